@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// checkImages rejects invalid image references, because a pod with such a reference never
+// checkImages rejects invalid image references: the kubelet cannot pull them, so the pod never
 // starts.
 func checkImages(c *checker) {
 	for _, d := range c.csv.Deployments {
@@ -27,8 +27,9 @@ func checkImages(c *checker) {
 	}
 }
 
-// Conventions returns sorted warnings for authors about problems that prevent no installation,
-// but that Operator Framework's validators and publishing tools reject or warn about.
+// Conventions returns warnings for bundle authors, sorted. They are about problems that do not
+// prevent installation, but that Operator Framework's validators and publishing tools reject or
+// warn about.
 func Conventions(b *Bundle) []diag.Warning {
 	c := &checker{b: b, csv: b.CSV}
 	for i, r := range c.csv.RelatedImages {
@@ -54,8 +55,8 @@ func (c *checker) warnRejectedf(o *ManifestObject, code, format string, args ...
 	}
 }
 
-// checkServiceAccounts warns about ServiceAccounts that OLM also creates for the permissions in the
-// CSV.
+// checkServiceAccounts warns about ServiceAccounts in the bundle that OLM also generates from the
+// permissions in the CSV.
 func (c *checker) checkServiceAccounts() {
 	generated := map[string]bool{}
 	for _, p := range slices.Concat(c.csv.Permissions, c.csv.ClusterPerms) {
@@ -68,7 +69,7 @@ func (c *checker) checkServiceAccounts() {
 	}
 }
 
-// checkUnowned warns about versions of CRDs that the CSV does not own.
+// checkUnowned warns about CRD versions in the bundle that the CSV does not list as owned.
 func (c *checker) checkUnowned() {
 	owned := map[[2]string]bool{}
 	for _, api := range c.csv.OwnedCRDs {
@@ -106,7 +107,7 @@ func (c *checker) checkAnnotations() {
 	}
 }
 
-// checkExamples checks alm-examples, the example objects for consoles.
+// checkExamples checks the annotation alm-examples: the example objects that consoles show.
 func (c *checker) checkExamples() {
 	examples := c.csv.Annotations["alm-examples"]
 	if strings.TrimSpace(examples) == "" {

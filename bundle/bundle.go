@@ -1,12 +1,12 @@
 // Package bundle loads and validates operator bundles.
 //
-// A bundle is a directory with one version of an operator. The only format, registry+v1, has the
-// directories manifests/ and metadata/. To add a format, write one file and add one line to
-// bundleFormats.
+// A bundle is a directory with one version of an operator. The only supported format is
+// registry+v1, with the directories manifests/ and metadata/. Each format is one file of this
+// package and one entry of bundleFormats.
 //
-// The package decodes files without loss: it keeps every field of every object, splits
-// multi-document files and lists, and decodes numbers and YAML 1.1 booleans like the API server.
-// Loading does not validate (see [Validate]).
+// Decoding is lossless: every field of every object is kept. Multi-document files and Lists are
+// split. Numbers and YAML 1.1 booleans are decoded as in the API server. Loading does not validate
+// (see [Validate]).
 //
 // The API is not stable yet: exported names may change in any release.
 //
@@ -27,7 +27,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Bundle is the content of one bundle. Do not change its maps: they are shared.
+// Bundle is the content of one bundle. Its maps are shared and must not be modified.
 type Bundle struct {
 	Package        string   // "etcd", from metadata/annotations.yaml
 	Channels       []string // in file order
@@ -36,32 +36,32 @@ type Bundle struct {
 	Dependencies   []catalog.Property // {type, value} as in metadata/dependencies.yaml
 	CSV            *CSV               // never nil
 	Objects        []ManifestObject   // all objects except the CSV, ordered by file name, then document
-	Warnings       []diag.Warning     // about ignored files
+	Warnings       []diag.Warning     // from loading: ignored files and misspelt API groups
 
 	fieldWarnings []diag.Warning // warnings about unknown fields of the CSV, for Validate
 }
 
-// ManifestObject is one Kubernetes object of a bundle. Its values are string, bool, int64, float64,
-// json.Number (integers beyond int64), nil, []any and map[string]any.
+// ManifestObject is one Kubernetes object of a bundle. Its values have the types string, bool,
+// int64, float64, json.Number (integers that overflow int64), nil, []any and map[string]any.
 type ManifestObject struct {
 	k8s.Object
 	File     string // "manifests/etcd.crd.yaml"
-	Document int    // index in the file, from 0, with lists split
+	Document int    // index of the object in the file, from 0; the items of a List count as objects
 }
 
-// Pos returns the object's file.
+// Pos returns the position of the object: its file, without a line.
 func (o ManifestObject) Pos() diag.Pos { return diag.Pos{File: o.File} }
 
 // String returns "Kind name".
 func (o ManifestObject) String() string { return o.Kind() + " " + o.Name() }
 
 const (
-	maxFileBytes   = 64 << 20  // of one file
-	maxBundleBytes = 256 << 20 // of all manifests
+	maxFileBytes   = 64 << 20  // size limit of one file
+	maxBundleBytes = 256 << 20 // size limit of all manifests together
 	maxFiles       = 10_000
 )
 
-// registryV1 returns OLM's format: manifests/ and metadata/.
+// registryV1 returns the format registry+v1 of OLM: manifests/ and metadata/.
 func registryV1() format {
 	return format{marker: "metadata/annotations.yaml", load: loadV1, manifests: manifestsV1, files: filesV1, image: imageV1}
 }
@@ -86,8 +86,8 @@ func loadV1(fsys fs.FS) (*Bundle, error) {
 	return b, nil
 }
 
-// splitCSV splits objects into the CSV and the others. If no ClusterServiceVersion has OLM's API
-// group, it accepts a misspelt group.
+// splitCSV separates the CSV from the other objects. If no ClusterServiceVersion has OLM's API
+// group, it accepts one of a misspelt group, with a warning.
 func (b *Bundle) splitCSV(objects []ManifestObject, dir string, errs *diag.List) {
 	proper := slices.ContainsFunc(objects, func(o ManifestObject) bool { return isCSV(o) && inOLMGroup(o) })
 	for _, o := range objects {
@@ -116,10 +116,10 @@ const csvVersion = "operators.coreos.com/v1alpha1"
 
 func isCSV(o ManifestObject) bool { return o.Kind() == "ClusterServiceVersion" }
 
-// inOLMGroup reports whether the API group of an object is OLM's or empty.
+// inOLMGroup reports whether the API group of an object is operators.coreos.com or empty.
 func inOLMGroup(o ManifestObject) bool { return o.Group() == "" || o.Group() == k8s.OLMGroup }
 
-// readManifests decodes every manifest in dir, in the order of file names.
+// readManifests decodes the manifests in dir, sorted by file name.
 func readManifests(fsys fs.FS, dir string) ([]ManifestObject, []diag.Warning, error) {
 	var errs diag.List
 	names, warnings, err := manifestFiles(fsys, dir)
@@ -145,8 +145,8 @@ func readManifests(fsys fs.FS, dir string) ([]ManifestObject, []diag.Warning, er
 	return objects, warnings, errs.Err()
 }
 
-// manifestFiles returns the sorted paths of the manifests in dir. Other files result in a
-// warning, and directories in an error.
+// manifestFiles returns the paths of the manifests in dir, sorted. It adds a warning for each file
+// that is neither YAML nor JSON. Subdirectories are an error.
 func manifestFiles(fsys fs.FS, dir string) ([]string, []diag.Warning, error) {
 	entries, err := fs.ReadDir(fsys, dir)
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// CSV contains the fields of a ClusterServiceVersion that rendering, catalogs and validation
-// need.
+// CSV contains the fields of a ClusterServiceVersion that rendering, catalog building and
+// validation use.
 type CSV struct {
 	File string // "manifests/etcdoperator.v0.9.4.clusterserviceversion.yaml"
 
 	Name           string // "etcdoperator.v0.9.4"
 	Annotations    map[string]string
 	Version        string // "0.9.4"; empty if missing
-	Release        string // distinguishes builds of the same version: "2"; usually empty
+	Release        string // "2"; distinguishes rebuilt bundles of the same version; usually empty
 	MinKubeVersion string
 	Replaces       string
 	Skips          []string
@@ -24,19 +24,19 @@ type CSV struct {
 	Maturity       string
 	Provider       string
 	Keywords       []string
-	Links          []Link // pages for users, in order
+	Links          []Link // spec.links, in file order
 
 	Modes        []catalog.InstallMode // supported modes, in the order of catalog.InstallModes; never nil
-	ModesListed  []string              // all entries in the file, including unsupported modes
+	ModesListed  []string              // types of all entries, whether supported or not
 	Strategy     string                // spec.install.strategy
 	Deployments  []Deployment
-	Permissions  []Permission // in the watched namespaces
-	ClusterPerms []Permission // in the whole cluster
+	Permissions  []Permission // spec.install.spec.permissions: apply in the watched namespaces
+	ClusterPerms []Permission // spec.install.spec.clusterPermissions: apply in all namespaces
 	Webhooks     []Webhook
 
 	OwnedCRDs     []API
 	RequiredCRDs  []API
-	OwnedAPIs     []API // API services
+	OwnedAPIs     []API // owned API services
 	RequiredAPIs  []API
 	NativeAPIs    []catalog.GVK
 	RelatedImages []catalog.RelatedImage
@@ -48,9 +48,9 @@ type Link struct{ Name, URL string }
 // Deployment is one entry of spec.install.spec.deployments.
 type Deployment struct {
 	Name   string
-	Labels map[string]string // labels in the field "label" of the entry
-	Spec   map[string]any    // spec of a Deployment
-	Field  string            // "spec.install.spec.deployments[0]"
+	Labels map[string]string // field "label" of the entry: labels of the Deployment
+	Spec   map[string]any    // DeploymentSpec
+	Field  string            // path of the entry for messages: "spec.install.spec.deployments[0]"
 }
 
 // Permission is one entry of permissions or clusterPermissions.
@@ -60,7 +60,7 @@ type Permission struct {
 	Field          string
 }
 
-// Account returns the name of the ServiceAccount, by default "default".
+// Account returns the name of the ServiceAccount: "default" if the entry has none.
 func (p Permission) Account() string {
 	if p.ServiceAccount == "" {
 		return "default"
@@ -87,21 +87,21 @@ const (
 
 // Webhook is one entry of spec.webhookdefinitions.
 type Webhook struct {
-	Type           string // Validating, Mutating, Conversion, or an invalid value
+	Type           string // Validating, Mutating or Conversion; other values are kept for Validate
 	GenerateName   string
 	DeploymentName string
-	ContainerPort  int64 // default 443, as in the schema of ClusterServiceVersions
+	ContainerPort  int64 // 443 if missing, the default in the CRD of ClusterServiceVersions
 	TargetPort     any   // int64 or string; nil if missing
 	Path           string
 	ConversionCRDs []string
 	Fields         map[string]any // the whole entry: rules, failurePolicy, objectSelector, …
-	Field          string         // "spec.webhookdefinitions[0]"
+	Field          string         // path of the entry for messages: "spec.webhookdefinitions[0]"
 }
 
 const defaultWebhookPort = 443
 
-// readCSV decodes a CSV from an object. Parts that become API objects are decoded with the types
-// of the API, as the API server decodes a CSV: unknown fields are dropped with a warning.
+// readCSV decodes a CSV. The parts that become API objects are decoded with the Go types of the
+// API, as in the API server: unknown fields are dropped with a warning.
 func readCSV(o ManifestObject) (*CSV, []diag.Warning, error) {
 	var errs diag.List
 	r := &reader{file: o.File, errs: &errs, types: admit.NewTypes()}
@@ -124,7 +124,7 @@ func readCSV(o ManifestObject) (*CSV, []diag.Warning, error) {
 	for _, l := range k8s.Items(spec, "links") {
 		c.Links = append(c.Links, Link{Name: k8s.Text(l, "name"), URL: k8s.Text(l, "url")})
 	}
-	r.strings(meta, "metadata", "labels") // only to report values of a wrong type
+	r.strings(meta, "metadata", "labels") // the result is not used: it only reports values of a wrong type
 	if c.Name == "" {
 		errs.Addf(o.Pos(), "metadata.name is missing")
 	}
@@ -140,7 +140,7 @@ func readCSV(o ManifestObject) (*CSV, []diag.Warning, error) {
 	return c, r.fieldWarnings, errs.Err()
 }
 
-// scalarText returns a string field. It also accepts a value that YAML decodes as another
+// scalarText returns a string field. It also accepts an unquoted value that YAML decodes as another
 // scalar, such as version: 1.0.
 func (r *reader) scalarText(m map[string]any, at, key string) string {
 	switch v := m[key].(type) {

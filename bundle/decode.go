@@ -9,16 +9,16 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// maxNodes is the maximum number of values in a file after expansion of aliases.
+// maxNodes is the maximum number of YAML nodes in a file after expansion of aliases.
 const maxNodes = 4_000_000
 
-// decodeDocuments decodes the non-empty documents of a file. The last value of a repeated key
-// wins, because some published bundles repeat keys.
+// decodeDocuments decodes the non-empty documents of a file. If a key is repeated, the last value
+// wins: some published bundles repeat keys.
 func decodeDocuments(file string, data []byte) ([]map[string]any, error) {
 	return yamlnode.Objects(file, data, yamlnode.Limits{Nodes: maxNodes, Repeated: true})
 }
 
-// decodeObjects decodes a file of YAML or JSON documents. It splits lists and skips empty
+// decodeObjects decodes a file of YAML or JSON documents. It splits Lists and skips empty
 // documents. The error is a diag.List.
 func decodeObjects(file string, data []byte) ([]ManifestObject, error) {
 	docs, err := decodeDocuments(file, data)
@@ -43,7 +43,7 @@ func decodeObjects(file string, data []byte) ([]ManifestObject, error) {
 type fieldPosition struct {
 	file     string
 	document int    // from 1
-	field    string // "items[2]"; empty: the document itself
+	field    string // "items[2]"; empty for the document itself
 }
 
 func (a fieldPosition) faultf(errs *diag.List, format string, args ...any) {
@@ -54,9 +54,9 @@ func (a fieldPosition) faultf(errs *diag.List, format string, args ...any) {
 	errs.Addf(diag.Pos{File: a.file}, "%s%s", where, fmt.Sprintf(format, args...))
 }
 
-// flatten returns the objects of a list, including nested lists, or the object itself if it is
-// not a list. A list is an object with items whose kind ends in List. This is the rule of
-// kustomize, which must find the same objects.
+// flatten returns the objects of a List, including nested Lists. An object that is not a List is
+// returned as the only element. An object is a List if it has items and its kind ends in List: the
+// rule of kustomize, which must find the same objects.
 func flatten(a fieldPosition, m map[string]any, errs *diag.List) []map[string]any {
 	kind := k8s.Text(m, "kind")
 	value, listed := m["items"]
@@ -86,9 +86,9 @@ func flatten(a fieldPosition, m map[string]any, errs *diag.List) []map[string]an
 	return out
 }
 
-// checkPodPath adds a fault for a field on the path to the spec of a pod that is not an object.
-// kustomize follows this path in all objects of the kind, whatever their API group (see its
-// namereference.go), and a build fails if it finds a string or a list.
+// checkPodPath adds a fault if a field on the path to the pod spec of an object is not an object.
+// kustomize follows this path in all objects of the kind, in any API group (see its
+// namereference.go), and a build fails on a string or a list.
 func checkPodPath(a fieldPosition, kind string, m map[string]any, errs *diag.List) {
 	var path []string
 	switch kind {
@@ -114,8 +114,9 @@ func checkPodPath(a fieldPosition, kind string, m map[string]any, errs *diag.Lis
 	}
 }
 
-// findMergeKey returns the first path with a remaining key "<<" in a decoded value. Another
-// decoder of the output would interpret the key as a merge, even if it is quoted.
+// findMergeKey returns the path of the first YAML merge key "<<" that is left in a decoded value,
+// and whether there is one. Other YAML decoders would merge such a key when they read the rendered
+// output, even if it is quoted.
 func findMergeKey(v any) (place string, found bool) {
 	first := func(where string) {
 		if !found || where < place {

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// bundleDirectives lists the keys of annotations and labels that control a tool which applies
-// the bundle. Bundles must not set them, because the user chooses the tool and its options.
+// bundleDirectives returns the annotation and label keys that control the tool that applies the
+// bundle. Bundles must not set them, because the user chooses the tool and its options.
 func bundleDirectives() []profile.Directive {
 	return append(profile.Directives(),
 		profile.Directive{Tool: "kustomize", Domains: []string{"config.kubernetes.io", "config.k8s.io"}},
@@ -24,14 +24,15 @@ func bundleDirectives() []profile.Directive {
 	)
 }
 
-// ControlledTool returns the tool controlled by an annotation or label with that key, or "".
+// ControlledTool returns the name of the tool that an annotation or label with this key controls,
+// or "" if there is none.
 func ControlledTool(key string) string { return profile.ToolOfKey(key, bundleDirectives()) }
 
-// checkDirectives warns about annotations and labels that control tools, because rendering drops
-// them. It reports each key once, and in addition each object whose selector uses such a label.
-// Labels and annotations of pods are kept.
+// checkDirectives warns about annotations and labels that control tools. Rendering drops them.
+// There is one warning for each key, and one for each object with a label that a selector uses.
+// Labels and annotations of pods are not checked, because they are kept.
 func checkDirectives(c *checker) {
-	first := map[string]int{} // index of the first warning by key
+	first := map[string]int{} // key → index of its first warning in c.warnings
 	more := map[string]int{}
 	check := func(pos diag.Pos, at string, keys iter.Seq[string], o ManifestObject) {
 		for key := range keys {
@@ -64,8 +65,9 @@ func checkDirectives(c *checker) {
 	}
 }
 
-// describeSelectors describes the objects of the bundle that select an object by its label with
-// this key. It returns "" if there are none, or if the object is the zero Object.
+// describeSelectors returns a suffix for a warning: the objects of the bundle whose selectors match
+// the label with this key of object of. It returns "" if there are none, or if of is the zero
+// value.
 func (c *checker) describeSelectors(of ManifestObject, key string) string {
 	selectors := ""
 	for _, o := range c.b.Objects {
@@ -76,8 +78,9 @@ func (c *checker) describeSelectors(of ManifestObject, key string) string {
 	return selectors
 }
 
-// selectsObject reports whether a selector in o matches the labels of an object and uses a key. It
-// ignores most of Kubernetes' own kinds, which select pods, because pods keep their labels.
+// selectsObject reports whether a selector in o uses the label with this key and matches the labels
+// of object of. It ignores most built-in kinds of Kubernetes: they select pods, and pods keep their
+// labels.
 func selectsObject(o, of ManifestObject, key string) bool {
 	switch o.Kind() {
 	case "CustomResourceDefinition", "NetworkPolicy", "PodMonitor":

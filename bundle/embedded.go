@@ -39,8 +39,8 @@ func manifestsV1(fsys fs.FS) ([]Manifest, error) {
 	return out, nil
 }
 
-// DigestList returns the sorted hexadecimal sha256 digests of the manifests, one per line,
-// without a final line break.
+// DigestList returns the hexadecimal sha256 digests of the manifests, sorted and one per line. The
+// last line has no line break.
 func DigestList(ms []Manifest) []byte {
 	sums := make([]string, 0, len(ms))
 	for _, m := range ms {
@@ -50,9 +50,9 @@ func DigestList(ms []Manifest) []byte {
 	return []byte(strings.Join(sums, "\n"))
 }
 
-// FSFromObjects returns a registry+v1 directory with the unmodified manifests and the minimal
-// metadata of a bundle of pkg. File names contain the index in manifests, and for JSON also the
-// kind and the name.
+// FSFromObjects returns a registry+v1 directory for a bundle of package pkg: the unmodified
+// manifests and minimal metadata. A file name contains the index of the manifest, and for JSON also
+// its kind and name.
 func FSFromObjects(manifests [][]byte, pkg string) (fs.FS, error) {
 	ms := make([]Manifest, len(manifests))
 	for i, data := range manifests {
@@ -61,7 +61,8 @@ func FSFromObjects(manifests [][]byte, pkg string) (fs.FS, error) {
 	return filesV1(ms, pkg)
 }
 
-// nameSuffix returns "-kind-name" for an object in JSON, or "" if this is not a safe file name.
+// nameSuffix returns "-kind-name" for a manifest in JSON. It returns "" for other manifests, and if
+// the suffix is not safe in a file name.
 func nameSuffix(data []byte) string {
 	var o struct {
 		Kind     string
@@ -77,7 +78,7 @@ func nameSuffix(data []byte) string {
 	return strings.ToLower(strings.TrimRight(text, ".-"))
 }
 
-// filesV1 returns a directory with all manifests directly below manifests/.
+// filesV1 returns a registry+v1 directory with all manifests directly in manifests/.
 func filesV1(ms []Manifest, pkg string) (fs.FS, error) {
 	if pkg == "" {
 		return nil, errors.New("bundle without a package")

@@ -6,26 +6,25 @@ import (
 	"slices"
 )
 
-// format is one directory layout of bundles.
+// format is one directory layout for bundles.
 type format struct {
-	marker    string // file by which directories of the format are recognized
+	marker    string // file that identifies a directory of this format
 	load      func(fsys fs.FS) (*Bundle, error)
-	manifests func(fsys fs.FS) ([]Manifest, error)               // manifests to store and to hash
-	files     func(ms []Manifest, pkg string) (fs.FS, error)     // directory with these manifests, the inverse of manifests
-	image     func(fsys fs.FS) (fs.FS, map[string]string, error) // content of an image, and its labels
+	manifests func(fsys fs.FS) ([]Manifest, error)               // returns the manifests, which are stored and hashed
+	files     func(ms []Manifest, pkg string) (fs.FS, error)     // returns a directory with the given manifests: the inverse of manifests
+	image     func(fsys fs.FS) (fs.FS, map[string]string, error) // returns the files and the labels of a bundle image
 }
 
-// bundleFormats returns all formats. A directory without the marker file of any format has the
-// first one, which reports the missing files. Images of every format need the labels of
-// registry+v1.
+// bundleFormats returns all formats. For a directory without any marker file, the first format
+// applies and reports the missing files. Images of every format need the labels of registry+v1.
 func bundleFormats() []format {
 	return []format{
 		registryV1(),
 	}
 }
 
-// formatOf returns the first format whose marker file exists according to has, or else the first
-// format.
+// formatOf returns the first format whose marker file exists, or else the first format. has reports
+// whether a file exists.
 func formatOf(has func(name string) bool) format {
 	all := bundleFormats()
 	if i := slices.IndexFunc(all, func(f format) bool { return has(f.marker) }); i >= 0 {
@@ -43,26 +42,26 @@ func isRegular(fsys fs.FS, name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// IsDir reports whether dir is the directory of a bundle, in any format.
+// IsDir reports whether dir is a bundle directory of any format.
 func IsDir(fsys fs.FS, dir string) bool {
 	return slices.ContainsFunc(bundleFormats(), func(f format) bool { return isRegular(fsys, path.Join(dir, f.marker)) })
 }
 
-// Load reads the bundle at the root of fsys. The error is a diag.List of all faults, with file
-// names and fields.
+// Load reads the bundle at the root of fsys. The error is a diag.List of all faults, each with its
+// file and field.
 func Load(fsys fs.FS) (*Bundle, error) { return formatIn(fsys).load(fsys) }
 
 // Manifests returns the manifests of the bundle at the root of fsys, sorted by path.
 // [DigestList] returns their digests.
 func Manifests(fsys fs.FS) ([]Manifest, error) { return formatIn(fsys).manifests(fsys) }
 
-// FSFromManifests returns the directory of a bundle of pkg with these manifests. The format is
-// the one whose marker file is among the manifests, or else registry+v1.
+// FSFromManifests returns a bundle directory of package pkg with these manifests. Its format is the
+// one whose marker file is among the manifests, or else registry+v1.
 func FSFromManifests(ms []Manifest, pkg string) (fs.FS, error) {
 	return formatOf(func(name string) bool {
 		return slices.ContainsFunc(ms, func(m Manifest) bool { return m.Path == name })
 	}).files(ms, pkg)
 }
 
-// Image returns the content and the labels for an image of the bundle at the root of fsys.
+// Image returns the files and the labels of an image for the bundle at the root of fsys.
 func Image(fsys fs.FS) (fs.FS, map[string]string, error) { return formatIn(fsys).image(fsys) }

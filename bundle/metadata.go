@@ -25,13 +25,13 @@ const (
 type metadata struct {
 	pkg, defaultChannel string
 	channels            []string
-	manifests           string // directory, slash-separated
+	manifests           string // path of the manifests directory in the bundle, slash-separated
 	annotations         map[string]string
 	properties          []catalog.Property
 	dependencies        []catalog.Property
 }
 
-// readMetadata reads the metadata directory, regardless of the names of its files.
+// readMetadata reads all files in the metadata directory, whatever their names.
 func readMetadata(fsys fs.FS) (metadata, error) {
 	m := metadata{manifests: "manifests"}
 	var errs diag.List
@@ -57,7 +57,7 @@ func readMetadata(fsys fs.FS) (metadata, error) {
 	return m, errs.Err()
 }
 
-// readFile reads the annotations, properties and dependencies in one file.
+// readFile adds the annotations, properties and dependencies in one file to m.
 func (m *metadata) readFile(fsys fs.FS, name string, errs *diag.List) {
 	pos := diag.Pos{File: name}
 	data, err := readFile(fsys, name)
@@ -105,7 +105,7 @@ func (m *metadata) readAnnotations(errs *diag.List) {
 	}
 }
 
-// properties decodes a list of {type, value}.
+// properties decodes the list of {type, value} in field key.
 func (r *reader) properties(m map[string]any, key string) []catalog.Property {
 	var out []catalog.Property
 	for i, item := range r.list(m, "", key) {

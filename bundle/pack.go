@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// imageV1 returns the files for an image: the manifests, the metadata and the tests, and as
-// labels the annotations of the metadata. It omits all other files and hidden files, and rejects
-// symbolic links and special files.
+// imageV1 returns the files and the labels of a bundle image. The files are the manifests, the
+// metadata and the tests, without hidden files; the labels are the annotations in the metadata.
+// Symbolic links and special files are an error.
 func imageV1(fsys fs.FS) (fs.FS, map[string]string, error) {
 	meta, err := readMetadata(fsys)
 	if err != nil {
@@ -32,7 +32,7 @@ func imageV1(fsys fs.FS) (fs.FS, map[string]string, error) {
 	return t.FS(), labels, nil
 }
 
-// copyTree adds all files below dir to t.
+// copyTree adds all files below dir to t and their sizes to total.
 func copyTree(t *filetree.Tree, fsys fs.FS, dir string, total *int64) error {
 	return fs.WalkDir(fsys, dir, func(name string, e fs.DirEntry, err error) error {
 		switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// reader returns typed values from decoded maps. It reports a value of a wrong type as a fault
-// with file and field, and continues with the zero value.
+// reader extracts typed fields from decoded YAML. For a value of a wrong type it adds a fault with
+// file and field, and returns the zero value.
 type reader struct {
 	file          string
 	errs          *diag.List
@@ -25,8 +25,8 @@ func (r *reader) addTypeFault(field, want string, got any) {
 	r.errs.Addf(r.pos(), "%s: expected %s, got %s", field, want, k8s.TypeName(got))
 }
 
-// fieldOf returns a field of type T, or the zero value if the field is missing or null. want is
-// the name of the type in messages.
+// fieldOf returns the field m[key] as a T, or the zero value if the field is missing or null. at is
+// the path of m for messages; want describes the expected type, such as "a whole number".
 func fieldOf[T any](r *reader, m map[string]any, at, key, want string) T {
 	v, ok := m[key].(T)
 	if !ok && m[key] != nil {
@@ -55,7 +55,7 @@ func (r *reader) flag(m map[string]any, at, key string) bool {
 	return fieldOf[bool](r, m, at, key, "a boolean")
 }
 
-// texts returns a list of strings.
+// texts returns the field m[key], a list of strings.
 func (r *reader) texts(m map[string]any, at, key string) []string {
 	var out []string
 	for i, v := range r.list(m, at, key) {
@@ -69,8 +69,8 @@ func (r *reader) texts(m map[string]any, at, key string) []string {
 	return out
 }
 
-// strings returns a map of strings, never nil. It also accepts values that YAML decodes as other
-// scalars.
+// strings returns the field m[key], a map of strings. The result is never nil. Values that YAML
+// decodes as other scalars are converted.
 func (r *reader) strings(m map[string]any, at, key string) map[string]string {
 	fields := r.object(m, at, key)
 	out := make(map[string]string, len(fields))
@@ -89,7 +89,8 @@ func (r *reader) strings(m map[string]any, at, key string) map[string]string {
 	return out
 }
 
-// readTyped returns a value without unknown fields, and reports these and values of a wrong type.
+// readTyped returns value without fields that are unknown to its API type. It adds a warning for
+// each dropped field, and a fault for each value of a wrong type.
 func readTyped[V any](r *reader, part admit.Part, value V, at string) V {
 	value, shape := admit.PrunePart(r.types, part, value, at)
 	for _, f := range shape.Wrong {
@@ -102,7 +103,7 @@ func readTyped[V any](r *reader, part admit.Part, value V, at string) V {
 	return value
 }
 
-// objects calls each with every object of a list and its field path.
+// objects calls each for every object in the list m[key], with the object's field path.
 func (r *reader) objects(m map[string]any, at, key string, each func(at string, fields map[string]any)) {
 	for i, v := range r.list(m, at, key) {
 		here := diag.Item(diag.Member(at, key), i)

@@ -6,8 +6,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// checkReferences warns about Secrets and ConfigMaps that the operator's pods need, but the bundle
-// does not contain.
+// checkReferences warns about Secrets and ConfigMaps that the operator's pods need, but that are
+// not in the bundle.
 func checkReferences(c *checker) {
 	known := c.providedNames()
 	serving := map[string]bool{}
@@ -36,8 +36,9 @@ func checkReferences(c *checker) {
 	}
 }
 
-// providedNames returns the Secrets and ConfigMaps in the bundle, and those that controllers
-// create for its objects.
+// providedNames returns the set of Secrets and ConfigMaps that installing the bundle provides, as
+// "Kind name". These are the ones in the bundle, and the serving certificates that OpenShift or
+// cert-manager creates for its Services and Certificates.
 func (c *checker) providedNames() map[string]bool {
 	out := map[string]bool{}
 	for _, o := range c.b.Objects {

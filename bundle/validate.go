@@ -15,8 +15,7 @@ import (
 // validator checks one aspect of a bundle.
 type validator func(*checker)
 
-// objectValidators returns the checks of conditions required by OLM v0, OLM v1 or the API
-// server.
+// objectValidators returns the checks for all rules that OLM v0, OLM v1 or the API server enforce.
 func objectValidators() []validator {
 	return []validator{
 		checkIdentity, checkModes, checkDeployments, checkPermissions, checkObjects, checkOwned,
@@ -24,9 +23,9 @@ func objectValidators() []validator {
 	}
 }
 
-// Validate checks b. The error is a diag.List of all faults that prevent installation, with file
-// and field. The warnings, for authors and users, are sorted; some of them are faults that only
-// one of the two OLMs rejects.
+// Validate checks b. The error is a diag.List of all faults that prevent installation, each with
+// file and field. The warnings are sorted. They include faults that only OLM v0 or only OLM v1
+// rejects.
 func Validate(b *Bundle) ([]diag.Warning, error) {
 	c := &checker{b: b, csv: b.CSV}
 	for _, validate := range objectValidators() {
@@ -35,7 +34,7 @@ func Validate(b *Bundle) ([]diag.Warning, error) {
 	return diag.SortWarnings(slices.Concat(c.warnings, b.Warnings, b.fieldWarnings)), c.errs.Err()
 }
 
-// checker collects the faults and warnings of the validators.
+// checker collects the faults and warnings about one bundle.
 type checker struct {
 	b        *Bundle
 	csv      *CSV
@@ -43,7 +42,7 @@ type checker struct {
 	warnings []diag.Warning
 }
 
-// faultf adds a fault of the CSV.
+// faultf adds a fault with the position of the CSV.
 func (c *checker) faultf(format string, args ...any) {
 	c.errs.Addf(diag.Pos{File: c.csv.File}, format, args...)
 }
@@ -126,7 +125,8 @@ func checkPermissions(c *checker) {
 	}
 }
 
-// checkObjects reports missing names and duplicate objects. Rendering checks everything else.
+// checkObjects reports objects without a name and duplicate objects. Rendering checks everything
+// else.
 func checkObjects(c *checker) {
 	seen := map[string]ManifestObject{}
 	for _, o := range c.b.Objects {
@@ -144,8 +144,8 @@ func checkObjects(c *checker) {
 	}
 }
 
-// checkKind rejects objects and CRDs with invalid or reserved API names. It accepts an empty
-// apiVersion, because OLM may set it.
+// checkKind rejects objects and CRDs with an invalid or reserved API group, version or kind. It
+// accepts an empty apiVersion, because OLM may set it.
 func checkKind(c *checker, o ManifestObject) {
 	var faults []string
 	if o.APIVersion() != "" {
@@ -201,7 +201,7 @@ func checkOwned(c *checker) {
 	}
 }
 
-// addFieldFault adds a fault of a field of the CSV, unless fault is empty.
+// addFieldFault adds a fault about a field of the CSV. It does nothing if fault is empty.
 func (c *checker) addFieldFault(field, fault string) {
 	if fault != "" {
 		c.faultf("%s: %s", field, fault)
@@ -215,7 +215,7 @@ func (c *checker) checkDeploymentName(at, name string) {
 }
 
 func checkWebhooks(c *checker) {
-	seen := map[string]string{} // generateName → type
+	seen := map[string]string{} // generateName → webhook type
 	for _, w := range c.csv.Webhooks {
 		c.checkDeploymentName(w.Field, w.DeploymentName)
 		if w.Type != Validating && w.Type != Mutating && w.Type != Conversion {
@@ -259,8 +259,8 @@ func checkConversions(c *checker) {
 	}
 }
 
-// checkWebhookRules rejects webhooks that could prevent the repair of a cluster: for all API
-// groups, for OLM's groups, or for webhook configurations.
+// checkWebhookRules rejects webhooks that could block the repair of a cluster: those that match all
+// API groups, OLM's API groups, or webhook configurations. OLM v0 rejects them in a CSV, too.
 func checkWebhookRules(c *checker) {
 	for _, w := range c.csv.Webhooks {
 		c.checkWebhook(diag.Pos{File: c.csv.File}, w.Field, w.Fields)

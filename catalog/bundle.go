@@ -11,7 +11,7 @@ type Bundle struct {
 	pkg       *Package
 	data      *BundleData
 	version   Version
-	versioned bool // whether version is valid
+	versioned bool // version is valid
 	release   Release
 	facts     Facts
 	entries   []*Entry
@@ -33,20 +33,21 @@ func (b *Bundle) Release() string {
 	return *b.facts.Release
 }
 
-// VersionText returns the version for users, followed by the release if there is one.
+// VersionText returns the version for display: the version, and the release if there is one.
 func (b *Bundle) VersionText() string { return VersionText(b.version.String(), b.Release()) }
 
-// CompareReleases orders the releases of two bundles of one version. Bundles without an explicit
-// release come first.
+// CompareReleases compares the releases of two bundles of the same version. A bundle without an
+// explicit release sorts first.
 func (b *Bundle) CompareReleases(other *Bundle) int { return b.release.Compare(other.release) }
 
-// CompareEffectiveReleases orders two bundles of one version like OLM v1: by the explicit release, or
-// else by the build metadata of the version.
+// CompareEffectiveReleases compares two bundles of the same version as OLM v1 does: by the explicit
+// release, or if there is none, by the build metadata of the version.
 func (b *Bundle) CompareEffectiveReleases(other *Bundle) int {
 	return b.effectiveRelease().Compare(other.effectiveRelease())
 }
 
-// effectiveRelease returns the explicit release, or else the build metadata of the version as a release.
+// effectiveRelease returns the explicit release or, if there is none, the build metadata of the
+// version as a release.
 func (b *Bundle) effectiveRelease() Release {
 	if b.facts.Release == nil {
 		return LegacyRelease(b.version)
@@ -60,11 +61,11 @@ func (b *Bundle) Image() string { return b.data.Image }
 // Package returns the package that the bundle belongs to.
 func (b *Bundle) Package() *Package { return b.pkg }
 
-// Pos returns the position of the bundle's declaration.
+// Pos returns the position of the bundle's olm.bundle in the catalog.
 func (b *Bundle) Pos() diag.Pos { return b.data.Pos }
 
-// Span returns the byte range of a bundle with embedded manifests in the file of Pos, or the zero
-// Span if it is unknown.
+// Span returns the byte range of the bundle in the file of Pos, if the catalog embeds its
+// manifests. It returns the zero Span if the range is unknown.
 func (b *Bundle) Span() Span { return b.data.Span }
 
 // Entries returns the bundle's channel entries in the order of Package.Channels. There is at least
@@ -75,33 +76,35 @@ func (b *Bundle) Entries() []*Entry { return slices.Clone(b.entries) }
 // must not be modified.
 func (b *Bundle) Properties() []Property { return slices.Clone(b.data.Properties) }
 
-// Provides returns the APIs of the olm.gvk properties, sorted, each once.
+// Provides returns the APIs that the bundle provides according to its olm.gvk properties, sorted
+// and without duplicates.
 func (b *Bundle) Provides() []GVK { return slices.Clone(b.facts.Provides) }
 
-// Labels returns the labels of the olm.label properties, sorted, each once.
+// Labels returns the values of the bundle's olm.label properties, sorted and without duplicates.
 func (b *Bundle) Labels() []string { return slices.Clone(b.facts.Labels) }
 
 // Requires returns the requirements of the bundle in the order of its
 // properties. It is nil for an unusable bundle.
 func (b *Bundle) Requires() []Requirement { return slices.Clone(b.facts.Requires) }
 
-// Unusable returns the fault in the bundle's requirements or name, or "". An
-// unusable bundle is never a candidate (rule 4 of package resolve).
+// Unusable returns the reason why resolution ignores the bundle: an invalid requirement or an
+// invalid name. It returns "" for a usable bundle. See rule 4 of package resolve.
 func (b *Bundle) Unusable() string { return b.facts.Unusable }
 
 // RelatedImages returns the images that the bundle needs at run time, in file
 // order.
 func (b *Bundle) RelatedImages() []RelatedImage { return slices.Clone(b.data.RelatedImages) }
 
-// Metadata returns the metadata of the bundle's ClusterServiceVersion in the
-// catalog. Its slices and maps are shared and must not be modified.
+// Metadata returns the fields of the bundle's ClusterServiceVersion that the catalog contains. Its
+// slices and maps are shared and must not be modified.
 func (b *Bundle) Metadata() Metadata { return b.data.Metadata }
 
-// Deprecated reports whether the bundle has an olm.deprecated property. New installations of it
-// are not allowed.
+// Deprecated reports whether the bundle has an olm.deprecated property, which forbids new
+// installations.
 func (b *Bundle) Deprecated() bool { return b.facts.Deprecated }
 
-// Deprecation returns the message of olm.deprecations for the bundle, or "". It is only a warning.
+// Deprecation returns the bundle's message in olm.deprecations, or "" if there is none. Such a
+// bundle can still be installed, with a warning.
 func (b *Bundle) Deprecation() string { return b.message }
 
 // MaxOpenShiftVersion returns the value of olm.maxOpenShiftVersion as written, such as "4.9", or

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// Catalog is one valid catalog. It does not change after New.
+// Catalog is one validated catalog. It is immutable.
 type Catalog struct {
 	id          ID
 	priority    int
@@ -19,16 +19,16 @@ type Catalog struct {
 	packages    []*Package // by name
 	byName      map[string]*Package
 	names       []string   // of all packages, including those of Content.Unread; sorted
-	channels    []*Channel // default channels first, then by package, then by channel
+	channels    []*Channel // default channels first, then by package name, then by channel name
 	provides    map[GVK][]*Entry
 	warnings    []diag.Warning
-	strayFaults diag.List // faults: lifecycles of missing packages
+	strayFaults diag.List // lifecycle documents of packages that do not exist
 }
 
-// StrictFaults returns a diag.List of the faults that New accepts but that a catalog author should fix.
-// Operator Framework's own programs reject an invalid skipRange, and a bundle with a release if its
-// name does not contain the release or if its version also has build metadata (operator-registry,
-// alpha/model). They ignore invalid lifecycles.
+// StrictFaults returns the faults that New accepts, but that a catalog author should fix, as a
+// diag.List. Operator Framework's own programs reject some of them (operator-registry,
+// alpha/model): an invalid skipRange, a bundle name that does not contain the release, and a
+// release together with build metadata. They ignore the others, invalid lifecycles.
 func (c *Catalog) StrictFaults() error {
 	faults := slices.Clone(c.strayFaults)
 	for _, p := range c.packages {
@@ -49,9 +49,9 @@ func (c *Catalog) StrictFaults() error {
 	return faults.Err()
 }
 
-// New checks c and returns it as a catalog. The error is a diag.List of every broken invariant,
-// sorted by position. An invalid requirement only makes its bundle unusable, see Bundle.Unusable.
-// New keeps the slices of c, which must not be modified afterwards.
+// New validates c and returns it as a Catalog. The error is a diag.List of all faults, sorted by
+// position. An invalid requirement is not a fault: it only makes its bundle unusable (see
+// Bundle.Unusable). The Catalog keeps the slices of c: do not modify them afterwards.
 func New(c Content) (*Catalog, error) {
 	cat := &Catalog{
 		id: c.ID, priority: c.Priority, labels: maps.Clone(c.Labels), source: c.Source, digest: c.Digest,
@@ -90,7 +90,7 @@ func New(c Content) (*Catalog, error) {
 	return cat, nil
 }
 
-// sortChannels fills the lookup tables channels and provides.
+// sortChannels fills c.channels and c.provides from the packages.
 func (c *Catalog) sortChannels() {
 	for _, p := range c.packages {
 		c.channels = append(c.channels, p.channels...)
@@ -115,41 +115,41 @@ func (c *Catalog) sortChannels() {
 // ID returns the catalog's namespace and name.
 func (c *Catalog) ID() ID { return c.id }
 
-// Priority returns the catalog's priority. Resolution prefers the higher priority.
+// Priority returns the catalog's priority. Resolution prefers catalogs with a higher priority.
 func (c *Catalog) Priority() int { return c.priority }
 
-// Labels returns the labels of the catalog's object, or nil if there are none.
+// Labels returns the labels of the ClusterCatalog, or nil if there are none.
 func (c *Catalog) Labels() map[string]string { return maps.Clone(c.labels) }
 
-// Source returns the canonical reference of the catalog, as written in the lock.
+// Source returns the canonical reference of the catalog, as recorded in quayside.lock.
 func (c *Catalog) Source() string { return c.source }
 
-// Digest returns the resolved digest of Source.
+// Digest returns the digest of the catalog that Source referred to when it was loaded.
 func (c *Catalog) Digest() Digest { return c.digest }
 
-// Warnings returns the warnings of the catalog's reader, sorted. None of them
-// makes the catalog invalid.
+// Warnings returns the warnings from decoding the catalog, sorted.
 func (c *Catalog) Warnings() []diag.Warning { return slices.Clone(c.warnings) }
 
 // Names returns the names of all packages, sorted, including those in Content.Unread.
 func (c *Catalog) Names() []string { return slices.Clone(c.names) }
 
-// Packages returns the decoded packages, sorted by name. Content.Unread is not included.
+// Packages returns the decoded packages, sorted by name. Packages that are only named in
+// Content.Unread are missing.
 func (c *Catalog) Packages() []*Package { return slices.Clone(c.packages) }
 
-// Package returns the package of that name.
+// Package returns the package with this name, and whether it exists.
 func (c *Catalog) Package(name string) (*Package, bool) {
 	p, ok := c.byName[name]
 	return p, ok
 }
 
-// Channels returns every channel in the order of preference for resolution: default channels
+// Channels returns every channel in the order in which resolution prefers them: default channels
 // first, then by package name, then by channel name.
 func (c *Catalog) Channels() []*Channel { return slices.Clone(c.channels) }
 
-// Providers returns the entries of bundles that provide g, in the order of
-// Channels, and within a channel in the order of Channel.Walk. Skipped entries
-// are omitted. A bundle appears once for each channel that holds it.
+// Providers returns the channel entries whose bundles provide g. The order is that of Channels, and
+// within a channel that of Channel.Walk. Skipped entries are omitted. A bundle in several channels
+// appears once for each.
 func (c *Catalog) Providers(g GVK) []*Entry { return slices.Clone(c.provides[g]) }
 
 func compareBool(a, b bool) int {
@@ -163,8 +163,8 @@ func compareBool(a, b bool) int {
 	}
 }
 
-// otherPosition returns a message suffix with the position of the first of two equal items, or ""
-// if it is unknown.
+// otherPosition returns a suffix for a message about a duplicate: the position p of the first one.
+// It returns "" if the position is unknown.
 func otherPosition(p diag.Pos) string {
 	if p.IsZero() {
 		return ""

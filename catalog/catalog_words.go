@@ -13,7 +13,7 @@ import (
 // Digest is "sha256:" and 64 hexadecimal digits, or empty.
 type Digest string
 
-// Short returns the digest with 12 hexadecimal digits, for display.
+// Short returns the digest shortened to 12 hexadecimal digits, for display.
 func (d Digest) Short() string {
 	if rest, ok := strings.CutPrefix(string(d), "sha256:"); ok && len(rest) > 12 {
 		return "sha256:" + rest[:12]
@@ -21,7 +21,7 @@ func (d Digest) Short() string {
 	return string(d)
 }
 
-// ParseDigest returns s as a digest, or an error if it is not a complete sha256 digest.
+// ParseDigest returns s as a Digest. It returns an error if s is not a complete sha256 digest.
 func ParseDigest(s string) (Digest, error) {
 	if !imageref.IsDigest(s) {
 		return "", fmt.Errorf("digest %q: must be sha256: and 64 hexadecimal digits", s)
@@ -35,13 +35,13 @@ func DigestOf(data []byte) Digest {
 	return Digest("sha256:" + hex.EncodeToString(sum[:]))
 }
 
-// Hex returns the hexadecimal digits.
+// Hex returns the digest without "sha256:".
 func (d Digest) Hex() string { return strings.TrimPrefix(string(d), "sha256:") }
 
-// InstallMode is a set of namespaces that a bundle can watch.
+// InstallMode is an install mode of OLM: which namespaces an operator can watch.
 type InstallMode string
 
-// The four install modes of a ClusterServiceVersion.
+// The install modes of a ClusterServiceVersion.
 const (
 	AllNamespaces   InstallMode = "AllNamespaces"
 	OwnNamespace    InstallMode = "OwnNamespace"
@@ -49,12 +49,13 @@ const (
 	MultiNamespace  InstallMode = "MultiNamespace"
 )
 
-// InstallModes returns the four modes, widest first.
+// InstallModes returns the four modes, from the most to the fewest namespaces.
 func InstallModes() []InstallMode {
 	return []InstallMode{AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace}
 }
 
-// ParseInstallMode returns the install mode with the name s, or an error if there is none.
+// ParseInstallMode returns the install mode with the name s, or an error if s is not one of the
+// four.
 func ParseInstallMode(s string) (InstallMode, error) {
 	if m := InstallMode(s); slices.Contains(InstallModes(), m) {
 		return m, nil
@@ -62,8 +63,8 @@ func ParseInstallMode(s string) (InstallMode, error) {
 	return "", fmt.Errorf("install mode %q: must be one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace", s)
 }
 
-// ModeFor returns the install mode for an operator in the namespace install that watches the
-// namespaces watch. An empty watch means all namespaces.
+// ModeFor returns the install mode that an operator in namespace install needs to watch the
+// namespaces in watch. If watch is empty, the operator watches all namespaces.
 func ModeFor(install string, watch []string) InstallMode {
 	switch {
 	case len(watch) == 0 || slices.Contains(watch, ""):
@@ -77,10 +78,10 @@ func ModeFor(install string, watch []string) InstallMode {
 	}
 }
 
-// SupportsNamespaces reports whether a bundle with these install modes can watch the namespaces
-// watch from the namespace install. Several namespaces that include install need OwnNamespace as
-// well (operator-lifecycle-manager, InstallModeSet.Supports). It returns true if modes is nil,
-// because then they are unknown.
+// SupportsNamespaces reports whether a bundle with these install modes can run in namespace install
+// and watch the namespaces in watch. If watch contains install and other namespaces, OwnNamespace
+// is required as well (operator-lifecycle-manager, InstallModeSet.Supports). If modes is nil, they
+// are unknown, and it returns true.
 func SupportsNamespaces(modes []InstallMode, install string, watch []string) bool {
 	if modes == nil {
 		return true

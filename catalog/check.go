@@ -10,8 +10,9 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// newPackage builds and checks one package. The result is complete only if no fault was added.
-// siblings are the names of all packages, for suggestions.
+// newPackage validates data and returns it as a Package. It adds problems to faults; after a fault,
+// the result may be incomplete. siblings are the names of all packages of the catalog, for
+// suggestions. known caches decoded properties.
 func newPackage(cat *Catalog, data *PackageData, siblings []string, known *Reader, faults *diag.List) *Package {
 	p := &Package{
 		cat: cat, data: data,
@@ -49,7 +50,8 @@ func newPackage(cat *Catalog, data *PackageData, siblings []string, known *Reade
 	return p
 }
 
-// checkUndeclared reports items that refer to a package without an olm.package.
+// checkUndeclared adds faults for channels, bundles and deprecations of a package that has no
+// olm.package.
 func checkUndeclared(data *PackageData, siblings []string, faults *diag.List) {
 	hint := diag.DidYouMean(data.Name, siblings)
 	for i := range data.Channels {
@@ -105,7 +107,7 @@ func (p *Package) checkDefault(faults *diag.List) {
 	}
 }
 
-// checkMembership reports bundles that are in no channel.
+// checkMembership adds a fault for each bundle that is in no channel.
 func (p *Package) checkMembership(faults *diag.List) {
 	held := make(map[string]bool, len(p.bundles))
 	for _, c := range p.channels {
@@ -120,8 +122,8 @@ func (p *Package) checkMembership(faults *diag.List) {
 	}
 }
 
-// checkVersions reports bundles of the same version. Versions that differ in build metadata or
-// release are different.
+// checkVersions adds a fault for each pair of bundles with the same version. Bundles may differ
+// only in build metadata or release.
 func (p *Package) checkVersions(faults *diag.List) {
 	seen := make(map[string]*Bundle, len(p.bundles))
 	for _, b := range p.bundles {
@@ -191,7 +193,8 @@ func (p *Package) bundleNames() []string {
 	return names
 }
 
-// suggestNames suggests similar names, or else lists the existing names.
+// suggestNames returns a message suffix with names similar to name. If none is similar, it lists
+// all names in among.
 func suggestNames(name string, among []string) string {
 	if hint := diag.DidYouMean(name, among); hint != "" {
 		return hint

@@ -7,8 +7,9 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// newBundle builds and checks one bundle. An invalid requirement or a name that IsBundleName
-// rejects makes the bundle unusable, but is not a fault.
+// newBundle validates data and returns it as a Bundle of p. known caches decoded properties. An
+// invalid requirement makes the bundle unusable and adds no fault; so does a name that IsBundleName
+// rejects.
 func newBundle(p *Package, data *BundleData, known *Reader, faults *diag.List) *Bundle {
 	b := &Bundle{pkg: p, data: data}
 	if data.Name == "" {
@@ -47,7 +48,8 @@ func newBundle(p *Package, data *BundleData, known *Reader, faults *diag.List) *
 	return b
 }
 
-// setVersion sets the version of the last olm.package property.
+// setVersion sets b.version and b.release from the bundle's last olm.package property, and adds
+// faults for invalid values.
 func (b *Bundle) setVersion(faults *diag.List) {
 	if b.facts.Package != b.pkg.Name() {
 		faults.Addf(b.data.Pos, "bundle %q of package %q: property olm.package has package %q", b.Name(), b.pkg.Name(), b.facts.Package)
@@ -64,9 +66,9 @@ func (b *Bundle) setVersion(faults *diag.List) {
 	b.version, b.versioned = version, true
 }
 
-// IsBundleName reports whether s is a valid bundle name. It permits the characters of a DNS-1123
-// subdomain, because a bundle name is the name of a ClusterServiceVersion, and upper case letters,
-// "_" and "+", which are common in versions and which OLM's resolver accepts.
+// IsBundleName reports whether s is a valid bundle name. A bundle name is the name of a
+// ClusterServiceVersion, so the characters of a DNS-1123 subdomain are valid. Upper case letters,
+// "_" and "+" are valid, too: they are common in versions, and OLM's resolver accepts them.
 func IsBundleName(s string) bool {
 	isInvalid := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._+", r)
@@ -74,7 +76,7 @@ func IsBundleName(s string) bool {
 	return s != "" && len(s) <= 253 && !strings.ContainsAny(s[:1], "-._+") && !strings.ContainsFunc(s, isInvalid)
 }
 
-// checkRelease reports the faults of a bundle with a release that operator-registry rejects.
+// checkRelease adds the faults for which operator-registry rejects a bundle with a release.
 func (b *Bundle) checkRelease(faults *diag.List) {
 	if len(b.release) == 0 {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// newChannel builds and checks one channel against the bundles of p.
+// newChannel validates data and returns it as a Channel of p. It adds problems to faults.
 func newChannel(p *Package, data *ChannelData, faults *diag.List) *Channel {
 	c := &Channel{pkg: p, data: data, byName: make(map[string]*Entry, len(data.Entries))}
 	before := len(*faults)
@@ -35,9 +35,9 @@ func newChannel(p *Package, data *ChannelData, faults *diag.List) *Channel {
 	return c
 }
 
-// CheckGraph returns a diag.List of the faults in the upgrade graph of a channel of pkg: no head or
-// several heads, a cycle, or entries outside of the replaces chain. It does not check whether the
-// bundles exist.
+// CheckGraph validates the upgrade graph of a channel of package pkg. The error is a diag.List: no
+// head or several heads, a cycle, or entries outside of the replaces chain. It does not check
+// whether the bundles exist.
 func CheckGraph(pkg string, data ChannelData) error {
 	var faults diag.List
 	c := &Channel{pkg: &Package{data: &PackageData{Name: pkg}}, data: &data, byName: map[string]*Entry{}}
@@ -87,8 +87,8 @@ func (c *Channel) addEntry(data *EntryData, faults *diag.List) {
 	c.entries = append(c.entries, e)
 }
 
-// findHead returns the only entry that is not replaced or skipped by another. If there is none, or
-// if there are several, it adds a fault and returns nil.
+// findHead returns the head: the only entry that no other entry replaces or skips. If there is not
+// exactly one, it adds a fault and returns nil.
 func (c *Channel) findHead(faults *diag.List) *Entry {
 	incoming := make(map[string]bool, len(c.entries))
 	for _, e := range c.entries {
@@ -116,8 +116,8 @@ func (c *Channel) findHead(faults *diag.List) *Entry {
 	return nil
 }
 
-// checkChain walks the replaces chain from the head to the first skipped entry. It reports a cycle,
-// and entries that are neither in the chain nor skipped.
+// checkChain follows the replaces chain from the head to the first skipped entry. It adds a fault
+// for a cycle, and for entries that are neither in the chain nor skipped.
 func (c *Channel) checkChain(head *Entry, faults *diag.List) {
 	skipped := c.skippedNames()
 	reached := map[string]bool{}
@@ -152,7 +152,7 @@ func (c *Channel) checkChain(head *Entry, faults *diag.List) {
 	}
 }
 
-// sortEntries fills c.walk and sorts c.entries.
+// sortEntries sets c.walk to the replaces chain from head, and sorts c.entries.
 func (c *Channel) sortEntries(head *Entry) {
 	skipped := c.skippedNames()
 	seen := make(map[*Entry]bool, len(c.entries))
@@ -178,8 +178,8 @@ func (c *Channel) skippedNames() map[string]bool {
 	return skipped
 }
 
-// nameList returns the names of entries, sorted and quoted. It shortens a long list to the first
-// names and an ellipsis.
+// nameList returns the names of entries for a message, sorted and quoted. A long list is cut and
+// ends in an ellipsis.
 func nameList(entries []*Entry) string {
 	const most = 10
 	names := make([]string, len(entries))

@@ -7,14 +7,14 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// ID names a catalog: the namespace and name of its CatalogSource or
-// ClusterCatalog. A ClusterCatalog has no namespace.
+// ID identifies a catalog by the namespace and name of its CatalogSource, or by the name of its
+// ClusterCatalog.
 type ID struct {
 	Namespace string `json:"namespace" doc:"Namespace of the CatalogSource. Absent for a ClusterCatalog."`     // "olm"
 	Name      string `json:"name" form:"required nonempty" doc:"Name of the CatalogSource or ClusterCatalog."` // "operatorhubio"
 }
 
-// UnmarshalText parses the output of String. It never fails.
+// UnmarshalText parses the output of String. It always returns nil.
 func (id *ID) UnmarshalText(text []byte) error {
 	*id = ID{Name: string(text)}
 	if ns, name, found := strings.Cut(id.Name, "/"); found {
@@ -23,7 +23,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String returns "namespace/name", or "name" if there is no namespace.
+// String returns "namespace/name", or "name" for a ClusterCatalog.
 func (id ID) String() string {
 	if id.Namespace == "" {
 		return id.Name
@@ -31,18 +31,18 @@ func (id ID) String() string {
 	return id.Namespace + "/" + id.Name
 }
 
-// Content is the decoded content of a catalog, before any check. Every format (file-based, SQLite,
-// bundle directories) is converted to it.
+// Content is the decoded content of a catalog before validation. Every catalog format (file-based,
+// SQLite, bundle directories) is decoded into it.
 type Content struct {
 	ID       ID
 	Priority int               // higher is preferred
-	Labels   map[string]string // a ClusterCatalog's, for catalog selectors
-	Source   string            // canonical reference, as the lock records it: "oci:catalogs/operatorhubio"
+	Labels   map[string]string // labels of the ClusterCatalog, which the catalog selectors of a ClusterExtension match
+	Source   string            // canonical reference, as recorded in the lock: "oci:catalogs/operatorhubio"
 	Digest   Digest            // resolved digest of Source
 	Packages []PackageData     // in any order
-	Unread   []string          // names of packages that were not decoded; in any order
+	Unread   []string          // names of packages that exist but were not decoded; in any order
 
-	Warnings []diag.Warning // warnings of the catalog's reader, sorted
+	Warnings []diag.Warning // warnings from decoding, sorted
 }
 
 // PackageData is one olm.package with its channels, bundles, deprecations and lifecycles.
@@ -53,8 +53,8 @@ type PackageData struct {
 	Channels       []ChannelData
 	Bundles        []BundleData
 	Deprecations   []DeprecationData
-	Lifecycles     []LifecycleData // documents with support periods; more than one is a fault
-	Undeclared     bool            // no olm.package exists, only objects that refer to it
+	Lifecycles     []LifecycleData // documents with support periods; valid only if there is one
+	Undeclared     bool            // there is no olm.package of this name, only objects that refer to it
 	Pos            diag.Pos
 }
 
@@ -77,7 +77,7 @@ type EntryData struct {
 // LifecycleData is one document with the support periods of a package's versions.
 type LifecycleData struct {
 	Versions []SupportedVersion // in file order
-	Faults   []LifecycleFault   // faults in file order; any fault invalidates the document
+	Faults   []LifecycleFault   // in file order; a document with a fault is not used
 	Pos      diag.Pos
 }
 
@@ -93,13 +93,13 @@ type BundleData struct {
 	Image         string // "quay.io/x/y@sha256:…"; empty if the catalog embeds the manifests
 	Properties    []Property
 	RelatedImages []RelatedImage
-	Embedded      bool     // the catalog contains the manifests (olm.bundle.object, or a bundle directory)
-	Metadata      Metadata // of the CSV, if the catalog contains it
+	Embedded      bool     // the catalog contains the manifests, as olm.bundle.object or as a bundle directory
+	Metadata      Metadata // metadata of the CSV; zero if the catalog does not contain it
 	Pos           diag.Pos
-	Span          Span // location in Pos.File; zero if unknown or not Embedded
+	Span          Span // byte range in Pos.File; zero if unknown or not Embedded
 }
 
-// Span is a part of a file, in bytes.
+// Span is a byte range of a file.
 type Span struct{ Offset, Size int64 }
 
 // RelatedImage is one image that a bundle needs at run time.
@@ -108,8 +108,8 @@ type RelatedImage struct {
 	Image string `json:"image" doc:"The image."`
 }
 
-// Metadata holds the fields of a ClusterServiceVersion for searches and for the checks of
-// rule 7 of package resolve. A zero field is missing in the catalog.
+// Metadata contains fields of a ClusterServiceVersion, for searches and for the checks of rule 7 of
+// package resolve. A zero field means that the catalog does not contain the value.
 type Metadata struct {
 	Known          bool // the catalog contains olm.csv.metadata or the CSV
 	DisplayName    string
@@ -119,12 +119,12 @@ type Metadata struct {
 	InstallModes   []InstallMode // supported modes, in the order of InstallModes(); nil if unknown
 	Keywords       []string
 	Maturity       string
-	Annotations    map[string]string // those that KeepsAnnotation and AnnotationFits accept
+	Annotations    map[string]string // only those that KeepsAnnotation and AnnotationFits accept
 	Owned          []string          // names of the owned CRDs, sorted
 }
 
-// ShortDescription returns the first non-empty line of a long description, without leading Markdown
-// markup, cut to 300 bytes.
+// ShortDescription returns the first non-empty line of a Markdown description, without leading
+// markup and cut to 300 bytes.
 func ShortDescription(long string) string {
 	const most = 300
 	for line := range strings.Lines(long) {
@@ -137,7 +137,7 @@ func ShortDescription(long string) string {
 	return ""
 }
 
-// DeprecationData is one entry of an olm.deprecations blob.
+// DeprecationData is one entry of an olm.deprecations object.
 type DeprecationData struct {
 	Schema  string // "olm.package", "olm.channel", "olm.bundle"
 	Name    string // name of the channel or bundle; empty for the package
@@ -145,8 +145,8 @@ type DeprecationData struct {
 	Pos     diag.Pos
 }
 
-// KeepsAnnotation reports whether Metadata contains the CSV annotation of that name: annotations of
-// operatorframework.io and olm, and those that catalog UIs show.
+// KeepsAnnotation reports whether Metadata includes the CSV annotation with this name. Included are
+// annotations of operatorframework.io and olm, and those that catalog UIs show.
 func KeepsAnnotation(name string) bool {
 	switch name {
 	case "capabilities", "categories", "repository":
@@ -156,8 +156,9 @@ func KeepsAnnotation(name string) bool {
 	return host == "operatorframework.io" || strings.HasSuffix(host, ".operatorframework.io") || strings.HasPrefix(name, "olm.")
 }
 
-// AnnotationFits reports whether Metadata contains a kept annotation with that value. The limit is
-// 1 KiB, except for the Namespace template, which determines the install namespace.
+// AnnotationFits reports whether the value of an annotation is short enough for Metadata. The limit
+// is 1 KiB. There is no limit for the Namespace template, because it determines the install
+// namespace.
 func AnnotationFits(name, value string) bool {
 	return len(value) < 1<<10 || name == SuggestedNamespaceTemplate
 }

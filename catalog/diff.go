@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ChangeKind is the kind of a change to a catalog.
+// ChangeKind is the kind of a change between two catalogs.
 type ChangeKind string
 
 // The kinds of changes.
@@ -18,23 +18,23 @@ const (
 	Changed ChangeKind = "changed"
 )
 
-// Part is the changed part of a catalog or one of its fields.
+// Part is the part of a catalog that a change affects.
 type Part string
 
-// The parts, in the order of the changes of one package.
+// The parts. The changes of one package are sorted in this order.
 const (
-	PartPackage     Part = "package"        // From, To: the version at the default channel's head
-	PartDefault     Part = "defaultChannel" // of a package
-	PartLifecycle   Part = "lifecycle"      // of a version, MAJOR.MINOR; From, To: its phases and platforms
-	PartDeprecation Part = "deprecation"    // of a package, channel or bundle
-	PartChannel     Part = "channel"        // From, To: the head
-	PartHead        Part = "head"           // of a channel
-	PartEdges       Part = "edges"          // of an entry of a channel; From, To: its replaces and skips
+	PartPackage     Part = "package"        // From, To: the version of the default channel's head
+	PartDefault     Part = "defaultChannel" // default channel of a package
+	PartLifecycle   Part = "lifecycle"      // support of a MAJOR.MINOR version; From, To: its phases and platforms
+	PartDeprecation Part = "deprecation"    // deprecation message of a package, channel or bundle
+	PartChannel     Part = "channel"        // From, To: the head of the channel
+	PartHead        Part = "head"           // head of a channel
+	PartEdges       Part = "edges"          // upgrade edges of a channel entry; From, To: its replaces, skips and skipRange
 	PartBundle      Part = "bundle"         // From, To: the version
-	PartImage       Part = "image"          // of a bundle
-	PartVersion     Part = "version"        // of a bundle
-	PartProperties  Part = "properties"     // of a bundle; From, To: properties that only one catalog has
-	PartImages      Part = "relatedImages"  // of a bundle; From, To: images that only one catalog has
+	PartImage       Part = "image"          // image of a bundle
+	PartVersion     Part = "version"        // version of a bundle
+	PartProperties  Part = "properties"     // properties of a bundle; From, To: those that only one catalog has
+	PartImages      Part = "relatedImages"  // related images of a bundle; From, To: those that only one catalog has
 )
 
 // Change is one difference between two catalogs.
@@ -49,25 +49,25 @@ type Change struct {
 	To      string     `json:"to,omitempty"`      // empty if removed
 }
 
-// Diff returns the changes from old to new. They are sorted by package; the package itself comes
-// first, then its channels by name with their entries, then its bundles by name. Parts of an added
-// or removed package or channel are not listed. Diff ignores the order of packages and the source
-// of the catalogs.
+// Diff returns the changes from old to new. They are sorted by package: first the package itself,
+// then its channels by name with their entries, then its bundles by name. For an added or removed
+// package or channel there is one change, without its parts. Diff ignores the order of packages and
+// the source of the catalogs.
 func Diff(old, new *Catalog) []Change {
 	d := &differ{}
 	diffParts(d, Change{Part: PartPackage}, old.Packages(), new.Packages(), (*Package).Name, func(*Change) *string { return &d.pkg }, headVersion, d.diffPackages)
 	return d.changes
 }
 
-// differ collects the changes of one package at a time.
+// differ collects changes, one package at a time.
 type differ struct {
 	changes []Change
 	pkg     string // name of the current package
 }
 
-// diffParts compares two lists of parts by name. It adds a change for each part in only one list,
-// and calls both for each part in both lists. Changes are copies of c: nameField returns the field
-// for the name, and describe returns From or To.
+// diffParts compares two lists of parts by name. For a part in only one list, it adds a copy of c
+// as the change: describe returns its From or To, and nameField the field of the change for the
+// name. For a part in both lists, it calls both.
 func diffParts[T any](d *differ, c Change, old, new []*T, name func(*T) string, nameField func(*Change) *string, describe func(*T) string, both func(c Change, a, b *T)) {
 	byName := map[string][2]*T{}
 	for side, list := range [][]*T{old, new} {
@@ -96,7 +96,7 @@ func diffParts[T any](d *differ, c Change, old, new []*T, name func(*T) string, 
 	}
 }
 
-// add adds a change of a part that exists in both catalogs, if From and To differ.
+// add adds c if From and To differ. The changed part must exist in both catalogs.
 func (d *differ) add(c Change) {
 	if c.From != c.To {
 		c.Kind, c.Package = Changed, d.pkg
@@ -123,7 +123,7 @@ func pointers(list []SupportedVersion) []*SupportedVersion {
 	return out
 }
 
-// formatLifecycle formats the support phases and the sorted platforms of a version.
+// formatLifecycle formats the support phases of v and its platforms, sorted.
 func formatLifecycle(v *SupportedVersion) string {
 	var phases, platforms []string
 	for _, p := range v.Phases {
@@ -180,14 +180,14 @@ func (d *differ) diffBundles(c Change, a, b *Bundle) {
 func propertyTexts(b *Bundle) []string {
 	var out []string
 	for _, p := range b.Properties() {
-		if p.Type != TypePackage { // PartVersion covers the version
+		if p.Type != TypePackage { // olm.package is compared as PartVersion
 			out = append(out, p.Type+" "+canonicalJSON(p.Value))
 		}
 	}
 	return out
 }
 
-// canonicalJSON returns raw with sorted keys and without insignificant escapes and space. It
+// canonicalJSON returns raw with sorted keys, and without insignificant escapes and white space. It
 // returns invalid JSON unchanged.
 func canonicalJSON(raw json.RawMessage) string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -205,14 +205,15 @@ func canonicalJSON(raw json.RawMessage) string {
 func imageTexts(b *Bundle) []string {
 	var out []string
 	for _, im := range b.RelatedImages() {
-		if im.Image != b.Image() { // PartImage covers it
+		if im.Image != b.Image() { // the bundle image is compared as PartImage
 			out = append(out, im.Image)
 		}
 	}
 	return out
 }
 
-// onlyIn returns the sorted items in only one of two lists, joined by commas.
+// onlyIn returns the items that are only in a, and those that are only in b. Both results are
+// sorted and joined by commas.
 func onlyIn(a, b []string) (onlyA, onlyB string) {
 	minus := func(x, y []string) string {
 		rest := slices.DeleteFunc(slices.Clone(x), func(s string) bool { return slices.Contains(y, s) })

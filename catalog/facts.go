@@ -9,18 +9,18 @@ import (
 
 // Facts holds the decoded properties of one bundle.
 type Facts struct {
-	Package, Version string  // of the last olm.package
-	Release          *string // of the last olm.package, as written; nil if omitted
+	Package, Version string  // from the last olm.package property
+	Release          *string // from the last olm.package property, unparsed; nil if omitted
 	Provides         []GVK
 	Labels           []string
 	Requires         []Requirement // in the order of the properties
 	Deprecated       bool
-	MaxVersion       string // of OpenShift, such as "4.9", as written
-	Unusable         string // the first invalid requirement and its error, or ""
+	MaxVersion       string // olm.maxOpenShiftVersion, such as "4.9", unparsed
+	Unusable         string // error of the first invalid requirement, or ""
 }
 
-// Read decodes the properties of one bundle. It ignores invalid properties, except for
-// requirements, which set Unusable.
+// Read decodes the properties of one bundle. An invalid requirement sets Unusable. Other invalid
+// properties are ignored.
 func Read(ps []Property) Facts {
 	var f Facts
 	r := NewReader()
@@ -31,8 +31,8 @@ func Read(ps []Property) Facts {
 	return f
 }
 
-// Reader decodes properties and caches the results, because most properties of a bundle equal those
-// of its previous version.
+// Reader decodes properties. It caches the results, because successive versions of an operator have
+// mostly the same properties.
 type Reader struct {
 	gvks     map[string]cachedResult[GVK]
 	requires map[requirementKey]cachedResult[*Requirement]
@@ -45,13 +45,13 @@ type cachedResult[T any] struct {
 	err   error
 }
 
-// NewReader returns a reader with an empty cache.
+// NewReader returns a Reader with an empty cache.
 func NewReader() *Reader {
 	return &Reader{gvks: map[string]cachedResult[GVK]{}, requires: map[requirementKey]cachedResult[*Requirement]{}}
 }
 
-// Add decodes p into f. It returns an error and leaves f unchanged for an invalid olm.package or
-// olm.gvk. An invalid requirement sets f.Unusable.
+// Add decodes p and adds it to f. An invalid olm.package or olm.gvk is an error and leaves f
+// unchanged. An invalid requirement sets f.Unusable.
 func (r *Reader) Add(f *Facts, p Property) error {
 	switch p.Type {
 	case TypePackage:
@@ -100,7 +100,7 @@ func (r *Reader) addRequirement(f *Facts, p Property) {
 	}
 }
 
-// Sort sorts and deduplicates Provides and Labels.
+// Sort sorts Provides and Labels and removes duplicates.
 func (f *Facts) Sort() {
 	slices.SortFunc(f.Provides, GVK.Compare)
 	f.Provides = slices.Compact(f.Provides)
@@ -108,7 +108,7 @@ func (f *Facts) Sort() {
 	f.Labels = slices.Compact(f.Labels)
 }
 
-// plainText returns the text of a JSON string, or any other value as written.
+// plainText returns the text of a JSON string. It returns any other JSON value unchanged.
 func plainText(value []byte) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil {

@@ -8,20 +8,21 @@ import (
 	"strings"
 )
 
-// Compare orders by namespace, then name.
+// Compare orders IDs by namespace, then by name.
 func (id ID) Compare(other ID) int {
 	return cmp.Or(strings.Compare(id.Namespace, other.Namespace), strings.Compare(id.Name, other.Name))
 }
 
-// Index is an immutable set of catalogs, some of which may be marked as broken.
+// Index is an immutable set of catalogs for resolution. A catalog that could not be read is
+// recorded as broken.
 type Index struct {
 	catalogs []*Catalog // by ID
 	byID     map[ID]*Catalog
 	broken   map[ID]error
 }
 
-// NewIndex returns an index of cats, given in any order. Two catalogs with the
-// same ID are an error.
+// NewIndex returns an index of cats, which may be in any order. It returns an error if two catalogs
+// have the same ID.
 func NewIndex(cats ...*Catalog) (*Index, error) {
 	x := &Index{catalogs: slices.Clone(cats), byID: make(map[ID]*Catalog, len(cats)), broken: map[ID]error{}}
 	slices.SortFunc(x.catalogs, func(a, b *Catalog) int { return a.id.Compare(b.id) })
@@ -34,17 +35,17 @@ func NewIndex(cats ...*Catalog) (*Index, error) {
 	return x, nil
 }
 
-// Catalogs returns the catalogs by ID.
+// Catalogs returns the catalogs sorted by ID, without broken ones.
 func (x *Index) Catalogs() []*Catalog { return slices.Clone(x.catalogs) }
 
-// Catalog returns the catalog with that ID. It does not return broken catalogs.
+// Catalog returns the catalog with this ID, and whether it exists. Broken catalogs are not
+// returned.
 func (x *Index) Catalog(id ID) (*Catalog, bool) {
 	c, ok := x.byID[id]
 	return c, ok
 }
 
-// WithBroken returns a copy of x in which the catalog id is marked as unreadable because of err.
-// Catalog and Catalogs do not return broken catalogs.
+// WithBroken returns a copy of x that records catalog id as broken, with err as the reason.
 func (x *Index) WithBroken(id ID, err error) *Index {
 	next := &Index{catalogs: slices.Clone(x.catalogs), byID: maps.Clone(x.byID), broken: maps.Clone(x.broken)}
 	next.broken[id] = err
@@ -58,8 +59,8 @@ func (x *Index) WithBroken(id ID, err error) *Index {
 // Broken returns the errors of the unreadable catalogs by ID.
 func (x *Index) Broken() map[ID]error { return maps.Clone(x.broken) }
 
-// CatalogsWith returns the catalogs with a package of that name, including unread packages, sorted
-// by ID.
+// CatalogsWith returns the catalogs that have a package of this name, sorted by ID. Packages in
+// Content.Unread are included.
 func (x *Index) CatalogsWith(pkg string) []*Catalog {
 	var having []*Catalog
 	for _, c := range x.catalogs {

@@ -7,45 +7,47 @@ import (
 	"time"
 )
 
-// LifecycleSchema is the schema of lifecycle documents.
+// LifecycleSchema is the schema of lifecycle documents, which declare the support periods of an
+// operator's versions.
 const LifecycleSchema = "io.openshift.operators.lifecycles.v1alpha1"
 
-// OpenShift is the name of the OpenShift platform in lifecycle documents. The workspace declares
-// its version.
+// OpenShift is the name of the OpenShift platform in lifecycle documents. The target version of
+// OpenShift is declared in the workspace.
 const OpenShift = "openshift"
 
-// SupportedVersion holds the support periods of all versions of an operator with
-// the same MAJOR.MINOR.
+// SupportedVersion holds the support periods of one MAJOR.MINOR version of an operator, including
+// all its patch releases.
 type SupportedVersion struct {
 	Name      string              `json:"version" form:"required nonempty" doc:"MAJOR.MINOR of the operator's version."`                  // "4.12"
 	Phases    []SupportPhase      `json:"phases" form:"required" doc:"The phases of its support, each beginning the day after the last."` // at least one
 	Platforms []SupportedPlatform `json:"platforms,omitempty" doc:"Declared platform versions. Absent if none are declared."`
 }
 
-// SupportPhase is a period of support. It includes the first and the last day.
+// SupportPhase is a period of support. Start and End are the first and the last day, both
+// inclusive.
 type SupportPhase struct {
 	Name  string `json:"name" form:"required nonempty" doc:"Vendor's name of the phase."`             // "Maintenance support"
 	Start string `json:"startDate" form:"required nonempty" doc:"The first day, such as 2026-01-31."` // "2025-05-26"
 	End   string `json:"endDate" form:"required nonempty" doc:"The last day, such as 2026-12-31."`
 }
 
-// SupportedPlatform is a version of a platform.
+// SupportedPlatform is a platform version that an operator version supports.
 type SupportedPlatform struct {
 	Name    string `json:"name" form:"required nonempty" doc:"The platform, such as openshift."`
 	Version string `json:"version" form:"required nonempty" doc:"MAJOR.MINOR of the platform's version."` // "4.17"
 }
 
-// SupportState is the state of support on a day.
+// SupportState is the state of support on a given day.
 type SupportState string
 
-// The support states. A version is unsupported before its first phase and after its last one.
+// The support states: before the first phase, during the phases, and after the last phase.
 const (
 	Upcoming  SupportState = "upcoming"
 	Supported SupportState = "supported"
 	Ended     SupportState = "endOfLife"
 )
 
-// Support is the support of a version on one day.
+// Support is the support of an operator version on a given day.
 type Support struct {
 	State SupportState `json:"state" form:"enum=upcoming|supported|endOfLife" doc:"Whether the version is supported on the day: upcoming before its first phase, endOfLife after its last."`
 	Phase string       `json:"phase,omitempty" doc:"The phase that the day is in."`
@@ -88,7 +90,7 @@ func CheckDay(day string) error {
 	return nil
 }
 
-// FindSupport returns the support periods of a version, or nil if unknown.
+// FindSupport returns the element of all for the MAJOR.MINOR of version, or nil if there is none.
 func FindSupport(all []SupportedVersion, version string) *SupportedVersion {
 	name := Minor(version)
 	for i := range all {
@@ -99,8 +101,7 @@ func FindSupport(all []SupportedVersion, version string) *SupportedVersion {
 	return nil
 }
 
-// Check returns an error if a day of the phase is invalid, or if the end is not later than the
-// start.
+// Check returns an error if Start or End is not a valid date, or if End is not later than Start.
 func (p SupportPhase) Check() error {
 	for _, day := range []string{p.Start, p.End} {
 		if err := CheckDay(day); err != nil {
@@ -113,7 +114,7 @@ func (p SupportPhase) Check() error {
 	return nil
 }
 
-// CheckFollows returns an error if p does not begin on the day after last ends. Both phases must be
+// CheckFollows returns an error unless p begins on the day after last ends. Both phases must be
 // valid.
 func (p SupportPhase) CheckFollows(last SupportPhase) error {
 	if want := AddDays(last.End, 1); p.Start != want {
@@ -122,7 +123,7 @@ func (p SupportPhase) CheckFollows(last SupportPhase) error {
 	return nil
 }
 
-// AddDays returns the date that is days later than day, or "" if day is invalid.
+// AddDays returns the date that is the given number of days after day, or "" if day is invalid.
 func AddDays(day string, days int) string {
 	t, err := time.Parse(time.DateOnly, day)
 	if err != nil {
@@ -131,8 +132,7 @@ func AddDays(day string, days int) string {
 	return t.AddDate(0, 0, days).Format(time.DateOnly)
 }
 
-// SupportOn returns the support of a version on a day, or nil if the support is unknown or the day is
-// invalid.
+// SupportOn returns the support of v on a day, or nil if v is nil or the day is invalid.
 func (v *SupportedVersion) SupportOn(day string) *Support {
 	if v == nil || len(v.Phases) == 0 || CheckDay(day) != nil {
 		return nil
@@ -149,7 +149,7 @@ func (v *SupportedVersion) SupportOn(day string) *Support {
 	return s
 }
 
-// LastDay returns the last day of support, or "" if unknown.
+// LastDay returns the last day of support, or "" if v is nil.
 func (v *SupportedVersion) LastDay() string {
 	if v == nil || len(v.Phases) == 0 {
 		return ""
@@ -157,15 +157,16 @@ func (v *SupportedVersion) LastDay() string {
 	return v.Phases[len(v.Phases)-1].End
 }
 
-// EndsWithin reports whether a version is supported on a day, but no longer after the given number
-// of days.
+// EndsWithin reports whether v is supported on day, but no longer supported the given number of
+// days later.
 func (v *SupportedVersion) EndsWithin(day string, days int) bool {
 	s := v.SupportOn(day)
 	return s != nil && s.State == Supported && s.Until < AddDays(day, days)
 }
 
-// SupportsPlatform returns the declared versions of a platform, in file order, and whether version
-// is one of them. The second result is also true if none is declared or if version is invalid.
+// SupportsPlatform returns the versions of a platform that v supports, in file order, and whether
+// version is one of them. The second result is also true if v lists no version of the platform, or
+// if version is invalid.
 func (v *SupportedVersion) SupportsPlatform(platform, version string) (declared []string, supported bool) {
 	if v == nil {
 		return nil, true
@@ -181,7 +182,7 @@ func (v *SupportedVersion) SupportsPlatform(platform, version string) (declared 
 	return declared, supported || len(declared) == 0
 }
 
-// String returns the last day and the phase, such as "2026-12-31 (Maintenance support)".
+// String returns the last day of support and the phase, such as "2026-12-31 (Maintenance support)".
 func (s *Support) String() string {
 	switch {
 	case s == nil:

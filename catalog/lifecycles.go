@@ -7,7 +7,8 @@ import (
 )
 
 // Lifecycle returns the support periods of the package's versions, in file order. It returns nil if
-// the catalog has none or if they are invalid. The result is shared and must not be modified.
+// the catalog has none, or if they are invalid (see LifecycleFaults). The result is shared and must
+// not be modified.
 func (p *Package) Lifecycle() []SupportedVersion { return p.lifecycle }
 
 // LifecycleFaults returns a diag.List of the faults that make Lifecycle return nil, or nil if there
@@ -23,8 +24,9 @@ func (b *Bundle) Lifecycle() *SupportedVersion {
 	return FindSupport(b.pkg.lifecycle, b.version.String())
 }
 
-// applyLifecycles sets the support periods of the package, unless the document has a fault or there
-// are several documents. Such faults do not invalidate the catalog, because OLM ignores lifecycles.
+// applyLifecycles sets the support periods of the package from its lifecycle document. If the
+// document has a fault, or if there are several, it only records the faults. They do not invalidate
+// the catalog, because OLM ignores lifecycles.
 func (p *Package) applyLifecycles() {
 	docs := p.data.Lifecycles
 	for i, doc := range docs {
@@ -40,13 +42,14 @@ func (p *Package) applyLifecycles() {
 	}
 }
 
-// isStray reports whether the data contains lifecycles without any other object of the package.
+// isStray reports whether p consists only of lifecycle documents, without any other object of the
+// package.
 func (p *PackageData) isStray() bool {
 	return p.Undeclared && len(p.Lifecycles) > 0 && len(p.Channels)+len(p.Bundles)+len(p.Deprecations) == 0
 }
 
-// addStray records faults for the lifecycles of a missing package. names are the names of all
-// packages.
+// addStray records a fault for each lifecycle document in data, whose package does not exist. names
+// are the names of all packages, for suggestions.
 func (c *Catalog) addStray(data *PackageData, names []string) {
 	for _, doc := range data.Lifecycles {
 		switch {

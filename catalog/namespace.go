@@ -7,17 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Annotations of a ClusterServiceVersion with the preferred install namespace: its name, and a
-// template of the Namespace as JSON.
+// Annotations of a ClusterServiceVersion that suggest an install namespace: by its name, or by a
+// template of the Namespace in JSON.
 const (
 	SuggestedNamespace         = "operatorframework.io/suggested-namespace"
 	SuggestedNamespaceTemplate = "operatorframework.io/suggested-namespace-template"
 )
 
-// ManagedNamespace returns the default install namespace of a ClusterExtension: the name in the
-// template, or else the suggested name, or else the package's name with "-system"
-// (operator-controller, docs/draft/concepts/managed-namespaces.md). Like operator-controller, it
-// returns an error for an invalid template or namespace name.
+// ManagedNamespace returns the default install namespace of a ClusterExtension. It is the name in
+// the Namespace template, or else the suggested name, or else the package name with the suffix
+// "-system" (operator-controller, docs/draft/concepts/managed-namespaces.md). As in
+// operator-controller, an invalid template or namespace name is an error.
 func ManagedNamespace(pkg string, annotations map[string]string) (string, error) {
 	ns, by := pkg+"-system", "its package"
 	if name := annotations[SuggestedNamespace]; name != "" {

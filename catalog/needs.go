@@ -4,17 +4,17 @@ import (
 	"slices"
 )
 
-// Needs lists the packages, APIs and labels in the requirements of bundles, without the logic that
-// combines them. The bundles that provide any of these include every bundle that can meet a
-// requirement.
+// Needs lists the packages, APIs and labels in the requirements of bundles, without "all", "any"
+// and "not". It is a superset: every bundle that can meet one of the requirements provides an item
+// of Needs, but a bundle that provides an item need not meet any.
 type Needs struct {
-	Anything bool // any bundle of any package can meet a requirement
+	Anything bool // a requirement may be met by any bundle of any package
 	Packages []string
 	APIs     []GVK
 	Labels   []string
 }
 
-// Add adds the names in r.
+// Add adds the packages, APIs and labels in r.
 func (n *Needs) Add(r Requirement) {
 	switch r.Kind {
 	case RequireGVK:
@@ -29,13 +29,13 @@ func (n *Needs) Add(r Requirement) {
 		}
 	case RequireAll:
 		n.addAll(r.Of)
-	default: // a negation or an expression, which any bundle may meet
+	default: // a negation or a CEL expression: any bundle may meet it
 		n.Anything = true
 	}
 }
 
-// addAll adds the names of the first part that restricts the candidates. One bundle must meet all
-// parts, so the candidates for one part are enough.
+// addAll adds the items of one part of a RequireAll: the first part that restricts the candidates.
+// One bundle must meet all parts, so the candidates for one part are enough.
 func (n *Needs) addAll(parts []Requirement) {
 	for _, sub := range parts {
 		var one Needs
@@ -55,7 +55,7 @@ func (n *Needs) merge(m Needs) {
 	n.Labels = append(n.Labels, m.Labels...)
 }
 
-// Union returns the names in n or m, sorted.
+// Union returns the items in n or m, sorted.
 func (n Needs) Union(m Needs) Needs {
 	var both Needs
 	both.merge(n)
@@ -63,7 +63,7 @@ func (n Needs) Union(m Needs) Needs {
 	return both.Sorted()
 }
 
-// Sorted returns n with sorted lists without duplicates.
+// Sorted returns n with all lists sorted and without duplicates.
 func (n Needs) Sorted() Needs {
 	slices.Sort(n.Packages)
 	slices.SortFunc(n.APIs, GVK.Compare)
@@ -72,7 +72,7 @@ func (n Needs) Sorted() Needs {
 	return n
 }
 
-// Needs returns the names in the requirements of the bundles of p, sorted.
+// Needs returns the combined needs of all bundles of p, sorted.
 func (p *Package) Needs() Needs {
 	var n Needs
 	for _, b := range p.bundles {
@@ -83,7 +83,7 @@ func (p *Package) Needs() Needs {
 	return n.Sorted()
 }
 
-// Needs returns the names in the requirements of the bundles of c, sorted.
+// Needs returns the combined needs of all bundles of c, sorted.
 func (c *Catalog) Needs() Needs {
 	var n Needs
 	for _, p := range c.packages {

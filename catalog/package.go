@@ -12,13 +12,13 @@ import (
 type Package struct {
 	cat             *Catalog
 	data            *PackageData
-	channels        []*Channel // default first, then by name
+	channels        []*Channel // default channel first, then by name
 	byChannel       map[string]*Channel
 	bundles         []*Bundle // newest first
 	byBundle        map[string]*Bundle
 	deprecated      string
 	lifecycle       []SupportedVersion
-	lifecycleFaults diag.List // faults of the lifecycle documents
+	lifecycleFaults diag.List // see LifecycleFaults
 }
 
 // Name returns the package's name.
@@ -48,7 +48,7 @@ func (p *Package) ChannelNames() []string {
 	return names
 }
 
-// Channel returns the channel of that name.
+// Channel returns the channel with this name, and whether it exists.
 func (p *Package) Channel(name string) (*Channel, bool) {
 	c, ok := p.byChannel[name]
 	return c, ok
@@ -57,7 +57,7 @@ func (p *Package) Channel(name string) (*Channel, bool) {
 // Bundles returns the bundles, newest first: by version, then by release, then by build metadata.
 func (p *Package) Bundles() []*Bundle { return slices.Clone(p.bundles) }
 
-// Bundle returns the bundle of that name.
+// Bundle returns the bundle with this name, and whether it exists.
 func (p *Package) Bundle(name string) (*Bundle, bool) {
 	b, ok := p.byBundle[name]
 	return b, ok
@@ -85,18 +85,18 @@ func (c *Channel) Package() *Package { return c.pkg }
 // IsDefault reports whether c is its package's default channel.
 func (c *Channel) IsDefault() bool { return c.data.Name == c.pkg.data.DefaultChannel }
 
-// Entries returns every entry: those of Walk in its order, then the others, newest version first.
+// Entries returns every entry: first those of Walk in the same order, then the others, newest
+// version first.
 func (c *Channel) Entries() []*Entry { return slices.Clone(c.entries) }
 
-// Walk returns the entries that resolution can choose from this channel, in order of preference.
-// They are the replaces chain from the head, without entries that another entry of the channel
-// skips.
+// Walk returns the entries that resolution can choose from this channel, most preferred first. They
+// are the replaces chain from the head, without entries that another entry of the channel skips.
 func (c *Channel) Walk() []*Entry { return slices.Clone(c.walk) }
 
 // Head returns the entry that no other entry replaces or skips.
 func (c *Channel) Head() *Entry { return c.walk[0] }
 
-// Entry returns the entry for the bundle of that name.
+// Entry returns the entry for the bundle with this name, and whether it exists.
 func (c *Channel) Entry(name string) (*Entry, bool) {
 	e, ok := c.byName[name]
 	return e, ok
@@ -124,8 +124,8 @@ func (e *Entry) Channel() *Channel { return e.channel }
 // Bundle returns the bundle of the entry.
 func (e *Entry) Bundle() *Bundle { return e.bundle }
 
-// Replaces returns the name of the bundle that the entry replaces, or "". That bundle may be
-// missing from the channel.
+// Replaces returns the name of the bundle that the entry replaces, or "" if there is none. The
+// channel may not contain that bundle.
 func (e *Entry) Replaces() string { return e.data.Replaces }
 
 // Skips returns the names of the bundles that the entry skips, in file order.
@@ -137,14 +137,14 @@ func (e *Entry) SkipRange() (Range, bool) {
 	return e.skipRange, e.data.SkipRange != "" && e.badRange == nil
 }
 
-// BadRange returns the parse error of the entry's skipRange, or nil. The other edges of the entry
-// remain valid.
+// BadRange returns the parse error of the entry's skipRange, or nil. With an invalid skipRange,
+// replaces and skips still apply.
 func (e *Entry) BadRange() error { return e.badRange }
 
-// Edge is the type of an upgrade edge between two bundles of a channel.
+// Edge is the kind of an upgrade edge between two bundles of a channel.
 type Edge string
 
-// The edges, in order of precedence.
+// The kinds of edges, in order of precedence.
 const (
 	NoEdge        Edge = ""
 	EdgeReplaces  Edge = "replaces"
@@ -152,9 +152,9 @@ const (
 	EdgeSkipRange Edge = "skipRange"
 )
 
-// EdgeFrom returns the type of the upgrade edge from the given bundle to e. The bundle need not be
-// in the channel, and v is nil if its version is unknown. EdgeFrom does not compare versions: a
-// skipRange may include the entry's own version or higher ones.
+// EdgeFrom returns the kind of the upgrade edge from bundle to e, or "" if there is none. The
+// channel may not contain bundle. v is the version of bundle, or nil if unknown. EdgeFrom does not
+// compare versions: a skipRange may include the version of e itself or higher ones.
 func (e *Entry) EdgeFrom(bundle string, v *Version) Edge {
 	switch {
 	case bundle != "" && e.data.Replaces == bundle:
@@ -167,8 +167,8 @@ func (e *Entry) EdgeFrom(bundle string, v *Version) Edge {
 	return NoEdge
 }
 
-// Skipped reports whether the channel's Walk omits this entry. Resolution chooses such an entry
-// only if it is requested by name.
+// Skipped reports whether Walk omits this entry. Resolution chooses such an entry only if the user
+// requests it by name.
 func (e *Entry) Skipped() bool { return !e.walked }
 
 // compareNewest orders bundles newest first: by version, then by release, then by

@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// Property types that the resolver supports. [Requirement] represents the required ones.
+// Property types that the resolver supports. [Requirement] is the decoded form of a required
+// property.
 const (
-	TypePackage    = "olm.package" // one in every bundle
+	TypePackage    = "olm.package" // every bundle has exactly one
 	TypeGVK        = "olm.gvk"
 	TypeLabel      = "olm.label"
-	TypeDeprecated = "olm.deprecated" // new installations are not allowed
+	TypeDeprecated = "olm.deprecated" // forbids new installations
 	TypeMaxVersion = "olm.maxOpenShiftVersion"
 
 	TypeGVKRequired     = "olm.gvk.required"
@@ -20,19 +21,19 @@ const (
 	TypeLabelRequired   = "olm.label.required"
 	TypeConstraint      = "olm.constraint"
 
-	// Manifests and metadata of a bundle. Readers omit them from the properties because of their
-	// size.
+	// Property types with the manifests and metadata of a bundle. Decoders omit them from
+	// Properties because of their size.
 	TypeObject   = "olm.bundle.object"
 	TypeMetadata = "olm.csv.metadata"
 )
 
-// Property is one typed property of a bundle.
+// Property is one property of a bundle: a type and a JSON value.
 type Property struct {
 	Type  string          `json:"type" form:"required" doc:"Type of the property, such as olm.gvk."`
 	Value json.RawMessage `json:"value" doc:"Value of the property."`
 }
 
-// JSON values of properties and dependencies.
+// Types of the JSON values of properties and dependencies.
 type (
 	gvk struct {
 		Group   string `json:"group"`
@@ -55,14 +56,13 @@ func GVKProperty(g GVK) Property { return newProperty(TypeGVK, gvkFields(g)) }
 // RequiredGVKProperty returns the olm.gvk.required property of a bundle that requires an API.
 func RequiredGVKProperty(g GVK) Property { return newProperty(TypeGVKRequired, gvkFields(g)) }
 
-// PackageProperty returns the olm.package property with the name and version of a bundle's
-// package.
+// PackageProperty returns the olm.package property of a bundle with the given package and version.
 func PackageProperty(pkg, version string) Property {
 	return newProperty(TypePackage, ownPackage{PackageName: pkg, Version: version})
 }
 
-// PackageReleaseProperty returns the olm.package property with a release. An empty release is
-// omitted.
+// PackageReleaseProperty returns the olm.package property of a bundle with the given package,
+// version and release. An empty release is omitted.
 func PackageReleaseProperty(pkg, version, release string) Property {
 	if release == "" {
 		return PackageProperty(pkg, version)
@@ -75,8 +75,8 @@ func MaxOpenShiftVersionProperty(version string) Property {
 	return newProperty(TypeMaxVersion, version)
 }
 
-// Dependency converts an entry of dependencies.yaml or of an index database into a property. Those
-// formats use other names for the property types.
+// Dependency converts a dependency, from dependencies.yaml or an index database, into the required
+// property of file-based catalogs. The two use different names for the types.
 func Dependency(d Property) (Property, error) {
 	switch d.Type {
 	case TypePackage:
@@ -93,8 +93,8 @@ func Dependency(d Property) (Property, error) {
 	}
 }
 
-// CanonicalProperty returns a property in the form that this package writes. Other tools may add
-// fields to olm.gvk or order them differently.
+// CanonicalProperty returns p encoded as this package encodes it. Other tools may add fields to
+// olm.gvk or order its fields differently.
 func CanonicalProperty(p Property) (Property, error) {
 	if p.Type != TypeGVK {
 		return p, nil
@@ -109,8 +109,8 @@ func decodeGVK(p Property) (GVK, error) {
 	return GVK(v), err
 }
 
-// GroupOf returns the API group in the name of a CRD, such as "etcd.io" of "etcdclusters.etcd.io".
-// The second result is false if there is none.
+// GroupOf returns the API group in the name of a CRD, such as "etcd.io" for "etcdclusters.etcd.io".
+// It returns false if the name contains no group.
 func GroupOf(crd string) (string, bool) {
 	_, group, ok := strings.Cut(crd, ".")
 	return group, ok
@@ -120,8 +120,8 @@ func gvkFields(g GVK) map[string]string {
 	return map[string]string{"group": g.Group, "kind": g.Kind, "version": g.Version}
 }
 
-// newProperty returns a property with value as JSON. HTML escaping is off to keep version ranges
-// readable. value must contain only strings.
+// newProperty returns a property with value encoded as JSON. HTML characters are not escaped, so
+// that version ranges remain readable. value must contain only strings.
 func newProperty(typ string, value any) Property {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)

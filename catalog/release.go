@@ -8,16 +8,16 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// Release distinguishes bundles of the same version that were packaged again. It is the release
-// field of the olm.package property: identifiers separated by dots, such as "2" or "1.el9". Nil
-// means no release.
+// Release distinguishes bundles of the same version that were rebuilt. It is the release field of
+// the olm.package property: identifiers separated by dots, such as "2" or "1.el9". Nil means no
+// release.
 type Release []semver.PRVersion
 
-// maxRelease is the maximum length of a release in bytes, as in the CRD of ClusterServiceVersions,
-// which operator-registry follows (alpha/model/versionrelease.go).
+// maxRelease is the maximum length of a release in bytes. The limit is that of the CRD of
+// ClusterServiceVersions and of operator-registry (alpha/model/versionrelease.go).
 const maxRelease = 20
 
-// ParseRelease parses a release. It returns nil for an empty text.
+// ParseRelease parses a release. For an empty string it returns nil and no error.
 func ParseRelease(s string) (Release, error) {
 	if s == "" {
 		return nil, nil
@@ -36,7 +36,8 @@ func ParseRelease(s string) (Release, error) {
 	return out, nil
 }
 
-// Compare orders releases of one version. No release comes first; others compare like prereleases.
+// Compare orders the releases of one version. No release sorts first; others compare like semver
+// prereleases.
 func (r Release) Compare(other Release) int {
 	if len(r) == 0 || len(other) == 0 {
 		return min(len(r), 1) - min(len(other), 1)
@@ -44,8 +45,8 @@ func (r Release) Compare(other Release) int {
 	return semver.Version{Pre: r}.Compare(semver.Version{Pre: other})
 }
 
-// ReleaseOf returns the release in the last valid olm.package of ps as written, or "" if there is
-// none.
+// ReleaseOf returns the release in the last valid olm.package property of ps, unparsed, or "" if
+// there is none.
 func ReleaseOf(ps []Property) string {
 	release := ""
 	for _, p := range ps {
@@ -61,8 +62,9 @@ func ReleaseOf(ps []Property) string {
 }
 
 // LegacyRelease returns the build metadata of a version as a release, or nil if it is not a valid
-// release. OLM v1 does so for bundles without an explicit release, because some registry+v1 bundles
-// differ only in build metadata (operator-controller, internal/operator-controller/bundleutil).
+// release. OLM v1 does the same for bundles without an explicit release, because some registry+v1
+// bundles differ only in build metadata (operator-controller,
+// internal/operator-controller/bundleutil).
 func LegacyRelease(v Version) Release {
 	r, err := ParseRelease(strings.Join(v.Build, "."))
 	if err != nil {
@@ -71,7 +73,7 @@ func LegacyRelease(v Version) Release {
 	return r
 }
 
-// CompareBundles orders bundles by version, then by release. Invalid versions come first. An
+// CompareBundles compares two bundles by version, then by release. Invalid versions sort first. An
 // invalid release counts as no release.
 func CompareBundles(version, release, otherVersion, otherRelease string) int {
 	if c := CompareVersions(version, otherVersion); c != 0 {
@@ -82,7 +84,7 @@ func CompareBundles(version, release, otherVersion, otherRelease string) int {
 	return a.Compare(b)
 }
 
-// VersionText returns a version for users, followed by the release if there is one.
+// VersionText returns a version and its release for display. An empty release is omitted.
 func VersionText(version, release string) string {
 	if release == "" {
 		return version

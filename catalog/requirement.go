@@ -9,21 +9,22 @@ import (
 	"strings"
 )
 
-// RequirementKind is the kind of a Requirement. It determines which fields are set.
+// RequirementKind is the kind of a Requirement. It determines which fields of the Requirement are
+// set.
 type RequirementKind int
 
-// The kinds of requirements, with the fields that they set.
+// The kinds of requirements, each with the fields that are set.
 const (
 	RequireGVK     RequirementKind = iota + 1 // GVK
 	RequirePackage                            // Package and Range
 	RequireLabel                              // Label
-	RequireAll                                // Of: one bundle that meets all of them
-	RequireAny                                // Of: one bundle that meets one of them
-	RequireNot                                // Of: one bundle that meets none of them
-	RequireCEL                                // Rule; not compiled here
+	RequireAll                                // Of: one bundle must meet all of them
+	RequireAny                                // Of: one bundle must meet at least one of them
+	RequireNot                                // Of: one bundle must meet none of them
+	RequireCEL                                // Rule: a CEL expression, not compiled by this package
 )
 
-// Requirement is a condition that one bundle of a solution must meet.
+// Requirement is a condition that at least one bundle of the resolved set must meet.
 type Requirement struct {
 	Kind    RequirementKind
 	GVK     GVK
@@ -40,7 +41,8 @@ const (
 	maxConstraintDepth = 32
 )
 
-// parseRequirement parses a property of one of the four requirement types.
+// parseRequirement parses a property of one of the types olm.gvk.required, olm.package.required,
+// olm.constraint and olm.label.required.
 func parseRequirement(p Property) (*Requirement, error) {
 	switch p.Type {
 	case TypeGVKRequired:
@@ -107,7 +109,7 @@ type compound struct {
 }
 
 // parseConstraint parses the value of an olm.constraint property. Unknown fields, an empty
-// constraint at any level and an invalid range are errors.
+// constraint at any level, and an invalid range are errors.
 func parseConstraint(value []byte) (*Requirement, error) {
 	if len(value) > maxConstraintSize {
 		return nil, fmt.Errorf("constraint of %d bytes exceeds the limit of %d", len(value), maxConstraintSize)
@@ -133,7 +135,8 @@ func (c *constraint) requirement(depth int) (*Requirement, error) {
 	return r, nil
 }
 
-// convert converts the first set field. The order of the cases is OLM's.
+// convert returns the requirement for the first field that is set, in OLM's order of fields. depth
+// is the nesting level.
 func (c *constraint) convert(depth int) (*Requirement, error) {
 	switch {
 	case c.GVK != nil:
@@ -165,7 +168,8 @@ func (c *compound) requirement(kind RequirementKind, depth int) (*Requirement, e
 	return r, nil
 }
 
-// jsonFault removes the prefix "json: " from the decoder's messages.
+// jsonFault returns the error of a JSON decoder in the style of our messages, without the prefix
+// "json: ".
 func jsonFault(err error) error {
 	var typ *json.UnmarshalTypeError
 	if errors.As(err, &typ) {

@@ -6,7 +6,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// Summary holds the fields of a package that lists of packages show.
+// Summary holds the fields of a package that package lists show.
 type Summary struct {
 	Name           string
 	DefaultChannel string
@@ -16,8 +16,8 @@ type Summary struct {
 	Deprecation    string
 }
 
-// Rank returns the rank of the package in a search for words. Lower is better. A match in the name
-// ranks first, then one in the display name, then one in any other field.
+// Rank returns the rank of the package in the results of a search for words. Lower is better: a
+// match in the name, then in the display name, then in any other field.
 func (s Summary) Rank(words []string) int {
 	query := strings.Join(words, " ")
 	name, display := diag.Like(query, s.Name), diag.Like(query, s.DisplayName)
@@ -31,7 +31,7 @@ func (s Summary) Rank(words []string) int {
 	}
 }
 
-// Summary returns the summary of p.
+// Summary returns the summary of p for package lists.
 func (p *Package) Summary() Summary {
 	s := Summary{Name: p.Name(), DefaultChannel: p.DefaultChannel(), Deprecation: p.Deprecation()}
 	if c, ok := p.Channel(p.DefaultChannel()); ok {
@@ -45,7 +45,7 @@ func (p *Package) Summary() Summary {
 	return s
 }
 
-// SearchText returns the searchable text of p in lower case, one item per line: names,
+// SearchText returns the text of p that searches match, in lower case, one item per line: names,
 // descriptions, provider, keywords, and the APIs of every channel head.
 func (p *Package) SearchText() string {
 	texts := []string{p.Name(), p.Description()}

@@ -8,8 +8,8 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// Version is a bundle's version. The order ignores build metadata and treats prereleases like other
-// versions.
+// Version is a bundle's version. Comparison ignores build metadata and orders prereleases as in
+// semver.
 type Version = semver.Version
 
 // ParseVersion parses a strict semantic version.
@@ -21,7 +21,7 @@ func ParseVersion(s string) (Version, error) {
 	return v, nil
 }
 
-// CompareVersions orders version texts by semantic version. Invalid versions come first.
+// CompareVersions compares two versions as semver. Invalid versions sort first.
 func CompareVersions(a, b string) int {
 	v, errV := ParseVersion(a)
 	w, errW := ParseVersion(b)
@@ -37,18 +37,19 @@ func CompareVersions(a, b string) int {
 	}
 }
 
-// Range is a set of versions in the syntax of skipRange and olm.package.required. The zero value
+// Range is a version range in the syntax of skipRange and olm.package.required. The zero value
 // contains no version.
 type Range struct {
 	text string
 	in   semver.Range
 }
 
-// maxRange is the maximum length of a range in bytes. It limits memory, because the parser
-// allocates a function for every comparison.
+// maxRange is the maximum length of a range in bytes. It bounds memory: the parser allocates a
+// function for every comparison.
 const maxRange = 64 << 10
 
-// ParseRange parses a blang range, such as ">=1.0.0 <1.2.0 || 2.x".
+// ParseRange parses a range in the syntax of blang/semver, such as ">=1.0.0 <1.2.0 || 2.x". A
+// prerelease is in the range if its order is, without the special rules of other libraries.
 func ParseRange(s string) (Range, error) {
 	if len(s) > maxRange {
 		return Range{}, fmt.Errorf("version range of %d bytes exceeds the limit of %d", len(s), maxRange)
@@ -63,10 +64,10 @@ func ParseRange(s string) (Range, error) {
 // Contains reports whether v is in r.
 func (r Range) Contains(v Version) bool { return r.in != nil && r.in(v) }
 
-// String returns the text that was parsed.
+// String returns the text that the range was parsed from.
 func (r Range) String() string { return r.text }
 
-// GVK names an API: group, version and kind.
+// GVK identifies an API by group, version and kind.
 type GVK struct {
 	Group, Version, Kind string
 }
@@ -74,7 +75,7 @@ type GVK struct {
 // String returns "group/version Kind".
 func (g GVK) String() string { return g.Group + "/" + g.Version + " " + g.Kind }
 
-// Compare orders by group, version, kind.
+// Compare orders GVKs by group, then version, then kind.
 func (g GVK) Compare(h GVK) int {
 	return cmp.Or(strings.Compare(g.Group, h.Group), strings.Compare(g.Version, h.Version), strings.Compare(g.Kind, h.Kind))
 }

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CRD returns the CustomResourceDefinition of Installation, without owner labels. Its schema is
-// generated from the types of this package. The caller may modify the result.
+// CRD returns the CustomResourceDefinition of Installation, generated from the types of this
+// package. It has no labels that mark its owner. The caller may modify the result.
 func CRD() map[string]any {
 	root := schemaOf(reflect.TypeFor[Installation]())
 	root["description"] = "Installation is one rendered pin of quayside.lock, with its state in the cluster as observed by the reporter."
@@ -37,7 +37,7 @@ func CRD() map[string]any {
 	}
 }
 
-// printerColumns returns the columns for kubectl get.
+// printerColumns returns the additionalPrinterColumns of the CRD, which kubectl get shows.
 func printerColumns() []any {
 	var out []any
 	for _, c := range [][3]string{
@@ -52,8 +52,8 @@ func printerColumns() []any {
 	return out
 }
 
-// schemaOf returns the structural schema of a type of this package. Fields without omitempty are
-// required.
+// schemaOf returns the structural OpenAPI schema of t, a type of this package. Fields without
+// omitempty are required.
 func schemaOf(t reflect.Type) map[string]any {
 	switch {
 	case t == reflect.TypeFor[*metav1.Time]():
@@ -88,7 +88,7 @@ func structSchema(t reflect.Type) map[string]any {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" {
-			continue // TypeMeta, which is inline
+			continue // TypeMeta: its fields are inlined
 		}
 		s := schemaOf(f.Type)
 		if doc := f.Tag.Get("doc"); doc != "" {
@@ -106,7 +106,7 @@ func structSchema(t reflect.Type) map[string]any {
 	return out
 }
 
-// conditionSchema returns the schema of a Kubernetes condition.
+// conditionSchema returns the schema of metav1.Condition.
 func conditionSchema() map[string]any {
 	text := func(more map[string]any) map[string]any {
 		more["type"] = "string"

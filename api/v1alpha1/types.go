@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Names of the API.
+// Group, version, kind and resource names of the API.
 const (
 	Group    = "quayside.dev"
 	Version  = "v1alpha1"
@@ -11,7 +11,7 @@ const (
 	Resource = "installations"
 )
 
-// Installation is one pin of the lock, rendered for a cluster.
+// Installation is one operator version pinned in quayside.lock and rendered for a cluster.
 type Installation struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -40,7 +40,7 @@ type InstallationSpec struct {
 	Objects           []ObjectReference `json:"objects,omitempty" doc:"All objects rendered for the pin, sorted by group, kind, namespace and name."`
 }
 
-// ObjectReference refers to a rendered object.
+// ObjectReference identifies a rendered object.
 type ObjectReference struct {
 	APIVersion string           `json:"apiVersion" doc:"Group and version."`
 	Kind       string           `json:"kind" doc:"Kind."`
@@ -56,8 +56,8 @@ type ContainerImage struct {
 	Image     string `json:"image" doc:"Reference of the image."`
 }
 
-// The types of the conditions of an Installation. As in kstatus, Stalled and Reconciling are
-// present only while they are True. The others can also be False or Unknown.
+// Condition types of an Installation. As in kstatus, Stalled and Reconciling are present only while
+// they are True. The others can also be False or Unknown.
 const (
 	Ready       = "Ready"       // every object matches the lock and is healthy
 	Reconciling = "Reconciling" // a change is in progress
@@ -86,7 +86,7 @@ type InstallationStatus struct {
 	MoreImages         int32              `json:"moreImages,omitempty" doc:"Number of containers that are not in the list."`
 }
 
-// ObjectCounts counts objects by their state.
+// ObjectCounts is the number of objects in each health state.
 type ObjectCounts struct {
 	Total       int32 `json:"total" doc:"All."`
 	Current     int32 `json:"current" doc:"Matching the lock and healthy."`
@@ -98,10 +98,10 @@ type ObjectCounts struct {
 	Unknown     int32 `json:"unknown,omitempty" doc:"Not readable for another reason."`
 }
 
-// HealthStatus is the state of one object.
+// HealthStatus is the health of one object.
 type HealthStatus string
 
-// The states of an object.
+// The health states of an object.
 const (
 	Current     HealthStatus = "Current"
 	InProgress  HealthStatus = "InProgress"
@@ -112,7 +112,7 @@ const (
 	Unknown     HealthStatus = "Unknown"   // reading it failed
 )
 
-// ObjectHealth is an object that is not Current.
+// ObjectHealth is the health of an object that is not Current.
 type ObjectHealth struct {
 	APIVersion string       `json:"apiVersion" doc:"Group and version."`
 	Kind       string       `json:"kind" doc:"Kind."`
@@ -122,13 +122,13 @@ type ObjectHealth struct {
 	Message    string       `json:"message,omitempty" doc:"Reason for the state."`
 }
 
-// StoredVersions is status.storedVersions of a CustomResourceDefinition.
+// StoredVersions is the field status.storedVersions of one CustomResourceDefinition.
 type StoredVersions struct {
 	Definition string   `json:"crd" doc:"Name of the CustomResourceDefinition."`
 	Versions   []string `json:"versions" doc:"Its status.storedVersions, sorted."`
 }
 
-// RunningImage is the expected and the actual image of a container.
+// RunningImage compares the expected image of a container with the images that its pods run.
 type RunningImage struct {
 	Kind      string   `json:"kind" doc:"Kind of the workload."`
 	Namespace string   `json:"namespace" doc:"Namespace of the workload."`
@@ -146,10 +146,10 @@ const (
 	ReasonError     = "Error"     // anything else
 )
 
-// Observed is the observation of one expected object.
+// Observed is one expected object as read from the cluster.
 type Observed struct {
 	Ref     ObjectReference
 	Object  map[string]any // as returned by the API server; nil if it is missing or could not be read
-	Reason  string         // why it could not be read; empty if it was read or is missing
-	Message string         // explains Reason, or why the object is missing
+	Reason  string         // ReasonForbidden, ReasonNoKind or ReasonError if reading failed; otherwise empty
+	Message string         // details of Reason, or the reason why the object is missing
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// assemblePackage builds a package from its bundles.
+// assemblePackage builds a package and its channels from its bundles.
 func assemblePackage(name string, members []*member) (catalog.PackageData, []diag.Warning) {
 	slices.SortFunc(members, newestFirst)
 	newest := members[0]
@@ -46,9 +46,10 @@ func newestFirst(a, b *member) int {
 	)
 }
 
-// defaultChannel returns the first existing channel that a bundle names as default, newest bundle
-// first, as if the bundles had been added to an index in version order. If no bundle names one, it
-// returns the only channel, or the first channel by name of the newest bundle.
+// defaultChannel returns the default channel of a package. It is the channel that the newest
+// possible bundle names as default, if the channel exists: the same result as adding the bundles to
+// an index in version order. If no bundle names one, it is the only channel, or the first channel
+// by name of the newest bundle, with a warning.
 func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*member) (string, []diag.Warning) {
 	absent := ""
 	for _, m := range newestFirst {
@@ -89,9 +90,9 @@ func newGuessedDefaultWarning(pkg string, newest *member, absent, guess string) 
 	}
 }
 
-// linkChannel builds a channel from its bundles, newest first, with the edges of their CSVs. If
-// bundles are missing and these edges do not form a valid graph, bridgeGaps links the bundles in
-// version order.
+// linkChannel builds a channel from its bundles, which are sorted newest first. The upgrade edges
+// are those of the CSVs. If bundles are missing and these edges do not form a valid graph, it calls
+// bridgeGaps and returns a warning.
 func linkChannel(pkg, name string, members []*member) (catalog.ChannelData, []diag.Warning) {
 	ch := catalog.ChannelData{Name: name, Pos: members[0].data.Pos}
 	for _, m := range members {
@@ -103,7 +104,7 @@ func linkChannel(pkg, name string, members []*member) (catalog.ChannelData, []di
 	}
 	entries, changed := bridgeGaps(ch.Entries)
 	if len(changed) == 0 {
-		return ch, nil // bridging does not help; the catalog check reports the reason
+		return ch, nil // still not a valid graph: catalog.New reports the reason
 	}
 	ch.Entries = entries
 	return ch, []diag.Warning{{
@@ -113,9 +114,9 @@ func linkChannel(pkg, name string, members []*member) (catalog.ChannelData, []di
 	}}
 }
 
-// bridgeGaps links the entries that no entry skips into one chain: each replaces the next older
-// one. entries are sorted newest first. An entry that replaced a missing bundle now skips it, so
-// that upgrades from that bundle remain possible. changed describes the new edges.
+// bridgeGaps links the entries that no entry skips into one chain, in which each replaces the next
+// older one. entries are sorted newest first. An entry that replaced a missing bundle skips that
+// bundle instead, so that upgrades from it remain possible. changed describes the new edges.
 func bridgeGaps(entries []catalog.EntryData) (bridged []catalog.EntryData, changed []string) {
 	present, skipped := map[string]bool{}, map[string]bool{}
 	for _, e := range entries {
@@ -150,7 +151,8 @@ func bridgeGaps(entries []catalog.EntryData) (bridged []catalog.EntryData, chang
 	return bridged, changed
 }
 
-// setReplaces makes e replace the entry name, and returns a description of the change.
+// setReplaces sets the bundle that e replaces, and returns a description of the change. If e
+// replaced a bundle that is not in present, e now skips it.
 func setReplaces(e *catalog.EntryData, name string, present map[string]bool) string {
 	if old := e.Replaces; old != "" && !present[old] && !slices.Contains(e.Skips, old) {
 		e.Skips = append(slices.Clone(e.Skips), old)

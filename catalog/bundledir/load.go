@@ -18,18 +18,18 @@ import (
 
 const (
 	maxBundles = 20_000
-	maxVisited = 2_000_000 // files and directories to visit
+	maxVisited = 2_000_000 // maximum number of files and directories to visit
 )
 
-// Ref identifies a bundle.
+// Ref identifies a bundle by package and name.
 type Ref struct {
 	Package string // "etcd"
 	Bundle  string // "etcdoperator.v0.9.4"
 }
 
-// LoadFS loads all bundles in fsys. The content is sorted. Its warnings list channels that had
-// to be sorted by version. The caller sets ID, Source and Digest. The error is a diag.List of
-// all faults. Symbolic links are not followed.
+// LoadFS loads all bundles in fsys as a catalog. The content is sorted. It has a warning for each
+// channel whose bundles had to be linked in version order. The caller sets ID, Source and Digest.
+// The error is a diag.List of all faults. Symbolic links are not followed.
 func LoadFS(fsys fs.FS) (catalog.Content, error) {
 	var warnings []diag.Warning
 	byPackage := map[string][]*member{}
@@ -52,8 +52,8 @@ func LoadFS(fsys fs.FS) (catalog.Content, error) {
 	return c, nil
 }
 
-// Dirs returns the directory of each bundle in fsys. The error is a diag.List of unreadable
-// bundles, and of bundles that are in two directories.
+// Dirs returns the directory of each bundle in fsys. The error is a diag.List of unreadable bundles
+// and of duplicate bundles.
 func Dirs(fsys fs.FS) (map[Ref]string, error) {
 	members, faults := loadAll(fsys)
 	found := make(map[Ref]string, len(members))
@@ -86,8 +86,8 @@ func loadAll(fsys fs.FS) (members []*member, faults diag.List) {
 	return members, faults
 }
 
-// FindAt is [Find] with a hint: file is a file of the bundle, but may be out of date. It
-// searches other directories only if the bundle is not there.
+// FindAt returns the directory of one bundle, as [Find]. It first tries the directory of file, a
+// file that belonged to the bundle when an index was written.
 func FindAt(fsys fs.FS, pkg, name, file string) (fs.FS, error) {
 	for dir := path.Dir(file); fs.ValidPath(dir); dir = path.Dir(dir) {
 		if bundle.IsDir(fsys, dir) {
@@ -103,8 +103,8 @@ func FindAt(fsys fs.FS, pkg, name, file string) (fs.FS, error) {
 	return Find(fsys, pkg, name)
 }
 
-// Find returns the directory of one bundle. It first searches directories with the package in
-// their path, and stops at the first match. The error wraps fs.ErrNotExist if there is no match.
+// Find returns the directory of one bundle. It first searches directories whose path contains the
+// package name, and stops at the first match. If there is no match, the error wraps fs.ErrNotExist.
 func Find(fsys fs.FS, pkg, name string) (fs.FS, error) {
 	dirs, err := bundleDirs(fsys)
 	if err != nil {
@@ -155,7 +155,7 @@ func bundleDirs(fsys fs.FS) ([]string, error) {
 			return fs.SkipDir
 		}
 		if !bundle.IsDir(fsys, name) {
-			return nil // subdirectories may be bundles
+			return nil // continue: subdirectories may be bundles
 		}
 		if err := sanitize.CheckName(name); err != nil {
 			return fmt.Errorf("directory %w", err)
@@ -170,7 +170,7 @@ func bundleDirs(fsys fs.FS) ([]string, error) {
 	return dirs, nil
 }
 
-// member is a bundle of a package.
+// member is a bundle with the package data built from it.
 type member struct {
 	dir            string
 	pkg            string

@@ -20,7 +20,7 @@ import (
 
 const (
 	maxPackageFile   = 1 << 20
-	maxManifestBytes = 256 << 20 // bytes of all manifests
+	maxManifestBytes = 256 << 20 // maximum size of all manifests of one version
 )
 
 // packageManifest is the content of a *.package.yaml file.
@@ -37,11 +37,13 @@ type packageManifest struct {
 }
 
 // Packages converts package manifests, the format before bundles, to bundle directories. In this
-// format a *.package.yaml names the head of each channel, and each directory below it contains
-// the manifests of one version. Packages returns v/x.yaml as v/manifests/x.yaml, byte for byte,
-// and generates the metadata. A version belongs to a channel if the head of the channel replaces
-// it, directly or transitively, or if a member of the channel skips it. Versions that belong to no
-// channel are omitted. The error is a diag.List of all faults, with file names of fsys.
+// format, a *.package.yaml names the head of each channel, and each directory below it contains the
+// manifests of one version. The result contains v/x.yaml as v/manifests/x.yaml, byte for byte, and
+// generated metadata.
+//
+// A version belongs to a channel if the head of the channel replaces it, directly or transitively,
+// or if a version of the channel skips it. Versions without a channel are omitted. The error is a
+// diag.List of all faults, with file names in fsys.
 func Packages(fsys fs.FS) (fs.FS, error) {
 	c := &conversion{fsys: fsys, out: filetree.New()}
 	packages := c.readPackages()
@@ -57,7 +59,7 @@ func Packages(fsys fs.FS) (fs.FS, error) {
 	return c.out.FS(), nil
 }
 
-// Original returns the original name of a file that Packages returned.
+// Original returns the name in the input of Packages for a file name in its result.
 func Original(name string) string {
 	dir, file := path.Split(name)
 	if parent, ok := strings.CutSuffix(dir, "/manifests/"); ok {
@@ -66,7 +68,7 @@ func Original(name string) string {
 	return name
 }
 
-// conversion is the state of converting one file system.
+// conversion is the state of one call of Packages.
 type conversion struct {
 	fsys   fs.FS
 	out    *filetree.Tree
@@ -131,7 +133,7 @@ func (c *conversion) readPackageFile(name string) (packageManifest, bool) {
 	return p, len(c.faults) == before
 }
 
-// version is a directory of manifests.
+// version is one version of a package: a directory of manifests.
 type version struct {
 	dir       string
 	bundle    *bundle.Bundle
@@ -139,7 +141,7 @@ type version struct {
 	channels  []string
 }
 
-// convert writes the bundles of one package.
+// convert adds the bundles of one package to the result.
 func (c *conversion) convert(p packageManifest) {
 	versions := c.readVersions(p)
 	for i, ch := range p.Channels {
@@ -165,8 +167,8 @@ func (p packageManifest) position(field string) diag.Pos {
 	return p.pos
 }
 
-// addToChannel adds a channel to the versions that belong to it. name is the head of the
-// channel.
+// addToChannel adds channel to all versions that belong to it. versions has the CSV names as keys;
+// name is the CSV of the channel head.
 func addToChannel(versions map[string]*version, name, channel string) {
 	walked := map[*version]bool{}
 	for v := versions[name]; v != nil && !walked[v]; v = versions[v.bundle.CSV.Replaces] {
@@ -186,8 +188,8 @@ func (v *version) addChannel(channel string) {
 	}
 }
 
-// readVersions reads the directories of manifests below a package file. Its keys are the names of
-// their ClusterServiceVersions.
+// readVersions reads the directories of manifests below a package file. The keys of the result are
+// the names of the CSVs.
 func (c *conversion) readVersions(p packageManifest) map[string]*version {
 	out := map[string]*version{}
 	root := path.Dir(p.pos.File)
@@ -217,8 +219,7 @@ func (c *conversion) readVersions(p packageManifest) map[string]*version {
 	return out
 }
 
-// readVersion reads the manifests in one directory. It returns nil if they contain no
-// ClusterServiceVersion.
+// readVersion reads the manifests in one directory. It returns nil if they contain no CSV.
 func (c *conversion) readVersion(dir, pkg string) (*version, error) {
 	entries, err := fs.ReadDir(c.fsys, dir)
 	if err != nil {
@@ -249,7 +250,7 @@ func (c *conversion) readVersion(dir, pkg string) (*version, error) {
 		return nil, err
 	}
 	if v.bundle, err = bundle.Load(files); err != nil {
-		return nil, diag.MapPositions(err, func(p diag.Pos) diag.Pos { // replace the converted file name with the original one
+		return nil, diag.MapPositions(err, func(p diag.Pos) diag.Pos { // positions in the input of Packages
 			p.File = strings.TrimPrefix(p.File, "manifests/")
 			return p
 		})
@@ -257,10 +258,10 @@ func (c *conversion) readVersion(dir, pkg string) (*version, error) {
 	return v, nil
 }
 
-// writeBundle writes one version as a bundle.
+// writeBundle adds one version to the result as a bundle.
 func (c *conversion) writeBundle(p packageManifest, v *version) {
 	if len(v.channels) == 0 {
-		return // it belongs to no channel
+		return // the version belongs to no channel
 	}
 	slices.Sort(v.channels)
 	metadata, err := json.Marshal(map[string]any{"annotations": map[string]string{

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// propertySet is a set of properties.
+// propertySet collects the properties of a bundle without duplicates.
 type propertySet struct {
 	list   []catalog.Property
 	seen   map[string]bool
@@ -29,9 +29,10 @@ func (s *propertySet) add(p catalog.Property) {
 	}
 }
 
-// bundleProperties returns the properties that opm generates for the bundle, sorted by type and
-// value: the package, the APIs of its CRDs and API services, the requirements of the CSV, the
-// dependencies, and the properties in the properties file and the annotation.
+// bundleProperties returns the same properties as opm for a bundle, sorted by type and value: its
+// package, the APIs of its CRDs and API services, the APIs that its CSV requires, its dependencies,
+// and the properties in the properties file and in the annotation olm.properties. pos is the
+// position of faults.
 func bundleProperties(b *bundle.Bundle, pos diag.Pos) ([]catalog.Property, error) {
 	s := &propertySet{seen: map[string]bool{}, pos: pos}
 	s.add(catalog.PackageReleaseProperty(b.Package, b.CSV.Version, b.CSV.Release))
@@ -84,15 +85,15 @@ func (s *propertySet) addRequired(csv *bundle.CSV) {
 	}
 }
 
-// addGiven adds a property from the properties file or annotation. It ignores a package property,
-// because bundleProperties generates that.
+// addGiven adds a property from the properties file or the annotation. It ignores olm.package,
+// because bundleProperties generates it.
 func (s *propertySet) addGiven(p catalog.Property) {
 	if p.Type != catalog.TypePackage {
 		s.addConverted(p, catalog.CanonicalProperty)
 	}
 }
 
-// addConverted adds the result of convert, or its error as a fault.
+// addConverted adds convert(given), or a fault if convert fails.
 func (s *propertySet) addConverted(given catalog.Property, convert func(catalog.Property) (catalog.Property, error)) {
 	p, err := convert(given)
 	if err != nil {
@@ -102,7 +103,8 @@ func (s *propertySet) addConverted(given catalog.Property, convert func(catalog.
 	s.add(p)
 }
 
-// addAnnotated adds the properties of the CSV annotation, a JSON list.
+// addAnnotated adds the properties in text, the value of the CSV annotation olm.properties: a JSON
+// list.
 func (s *propertySet) addAnnotated(text string) {
 	if text == "" {
 		return

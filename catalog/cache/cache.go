@@ -1,8 +1,9 @@
-// Package cache opens catalogs quickly. It stores an index of each catalog. If an index is
-// missing or out of date, it loads the whole catalog and writes a new index.
+// Package cache opens catalogs quickly. It stores an index of each catalog. If the index is missing
+// or out of date, it loads the whole catalog and writes a new index.
 //
-// An index is never trusted blindly: it is ignored if it is damaged, of another version or older
-// than its catalog. A failure to write an index only makes the next run slower.
+// An index is used only if its checksums are correct and if this version of the program wrote it
+// for the current state of the catalog. If an index cannot be written, the next run is slower, but
+// there is no error.
 //
 // Start from [Cache], [Cache.Open] and [CatalogSet.Pick]. [Index] is the file format.
 //
@@ -24,17 +25,16 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// Cache opens catalogs with the indexes in a store.
+// Cache opens catalogs and keeps their indexes in a store.
 type Cache struct {
 	Store    *store.Store
 	Resolver source.Resolver
-	Version  string // version of the program; indexes of other versions are ignored
+	Version  string // version of the program; indexes written by other versions are not used
 
 	Progress func(CatalogSpec, Phase) // called while a catalog is opened; may be nil
-	Now      func() time.Time         // current time, compared with the times of files; nil means time.Now
+	Now      func() time.Time         // clock, compared with the modification times of files; nil means time.Now
 }
 
-// clock returns the current time by the clock of the cache.
 func (c *Cache) clock() time.Time {
 	if c.Now == nil {
 		return time.Now()
@@ -45,10 +45,10 @@ func (c *Cache) clock() time.Time {
 // Phase is a phase of opening a catalog.
 type Phase int
 
-// The phases, in order.
+// The phases of opening a catalog, in order. Open reports Locating, then either Known or Indexing.
 const (
 	Locating Phase = iota // locating the catalog, which may download an image
-	Known                 // the index is valid; final phase
+	Known                 // a valid index was found
 	Indexing              // reading the catalog and writing its index
 )
 
@@ -58,18 +58,18 @@ func (c *Cache) reportProgress(cat CatalogSpec, phase Phase) {
 	}
 }
 
-// CatalogSpec is a catalog to open, with its settings.
+// CatalogSpec is a declared catalog to open.
 type CatalogSpec struct {
 	ID       catalog.ID
-	Source   source.Ref // reference for the lock; empty if the catalog is unavailable
-	At       source.Ref // reference to open: Source, possibly by digest
-	Why      string     // reason for an empty Source
+	Source   source.Ref // reference to record in the lock; empty if the catalog is unavailable
+	At       source.Ref // reference to open: the same as Source, or Source with a digest
+	Why      string     // reason why Source is empty
 	Priority int
 	Labels   map[string]string
-	Pos      diag.Pos // position of the declaration
+	Pos      diag.Pos // position of the declaration of the catalog
 }
 
-// Fill copies the settings of the catalog to c.
+// Fill sets ID, Priority, Labels and Source of c.
 func (cat CatalogSpec) Fill(c *catalog.Content) {
 	c.ID, c.Priority, c.Labels, c.Source = cat.ID, cat.Priority, cat.Labels, string(cat.Source)
 }
@@ -80,9 +80,9 @@ type CatalogSet struct {
 	broken  map[catalog.ID]error
 }
 
-// Open opens catalogs. It records a catalog that cannot be opened as broken; the caller decides
-// whether that is an error. digests requests the digests of the catalogs; for directories, this
-// hashes all files.
+// Open opens catalogs. If a catalog cannot be opened, it records the error: see
+// [CatalogSet.Broken]. If digests is true, it also finds the digest of each catalog, which requires
+// reading all files of a directory.
 func (c *Cache) Open(ctx context.Context, cats []CatalogSpec, digests bool) *CatalogSet {
 	set := &CatalogSet{broken: map[catalog.ID]error{}}
 	for _, cat := range cats {
@@ -102,12 +102,12 @@ func (set *CatalogSet) Add(cat CatalogSpec, whole *catalog.Catalog) {
 	set.readers = append(set.readers, &catalogReader{CatalogSpec: cat, whole: whole})
 }
 
-// AddBroken adds a catalog that could not be loaded.
+// AddBroken records that a catalog could not be loaded, with the reason.
 func (set *CatalogSet) AddBroken(cat CatalogSpec, err error) {
 	set.broken[cat.ID] = diag.Errorf(cat.Pos, "%w", err)
 }
 
-// Broken returns the error of a broken catalog, or nil.
+// Broken returns the error for a catalog that could not be opened, or nil.
 func (set *CatalogSet) Broken(id catalog.ID) error { return set.broken[id] }
 
 // Close closes all catalogs.
@@ -117,7 +117,7 @@ func (set *CatalogSet) Close() {
 	}
 }
 
-// Pick returns an index of the catalogs, with the packages that pick selects and the names of all
+// Pick returns an index for resolution, with the packages that pick selects and the names of all
 // packages. If the stored index of a catalog is damaged, it loads the whole catalog instead.
 func (set *CatalogSet) Pick(ctx context.Context, pick Picker) (*catalog.Index, error) {
 	for {
@@ -144,7 +144,8 @@ func (set *CatalogSet) Pick(ctx context.Context, pick Picker) (*catalog.Index, e
 	}
 }
 
-// tryPick calls pick once. It returns a *faultError if an index is damaged.
+// tryPick calls pick once and returns the catalogs. If a stored index is damaged, the error is a
+// *faultError.
 func (set *CatalogSet) tryPick(pick Picker) (cats []*catalog.Catalog, err error) {
 	var needs catalog.Needs
 	var readers []*catalogReader
@@ -180,13 +181,13 @@ type Summary struct {
 	Catalog catalog.ID
 }
 
-// Search returns the packages whose search text passes match, sorted by name, then by catalog. A
-// nil match selects all packages. The error is one of reading a catalog.
+// Search returns the packages whose search text satisfies match, sorted by name, then by catalog.
+// If match is nil, it returns all packages. The error is non-nil if a catalog cannot be read.
 func (set *CatalogSet) Search(ctx context.Context, match func(text string) bool) ([]Summary, error) {
 	var out []Summary
 	for _, b := range set.readers {
 		found, err := b.search(match)
-		if err != nil { // damage is only detected while reading
+		if err != nil { // damage of an index is only detected while reading
 			if err := b.readAll(ctx); err != nil {
 				return nil, err
 			}
@@ -204,14 +205,14 @@ func (set *CatalogSet) Search(ctx context.Context, match func(text string) bool)
 	return out, nil
 }
 
-// Contents reads the content of a catalog's bundles.
+// Contents reads the manifests of bundles that are embedded in a catalog.
 type Contents struct {
 	catalog *source.OpenedCatalog
 	reader  *catalogReader
 }
 
-// OpenContents opens a catalog for reading the content of bundles. It does not load the catalog;
-// if there is an index, it finds bundles by their positions in it.
+// OpenContents opens a catalog for reading embedded bundles. It does not load the catalog. If there
+// is a valid index, bundles are found by their recorded positions, without a search.
 func (c *Cache) OpenContents(ctx context.Context, ref source.Ref) (*Contents, error) {
 	src, err := source.Find(ctx, c.Resolver, ref)
 	if err != nil {
@@ -233,8 +234,8 @@ func (c *Contents) Close() {
 	c.reader.close()
 }
 
-// Bundle returns the content of a bundle embedded in the catalog, or an error
-// that wraps fs.ErrNotExist if it is not embedded.
+// Bundle returns the files of a bundle embedded in the catalog. If the bundle is not embedded, the
+// error wraps fs.ErrNotExist.
 func (c *Contents) Bundle(ctx context.Context, pkg, name string) (fs.FS, error) {
 	return c.catalog.Bundle(ctx, pkg, name, c.reader.bundle(pkg, name))
 }

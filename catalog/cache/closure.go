@@ -6,14 +6,15 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// Picker selects packages from indexes. needs are the needs of catalogs that have no index. It
-// returns one content per index, without ID, Priority, Labels and Source.
+// Picker selects packages from indexes. needs are the combined needs of the catalogs that have no
+// index. The result has one content for each index, without ID, Priority, Labels and Source.
 type Picker func(indexes []*Index, needs catalog.Needs) ([]catalog.Content, error)
 
-// PickClosure returns a Picker of all packages that could satisfy want: the packages that it
-// names, the providers of its requirements, and transitively the providers of the requirements
-// of their bundles, from all indexes. For an API without a provider it also selects the providers of
-// its other versions. Content.Unread lists the packages that are not selected.
+// PickClosure returns a Picker of all packages that resolution of want may need, from all indexes.
+// It selects the packages in want, the providers of the APIs and labels in want, and transitively
+// the same for the needs of every selected package. For an API without a provider it selects the
+// providers of other versions of the API. Packages that are not selected are listed in
+// Content.Unread.
 func PickClosure(want catalog.Needs) Picker {
 	return func(indexes []*Index, needs catalog.Needs) ([]catalog.Content, error) {
 		c := &closure{indexes: indexes, chosen: make([][]bool, len(indexes))}
@@ -25,7 +26,7 @@ func PickClosure(want catalog.Needs) Picker {
 	}
 }
 
-// PickNames returns a Picker of the packages with these names.
+// PickNames returns a Picker of the packages with these names, without their dependencies.
 func PickNames(names ...string) Picker {
 	return func(indexes []*Index, _ catalog.Needs) ([]catalog.Content, error) {
 		return pickContents(indexes, func(i, number int) bool {
@@ -45,7 +46,8 @@ func pickContents(indexes []*Index, chosen func(i, number int) bool) ([]catalog.
 	return out, nil
 }
 
-// providers maps APIs and labels to the numbers of the packages whose bundles provide them.
+// providers maps APIs and labels to the packages whose bundles provide them, as indexes into
+// head.Packages.
 type providers struct {
 	apis   map[catalog.GVK][]int
 	labels map[string][]int
@@ -68,10 +70,11 @@ func (x *Index) buildProviders() *providers {
 	return p
 }
 
-// closure collects the selected packages.
+// closure is the state of a PickClosure: the selected packages, and the needs that are not yet
+// processed.
 type closure struct {
 	indexes []*Index
-	chosen  [][]bool // by index, then number
+	chosen  [][]bool // chosen[i][k]: package k of indexes[i] is selected
 	queue   []catalog.Needs
 }
 
@@ -101,8 +104,8 @@ func (c *closure) addRequired(want catalog.Needs) {
 	}
 }
 
-// addProviders selects the providers of g or, if there are none, those of its
-// other versions.
+// addProviders selects the packages that provide g. If there are none, it selects those that
+// provide another version of the same API.
 func (c *closure) addProviders(g catalog.GVK) {
 	known := slices.ContainsFunc(c.indexes, func(x *Index) bool { return len(x.buildProviders().apis[g]) > 0 })
 	for i, x := range c.indexes {

@@ -15,34 +15,34 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// Index is a catalog in a format that opens in milliseconds and reads single packages: a zip
-// archive of CBOR entries, each compressed by zstd and with a checksum. Entries are read on
-// demand.
+// Index is an open index file of a catalog. It opens in milliseconds and reads single packages on
+// demand. The file is a zip archive; its entries are CBOR values, compressed by zstd and with a
+// checksum.
 type Index struct {
 	entries   map[string]*zip.File
 	head      head
 	providers *providers // built on first use
 }
 
-// Entries of the archive.
+// Entries of the zip archive.
 const (
 	headEntry      = "head"
-	searchEntry    = "search"    // []string: the search text of each package, in the order of head
-	packageEntries = "packages/" // plus the name of a package: catalog.PackageData
+	searchEntry    = "search"    // []string: the search text of each package, in the order of head.Packages
+	packageEntries = "packages/" // prefix of the entry of each package: catalog.PackageData
 	method         = zstd.ZipMethodWinZip
-	maxEntry       = 128 << 20 // bytes of an entry
-	maxWindow      = 8 << 20   // bytes of the zstd window
-	layout         = "5"       // increment after changes to the entries or to the decoding of catalogs
+	maxEntry       = 128 << 20 // maximum uncompressed bytes of an entry
+	maxWindow      = 8 << 20   // maximum bytes of the zstd window
+	layout         = "5"       // version of the file format: increment it when the entries or the decoding of catalogs change
 )
 
-// head is the entry that is read first.
+// head is the entry that OpenIndex reads. It lists all packages.
 type head struct {
 	Key      string
 	Warnings []diag.Warning
 	Packages []row // sorted by name
 }
 
-// row is the entry of a package in the head.
+// row describes one package in the head.
 type row struct {
 	Summary catalog.Summary
 	Needs   catalog.Needs
@@ -50,8 +50,8 @@ type row struct {
 	Labels  []string      // labels of its bundles, sorted
 }
 
-// faultError is the reason for rejecting an index: it is damaged, or of another version or state
-// of the catalog. The caller must load the catalog.
+// faultError is the reason why an index cannot be used: it is damaged, or it was written by another
+// version or for another state of the catalog. The caller must load the catalog instead.
 type faultError struct {
 	index  *Index
 	reason string
@@ -64,9 +64,9 @@ func (x *Index) faultf(format string, args ...any) error {
 	return &faultError{x, fmt.Sprintf(format, args...)}
 }
 
-// WriteIndex writes the index of a whole catalog, without ID, Priority, Labels, Source and
-// Digest. key identifies the state of the catalog; OpenIndex requires the same key. The output
-// is deterministic.
+// WriteIndex writes the index of a whole catalog, without ID, Priority, Labels, Source and Digest.
+// key identifies the program version and the state of the catalog. The same input gives the same
+// bytes.
 func WriteIndex(w io.Writer, key string, c *catalog.Catalog) error {
 	mode, err := cbor.EncOptions{Sort: cbor.SortBytewiseLexical}.EncMode()
 	if err != nil {
@@ -112,8 +112,8 @@ func rowOf(p *catalog.Package) row {
 	return r
 }
 
-// OpenIndex opens the index of size bytes in r. It returns an error if the index is
-// damaged or was written with another key.
+// OpenIndex opens an index of size bytes. If the index is damaged or was written with another key,
+// the error is a *faultError.
 func OpenIndex(r io.ReaderAt, size int64, key string) (*Index, error) {
 	x := &Index{entries: map[string]*zip.File{}}
 	z, err := zip.NewReader(r, size)
@@ -137,7 +137,7 @@ func OpenIndex(r io.ReaderAt, size int64, key string) (*Index, error) {
 	return x, nil
 }
 
-// read decodes an entry into a value and verifies its checksum.
+// read decodes the entry with this name into a value and verifies its checksum.
 func (x *Index) read(name string, into any) error {
 	entry := x.entries[name]
 	switch {
@@ -153,7 +153,7 @@ func (x *Index) read(name string, into any) error {
 	defer r.Close()
 	var data bytes.Buffer
 	data.Grow(int(entry.UncompressedSize64) + bytes.MinRead)
-	_, err = data.ReadFrom(r) // limited by the size in the header, and verified by the checksum
+	_, err = data.ReadFrom(r) // reads at most the size in the zip header, and verifies the checksum
 	if err == nil {
 		err = cbor.Unmarshal(data.Bytes(), into)
 	}
@@ -163,8 +163,8 @@ func (x *Index) read(name string, into any) error {
 	return nil
 }
 
-// Search returns the summaries of the packages whose search text passes match, sorted by name. A
-// nil match selects all packages without reading the entry of search texts.
+// Search returns the summaries of the packages whose search text satisfies match, sorted by name.
+// If match is nil, it returns all packages and does not read the search texts.
 func (x *Index) Search(match func(text string) bool) ([]catalog.Summary, error) {
 	var texts []string
 	if match != nil {
@@ -184,14 +184,15 @@ func (x *Index) Search(match func(text string) bool) ([]catalog.Summary, error) 
 	return out, nil
 }
 
-// number returns the number of a package, and false if it does not exist.
+// number returns the index of a package in head.Packages, and whether it exists.
 func (x *Index) number(name string) (int, bool) {
 	return slices.BinarySearchFunc(x.head.Packages, name, func(r row, name string) int {
 		return strings.Compare(r.Summary.Name, name)
 	})
 }
 
-// content returns the content with the chosen packages.
+// content returns a content with the packages for which chosen returns true. The names of the
+// others are in Unread.
 func (x *Index) content(chosen func(number int) bool) (catalog.Content, error) {
 	c := catalog.Content{Warnings: x.head.Warnings}
 	for i, r := range x.head.Packages {

@@ -11,28 +11,29 @@ import (
 	"github.com/quayside/quayside/catalog/source"
 )
 
-// The kinds of records and files in the store. The keys are the names of sources.
+// Kinds of items in the store. Their keys are the unique names of sources.
 const (
 	indexKind  = "catalog-index"
-	digestKind = "catalog-digest" // digest of a catalog, with the state of the catalog
+	digestKind = "catalog-digest" // state of a catalog and its digest in this state
 )
 
-// catalogReader reads one catalog, from the index of an earlier run or from the whole catalog.
+// catalogReader reads one catalog: from its index, or if there is no valid index, from the whole
+// catalog in memory.
 type catalogReader struct {
 	CatalogSpec
 	cache   *Cache
 	source  *source.Source
-	digests bool // whether to find the digest
+	digests bool // the caller requested the digest
 
 	index  *Index
-	file   io.Closer        // the file with the index
+	file   io.Closer        // the index file
 	whole  *catalog.Catalog // the whole catalog; nil if there is an index
-	at     state            // state of the catalog when the index was written or the catalog was loaded
-	digest catalog.Digest   // empty unless requested, or known without extra work
+	at     state            // state of the catalog for which index or whole is valid
+	digest catalog.Digest   // set if requested, or if it is known without reading files
 }
 
-// open opens the index of a catalog. Without a valid index, it loads the
-// catalog and writes an index for the next run.
+// open opens a catalog. Without a valid index, it loads the whole catalog and writes an index for
+// the next run.
 func (c *Cache) open(ctx context.Context, cat CatalogSpec, digests bool) (*catalogReader, error) {
 	if cat.Source == "" {
 		return nil, errors.New(cat.Why)
@@ -69,8 +70,8 @@ func (b *catalogReader) dropIndex() {
 	b.index, b.file = nil, nil
 }
 
-// openIndex opens the index for the current state of the catalog and reports whether there is a
-// valid one.
+// openIndex opens the stored index and reports whether it is valid for the current state of the
+// catalog.
 func (b *catalogReader) openIndex() bool {
 	f, size, err := b.cache.Store.OpenFile(indexKind, b.source.Name)
 	if err != nil {
@@ -89,7 +90,7 @@ func (b *catalogReader) openIndex() bool {
 // readAll loads the whole catalog and writes an index for the next run.
 func (b *catalogReader) readAll(ctx context.Context) error {
 	b.dropIndex()
-	b.at = b.currentState() // before loading, to detect later changes
+	b.at = b.currentState() // before loading, so that a change during loading makes the index out of date
 	c, err := b.source.Open(ctx)
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func (b *catalogReader) readAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.digests || b.source.Files == nil || b.source.File != "" { // do not hash a directory unnecessarily
+	if b.digests || b.source.Files == nil || b.source.File != "" { // hashing a directory takes long: only on request
 		if err := b.addDigest(c); err != nil {
 			return err
 		}
@@ -110,13 +111,13 @@ func (b *catalogReader) readAll(ctx context.Context) error {
 	if b.whole, err = catalog.New(content); err != nil || !b.at.keep {
 		return err
 	}
-	_ = b.cache.Store.PutFile(indexKind, b.source.Name, func(f *os.File) error { // an error only makes the next run slower
+	_ = b.cache.Store.PutFile(indexKind, b.source.Name, func(f *os.File) error { // ignore an error: the next run loads the catalog again
 		return WriteIndex(f, b.at.key, b.whole)
 	})
 	return nil
 }
 
-// findDigest sets the digest of a catalog that has an index, if requested.
+// findDigest sets the digest of a catalog that was opened by its index, if it was requested.
 func (b *catalogReader) findDigest(ctx context.Context) error {
 	if !b.digests {
 		return nil
@@ -134,7 +135,7 @@ func (b *catalogReader) findDigest(ctx context.Context) error {
 	return b.addDigest(c)
 }
 
-// addDigest computes the digest of a catalog and stores it.
+// addDigest computes the digest of a catalog and stores it for the next run.
 func (b *catalogReader) addDigest(c *source.OpenedCatalog) error {
 	digest, err := c.Digest()
 	if err != nil {
@@ -145,18 +146,19 @@ func (b *catalogReader) addDigest(c *source.OpenedCatalog) error {
 	}
 	b.digest = digest
 	if b.at.keep {
-		_ = b.cache.Store.PutRecord(digestKind, b.source.Name, []byte(b.at.key+"\n"+string(digest))) // after an error, the next run computes the digest again
+		_ = b.cache.Store.PutRecord(digestKind, b.source.Name, []byte(b.at.key+"\n"+string(digest))) // ignore an error: the next run computes the digest again
 	}
 	return nil
 }
 
-// state identifies a state of a catalog.
+// state identifies a state of the files of a catalog.
 type state struct {
-	key  string // different for every state
-	keep bool   // whether to store an index of this state
+	key  string // different states have different keys
+	keep bool   // an index for this state may be stored
 }
 
-// currentState returns the current state of the catalog.
+// currentState returns the current state of the catalog's files. The key also contains the program
+// version.
 func (b *catalogReader) currentState() state {
 	src := b.source
 	key := b.cache.Version + " " + src.Name
@@ -165,12 +167,12 @@ func (b *catalogReader) currentState() state {
 	}
 	st, err := stampOf(src.Files, src.File, b.cache.clock())
 	if err != nil {
-		return state{} // loading the catalog reports the error
+		return state{} // ignore the error: loading the catalog reports it
 	}
 	return state{key + " " + st.sum(), st.isSettled()}
 }
 
-// search returns the packages whose search text passes match, sorted by name.
+// search returns the packages whose search text satisfies match, sorted by name.
 func (b *catalogReader) search(match func(text string) bool) ([]catalog.Summary, error) {
 	if b.index != nil {
 		return b.index.Search(match)
@@ -186,7 +188,8 @@ func (b *catalogReader) search(match func(text string) bool) ([]catalog.Summary,
 	return out, nil
 }
 
-// bundle returns a bundle from the index, or nil if the index has none or is damaged.
+// bundle returns a bundle from the index. It returns nil if there is no index, if the index is
+// damaged, or if the bundle does not exist.
 func (b *catalogReader) bundle(pkg, name string) *catalog.Bundle {
 	if b.index == nil {
 		return nil

@@ -10,25 +10,26 @@ import (
 	"github.com/quayside/quayside/catalog/fbc"
 )
 
-// stamp detects changes of files without reading them, by their names, sizes,
-// times and inodes.
+// stamp summarizes the metadata of files: names, sizes, times and inodes. Comparing two stamps
+// detects changed files without reading them.
 type stamp struct {
 	text   []byte    // attributes of every file
-	newest time.Time // time of the latest change
-	coarse bool      // the file system stores whole seconds
-	taken  time.Time // time before reading the attributes of the first file
+	newest time.Time // latest modification or inode change time of all files
+	coarse bool      // newest has no fraction: the file system may store whole seconds
+	taken  time.Time // time just before the first file was inspected
 	links  bool      // there are symbolic links, whose targets can change unnoticed
 }
 
-// A change within this time of another one may have the same timestamp: the clock of file times
-// advances by ticks of the kernel, or by whole seconds.
+// Resolution of file times. Two changes within this time may leave the same timestamp, because the
+// kernel advances the clock for file times in ticks, and some file systems store only whole
+// seconds.
 const (
 	tick   = 20 * time.Millisecond
 	second = 2 * time.Second
 )
 
-// stampOf returns the stamp of a file, or if file is empty, of all files and directories below
-// fsys, except Git's own. taken is the current time.
+// stampOf returns the stamp of one file. If file is empty, it returns the stamp of all files and
+// directories below fsys, except those of Git. taken is the current time.
 func stampOf(fsys fs.FS, file string, taken time.Time) (stamp, error) {
 	s := stamp{taken: taken}
 	if file != "" {
@@ -74,15 +75,16 @@ func (s *stamp) note(t time.Time) {
 	}
 }
 
-// sum returns the stamp as text. If the older of two stamps is settled, equal texts mean equal
-// files.
+// sum returns a checksum of the stamp. If two stamps have equal checksums and the older one is
+// settled, the files have not changed.
 func (s *stamp) sum() string {
 	sum := sha256.Sum256(s.text)
 	return hex.EncodeToString(sum[:])
 }
 
-// isSettled reports whether every later change of the files changes the stamp. This requires
-// that the time of the last change is known, and long enough before the time of the stamp.
+// isSettled reports whether every later change of the files will change the stamp. This is true if
+// the last change was long enough before the stamp was taken. It is false with symbolic links, and
+// if no file has a time.
 func (s *stamp) isSettled() bool {
 	step := tick
 	if s.coarse {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// identity returns the inode of a file, and the time of the last change of the inode, which
+// identity returns the inode of a file and the time of its last status change (ctime), which
 // programs cannot set.
 func identity(info fs.FileInfo) (uint64, time.Time) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -7,5 +7,6 @@ import (
 	"time"
 )
 
-// identity returns zero values, because there is no portable way to find the inode.
+// identity returns zero values: on this system there is no portable way to get the inode and the
+// ctime.
 func identity(fs.FileInfo) (uint64, time.Time) { return 0, time.Time{} }

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	windowSize = 256 << 10 // bytes buffered while reading a file
-	beginSize  = 64 << 10  // bytes buffered to detect the format of a file
+	windowSize = 256 << 10 // buffer size for reading a file
+	beginSize  = 64 << 10  // buffer size for detecting the format of a file
 )
 
 // builder collects the objects of a catalog, in any order.
@@ -20,26 +20,26 @@ type builder struct {
 	faults     diag.List
 	objects    int
 
-	document catalog.Span // position of the YAML document being decoded
+	document catalog.Span // byte range of the YAML document being decoded
 
 	texts  map[string]string
 	values map[string][]byte
 
 	codecs *codecs
 
-	// Buffers and readers reused for every file.
+	// Buffers and readers that are reused for every file.
 	window    *bufio.Reader
 	file      *scanner
 	inner     *scanner // for embedded manifests
 	object    object   // object being decoded
 	documents yamlnode.Stream
-	yaml      yamlnode.Reader // for documents
-	manifests yamlnode.Reader // for embedded manifests
-	written   scanner         // reads the JSON that yaml returns
+	yaml      yamlnode.Reader // for YAML documents of the catalog
+	manifests yamlnode.Reader // for embedded manifests in YAML
+	written   scanner         // for the JSON converted by yaml
 	scratch   []byte          // an embedded manifest
 	compact   []byte          // a property's value
-	long      []byte          // last long description, complete
-	short     string          // short form of long
+	long      []byte          // last long description that was shortened
+	short     string          // the result of shortening long
 }
 
 func newBuilder() *builder {
@@ -50,7 +50,7 @@ func newBuilder() *builder {
 	}
 }
 
-// intern returns text as a string. Equal short texts share one string.
+// intern returns text as a string. Equal short texts share one string to save memory.
 func (b *builder) intern(text []byte) string {
 	const short = 256
 	if len(text) > short {
@@ -64,13 +64,13 @@ func (b *builder) intern(text []byte) string {
 	return s
 }
 
-// fault adds err at its own position, or at pos if it has none.
+// fault adds err. Its position is that of err, or pos if err has none.
 func (b *builder) fault(pos diag.Pos, err error) { b.faults.Add(pos, err) }
 
-// isFull reports whether too many faults or objects were collected to continue.
+// isFull reports whether there are too many faults or objects to continue.
 func (b *builder) isFull() bool { return len(b.faults) > maxFaults || b.objects > maxObjects }
 
-// add adds a decoded object to the catalog, or passes it to sel.
+// add adds a decoded object to the catalog. If sel is not nil, it passes the object to sel instead.
 func (b *builder) add(o *object, sel *selector) {
 	b.objects++
 	if b.objects > maxObjects {
@@ -107,7 +107,7 @@ func (b *builder) add(o *object, sel *selector) {
 			b.faults.Addf(o.pos, "duplicate olm.deprecations of package %q: first at %s", o.pkg, first)
 		}
 		b.deprecated[o.pkg] = o.pos
-		if len(o.deprecations) > 0 { // an empty olm.deprecations is not an object of the package
+		if len(o.deprecations) > 0 { // ignore an empty olm.deprecations
 			p := b.getOrAdd(o.pkg)
 			p.Deprecations = append(p.Deprecations, o.deprecations...)
 		}

@@ -8,15 +8,16 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// codec describes a kind of value: how to decode, encode and filter it.
+// codec decodes and encodes values of type T. Its YAML filter selects the parts of a value that it
+// decodes.
 type codec[T any] struct {
 	read  func(d *decoder, into *T)
 	write func(e *encoder, from *T)
 	empty func(from *T) bool
-	shape *yamlnode.Filter // nil: the whole value is needed
+	shape *yamlnode.Filter // filter for YAML input; nil: the whole value is needed
 }
 
-// textCodec returns the codec of a string of at most limit bytes.
+// textCodec returns the codec of a string with at most limit bytes.
 func textCodec(limit int) codec[string] {
 	return codec[string]{
 		read:  func(d *decoder, into *string) { *into = d.text(limit) },
@@ -25,7 +26,7 @@ func textCodec(limit int) codec[string] {
 	}
 }
 
-// listCodec returns the codec of an array of at most most elements.
+// listCodec returns the codec of an array with at most most elements.
 func listCodec[T any](most int, each codec[T]) codec[[]T] {
 	return codec[[]T]{
 		read: func(d *decoder, into *[]T) {
@@ -47,14 +48,14 @@ func listCodec[T any](most int, each codec[T]) codec[[]T] {
 	}
 }
 
-// member is a field of a T.
+// member is a named field of a T with its codec.
 type member[T any] struct {
 	codec[T]
 	name string
-	omit func(from *T) bool // reports whether to omit the field; nil: always omit
+	omit func(from *T) bool // reports whether encoding omits the field; nil: it is always encoded
 }
 
-// fieldAt returns a field whose value is at place in T.
+// fieldAt returns a field that decodes into place(t) and encodes from it.
 func fieldAt[T, F any](name string, place func(*T) *F, f codec[F]) member[T] {
 	return member[T]{name: name, codec: codec[T]{
 		read:  func(d *decoder, into *T) { f.read(d, place(into)) },
@@ -64,27 +65,28 @@ func fieldAt[T, F any](name string, place func(*T) *F, f codec[F]) member[T] {
 	}}
 }
 
-// optionalField returns a field that is omitted if it is empty.
+// optionalField returns a field that is encoded only if it is not empty.
 func optionalField[T, F any](name string, place func(*T) *F, f codec[F]) member[T] {
 	m := fieldAt(name, place, f)
 	m.omit = m.empty
 	return m
 }
 
-// readOnlyField returns a field that is never encoded.
+// readOnlyField returns a field that is decoded but never encoded.
 func readOnlyField[T, F any](name string, place func(*T) *F, f codec[F]) member[T] {
 	m := fieldAt(name, place, f)
 	m.omit = func(*T) bool { return true }
 	return m
 }
 
-// sameValue returns t. It is the place of a field that sets several parts of T.
+// sameValue returns t. It is the place of a field whose codec sets several fields of T.
 func sameValue[T any](t *T) *T { return t }
 
-// members is a table of fields, in the order of encoding.
+// members is a list of fields, in the order of encoding.
 type members[T any] []member[T]
 
-// unknownFields returns a member that rejects all unknown fields.
+// unknownFields returns a member that matches every field name and adds a fault. It must be the
+// last member.
 func unknownFields[T any]() member[T] {
 	return readOnlyField("", sameValue[T], codec[T]{
 		read: func(d *decoder, _ *T) {
@@ -95,8 +97,8 @@ func unknownFields[T any]() member[T] {
 	})
 }
 
-// decodeField decodes the value of a field. The codec unknownFields, if it is the last member,
-// handles unknown fields; otherwise they are skipped.
+// decodeField decodes the value of the field with this name. A field that is not in ms is skipped,
+// or passed to unknownFields if ms ends with it.
 func (ms members[T]) decodeField(d *decoder, into *T, name []byte) {
 	for i := range ms {
 		if string(name) == ms[i].name || ms[i].name == "" {
@@ -136,7 +138,7 @@ func (ms members[T]) codec() codec[T] {
 	}
 }
 
-// fieldFilter returns the filter of a field, and whether the field exists.
+// fieldFilter returns the YAML filter for the field with this name, and whether the field exists.
 func (ms members[T]) fieldFilter(name []byte) (*yamlnode.Filter, bool) {
 	for i := range ms {
 		if string(name) == ms[i].name {

@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Decode decodes the catalog in r: a sequence of JSON objects, or YAML documents. The content is
+// Decode decodes the catalog in r, a sequence of JSON objects or YAML documents. The content is
 // sorted and does not depend on the order of the objects. file is the name of r in errors. The
 // error is a diag.List of all faults.
 func Decode(file string, r io.Reader) (catalog.Content, error) {
@@ -27,8 +27,8 @@ func Decode(file string, r io.Reader) (catalog.Content, error) {
 	return b.content()
 }
 
-// read decodes one file into b. With a selector, it only searches for the manifests of one
-// bundle, and stops when it has found them.
+// read decodes one file into b. If sel is not nil, it only searches for the manifests of one
+// bundle, and stops when they are found.
 func (b *builder) read(file string, r io.Reader, sel *selector) error {
 	b.window.Reset(r)
 	first, offset, err := peekByte(b.window)
@@ -46,8 +46,9 @@ func (b *builder) read(file string, r io.Reader, sel *selector) error {
 	}
 }
 
-// peekByte returns the first non-blank byte without consuming it. It consumes only a leading
-// byte order mark and returns its size in passed. The error is io.EOF if the input is blank.
+// peekByte returns the first non-blank byte without consuming it. If the input begins with a byte
+// order mark, it consumes the mark and returns its size as passed. If the input is blank, the error
+// is io.EOF.
 func peekByte(r *bufio.Reader) (first byte, passed int64, err error) {
 	const mark, enough = "\uFEFF", beginSize
 	if begin, _ := r.Peek(len(mark)); string(begin) == mark {
@@ -66,30 +67,31 @@ func peekByte(r *bufio.Reader) (first byte, passed int64, err error) {
 			return 0, passed, err
 		}
 		if size = len(begin); size == enough {
-			return ' ', passed, nil // no JSON file begins with this many blanks
+			return ' ', passed, nil // no JSON file begins with so many blanks: treat the file as YAML
 		}
 	}
 }
 
-// decoder decodes the objects of one file into b. An error of in stops it; other problems become
-// faults of b.
+// decoder decodes the objects of one file into b. A syntax or read error of the scanner stops it.
+// Other problems become faults of b, and decoding continues.
 type decoder struct {
 	file  string
 	in    *scanner
-	whole bool     // in is a single value, at base or at the position in yaml
-	base  diag.Pos // position of the value if whole
-	from  int64    // offset of the object in the file
+	whole bool     // in contains a single value, positioned at base or in yaml
+	base  diag.Pos // position of the value; used if whole
+	from  int64    // offset of the current object in the file
 	b     *builder
 	sel   *selector
 
 	path      []step                    // path to the value being decoded
-	lenient   bool                      // values that are too large or of the wrong type are ignored
-	tolerated *[]catalog.LifecycleFault // collects faults that do not invalidate the catalog; nil: faults go to b
+	lenient   bool                      // ignore values that are too large or of the wrong type
+	tolerated *[]catalog.LifecycleFault // receives the faults of a lifecycle document, which do not invalidate the catalog; nil: faults are added to b
 
-	yaml *yamlnode.Document // YAML source of in, for positions; nil if there is none
+	yaml *yamlnode.Document // YAML document that in was converted from, for positions; nil for JSON input
 }
 
-// newTextDecoder returns a decoder of one JSON value in memory. All its positions are base.
+// newTextDecoder returns a decoder of one JSON value in memory. All its faults have the position
+// base.
 func (b *builder) newTextDecoder(file string, base diag.Pos, value []byte, sel *selector) *decoder {
 	in := &scanner{}
 	in.resetBytes(value)
@@ -97,7 +99,7 @@ func (b *builder) newTextDecoder(file string, base diag.Pos, value []byte, sel *
 }
 
 // decodeObjects decodes objects until the end of the input. If it cannot continue, it returns an
-// error with a position.
+// error with its position.
 func (d *decoder) decodeObjects() error {
 	for !d.sel.done() && !d.b.isFull() {
 		d.in.beginObject()
@@ -118,13 +120,13 @@ func (d *decoder) decodeObjects() error {
 			}
 			return nil
 		default:
-			d.in.skip() // reports the syntax error
+			d.in.skip() // records the syntax error
 		}
 	}
 	return nil
 }
 
-// nextPos returns the position of the next value. Call kind first.
+// nextPos returns the position of the next value. Call d.in.kind before it.
 func (d *decoder) nextPos() diag.Pos { return d.posAt(d.in.nextOffset()) }
 
 func (d *decoder) posAt(offset int64) diag.Pos {
@@ -137,7 +139,7 @@ func (d *decoder) posAt(offset int64) diag.Pos {
 	return d.in.src.pos(offset)
 }
 
-// wrapSyntaxError returns an error of the scanner with its position.
+// wrapSyntaxError returns an error of the scanner as a message with position.
 func (d *decoder) wrapSyntaxError(err error) error {
 	var fault *diag.Error
 	var syn *jsontext.SyntacticError
@@ -148,7 +150,7 @@ func (d *decoder) wrapSyntaxError(err error) error {
 		return diag.Errorf(d.nextPos(), "object larger than %d MiB", maxObject>>20)
 	}
 	if !errors.As(err, &syn) {
-		return diag.Errorf(d.nextPos(), "reading: %w", cmp.Or(errors.Unwrap(err), err)) // without the prefix of jsontext
+		return diag.Errorf(d.nextPos(), "reading: %w", cmp.Or(errors.Unwrap(err), err)) // removes the prefix "jsontext: "
 	}
 	pos := d.posAt(d.in.src.from + syn.ByteOffset)
 	switch {
@@ -157,20 +159,21 @@ func (d *decoder) wrapSyntaxError(err error) error {
 	case errors.Is(syn.Err, jsontext.ErrDuplicateName):
 		return diag.Errorf(pos, "malformed JSON: name %q appears twice in one object", syn.JSONPointer.LastToken())
 	case strings.HasPrefix(syn.Err.Error(), "invalid escape sequence"), strings.HasPrefix(syn.Err.Error(), "invalid surrogate pair"):
-		return diag.Errorf(pos, "malformed JSON: invalid escape sequence in string") // the original message depends on buffer boundaries
+		return diag.Errorf(pos, "malformed JSON: invalid escape sequence in string") // the message of jsontext is not deterministic: it depends on buffer boundaries
 	default:
 		return diag.Errorf(pos, "malformed JSON: %w", syn.Err)
 	}
 }
 
-// earlyField is a field that precedes the field schema of its object.
+// earlyField is a field that precedes the field schema of its object. It is kept undecoded until
+// the schema is known.
 type earlyField struct {
 	name string
 	raw  []byte
 }
 
-// decodeObject decodes the object at pos. The result is valid until the next call. schema is empty if
-// it is unknown.
+// decodeObject decodes the object at pos. schema is its schema, or "" if it is not known yet. The
+// result is valid until the next call.
 func (d *decoder) decodeObject(pos diag.Pos, schema string) (*object, error) {
 	o := &d.b.object
 	*o = object{pos: pos, schema: schema}
@@ -183,7 +186,7 @@ func (d *decoder) decodeObject(pos diag.Pos, schema string) (*object, error) {
 			o.schema = d.text(maxName)
 			d.path = d.path[:0]
 		case o.schema == "":
-			m := earlyField{name: string(name)} // copy: name is valid only until the next read
+			m := earlyField{name: string(name)} // copied, because name is valid only until the next read
 			m.raw = bytes.Clone(d.in.raw())
 			early = append(early, m)
 		default:
@@ -197,7 +200,7 @@ func (d *decoder) decodeObject(pos diag.Pos, schema string) (*object, error) {
 	return o, d.decodeEarly(o, early)
 }
 
-// span returns the range of the last object in the file.
+// span returns the byte range of the last object in the file.
 func (d *decoder) span() catalog.Span {
 	if d.whole {
 		return d.b.document
@@ -205,7 +208,7 @@ func (d *decoder) span() catalog.Span {
 	return catalog.Span{Offset: d.from, Size: d.in.offset() - d.from}
 }
 
-// decodeEarly decodes the fields that precede the field schema.
+// decodeEarly decodes the fields that were kept because they precede the field schema.
 func (d *decoder) decodeEarly(o *object, members []earlyField) error {
 	if o.schema == "" {
 		return nil
@@ -219,13 +222,13 @@ func (d *decoder) decodeEarly(o *object, members []earlyField) error {
 	return nil
 }
 
-// step is one step of the path to a value: a field, or an index of a list.
+// step is one step of the path to a value: a field name or a list index.
 type step struct {
 	name string
 	n    int // index, if name is empty
 }
 
-// pathText returns the path to the current value: "entries[3].name".
+// pathText returns the path to the current value, such as "entries[3].name".
 func (d *decoder) pathText() string {
 	var path strings.Builder
 	for i, s := range d.path {
@@ -241,7 +244,7 @@ func (d *decoder) pathText() string {
 	return path.String()
 }
 
-// text decodes a string of at most limit bytes, or null as "". For any other value it adds a
+// text decodes a string with at most limit bytes. Null decodes as "". For any other value it adds a
 // fault and returns "".
 func (d *decoder) text(limit int) string {
 	if d.in.kind() != '"' {
@@ -258,7 +261,7 @@ func (d *decoder) text(limit int) string {
 	return ""
 }
 
-// fault adds a fault of the current value.
+// fault adds a fault about the current value.
 func (d *decoder) fault(pos diag.Pos, format string, args ...any) {
 	if d.tolerated == nil {
 		d.b.faults.Addf(pos, format, args...)
@@ -267,8 +270,8 @@ func (d *decoder) fault(pos diag.Pos, format string, args ...any) {
 	}
 }
 
-// rejectValue skips the next value and adds a fault. Null adds none, except in a document whose
-// faults are tolerated.
+// rejectValue skips the next value and adds the fault that want was expected. Null is not a fault,
+// except in a lifecycle document.
 func (d *decoder) rejectValue(want string) {
 	kind := d.in.kind()
 	if d.lenient || kind == 'n' && d.tolerated == nil {
@@ -281,8 +284,8 @@ func (d *decoder) rejectValue(want string) {
 	}
 }
 
-// items decodes an array or null and calls read for each element. More than most elements are a
-// fault.
+// items decodes an array and calls read for each element. Null counts as an empty array. More than
+// most elements are a fault.
 func (d *decoder) items(most int, read func(n int)) {
 	if !d.enter('[', "an array") {
 		return
@@ -306,7 +309,8 @@ func (d *decoder) items(most int, read func(n int)) {
 	}
 }
 
-// fields decodes an object or null and calls read for each field. read must decode the value.
+// fields decodes an object and calls read for each field. read must consume the value. Null counts
+// as an empty object.
 func (d *decoder) fields(read func(name []byte)) {
 	if !d.enter('{', "an object") {
 		return
@@ -316,8 +320,8 @@ func (d *decoder) fields(read func(name []byte)) {
 	}
 }
 
-// enter consumes the beginning of the next value if it is open, '[' or '{'. Otherwise it rejects
-// the value and returns false.
+// enter consumes the opening bracket of the next value if it is open: '[' or '{'. For any other
+// value it adds the fault that want was expected, skips the value, and returns false.
 func (d *decoder) enter(open byte, want string) bool {
 	if d.in.kind() != open {
 		d.rejectValue(want)

@@ -1,11 +1,11 @@
 // Package fbc decodes and encodes file-based catalogs: JSON or YAML objects of the schemas
 // olm.package, olm.channel, olm.bundle and olm.deprecations, in files with any names. It also
-// supports the third-party schema of lifecycles. Lifecycles do not affect installation: their
-// faults are stored in the document, and the catalog remains valid.
+// decodes lifecycle documents, a third-party schema. OLM ignores them, so their faults are recorded
+// but do not invalidate the catalog.
 //
-// The decoder needs one pass and keeps the data for resolution and search. It discards embedded
-// manifests and ClusterServiceVersions after extracting their metadata; [Objects] loads them
-// again. The rules of upgrade graphs are in catalog.New.
+// The decoder reads each file once and keeps only the data for resolution and search. From embedded
+// manifests it keeps the metadata of the ClusterServiceVersion; [Objects] reads the manifests
+// again. The upgrade graph is validated by catalog.New.
 //
 // Start from [LoadFS], [Objects] and [Encode].
 //

@@ -14,15 +14,14 @@ import (
 
 const (
 	ignoreFile    = ".indexignore"
-	maxIgnore     = 1 << 20 // bytes of one .indexignore
-	maxIgnoreRule = 1000    // bytes of one line
+	maxIgnore     = 1 << 20 // maximum size of one .indexignore file
+	maxIgnoreRule = 1000    // maximum size of one line
 	maxRules      = 10_000
 )
 
-// ignoreRules holds the patterns of the .indexignore files read so far, with the semantics of
-// operator-registry: .gitignore patterns as implemented by go-git, matched against each file
-// separately. Therefore a later pattern can re-include a file in an ignored directory. The last
-// matching pattern wins.
+// ignoreRules holds the patterns of the .indexignore files read so far. As in operator-registry,
+// they are .gitignore patterns as implemented by go-git, but each file is matched separately and
+// the last matching pattern wins. So a pattern can re-include a file in an ignored directory.
 type ignoreRules struct {
 	patterns []gitignore.Pattern
 }
@@ -57,7 +56,7 @@ func (r *ignoreRules) load(fsys fs.FS, dir string) error {
 	return nil
 }
 
-// match reports whether the file at name is ignored.
+// match reports whether the file with this path is ignored.
 func (r *ignoreRules) match(name string) bool {
 	return len(r.patterns) > 0 && gitignore.NewMatcher(r.patterns).Match(strings.Split(name, "/"), false)
 }

@@ -7,15 +7,16 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// lifecycleFields returns the fields of a document with the support periods of a package. Its
-// faults are stored in the document and do not invalidate the catalog.
+// lifecycleFields returns the fields of a lifecycle document. Its faults are stored in the document
+// and do not invalidate the catalog.
 func lifecycleFields(schema, pkg member[object]) members[object] {
 	versions := fieldAt("versions", func(o *object) *[]catalog.SupportedVersion { return &o.lifecycle.Versions },
 		distinctCodec(maxReleases, releaseCodec(), func(v catalog.SupportedVersion) string { return v.Name }))
 	return members[object]{schema, tolerantField(pkg), tolerantField(versions), tolerantField(unknownFields[object]())}
 }
 
-// tolerantField returns a field whose faults are stored in the document.
+// tolerantField returns m with another handling of faults: they are stored in the lifecycle
+// document instead of the builder.
 func tolerantField(m member[object]) member[object] {
 	read := m.read
 	m.read = func(d *decoder, o *object) {
@@ -26,7 +27,7 @@ func tolerantField(m member[object]) member[object] {
 	return m
 }
 
-// releaseCodec returns the codec of a MAJOR.MINOR version with its support periods.
+// releaseCodec returns the codec of one MAJOR.MINOR version with its support phases and platforms.
 func releaseCodec() codec[catalog.SupportedVersion] {
 	return checkedCodec(members[catalog.SupportedVersion]{
 		fieldAt("name", func(v *catalog.SupportedVersion) *string { return &v.Name }, checkedTextCodec(catalog.CheckMinor)),
@@ -38,7 +39,8 @@ func releaseCodec() codec[catalog.SupportedVersion] {
 	})
 }
 
-// phasesCodec returns the codec of consecutive phases.
+// phasesCodec returns the codec of support phases, each of which must begin on the day after the
+// previous one ends.
 func phasesCodec() codec[[]catalog.SupportPhase] {
 	phase := checkedCodec(members[catalog.SupportPhase]{
 		fieldAt("name", func(p *catalog.SupportPhase) *string { return &p.Name }, textCodec(maxName)),
@@ -75,7 +77,7 @@ type platform struct {
 	versions []string
 }
 
-// platformsCodec returns the codec of supported platform versions. The encoded form groups them by
+// platformsCodec returns the codec of supported platform versions. In JSON, they are grouped by
 // platform.
 func platformsCodec() codec[[]catalog.SupportedPlatform] {
 	one := checkedCodec(members[platform]{
@@ -111,7 +113,7 @@ func platformsCodec() codec[[]catalog.SupportedPlatform] {
 	}
 }
 
-// distinctCodec returns the codec of an array with unique names.
+// distinctCodec returns the codec of an array whose elements have different names.
 func distinctCodec[T any](most int, each codec[T], name func(T) string) codec[[]T] {
 	f := listCodec(most, each)
 	f.read = func(d *decoder, into *[]T) {
@@ -132,13 +134,13 @@ func distinctCodec[T any](most int, each codec[T], name func(T) string) codec[[]
 	return f
 }
 
-// checkedTextCodec returns the codec of a string that passes check.
+// checkedTextCodec returns the codec of a string. An error of check is a fault.
 func checkedTextCodec(check func(string) error) codec[string] {
 	return checkedCodec(textCodec(maxName), func(s *string) error { return check(*s) })
 }
 
-// checkedCodec returns the codec of a value that must pass check. A value with decoding faults is
-// not checked.
+// checkedCodec returns f with a check of the decoded value. An error of check is a fault. A value
+// with decoding faults is not checked.
 func checkedCodec[T any](f codec[T], check func(*T) error) codec[T] {
 	read := f.read
 	f.read = func(d *decoder, into *T) {
@@ -154,7 +156,7 @@ func checkedCodec[T any](f codec[T], check func(*T) error) codec[T] {
 	return f
 }
 
-// checkPresent returns an error for a missing required field.
+// checkPresent returns an error that names a required field if it is missing.
 func checkPresent(name string, missing bool) error {
 	if !missing {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// packages collects the packages of a catalog and their objects, in any order. The zero value is
+// packages collects packages and their objects, which may come in any order. The zero value is
 // empty.
 type packages struct {
 	byName     map[string]*catalog.PackageData
-	duplicates []catalog.PackageData // additional olm.package objects of declared packages
+	duplicates []catalog.PackageData // second and further olm.package objects with the same name
 }
 
-// getOrAdd returns the package with a name, after adding it if necessary.
+// getOrAdd returns the package with this name. It adds the package if it does not exist.
 func (ps *packages) getOrAdd(name string) *catalog.PackageData {
 	p, ok := ps.byName[name]
 	if !ok {
@@ -28,8 +28,8 @@ func (ps *packages) getOrAdd(name string) *catalog.PackageData {
 	return p
 }
 
-// declare adds an olm.package. If a package is declared several times, the olm.package with the
-// first position gets all contents.
+// declare adds an olm.package. If there are several of the same name, the one with the first
+// position gets the channels, bundles and other objects.
 func (ps *packages) declare(declared catalog.PackageData) {
 	p := ps.getOrAdd(declared.Name)
 	first, second := *p, declared
@@ -44,7 +44,7 @@ func (ps *packages) declare(declared catalog.PackageData) {
 	}
 }
 
-// sorted returns all packages, sorted by name. ps must not be used afterwards.
+// sorted returns all packages, sorted by name. Do not use ps afterwards.
 func (ps *packages) sorted() []catalog.PackageData {
 	all := ps.duplicates
 	for _, p := range ps.byName {

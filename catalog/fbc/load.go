@@ -12,17 +12,17 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// LoadFS decodes the catalog in fsys: all files except Git's own and those excluded by
-// .indexignore files. A symbolic link is not followed; it is a fault. The content does not
-// depend on the distribution of objects over files. The caller sets ID, Source and Digest. The
-// error is a diag.List of all faults.
+// LoadFS decodes the catalog in fsys. It reads all files except those of Git and those that
+// .indexignore files exclude. A symbolic link is a fault. The content does not depend on how the
+// objects are distributed over files. The caller sets ID, Source and Digest. The error is a
+// diag.List of all faults.
 func LoadFS(fsys fs.FS) (catalog.Content, error) {
 	b := newBuilder()
 	b.walk(fsys)
 	return b.content()
 }
 
-// walk decodes the files of fsys into b, in path order.
+// walk decodes the files of fsys into b, sorted by path.
 func (b *builder) walk(fsys fs.FS) {
 	t := &byteCounter{}
 	b.file.widen()
@@ -57,7 +57,7 @@ func (b *builder) open(fsys fs.FS, name string, t *byteCounter, sel *selector) (
 	return b.read(name, t, sel)
 }
 
-// byteCounter is a reader that counts bytes.
+// byteCounter counts the bytes read from a reader, and fails when the total exceeds a limit.
 type byteCounter struct {
 	r     io.Reader
 	bytes int64
@@ -73,8 +73,8 @@ func (t *byteCounter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// eachFile calls read for every regular file of fsys, in path order, and fault for every
-// unreadable file.
+// eachFile calls read for every regular file of fsys, sorted by path, and fault for every file that
+// cannot be read.
 func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, err error)) error {
 	var rules ignoreRules
 	return fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
@@ -111,14 +111,13 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 	})
 }
 
-// IsGit reports whether a path of a catalog directory belongs to Git: the directory .git of a
-// clone, or the file .git of a work tree or submodule. opm only excludes the files listed in
-// .indexignore, because it reads directories prepared by a build. quayside also reads clones,
-// which should not need such an entry.
+// IsGit reports whether a path in a catalog directory belongs to Git: the directory .git of a
+// clone, or the file .git of a work tree or submodule. opm reads .git unless .indexignore excludes
+// it. quayside skips it, so that a clone can be used as a catalog without such an entry.
 func IsGit(name string) bool { return path.Base(name) == ".git" }
 
-// withoutPath removes the operation and the path from an error, because its position contains
-// the path.
+// withoutPath returns the cause of an fs.PathError, without operation and path, because the
+// position of the message already contains the path.
 func withoutPath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -127,7 +126,7 @@ func withoutPath(err error) error {
 	return err
 }
 
-// closeInto closes f and stores the error in err, unless err is already set.
+// closeInto closes f. If this fails and *err is nil, it sets *err.
 func closeInto(err *error, f io.Closer) {
 	if closed := f.Close(); *err == nil {
 		*err = closed

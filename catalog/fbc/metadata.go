@@ -19,27 +19,28 @@ const (
 	maxKeywords    = 1000
 	maxOwned       = 10_000
 	maxModes       = 1000
-	longEnough     = 4 << 10 // bytes of a long description to decode
+	longEnough     = 4 << 10 // bytes of a long description that are decoded to find its first line
 )
 
-// rawMetadata is the encoded form of a bundle's metadata. It is only used by search and optional
-// checks, so fields of a wrong type are ignored.
+// rawMetadata is the encoded form of a bundle's metadata. Only search and optional checks use it,
+// so fields of a wrong type are ignored.
 type rawMetadata struct {
 	catalog.Metadata
-	kind  string // kind, in a ClusterServiceVersion
+	kind  string // kind of an embedded manifest
 	owned []string
-	modes []mode // nil if the field is absent
-	short bool   // Description is from the annotation
+	modes []mode // nil if the field is missing
+	short bool   // Description comes from the annotation "description"
 }
 
-// mode is an install mode, supported by the bundle or not.
+// mode is an entry of spec.installModes: an install mode, and whether the bundle supports it.
 type mode struct {
 	name      string
 	supported bool
 }
 
-// metadataCodecs returns the codecs of an olm.csv.metadata and of a ClusterServiceVersion. The
-// spec of the ClusterServiceVersion has the same fields, two of them with other names.
+// metadataCodecs returns the codecs of an olm.csv.metadata property and of a ClusterServiceVersion.
+// The spec of the ClusterServiceVersion has the same fields as the property, two of them with other
+// names.
 func metadataCodecs() (metadata, csv codec[rawMetadata]) {
 	definitions := members[rawMetadata]{
 		fieldAt("owned", func(t *rawMetadata) *[]string { return &t.owned }, listCodec(maxOwned, members[string]{fieldAt("name", sameValue, textCodec(maxName))}.codec())),
@@ -86,7 +87,7 @@ func metadataCodecs() (metadata, csv codec[rawMetadata]) {
 	}.codec()
 }
 
-// decodeAnnotations decodes the annotations for which catalog.KeepsAnnotation returns true.
+// decodeAnnotations decodes the annotations that catalog.KeepsAnnotation selects.
 func (d *decoder) decodeAnnotations(t *rawMetadata) {
 	d.fields(func(text []byte) {
 		name := d.b.intern(text)
@@ -109,7 +110,7 @@ func (d *decoder) decodeAnnotations(t *rawMetadata) {
 	})
 }
 
-// encodeAnnotations encodes the non-empty annotations, the description first.
+// encodeAnnotations encodes the non-empty annotations, the annotation "description" first.
 func (e *encoder) encodeAnnotations(t *rawMetadata) {
 	e.writeToken(jsontext.BeginObject)
 	if t.Description != "" {
@@ -123,9 +124,9 @@ func (e *encoder) encodeAnnotations(t *rawMetadata) {
 	e.writeToken(jsontext.EndObject)
 }
 
-// decodeLongDescription decodes the first line of the description in a CSV, unless an annotation
-// contains a short one. Because a description may be very long, and most versions of a package
-// share it, the last result is cached.
+// decodeLongDescription decodes the first line of spec.description, unless an annotation contains a
+// short description. The last result is cached, because a description may be very long, and most
+// versions of an operator have the same one.
 func (d *decoder) decodeLongDescription(t *rawMetadata) {
 	if d.in.kind() != '"' || t.short {
 		d.in.skip()
@@ -161,7 +162,7 @@ func (d *decoder) decodeMetadata(f codec[rawMetadata], t *rawMetadata) catalog.M
 	return m
 }
 
-// nonEmptyTexts returns the non-empty texts, or nil if there are none.
+// nonEmptyTexts returns the non-empty elements of texts. It returns nil if there are none.
 func nonEmptyTexts(texts []string) []string {
 	if texts = slices.DeleteFunc(texts, func(s string) bool { return s == "" }); len(texts) == 0 {
 		return nil
@@ -169,7 +170,7 @@ func nonEmptyTexts(texts []string) []string {
 	return texts
 }
 
-// newRawMetadata returns m in its encoded form.
+// newRawMetadata returns the encoded form of m.
 func newRawMetadata(m catalog.Metadata) *rawMetadata {
 	t := &rawMetadata{Metadata: m, owned: m.Owned}
 	for _, name := range catalog.InstallModes() {
@@ -180,8 +181,8 @@ func newRawMetadata(m catalog.Metadata) *rawMetadata {
 	return t
 }
 
-// manifestMetadata returns the metadata of an embedded ClusterServiceVersion. It returns false
-// if data is not a valid ClusterServiceVersion.
+// manifestMetadata returns the metadata in an embedded ClusterServiceVersion, and false if data is
+// not a valid one.
 func manifestMetadata(b *builder, data []byte) (catalog.Metadata, bool) {
 	text := bytes.TrimLeft(data, " \t\r\n")
 	if len(text) == 0 {
@@ -200,7 +201,7 @@ func manifestMetadata(b *builder, data []byte) (catalog.Metadata, bool) {
 	return m, t.kind == kindCSV && b.inner.failed() == nil
 }
 
-// truncateText truncates s to at most limit bytes at a character boundary.
+// truncateText truncates s to at most limit bytes, without splitting a character.
 func truncateText(s []byte, limit int) []byte {
 	if len(s) <= limit {
 		return s

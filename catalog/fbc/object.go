@@ -6,7 +6,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// The supported schemas. Objects of other schemas are ignored.
+// Supported schemas. Objects of other schemas are ignored.
 const (
 	schemaPackage      = "olm.package"
 	schemaChannel      = "olm.channel"
@@ -27,23 +27,23 @@ type object struct {
 	entries        []catalog.EntryData
 	deprecations   []catalog.DeprecationData
 	bundle         catalog.BundleData
-	csv            bool // bundle.Metadata is from olm.csv.metadata, which takes precedence over an embedded CSV
+	csv            bool // the object has an olm.csv.metadata property, which takes precedence over an embedded CSV
 	manifests      []manifest
 	lifecycle      catalog.LifecycleData
 }
 
-// manifest is one olm.bundle.object: inline data, or a reference to a file.
+// manifest is one olm.bundle.object property: a manifest, or a reference to a file with a manifest.
 type manifest struct {
 	data []byte
 	ref  string
 }
 
-// codecs holds the codecs of all objects.
+// codecs holds the codecs of all schemas, and the state of the YAML filter.
 type codecs struct {
 	schemas       map[string]members[object]
 	metadata, csv codec[rawMetadata]
 
-	schema     []byte // schema of the current YAML document; empty if it is not text
+	schema     []byte // schema of the current YAML document; empty if it is not a string
 	isMetadata bool   // the current property is an olm.csv.metadata
 }
 
@@ -87,11 +87,11 @@ func newCodecs() *codecs {
 	return f
 }
 
-// document returns the filter for a YAML document, whose schema may come last. It omits fields
-// of lifecycles.
+// document returns the filter for a YAML document of any schema: the field schema may come last. It
+// omits the fields of lifecycle documents.
 func (f *codecs) document() *yamlnode.Filter {
 	return &yamlnode.Filter{Open: func() { f.schema = f.schema[:0] }, Field: func(name []byte) (*yamlnode.Filter, bool) {
-		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // olm.deprecations has no other fields
+		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // the fields of olm.deprecations are among theirs
 			if s, ok := f.schemas[schema].fieldFilter(name); ok {
 				return s, true
 			}
@@ -121,8 +121,8 @@ func deprecationCodec() codec[catalog.DeprecationData] {
 	}.codec())
 }
 
-// positionedCodec returns the codec of an entry that stores its position. The entry has no filter,
-// because its fields depend on the enclosing object.
+// positionedCodec returns f with the position of the value stored in *pos. It has no YAML filter,
+// because the fields of the value depend on the enclosing object.
 func positionedCodec[T any](pos func(*T) *diag.Pos, f codec[T]) codec[T] {
 	read := f.read
 	f.shape = nil

@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// decodeProperty decodes one property of a bundle: {type, value}.
+// decodeProperty decodes one property of a bundle, an object {type, value}, and adds it to o.
 func (d *decoder) decodeProperty(o *object) {
 	var typ string
-	var early []byte // a value that precedes its type
+	var early []byte // the value, if it precedes the type
 	valued := false
 	pos := d.nextPos()
 	d.fields(func(name []byte) {
@@ -47,7 +47,7 @@ func (d *decoder) decodeProperty(o *object) {
 	}
 }
 
-// decodeValue decodes the value of a property of type typ.
+// decodeValue decodes the value of a property of type typ and adds it to o.
 func (d *decoder) decodeValue(o *object, typ string) {
 	switch typ {
 	case catalog.TypeObject:
@@ -70,7 +70,8 @@ func (d *decoder) decodeValue(o *object, typ string) {
 	}
 }
 
-// decodeBundleObject decodes a field of an embedded manifest at pos: {data: base64}, or {ref: file}.
+// decodeBundleObject decodes one field of an olm.bundle.object at pos: "data", a base64 manifest,
+// or "ref", the path of a file.
 func (d *decoder) decodeBundleObject(o *object, pos diag.Pos, name []byte) {
 	switch string(name) {
 	case "data":
@@ -91,8 +92,8 @@ func (d *decoder) decodeBundleObject(o *object, pos diag.Pos, name []byte) {
 	}
 }
 
-// decodeEmbedded decodes the manifest in the next base64 string: completely for the selected bundle,
-// otherwise only the metadata of a ClusterServiceVersion.
+// decodeEmbedded decodes the manifest in the next base64 string. For the selected bundle it keeps
+// the manifest. Otherwise it decodes only a ClusterServiceVersion, for its metadata.
 func (d *decoder) decodeEmbedded(o *object) error {
 	switch {
 	case d.sel != nil && d.sel.canMatch(o):
@@ -107,8 +108,8 @@ func (d *decoder) decodeEmbedded(o *object) error {
 	}
 }
 
-// decodeEmbeddedCSV sets the metadata of the bundle if the manifest is its CSV. It first checks the
-// beginning of the manifest, to avoid decoding large CRDs.
+// decodeEmbeddedCSV sets the metadata of the bundle if the manifest is its CSV. It decodes the
+// beginning of the manifest first, to skip large CRDs.
 func (d *decoder) decodeEmbeddedCSV(o *object) error {
 	const look = 4096 // a multiple of four, so that base64 can be split there
 	text := d.in.text()
@@ -135,13 +136,13 @@ func (d *decoder) decodeEmbeddedCSV(o *object) error {
 	return nil
 }
 
-// hasKind reports whether the beginning of a manifest contains the kind of a CRD. If it wrongly
-// returns false, decoding only takes longer.
+// hasKind reports whether head, the beginning of a manifest, contains the kind of a CRD. A false
+// negative only costs time.
 func hasKind(head []byte) bool {
 	return bytes.Contains(head, []byte(`"kind":"CustomResourceDefinition"`)) || bytes.Contains(head, []byte("\nkind: CustomResourceDefinition"))
 }
 
-// copyCompact returns a compact copy of raw, which is valid JSON. Equal values share one copy.
+// copyCompact returns a compact copy of raw, which must be valid JSON. Equal values share one copy.
 func (b *builder) copyCompact(raw []byte) []byte {
 	compact, err := jsontext.AppendFormat(b.compact[:0], raw, jsontext.PreserveRawStrings(true))
 	if err != nil {

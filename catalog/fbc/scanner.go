@@ -14,13 +14,12 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// end is the kind at the end of the input.
+// end is the result of scanner.kind at the end of the input.
 const end = 0
 
-// scanner reads a sequence of JSON values as strictly as jsontext: it rejects invalid UTF-8 and
-// duplicate names. Errors are sticky: after the first error, methods do nothing, more returns
-// false, and failed returns the error. So callers need to check for errors only once, at the
-// end.
+// scanner reads a sequence of JSON values. It is as strict as jsontext: invalid UTF-8 and duplicate
+// names are errors. After the first error, methods do nothing, more returns false, and failed
+// returns the error. So callers can check for errors once, at the end.
 type scanner struct {
 	dec   jsontext.Decoder
 	src   source
@@ -29,17 +28,17 @@ type scanner struct {
 	plain []byte // the last unescaped string
 }
 
-// widen makes the decoder read whole windows of a large file. The buffer of the decoder is as
-// large as the longest value so far, and there is no option to set its size.
+// widen makes the decoder read large files in blocks of windowSize. jsontext has no option for its
+// buffer size, which is that of the longest value so far. So widen decodes one long string first.
 func (s *scanner) widen() {
 	long := slices.Concat([]byte{'"'}, bytes.Repeat([]byte{' '}, windowSize), []byte{'"'})
 	s.dec.Reset(io.MultiReader(bytes.NewReader(long)))
 	s.skip()
 }
 
-// reset makes s read from r, which begins at the given offset of file.
+// reset makes s read r, whose first byte is at the given offset of file.
 func (s *scanner) reset(file string, r *bufio.Reader, offset int64) {
-	passed := append(s.src.lines.Text[:0], make([]byte, offset)...) // offset is the size of a byte order mark
+	passed := append(s.src.lines.Text[:0], make([]byte, offset)...) // offset is 0, or the size of a byte order mark
 	s.src = source{r: r, from: offset, limit: offset + maxObject, dec: &s.dec, lines: diag.Lines{File: file, Text: passed, Line: 1}}
 	s.err = nil
 	s.dec.Reset(&s.src)
@@ -51,8 +50,7 @@ func (s *scanner) resetBytes(data []byte) {
 	s.dec.Reset(bytes.NewBuffer(data))
 }
 
-// failed returns the error that stopped s. It returns nil at the end of the
-// input.
+// failed returns the error that stopped s. At the end of the input it returns nil.
 func (s *scanner) failed() error {
 	if s.err == io.EOF { //nolint:errorlint // the decoder does not wrap it
 		return nil
@@ -60,20 +58,20 @@ func (s *scanner) failed() error {
 	return s.err
 }
 
-// fail records err unless it is nil or s has already failed.
+// fail records err as the error that stops s, unless err is nil or s has already failed.
 func (s *scanner) fail(err error) {
 	if s.err == nil {
 		s.err = err
 	}
 }
 
-// beginObject limits the input to maxObject bytes from now on.
+// beginObject starts the size limit of an object: from now on, at most maxObject bytes can be read.
 func (s *scanner) beginObject() { s.src.limit = s.offset() + maxObject }
 
-// offset returns the offset of the end of the consumed input.
+// offset returns the offset in the file after the last consumed byte.
 func (s *scanner) offset() int64 { return s.src.from + s.dec.InputOffset() }
 
-// nextOffset returns the offset of the next value. Call kind first.
+// nextOffset returns the offset of the next value in the file. Call kind before it.
 func (s *scanner) nextOffset() int64 {
 	i := 0
 	for _, c := range s.dec.UnreadBuffer() {
@@ -85,18 +83,19 @@ func (s *scanner) nextOffset() int64 {
 	return s.offset() + int64(i)
 }
 
-// lastOffset returns the offset of the last value returned by raw.
+// lastOffset returns the offset in the file of the last value that raw returned.
 func (s *scanner) lastOffset() int64 { return s.offset() - int64(s.size) }
 
-// kind returns the first byte of the next value: { [ " t f n, 0 for a number, another byte for
-// invalid input, or end at the end of the input or after an error.
+// kind returns the first byte of the next value without consuming it: one of { [ " t f n, or 0 for
+// a number. For invalid input it returns another byte. At the end of the input and after an error
+// it returns end.
 func (s *scanner) kind() byte {
 	if s.err != nil {
 		return end
 	}
 	k := s.dec.PeekKind()
 	if k == jsontext.KindInvalid {
-		_, err := s.dec.ReadToken() // sets the error
+		_, err := s.dec.ReadToken() // fails with the syntax error
 		s.fail(err)
 	}
 	return byte(k)
@@ -110,9 +109,8 @@ func (s *scanner) enter() {
 	}
 }
 
-// more reports whether the current array or object has another element or member. If not, it
-// consumes the closing bracket or brace. Call it before each element; for a member, call name
-// next.
+// more reports whether the current array or object has another element or member. If it has none,
+// more consumes the closing bracket. Call it before each element; for an object, call name next.
 func (s *scanner) more() bool {
 	switch s.kind() {
 	case end:
@@ -124,11 +122,11 @@ func (s *scanner) more() bool {
 	return true
 }
 
-// name reads the name of the next member. The result is valid until the next call of a method.
+// name returns the name of the next member. It is valid until the next call of a method.
 func (s *scanner) name() []byte { return s.text() }
 
-// text reads the next string, which kind must have detected, and returns it unescaped. The
-// result is valid until the next call of a method.
+// text returns the next value, which must be a string, without quotes and escapes. It is valid
+// until the next call of a method.
 func (s *scanner) text() []byte {
 	raw := s.raw()
 	switch {
@@ -143,7 +141,7 @@ func (s *scanner) text() []byte {
 	return s.plain
 }
 
-// appendUnquoted appends the text of a valid JSON string to out.
+// appendUnquoted appends the text of quoted, a valid JSON string, to out.
 func appendUnquoted(out, quoted []byte) []byte {
 	out, err := jsontext.AppendUnquote(out, quoted)
 	if err != nil {
@@ -152,8 +150,7 @@ func appendUnquoted(out, quoted []byte) []byte {
 	return out
 }
 
-// raw reads the next value and returns its bytes. They are valid until the next call of a
-// method.
+// raw returns the bytes of the next value. They are valid until the next call of a method.
 func (s *scanner) raw() []byte {
 	if s.err != nil {
 		return nil
@@ -171,22 +168,22 @@ func (s *scanner) skip() {
 	}
 }
 
-// source is the input file of a scanner. It converts offsets to positions and
-// limits the size of the input.
+// source is the input file of a scanner. It limits the size of the input and converts offsets to
+// positions.
 type source struct {
 	r     *bufio.Reader
 	from  int64 // offset of r in the file
 	limit int64
 	dec   *jsontext.Decoder
 
-	lines diag.Lines // lines of the input from base on
+	lines diag.Lines // lines of the input that begins at base
 	base  int64
 }
 
 var errLarge = errors.New("too large")
 
-// Read implements io.Reader. It returns whole characters, so that messages about invalid
-// characters do not depend on buffer boundaries.
+// Read implements io.Reader. It never splits a character, so that messages about invalid characters
+// do not depend on buffer boundaries.
 func (s *source) Read(p []byte) (int, error) {
 	if s.base+int64(len(s.lines.Text)) > s.limit {
 		return 0, errLarge
@@ -204,10 +201,10 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pos returns the position of a recently read offset.
+// pos returns the position of an offset in the input that was read recently.
 func (s *source) pos(offset int64) diag.Pos { return s.lines.Pos(int(offset - s.base)) }
 
-// cutsRune reports whether text ends in the middle of a character.
+// cutsRune reports whether text ends in the middle of a UTF-8 sequence.
 func cutsRune(text []byte) bool {
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
 		if last := text[len(text)-i:]; utf8.RuneStart(last[0]) {

@@ -13,17 +13,17 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// selector finds the manifests of one bundle.
+// selector collects the embedded manifests of one bundle.
 type selector struct {
 	pkg, bundle string
 	found       bool
-	file        string // file with the bundle
+	file        string // file that contains the bundle, once it is found
 	manifests   []manifest
 }
 
 func (s *selector) done() bool { return s != nil && s.found }
 
-// canMatch reports whether the partly decoded object o may be the selected bundle.
+// canMatch reports whether o, which may be partly decoded, can be the selected bundle.
 func (s *selector) canMatch(o *object) bool {
 	return (o.name == "" || o.name == s.bundle) && (o.pkg == "" || o.pkg == s.pkg)
 }
@@ -34,7 +34,8 @@ func (s *selector) record(o *object) {
 	}
 }
 
-// ObjectsOf is [Objects] for a known bundle. It needs no search if b has its position in a file.
+// ObjectsOf returns the embedded manifests of b, as [Objects]. If b has a Span, it reads only this
+// part of the file.
 func ObjectsOf(fsys fs.FS, b *catalog.Bundle) ([][]byte, error) {
 	sel := &selector{pkg: b.Package().Name(), bundle: b.Name()}
 	if at := b.Span(); at.Size > 0 && at.Size <= maxObject {
@@ -45,7 +46,7 @@ func ObjectsOf(fsys fs.FS, b *catalog.Bundle) ([][]byte, error) {
 	return Objects(fsys, sel.pkg, sel.bundle)
 }
 
-// decodeSpan searches a part of a file for the bundle.
+// decodeSpan searches one byte range of a file for the bundle.
 func (s *selector) decodeSpan(fsys fs.FS, name string, at catalog.Span) (err error) {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -59,9 +60,9 @@ func (s *selector) decodeSpan(fsys fs.FS, name string, at catalog.Span) (err err
 	return newBuilder().read(name, io.NewSectionReader(r, at.Offset, at.Size), s)
 }
 
-// Objects returns the manifests of a bundle that are embedded in the catalog in fsys, byte for
-// byte and in catalog order. It returns none if the catalog only refers to the image of the
-// bundle, and an error that wraps fs.ErrNotExist if the bundle does not exist.
+// Objects returns the manifests of a bundle that are embedded in the catalog in fsys, unmodified
+// and in catalog order. It returns none if the bundle refers to an image instead. If the bundle
+// does not exist, the error wraps fs.ErrNotExist.
 func Objects(fsys fs.FS, pkg, bundle string) ([][]byte, error) {
 	sel := &selector{pkg: pkg, bundle: bundle}
 	if err := sel.search(fsys); err != nil {
@@ -73,7 +74,7 @@ func Objects(fsys fs.FS, pkg, bundle string) ([][]byte, error) {
 	return sel.objects(fsys)
 }
 
-// objects returns the found manifests, after loading referenced files.
+// objects returns the manifests that were found. It reads the files that they refer to.
 func (s *selector) objects(fsys fs.FS) ([][]byte, error) {
 	out := make([][]byte, 0, len(s.manifests))
 	for _, m := range s.manifests {
@@ -89,8 +90,8 @@ func (s *selector) objects(fsys fs.FS) ([][]byte, error) {
 	return out, nil
 }
 
-// search decodes files until it finds the bundle. It starts with files whose names contain the
-// package.
+// search decodes files until it finds the bundle. Files whose names contain the package name come
+// first.
 func (s *selector) search(fsys fs.FS) error {
 	var names []string
 	var faults diag.List

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// readYAML decodes the documents of a YAML file one at a time. r begins at
-// the given offset of the file.
+// readYAML decodes a YAML file, one document at a time. The first byte of r is at the given offset
+// of the file.
 func (b *builder) readYAML(file string, r io.Reader, offset int64, sel *selector) error {
 	limits := yamlnode.Limits{Bytes: maxDocument, Depth: maxDepth, Nodes: maxNodes}
 	docs := &b.documents
@@ -25,7 +25,7 @@ func (b *builder) readYAML(file string, r io.Reader, offset int64, sel *selector
 		}
 		b.document = catalog.Span{Offset: docs.Offset, Size: int64(len(text))}
 		read, err := b.yaml.Read(file, line, text, limits, b.codecs.document())
-		if string(b.codecs.schema) == schemaLifecycles { // lifecycle documents are small and decoded field by field
+		if string(b.codecs.schema) == schemaLifecycles { // the filter omits the fields of lifecycle documents: decode the whole document, which is small
 			read, err = b.yaml.Read(file, line, text, limits, nil)
 		}
 		b.fault(diag.Pos{File: file, Line: line}, err)

@@ -1,10 +1,10 @@
-// Package graph renders the upgrade graph of a package as text, for Mermaid and Graphviz, as a
-// picture and as a page. It can also reduce the graph to the most relevant part.
+// Package graph renders the upgrade graph of a package: as text, for Mermaid and Graphviz, as an
+// SVG picture and as an HTML page. It can also reduce the graph to its most relevant part.
 //
-// A skipRange covers every version in a range, so a channel may have as many edges as pairs of
-// versions. The graph has all of them; the output shows the range instead.
+// A skipRange is an edge from every version in the range, so a channel can have an edge for each
+// pair of versions. A [Graph] contains all of them. The text output shows the range instead.
 //
-// The edges come from catalog.Entry; the caller passes the pin and its upgrade path.
+// The edges come from catalog.Entry. The caller passes the pinned version and its upgrade path.
 //
 // Start from [New] and [Graph].
 //
@@ -23,14 +23,13 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Graph is a package's upgrade graph with the pin and its upgrade path
-// marked.
+// Graph is the upgrade graph of a package. It marks the pinned version and its upgrade path.
 type Graph struct {
 	Catalog  string    `json:"catalog"`
 	Package  string    `json:"package"`
 	Channels []Channel `json:"channels"` // default first, then by name
 
-	notes []string // about the parts that Short omitted
+	notes []string // descriptions of the parts that Short omitted
 }
 
 // Channel is the graph of one channel.
@@ -39,33 +38,33 @@ type Channel struct {
 	Default    bool   `json:"default,omitempty"`
 	Deprecated bool   `json:"deprecated,omitempty"`
 	Nodes      []Node `json:"nodes"` // head first
-	Edges      []Edge `json:"edges"` // by node, then kind: replaces, skips, skipRange
+	Edges      []Edge `json:"edges"` // in the order of Nodes, then by kind: replaces, skips, skipRange
 }
 
 // Node is an entry of a channel, or a bundle outside the channel that an edge refers to.
 type Node struct {
 	Bundle         string `json:"bundle"`
 	Version        string `json:"version,omitempty"`
-	MinKubeVersion string `json:"minKubeVersion,omitempty"` // of Kubernetes, if the catalog has it
+	MinKubeVersion string `json:"minKubeVersion,omitempty"` // minimum version of Kubernetes; empty if unknown
 	Head           bool   `json:"head,omitempty"`
 	Skipped        bool   `json:"skipped,omitempty"` // installed only if requested by name
-	Absent         bool   `json:"absent,omitempty"`  // outside the channel
+	Absent         bool   `json:"absent,omitempty"`  // an edge refers to it, but it is not in the channel
 	SkipRange      string `json:"skipRange,omitempty"`
 	Deprecated     bool   `json:"deprecated,omitempty"`
 	Pinned         bool   `json:"pinned,omitempty"`
 	OnPath         bool   `json:"onPath,omitempty"`
 }
 
-// Edge is a direct upgrade from one bundle to another.
+// Edge is a possible direct upgrade between two bundles.
 type Edge struct {
-	From   string       `json:"from"` // bundle
+	From   string       `json:"from"` // name of a bundle
 	To     string       `json:"to"`
 	Kind   catalog.Edge `json:"kind"`
 	OnPath bool         `json:"onPath,omitempty"`
 }
 
-// New returns the graph of a package, and marks the pin and its remaining hops, which are bundles
-// in upgrade order. pin may be nil.
+// New returns the graph of a package. It marks the pinned version and hops, the remaining bundles
+// on its upgrade path, in order. pin may be nil.
 func New(p *catalog.Package, pin *lockfile.Pin, hops []string) Graph {
 	g := Graph{Catalog: p.Catalog().ID().String(), Package: p.Name(), Channels: []Channel{}}
 	for _, ch := range p.Channels() {
@@ -119,9 +118,9 @@ func newChannel(ch *catalog.Channel, pin *lockfile.Pin, hops []string) Channel {
 	return out
 }
 
-// Text renders the graph as text: each channel, its entries from the head
-// down, and below each entry its possible predecessors. ">" marks the upgrade
-// path, "*" the pin.
+// Text renders the graph as text: for each channel its entries from the head down, and below each
+// entry the versions that can be upgraded to it. ">" marks the upgrade path, "*" the pinned
+// version.
 func (g Graph) Text() string {
 	var b strings.Builder
 	linef := func(format string, args ...any) { b.WriteString(sanitize.Line(fmt.Sprintf(format, args...)) + "\n") }
@@ -154,12 +153,12 @@ func (g Graph) Text() string {
 	return b.String()
 }
 
-// title returns the name of the channel with its state.
+// title returns the name of the channel and its attributes, such as "(default)".
 func (c Channel) title() string {
 	return c.Name + formatSuffixes(filterWords([]string{"default", "deprecated"}, c.Default, c.Deprecated))
 }
 
-// states returns the states of a node in words.
+// states returns the attributes of a node as words.
 func (n Node) states() []string {
 	return filterWords([]string{"head", "skipped", "deprecated", "not in the channel"}, n.Head, n.Skipped, n.Deprecated, n.Absent)
 }
@@ -172,13 +171,13 @@ func (n Node) label() string {
 	return n.Bundle + ", skipRange " + n.SkipRange
 }
 
-// printedEdges returns the edges to print: those of a skipRange only on the upgrade path of the
-// pin, and all others.
+// printedEdges returns the edges to print. skipRange edges are printed only on the upgrade path of
+// the pin.
 func (c Channel) printedEdges() []Edge {
 	return slices.DeleteFunc(slices.Clone(c.Edges), func(e Edge) bool { return e.Kind == catalog.EdgeSkipRange && !e.OnPath })
 }
 
-// filterWords returns the words with a true condition.
+// filterWords returns the words whose condition in holds, at the same index, is true.
 func filterWords(all []string, holds ...bool) []string {
 	var out []string
 	for i, word := range all {
@@ -189,7 +188,7 @@ func filterWords(all []string, holds ...bool) []string {
 	return out
 }
 
-// formatSuffixes returns words as " (word) (word)".
+// formatSuffixes formats words as " (word) (word)".
 func formatSuffixes(words []string) string {
 	if len(words) == 0 {
 		return ""
@@ -247,7 +246,7 @@ func (g Graph) Mermaid() string {
 	return b.String()
 }
 
-// mermaidText returns s as a label. It encodes all characters that Mermaid may parse as a
+// mermaidText returns s as a label. It encodes all characters that Mermaid might interpret as a
 // directive, markup or a character code.
 func mermaidText(s string) string {
 	var b strings.Builder
@@ -265,8 +264,8 @@ func isWord(r rune) bool {
 	return r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 }
 
-// quoteDOT returns s as a DOT string. Graphviz decodes HTML entities in
-// labels.
+// quoteDOT returns s as a quoted DOT string. It escapes "&", because Graphviz decodes HTML entities
+// in labels.
 func quoteDOT(s string) string {
 	return strconv.Quote(strings.ReplaceAll(sanitize.Line(s), "&", "&amp;"))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/page"
 )
 
-// newPicture returns one picture of the graphs of a package in several catalogs.
+// newPicture returns one picture of the upgrade graphs of a package, one graph for each catalog.
 func newPicture(graphs []Graph) page.Picture {
 	p := page.Picture{Legend: []string{page.Solid: "replaces", page.Dashed: "skips", page.Dotted: "skipRange"}}
 	var desc []string
@@ -25,7 +25,7 @@ func newPicture(graphs []Graph) page.Picture {
 	return p
 }
 
-// draw adds the channel to a picture.
+// draw adds the graph of a channel to p.
 func (c Channel) draw(p *page.Picture, catalogName string) {
 	p.Rows = append(p.Rows, page.Row{Style: page.Heading, Text: c.title() + ", catalog " + catalogName})
 	at := map[string]int{}
@@ -39,7 +39,7 @@ func (c Channel) draw(p *page.Picture, catalogName string) {
 	}
 }
 
-// row returns the node as a row with all details.
+// row returns a node as a table row with all its attributes.
 func (n Node) row() page.Row {
 	r := page.Row{Text: n.Bundle, Warn: n.Deprecated}
 	switch {

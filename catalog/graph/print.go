@@ -9,12 +9,12 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// newestShown is the number of versions of a channel to show without a pin.
+// newestShown is the number of versions that Short keeps in each channel if there is no pin.
 const newestShown = 30
 
-// Print renders graphs of one package in a format: "text", "dot", "mermaid", "svg" or "html". It
-// returns "" for other formats, such as JSON. Unless all is true, it shortens the graphs with
-// [Graph.Short].
+// Print renders graphs of one package in a format: "text", "dot", "mermaid", "svg" or "html". For
+// other formats, such as "json", it returns "" and no error. Unless all is true, it shortens the
+// graphs with [Graph.Short].
 func Print(format string, graphs []Graph, all bool) (string, error) {
 	shown := make([]Graph, len(graphs))
 	for i, g := range graphs {
@@ -46,9 +46,9 @@ func Print(format string, graphs []Graph, all bool) (string, error) {
 	}
 }
 
-// Short returns the most relevant part of the graph: with a pin, the versions
-// from the pin up in its channels; otherwise, the newest versions of every
-// channel. Notes list the omitted parts. g is not modified.
+// Short returns a copy of the graph with its most relevant part. If there is a pin, it keeps the
+// channels that contain it and there the pinned and newer versions. Otherwise it keeps the newest
+// versions of every channel. Notes describe the omitted parts.
 func (g Graph) Short() Graph {
 	out := Graph{Catalog: g.Catalog, Package: g.Package, Channels: []Channel{}}
 	var others []string
@@ -73,8 +73,9 @@ func (g Graph) Short() Graph {
 	return out
 }
 
-// add adds a part of a channel, and a note about the omitted versions. total is the number of
-// versions in the channel; description describes the omitted ones.
+// add adds ch, a shortened channel, to g. If versions were omitted, it adds a note with their
+// number. total is the original number of versions; description describes the omitted ones, such as
+// "below the pin".
 func (g *Graph) add(ch Channel, total int, description string) {
 	g.Channels = append(g.Channels, ch)
 	if n := total - len(ch.Nodes); n > 0 {
@@ -82,8 +83,8 @@ func (g *Graph) add(ch Channel, total int, description string) {
 	}
 }
 
-// filterNodes returns the channel with only the nodes for which keep returns true, and the edges
-// between them.
+// filterNodes returns a copy of the channel with the nodes for which keep returns true, and with
+// the edges between them.
 func (c Channel) filterNodes(keep func(int, Node) bool) Channel {
 	out := c
 	out.Nodes, out.Edges = []Node{}, []Edge{}
@@ -102,7 +103,7 @@ func (c Channel) filterNodes(keep func(int, Node) bool) Channel {
 	return out
 }
 
-// isOlder reports whether a has a lower version than b. It returns false if a
+// isOlder reports whether the version of a is lower than that of b. It returns false if either
 // version is unknown.
 func isOlder(a, b Node) bool {
 	v, err := catalog.ParseVersion(a.Version)

@@ -21,8 +21,8 @@ const (
 	maxLinks = 16
 )
 
-// extract reads all layers and returns the files below dirs. If dirs are symbolic links, it
-// reads the layers again for their targets.
+// extract reads all layers and returns the files below dirs, which are paths in the image. If one
+// of dirs is a symbolic link, it reads the layers again for the target of the link.
 func (im *Image) extract(ctx context.Context, dirs []string) (*tree, error) {
 	if err := im.from.Fetch(ctx); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (im *Image) extract(ctx context.Context, dirs []string) (*tree, error) {
 	return nil, im.errorf("directory %q: too many symbolic links", "/"+dirs[0])
 }
 
-// readLayers reads all layers once.
+// readLayers reads all layers once and keeps the files below the wanted directories.
 func (im *Image) readLayers(ctx context.Context, wanted []string) (*tree, error) {
 	x := &extraction{limit: im.limit, wanted: wanted, tree: newTree(newSpool(im.limit.Memory, im.temp)), left: im.limit.Scanned}
 	for i, l := range im.from.Layers() {
@@ -71,7 +71,7 @@ func (im *Image) readLayers(ctx context.Context, wanted []string) (*tree, error)
 	return x.tree, nil
 }
 
-// wrapLayerError adds the layer to err.
+// wrapLayerError adds the image and the digest of the layer to err.
 func (im *Image) wrapLayerError(l oci.Layer, err error) error {
 	var known *oci.Error
 	if errors.As(err, &known) {
@@ -80,19 +80,20 @@ func (im *Image) wrapLayerError(l oci.Layer, err error) error {
 	return im.errorf("layer %s: %w", l.Digest, err)
 }
 
-// extraction applies layers to a tree in order.
+// extraction is the state of applying layers to a tree, in order.
 type extraction struct {
 	limit   Limits
 	wanted  []string
 	tree    *tree
-	layer   int   // number of the current layer
-	left    int64 // remaining uncompressed bytes
+	layer   int   // index of the current layer
+	left    int64 // uncompressed bytes that may still be read
 	entries int
 	kept    int64
-	cleared map[string]bool // entries removed by whiteouts of the current layer
+	cleared map[string]bool // paths that whiteouts of the current layer removed
 }
 
-// applyLayer applies one layer. It reads the layer to its end, because the digest is verified there.
+// applyLayer applies one layer. It reads the layer to its end, because only then is the digest
+// verified.
 func (x *extraction) applyLayer(ctx context.Context, l oci.Layer) error {
 	r, err := l.Open(ctx)
 	if err != nil {
@@ -104,8 +105,8 @@ func (x *extraction) applyLayer(ctx context.Context, l oci.Layer) error {
 	x.cleared = map[string]bool{}
 	err = x.apply(tar.NewReader(counted))
 	if !errors.Is(err, errTooLarge) {
-		// Read the rest to verify the digest: damage of the stored bytes may have caused the
-		// other error.
+		// Read the rest to verify the digest: if the stored layer is damaged, that is the cause of
+		// the other error.
 		_, readErr := io.Copy(io.Discard, counted)
 		if readErr != nil && (err == nil || !errors.Is(readErr, errTooLarge)) {
 			err = readErr
@@ -115,7 +116,7 @@ func (x *extraction) applyLayer(ctx context.Context, l oci.Layer) error {
 	return err
 }
 
-// apply reads the entries of a tar stream.
+// apply applies all entries of a tar stream.
 func (x *extraction) apply(tr *tar.Reader) error {
 	for {
 		h, err := tr.Next()
@@ -134,7 +135,7 @@ func (x *extraction) apply(tr *tar.Reader) error {
 	}
 }
 
-// applyEntry applies one entry of a layer.
+// applyEntry applies one entry of a tar stream.
 func (x *extraction) applyEntry(h *tar.Header, r io.Reader) error {
 	if len(h.Name) > x.limit.Path || len(h.Linkname) > x.limit.Path {
 		return fmt.Errorf("path longer than %d bytes", x.limit.Path)
@@ -176,13 +177,13 @@ func (x *extraction) put(name string, h *tar.Header, r io.Reader) error {
 		x.tree.put(name, &node{layer: x.layer, link: h.Linkname, isLink: true})
 	case tar.TypeLink:
 		return x.hardLink(name, h.Linkname)
-	default: // devices and pipes are not stored, but replace earlier entries
+	default: // devices and pipes are ignored, but remove an earlier entry with the same name
 		x.tree.remove(name)
 	}
 	return nil
 }
 
-// storeFile stores the content of an entry.
+// storeFile stores the content of a file and returns its node.
 func (x *extraction) storeFile(h *tar.Header, r io.Reader) (*node, error) {
 	if h.Size > x.limit.File {
 		return nil, fmt.Errorf("%d bytes exceed the limit of %d", h.Size, x.limit.File)
@@ -197,8 +198,8 @@ func (x *extraction) storeFile(h *tar.Header, r io.Reader) (*node, error) {
 	return &node{layer: x.layer, off: off, size: h.Size}, nil
 }
 
-// hardLink adds another name of a file. The target must be in a wanted directory, because other
-// files are not stored.
+// hardLink adds name as another name of the file target. target must be below a wanted directory,
+// because the content of other files is not kept.
 func (x *extraction) hardLink(name, target string) error {
 	to, err := cleanPath(target)
 	if err != nil {
@@ -217,14 +218,14 @@ func (x *extraction) hardLink(name, target string) error {
 	return nil
 }
 
-// applyWhiteout removes entries of lower layers. base is the name of the whiteout file in dir.
+// applyWhiteout removes entries of lower layers. base is the file name of the whiteout in dir.
 func (x *extraction) applyWhiteout(dir, base string) error {
 	name := dir
 	if base != opaque {
 		name = path.Join(dir, strings.TrimPrefix(base, whiteout))
 	}
 	if base != opaque && (name == dir || strings.HasPrefix(base, ".wh..wh.")) {
-		return nil // internal files of aufs
+		return nil // internal file of aufs, not a whiteout
 	}
 	key := base + "\x00" + name
 	if !x.isRelevant(name) || x.cleared[key] {
@@ -235,7 +236,7 @@ func (x *extraction) applyWhiteout(dir, base string) error {
 	return nil
 }
 
-// isWanted reports whether name is a wanted directory or below one.
+// isWanted reports whether name is one of the wanted directories or below one.
 func (x *extraction) isWanted(name string) bool {
 	return slices.ContainsFunc(x.wanted, func(dir string) bool { return filetree.Within(name, dir) })
 }
@@ -252,7 +253,8 @@ func (x *extraction) position() string {
 
 var errTooLarge = errors.New("too large")
 
-// limitedReader limits a stream and stops it when the context is canceled.
+// limitedReader limits the bytes that can be read from a stream, and stops when the context is
+// canceled.
 type limitedReader struct {
 	ctx  context.Context //nolint:containedctx // lives no longer than one call
 	r    io.Reader
@@ -272,5 +274,5 @@ func (m *limitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxShown is the maximum number of bytes of a path in messages.
+// maxShown is the maximum number of bytes of a path in a message.
 const maxShown = 200

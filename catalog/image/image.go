@@ -1,8 +1,8 @@
-// Package image reads the files of catalog and bundle images.
+// Package image reads the files of catalog images and bundle images.
 //
-// It reads only the directory that the labels of the image name: it streams layers in order,
-// applies whiteouts, and skips everything else. No path of an image reaches the file system,
-// nothing is executed, and [Limits] limits resources.
+// It reads only the directories that the image labels name. It streams the layers in order and
+// applies whiteouts. It never uses a path of an image as a path in the file system, and executes
+// nothing. [Limits] bounds memory, disk space and time.
 //
 // The package does not interpret the content of catalogs and bundles.
 //
@@ -25,10 +25,10 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// Kind is the purpose of an image.
+// Kind is the kind of content of an image.
 type Kind string
 
-// The kinds of image.
+// The kinds of images.
 const (
 	Catalog  Kind = "catalog"  // a file-based catalog
 	Database Kind = "database" // a catalog as an SQLite database, the format before file-based catalogs
@@ -42,7 +42,7 @@ const (
 	labelMetadata  = "operators.operatorframework.io.bundle.metadata.v1"
 )
 
-// OpenOptions are the options of [Open]. The zero value has the default limits.
+// OpenOptions are the options of [Open]. The zero value means the default limits.
 type OpenOptions struct {
 	Limits Limits
 }
@@ -57,20 +57,19 @@ type Image struct {
 	tree *tree
 }
 
-// DatabaseError is the error for an image with an SQLite catalog, which [Image.FS] does not
-// support.
+// DatabaseError is the error of [Image.FS] for an image with an SQLite catalog. Use
+// [Image.Database] instead.
 type DatabaseError struct {
 	Image string
 	Path  string // path of the database in the image
 }
 
-// Error names the image.
 func (e *DatabaseError) Error() string {
 	return fmt.Sprintf("image %q contains an SQLite catalog (%s) instead of a file-based catalog", e.Image, e.Path)
 }
 
-// Open opens the image of a source in any form that [oci.ParseReference] supports. It reads the
-// manifest and the labels but no layers. The caller closes the image.
+// Open opens the image that source refers to, in any form that [oci.ParseReference] accepts. It
+// reads the manifest and the labels but no layers. The caller must close the image.
 func Open(ctx context.Context, c *oci.Client, source string, opt OpenOptions) (*Image, error) {
 	from, err := c.Open(ctx, source)
 	if err != nil {
@@ -83,7 +82,7 @@ func Open(ctx context.Context, c *oci.Client, source string, opt OpenOptions) (*
 	return im, nil
 }
 
-// Digest returns the digest of the index or manifest.
+// Digest returns the digest of the image index, or of the manifest if there is no index.
 func (im *Image) Digest() catalog.Digest { return catalog.Digest(im.from.Digest()) }
 
 // Name returns the full reference of the image.
@@ -92,8 +91,8 @@ func (im *Image) Name() string { return im.from.Name() }
 // Labels returns a copy of the image's labels.
 func (im *Image) Labels() map[string]string { return im.from.Labels() }
 
-// Kind returns the kind of the image according to its labels. Without labels it returns Bundle,
-// and [Image.FS] fails if the image is not a bundle.
+// Kind returns the kind of the image according to its labels. If no label determines the kind, it
+// returns Bundle, and [Image.FS] reports an image that is not a bundle.
 func (im *Image) Kind() Kind {
 	labels := im.Labels()
 	switch {
@@ -106,10 +105,10 @@ func (im *Image) Kind() Kind {
 	}
 }
 
-// FS returns the files of the image: the directory of a catalog as the root, or the manifests
-// and metadata directories of a bundle. Files also implement io.ReaderAt and io.Seeker. They are
-// readable until the image is closed. The first call reads the layers. If the stored copy of a
-// layer is damaged, FS fetches the layer again, once.
+// FS returns the files of the image. For a catalog, the root is the catalog directory; for a
+// bundle, the root contains the manifests and metadata directories. The files also implement
+// io.ReaderAt and io.Seeker, and can be read until the image is closed. The first call reads the
+// layers. If the stored copy of a layer is damaged, FS fetches that layer once more.
 func (im *Image) FS(ctx context.Context) (fs.FS, error) {
 	labels := im.Labels()
 	switch im.Kind() {
@@ -122,8 +121,8 @@ func (im *Image) FS(ctx context.Context) (fs.FS, error) {
 	}
 }
 
-// Database returns a file system with the SQLite catalog, and the name of the file in it. The
-// kind of the image must be Database. See [Image.FS] for the lifetime.
+// Database returns a file system with the SQLite catalog of the image, and the name of the file in
+// it. The kind of the image must be Database. The file can be read until the image is closed.
 func (im *Image) Database(ctx context.Context) (fs.FS, string, error) {
 	name, err := cleanPath(im.Labels()[labelDatabase])
 	if err != nil || name == "." {
@@ -185,7 +184,7 @@ func (im *Image) Close() error {
 	return errors.Join(err, im.from.Close())
 }
 
-// read returns the files below dirs. All calls for an image must pass the same dirs.
+// read returns the files below dirs. All calls for the same image must pass the same dirs.
 func (im *Image) read(ctx context.Context, dirs ...string) (*tree, error) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -194,7 +193,7 @@ func (im *Image) read(ctx context.Context, dirs ...string) (*tree, error) {
 	}
 	t, err := im.extract(ctx, dirs)
 	var damaged *store.CorruptError
-	if errors.As(err, &damaged) { // the store has already removed the damaged copy
+	if errors.As(err, &damaged) { // the store has already removed the damaged layer: fetch it again
 		t, err = im.extract(ctx, dirs)
 	}
 	if err != nil {
@@ -208,8 +207,8 @@ func (im *Image) errorf(format string, args ...any) error {
 	return &oci.Error{Image: im.Name(), Err: fmt.Errorf(format, args...)}
 }
 
-// cleanPath returns a path of a label or entry relative to the root of the image. The root
-// itself is ".".
+// cleanPath converts a path from a label or a tar entry to a clean path relative to the root of the
+// image. The root itself is ".".
 func cleanPath(p string) (string, error) {
 	if strings.ContainsRune(p, 0) {
 		return "", fmt.Errorf("path %q contains a zero byte", p)

@@ -2,17 +2,18 @@ package image
 
 import "cmp"
 
-// Limits are the limits for an untrusted image. Zero fields have the defaults.
+// Limits bounds the resources for reading an untrusted image. "Wanted" files are those below the
+// directories that the caller reads. A zero field means the default.
 type Limits struct {
 	Scanned int64 // uncompressed bytes of all layers; default 4 GiB
 	Ratio   int64 // ratio of uncompressed to compressed bytes of a layer, checked from 256 MiB on; default 200
-	Kept    int64 // bytes of all wanted files; default 2 GiB
+	Kept    int64 // bytes of all wanted files together; default 2 GiB
 	File    int64 // bytes of one wanted file; default 1 GiB
-	Entries int   // entries of all layers; default 1,000,000
-	Files   int   // wanted entries; default 200,000
+	Entries int   // tar entries of all layers; default 1,000,000
+	Files   int   // wanted files and directories; default 200,000
 	Path    int   // bytes of a path; default 4,096
 	Depth   int   // nesting depth of directories; default 64
-	Memory  int64 // bytes in memory; larger content goes to a temporary file; default 8 MiB
+	Memory  int64 // bytes kept in memory; larger content is written to a temporary file; default 8 MiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -29,12 +30,13 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// ratioFloor is the number of uncompressed bytes of a layer up to which its compression ratio is
-// not checked.
+// ratioFloor is the uncompressed size in bytes up to which the compression ratio of a layer is not
+// limited.
 const ratioFloor = 256 << 20
 
-// layerCap returns the maximum number of uncompressed bytes of a layer: the remaining bytes of
-// the image, or less because of the maximum compression ratio.
+// layerCap returns the maximum uncompressed size of a layer in bytes. left is the number of bytes
+// that the image limit still allows; compressed is the size of the layer, which limits its
+// compression ratio.
 func (l Limits) layerCap(left, compressed int64) int64 {
 	if compressed < 0 {
 		return left

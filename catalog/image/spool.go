@@ -8,17 +8,17 @@ import (
 	"os"
 )
 
-// spoolFile is the type of a spool's file.
+// spoolFile is the type of the temporary file of a spool.
 type spoolFile = *os.File
 
 func tempFile() (spoolFile, error) { return os.CreateTemp("", "quayside-files-") }
 
-// spool stores the content of files one after another: in memory, or if it is large, in one
-// temporary file. Names of files in an image never reach the file system.
+// spool stores the contents of files one after another: in memory or, if they are large, in one
+// temporary file.
 type spool struct {
-	memory int64 // maximum number of bytes in memory
+	memory int64 // maximum bytes in memory
 	temp   func() (spoolFile, error)
-	buf    bytes.Buffer // all content, or the part that is not yet in the file
+	buf    bytes.Buffer // the content that is not in the file
 	file   spoolFile
 	size   int64
 }
@@ -29,7 +29,7 @@ func newSpool(memory int64, temp func() (spoolFile, error)) *spool {
 	return &spool{memory: memory, temp: temp}
 }
 
-// append copies n bytes of r and returns their offset.
+// append adds n bytes of r and returns their offset in the spool.
 func (s *spool) append(r io.Reader, n int64) (int64, error) {
 	off := s.size
 	for left := n; left > 0; {
@@ -49,7 +49,7 @@ func (s *spool) append(r io.Reader, n int64) (int64, error) {
 	return off, nil
 }
 
-// spill moves content to the file if it exceeds the memory limit.
+// spill moves the buffered content to the file if it exceeds the memory limit.
 func (s *spool) spill() error {
 	if s.file == nil {
 		if int64(s.buf.Len()) <= s.memory {
@@ -68,7 +68,8 @@ func (s *spool) spill() error {
 	return s.flush()
 }
 
-// flush writes the rest to the file, if there is one. Afterwards the spool is readable.
+// flush writes the buffered content to the file, if there is one. The spool can be read only
+// afterwards.
 func (s *spool) flush() error {
 	if s.file == nil {
 		return nil

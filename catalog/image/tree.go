@@ -14,19 +14,19 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// tree holds the wanted files of an image.
+// tree holds the wanted files of an image and their directories.
 type tree struct {
 	root     *node
-	count    int // nodes without the root
+	count    int // number of nodes except the root
 	spool    *spool
-	resolved map[string]string // paths of the wanted directories after following symbolic links
+	resolved map[string]string // wanted directory → its path after following symbolic links
 }
 
-// node is a directory, a file, or a symbolic link.
+// node is a directory, a file or a symbolic link.
 type node struct {
-	layer     int              // number of the layer that added it
+	layer     int              // index of the layer that added the node
 	children  map[string]*node // entries of a directory; nil for other nodes
-	off, size int64            // range of a file in the spool
+	off, size int64            // content of a file: byte range of the spool
 	isLink    bool
 	link      string
 }
@@ -45,8 +45,8 @@ func (t *tree) resolvedDir(dir string) string {
 	return dir
 }
 
-// find returns the node of a clean path, or nil if it does not exist. It does
-// not follow symbolic links.
+// find returns the node at a clean path, or nil if there is none. It does not follow symbolic
+// links.
 func (t *tree) find(name string) *node {
 	n := t.root
 	if name == "." {
@@ -65,7 +65,8 @@ func (t *tree) isDir(name string) bool {
 	return n != nil && n.isDir()
 }
 
-// mkdir creates a directory and its parents, and replaces entries that are not directories.
+// mkdir creates a directory with its parents and returns it. It replaces nodes on the path that are
+// not directories.
 func (t *tree) mkdir(name string, layer int) *node {
 	n := t.root
 	if name == "." {
@@ -86,14 +87,14 @@ func (t *tree) mkdir(name string, layer int) *node {
 	return n
 }
 
-// put adds a file or link and replaces an existing entry.
+// put adds a file or link. It replaces a node with the same name.
 func (t *tree) put(name string, n *node) {
 	t.remove(name)
 	t.mkdir(path.Dir(name), n.layer).children[path.Base(name)] = n
 	t.count++
 }
 
-// remove removes a node with its descendants.
+// remove removes a node and its descendants.
 func (t *tree) remove(name string) {
 	dir := t.find(path.Dir(name))
 	if dir == nil || dir.children[path.Base(name)] == nil {
@@ -111,8 +112,8 @@ func nodeSize(n *node) int {
 	return total
 }
 
-// clear removes entries of lower layers below name, and unless inside is true, also the entry at
-// name.
+// clear removes everything below name that comes from a layer before layer. Unless inside is true,
+// it also removes name itself.
 func (t *tree) clear(name string, layer int, inside bool) {
 	n := t.find(name)
 	if n == nil {
@@ -124,8 +125,8 @@ func (t *tree) clear(name string, layer int, inside bool) {
 	}
 }
 
-// prune removes the descendants of n that come from a lower layer than layer. It keeps directories
-// that still have children.
+// prune removes the descendants of n that come from a layer before layer. It keeps directories that
+// still have children.
 func (t *tree) prune(n *node, layer int) {
 	for name, c := range n.children {
 		t.prune(c, layer)
@@ -136,7 +137,7 @@ func (t *tree) prune(n *node, layer int) {
 	}
 }
 
-// followLinks returns the path of a directory after following symbolic links.
+// followLinks returns the path of the directory name after following symbolic links.
 func (t *tree) followLinks(name string) (string, error) {
 	if name == "." {
 		return name, nil
@@ -146,7 +147,7 @@ func (t *tree) followLinks(name string) (string, error) {
 	for i, part := range parts {
 		next := n.children[part]
 		if next == nil {
-			return name, nil // the caller reports the missing directory
+			return name, nil // not an error: the caller reports a missing directory
 		}
 		if next.isLink {
 			to, err := linkTarget(at, next.link)
@@ -163,8 +164,7 @@ func (t *tree) followLinks(name string) (string, error) {
 	return name, nil
 }
 
-// linkTarget returns the target of a symbolic link in dir, relative to the
-// image's root.
+// linkTarget returns the path in the image that a symbolic link in dir points to.
 func linkTarget(dir, link string) (string, error) {
 	if strings.HasPrefix(link, "/") {
 		return path.Join(".", path.Clean(link)[1:]), nil
@@ -176,8 +176,8 @@ func linkTarget(dir, link string) (string, error) {
 	return to, nil
 }
 
-// resolveLinks replaces each symbolic link by its target file. A link is rejected if it leads out of
-// its wanted directory (one of dirs), to a directory, or to a missing file.
+// resolveLinks replaces each symbolic link by its target file. It returns an error if the target is
+// missing, is a directory, or is outside of the directory of dirs that contains the link.
 func (t *tree) resolveLinks(dirs []string) error {
 	for _, dir := range dirs {
 		if n := t.find(dir); n != nil {
@@ -208,7 +208,8 @@ func (t *tree) resolveIn(n *node, at, dir string) error {
 	return nil
 }
 
-// linkedFile returns the target file of the link at name.
+// linkedFile returns the file that the symbolic link n at name points to. The file must be below
+// dir.
 func (t *tree) linkedFile(name string, n *node, dir string) (*node, error) {
 	for range maxLinks {
 		to, err := linkTarget(path.Dir(name), n.link)
@@ -229,8 +230,8 @@ func (t *tree) linkedFile(name string, n *node, dir string) (*node, error) {
 	return nil, errors.New("its target is behind too many symbolic links")
 }
 
-// files returns the files below directories. The keys of dirs are the new names of the
-// directories. It ignores missing directories.
+// files returns a file system with the files of some directories. The keys of dirs are the
+// directories in the result, the values those in the image. Missing directories are ignored.
 func (t *tree) files(dirs map[string]string) fs.FS {
 	files := map[string]func() (filetree.Content, error){}
 	for as, dir := range dirs {

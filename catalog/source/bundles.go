@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// bundlesScheme is the scheme "bundles:path": a directory of bundle directories.
+// bundlesScheme is the scheme of "bundles:path", a directory of bundle directories.
 const bundlesScheme = "bundles"
 
 func claimsBundles(fsys fs.FS) (bool, error) {
@@ -19,7 +19,7 @@ func claimsBundles(fsys fs.FS) (bool, error) {
 	})
 }
 
-// anyEntry reports whether match returns true for an entry below a directory, at any depth.
+// anyEntry reports whether match returns true for any file or directory below dir, at any depth.
 func anyEntry(fsys fs.FS, match func(name string, e fs.DirEntry) bool) (bool, error) {
 	found := false
 	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
@@ -36,8 +36,8 @@ func findBundles(_ context.Context, at Resolver, _ Ref, rest string) (*Source, e
 	return findDir(at, bundlesScheme, rest, func(c *OpenedCatalog) (Format, error) { return bundleDirs{c.FS, nil}, nil })
 }
 
-// BundleRef returns a reference to a bundle as a catalog. If ref is a directory with a bundle,
-// the catalog has the scheme "bundles" and one bundle.
+// BundleRef returns a reference to a single bundle as a catalog. A directory gets the scheme
+// "bundles"; other references are returned unchanged.
 func BundleRef(ref string) Ref {
 	if dir, _ := Ref(ref).Argument(); dir != "" {
 		return Ref(bundlesScheme + ":" + dir)
@@ -45,8 +45,9 @@ func BundleRef(ref string) Ref {
 	return Ref(ref)
 }
 
-// bundleDirs is the format of directories of bundle directories. If the directories are
-// converted, original returns the original position of a fault.
+// bundleDirs is the format of a directory of bundle directories. If the directories were converted
+// from another format, original maps a position to the position in the original files; otherwise it
+// is nil.
 type bundleDirs struct {
 	fsys     fs.FS
 	original func(diag.Pos) diag.Pos

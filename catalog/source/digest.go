@@ -10,14 +10,13 @@ import (
 	"github.com/quayside/quayside/catalog/fbc"
 )
 
-// fileDigest returns the digest of a file.
+// fileDigest returns the sha256 digest of a file.
 func fileDigest(fsys fs.FS, name string) (catalog.Digest, error) {
 	sum, err := fileSum(fsys, name, make([]byte, bufferSize))
 	return catalog.Digest(fmt.Sprintf("sha256:%x", sum)), err
 }
 
-// treeDigest returns a digest of the names and contents of all files except Git's own, in name
-// order.
+// treeDigest returns a digest of the names and contents of all files, except those of Git.
 func treeDigest(fsys fs.FS) (catalog.Digest, error) {
 	var all []byte
 	buf := make([]byte, bufferSize)

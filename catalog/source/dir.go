@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// dirScheme is the scheme "dir:path": a directory with a file-based catalog. It applies to
-// directories that no other scheme claims.
+// dirScheme is the scheme of "dir:path", a directory with a file-based catalog. It is the default
+// for a directory that no other scheme claims.
 const dirScheme = "dir"
 
 func findFileBased(_ context.Context, at Resolver, r Ref, rest string) (*Source, error) {
@@ -38,8 +38,8 @@ func (f fileBased) Bundle(_ context.Context, pkg, name string, known *catalog.Bu
 	return newEmbeddedBundle(pkg)(fbc.Objects(f.fsys, pkg, name))
 }
 
-// newEmbeddedBundle returns a function that returns the files of a bundle with embedded
-// manifests.
+// newEmbeddedBundle returns a function that converts the embedded manifests of a bundle of pkg to a
+// bundle directory. It passes err through.
 func newEmbeddedBundle(pkg string) func(objects [][]byte, err error) (fs.FS, error) {
 	return func(objects [][]byte, err error) (fs.FS, error) {
 		switch {

@@ -13,13 +13,13 @@ import (
 
 // File is a file or directory.
 type File struct {
-	Path        string // full path, unique
+	Path        string // full path; identifies the file
 	DisplayPath string // path for messages
-	FS          fs.FS  // the directory, or the parent directory of the file
+	FS          fs.FS  // the directory itself, or the directory that contains the file
 	Name        string // name of the file in FS; empty for a directory
 }
 
-// maxFileSize limits the size of a file to read.
+// maxFileSize is the maximum size in bytes of a file that File.Read reads.
 const maxFileSize = 64 << 20
 
 // Read reads a regular file of at most maxFileSize bytes.
@@ -45,8 +45,8 @@ func (f File) Read() ([]byte, error) {
 	return data, err
 }
 
-// LookupIn returns a [Resolver.Lookup] for paths named by the user, relative to dir. Messages show
-// paths with dir as given.
+// LookupIn returns a [Resolver.Lookup] that resolves relative paths against dir. Messages show a
+// path with dir as given.
 func LookupIn(dir string) func(path string) (File, error) {
 	return func(name string) (File, error) {
 		shown := filepath.FromSlash(name)
@@ -58,7 +58,7 @@ func LookupIn(dir string) func(path string) (File, error) {
 	}
 }
 
-// FileIn finds a file or directory in dir. shown is its path for messages.
+// FileIn returns the file or directory with this name in dir. shown is its path for messages.
 func FileIn(dir filetree.Dir, name, shown string) (File, error) {
 	f := File{DisplayPath: shown}
 	var err error
@@ -72,12 +72,13 @@ func FileIn(dir filetree.Dir, name, shown string) (File, error) {
 	return f, err
 }
 
-// source returns a source for a file, or for all files of a directory.
+// source returns f as a source: one file, or all files of a directory.
 func (f File) source(name string, open func(ctx context.Context) (*OpenedCatalog, error)) *Source {
 	return &Source{Name: name, Files: f.FS, File: f.Name, Open: open}
 }
 
-// findDir finds a catalog that is a directory. form returns the format of its files.
+// findDir returns the source for a catalog that is a directory. form returns the format of its
+// files.
 func findDir(at Resolver, scheme, path string, form func(*OpenedCatalog) (Format, error)) (*Source, error) {
 	d, err := at.Lookup(path)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// IsLayout reports whether a directory is an OCI layout.
+// IsLayout reports whether the root of fsys is an OCI image layout.
 func IsLayout(fsys fs.FS) bool {
 	_, err := fs.Stat(fsys, "oci-layout")
 	return err == nil
 }
 
-// AtDigest replaces the tag of a reference to a registry by a digest. It
-// returns other references unchanged.
+// AtDigest returns a reference to a registry with its tag replaced by digest d. Other references
+// are returned unchanged.
 func (r Ref) AtDigest(d catalog.Digest) Ref {
 	if !r.IsRemote() {
 		return r
@@ -29,10 +29,11 @@ func (r Ref) AtDigest(d catalog.Digest) Ref {
 	return ImageRef(parsed.Name + "@" + string(d))
 }
 
-// ImageRef returns a reference to an image in a registry.
+// ImageRef returns the reference of an image in a registry, such as "image:quay.io/org/catalog:v1".
 func ImageRef(name string) Ref { return Ref(string(oci.Remote) + ":" + name) }
 
-// findImage finds an image in a registry or a layout. Its index depends only on the digest.
+// findImage returns the source for an image in a registry or OCI layout. The name of the source
+// contains the digest, so an index is valid for all references to the same image.
 func findImage(ctx context.Context, at Resolver, r Ref, _ string) (*Source, error) {
 	im, err := at.Image(ctx, string(r))
 	if err != nil {
@@ -45,7 +46,8 @@ func findImage(ctx context.Context, at Resolver, r Ref, _ string) (*Source, erro
 	}, nil
 }
 
-// findArchive finds an image in a file. Finding its digest requires reading the whole file.
+// findArchive returns the source for an image in an OCI archive. The digest of the image is only
+// known after reading the whole file.
 func findArchive(_ context.Context, at Resolver, r Ref, _ string) (*Source, error) {
 	src, err := oci.ParseReference(string(r))
 	if err != nil {
@@ -70,7 +72,7 @@ func findArchive(_ context.Context, at Resolver, r Ref, _ string) (*Source, erro
 	}), nil
 }
 
-// catalogInImage returns the catalog in an image. The caller must close the image.
+// catalogInImage returns the catalog in im. The caller must close im.
 func catalogInImage(ctx context.Context, im *image.Image) (*OpenedCatalog, error) {
 	c := &OpenedCatalog{Digest: func() (catalog.Digest, error) { return im.Digest(), nil }}
 	var err error

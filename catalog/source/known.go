@@ -9,18 +9,18 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// Known is a public catalog with a short name.
+// Known is a public catalog that users can refer to by a short name.
 type Known struct {
 	Name        string     // "redhat"
-	ID          catalog.ID // name of the CatalogSource on clusters, as in Subscriptions
+	ID          catalog.ID // CatalogSource on clusters, as Subscriptions refer to it
 	Description string     // "community operators for OpenShift"
 
-	image string // reference with %s for the version of OpenShift
+	image string // reference; %s stands for the version of OpenShift
 }
 
-// WellKnown returns the catalogs with a short name: OperatorHub.io and the default catalogs of
-// OpenShift. Their IDs are the names on clusters (openshift/operator-marketplace, defaults;
-// operator-lifecycle-manager, deploy/upstream).
+// WellKnown returns the public catalogs with a short name: OperatorHub.io and the default catalogs
+// of OpenShift. Their IDs are those of the CatalogSources on clusters
+// (openshift/operator-marketplace, defaults; operator-lifecycle-manager, deploy/upstream).
 func WellKnown() []Known {
 	hub := func(name string) catalog.ID { return catalog.ID{Namespace: "openshift-marketplace", Name: name} }
 	return []Known{
@@ -31,9 +31,9 @@ func WellKnown() []Known {
 	}
 }
 
-// FindKnown returns the catalog with a short name, and the reference to its image. The name may
-// end with a version of OpenShift ("redhat@4.20"); otherwise openshift is the version. Only its
-// major and minor parts are used. ok is false for other names.
+// FindKnown returns the public catalog with a short name and the reference to its image. ok is
+// false if text is not a short name. The image depends on the MAJOR.MINOR version of OpenShift: the
+// one in text, such as "redhat@4.20", or else openshift. A missing or invalid version is an error.
 func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 	name, version, given := strings.Cut(text, "@")
 	all := WellKnown()
@@ -61,7 +61,7 @@ func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 	return k, ImageRef(fmt.Sprintf(k.image, minor[1])), true, nil
 }
 
-// KnownNames returns the short names of all catalogs.
+// KnownNames returns the short names of all public catalogs.
 func KnownNames() []string {
 	var names []string
 	for _, k := range WellKnown() {
@@ -70,8 +70,8 @@ func KnownNames() []string {
 	return names
 }
 
-// SuggestedName returns a name for an unnamed catalog: the last element of the path, without tag
-// and digest.
+// SuggestedName returns a name for a catalog that the user has not named: the last element of the
+// path, without tag and digest.
 func (r Ref) SuggestedName() string {
 	_, rest, _ := strings.Cut(string(r), ":")
 	rest, _, _ = strings.Cut(strings.TrimRight(rest, "/"), "@")

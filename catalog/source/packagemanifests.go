@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// packageManifestsScheme is the scheme "package-manifests:path": a directory in the format
-// before bundles.
+// packageManifestsScheme is the scheme of "package-manifests:path", a directory of package
+// manifests, the format before bundles.
 const packageManifestsScheme = "package-manifests"
 
 func claimsPackageManifests(fsys fs.FS) (bool, error) {
@@ -26,7 +26,7 @@ func findPackageManifests(_ context.Context, at Resolver, _ Ref, rest string) (*
 	})
 }
 
-// originalPos returns a position before the conversion to bundles.
+// originalPos returns p with the file name before the conversion to bundles.
 func originalPos(p diag.Pos) diag.Pos {
 	p.File = bundledir.Original(p.File)
 	return p

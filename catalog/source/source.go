@@ -1,9 +1,9 @@
-// Package source finds and opens catalogs in all their locations: an image, a layout, an
-// archive, a directory or a database. The part before the colon of "oci:catalogs/prod" is a
-// [Scheme]. Only the table of [Schemes] contains the names of schemes.
+// Package source finds and opens catalogs wherever they are: an image in a registry, an OCI layout
+// or archive, a directory, or a database. In a reference such as "oci:catalogs/prod", the part
+// before the colon is the [Scheme]. [Schemes] lists all schemes.
 //
-// [Find] locates a source and reads only its identity; [Source.Open] opens it. catalog/cache
-// caches catalogs.
+// [Find] locates a catalog without loading it; [Source.Open] opens it. Package catalog/cache adds a
+// cache.
 //
 // Start from [Ref], [Find] and [OpenedCatalog].
 //
@@ -22,35 +22,36 @@ import (
 type Scheme struct {
 	Name string // part before the colon: "oci-archive"
 
-	image  bool // refers to an image
-	pulled bool // refers to an image in a registry
-	plain  bool // refers to a plain directory, which some commands also accept for other purposes
+	image  bool // references point to an image
+	pulled bool // references point to an image in a registry
+	plain  bool // references point to a directory, and commands with a directory argument accept it
 
 	// prefix returns the directory to prepend to the names of the catalog's
 	// files in messages. It is nil for images.
 	prefix func(rest string) string
-	// claims reports whether the scheme applies to a directory given without a scheme. The first
-	// such scheme of the table wins. Nil means that the scheme never does.
+	// claims reports whether fsys, a directory given without a scheme, has the format of this
+	// scheme. The first scheme in the order of Schemes that claims it is used. If claims is nil,
+	// the scheme must always be given.
 	claims func(fsys fs.FS) (bool, error)
-	// find finds the source of a reference. rest is the part after the scheme.
+	// find returns the source of reference r. rest is the part of r after the colon.
 	find func(ctx context.Context, at Resolver, r Ref, rest string) (*Source, error)
 }
 
-// Resolver finds files and images for sources.
+// Resolver finds the files and images that references point to.
 type Resolver struct {
-	// Lookup finds a file or directory. See [LookupIn] for the base of relative paths.
+	// Lookup returns a file or directory. [LookupIn] returns the usual implementation.
 	Lookup func(path string) (File, error)
-	// Image opens an image. It fails if a required signature is missing.
+	// Image opens an image. It returns an error if a required signature is missing.
 	Image func(ctx context.Context, ref string) (*image.Image, error)
 }
 
-// Source is a catalog that was found but not loaded. Name and Files identify its index.
+// Source is a catalog that was found but not loaded.
 type Source struct {
-	Name  string // unique name; empty: the catalog has no index
-	Files fs.FS  // files of the catalog; nil: Name identifies the content
-	File  string // the only file of the catalog; empty: all Files
+	Name  string // unique key of the catalog's index; empty: no index is stored
+	Files fs.FS  // files whose changes invalidate an index; nil: the content never changes for this Name
+	File  string // the only file in Files that belongs to the catalog; empty: all files
 
-	// Open opens the catalog. The catalog is readable until it or the source is closed.
+	// Open opens the catalog. The catalog can be read until it or the source is closed.
 	Open  func(ctx context.Context) (*OpenedCatalog, error)
 	close func() error
 }
@@ -58,39 +59,40 @@ type Source struct {
 // Close releases all resources of the source.
 func (s *Source) Close() {
 	if s.close != nil {
-		_ = s.close() // ignore the error: the source is only read
+		_ = s.close() // ignore the error: files were only read
 	}
 }
 
-// OpenedCatalog is an opened catalog.
+// OpenedCatalog is a catalog whose files can be read.
 type OpenedCatalog struct {
 	Format
-	FS fs.FS // files of the catalog, in the form that Format reads
+	FS fs.FS // files of the catalog, after conversion to Format
 
-	// Digest returns the digest of the image, or after reading them, of all files.
+	// Digest returns the digest of the image. For a catalog that is no image, it computes a digest
+	// of all files.
 	Digest func() (catalog.Digest, error)
 
 	close []func() error
 }
 
-// Format is a catalog format.
+// Format decodes a catalog of one format.
 type Format interface {
 	// Content decodes the whole catalog. The caller sets ID, Priority, Labels, Source and
 	// Digest. The error is a diag.List of all faults, with file names relative to the catalog.
 	Content(ctx context.Context) (catalog.Content, error)
-	// Bundle returns the content of a bundle embedded in the catalog. The error wraps
-	// fs.ErrNotExist if the bundle is not embedded. known is the bundle according to an index,
-	// which saves a search; it may be nil.
+	// Bundle returns the files of a bundle embedded in the catalog. If the bundle is not embedded,
+	// the error wraps fs.ErrNotExist. known is the bundle as found in an index, which makes a
+	// search unnecessary; it may be nil.
 	Bundle(ctx context.Context, pkg, name string, known *catalog.Bundle) (fs.FS, error)
 }
 
-// IsFileBased reports whether the format is that of file-based catalogs.
+// IsFileBased reports whether the catalog is a file-based catalog.
 func (c *OpenedCatalog) IsFileBased() bool {
 	_, ok := c.Format.(fileBased)
 	return ok
 }
 
-// IsBundles reports whether FS contains bundle directories.
+// IsBundles reports whether the catalog is a directory of bundle directories.
 func (c *OpenedCatalog) IsBundles() bool {
 	_, ok := c.Format.(bundleDirs)
 	return ok
@@ -99,6 +101,6 @@ func (c *OpenedCatalog) IsBundles() bool {
 // Close releases all resources of the catalog.
 func (c *OpenedCatalog) Close() {
 	for _, f := range c.close {
-		_ = f() // ignore the error: the catalog is only read
+		_ = f() // ignore the error: files were only read
 	}
 }

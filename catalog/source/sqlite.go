@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/catalog/sqlite"
 )
 
-// sqliteScheme is the scheme "sqlite:path": an index database, the format before file-based
-// catalogs.
+// sqliteScheme is the scheme of "sqlite:path", an SQLite index database, the format before
+// file-based catalogs.
 const sqliteScheme = "sqlite"
 
 func findDatabase(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// Schemes returns all schemes, in their order for messages.
+// Schemes returns all schemes, in the order in which messages list them.
 func Schemes() []Scheme {
 	unchanged := func(rest string) string { return rest }
 	return []Scheme{
@@ -30,7 +30,7 @@ func Schemes() []Scheme {
 // Ref is a reference to a catalog, such as "oci:catalogs/prod".
 type Ref string
 
-// Pattern returns a regular expression of all references, for schemas.
+// Pattern returns a regular expression that all valid references match, for JSON schemas.
 func (Ref) Pattern() string { return "^(" + strings.Join(schemeNames(), "|") + "):.+" }
 
 // Check validates the syntax of a reference.
@@ -47,8 +47,8 @@ func (r Ref) Check() error {
 	return nil
 }
 
-// Scheme returns the scheme of a reference and the rest after the colon. It
-// returns false if the scheme is unknown.
+// Scheme returns the scheme of a reference and the part after the colon. It returns false if the
+// scheme is unknown.
 func (r Ref) Scheme() (s Scheme, rest string, ok bool) {
 	name, rest, found := strings.Cut(string(r), ":")
 	all := Schemes()
@@ -59,15 +59,15 @@ func (r Ref) Scheme() (s Scheme, rest string, ok bool) {
 	return all[i], rest, true
 }
 
-// IsRemote reports whether the catalog is downloaded from a registry. Only such a catalog can be
-// pinned by digest, signed and vendored.
+// IsRemote reports whether the catalog is an image in a registry. Only such a catalog can be pinned
+// by digest, signed and vendored.
 func (r Ref) IsRemote() bool {
 	s, _, _ := r.Scheme()
 	return s.pulled
 }
 
-// Argument returns the reference as an argument of commands that accept a directory or an image.
-// At most one of the results is not empty.
+// Argument returns the reference as an argument for commands that accept a directory or an image:
+// as dir or as image. Both are empty if the reference is neither.
 func (r Ref) Argument() (dir, image string) {
 	switch s, rest, _ := r.Scheme(); {
 	case s.plain:
@@ -78,8 +78,8 @@ func (r Ref) Argument() (dir, image string) {
 	return "", ""
 }
 
-// Path returns the path of the catalog without tag and digest. It returns false if the catalog is
-// not a file or directory.
+// Path returns the path of a catalog that is a file or directory, without tag and digest. It
+// returns false for other catalogs.
 func (r Ref) Path() (string, bool) {
 	s, rest, ok := r.Scheme()
 	if !ok || s.pulled {
@@ -91,7 +91,8 @@ func (r Ref) Path() (string, bool) {
 	return rest, true
 }
 
-// MapPath returns the reference after replacing its path, if any, by the result of move.
+// MapPath returns the reference with its path replaced by move(path). A reference without a path is
+// returned unchanged.
 func (r Ref) MapPath(move func(string) string) Ref {
 	s, rest, ok := r.Scheme()
 	if !ok || s.pulled {
@@ -100,15 +101,14 @@ func (r Ref) MapPath(move func(string) string) Ref {
 	return Ref(s.Name + ":" + move(rest))
 }
 
-// Directory returns the directory if the catalog is a plain directory. Otherwise it returns
-// false.
+// Directory returns the path of a catalog that is a directory. It returns false for other catalogs.
 func (r Ref) Directory() (string, bool) {
 	s, rest, _ := r.Scheme()
 	return rest, s.prefix != nil && rest != "" && s.prefix(rest) == rest
 }
 
-// Prefix returns the directory to prepend to the names of the catalog's files
-// in messages.
+// Prefix returns the directory to prepend to the names of the catalog's files in messages, or "" if
+// there is none.
 func (r Ref) Prefix() string {
 	if s, rest, _ := r.Scheme(); s.prefix != nil {
 		return s.prefix(rest)
@@ -116,7 +116,7 @@ func (r Ref) Prefix() string {
 	return ""
 }
 
-// Find finds the source of a reference without loading the catalog. The caller closes the
+// Find returns the source of a reference without loading the catalog. The caller must close the
 // source.
 func Find(ctx context.Context, at Resolver, r Ref) (*Source, error) {
 	s, rest, ok := r.Scheme()
@@ -146,8 +146,8 @@ func Open(ctx context.Context, at Resolver, r Ref) (*OpenedCatalog, error) {
 	return c, nil
 }
 
-// DirRef returns a reference to a directory given without a scheme. The scheme is the first one
-// that claims the directory, or else that of file-based catalogs.
+// DirRef returns a reference to a directory that was given without a scheme. The scheme is the
+// first one that claims the directory, or else that of file-based catalogs.
 func DirRef(fsys fs.FS, path string) (Ref, error) {
 	for _, s := range Schemes() {
 		if s.claims == nil {

@@ -19,32 +19,32 @@ import (
 
 const (
 	maxValue = 64 << 20 // maximum bytes of a value
-	maxHeap  = 1 << 30  // maximum bytes of the library's heap for all databases, including sorting
+	maxHeap  = 1 << 30  // maximum heap of SQLite in bytes, for all open databases together
 )
 
-// limits are the limits for an untrusted database. Its schema can compute values and repeat rows
-// endlessly.
+// limits bounds the resources for reading an untrusted database. Its schema can compute values and
+// return endless rows.
 type limits struct {
-	file int64         // bytes of the database
-	rows int           // of one table
-	read int64         // bytes of all values, in addition to four times the file size
-	time time.Duration // for the whole database
+	file int64         // bytes of the database file
+	rows int           // rows of one query
+	read int64         // bytes of all values read; four times the file size is added
+	time time.Duration // for reading the whole database
 }
 
 func defaultLimits() limits {
 	return limits{file: 2 << 30, rows: 5_000_000, read: 64 << 20, time: 2 * time.Minute}
 }
 
-// database is an open database in a file system.
+// database is an open SQLite database in a file system.
 type database struct {
 	conn    *sql.Conn
-	tables  map[string]map[string]bool // columns of each table
+	tables  map[string]map[string]bool // table → set of its columns
 	limit   limits
-	left    int64 // remaining bytes of values
+	left    int64 // bytes of values that may still be read
 	closers []func() error
 }
 
-// openDatabase opens the database file name. The caller closes it.
+// openDatabase opens the database in the file name of fsys. The caller must close it.
 func openDatabase(ctx context.Context, fsys fs.FS, name string, limit limits) (*database, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
@@ -69,8 +69,8 @@ func (d *database) connect(ctx context.Context, fsys fs.FS, name string) error {
 		return err
 	}
 	d.closers = append(d.closers, files.Close)
-	// The schema is untrusted: functions with side effects are disabled, and corrupt cells are
-	// detected. Temporary files are disabled too, so that sorting uses only the limited memory.
+	// The schema is untrusted: disable functions with side effects, and detect corrupt cells.
+	// Sorting must not use temporary files, so that it is bounded by the memory limit.
 	options := url.Values{
 		"vfs": {via}, "immutable": {"1"}, "mode": {"ro"}, "_defensive": {"1"},
 		"_pragma": {"trusted_schema(0)", "cell_size_check(1)", "query_only(1)", "mmap_size(0)", "temp_store(memory)", fmt.Sprintf("hard_heap_limit(%d)", maxHeap)},
@@ -93,8 +93,8 @@ func (d *database) connect(ctx context.Context, fsys fs.FS, name string) error {
 	return d.readSchema(ctx)
 }
 
-// checkPages checks that every page belongs to only one table. If pages were shared, a small
-// file could contain an endless table.
+// checkPages returns an error if a page belongs to two tables. With shared pages, a small file
+// could contain endless rows.
 func (d *database) checkPages(ctx context.Context) error {
 	return d.query(ctx, "PRAGMA quick_check(1)", 1, func(row []sql.NullString) error {
 		if row[0].String == "ok" {
@@ -114,7 +114,7 @@ func (d *database) close() error {
 	return errors.Join(errs...)
 }
 
-// readSchema reads the names of tables and columns, except those of views and virtual tables.
+// readSchema reads the names of tables and their columns. Views and virtual tables are ignored.
 func (d *database) readSchema(ctx context.Context) error {
 	var names []string
 	err := d.query(ctx, "SELECT name, sql FROM sqlite_master WHERE type = 'table'", 2, func(row []sql.NullString) error {
@@ -155,7 +155,8 @@ func (d *database) has(table string, columns ...string) bool {
 	return d.tables[table] != nil
 }
 
-// column returns the name of a column of operatorbundle, or NULL if the table does not have it.
+// column returns an SQL expression for a column of operatorbundle: its name, or NULL if the table
+// does not have it.
 func (d *database) column(name string) string {
 	if d.has("operatorbundle", name) {
 		return name
@@ -163,10 +164,10 @@ func (d *database) column(name string) string {
 	return "NULL"
 }
 
-// errTooLong is the cause for exceeding the time limit.
+// errTooLong is the cause of the context's cancellation after the time limit.
 var errTooLong = errors.New("time limit for reading a catalog exceeded")
 
-// query calls row for each row of the result, with n columns.
+// query runs a query and calls row for each row of the result, which has n columns.
 func (d *database) query(ctx context.Context, text string, n int, row func([]sql.NullString) error, args ...any) error {
 	err := d.queryRows(ctx, text, n, row, args...)
 	if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
@@ -180,7 +181,7 @@ func (d *database) queryRows(ctx context.Context, text string, n int, row func([
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // Err returns the error
+	defer func() { _ = rows.Close() }() // ignore the error: rows.Err returns it
 	values, into := make([]sql.NullString, n), make([]any, n)
 	for i := range values {
 		into[i] = &values[i]

@@ -1,8 +1,8 @@
 // Package sqlite reads catalogs in the format before file-based catalogs: an SQLite database, as
-// written by opm into index images.
+// opm writes it into index images.
 //
-// It supports all versions of the schema, also the first one, with separate tables of edges and
-// APIs. The format has no package descriptions, no deprecation messages and no names of related
+// All versions of the schema are supported, including the first one, with separate tables for edges
+// and APIs. The format has no package descriptions, no deprecation messages and no names of related
 // images. Databases are opened read-only, triggers and views are not used, and resources are
 // limited.
 //

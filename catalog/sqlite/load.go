@@ -19,8 +19,9 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// LoadFS loads the database file name in fsys, whose files must implement io.Seeker. The caller
-// sets ID, Source and Digest. The error is a diag.List of all faults; positions have no line.
+// LoadFS decodes the database in the file name of fsys. The file must implement io.Seeker. The
+// caller sets ID, Source and Digest. The error is a diag.List of all faults; their positions have
+// no line.
 func LoadFS(ctx context.Context, fsys fs.FS, name string) (catalog.Content, error) {
 	return loadFS(ctx, fsys, name, defaultLimits())
 }
@@ -40,9 +41,8 @@ func loadFS(ctx context.Context, fsys fs.FS, name string, limit limits) (c catal
 	return l.content()
 }
 
-// Objects returns the manifests of a bundle in the database. It returns none if the database
-// only refers to the image of the bundle, and an error that wraps fs.ErrNotExist if the bundle
-// does not exist.
+// Objects returns the manifests of a bundle in the database. It returns none if the database refers
+// to an image instead. If the bundle does not exist, the error wraps fs.ErrNotExist.
 func Objects(ctx context.Context, fsys fs.FS, name, pkg, bundle string) (objects [][]byte, err error) {
 	limit := defaultLimits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit.time, errTooLong)
@@ -72,7 +72,7 @@ func Objects(ctx context.Context, fsys fs.FS, name, pkg, bundle string) (objects
 	return objects, nil
 }
 
-// splitObjects splits a stream of JSON objects.
+// splitObjects splits a concatenation of JSON objects.
 func splitObjects(stream string) ([][]byte, error) {
 	var out [][]byte
 	dec := json.NewDecoder(strings.NewReader(stream))
@@ -89,7 +89,7 @@ func splitObjects(stream string) ([][]byte, error) {
 	}
 }
 
-// loader collects the rows of all tables.
+// loader holds the rows of all tables while a catalog is loaded.
 type loader struct {
 	*database
 	ctx      context.Context //nolint:containedctx // lives no longer than one call
@@ -106,10 +106,11 @@ type packageRow struct {
 
 type channelRow struct {
 	name    string
-	entries []entryRow // sorted by depth, then in table order
+	entries []entryRow // sorted by distance from the channel head, then in table order
 }
 
-// entryRow is a row of channel_entry: a bundle in a channel, and the bundle that it replaces.
+// entryRow is a row of the table channel_entry: a bundle in a channel, and a bundle that it
+// replaces or skips.
 type entryRow struct {
 	bundle, replaces string
 }
@@ -124,7 +125,7 @@ type bundleRow struct {
 	requires                   []catalog.Property
 }
 
-// read reads all tables, but not the manifests.
+// read reads all tables, without the manifests of bundles.
 func (l *loader) read() error {
 	for _, step := range []func() error{
 		l.readPackages, l.readBundles, l.readEntries, l.readTables, l.readAPIs,
@@ -186,8 +187,8 @@ func (l *loader) readBundles() error {
 	})
 }
 
-// readEntries reads the bundles of channels. A row of a missing bundle is a skipped entry, or
-// the end of a truncated channel.
+// readEntries reads the bundles of channels. A row whose bundle does not exist is kept: it is a
+// skipped entry, or the end of a truncated channel.
 func (l *loader) readEntries() error {
 	id := "rowid"
 	if l.has("channel_entry", "entry_id") {
@@ -207,8 +208,8 @@ func (l *loader) readEntries() error {
 	})
 }
 
-// assemble returns a package. It encodes the package as a file-based catalog and decodes it
-// again, so that package fbc handles ClusterServiceVersions and properties.
+// assemble returns the data of a package. content encodes it as a file-based catalog and decodes it
+// again, so that package fbc processes CSVs and properties.
 func (l *loader) assemble(p *packageRow) catalog.PackageData {
 	out := catalog.PackageData{Name: p.name, DefaultChannel: p.defaultChannel}
 	members := map[string]*bundleRow{}
@@ -247,9 +248,9 @@ func (l *loader) readCSV(_, bundle string) (manifests [][]byte, err error) {
 	return manifests, err
 }
 
-// edges returns the bundles that a bundle replaces and skips. Newer schemas have them in the row
-// of the bundle; in older ones, they are the rows of channel entries, and the first row has the
-// replaced bundle.
+// edges returns the bundles that b replaces and skips. Newer schemas have them as columns of
+// operatorbundle. In older schemas, each row of channel_entry has one of them: the first is the
+// replaced bundle, the others are skipped.
 func (l *loader) edges(b *bundleRow, rows []entryRow) (replaces string, skips []string) {
 	if l.has("operatorbundle", "replaces", "skips") {
 		for name := range strings.SplitSeq(b.skips, ",") {
@@ -291,8 +292,8 @@ func (l *loader) content() (catalog.Content, error) {
 	return c, l.faults.Err()
 }
 
-// addFault adds the faults of a package that was encoded and decoded, without their meaningless
-// positions.
+// addFault adds the faults from decoding an encoded package. It drops their positions, which refer
+// to the temporary encoding.
 func (l *loader) addFault(err error) {
 	var list diag.List
 	if !errors.As(err, &list) {
@@ -303,7 +304,8 @@ func (l *loader) addFault(err error) {
 	}
 }
 
-// setMissingFields sets the fields that are lost by encoding and decoding a package.
+// setMissingFields completes c after encoding and decoding: it sets Embedded, and replaces all
+// positions by the database file.
 func (l *loader) setMissingFields(c *catalog.Content) {
 	here := diag.Pos{File: l.file}
 	for i := range c.Warnings {

@@ -10,12 +10,12 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// readTables reads the properties and dependencies of bundles from the tables that exist in the
-// schema.
+// readTables reads the properties, dependencies and other values of bundles from the tables that
+// exist in this version of the schema.
 func (l *loader) readTables() error {
 	for _, t := range []struct {
 		name    string
-		columns []string // further columns after the bundle name
+		columns []string // columns to read after the bundle name
 		take    func(b *bundleRow, r []string)
 	}{
 		{"properties", []string{"type", "value"}, func(b *bundleRow, r []string) { l.addProperty(b, &b.properties, r[1], r[2]) }},
@@ -39,7 +39,8 @@ func (l *loader) readTables() error {
 	return nil
 }
 
-// eachBundleRow calls take for each row whose first column is the name of a known bundle.
+// eachBundleRow calls take for each row of a query. The first column is the name of a bundle; rows
+// of unknown bundles are ignored.
 func (l *loader) eachBundleRow(query string, columns int, take func(b *bundleRow, r []string)) error {
 	return l.eachRow(query, columns, func(r []string) {
 		if b := l.bundles[r[0]]; b != nil {
@@ -48,7 +49,7 @@ func (l *loader) eachBundleRow(query string, columns int, take func(b *bundleRow
 	})
 }
 
-// addProperty adds a property. Its value must be JSON.
+// addProperty adds a property to list. A value that is not JSON is a fault.
 func (l *loader) addProperty(b *bundleRow, list *[]catalog.Property, typ, value string) {
 	if !json.Valid([]byte(value)) {
 		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: property %q: %q is not JSON", b.name, typ, sanitize.Truncate(value, maxShown))
@@ -57,7 +58,7 @@ func (l *loader) addProperty(b *bundleRow, list *[]catalog.Property, typ, value 
 	*list = append(*list, catalog.Property{Type: typ, Value: json.RawMessage(value)})
 }
 
-// addDependency adds a dependency as the equivalent property of file-based catalogs.
+// addDependency adds a dependency as the required property of file-based catalogs.
 func (l *loader) addDependency(b *bundleRow, typ, value string) {
 	p, err := catalog.Dependency(catalog.Property{Type: typ, Value: json.RawMessage(value)})
 	if err != nil {
@@ -67,8 +68,8 @@ func (l *loader) addDependency(b *bundleRow, typ, value string) {
 	l.addProperty(b, &b.requires, p.Type, string(p.Value))
 }
 
-// readAPIs reads the tables of APIs in older schemas if the tables properties or dependencies
-// are missing.
+// readAPIs reads the API tables of older schemas, if the tables properties or dependencies do not
+// exist.
 func (l *loader) readAPIs() error {
 	if l.tables["properties"] == nil {
 		err := l.readAPITable("api_provider", func(b *bundleRow, g catalog.GVK) { b.properties = append(b.properties, catalog.GVKProperty(g)) })
@@ -82,7 +83,8 @@ func (l *loader) readAPIs() error {
 	return nil
 }
 
-// readAPITable reads one of these tables, which refer to a bundle or to an entry of the bundle.
+// readAPITable reads one of the API tables. Depending on the schema, its rows refer to a bundle or
+// to a channel entry of the bundle.
 func (l *loader) readAPITable(table string, take func(*bundleRow, catalog.GVK)) error {
 	var query string
 	switch {
@@ -99,7 +101,7 @@ func (l *loader) readAPITable(table string, take func(*bundleRow, catalog.GVK)) 
 	})
 }
 
-// allProperties returns the properties of a bundle in a file-based catalog.
+// allProperties returns all properties of a bundle for a file-based catalog.
 func (b *bundleRow) allProperties(pkg string) []catalog.Property {
 	out := slices.Concat(b.properties, b.requires)
 	has := func(typ string) bool {
@@ -114,5 +116,5 @@ func (b *bundleRow) allProperties(pkg string) []catalog.Property {
 	return out
 }
 
-// maxShown is the maximum number of bytes of a value in messages.
+// maxShown is the maximum number of bytes of a value in a message.
 const maxShown = 100
