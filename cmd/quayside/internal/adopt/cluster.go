@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Labels that OLM sets to mark ownership of an object.
+// Labels by which OLM marks the owner of an object.
 const (
 	labelManaged        = "olm.managed"
 	labelOwner          = "olm.owner"
@@ -21,24 +21,24 @@ const (
 	prefixComponent     = k8s.OLMGroup + "/"
 )
 
-// operator is an operator that is installed in the cluster or pinned in the lock.
+// operator is an operator that OLM installed in the cluster or that the lock pins.
 type operator struct {
 	OperatorKey
-	pin                *lockfile.Pin // nil: not in the lock
+	pin                *lockfile.Pin // nil: the lock does not pin it
 	subscription       *snapshot.Subscription
-	otherSubscriptions []string       // names of other Subscriptions to the package
-	csvs               []snapshot.CSV // originals
+	otherSubscriptions []string       // names of further Subscriptions to the same package
+	csvs               []snapshot.CSV // without the copies that OLM makes for other namespaces
 	extensions         []snapshot.ClusterExtension
 	members            []*snapshot.LiveObject // its objects in the cluster
 
 	tree      []k8s.Object          // its objects in the tree
-	objects   []ClassifiedObject    // classified objects that belong only to this operator
-	reasons   []Reason              // collected during classification
+	objects   []ClassifiedObject    // classified objects that belong to no other operator
+	reasons   []Reason              // reasons against the adoption, found during classification
 	generated map[string]k8s.Object // Deployments as OLM generates them, by name; nil: not computed yet
 }
 
-// csv returns the installed ClusterServiceVersion: the pinned one, otherwise the one in the
-// Subscription's status, otherwise the last. It returns nil if there is none.
+// csv returns the installed ClusterServiceVersion: the one with the name in the lock, then the one
+// in the Subscription's status, then the last in the namespace. It returns nil if there is none.
 func (op *operator) csv() *snapshot.CSV {
 	for _, name := range op.installed() {
 		for i := range op.csvs {
@@ -53,8 +53,8 @@ func (op *operator) csv() *snapshot.CSV {
 	return nil
 }
 
-// installed returns the possible names of the installed ClusterServiceVersion, the most
-// likely first.
+// installed returns the names that the installed ClusterServiceVersion may have, the most likely
+// first.
 func (op *operator) installed() []string {
 	var out []string
 	if op.pin != nil {
@@ -71,17 +71,17 @@ type clusterState struct {
 	*snapshot.Snapshot
 	operators     []*operator // by namespace and package
 	operatorsOf   map[k8s.Key][]*operator
-	unpackObjects map[k8s.Key]bool                  // objects that OLM uses to unpack bundles
+	unpackObjects map[k8s.Key]bool                  // objects with which OLM unpacked bundle images
 	plans         map[string][]snapshot.InstallPlan // by namespace
 
 	byKey       map[string]*operator
-	byCSV       map[[2]string]*operator // namespace and name
+	byCSV       map[[2]string]*operator // by namespace and name of the ClusterServiceVersion
 	byCSVName   map[string][]*operator
 	byComponent map[string]*operator
 }
 
-// newCluster returns the operators in a cluster and in a lock, with all objects that OLM assigns to
-// them by labels, owner references, names or lists.
+// newCluster returns the operators in a cluster and in a lock. It assigns to each the objects that
+// OLM created for it, by labels, owner references, names, or lists in OLM's objects.
 func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
 	c := &clusterState{
 		Snapshot: s, operatorsOf: map[k8s.Key][]*operator{}, unpackObjects: map[k8s.Key]bool{}, plans: map[string][]snapshot.InstallPlan{}, byKey: map[string]*operator{},
@@ -111,7 +111,7 @@ func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
 	return c
 }
 
-// operator returns the operator of a package in a namespace, and adds it if it is missing.
+// operator returns the operator of a package in a namespace. It adds the operator if it is missing.
 func (c *clusterState) operator(namespace, pkg string) *operator {
 	key := OperatorKey{namespace, pkg}
 	if c.byKey[key.Key()] == nil {
@@ -120,8 +120,8 @@ func (c *clusterState) operator(namespace, pkg string) *operator {
 	return c.byKey[key.Key()]
 }
 
-// addSubscription adds a Subscription. If several are for the same package, one with an installed
-// version takes precedence; the others are added to otherSubscriptions.
+// addSubscription sets the Subscription of the operator. If several are for the same package, it
+// uses one with an installed version, and adds the others to otherSubscriptions.
 func (op *operator) addSubscription(sub *snapshot.Subscription) {
 	if was := op.subscription; was != nil {
 		if was.InstalledCSV == "" && sub.InstalledCSV != "" {
@@ -133,8 +133,9 @@ func (op *operator) addSubscription(sub *snapshot.Subscription) {
 	op.subscription = sub
 }
 
-// packageOf returns the package of a ClusterServiceVersion: from a Subscription or pin,
-// otherwise from OLM's component label, otherwise the CSV name without its version.
+// packageOf returns the package of a ClusterServiceVersion. It uses the Subscription or pin,
+// otherwise OLM's component label, otherwise the name of the ClusterServiceVersion without its
+// version.
 func (c *clusterState) packageOf(csv snapshot.CSV) string {
 	for _, op := range c.byKey {
 		if op.Namespace == csv.Namespace && slices.Contains(op.installed(), csv.Name) {
@@ -185,7 +186,7 @@ func (c *clusterState) assignAll() {
 	for _, o := range all {
 		c.add(o, c.operatorsByLabel(o)...)
 	}
-	for range 2 { // owners, and owners of owners
+	for range 2 { // owners first, then owners of owners
 		for _, o := range all {
 			c.add(o, c.operatorsByOwner(o)...)
 		}
@@ -205,8 +206,8 @@ func (c *clusterState) add(o *snapshot.LiveObject, ops ...*operator) {
 	}
 }
 
-// assignListedObjects assigns the objects that OLM lists, and objects that are identified only by
-// their names.
+// assignListedObjects assigns the objects that OLM lists in Operators and InstallPlans, and objects
+// that only their names identify.
 func (c *clusterState) assignListedObjects() {
 	for _, o := range c.Kind(k8s.OLMGroup, "Operator") {
 		op := c.byComponent[prefixComponent+o.Name]
@@ -234,8 +235,8 @@ func (c *clusterState) assignListedObjects() {
 	}
 }
 
-// assignStep assigns the object of an InstallPlan step. If the version was removed, the object must
-// still have a label of OLM.
+// assignStep assigns the object of an InstallPlan step to its operator. If the step belongs to a
+// version that is no longer installed, the object must still have a label of OLM.
 func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step) {
 	op := c.operatorOfVersion(plan.Namespace, step.CSV)
 	gone := c.byCSV[[2]string{plan.Namespace, step.CSV}] == nil
@@ -264,8 +265,8 @@ func (c *clusterState) assignServiceObjects(d *snapshot.LiveObject, op *operator
 	}
 }
 
-// assignUnpacked assigns the objects that OLM used to unpack a bundle image, in the namespace of
-// its catalog.
+// assignUnpacked assigns the objects with which OLM unpacked a bundle image. They are in the
+// namespace of the catalog.
 func (c *clusterState) assignUnpacked(l snapshot.Lookup, op *operator) {
 	name := unpackedName(l.Image)
 	for _, key := range []k8s.Key{{Kind: "ConfigMap"}, {Group: "batch", Kind: "Job"}, {Group: k8s.RBACGroup, Kind: "Role"}, {Group: k8s.RBACGroup, Kind: "RoleBinding"}} {
@@ -281,9 +282,9 @@ func unpackedName(image string) string {
 	return hex.EncodeToString(sum[:])[:k8s.MaxLabel]
 }
 
-// operatorOfVersion returns the operator of a ClusterServiceVersion. A removed version belongs to
-// the only operator in its namespace with the same base name. operatorOfVersion returns nil if
-// there is no such operator, or more than one.
+// operatorOfVersion returns the operator of a ClusterServiceVersion. If that is no longer in the
+// cluster, it is the only operator in its namespace with the same base name. The result is nil if
+// no operator or several match.
 func (c *clusterState) operatorOfVersion(namespace, name string) *operator {
 	if op := c.byCSV[[2]string{namespace, name}]; op != nil {
 		return op
@@ -308,8 +309,8 @@ func csvBase(csv string) string {
 	return name
 }
 
-// operatorsByLabel returns the operators of an object by its labels, and by its name if it is an
-// object of OLM. The result can contain nil for an unknown operator.
+// operatorsByLabel returns the operators in the labels of an object or, for an object of OLM, in
+// its name. The result contains nil for an unknown operator.
 func (c *clusterState) operatorsByLabel(o *snapshot.LiveObject) []*operator {
 	var out []*operator
 	for key := range o.Labels {
@@ -351,7 +352,7 @@ func (c *clusterState) operatorsByLabel(o *snapshot.LiveObject) []*operator {
 		out = append(out, c.operatorsIn(o.Namespace)...)
 	case "OperatorCondition":
 		out = append(out, c.byCSV[[2]string{o.Namespace, o.Name}])
-		if isOurs(o) { // its name may be that of an earlier version
+		if isOurs(o) { // it may have the name of an earlier version
 			out = append(out, c.byKey[o.Labels[k8s.LabelNamespace]+"/"+o.Labels[k8s.LabelPackage]])
 		}
 	case "Subscription":
@@ -392,9 +393,8 @@ func (c *clusterState) operatorsIn(namespace string) []*operator {
 	return out
 }
 
-// operatorsByOwner returns the operators of an object according to its owner references. These can
-// refer to a ClusterServiceVersion or its copy, even to one that no longer exists, or to other
-// objects that OLM uses as owners.
+// operatorsByOwner returns the operators in the owner references of an object. An owner can be a
+// ClusterServiceVersion or its copy, even if it no longer exists, or another object of OLM.
 func (c *clusterState) operatorsByOwner(o *snapshot.LiveObject) []*operator {
 	var out []*operator
 	for _, ref := range o.Owners {

@@ -14,8 +14,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// Field is a difference between a live object and its rendered counterpart. Items of lists are
-// identified by name if they have one: "spec.template.spec.containers[manager].env[A].value".
+// Field is a difference between an object in the cluster and the same object in the tree. In a
+// path, a list item is identified by its name:
+// "spec.template.spec.containers[manager].env[A].value".
 type Field struct {
 	Path string         `json:"path" doc:"Path of the field in the object."`
 	Kind DifferenceKind `json:"kind" form:"enum=changed|cluster-only|tree-only|order" doc:"changed: different values; cluster-only: only in the cluster; tree-only: only in the tree; order: the same items in another order."`
@@ -39,7 +40,7 @@ func compare(live, ours k8s.Object) []Field {
 	return out
 }
 
-// reportFunc receives a differing field and both values; a missing one is nil.
+// reportFunc receives a differing field and its two values. A missing value is nil.
 type reportFunc = func(f Field, live, ours any)
 
 // CompareValues reports the differences between two values. at is the path of their field.
@@ -90,8 +91,8 @@ func compareMember(at string, live, ours map[string]any, key string, report repo
 	}
 }
 
-// isComparedByKey reports whether the mapping at a path is compared key by key even if it is missing on
-// one side.
+// isComparedByKey reports whether the mapping at a path is compared key by key, even if one side
+// does not have it. Otherwise a missing mapping is one difference.
 func isComparedByKey(at string) bool {
 	return strings.HasSuffix(at, "metadata.labels") || strings.HasSuffix(at, "metadata.annotations")
 }
@@ -130,7 +131,7 @@ func isPlainList(list []any) bool {
 	return slices.ContainsFunc(list, func(v any) bool { _, ok := v.(map[string]any); return !ok })
 }
 
-// compareItems compares lists item by item.
+// compareItems compares two lists by index.
 func compareItems(at string, live, ours []any, report reportFunc) {
 	for i := range max(len(live), len(ours)) {
 		here := diag.Item(at, i)
@@ -145,8 +146,8 @@ func compareItems(at string, live, ours []any, report reportFunc) {
 	}
 }
 
-// namedItems returns the items of a list by name, and the names in order. It returns nil if
-// an item has no name or a name occurs twice.
+// namedItems returns the items of a list by name, and their names in order. It returns nil if an
+// item has no name, or if two have the same.
 func namedItems(list []any) (map[string]any, []string) {
 	out := map[string]any{}
 	var names []string
@@ -161,7 +162,7 @@ func namedItems(list []any) (map[string]any, []string) {
 	return out, names
 }
 
-// mergeNames returns the names in a, followed by those in b that are not in a.
+// mergeNames returns the names in a, then those only in b.
 func mergeNames(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, name := range b {
@@ -172,7 +173,7 @@ func mergeNames(a, b []string) []string {
 	return out
 }
 
-// comparer compares live objects with rendered ones.
+// comparer compares objects of the cluster with objects of the tree.
 type comparer struct{ types *admit.Types }
 
 // comparison is the result of comparing a live object with a rendered one.
@@ -181,8 +182,8 @@ type comparison struct {
 	err    error
 }
 
-// compareAll compares each live object with its rendered counterpart. The result is empty
-// for an object that is not in the tree. It uses all processors.
+// compareAll compares each live object with the same object of the tree. The result is empty if the
+// tree does not have the object. It uses all processors.
 func (x *inspector) compareAll(live []*snapshot.LiveObject) []comparison {
 	out := make([]comparison, len(live))
 	var next atomic.Int64
@@ -201,8 +202,9 @@ func (x *inspector) compareAll(live []*snapshot.LiveObject) []comparison {
 	return out
 }
 
-// compareFields returns the differing fields of a live and a rendered object. It compares the objects
-// in the form in which the API server stores them, without fields that only the API server sets.
+// compareFields returns the fields that differ between a live and a rendered object. It converts
+// both to the form in which the API server stores them, and ignores fields that only the API server
+// sets.
 func (c comparer) compareFields(live, ours k8s.Object) ([]Field, error) {
 	live, ours = withoutEqualFields(withoutSecretData(live), withoutSecretData(ours))
 	a, err := c.types.Stored(live)
@@ -228,9 +230,9 @@ func withoutSecretData(o k8s.Object) k8s.Object {
 	return o
 }
 
-// withoutEqualFields returns both objects without their equal top-level fields, and without equal
-// versions of a CRD. This is faster, because conversion to the stored form is slow, and the result
-// is the same, because these fields do not affect the stored form of others.
+// withoutEqualFields returns both objects without top-level fields that are equal, and a CRD
+// without equal versions. The removed fields do not affect the stored form of the others. This
+// saves time, because the conversion to the stored form is slow.
 func withoutEqualFields(live, ours k8s.Object) (a, b k8s.Object) {
 	a, b = live, ours
 	if k8s.IsCRD(ours) {
@@ -241,7 +243,7 @@ func withoutEqualFields(live, ours k8s.Object) (a, b k8s.Object) {
 	}
 	for field, v := range ours {
 		if slices.Contains([]string{"apiVersion", "kind", "metadata", "aggregationRule"}, field) {
-			continue // needed for the conversion, or set by controllers
+			continue // needed for the conversion, or changed by controllers
 		}
 		if w, there := live[field]; there && k8s.Equal(v, w) {
 			a, b = k8s.Without(a, field), k8s.Without(b, field)
@@ -250,8 +252,8 @@ func withoutEqualFields(live, ours k8s.Object) (a, b k8s.Object) {
 	return a, b
 }
 
-// withoutAssigned returns an object without the fields that the API server sets, except those that
-// ours sets, too.
+// withoutAssigned returns o without the fields that the API server sets. It keeps those that ours
+// sets.
 func withoutAssigned(o, ours k8s.Object) k8s.Object {
 	for _, field := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		o = k8s.Without(o, "metadata", field)
@@ -267,8 +269,8 @@ func withoutAssigned(o, ours k8s.Object) k8s.Object {
 	return o
 }
 
-// assignedFields returns the fields of a kind that the API server or controllers set if they are
-// missing.
+// assignedFields returns the fields of a kind that the API server or a controller sets if they are
+// not given.
 func assignedFields(key k8s.Key) [][]string {
 	switch key.Group + "/" + key.Kind {
 	case "/Service":

@@ -18,8 +18,8 @@ type Diagnosis struct {
 	Unread    []snapshot.Unread `json:"unreadable" doc:"Kinds whose objects could not be read; the result is incomplete."`
 }
 
-// DiagnoseTree returns the dependences on OLM of the operators in a lock, derived from the
-// rendered tree. Nothing is modified.
+// DiagnoseTree reports, for the operators in a lock, how they depend on OLM. It examines the
+// rendered objects and modifies nothing.
 func DiagnoseTree(lock *lockfile.File, rendered []render.Rendered) *Diagnosis {
 	own := map[string][]k8s.Object{}
 	for _, r := range rendered {
@@ -33,8 +33,8 @@ func DiagnoseTree(lock *lockfile.File, rendered []render.Rendered) *Diagnosis {
 	return d
 }
 
-// DiagnoseCluster returns the dependences on OLM of the operators that OLM installed in a
-// cluster. Nothing is modified.
+// DiagnoseCluster reports, for the operators that OLM installed in a cluster, how they depend on
+// OLM. It modifies nothing.
 func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
 	c := newCluster(s, &lockfile.File{})
 	d := &Diagnosis{Operators: []Dependence{}, Unread: append([]snapshot.Unread{}, s.Unread...)}
@@ -54,8 +54,8 @@ func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
 	return d
 }
 
-// IsRelevant reports whether a diagnosis of dependences on OLM needs the objects of a kind. A
-// snapshot can omit all other kinds.
+// IsRelevant reports whether DiagnoseCluster needs objects of a kind. A snapshot can omit all
+// others.
 func IsRelevant(group, kind string) bool {
 	switch group {
 	case "":
@@ -70,7 +70,7 @@ func IsRelevant(group, kind string) bool {
 	return false
 }
 
-// Dependence lists the uses of OLM by one running operator.
+// Dependence describes how one running operator uses OLM.
 type Dependence struct {
 	OperatorKey
 	Bundle      string         `json:"bundle,omitempty" doc:"Name of the bundle: of the ClusterServiceVersion in a cluster."`
@@ -79,8 +79,8 @@ type Dependence struct {
 	Definitions []string       `json:"crds" doc:"CustomResourceDefinitions of OLM whose objects it watches: keep them when OLM is uninstalled."`
 }
 
-// add completes the diagnosis of an operator from its objects, and inserts it in order. With shipped,
-// objects of OLM's own kinds are signals.
+// add completes the entry of an operator from its objects, and inserts it in order. If shipped is
+// true, objects of OLM's own kinds count as evidence of OLM.
 func (d *Diagnosis) add(one Dependence, objects []k8s.Object, shipped bool) {
 	need, signals, definitions := needs.FindOLM(objects, shipped)
 	one.NeedsOLM, one.Signals, one.Definitions = need, append([]needs.Signal{}, signals...), append([]string{}, definitions...)
@@ -88,8 +88,8 @@ func (d *Diagnosis) add(one Dependence, objects []k8s.Object, shipped bool) {
 	d.Operators = slices.Insert(d.Operators, at, one)
 }
 
-// objectsOfCSV returns the objects that OLM creates from a ClusterServiceVersion: its
-// Deployments and its permissions, regardless of their namespace.
+// objectsOfCSV returns the objects that OLM creates from a ClusterServiceVersion: its Deployments
+// and permissions. It does not limit them to a namespace.
 func objectsOfCSV(csv k8s.Object) []k8s.Object {
 	var out []k8s.Object
 	strategy := k8s.Map(csv, "spec", "install", "spec")

@@ -46,14 +46,14 @@ type Restart struct {
 	Fields     []Field `json:"fields" doc:"Changed fields of its pod template; cluster-only: removed, tree-only: added."`
 }
 
-// NameChange is a change of name.
+// NameChange is the change of an object's name.
 type NameChange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// CompareFinished compares the rendered tree of a lock with the rendered tree after Finish. It
-// returns the changes per operator, and the changes to objects that belong to no operator.
+// CompareFinished compares the rendered trees of a lock before and after Finish. It returns the
+// changes for each operator, and the changes to objects that belong to no operator.
 func CompareFinished(before, after *lockfile.File, was, now []render.Rendered) ([]FinishedOperator, []Change) {
 	operators := []FinishedOperator{}
 	served := map[k8s.Key]bool{}
@@ -90,11 +90,11 @@ func objectsByKey(rendered []render.Rendered, mine func(render.Rendered) bool) m
 	return out
 }
 
-// treeChange is a part of the tree before and after Finish.
+// treeChange contains one operator's objects, or the rest of the tree, before and after Finish.
 type treeChange struct {
 	pin      lockfile.Pin
 	was, now map[k8s.Key]k8s.Object
-	served   map[k8s.Key]bool // kinds of the tree before Finish, and kinds of the CRDs of the tree after it
+	served   map[k8s.Key]bool // kinds in the tree before Finish, and kinds that the CRDs after Finish define
 }
 
 func (s treeChange) toFinished() FinishedOperator {
@@ -127,13 +127,13 @@ func (s treeChange) toFinished() FinishedOperator {
 	return f
 }
 
-// isForeign reports whether the kind of an object is new to the tree and defined neither by
-// Kubernetes nor by the tree.
+// isForeign reports whether an object has a kind that was not in the tree before, and that neither
+// Kubernetes nor the tree defines.
 func (s treeChange) isForeign(c Change) bool {
 	return !k8s.IsBuiltinGroup(c.Group) && !s.served[k8s.Key{Group: c.Group, Kind: c.Kind}]
 }
 
-// changes returns the differences of the part, ordered by object key.
+// changes returns the added, changed and removed objects, ordered by key.
 func (s treeChange) changes() []Change {
 	both := maps.Clone(s.was)
 	maps.Copy(both, s.now)
@@ -155,8 +155,8 @@ func (s treeChange) changes() []Change {
 	return out
 }
 
-// calledServices returns the Services (namespace/name) that the API server calls over TLS according to
-// an object.
+// calledServices returns the Services (namespace/name) that the API server calls over TLS because
+// of an object, such as a webhook configuration.
 func calledServices(o k8s.Object) []string {
 	var out []string
 	for _, c := range ClientConfigs(o) {

@@ -16,9 +16,9 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Begin returns the lock with every pin that OLM installed marked as adopted, including the CAs of the
-// certificates that OLM issued. Pins that are already marked remain unchanged. Begin does not modify
-// its arguments.
+// Begin returns the lock with every pin marked as adopted that OLM installed in the cluster. The
+// mark includes the CAs of the certificates that OLM issued. Pins that are already marked stay
+// unchanged. Begin does not modify its arguments.
 func Begin(s *snapshot.Snapshot, lock *lockfile.File) *lockfile.File {
 	c := newCluster(s, lock)
 	pins := slices.Clone(lock.Pins)
@@ -40,8 +40,8 @@ func (c *clusterState) isFromOLM(op *operator) bool {
 	})
 }
 
-// isOurs reports whether quayside rendered an object. It checks the package label, because bundles may
-// set the managed-by label.
+// isOurs reports whether quayside rendered an object. It checks the label for the package, because
+// bundles can set the managed-by label themselves.
 func isOurs(o *snapshot.LiveObject) bool { return o.Labels[k8s.LabelPackage] != "" }
 
 // caCertificates returns the CA certificates that OLM created for an operator, from its Secrets and from
@@ -78,11 +78,11 @@ func (c *clusterState) caCertificates(op *operator) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// Record completes Begin: begun is the result of Begin for the lock before, and rendered is its rendered
-// tree. Record adds the pod annotations of the cluster that differ from the tree, and returns the lock
-// and its rendered tree. Pins that were already adopted before remain unchanged, unless they have no
-// annotations and OLM still manages the operator: the tree may not have installed it in this cluster
-// before. Record does not modify its arguments.
+// Record completes Begin. before is the lock before Begin, begun the lock after it, and rendered
+// the rendered tree of begun. Record adds the pod annotations that differ between cluster and tree,
+// and returns the lock and its rendered tree. A pin that was adopted earlier stays unchanged,
+// unless it has no annotations and OLM still manages the operator: then the tree may be new in this
+// cluster. Record does not modify its arguments.
 func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []render.Rendered) (*lockfile.File, []render.Rendered) {
 	found := map[string][]lockfile.Annotation{}
 	c, out := newCluster(s, before), slices.Clone(rendered)
@@ -115,16 +115,16 @@ func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []rende
 	return begun.With(pins), out
 }
 
-// pinOf returns the adopted pin of a rendered object.
+// pinOf returns the adopted pin to which a rendered object belongs.
 func pinOf(lock *lockfile.File, r render.Rendered) (lockfile.Pin, bool) {
 	namespace, pkg, _ := strings.Cut(operatorOf(r), "/")
 	pin, ok := lock.Pin(namespace, pkg)
 	return pin, ok && pin.Adopted != nil
 }
 
-// differingAnnotations returns the pod annotations of a live Deployment that ours lacks or
-// sets to another value. Annotations that only ours has are returned as absent, except those
-// in the pin's config.
+// differingAnnotations returns the pod annotations of a live Deployment that ours does not have or
+// sets to another value. It returns annotations that only ours has as absent, unless the pin's
+// config sets them.
 func differingAnnotations(live, ours k8s.Object, pin lockfile.Pin) []lockfile.Annotation {
 	at := []string{"spec", "template", "metadata", "annotations"}
 	have, there := k8s.TextMap(ours, at...), k8s.TextMap(live, at...)
@@ -135,7 +135,7 @@ func differingAnnotations(live, ours k8s.Object, pin lockfile.Pin) []lockfile.An
 		}
 	}
 	var config struct{ Annotations map[string]string }
-	_ = json.Unmarshal(pin.Config, &config) // already validated by rendering
+	_ = json.Unmarshal(pin.Config, &config) // rendering has already validated it
 	for name := range have {
 		_, kept := there[name]
 		if _, wanted := config.Annotations[name]; !kept && !wanted {

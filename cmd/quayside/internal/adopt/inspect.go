@@ -1,9 +1,9 @@
 // Package adopt compares the operators that OLM installed in a cluster with the rendered tree of a
-// lock. It decides whether operators can be adopted from OLM, classifies every object, and finds the
-// OLM settings that the tree must keep to avoid pod restarts.
+// lock. It decides which operators can be adopted from OLM, classifies every object, and finds the
+// OLM settings that the tree must keep so that pods do not restart.
 //
-// It is pure: the input is a snapshot of the cluster, a lock and rendered objects; the
-// output is a report or a lock.
+// It has no side effects: the input is a snapshot of the cluster, a lock and rendered objects, and
+// the output is a report or a lock.
 //
 // The API is unstable: exported names may change in any release.
 //
@@ -21,20 +21,20 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Input holds the state of a cluster, and the rendered tree that replaces OLM.
+// Input contains the state of a cluster, and the rendered tree that will replace OLM there.
 type Input struct {
 	Snapshot *snapshot.Snapshot
 	Lock     *lockfile.File
 	Rendered []render.Rendered // rendered tree of Lock
 
-	// GenerateDeployments returns the Deployments that OLM generates for a pin, as far as they do
-	// not depend on the cluster. It is called only if a Deployment in the tree differs from the
+	// GenerateDeployments returns the Deployments that OLM generates for a pin, without the parts
+	// that depend on the cluster. It is only called if a Deployment in the tree differs from the
 	// cluster.
 	GenerateDeployments func(lockfile.Pin) ([]k8s.Object, error)
 }
 
-// Inspect reports for every operator of the cluster and of the lock whether it can be adopted, and
-// classifies all objects of these operators. It modifies nothing.
+// Inspect reports whether each operator of the cluster and of the lock can be adopted, and
+// classifies all their objects. It modifies nothing.
 func Inspect(in Input) *Inspection {
 	x := &inspector{
 		Input: in, clusterState: newCluster(in.Snapshot, in.Lock), comparer: comparer{admit.NewTypes()},
@@ -67,7 +67,7 @@ type inspector struct {
 	comparer
 
 	ours   map[k8s.Key]render.Rendered
-	shared []ClassifiedObject // objects of several operators, or of none
+	shared []ClassifiedObject // objects that belong to several operators, or to none
 }
 
 // operatorsFor returns the operators of a rendered object.
@@ -126,9 +126,9 @@ func sortByKey(objects []ClassifiedObject) {
 	slices.SortFunc(objects, func(a, b ClassifiedObject) int { return a.Compare(b.Key) })
 }
 
-// classifyLive classifies a live object that is not in the tree. Objects that OLM creates for an
-// OperatorCondition are not removed if the tree has that OperatorCondition, because OLM would recreate
-// them.
+// classifyLive classifies a live object that is not in the tree. It keeps an object that OLM
+// creates for an OperatorCondition if the tree has that OperatorCondition, because OLM would
+// recreate the object.
 func (x *inspector) classifyLive(o *snapshot.LiveObject) ClassifiedObject {
 	out := x.classify(o)
 	for _, by := range o.Owners {

@@ -35,7 +35,7 @@ func (x *inspector) classifyShared(live *snapshot.LiveObject, r render.Rendered,
 	return out
 }
 
-// isMark reports whether a field only identifies the owner or the manager of the object.
+// isMark reports whether a field only names the owner or the manager of the object.
 func (f Field) isMark() bool {
 	if strings.HasPrefix(f.Path, "metadata.ownerReferences") || strings.HasPrefix(f.Path, "metadata.finalizers") {
 		return true
@@ -59,16 +59,16 @@ func (f Field) isMark() bool {
 	return false
 }
 
-// addPodReasons adds a reason for differences in a Deployment's spec. A live Deployment that
-// differs from the bundle blocks the adoption. Otherwise the differences are due to settings of the
-// workspace, and those in the pod template restart the pods.
+// addPodReasons adds a reason for the differences between two Deployments. If the live Deployment
+// differs from the bundle, the reason blocks the adoption. Otherwise the workspace's settings cause
+// the differences; those in the pod template restart the pods.
 func (x *inspector) addPodReasons(op *operator, live *snapshot.LiveObject, ours k8s.Object, fields []Field) {
 	spec := fieldsBelow(fields, "spec.")
 	if len(spec) == 0 || op.pin == nil {
 		return
 	}
 	name := ours.Key().String()
-	if len(op.extensions) > 0 { // OLM v1 reverts changes to its objects, so the Deployment is that of the bundle
+	if len(op.extensions) > 0 { // OLM v1 reverts changes to its objects: the live Deployment is as in the bundle
 		if restarts := fieldsBelow(spec, "spec.template."); len(restarts) > 0 {
 			op.addReason(Reason{Code: "restart", Object: name, Fields: restarts, Message: "the tree changes the pods of " + name + ": " + fieldPaths(restarts)})
 		}
@@ -90,7 +90,7 @@ func (x *inspector) addPodReasons(op *operator, live *snapshot.LiveObject, ours 
 }
 
 // compareGenerated returns the fields in which a live Deployment differs from the one that OLM
-// generates for the operator's pin.
+// generates from the pinned bundle.
 func (x *inspector) compareGenerated(op *operator, live *snapshot.LiveObject) ([]Field, error) {
 	if op.generated == nil {
 		pin := *op.pin
@@ -116,7 +116,7 @@ func (x *inspector) compareGenerated(op *operator, live *snapshot.LiveObject) ([
 	return x.compareFields(live.Body(), made)
 }
 
-// fieldsBelow returns the fields below a path.
+// fieldsBelow returns the fields whose path starts with prefix.
 func fieldsBelow(fields []Field, prefix string) []Field {
 	var out []Field
 	for _, f := range fields {
@@ -138,10 +138,10 @@ func fieldPaths(fields []Field) string {
 	return diag.Some(out, maxFields)
 }
 
-// isLost reports whether OLM once created an object of the tree that is now missing from the
-// cluster: the InstallPlan of the pinned version lists it, or it is a Deployment, an APIService or
-// a Service that OLM creates for that version. If OLM no longer manages the operator, only
-// Deployments and APIServices count.
+// isLost reports whether an object of the tree is missing from the cluster although OLM created it.
+// This is the case if the InstallPlan of the pinned version lists it, or if it is a Deployment,
+// APIService or Service that OLM creates for that version. If OLM no longer manages the operator,
+// only Deployments and APIServices count.
 func (x *inspector) isLost(op *operator, o k8s.Object) bool {
 	runs := o.Is("apps", "Deployment") || o.Is(k8s.APIServiceGroup, "APIService")
 	csv := op.csv()
@@ -213,14 +213,14 @@ func (x *inspector) adoptionState(op *operator) (State, []Reason) {
 	return Adoptable, reasons
 }
 
-// notInTreeReason returns the reason for a pinned operator without objects in the tree.
+// notInTreeReason returns the reason for an operator that is pinned but has no objects in the tree
+// of this cluster.
 func notInTreeReason() Reason {
 	return Reason{Code: "not-in-tree", Message: "the tree does not install it in this cluster, so it would be unmanaged: add it to the cluster's operators in quayside.yaml"}
 }
 
-// detachedState returns the state of an operator that has neither a Subscription nor a
-// ClusterServiceVersion. The state is Adoptable if some objects of the operator have OLM labels and
-// none were rendered by quayside.
+// detachedState returns the state of an operator without a Subscription and ClusterServiceVersion.
+// It is Adoptable if some objects have OLM's labels and quayside rendered none of them.
 func (op *operator) detachedState() State {
 	theirs, own := 0, 0
 	for _, o := range op.members {
@@ -252,7 +252,8 @@ func (op *operator) unknownObjectReasons() []Reason {
 	return out
 }
 
-// blockingReasons returns the reasons in the state of OLM's objects that block an adoption.
+// blockingReasons returns the reasons why OLM's own objects prevent the adoption, such as a pending
+// upgrade.
 func (x *inspector) blockingReasons(op *operator) []Reason {
 	out := []Reason{}
 	block := func(code, format string, args ...any) {
@@ -298,7 +299,8 @@ func (x *inspector) blockingReasons(op *operator) []Reason {
 	return out
 }
 
-// extensionReasons returns the reasons in the state of a ClusterExtension that block an adoption.
+// extensionReasons returns the reasons why the ClusterExtensions of an operator prevent the
+// adoption.
 func (op *operator) extensionReasons() []Reason {
 	out := []Reason{}
 	block := func(code, format string, args ...any) {
@@ -322,7 +324,7 @@ func (op *operator) extensionReasons() []Reason {
 	return out
 }
 
-// isInFlight reports whether OLM is executing an InstallPlan of an operator.
+// isInFlight reports whether OLM is executing an InstallPlan for the operator.
 func (x *inspector) isInFlight(op *operator, plan snapshot.InstallPlan) bool {
 	return (plan.Phase == "Installing" || plan.Phase == "Planning") && slices.Contains(x.operatorsOf[plan.Key], op)
 }
@@ -334,15 +336,15 @@ func formatPhase(csv *snapshot.CSV) string {
 	return csv.Phase
 }
 
-// parentOf returns the annotation olm.operatorNamespace of a ClusterServiceVersion, or "". OLM sets it
-// to the namespace in which it installs the operator, but a bundle can override it.
+// parentOf returns the annotation olm.operatorNamespace of a ClusterServiceVersion, or "". OLM sets
+// it to the install namespace, but a bundle can override it.
 func parentOf(csv *snapshot.CSV) string {
 	namespace, _ := csv.At("metadata", "annotations", "olm.operatorNamespace").(string)
 	return namespace
 }
 
-// installPermissions describes the permissions in the tree that allow an operator to install others
-// through OLM.
+// installPermissions describes the permissions in the tree with which the operator can install
+// other operators through OLM.
 func (op *operator) installPermissions() []string {
 	signals, _ := needs.PermissionSignals(op.tree)
 	var out []string

@@ -17,7 +17,7 @@ func (c *clusterState) classify(o *snapshot.LiveObject) ClassifiedObject {
 	return out
 }
 
-// leftoverStage returns the stage that removes an object that OLM created and that is not in the
+// leftoverStage returns the stage of the adoption that removes a live object which is not in the
 // tree, and the reason. It returns "" if OLM did not create the object.
 func (c *clusterState) leftoverStage(o *snapshot.LiveObject) (Stage, string) {
 	if o.Group == k8s.OLMGroup {
@@ -116,12 +116,12 @@ func rbacLeftover(o *snapshot.LiveObject) (Stage, string) {
 	return "", ""
 }
 
-// hasOwnerLabels reports whether OLM's labels identify an owner of a kind.
+// hasOwnerLabels reports whether OLM's labels name an owner of a kind.
 func hasOwnerLabels(o *snapshot.LiveObject, kind string) bool {
 	return o.Labels[labelOwner] != "" && o.Labels[labelOwnerKind] == kind && o.Labels[labelOwnerNamespace] != ""
 }
 
-// isManaged reports whether an object has an OLM label for installed objects or for
+// isManaged reports whether an object has the label that OLM sets on installed objects, or on the
 // components of an operator.
 func isManaged(o *snapshot.LiveObject) bool {
 	if o.Labels[labelManaged] == "true" {
@@ -135,8 +135,8 @@ func isManaged(o *snapshot.LiveObject) bool {
 	return false
 }
 
-// hasOwnerOfKind reports whether an object has an owner of a kind, ignoring case: OLM writes some
-// kinds in lower case.
+// hasOwnerOfKind reports whether an object has an owner of a kind. It ignores case, because OLM
+// writes some kinds in lower case.
 func hasOwnerOfKind(o *snapshot.LiveObject, kind string) bool {
 	return slices.ContainsFunc(o.Owners, func(ref snapshot.Owner) bool { return strings.EqualFold(ref.Kind, kind) })
 }

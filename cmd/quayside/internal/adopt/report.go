@@ -25,7 +25,7 @@ type OperatorKey struct {
 // Key returns "namespace/package".
 func (k OperatorKey) Key() string { return k.Namespace + "/" + k.Package }
 
-// Operator is the report entry of one operator.
+// Operator is the part of an Inspection about one operator.
 type Operator struct {
 	OperatorKey
 	CSV       string             `json:"csv,omitempty" doc:"Name of the installed ClusterServiceVersion. Absent if there is none."`
@@ -42,22 +42,22 @@ type State string
 
 // The states of an operator.
 const (
-	Adoptable      State = "Adoptable"            // no pod restarts
-	WithRestart    State = "AdoptableWithRestart" // pods restart, for the listed reasons
+	Adoptable      State = "Adoptable"            // can be adopted, and no pod restarts
+	WithRestart    State = "AdoptableWithRestart" // can be adopted, and pods restart for the listed reasons
 	CannotLeave    State = "CannotLeave"          // it works only with OLM
 	NeedsDecision  State = "NeedsDecision"        // a user must resolve the reasons first
 	MustWait       State = "MustWait"             // OLM must finish its work first
-	NotSelected    State = "NotSelected"          // the tree does not have it in this cluster
+	NotSelected    State = "NotSelected"          // the tree does not install it in this cluster
 	AlreadyAdopted State = "AlreadyAdopted"       // OLM no longer manages it
 	NotOLM         State = "NotOLM"               // OLM did not install it
 )
 
-// StaysWithOLM reports whether OLM manages an operator in this state, and the plan cannot adopt it.
+// StaysWithOLM reports whether OLM manages an operator in this state and the plan cannot adopt it.
 func (s State) StaysWithOLM() bool {
 	return s == CannotLeave || s == NeedsDecision || s == MustWait || s == NotSelected
 }
 
-// blockedState returns the state of an operator with reasons to stay with OLM, by the most severe.
+// blockedState returns the state that the most severe of the reasons causes.
 func blockedState(reasons []Reason) State {
 	states := map[string]State{
 		"drives-olm": CannotLeave, "copy-as-parent": CannotLeave,
@@ -112,8 +112,7 @@ const (
 	Never     Stage = "never"    // it is not removed
 )
 
-// Counts holds the number of objects per class. Live is the number of all objects except the added
-// ones.
+// Counts contains the number of objects of each class. Live is the total without Added.
 type Counts struct {
 	Live    int `json:"live" doc:"Number of objects in the cluster."`
 	Equal   int `json:"equal"`
@@ -147,8 +146,8 @@ func (n Counts) plus(m Counts) Counts {
 	return Counts{n.Live + m.Live, n.Equal + m.Equal, n.Changed + m.Changed, n.Added + m.Added, n.OLM + m.OLM, n.Unknown + m.Unknown}
 }
 
-// Changes returns the fields that differ between the tree and the cluster, except those that only
-// identify the owner or the manager of the object.
+// Changes returns the fields that differ between the tree and the cluster, without those that only
+// name the owner or the manager of the object.
 func (o ClassifiedObject) Changes() []Field {
 	return slices.DeleteFunc(slices.Clone(o.Fields), Field.isMark)
 }

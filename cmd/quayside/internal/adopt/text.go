@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/render/needs"
 )
 
-// Blocked returns the operators in the tree that cannot leave OLM now, as namespace/package.
+// Blocked returns the operators in the tree that cannot be adopted now, as namespace/package.
 func (rep *Inspection) Blocked() (names []string) {
 	for _, op := range rep.Operators {
 		if op.State.StaysWithOLM() && op.State != NotSelected {
@@ -62,7 +62,7 @@ func listObjects(w io.Writer, objects []ClassifiedObject) {
 	}
 }
 
-// Dependents returns the operators that need OLM or lose function without it, as
+// Dependents returns the operators that need OLM or lose functions without it, as
 // namespace/package.
 func (d *Diagnosis) Dependents() (names []string) {
 	for _, op := range d.Operators {
@@ -73,7 +73,7 @@ func (d *Diagnosis) Dependents() (names []string) {
 	return names
 }
 
-// WriteText writes each operator with its signals.
+// WriteText writes each operator with the evidence of OLM.
 func (d *Diagnosis) WriteText(w io.Writer) {
 	verdicts := map[needs.OLMNeed]string{
 		needs.NeedsOLM: "needs OLM", needs.InPart: "loses functions without OLM", needs.MayNeed: "could need OLM", needs.NeedsNone: "does not need OLM",

@@ -1,4 +1,4 @@
-// Package command contains the commands to leave OLM: import and adopt.
+// Package command contains the commands for migrating from OLM: import and adopt.
 //
 // Start from [Part].
 package command
@@ -140,7 +140,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	garbage.CollectMore() // inspecting holds a cluster and its tree in memory
+	garbage.CollectMore() // an inspection holds a cluster and its tree in memory
 	found, err := inspect.Inspect(ctx, p, snap, cluster)
 	if err != nil {
 		return err

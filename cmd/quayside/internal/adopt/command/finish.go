@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// finish removes the OLM settings kept in the lock for the named adopted operators, or for
-// all if none is named. It neither reads nor writes a cluster.
+// finish removes OLM's settings of adopted operators from the lock: of the named operators, or of
+// all without names. It does not access a cluster.
 func (o *adoptRunOptions) finish(ctx context.Context, args []string) error {
 	p, err := o.Open()
 	if err != nil {
@@ -47,7 +47,7 @@ func (o *adoptRunOptions) finish(ctx context.Context, args []string) error {
 	return nil
 }
 
-// showFinishing prints the changes per operator and to the rest of the tree.
+// showFinishing prints the changes to each operator, and to the rest of the tree.
 func showFinishing(out *terminal.Terminal, f *inspect.FinishResult) {
 	for _, op := range f.Operators {
 		fmt.Fprintf(out, "%s (%s)\n", sanitize.Line(op.Key()), sanitize.Line(op.Bundle))

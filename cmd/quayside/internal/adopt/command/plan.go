@@ -36,7 +36,7 @@ type adoptPlanOptions struct {
 	namespaces []string
 	file       string
 	kubectl    bool
-	rbac       string // name of the roles to print
+	rbac       string // name for the printed roles
 }
 
 func newAdoptPlan(h cli.Host) *cobra.Command {
@@ -117,7 +117,7 @@ type adoptPlanView struct {
 	Plan *plan.Plan `json:"plan"`
 }
 
-// read opens the workspace and reads the cluster.
+// read opens the workspace, and reads the cluster.
 func (o *adoptPlanOptions) read(ctx context.Context, args []string, selection snapshot.Selection) (p *workspace.Project, cluster string, snap *snapshot.Snapshot, err error) {
 	if p, err = o.Open(); err != nil {
 		return nil, "", nil, err
@@ -156,7 +156,7 @@ func (o *adoptPlanOptions) run(ctx context.Context, args []string) error {
 	return o.resultError(pl, found.Report)
 }
 
-// printRoles prints the roles with the permissions required by the plan in --file.
+// printRoles prints roles with the permissions that the plan in --file needs.
 func (o *adoptPlanOptions) printRoles(ctx context.Context, args []string) error {
 	p, err := o.Open()
 	if err != nil {
@@ -219,14 +219,15 @@ func (o *adoptPlanOptions) write(p *workspace.Project, pl *plan.Plan) (string, e
 	return shown, err
 }
 
-// isWritten reports whether the plan file has this plan.
+// isWritten reports whether the plan file contains exactly this plan.
 func (o *adoptPlanOptions) isWritten(p *workspace.Project, pl *plan.Plan) bool {
 	name, _ := o.planPath(p)
 	have, err := filetree.ReadFile(name)
 	return err == nil && bytes.Equal(have, plan.Format(pl))
 }
 
-// checkNotStarted returns an error if the plan file has a journal, and another content than text.
+// checkNotStarted returns an error if the existing plan file has a journal and its content differs
+// from text: a started plan must not be overwritten.
 func (o *adoptPlanOptions) checkNotStarted(p *workspace.Project, text []byte) error {
 	name, shown := o.planPath(p)
 	journal, err := journalOf(name)
@@ -251,7 +252,7 @@ func journalOf(file string) (string, error) {
 	return base + ".journal", nil
 }
 
-// resultError returns the error that determines the exit code.
+// resultError returns the error for the exit code: nil if the plan has every requested operator.
 func (o *adoptPlanOptions) resultError(pl *plan.Plan, rep *adopt.Inspection) error {
 	var names []string
 	for _, l := range pl.Skipped {
@@ -302,7 +303,7 @@ func (o *adoptPlanOptions) show(w io.Writer, v adoptPlanView) {
 	}
 }
 
-// operatorNotes returns remarks on an adopted operator, such as restarts and losses.
+// operatorNotes returns notes about an adopted operator, such as restarts and losses.
 func operatorNotes(op plan.Operator) []string {
 	var out []string
 	if op.Detached {

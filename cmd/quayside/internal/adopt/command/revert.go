@@ -100,7 +100,7 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 	return o.reportReverted(adoptRevertView{*res, rev.Plan.Skipped}, err)
 }
 
-// reportReverted prints the reverted steps and returns the error that determines the exit code.
+// reportReverted prints the reverted steps, and returns the error for the exit code.
 func (o *adoptRunOptions) reportReverted(v adoptRevertView, err error) error {
 	if err := o.Print(v, func(w io.Writer) { showReverted(w, v) }); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (o *adoptRunOptions) reportReverted(v adoptRevertView, err error) error {
 	return o.resultError(&v.Progress, err)
 }
 
-// checkSameLock returns an error if the lock has changed since the plan: the running versions may
-// differ from those of OLM.
+// checkSameLock returns an error if the lock has changed since the plan was made, because other
+// versions than those that OLM would install may be running.
 func (o *adoptRunOptions) checkSameLock(p *plan.Plan) error {
 	ws, err := o.Open()
 	if err != nil {

@@ -39,9 +39,9 @@ type adoptRunOptions struct {
 	done       []int
 	yes        bool
 	check      bool
-	kubectl    bool   // --kubectl
-	finishOnly bool   // --finish
-	skip       string // reason
+	kubectl    bool   // value of --kubectl
+	finishOnly bool   // value of --finish
+	skip       string // value of --skip: the reason
 	sync       time.Duration
 	maxDown    time.Duration
 	watch      time.Duration
@@ -144,9 +144,9 @@ func (o *adoptRunOptions) writeCommand(do func(context.Context, string) error) f
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		context.AfterFunc(ctx, stop) // a second signal ends the program immediately
+		context.AfterFunc(ctx, stop) // after the first signal, the next one ends the program at once
 		if !o.check {
-			unlock, err := store.Lock(o.Path(args[0]), 0) // one writer per journal
+			unlock, err := store.Lock(o.Path(args[0]), 0) // only one process may write the journal
 			if err != nil {
 				return err
 			}
@@ -182,7 +182,7 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	return o.resultError(res, err)
 }
 
-// writeReport writes the report of a plan in the format of the file's extension.
+// writeReport writes the report of a plan: Markdown or JSON, depending on the file extension.
 func (o *adoptRunOptions) writeReport(r *run.Record) error {
 	text := r.JSON()
 	if filepath.Ext(o.report) == ".md" {
@@ -192,7 +192,7 @@ func (o *adoptRunOptions) writeReport(r *run.Record) error {
 	return err
 }
 
-// printProbes prints the figures of probes.
+// printProbes prints the number of probes and failures, and the longest gap, by kind.
 func printProbes(w io.Writer, probes []verify.ProbeResult) {
 	for _, p := range probes {
 		text := fmt.Sprintf("    %-11s %s of %s, %d failed", p.Kind, diag.Count(p.Probes, "probe"), diag.Count(p.Targets, "target"), p.Failures)
@@ -206,7 +206,7 @@ func printProbes(w io.Writer, probes []verify.ProbeResult) {
 	}
 }
 
-// collectInput reads the plan, its journal and the rendered tree, and returns the input of a run.
+// collectInput reads the plan and its journal, renders the tree, and returns the input of a run.
 func (o *adoptRunOptions) collectInput(ctx context.Context, file string) (*run.Input, error) {
 	p, journal, err := openPlan(o.Host, file)
 	if err != nil {
@@ -238,9 +238,9 @@ func (o *adoptRunOptions) collectInput(ctx context.Context, file string) (*run.I
 	return in, nil
 }
 
-// checkDerived derives a plan again from the cluster, or from a dump of it, and returns an error if
-// it differs. It returns the snapshot that it used. Once a step has begun, it checks nothing and
-// returns nil, because the steps change the cluster, and the journal identifies the plan.
+// checkDerived makes the plan again from the current cluster, or from a dump of it, and returns an
+// error if it differs from p. It also returns the snapshot. Once a step has begun, it does nothing
+// and returns nil, because the steps change the cluster; the journal then identifies the plan.
 func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *plan.Plan, journal *run.Journal, dump []string, login *cli.Login) (*snapshot.Snapshot, error) {
 	if journal.HasStarted() {
 		return nil, nil
@@ -256,7 +256,7 @@ func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *pla
 	return snap, inspect.CheckPlan(ctx, ws, p, snap)
 }
 
-// runInput returns the input of a run with the options from the flags.
+// runInput returns the input of a run, with the values of the flags.
 func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster run.Client) *run.Input {
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
@@ -279,7 +279,7 @@ func (o *adoptRunOptions) warnStopped(res *run.Progress, next string) {
 	})
 }
 
-// printWays prints the commands that are possible after a run that ended early.
+// printWays prints the commands that can continue or revert a run that ended early.
 func (o *adoptRunOptions) printWays(res *run.Progress, file string) {
 	for _, way := range res.Ways {
 		o.Log.Note("%s", sanitize.Line(map[run.Way]string{
@@ -291,7 +291,7 @@ func (o *adoptRunOptions) printWays(res *run.Progress, file string) {
 	}
 }
 
-// resultError returns the error that determines the exit code of a run.
+// resultError returns the error for the exit code of a run.
 func (o *adoptRunOptions) resultError(res *run.Progress, err error) error {
 	left := 0
 	for _, s := range res.Steps {
@@ -370,8 +370,8 @@ func (s *terminalPrompter) ConfirmManualStep(ctx context.Context, step plan.Step
 	return s.Prompt.Confirm(ctx, "Is it done?")
 }
 
-// printHeading prints the number and title of a step. With --quiet it prints nothing if
-// quietable is true.
+// printHeading prints the number and title of a step. With --quiet it prints only if quietable is
+// false.
 func (s *terminalPrompter) printHeading(step plan.Step, quietable bool) {
 	say := s.Log.Say
 	if quietable {
@@ -388,12 +388,12 @@ func (s *terminalPrompter) ReportAction(_ plan.Step, a run.ActionResult) {
 	}
 }
 
-// ReportWaiting shows the first unmet condition.
+// ReportWaiting shows the first condition that does not hold yet.
 func (s *terminalPrompter) ReportWaiting(step plan.Step, missing []verify.Finding) {
 	s.Log.Progress("step %d: waiting: %s", step.Number, missing[0].Message)
 }
 
-// ReportOLM reports that OLM was started before its step, or stays stopped.
+// ReportOLM reports that OLM was started before its step, or that it stays stopped.
 func (s *terminalPrompter) ReportOLM(step plan.Step, started bool) {
 	if started {
 		s.Log.Note("OLM was started again: no operator is being detached")
@@ -407,7 +407,7 @@ func (s *terminalPrompter) ReportProbing(left time.Duration) {
 	s.Log.Note("the steps are done; probing for another %s (--watch); Ctrl-C ends it", left.Round(time.Second))
 }
 
-// wallClock implements the clock of a run with real time.
+// wallClock is the clock of a run in real time.
 type wallClock struct{}
 
 // Now returns the current time.

@@ -18,7 +18,7 @@ const sourceDoc = `
 			standard input), a directory of such files, or a must-gather. Without an argument,
 			quayside reads the live cluster of --context, by default the kubeconfig's current one.`
 
-// addSource makes a command read the cluster dump in its argument, or a live cluster.
+// addSource gives a command an optional argument with a cluster dump, and flags for a live cluster.
 func addSource(h cli.Host, cmd *cobra.Command, run func(ctx context.Context, args []string) error) *cli.Login {
 	login := h.AddLogin(cmd)
 	cmd.Args, cmd.ValidArgsFunction = cobra.MaximumNArgs(1), cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)

@@ -76,18 +76,18 @@ func newAdoptStart(h cli.Host) *cobra.Command {
 	return cmd
 }
 
-// preparation is the new content of the workspace.
+// preparation contains the files to write to the workspace.
 type preparation struct {
-	imported *extend.ImportReport // nil: every operator is declared and pinned
-	edit     *edit.Edit           // of the declarations and the lock; nil: none
+	imported *extend.ImportReport // nil: nothing to import, because every operator is declared and pinned
+	edit     *edit.Edit           // change to the declarations and the lock; nil: none
 	cluster  string
-	patterns []string           // to add to the cluster's operators
-	settings []byte             // quayside.yaml; nil: unchanged
-	project  *workspace.Project // with all changes
+	patterns []string           // patterns to add to the cluster's operators in spec.clusters
+	settings []byte             // new content of quayside.yaml; nil: unchanged
+	project  *workspace.Project // workspace with all changes
 	found    *inspect.Inspection
-	report   *adopt.Inspection      // of the whole namespace
-	skipped  []plan.SkippedOperator // likewise
-	tree     *workspace.TreeReport  // nil: the plan has no operators
+	report   *adopt.Inspection      // inspection of the whole namespace
+	skipped  []plan.SkippedOperator // operators that the first plan of the whole namespace skipped
+	tree     *workspace.TreeReport  // nil: the plan adopts no operator
 	plan     *plan.Plan
 }
 
@@ -141,7 +141,7 @@ func (o *adoptStartOptions) run(ctx context.Context, namespace string) error {
 	return planner.resultError(&shown, ready.report)
 }
 
-// write asks, and writes the files.
+// write asks for confirmation, then writes the files.
 func (o *adoptStartOptions) write(ctx context.Context, p *workspace.Project, ready *preparation, planner *adoptPlanOptions) error {
 	if !o.yes && !o.Prompt.IsInteractive() {
 		return &workspace.DiffersError{Msg: "nothing was written, because there is no terminal for the confirmation: repeat the command with --yes"}
@@ -158,8 +158,8 @@ func (o *adoptStartOptions) write(ctx context.Context, p *workspace.Project, rea
 	return err
 }
 
-// prepare computes the new content of the workspace. If some operators of the namespace cannot leave
-// OLM, it selects the others by name.
+// prepare computes the files to write. It first selects the whole namespace. If some of its
+// operators cannot leave OLM, it selects the others by name.
 func (o *adoptStartOptions) prepare(ctx context.Context, p *workspace.Project, snap *snapshot.Snapshot, namespace string) (*preparation, error) {
 	lock, err := p.LockIfAny()
 	if err != nil {
@@ -239,7 +239,8 @@ func pinNamespaces(lock *lockfile.File) []string {
 	return out
 }
 
-// chooseCluster sets the name of the cluster. A workspace without spec.clusters can get any name.
+// chooseCluster sets the name of the cluster in quayside.yaml. If spec.clusters is not set, any
+// name is valid.
 func (o *adoptStartOptions) chooseCluster(ctx context.Context, out *preparation, current *settings.Workspace) (err error) {
 	if _, isSet := current.Fields["spec.clusters"]; isSet {
 		out.cluster, err = current.ClusterName(o.cluster, "--cluster")
@@ -254,9 +255,10 @@ func (o *adoptStartOptions) chooseCluster(ctx context.Context, out *preparation,
 	return nil
 }
 
-// selectOperators sets the patterns to add to the operators of the cluster, and returns the resulting
-// settings. Without a list, the cluster gets every operator: then the list also has the operators that
-// OLM does not manage, and there is none if OLM manages no others.
+// selectOperators adds names to the operators of the cluster, and returns the changed settings. It
+// sets r.patterns to the added patterns. A cluster without a list of operators gets all of them. In
+// this case, the new list also contains the operators that OLM does not manage; no list is needed
+// if OLM manages no others.
 func (r *preparation) selectOperators(config []byte, current *settings.Workspace, lock *lockfile.File, snap *snapshot.Snapshot, names []string) (*settings.Workspace, error) {
 	w := *current
 	i := max(0, slices.IndexFunc(w.Clusters, func(c profile.Cluster) bool { return c.Name == r.cluster }))
@@ -303,8 +305,8 @@ func (r *preparation) selectOperators(config []byte, current *settings.Workspace
 	return &w, err
 }
 
-// makePlan inspects the cluster with a project, and sets the plan, and the project with the lock to
-// write.
+// makePlan inspects the cluster with the workspace p. It sets r.plan, and sets r.project to p with
+// the lock to write.
 func (r *preparation) makePlan(ctx context.Context, p *workspace.Project, snap *snapshot.Snapshot, namespace string) (err error) {
 	if r.found, err = inspect.Inspect(ctx, p, snap, r.cluster); err != nil {
 		return err
@@ -318,19 +320,18 @@ func (r *preparation) makePlan(ctx context.Context, p *workspace.Project, snap *
 	return err
 }
 
-// isChanged reports whether a file of the workspace must be written, other than the plan.
+// isChanged reports whether any file except the plan must be written.
 func (r *preparation) isChanged(p *workspace.Project) bool {
 	return r.edit != nil || r.settings != nil || r.isRecorded(p) || len(r.tree.OwnChanges()) > 0
 }
 
-// isRecorded reports whether the lock changes without a change of the declarations.
+// isRecorded reports whether the lock changes although no declaration does.
 func (r *preparation) isRecorded(p *workspace.Project) bool {
 	before, err := p.Read(workspace.LockFile)
 	return r.edit == nil && (err != nil || !bytes.Equal(before, lockfile.Format(r.found.Lock)))
 }
 
-// write writes the files of the workspace, of which the lock is complete. After an interruption, the
-// command can be repeated.
+// write writes the files of the workspace. After an interruption, the command can be repeated.
 func (r *preparation) write(ctx context.Context, p *workspace.Project) error {
 	if r.edit != nil {
 		r.edit.Resolution.Lock = r.found.Lock
@@ -348,7 +349,7 @@ func (r *preparation) write(ctx context.Context, p *workspace.Project) error {
 	return r.project.WritePrepared(r.tree, false)
 }
 
-// show prints the changes of the workspace, and the inspection.
+// show prints the changes to the workspace, and the inspection.
 func (o *adoptStartOptions) show(r *preparation) {
 	line := func(sign, text string) { fmt.Fprintln(o.Out, o.Out.Sign(sign)+" "+sanitize.Line(text)) }
 	if r.imported != nil {

@@ -48,7 +48,7 @@ func newAdoptUninstall(h cli.Host) *cobra.Command {
 	return cmd
 }
 
-// uninstall writes the plan to uninstall OLM.
+// uninstall writes the plan for uninstalling OLM.
 func (o *adoptPlanOptions) uninstall(ctx context.Context, args []string, crds bool) error {
 	p, cluster, snap, err := o.read(ctx, args, snapshot.Selection{ManagedFields: true, Keep: plan.IsReadForUninstall})
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// findMismatches returns the reasons, by operator key, why operators would not be pinned at their
-// installed bundles, or require an operator that cannot be imported.
+// findMismatches returns, by operator key, the reason why an operator cannot be imported: it would
+// not be pinned at the installed bundle, or it requires an operator that cannot be imported.
 func (im *importer) findMismatches(res *workspace.Resolution) map[string]string {
 	reasons := map[string]string{}
 	for _, op := range im.operators {
@@ -27,7 +27,7 @@ func (im *importer) findMismatches(res *workspace.Resolution) map[string]string 
 	if len(reasons) > 0 || res.Lock == nil {
 		return reasons
 	}
-	for _, c := range res.Conflicts { // with other pins, which must not change
+	for _, c := range res.Conflicts { // conflicts with pins that must not change
 		for _, key := range slices.Backward(c.Subscriptions) {
 			if op := im.operator(key); op != nil {
 				reasons[key] = "it cannot be resolved: " + conflictReason(*op, res)
@@ -49,8 +49,8 @@ func (im *importer) findMismatches(res *workspace.Resolution) map[string]string 
 	return reasons
 }
 
-// mismatchReason returns the reason why an operator is not pinned at the installed bundle, or "" if it
-// is.
+// mismatchReason returns the reason why an operator would not be pinned at the installed bundle, or
+// "".
 func mismatchReason(op Operator, res *workspace.Resolution) string {
 	pin, ok := pinOf(res.Lock, op)
 	switch {
@@ -113,7 +113,7 @@ func conflictReason(op Operator, res *workspace.Resolution) string {
 	return "not pinned in the lock"
 }
 
-// isExpected reports whether a pin existed before, or belongs to a declared or imported
+// isExpected reports whether a pin existed before the import, or belongs to a declared or imported
 // operator.
 func (im *importer) isExpected(pin lockfile.Pin) bool {
 	if im.before != nil {
@@ -128,8 +128,8 @@ func (im *importer) isExpected(pin lockfile.Pin) bool {
 	})
 }
 
-// findConflict reports whether the workspace already declares an object, and returns a conflict if that
-// declaration differs. set is the parsed declaration of the object.
+// findConflict reports whether the workspace already declares an object of the cluster. It returns
+// a Conflict if that declaration differs. set is the object as a parsed declaration.
 func (im *importer) findConflict(o k8s.Object, set *declare.Set) (*Conflict, bool) {
 	conflict := func(pos diag.Pos, format string, args ...any) (*Conflict, bool) {
 		return &Conflict{Object: edit.NameOf(o), Position: pos.String(), Reason: fmt.Sprintf(format, args...), Operator: len(set.Subscriptions) > 0}, true
@@ -179,8 +179,9 @@ func (im *importer) findConflict(o k8s.Object, set *declare.Set) (*Conflict, boo
 	return nil, false
 }
 
-// updateDeclaration adds the fields of a Subscription's declaration that differ from the cluster to the
-// plan, and changes them if im.update is set. set is the declaration of the object in the cluster.
+// updateDeclaration compares a declared Subscription with the cluster, and adds the differing
+// fields to the plan. If im.update is set, it also changes them. set is the object in the cluster
+// as a declaration.
 func (im *importer) updateDeclaration(pl *plan, o k8s.Object, set *declare.Set) error {
 	for _, want := range set.Subscriptions {
 		i := slices.IndexFunc(im.existing.Subscriptions, func(s declare.Subscription) bool {
@@ -217,7 +218,7 @@ func declarationDifference(have declare.Subscription, op Operator, before *lockf
 	return fmt.Sprintf("%s of package %s is installed, but not pinned: run 'quayside resolve', or remove the declaration and import again", op.Bundle, cmp.Or(op.Package, have.Package))
 }
 
-// lacksEntries reports whether have lacks a key or value of want.
+// lacksEntries reports whether a key or value of want is missing in have.
 func lacksEntries(have, want map[string]string) bool {
 	for key, value := range want {
 		if got, ok := have[key]; !ok || got != value {

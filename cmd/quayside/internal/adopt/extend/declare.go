@@ -15,17 +15,17 @@ import (
 type Operator struct {
 	Kind      string // "Subscription", "ClusterExtension"
 	Namespace string // install namespace
-	Name      string // of the object
+	Name      string // name of that object
 	Package   string
 	Bundle    string // installed bundle
 	Version   string
 	Channels  []string   // allowed channels; nil: any
-	Catalog   catalog.ID // zero if a ClusterExtension names none
-	Image     string     // bundle image that the InstallPlan fetched; empty: unknown
+	Catalog   catalog.ID // zero if a ClusterExtension does not select one
+	Image     string     // bundle image according to the InstallPlan; empty: unknown
 	Watch     []string   // namespaces that it watches under OLM, sorted; nil: unknown; a single "": all
-	Generated bool       // OLM created the Subscription, for a dependency
-	ByImage   bool       // it is declared by its image, not from a catalog
-	Notes     []string   // remarks for the user
+	Generated bool       // whether OLM created the Subscription, for a dependency
+	ByImage   bool       // whether it is declared by its bundle image instead of a catalog
+	Notes     []string   // notes for the user
 
 	object *snapshot.LiveObject
 }
@@ -33,16 +33,16 @@ type Operator struct {
 // Key returns "namespace/name".
 func (o Operator) Key() string { return o.Namespace + "/" + o.Name }
 
-// AsSkipped returns the operator as an object that is not declared, with the reason.
+// AsSkipped returns the entry for an operator that is not imported, with the reason.
 func (o Operator) AsSkipped(reason string) Skipped { return newSkipped(o.object, true, "%s", reason) }
 
-// Skipped is an object that is not declared.
+// Skipped is an object of the cluster that is not imported.
 type Skipped struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Reason    string `json:"reason"`
-	Operator  bool   `json:"operator"` // an installed operator is missing without it
+	Operator  bool   `json:"operator"` // whether the object installs an operator, which is then missing
 }
 
 // ClusterCatalog is a catalog of the cluster.
@@ -51,16 +51,16 @@ type ClusterCatalog struct {
 	Priority int32
 }
 
-// Installations lists the installations found in a cluster.
+// Installations contains the objects of a cluster that install operators.
 type Installations struct {
 	Operators []Operator        // by namespace and name
 	Skipped   []Skipped         // objects that are not imported; unordered
-	Catalogs  []ClusterCatalog  // catalogs in the cluster and those named by its Subscriptions
-	Total     int               // number of objects that describe installations: each is declared or in Skipped
+	Catalogs  []ClusterCatalog  // catalogs in the cluster, and catalogs that only Subscriptions name
+	Total     int               // number of objects; each is declared or in Skipped
 	Unread    []snapshot.Unread // kinds that could not be read from the cluster
 
 	s      *snapshot.Snapshot
-	groups map[string]snapshot.OperatorGroup // by namespace: the effective one
+	groups map[string]snapshot.OperatorGroup // effective OperatorGroup, by namespace
 }
 
 // Read returns the installations of a cluster.
@@ -101,7 +101,7 @@ func newSkipped(o *snapshot.LiveObject, operator bool, format string, args ...an
 	return Skipped{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Operator: operator, Reason: fmt.Sprintf(format, args...)}
 }
 
-// listCatalogs returns the catalogs in a cluster and those named by its Subscriptions.
+// listCatalogs returns the catalogs in a cluster, and catalogs that only its Subscriptions name.
 func listCatalogs(s *snapshot.Snapshot) []ClusterCatalog {
 	var out []ClusterCatalog
 	for _, c := range s.CatalogSources() {
@@ -118,8 +118,8 @@ func listCatalogs(s *snapshot.Snapshot) []ClusterCatalog {
 	return out
 }
 
-// globalCatalogNamespaces returns the namespaces with catalogs from which OLM installed operators
-// in other namespaces, sorted. OLM does that only from its global catalog namespace.
+// globalCatalogNamespaces returns the namespaces of catalogs from which OLM installed operators in
+// other namespaces, sorted. OLM does so only from its global catalog namespace.
 func (c *Installations) globalCatalogNamespaces() []string {
 	var out []string
 	for _, op := range c.Operators {
@@ -135,8 +135,8 @@ func csvKey(namespace, name string) k8s.Key {
 	return k8s.Key{Group: k8s.OLMGroup, Kind: "ClusterServiceVersion", Namespace: namespace, Name: name}
 }
 
-// bundleImages returns the images of the bundles that InstallPlans fetched, by ClusterServiceVersion.
-// If there are several, an image with a digest takes precedence, then that of the last plan.
+// bundleImages returns the bundle image of each ClusterServiceVersion, according to the
+// InstallPlans. If they differ, it prefers an image with a digest, then the image of the last plan.
 func bundleImages(s *snapshot.Snapshot) map[k8s.Key]string {
 	out := map[k8s.Key]string{}
 	for _, p := range s.InstallPlans() {
@@ -164,9 +164,9 @@ func (r *clusterReader) skip(o *snapshot.LiveObject, operator bool, format strin
 	r.Skipped = append(r.Skipped, newSkipped(o, operator, format, args...))
 }
 
-// chooseGroups selects the effective OperatorGroup of each namespace, and returns a reason for each
-// namespace in which that is ambiguous. OLM is inactive in a namespace with several groups; then the
-// group with which the operators were installed is the effective one.
+// chooseGroups selects the effective OperatorGroup of each namespace. If a namespace has several,
+// OLM does nothing there, and the effective one is that with which the operators were installed.
+// chooseGroups returns a reason for each namespace in which this is ambiguous.
 func (r *clusterReader) chooseGroups() map[string]string {
 	in := map[string][]snapshot.OperatorGroup{}
 	for _, g := range r.s.OperatorGroups() {
@@ -191,8 +191,8 @@ func (r *clusterReader) chooseGroups() map[string]string {
 	return ambiguous
 }
 
-// effectiveGroup returns the name of the OperatorGroup with which all ClusterServiceVersions of a
-// namespace were installed, or "" if there are several.
+// effectiveGroup returns the name of the OperatorGroup with which OLM installed the
+// ClusterServiceVersions of a namespace. It returns "" if they have different ones.
 func (r *clusterReader) effectiveGroup(namespace string) string {
 	var names []string
 	for key, csv := range r.originals {
@@ -207,7 +207,8 @@ func (r *clusterReader) effectiveGroup(namespace string) string {
 	return ""
 }
 
-// addSubscription adds the operator that a Subscription installed, or skips it with a reason.
+// addSubscription adds the operator that a Subscription installed. If none is installed, or if
+// ambiguous is not empty, it adds the Subscription to Skipped with the reason.
 func (r *clusterReader) addSubscription(sub snapshot.Subscription, ambiguous string) {
 	key := csvKey(sub.Namespace, sub.InstalledCSV)
 	csv, there := r.originals[key]
@@ -237,7 +238,7 @@ func (r *clusterReader) addSubscription(sub snapshot.Subscription, ambiguous str
 	}
 }
 
-// subscriptionNotes returns remarks about the state of an imported operator.
+// subscriptionNotes returns notes about the state of an imported operator.
 func subscriptionNotes(sub snapshot.Subscription, csv snapshot.CSV) []string {
 	var out []string
 	if csv.Phase != "Succeeded" {
@@ -273,8 +274,8 @@ func (r *clusterReader) addExtension(o *snapshot.LiveObject) {
 	r.Operators = append(r.Operators, op)
 }
 
-// addUnowned adds an entry to Skipped for each ClusterServiceVersion that no Subscription lists as
-// installed, and returns their number.
+// addUnowned adds each ClusterServiceVersion to Skipped that no Subscription lists as installed. It
+// returns their number.
 func (r *clusterReader) addUnowned(owned map[k8s.Key]bool) int {
 	before := len(r.Skipped)
 	next := map[k8s.Key]string{}

@@ -34,9 +34,9 @@ type CatalogContent struct {
 	Source  source.Ref
 }
 
-// ImportReport lists what an import found and wrote.
+// ImportReport is the result of an import.
 type ImportReport struct {
-	Written   bool               `json:"written"` // false: nothing to write, or a check only
+	Written   bool               `json:"written"` // false if there was nothing to write, or with --check
 	Files     []edit.File        `json:"files"`
 	Operators []Imported         `json:"operators"`
 	Conflicts []Conflict         `json:"conflicts" doc:"declarations that differ and are not changed"`
@@ -48,25 +48,25 @@ type ImportReport struct {
 	Warnings  []diag.Warning     `json:"warnings"`
 }
 
-// Imported is an operator that is pinned at the installed bundle.
+// Imported is an operator that is pinned at its installed bundle.
 type Imported struct {
 	Namespace string   `json:"namespace"`
-	Name      string   `json:"name"` // of the declaration
-	Kind      string   `json:"kind"` // of the object in the cluster
+	Name      string   `json:"name"` // name of the declaration
+	Kind      string   `json:"kind"` // kind of the object in the cluster
 	Package   string   `json:"package"`
 	Bundle    string   `json:"bundle"`
 	Version   string   `json:"version"`
-	Image     string   `json:"image,omitempty"` // of the bundle, if pinned by image
-	Generated bool     `json:"generated"`       // OLM created the Subscription, for a dependency
+	Image     string   `json:"image,omitempty"` // bundle image, if pinned by image
+	Generated bool     `json:"generated"`       // whether OLM created the Subscription, for a dependency
 	Notes     []string `json:"notes"`
 }
 
-// Conflict is an object of the cluster whose declaration in the workspace differs.
+// Conflict is an object of the cluster that the workspace declares differently.
 type Conflict struct {
 	Object   string `json:"object"` // "Subscription my-etcd/etcd"
 	Position string `json:"position"`
 	Reason   string `json:"reason"`
-	Operator bool   `json:"operator"` // it is a Subscription or a ClusterExtension
+	Operator bool   `json:"operator"` // whether the object is a Subscription or a ClusterExtension
 }
 
 // Update is a field of a declaration that has another value in the cluster.
@@ -74,12 +74,11 @@ type Update struct {
 	Object   string `json:"object"` // "Subscription my-etcd/etcd"
 	Position string `json:"position"`
 	Field    string `json:"field" form:"enum=channel|approval|config"`
-	From     string `json:"from"` // in the declaration; empty: not set
-	To       string `json:"to"`   // in the cluster
+	From     string `json:"from"` // value in the declaration; empty: not set
+	To       string `json:"to"`   // value in the cluster
 }
 
-// Counts holds the numbers of objects that describe installations. Found is the sum of the other
-// numbers.
+// Counts contains numbers of objects that install operators. Found is the sum of the others.
 type Counts struct {
 	Found     int `json:"found" doc:"Subscriptions, ClusterExtensions, OperatorGroups, catalogs, and ClusterServiceVersions without a Subscription"`
 	Added     int `json:"added"`
@@ -94,12 +93,12 @@ func (r *ImportReport) IsComplete() bool {
 		!slices.ContainsFunc(r.Conflicts, func(c Conflict) bool { return c.Operator }) && len(r.Unread) == 0
 }
 
-// Import declares the operators installed in a cluster and pins the installed versions. contents
-// lists the sources of catalogs that only the cluster can reach.
+// Import declares the operators that are installed in a cluster, and pins the installed versions.
+// contents are the sources of catalogs that only the cluster can reach.
 //
-// Import adds declarations. With update, it also changes the channel, the approval and the config of
-// existing ones; other differences from the cluster are reported as conflicts. An operator that cannot be pinned at the installed bundle is
-// skipped and reported with the reason. The Edit is nil if nothing changes.
+// Import adds declarations. With update, it also changes the channel, the approval and the config
+// of existing ones. It reports other differences as conflicts. It skips an operator that cannot be
+// pinned at the installed bundle, and reports the reason. The Edit is nil if nothing changes.
 func Import(ctx context.Context, p *workspace.Project, c *Installations, contents []CatalogContent, update bool) (*edit.Edit, *ImportReport, error) {
 	im := importer{project: p, cluster: c, update: update, operators: slices.Clone(c.Operators), skipped: slices.Clone(c.Skipped)}
 	var err error
@@ -142,15 +141,15 @@ type importer struct {
 	before   *lockfile.File // nil if there is none
 
 	settings  *setting.Workspace
-	config    []byte         // content for a missing quayside.yaml
-	operators []Operator     // to import
-	pins      []lockfile.Pin // of operators found in a catalog
+	config    []byte         // content of quayside.yaml if there is none yet
+	operators []Operator     // operators to import
+	pins      []lockfile.Pin // pins of the operators that were found in a catalog
 	skipped   []Skipped
-	conflicts []Conflict // of operators
+	conflicts []Conflict // conflicts of operators
 }
 
-// configure sets im.settings to the workspace's settings or, if it has none, to new settings with
-// the catalogs of contents. Existing settings must already contain these catalogs.
+// configure sets im.settings to the settings of the workspace, which must already contain the
+// catalogs of contents. A new workspace gets settings with these catalogs.
 func (im *importer) configure(contents []CatalogContent) error {
 	im.settings = im.project.Settings
 	var missing []setting.CatalogSettings
@@ -194,7 +193,8 @@ func (im *importer) configure(contents []CatalogContent) error {
 	return err
 }
 
-// identify returns the cluster's catalog with a name given by the user.
+// identify returns the catalog of the cluster with a name: "namespace/name", or "name" if it is
+// unique.
 func (im *importer) identify(name string) (ClusterCatalog, error) {
 	var have []string
 	var found []ClusterCatalog
@@ -215,7 +215,7 @@ func (im *importer) identify(name string) (ClusterCatalog, error) {
 	}
 }
 
-// configFile returns the name of the file that configures a catalog, or "" if there is none.
+// configFile returns the file of the workspace that configures a catalog, or "".
 func (im *importer) configFile(id catalog.ID) string {
 	if slices.ContainsFunc(im.settings.Catalogs, func(c setting.CatalogSettings) bool { return c.ID() == id }) {
 		return setting.FileName
@@ -223,7 +223,7 @@ func (im *importer) configFile(id catalog.ID) string {
 	return ""
 }
 
-// skip removes the operators with a reason, by key, from the import.
+// skip removes operators from the import. reasons are by operator key.
 func (im *importer) skip(reasons map[string]string) {
 	im.operators = slices.DeleteFunc(im.operators, func(op Operator) bool {
 		reason, ok := reasons[op.Key()]
@@ -234,8 +234,8 @@ func (im *importer) skip(reasons map[string]string) {
 	})
 }
 
-// dropConflicting removes the operators that cannot be declared, and those that the workspace declares
-// differently.
+// dropConflicting removes operators from the import that cannot be declared, or that the workspace
+// already declares differently.
 func (im *importer) dropConflicting() {
 	conflicting, reasons := map[string]bool{}, map[string]string{}
 	for _, op := range im.operators {
@@ -253,8 +253,8 @@ func (im *importer) dropConflicting() {
 	im.skip(reasons)
 }
 
-// findInCatalogs looks up every operator in its catalog. An operator that is not in its catalog is
-// declared by its image, or skipped if the image is unknown.
+// findInCatalogs looks up every operator in its catalog. If it is not there, the operator is
+// declared by its bundle image, or skipped if that is unknown.
 func (im *importer) findInCatalogs(ctx context.Context) error {
 	if !slices.ContainsFunc(im.operators, im.needsLookup) {
 		return nil
@@ -297,8 +297,8 @@ func (im *importer) findInCatalogs(ctx context.Context) error {
 	return nil
 }
 
-// needsLookup reports whether an operator must be looked up in the catalogs: it is not declared
-// by image and not yet locked.
+// needsLookup reports whether an operator must be looked up in the catalogs. This is not necessary
+// if it is declared by image or already pinned.
 func (im *importer) needsLookup(op Operator) bool {
 	return !op.ByImage && !isLocked(im.before, op)
 }
@@ -345,7 +345,8 @@ func findEntry(x *catalog.Index, op Operator) (*catalog.Entry, string) {
 	return nil, why
 }
 
-// findEntryInPackage returns the entry of an installed operator in a package, or nil and the reason.
+// findEntryInPackage returns the catalog entry of an installed operator in a package, or nil and
+// the reason.
 func findEntryInPackage(pkg *catalog.Package, op Operator) (*catalog.Entry, string) {
 	id := pkg.Catalog().ID()
 	bundle, ok := pkg.Bundle(op.Bundle)
@@ -366,8 +367,8 @@ func findEntryInPackage(pkg *catalog.Package, op Operator) (*catalog.Entry, stri
 	return entries[i], ""
 }
 
-// declareByImage returns an operator that is declared by its image, or the reason why that is not
-// possible. why is the reason why the operator is not in a catalog.
+// declareByImage returns the operator with a declaration by its bundle image, or the reason why
+// that is impossible. why is the reason why no catalog has the operator.
 func declareByImage(op Operator, why string) (Operator, string) {
 	switch {
 	case op.Kind == "ClusterExtension" || op.Image == "":
@@ -383,7 +384,7 @@ func declareByImage(op Operator, why string) (Operator, string) {
 	return op, ""
 }
 
-// installedPin returns an incomplete pin of the installed bundle, which resolution completes. It
+// installedPin returns an incomplete pin of the installed bundle, which the resolver completes. It
 // returns false if the watched namespaces are unknown.
 func installedPin(op Operator, e *catalog.Entry) (lockfile.Pin, bool) {
 	pin := lockfile.Pin{
@@ -399,8 +400,8 @@ func installedPin(op Operator, e *catalog.Entry) (lockfile.Pin, bool) {
 	return pin, op.Watch != nil || op.Kind == "ClusterExtension"
 }
 
-// unsupportedModeReason returns the reason why a bundle cannot watch the namespaces of its pin, or
-// "" if it can.
+// unsupportedModeReason returns the reason why a bundle does not support the watched namespaces of
+// a pin, or "".
 func unsupportedModeReason(pin lockfile.Pin, modes []catalog.InstallMode) string {
 	if catalog.SupportsNamespaces(modes, pin.Namespace, pin.WatchNamespaces) {
 		return ""
@@ -409,7 +410,7 @@ func unsupportedModeReason(pin lockfile.Pin, modes []catalog.InstallMode) string
 		pin.Bundle, catalog.ModeFor(pin.Namespace, pin.WatchNamespaces), formatNamespaces(olmNamespaces(pin)), edit.FormatModes(modes))
 }
 
-// lockWithPins returns the lock with pins of the installed bundles. Resolving keeps them.
+// lockWithPins returns the lock with pins of the installed bundles, which the resolver keeps.
 func (im *importer) lockWithPins() *lockfile.File {
 	lock := im.before
 	if lock == nil {
@@ -426,15 +427,15 @@ func (im *importer) lockWithPins() *lockfile.File {
 	return lock.With(pins)
 }
 
-// plan lists the declarations to add for the operators.
+// plan contains the declarations to add.
 type plan struct {
 	draft     *edit.Draft
-	declared  *declare.Set // including the existing declarations
+	declared  *declare.Set // existing and new declarations
 	skipped   []Skipped
 	conflicts []Conflict
 	updates   []Update
-	added     int // objects that describe installations
-	unchanged int // likewise
+	added     int // number of new objects that install operators
+	unchanged int // number of such objects that are declared already
 }
 
 func (im *importer) plan() (*plan, error) {
@@ -469,7 +470,7 @@ func (im *importer) plan() (*plan, error) {
 	return pl, err
 }
 
-// installationCount returns 1 for a kind that describes installations, otherwise 0.
+// installationCount returns 1 for a kind of object that installs operators, otherwise 0.
 func installationCount(kind string) int {
 	if kind == "Namespace" {
 		return 0
@@ -491,11 +492,10 @@ type attempt struct {
 	*plan
 	problem    *workspace.Problem
 	resolution *workspace.Resolution // nil if there is nothing to declare or pin
-	reasons    map[string]string     // by key: operators not pinned at the installed bundle
+	reasons    map[string]string     // by operator key: reason why it is not pinned at the installed bundle
 }
 
-// tryImport resolves the planned declarations, starting from the pins of the installed
-// bundles.
+// tryImport resolves the planned declarations, with the installed bundles pinned.
 func (im *importer) tryImport(ctx context.Context) (*attempt, error) {
 	pl, err := im.plan()
 	a := &attempt{plan: pl, reasons: map[string]string{}}
@@ -531,7 +531,7 @@ func (im *importer) tryImport(ctx context.Context) (*attempt, error) {
 	return a, nil
 }
 
-// bundleAt returns the key of the subscription with a bundle field at a position.
+// bundleAt returns the key of the operator whose declaration names a bundle at pos.
 func bundleAt(set *declare.Set, pos diag.Pos) (string, bool) {
 	for _, sub := range set.Subscriptions {
 		if sub.Bundle != "" && sub.At(declare.FieldBundle) == pos {
@@ -549,7 +549,7 @@ func (im *importer) operator(key string) *Operator {
 	return &im.operators[i]
 }
 
-// finish returns the edit and the report.
+// finish returns the edit and the report of an import.
 func (im *importer) finish(a *attempt) (*edit.Edit, *ImportReport, error) {
 	e := a.draft.Edit(im.config, a.problem, a.resolution)
 	conflicts, left := slices.Concat(im.conflicts, a.conflicts), slices.Concat(im.skipped, a.skipped)
@@ -571,7 +571,7 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *ImportReport, error) {
 		e = nil
 	}
 	var pinChanges []resolve.PinChange
-	for _, c := range a.resolution.Changes { // of other declarations in the workspace
+	for _, c := range a.resolution.Changes { // changes by other declarations of the workspace
 		namespace, pkg, _ := strings.Cut(c.Operator, "/")
 		pinChanges = append(pinChanges, resolve.PinChange{Namespace: namespace, Package: pkg, Why: c.Why, Remaining: c.RemainingHops})
 	}

@@ -14,18 +14,18 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// Declaration is one object to be declared.
+// Declaration is an object to declare, with its file.
 type Declaration struct {
 	File   string // "etcd.yaml"
 	Object k8s.Object
 }
 
-// clusterFile holds objects without a namespace.
+// clusterFile is the file for objects without a namespace.
 const clusterFile = "cluster-scoped.yaml"
 
-// Objects returns the declarations of operators and their related objects, sorted by file, kind and
-// name. The second result lists the OperatorGroups and catalogs that it does not declare. The
-// function configuredBy returns the file that already configures a catalog, or "".
+// Objects returns the declarations of operators and of their namespaces, OperatorGroups and
+// catalogs, sorted by file, kind and name. The second result lists the OperatorGroups and catalogs
+// that are not declared. configuredBy returns the file that already configures a catalog, or "".
 func (c *Installations) Objects(ops []Operator, configuredBy func(catalog.ID) string) ([]Declaration, []Skipped) {
 	m := declarationBuilder{s: c.s, groups: c.groups, configuredBy: configuredBy, namespaces: map[string]bool{}}
 	for _, op := range ops {
@@ -53,7 +53,7 @@ type declarationBuilder struct {
 	s            *snapshot.Snapshot
 	groups       map[string]snapshot.OperatorGroup
 	configuredBy func(catalog.ID) string
-	namespaces   map[string]bool // to be declared
+	namespaces   map[string]bool // namespaces to declare
 	out          []Declaration
 	skipped      []Skipped
 }
@@ -66,8 +66,8 @@ func (m *declarationBuilder) skip(o *snapshot.LiveObject, format string, args ..
 	m.skipped = append(m.skipped, newSkipped(o, false, format, args...))
 }
 
-// isGeneratedKey reports whether a label or annotation was set by OLM, the cluster or a tool that
-// applies files.
+// isGeneratedKey reports whether OLM, the cluster or a tool that applies files sets this label or
+// annotation.
 func isGeneratedKey(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	switch prefix {
@@ -80,8 +80,8 @@ func isGeneratedKey(key string) bool {
 	}, key) || strings.HasPrefix(key, "openshift.io/sa.scc.")
 }
 
-// newObject returns an object of the same kind and name with the user's labels and annotations, and
-// with spec unless that is nil.
+// newObject returns an object with the kind, name, and the user's labels and annotations of body.
+// It has spec unless that is nil.
 func newObject(o *snapshot.LiveObject, body k8s.Object, spec map[string]any) k8s.Object {
 	out := k8s.New(o.APIVersion, o.Kind, o.Namespace, o.Name)
 	for _, field := range []string{"labels", "annotations"} {
@@ -101,7 +101,7 @@ func newObject(o *snapshot.LiveObject, body k8s.Object, spec map[string]any) k8s
 	return out
 }
 
-// dropDefaults returns fields without empty values and without values equal to the defaults.
+// dropDefaults returns fields without empty values and defaults.
 func dropDefaults(fields, defaults map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range fields {
@@ -132,14 +132,14 @@ func (m *declarationBuilder) addNamespace(name string) {
 	m.add(name+".yaml", newObject(o, o.Body(), nil))
 }
 
-// Object returns the declaration of an operator.
+// Object returns the declaration of the operator.
 func (o Operator) Object() k8s.Object {
 	body := o.object.Body()
 	spec := k8s.Map(body, "spec")
 	switch {
 	case o.Kind == "ClusterExtension":
 		policy := []string{"source", "catalog", "upgradeConstraintPolicy"}
-		if k8s.Text(spec, policy...) == string(declare.CatalogProvided) { // API server default
+		if k8s.Text(spec, policy...) == string(declare.CatalogProvided) { // default of the API server
 			spec = k8s.Without(spec, policy...)
 		}
 	case o.ByImage:
@@ -159,7 +159,7 @@ func (o Operator) Object() k8s.Object {
 	return newObject(o.object, body, dropDefaults(spec, nil))
 }
 
-// addOperatorGroups declares the OperatorGroups of imported operators.
+// addOperatorGroups declares the OperatorGroups in the namespaces of imported operators.
 func (m *declarationBuilder) addOperatorGroups(ops []Operator) {
 	used := map[string]bool{}
 	for _, op := range ops {
@@ -177,8 +177,8 @@ func (m *declarationBuilder) addOperatorGroups(ops []Operator) {
 	}
 }
 
-// addOperatorGroup declares an OperatorGroup. If the namespaces in its status differ from those
-// that its label selector selects, the declaration lists these namespaces instead of the selector.
+// addOperatorGroup declares an OperatorGroup. The declaration lists the namespaces instead of the
+// label selector if the selector no longer selects exactly the namespaces in the status.
 func (m *declarationBuilder) addOperatorGroup(g snapshot.OperatorGroup) {
 	body := g.Body()
 	spec := dropDefaults(k8s.Map(body, "spec"), map[string]any{"upgradeStrategy": "Default", "staticProvidedAPIs": false})
@@ -198,8 +198,8 @@ func (m *declarationBuilder) addOperatorGroup(g snapshot.OperatorGroup) {
 	m.add(g.Namespace+".yaml", newObject(g.LiveObject, body, spec))
 }
 
-// selectedNamespaces returns the Namespaces that an OperatorGroup selects by labels. It returns false
-// if the group has no selector or selects a reserved namespace.
+// selectedNamespaces returns the Namespaces that the selector of an OperatorGroup selects. It
+// returns false without a selector, or if a reserved namespace is selected.
 func (m *declarationBuilder) selectedNamespaces(g snapshot.OperatorGroup) ([]string, bool) {
 	var sel k8s.Selector
 	if data, err := json.Marshal(g.Selector); err != nil || json.Unmarshal(data, &sel) != nil || sel.Empty() || len(g.Targets) > 0 {

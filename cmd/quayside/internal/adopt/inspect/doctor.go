@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 )
 
-// Diagnose returns the dependences on OLM of the locked operators, derived from the rendered
-// tree.
+// Diagnose reports, for the pinned operators of a workspace, how they depend on OLM. It renders the
+// lock.
 func Diagnose(ctx context.Context, p *workspace.Project) (*adopt.Diagnosis, error) {
 	lock, err := p.NeedLock()
 	if err != nil {

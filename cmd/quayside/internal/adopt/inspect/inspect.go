@@ -1,7 +1,7 @@
-// Package inspect compares a cluster that runs OLM with a workspace. It provides the operators
-// that the tree can adopt, the OLM settings that the lock has to keep, the adoption plan, and the
-// changes when these settings are removed. The decisions are made by package adopt and the
-// packages below it.
+// Package inspect compares a cluster that runs OLM with a workspace. It finds the operators that
+// can be adopted and the OLM settings that the lock must keep, makes the adoption plan, and lists
+// the changes when the settings are removed. Package adopt and the packages below it make the
+// decisions.
 //
 // Start from [Inspect].
 package inspect
@@ -28,8 +28,8 @@ type Inspection struct {
 	Rendered []render.Rendered // rendered tree of Lock for the cluster
 }
 
-// Inspect reports whether the operators of a cluster can be adopted from OLM. It renders the lock with
-// the OLM settings to keep; the tree need not be written.
+// Inspect reports which operators of a cluster can be adopted from OLM. It renders the lock with
+// the OLM settings to keep. The rendered tree on disk is not used.
 func Inspect(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cluster string) (*Inspection, error) {
 	lock, err := p.LockIfAny()
 	if lock == nil && err == nil {
@@ -56,7 +56,7 @@ func Inspect(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cl
 // recordSettings returns the lock with the OLM settings to keep, and its rendered tree for the cluster.
 func recordSettings(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, lock *lockfile.File, cluster string) (*lockfile.File, []render.Rendered, error) {
 	begun := adopt.Begin(s, lock)
-	res, err := p.RenderObjects(ctx, begun) // no need to check the CRDs, which the cluster has accepted
+	res, err := p.RenderObjects(ctx, begun) // the cluster has accepted the CRDs: do not check them
 	if err != nil {
 		return nil, nil, err
 	}
@@ -68,8 +68,8 @@ func recordSettings(ctx context.Context, p *workspace.Project, s *snapshot.Snaps
 	return lock, rendered, nil
 }
 
-// generateDeployments returns the Deployments that OLM generates for a pin: those of its bundle,
-// rendered without settings of the workspace.
+// generateDeployments returns the Deployments that OLM generates for a pin. These are the
+// Deployments of the bundle, rendered without settings of the workspace.
 func generateDeployments(ctx context.Context, c *workspace.Contents, pin lockfile.Pin) ([]k8s.Object, error) {
 	fsys, err := c.Open(ctx, pin)
 	if err != nil {
@@ -83,7 +83,7 @@ func generateDeployments(ctx context.Context, c *workspace.Contents, pin lockfil
 	return slices.DeleteFunc(objects, func(o k8s.Object) bool { return !o.Is("apps", "Deployment") }), err
 }
 
-// FinishResult lists the changes to the tree when OLM settings are removed from the lock.
+// FinishResult lists the changes to the tree when OLM's settings are removed from the lock.
 type FinishResult struct {
 	Written   bool                     `json:"written" doc:"Whether the lock was written. false if it was unchanged, or with --check."`
 	Operators []adopt.FinishedOperator `json:"operators" doc:"By namespace and package."`
@@ -92,8 +92,8 @@ type FinishResult struct {
 	Lock *lockfile.File `json:"-"`
 }
 
-// Finish returns the lock without the OLM settings of the named operators (namespace/package), or of
-// all operators if none is named, and the resulting changes to the tree. It writes nothing.
+// Finish returns the lock without OLM's settings, with the resulting changes to the tree. names are
+// the operators (namespace/package); empty: all. It writes nothing.
 func Finish(ctx context.Context, p *workspace.Project, names []string) (*FinishResult, error) {
 	before, err := p.NeedLock()
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 
 // PlanOptions are the options of a plan.
 type PlanOptions struct {
-	Cluster    string // a cluster in quayside.yaml
+	Cluster    string // name of a cluster in quayside.yaml
 	Mode       plan.Mode
-	Namespaces []string // of the operators to adopt; empty: all
+	Namespaces []string // namespaces of the operators to adopt; empty: all
 }
 
-// PlanUninstall returns the plan to uninstall OLM, with crds also its unused CRDs. The error is a
-// *workspace.DiffersError if anything still needs OLM.
+// PlanUninstall returns the plan for uninstalling OLM. With crds, it also deletes OLM's unused
+// CRDs. The error is a *workspace.DiffersError if OLM is still needed.
 func PlanUninstall(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cluster string, crds bool) (*plan.Plan, error) {
 	lock, rendered, err := renderFor(ctx, p, cluster)
 	if err != nil {
@@ -35,7 +35,7 @@ func PlanUninstall(ctx context.Context, p *workspace.Project, s *snapshot.Snapsh
 	return out, err
 }
 
-// newInput returns the input of a plan for a cluster, without lock and tree.
+// newInput returns the input of a plan for a cluster. Lock and tree are not set yet.
 func newInput(p *workspace.Project, s *snapshot.Snapshot, cluster string) plan.Input {
 	in := plan.Input{Snapshot: s, Manager: p.Settings.Tool().About().Manager}
 	if len(p.Settings.ClusterNames()) > 1 {
@@ -44,8 +44,8 @@ func newInput(p *workspace.Project, s *snapshot.Snapshot, cluster string) plan.I
 	return in
 }
 
-// Plan returns the plan to adopt the operators of a cluster from OLM, with the inspection.
-// The lock must already contain the OLM settings to keep.
+// Plan inspects a cluster and returns the plan for adopting its operators, with the inspection. The
+// lock must already contain the OLM settings to keep.
 func Plan(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, opt PlanOptions) (*plan.Plan, *Inspection, error) {
 	found, err := Inspect(ctx, p, s, opt.Cluster)
 	if err != nil {
@@ -62,7 +62,7 @@ func Plan(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, opt P
 	return pl, found, err
 }
 
-// MakePlan returns the plan for an inspection, with its lock.
+// MakePlan returns the plan for an inspected cluster.
 func MakePlan(p *workspace.Project, s *snapshot.Snapshot, found *Inspection, opt PlanOptions) (*plan.Plan, error) {
 	in := newInput(p, s, opt.Cluster)
 	in.Report, in.Lock, in.Rendered, in.Mode, in.Namespaces = found.Report, found.Lock, found.Rendered, opt.Mode, opt.Namespaces

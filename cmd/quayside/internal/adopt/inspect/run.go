@@ -13,7 +13,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// CheckPlan derives a plan again from the cluster, and returns an error if it differs.
+// CheckPlan makes the plan again from the current cluster, and returns an error if it differs from
+// pl.
 func CheckPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan, s *snapshot.Snapshot) error {
 	if err := verify.CheckCluster(ctx, verify.SnapshotReader(s), pl); err != nil {
 		return err
@@ -41,7 +42,7 @@ func CheckPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan, s *snap
 	return pl.CheckDerived(derived)
 }
 
-// renderFor returns the lock and its rendered objects in a cluster.
+// renderFor renders the lock for a cluster. It returns the lock and the rendered objects.
 func renderFor(ctx context.Context, p *workspace.Project, cluster string) (*lockfile.File, []render.Rendered, error) {
 	lock, err := p.NeedLock()
 	if err != nil {

@@ -30,17 +30,17 @@ type Verb string
 const (
 	Annotate       Verb = "annotate"         // set and remove annotations, by a merge patch
 	Apply          Verb = "apply"            // apply the tree's object server-side
-	Save           Verb = "backup"           // read the object and write it to a file
+	Save           Verb = "backup"           // write the object to a backup file
 	Create         Verb = "create"           // create the object from its backup, without fields that the API server sets
 	Delete         Verb = "delete"           // delete the object with its dependents
 	Orphan         Verb = "orphan"           // delete the object without its dependents
-	Restore        Verb = "restore"          // restore the object from its backup, as far as the plan's manager changed it
+	Restore        Verb = "restore"          // restore the fields that the plan's manager changed, from the backup
 	RestartPods    Verb = "restart"          // replace the pods of a Deployment
 	Scale          Verb = "scale"            // set spec.replicas
-	TransferFields Verb = "transfer-fields"  // transfer the fields of OLM's managers to the plan's manager
-	Unfinalize     Verb = "remove-finalizer" // remove a finalizer and annotations by a patch that tests the UID
+	TransferFields Verb = "transfer-fields"  // make the plan's field manager the owner of OLM's fields
+	Unfinalize     Verb = "remove-finalizer" // remove a finalizer and annotations, if the UID is as expected
 	Unlabel        Verb = "remove-labels"    // remove labels, by a merge patch
-	Disown         Verb = "remove-owner"     // remove an ownerReference by a patch that tests the UIDs
+	Disown         Verb = "remove-owner"     // remove an ownerReference, if the UIDs are as expected
 )
 
 // Outcome is the outcome of an action.
@@ -51,34 +51,35 @@ const (
 	DidCreate  Outcome = "created"
 	DidChange  Outcome = "changed"
 	DidDelete  Outcome = "deleted"
-	DidNothing Outcome = "unchanged" // the action was already done
-	DidSave    Outcome = "saved"     // the object is in the backup
-	ByHand     Outcome = "by-hand"   // confirmed by a person
-	Untried    Outcome = "skipped"   // in a dry run: earlier actions must be done first
+	DidNothing Outcome = "unchanged" // the action was done before
+	DidSave    Outcome = "saved"     // the object was written to the backup
+	ByHand     Outcome = "by-hand"   // a person confirmed it
+	Untried    Outcome = "skipped"   // not tried in a dry run, because it needs earlier actions
 )
 
-// verb is everything that is known about one kind of action.
+// verb describes one kind of action.
 type verb struct {
-	steps              []StepKind // the kinds of steps that may contain it
-	required, optional []string   // fields
-	canCreate          bool       // whether it can create an object
-	permissions        []string   // for an existing object
-	ofOLM              bool       // its object is a controller of OLM
-	detaches           bool       // OLM must not run meanwhile, if the plan stops it
-	canSkip            bool       // a person may skip it if others deleted or recreated the object
-	outcome            Outcome    // unless it created the object
+	steps              []StepKind // kinds of steps that may contain the action
+	required, optional []string   // names of the action's fields
+	canCreate          bool       // whether the action can create an object
+	permissions        []string   // verbs of RBAC, for an existing object
+	ofOLM              bool       // whether the object is one of OLM's controllers
+	detaches           bool       // whether OLM must be stopped meanwhile, if the plan stops it
+	canSkip            bool       // whether a person may skip it if the object was deleted or recreated by others
+	outcome            Outcome    // outcome, unless the action created the object
 
-	// fault returns the reason why a plan must not have an action, or "". nil: every action is allowed.
+	// fault returns the reason why a plan must not contain this action, or "". nil: any is allowed.
 	fault func(p *Plan, step StepKind, a Action) string
-	// shown reports whether an object shows that an action is done, as Plan.Shown does. nil: no object does.
+	// shown is the function for Plan.Shown. nil: no object shows whether the action is done.
 	shown func(p *Plan, a Action, o k8s.Object) (done, known bool)
-	// isSettled reports whether nothing is left to do. The error explains why the action cannot be executed.
+	// isSettled reports whether the action needs no further request. The error is the reason why it
+	// cannot be executed.
 	isSettled func(t Attempt) (bool, error)
-	// request returns the next request, and whether another one follows.
+	// request returns the next request, and whether more requests follow.
 	request func(t Attempt) (q Request, more bool)
-	// undo returns the action that undoes a started one; false or nil: none does.
+	// undo returns the action that undoes a started action. false, or nil: it cannot be undone.
 	undo func(a Action, done ExecutedAction, before k8s.Object) (Action, bool)
-	// kubectl returns the command. nil: that of the request.
+	// kubectl returns the kubectl command for the action. nil: it is derived from the request.
 	kubectl func(p *Plan, a Action, rendered k8s.Object) string
 }
 
@@ -136,30 +137,30 @@ func verbs() map[Verb]verb {
 			steps: []StepKind{Detach, CleanUp}, required: []string{"unset"}, permissions: change, canSkip: true, outcome: DidChange,
 			fault: unlabelFault, shown: hasMetadata, isSettled: isMetadataSettled, request: patchMetadata,
 		},
-		Disown: { // of plans for OLM v1, whose steps are carried out by hand
+		Disown: { // only in plans for OLM v1, whose steps are carried out by hand
 			steps: []StepKind{Detach}, required: []string{"owner"}, optional: []string{"index"}, permissions: change, outcome: DidChange,
 			shown: hasMetadata, isSettled: isMetadataSettled, request: removeOwner,
 		},
 	}
 }
 
-// ConcernsOLM reports whether the object of an action is a controller of OLM.
+// ConcernsOLM reports whether the action is on one of OLM's controllers.
 func (v Verb) ConcernsOLM() bool { return verbs()[v].ofOLM }
 
-// Detaches reports whether OLM, if the plan stops it, must be stopped during an action.
+// Detaches reports whether OLM must be stopped during the action, if the plan stops it.
 func (v Verb) Detaches() bool { return verbs()[v].detaches }
 
 // Deletes reports whether an action deletes its object.
 func (v Verb) Deletes() bool { return verbs()[v].outcome == DidDelete }
 
-// CanSkip reports whether a person may skip an action if others deleted or recreated its object.
+// CanSkip reports whether a person may skip the action if others deleted or recreated its object.
 func (v Verb) CanSkip() bool { return verbs()[v].canSkip }
 
-// Outcome returns the outcome of an action that did not create its object.
+// Outcome returns the outcome of the action if it did not create its object.
 func (v Verb) Outcome() Outcome { return verbs()[v].outcome }
 
-// Shown reports whether an object shows that an action is done; o is nil if the object does not
-// exist. It is not known if no object shows that, or if a later deletion hides it.
+// Shown reports whether the state of an object shows that an action is done. o is nil if the object
+// does not exist. known is false if no state shows it, or if a later deletion hides it.
 func (p *Plan) Shown(a Action, o k8s.Object) (done, known bool) {
 	shown := verbs()[a.Do].shown
 	if shown == nil {
@@ -168,8 +169,9 @@ func (p *Plan) Shown(a Action, o k8s.Object) (done, known bool) {
 	return shown(p, a, o)
 }
 
-// IsDone reports whether an existing object has the changes of an action that changes only its
-// metadata: annotate, remove-labels, remove-finalizer, remove-owner or transfer-fields.
+// IsDone reports whether an existing object already has the changes of an action. The action must
+// be one that only changes metadata: annotate, remove-labels, remove-finalizer, remove-owner or
+// transfer-fields.
 func (a Action) IsDone(o k8s.Object) bool {
 	field := "annotations"
 	if a.Do == Unlabel {
@@ -206,8 +208,8 @@ func isScaled(_ *Plan, a Action, o k8s.Object) (done, known bool) {
 	return o != nil && Replicas(o) == a.To, true
 }
 
-// isApplied reports whether the plan's manager has applied an object. Without managedFields, it
-// reports whether the object has a label of the tree.
+// isApplied reports whether the plan's manager has applied an object. If the object has no
+// managedFields, it checks for a label of the tree instead.
 func isApplied(p *Plan, a Action, o k8s.Object) (done, known bool) {
 	known = a.UID == "" || !isGone(a, o)
 	if len(k8s.Items(o, "metadata", "managedFields")) > 0 {
@@ -224,5 +226,5 @@ func Replicas(o k8s.Object) int64 {
 	if n, ok := k8s.At(o, "spec", "replicas").(int64); ok {
 		return n
 	}
-	return 1 // the API server's default
+	return 1 // default of the API server
 }

@@ -9,33 +9,34 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Attempt is an action that is about to be executed.
+// Attempt is an attempt to execute an action.
 type Attempt struct {
 	Action
 	Plan     *Plan
 	Step     Step
-	Live     k8s.Object // the object in the cluster; nil: it does not exist
-	Rendered k8s.Object // the object to apply, or the backup to create or restore; nil: there is none
+	Live     k8s.Object // the object in the cluster; nil if it does not exist
+	Rendered k8s.Object // the object to apply, or the backup to create or restore from; nil if there is none
 	Writer   string     // field manager of all requests except Apply
-	Now      string     // RFC 3339
-	Sent     bool       // whether an earlier attempt was sent
+	Now      string     // current time, in RFC 3339 format
+	Sent     bool       // whether an earlier attempt sent a request
 	DryRun   bool
-	Requests int // number of requests of this attempt that were sent
+	Requests int // number of requests sent in this attempt
 }
 
-// Request is a request to the API server. One field is set; none: the object is only saved.
+// Request is a request to the API server. At most one field is set. Without a field, the object is
+// only read, for its backup.
 type Request struct {
-	Apply  k8s.Object // with the plan's manager
+	Apply  k8s.Object // applied with the plan's field manager
 	Create k8s.Object
 	Patch  *cluster.Patch
 	Delete *cluster.DeleteOptions
 }
 
-// ChangedError reports an object that does not match the plan because another program or user
-// changed it.
+// ChangedError is returned for an object that another program or user changed, so that it no longer
+// matches the plan.
 type ChangedError struct {
 	Object  k8s.Ref
-	Message string // the problem and its solution
+	Message string // problem and solution
 }
 
 func (e *ChangedError) Error() string { return fmt.Sprintf("%s %s", e.Object, e.Message) }
@@ -44,7 +45,8 @@ func (t Attempt) changedf(format string, args ...any) error {
 	return &ChangedError{t.Object, fmt.Sprintf(format, args...)}
 }
 
-// IsSettled reports whether nothing is left to do. The error explains why the action cannot be executed.
+// IsSettled reports whether the action needs no further request. The error is the reason why it
+// cannot be executed.
 func (t Attempt) IsSettled() (bool, error) {
 	v, known := verbs()[t.Do]
 	if !known {
@@ -53,14 +55,14 @@ func (t Attempt) IsSettled() (bool, error) {
 	return v.isSettled(t)
 }
 
-// Request returns the next request, and whether another one follows, for the object that the request
-// returns.
+// Request returns the next request, and whether more requests follow. The next request is for the
+// object that this one returns.
 func (t Attempt) Request() (q Request, more bool) { return verbs()[t.Do].request(t) }
 
-// liveText returns a text of the live object's metadata.
+// liveText returns a string field of the live object's metadata.
 func (t Attempt) liveText(field string) string { return k8s.Text(t.Live, "metadata", field) }
 
-// isDying reports whether the planned object is being deleted.
+// isDying reports whether the live object is the planned one and is being deleted.
 func (t Attempt) isDying() bool {
 	return k8s.At(t.Live, "metadata", "deletionTimestamp") != nil && t.liveText("uid") == t.UID
 }
@@ -79,14 +81,15 @@ func (t Attempt) checkSame() error {
 	return nil
 }
 
-// isNeverSettled is for actions of which only the journal can show that they are done.
+// isNeverSettled is for actions that leave no trace in the object. Only the journal shows whether
+// they are done.
 func isNeverSettled(t Attempt) (bool, error) { return false, t.checkSame() }
 
 func saveObject(Attempt) (q Request, more bool) { return Request{}, false }
 
 func isMetadataSettled(t Attempt) (bool, error) {
 	if t.Live == nil && t.Do == Unlabel {
-		return true, nil // it has no labels
+		return true, nil // a missing object has no labels
 	}
 	if err := t.checkSame(); err != nil {
 		return false, err
@@ -96,7 +99,8 @@ func isMetadataSettled(t Attempt) (bool, error) {
 
 func mergePatch(patch map[string]any) Request { return Request{Patch: &cluster.Patch{Merge: patch}} }
 
-// jsonPatch returns a JSON patch that fails if a field of the object's metadata has another value.
+// jsonPatch returns a JSON patch that is rejected if a metadata field has changed since the object
+// was read.
 func (t Attempt) jsonPatch(field string, ops ...cluster.Operation) Request {
 	test := cluster.Operation{Op: "test", Path: "/metadata/" + field, Value: t.liveText(field)}
 	return Request{Patch: &cluster.Patch{JSON: append([]cluster.Operation{test}, ops...)}}
@@ -118,9 +122,9 @@ func patchMetadata(t Attempt) (q Request, more bool) {
 	return mergePatch(map[string]any{"metadata": map[string]any{"uid": t.liveText("uid"), field: values}}), false
 }
 
-// isApplySettled always returns false, because applying an unchanged object has no effect. It returns
-// an error if an object exists that did not exist when the plan was made, unless an earlier
-// attempt of this action or the plan's manager applied it.
+// isApplySettled always returns false, because applying an unchanged object has no effect. It
+// returns an error if somebody created the object after the plan was made. It returns none if that
+// was an earlier attempt of this action, or the plan's manager.
 func isApplySettled(t Attempt) (bool, error) {
 	switch {
 	case t.Rendered == nil:
@@ -133,8 +137,7 @@ func isApplySettled(t Attempt) (bool, error) {
 	return false, t.checkSame()
 }
 
-// Applied returns a rendered object with the annotations in Set, which is the object to apply. It
-// does not modify its argument.
+// Applied returns the object to apply: a copy of rendered with the annotations in a.Set.
 func (a Action) Applied(rendered k8s.Object) k8s.Object {
 	for key, value := range a.Set {
 		rendered = k8s.With(rendered, value, "metadata", "annotations", key)
@@ -145,7 +148,7 @@ func (a Action) Applied(rendered k8s.Object) k8s.Object {
 func applyObject(t Attempt) (q Request, more bool) {
 	o := t.Applied(t.Rendered)
 	if t.Live != nil {
-		o = k8s.With(o, k8s.At(t.Live, "metadata", "uid"), "metadata", "uid") // rejected if the object was replaced
+		o = k8s.With(o, k8s.At(t.Live, "metadata", "uid"), "metadata", "uid") // the API server rejects the request if the object was replaced
 	}
 	return Request{Apply: o}, false
 }
@@ -163,20 +166,19 @@ func isCreateSettled(t Attempt) (bool, error) {
 
 func createObject(t Attempt) (q Request, more bool) { return Request{Create: t.Rendered}, false }
 
-// isDeleteSettled reports whether an object is missing, or the deletion of the planned object has begun.
-// If its dependents must be kept, a deletion that this action did not start counts only if it
-// keeps them.
+// isDeleteSettled reports whether the object is missing, or the planned object is being deleted. If
+// its dependents must be kept, a deletion by others counts only if it keeps them, too.
 func isDeleteSettled(t Attempt) (bool, error) {
 	switch {
 	case t.Live == nil, t.isDying() && (t.Sent || t.Do == Delete), t.isBeingOrphaned():
 		return true, nil
-	case t.Do == Delete && t.liveText("uid") != t.UID: // another program or user deleted it: another object is not the plan's
+	case t.Do == Delete && t.liveText("uid") != t.UID: // the planned object was deleted by others, and this is a new one
 		return true, nil
 	}
 	return false, t.checkSame()
 }
 
-// isBeingOrphaned reports whether the planned object is being deleted without its dependents, and
+// isBeingOrphaned reports whether the planned object is being deleted without its dependents. Then
 // "orphan" is its only remaining finalizer.
 func (t Attempt) isBeingOrphaned() bool {
 	return t.isDying() && slices.Equal(k8s.Texts(t.Live, "metadata", "finalizers"), []string{"orphan"})
@@ -186,9 +188,9 @@ func deleteObject(t Attempt) (q Request, more bool) {
 	return Request{Delete: &cluster.DeleteOptions{UID: t.UID}}, false
 }
 
-// orphanDependents deletes an object and keeps its dependents. If another program has restored a
-// finalizer that the step removed, it is removed again first. The deletion fails if the object changes
-// in the meantime.
+// orphanDependents deletes an object but keeps its dependents. If another program has restored a
+// finalizer that the step removed, it first removes the finalizer again. The deletion fails if the
+// object has changed since it was read.
 func orphanDependents(t Attempt) (q Request, more bool) {
 	free := slices.DeleteFunc(slices.Clone(t.Step.Actions), func(a Action) bool { return a.Do != Unfinalize || a.Object.Key() != t.Object.Key() })
 	for _, a := range free[min(t.Requests, len(free)):] {
@@ -208,7 +210,7 @@ func isScaleSettled(t Attempt) (bool, error) {
 	n := Replicas(t.Live)
 	switch {
 	case t.To > 0:
-		return n >= t.To, nil // another program or user may have started it
+		return n >= t.To, nil // others may have started it, with more replicas
 	case n != t.To && n != t.From:
 		return false, t.changedf("has %d replicas, but had %d when the plan was made: scale it back, or make a new plan", n, t.From)
 	}
@@ -230,13 +232,14 @@ func restartPods(t Attempt) (q Request, more bool) {
 }
 
 func isUnfinalizeSettled(t Attempt) (bool, error) {
-	if t.Live == nil || t.isBeingOrphaned() { // the preconditions check its existence
+	if t.Live == nil || t.isBeingOrphaned() { // the preconditions check whether it exists
 		return true, nil
 	}
 	return isMetadataSettled(t)
 }
 
-// removeItem returns the operations that remove an item of a list, if it has a value.
+// removeItem returns operations that remove the list item at a path. They fail unless the item, or
+// its field key, has the value.
 func removeItem(at, key, value string) []cluster.Operation {
 	return []cluster.Operation{{Op: "test", Path: at + key, Value: value}, {Op: "remove", Path: at}}
 }
@@ -258,8 +261,8 @@ func removeOwner(t Attempt) (q Request, more bool) {
 	return t.jsonPatch("uid", removeItem(fmt.Sprintf("/metadata/ownerReferences/%d", t.Index), "/uid", t.Owner)...), false
 }
 
-// isTransferSettled reports whether OLM no longer manages any field of an object. It returns an error for
-// CRDs and APIServices, whose CA certificate is one of OLM's fields.
+// isTransferSettled reports whether OLM owns no field of the object any more. It returns an error
+// for CRDs and APIServices: their CA certificate is a field of OLM, and would be lost.
 func isTransferSettled(t Attempt) (bool, error) {
 	if k8s.IsCRD(t.Live) || t.Live.Is(k8s.APIServiceGroup, "APIService") {
 		return false, t.changedf("must not change owner: its CA certificate would be lost")
@@ -267,21 +270,20 @@ func isTransferSettled(t Attempt) (bool, error) {
 	return isMetadataSettled(t)
 }
 
-// replaceManagedFields returns a patch of managedFields that fails if the object was changed.
+// replaceManagedFields returns a patch of managedFields that fails if the object has changed since
+// it was read.
 func (t Attempt) replaceManagedFields(entries []any) Request {
 	return t.jsonPatch("resourceVersion", cluster.Operation{Op: "replace", Path: "/metadata/managedFields", Value: entries})
 }
 
-// transferOwnership transfers the ownership of OLM's fields to the plan's field manager, as if that
-// manager had applied them. The next apply then removes the fields that are not in the tree. Only
-// managedFields is changed.
+// transferOwnership makes the plan's field manager the owner of OLM's fields, as if it had applied
+// them. The next apply then removes those that are not in the tree. It changes only managedFields.
 func transferOwnership(t Attempt) (q Request, more bool) {
 	return t.replaceManagedFields(transferFields(k8s.List(t.Live, "metadata", "managedFields"), t.Plan.Manager, t.Live.APIVersion())), false
 }
 
-// isRestoreSettled reports whether an object has its earlier values, OLM's earlier field managers, and
-// no field manager that the adoption added. A missing or recreated object counts as restored, because
-// OLM recreates or changes it.
+// isRestoreSettled reports whether an object has its earlier values and field managers again. A
+// missing or recreated object counts as restored, because OLM will create or change it.
 func isRestoreSettled(t Attempt) (bool, error) {
 	switch {
 	case t.Live == nil, t.UID != "" && t.liveText("uid") != t.UID:
@@ -293,26 +295,26 @@ func isRestoreSettled(t Attempt) (bool, error) {
 	return restored, t.checkSame()
 }
 
-// restored returns the live object with its earlier values.
+// restored returns the live object with the values from the backup.
 func (t Attempt) restored() k8s.Object {
 	return RestoreValues(t.Live, t.Rendered, t.Plan.Manager, t.Writer)
 }
 
-// restoreObject restores the earlier values of an object, and then managedFields, because the first
-// request makes this program the manager of the restored fields.
+// restoreObject first restores the earlier values of an object, and then its managedFields. The
+// second request is needed because the first makes this program the manager of the restored fields.
 func restoreObject(t Attempt) (q Request, more bool) {
 	if ops := replaceOperations(t.Live, t.restored()); len(ops) > 0 && t.Requests == 0 {
 		return t.jsonPatch("resourceVersion", ops...), !t.DryRun
 	}
 	managed := RestoreManagedFields(t.Live, t.Rendered, t.Plan.Manager, t.Writer)
 	if len(managed) == 0 {
-		managed = []any{map[string]any{}} // the API server clears managedFields for this value
+		managed = []any{map[string]any{}} // with this value, the API server removes all entries
 	}
 	return t.replaceManagedFields(managed), false
 }
 
-// replaceOperations returns a JSON patch that changes one object to another. Of the metadata, it
-// changes only labels and annotations.
+// replaceOperations returns a JSON patch from one object to the other. In the metadata, it changes
+// only labels and annotations.
 func replaceOperations(from, to k8s.Object) []cluster.Operation {
 	ops := diffMembers("/", k8s.Without(from, "metadata"), k8s.Without(to, "metadata"))
 	pick := func(o k8s.Object) map[string]any {

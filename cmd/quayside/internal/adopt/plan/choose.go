@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt"
 )
 
-// selectOperators selects the operators to adopt, with their objects, and records the reasons why others
-// are skipped.
+// selectOperators selects the operators to adopt, with their objects. For the others, it records
+// the reasons why they are skipped.
 func (m *facts) selectOperators() (*selection, error) {
 	s := &selection{facts: m, planned: []Operator{}, skipped: []SkippedOperator{}}
 	if err := s.checkNamespaces(); err != nil {
@@ -62,8 +62,8 @@ func (m *selection) checkNamespaces() error {
 	return nil
 }
 
-// isAdoptable reports whether OLM manages an operator, or leftovers of OLM remain: separate
-// objects, or fields and labels in the operator's objects.
+// isAdoptable reports whether a plan has something to do for an operator: OLM manages it, or
+// objects, fields or labels of OLM remain.
 func (m *selection) isAdoptable(op *operator) bool {
 	switch op.State {
 	case adopt.Adoptable, adopt.WithRestart, adopt.CannotLeave, adopt.NeedsDecision, adopt.MustWait, adopt.NotSelected:
@@ -76,8 +76,8 @@ func (m *selection) isAdoptable(op *operator) bool {
 	return false
 }
 
-// refusalReasons returns the reasons why an operator cannot be adopted, without those that depend
-// on the adoption of other operators.
+// refusalReasons returns the reasons why an operator cannot be adopted. It does not consider
+// whether the operators that must leave OLM together with it can be adopted.
 func (m *selection) refusalReasons(op *operator) []string {
 	var out []string
 	if op.State.StaysWithOLM() {
@@ -96,7 +96,7 @@ func (m *selection) refusalReasons(op *operator) []string {
 	}
 	for _, ref := range m.untrustedObjects(op) {
 		if op.Extension != "" {
-			continue // the provider injects the CA: see newOperator
+			continue // the certificate provider injects the CA; see newOperator
 		}
 		out = append(out, ref.String()+" lacks the CA of OLM's certificate, so the API server would reject the certificate: run 'quayside adopt inspect --record', which reads the CA from the cluster, and 'quayside render'")
 	}
@@ -113,8 +113,8 @@ func (m *selection) refusalReasons(op *operator) []string {
 	return out
 }
 
-// separateExtensions adds a reason to the operators of OLM v1 if the plan also adopts operators from OLM
-// v0: adopt run executes the plans of OLM v0 alone.
+// separateExtensions adds a reason to operators of OLM v1 if the plan also adopts operators of OLM
+// v0. 'adopt run' can execute only plans without operators of OLM v1.
 func (m *selection) separateExtensions() {
 	isAdopted := func(op *operator) bool { return op.adopted && len(op.reasons) == 0 }
 	if !slices.ContainsFunc(m.operators, func(op *operator) bool { return isAdopted(op) && op.Extension == "" }) {
@@ -145,14 +145,14 @@ func (m *selection) addTies() {
 	}
 }
 
-// tie is a reason why two operators of a namespace must leave OLM together.
+// tie is a pair of operators in a namespace that must leave OLM together, and the reason.
 type tie struct {
 	a, b *operator
 	why  string
 }
 
-// ties returns the pairs of operators that must leave OLM together, because one requires the other
-// in the same namespace, or both share an object of OLM that the detach deletes.
+// ties returns the pairs of operators that must leave OLM together: one requires the other in the
+// same namespace, or both share an object of OLM that the detach step deletes.
 func (m *selection) ties() []tie {
 	var out []tie
 	add := func(a, b, why string) {
@@ -177,14 +177,14 @@ func (m *selection) ties() []tie {
 	return out
 }
 
-// staysWithOLM reports whether OLM still manages an operator after the plan.
+// staysWithOLM reports whether OLM will still manage an operator after the plan.
 func (m *selection) staysWithOLM(key string) bool {
 	op := m.find(key)
 	return op != nil && !op.adopted && op.State != adopt.NotOLM && op.State != adopt.AlreadyAdopted
 }
 
-// sortDependentsFirst returns the operators in an order in which each precedes the operators that it
-// requires. The order within a cycle is undefined.
+// sortDependentsFirst returns the operators in an order in which each comes before those that it
+// requires. Within a cycle, the order is undefined.
 func (m *selection) sortDependentsFirst(ops []*operator) []*operator {
 	needs := map[string][]string{}
 	for _, p := range m.Lock.Pins {

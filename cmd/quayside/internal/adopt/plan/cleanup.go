@@ -10,10 +10,11 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// The deletion order of OLM's leftover objects. OLM recreates the OperatorGroup's roles while the
-// OperatorGroup exists, and the Operator while any object has its label. Kubernetes' aggregation
-// controller can recreate a role if its rules change during the deletion. The OperatorGroup's
-// roles aggregate those of the APIs and are therefore deleted first.
+// Order in which OLM's leftover objects are deleted:
+//   - The roles of an OperatorGroup come after the OperatorGroup, which would recreate them, and before
+//     the roles that they aggregate: the aggregation controller of Kubernetes recreates a role whose
+//     rules change during its deletion.
+//   - An Operator comes last, because OLM recreates it while any object has its label.
 const (
 	rankWebhook = iota
 	rankBinding
@@ -27,7 +28,7 @@ const (
 	rankOperator
 )
 
-// deletionRank returns the position of one of OLM's objects in the deletion order.
+// deletionRank returns the position of a leftover object in the deletion order.
 func deletionRank(o *snapshot.LiveObject) int {
 	owned := func(kind string) bool {
 		return slices.ContainsFunc(o.Owners, func(by snapshot.Owner) bool { return strings.EqualFold(by.Kind, kind) })
@@ -57,18 +58,17 @@ func deletionRank(o *snapshot.LiveObject) int {
 	return rankRole
 }
 
-// needsCleanUp reports whether the clean-up deletes an object as a leftover of OLM. Objects in the
-// tree and objects that quayside created are kept, except OperatorConditions that the tree no
-// longer has.
+// needsCleanUp reports whether the clean-up deletes an object. It keeps objects of the tree and
+// objects that quayside created, except OperatorConditions that the tree no longer has.
 func needsCleanUp(i item) bool {
 	made := i.live != nil && i.live.Labels[k8s.LabelManagedBy] == k8s.Manager && !i.Is("OperatorCondition."+k8s.OLMGroup)
 	return i.RemovedAt == adopt.AtCleanUp && i.live != nil && i.ours == nil && !made
 }
 
-// isRole reports whether an item is a role. Roles are deleted after their bindings.
+// isRole reports whether an item is a role, which must be deleted after its bindings.
 func isRole(i item) bool { return i.Is("Role."+k8s.RBACGroup) || i.Is("ClusterRole."+k8s.RBACGroup) }
 
-// addCleanUpStep adds the step that deletes the objects that OLM left behind for a block's operators.
+// addCleanUpStep adds the step that deletes OLM's leftover objects of a block.
 func (m *planBuilder) addCleanUpStep(b *block) {
 	items := b.itemsWhere(needsCleanUp)
 	slices.SortStableFunc(items, func(x, y item) int {
@@ -96,7 +96,7 @@ func (m *planBuilder) addCleanUpStep(b *block) {
 }
 
 // unlabelActions returns actions that remove OLM's component labels from the objects that the
-// clean-up of the block does not delete.
+// clean-up keeps.
 func (m *planBuilder) unlabelActions(b *block) []Action {
 	var out []Action
 	items := slices.DeleteFunc(slices.Clone(b.items), needsCleanUp)
@@ -120,8 +120,8 @@ func (m *planBuilder) unlabelActions(b *block) []Action {
 	return out
 }
 
-// isComponentLabel reports whether a label is the component label of an operator in this block or an
-// earlier one.
+// isComponentLabel reports whether a label is the component label of an operator in b or in an
+// earlier block.
 func (m *selection) isComponentLabel(b *block, label string) bool {
 	for _, other := range m.blocks {
 		for _, op := range other.operators {

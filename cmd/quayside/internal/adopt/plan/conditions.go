@@ -6,14 +6,14 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Check is a condition on objects. A condition on unchanged state compares the objects with the
-// state that verify.Capture returned before the first step of the namespace.
+// Check is a condition on objects. Conditions on unchanged state compare the objects with the state
+// that verify.Capture recorded before the first step of the namespace.
 type Check struct {
 	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|installed|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-version|stopped|succeeded|uid|unused"`
 	Objects []k8s.Ref `json:"objects,omitempty" doc:"Scope. Absent: all objects of the namespace's operators."`
 }
 
-// Condition is the condition of a check.
+// Condition names the condition of a check.
 type Condition string
 
 // The conditions of checks.
@@ -21,27 +21,27 @@ const (
 	Succeeded   Condition = "succeeded"       // each ClusterServiceVersion is Succeeded
 	Installed   Condition = "installed"       // each ClusterExtension is installed
 	NoPlan      Condition = "no-install-plan" // no InstallPlan of the namespace is in flight
-	IsStopped   Condition = "stopped"         // each Deployment has no replica left
-	IsReady     Condition = "ready"           // each Deployment has its replicas
+	IsStopped   Condition = "stopped"         // each Deployment has no replicas
+	IsReady     Condition = "ready"           // each Deployment has all its replicas ready
 	Deleted     Condition = "deleted"         // no object exists
-	SameUID     Condition = "uid"             // each earlier object exists, with its UID
+	SameUID     Condition = "uid"             // each object that existed before still exists, with the same UID
 	NoOwner     Condition = "no-owner"        // no object has an ownerReference to a ClusterServiceVersion
-	Conversion  Condition = "conversion"      // each CRD converts as before
-	Available   Condition = "available"       // each APIService that was available exists and is available
-	Permissions Condition = "permissions"     // each ServiceAccount has the same permissions
-	Prepared    Condition = "prepared"        // the tree's own roles grant each ServiceAccount all its permissions
-	NoRestart   Condition = "no-restart"      // no pod restarted without being named in the plan
-	SameVersion Condition = "same-version"    // each object still has its UID and generation
-	IsUnused    Condition = "unused"          // no custom resource of each CRD exists, except packageserver
+	Conversion  Condition = "conversion"      // the conversion of each CRD is as before
+	Available   Condition = "available"       // each APIService that was available before is available
+	Permissions Condition = "permissions"     // each ServiceAccount has the same permissions as before
+	Prepared    Condition = "prepared"        // the tree's own roles grant all permissions that each ServiceAccount has
+	NoRestart   Condition = "no-restart"      // no pod restarted, except those that the plan restarts
+	SameVersion Condition = "same-version"    // each object has the UID and generation in the plan
+	IsUnused    Condition = "unused"          // no custom resource of the CRDs exists, except packageserver
 )
 
-// condition is everything that is known about one condition, except how it is evaluated.
+// condition describes a condition, without its implementation.
 type condition struct {
-	text          string // describes it where it holds
-	seconds       int    // time to wait for it after a step; 0: only for the caches of the API server
-	canSkip       bool   // a person may continue although it does not hold
-	isWhole       bool   // it is not about single objects
-	needsEvidence bool   // it compares with the state before the first step
+	text          string // description of the fulfilled condition
+	seconds       int    // how long to wait for it after a step; 0: the default of Seconds
+	canSkip       bool   // whether a person may continue although it is not fulfilled
+	isWhole       bool   // whether it is about the namespace or cluster, not single objects
+	needsEvidence bool   // whether it compares with the state before the first step
 }
 
 // conditions returns the table of all conditions.
@@ -68,16 +68,17 @@ func conditions() map[Condition]condition {
 // Describe describes a fulfilled condition.
 func (c Condition) Describe() string { return conditions()[c].text }
 
-// Seconds returns the time to wait for a condition after a step.
+// Seconds returns the maximum time in seconds to wait for a condition after a step.
 func (c Condition) Seconds() int { return cmp.Or(conditions()[c].seconds, 15) }
 
-// CanSkip reports whether a plan can continue although a condition of a step does not hold. It cannot
-// if OLM would act on the operators, or if the plan no longer matches the cluster.
+// CanSkip reports whether a person may continue although a condition of a step is not fulfilled.
+// This is impossible if OLM would act on the operators, or if the plan no longer matches the
+// cluster.
 func (c Condition) CanSkip(step StepKind) bool {
 	return conditions()[c].canSkip || c == Deleted && step == CleanUp
 }
 
-// IsWhole reports whether a condition is not about single objects.
+// IsWhole reports whether a condition is about the namespace or cluster, not about single objects.
 func (c Condition) IsWhole() bool { return conditions()[c].isWhole }
 
 // NeedsEvidence reports whether a condition compares with the state before the first step.

@@ -32,8 +32,8 @@ func TreeDigest(rendered []render.Rendered) string {
 	return string(catalog.DigestOf([]byte(strings.Join(lines, "\n"))))
 }
 
-// recordState records the state of the Subscriptions, ClusterExtensions, OperatorGroups, catalogs and
-// Deployments of the operators that leave OLM.
+// recordState adds the current state of OLM's declarations and of the Deployments to the plan, for
+// the operators that leave OLM.
 func (m *planBuilder) recordState() {
 	found := map[k8s.Ref]State{}
 	add := func(o *snapshot.LiveObject) {
@@ -76,8 +76,8 @@ func (m *planBuilder) recordState() {
 // SpecText returns the spec of an object as JSON.
 func SpecText(o k8s.Object) string { return jsonText(k8s.Map(o, "spec")) }
 
-// TemplateDigest returns the digest of the pod template of a Deployment or a ReplicaSet. A Deployment
-// and its current ReplicaSet have the same digest.
+// TemplateDigest returns the digest of the pod template of a Deployment or ReplicaSet. It is equal
+// for a Deployment and its current ReplicaSet.
 func TemplateDigest(o k8s.Object) string {
 	return string(catalog.DigestOf([]byte(jsonText(k8s.Without(k8s.Map(o, "spec", "template"), "metadata", "labels", "pod-template-hash")))))
 }

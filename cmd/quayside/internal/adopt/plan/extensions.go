@@ -9,11 +9,12 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// extensionController is the Deployment that acts on ClusterExtensions and their revisions. catalogd
-// changes nothing that OLM v1 installed, and keeps running.
+// extensionController is the Deployment of OLM v1 that acts on ClusterExtensions and their
+// revisions. OLM v1's other Deployment, catalogd, changes no installed object, so it can keep
+// running.
 const extensionController = "operator-controller-controller-manager"
 
-// findExtensionController returns the Deployment of OLM v1's controller. It returns none unless it finds
+// findExtensionController returns the Deployment of OLM v1's controller, or none unless there is
 // exactly one.
 func (m *facts) findExtensionController() []Workload {
 	out := m.deploymentsNamed(extensionController, "")
@@ -23,7 +24,8 @@ func (m *facts) findExtensionController() []Workload {
 	return out
 }
 
-// controllerNames returns the names of the controllers that manage the operators of the blocks.
+// controllerNames returns the names of OLM's controllers that manage the operators of the blocks,
+// for messages.
 func controllerNames(blocks []*block) string {
 	if slices.ContainsFunc(blocks, (*block).hasExtension) {
 		return extensionController
@@ -44,7 +46,8 @@ func (b *block) extensions() []k8s.Ref {
 	return itemRefs(b.itemsWhere(func(i item) bool { return i.live != nil && i.Is("ClusterExtension."+k8s.OLMv1Group) }))
 }
 
-// declarationKinds returns the kinds of a block's declarations, for messages.
+// declarationKinds returns the kinds of OLM objects that declare the operators of a block, for
+// messages.
 func (b *block) declarationKinds() string {
 	if b.hasExtension() {
 		return "ClusterExtensions"
@@ -52,9 +55,10 @@ func (b *block) declarationKinds() string {
 	return "Subscriptions and OperatorGroups"
 }
 
-// releaseActions returns the actions that remove the ownerReferences to objects of OLM v1, CRDs first:
-// the deletion of an owner would delete the objects, and with a CRD all its custom resources. The
-// references of an object are removed from the last to the first, so that positions stay valid.
+// releaseActions returns the actions that remove ownerReferences to objects of OLM v1. Otherwise
+// the deletion of the owner would delete the objects and, with a CRD, all its custom resources.
+// CRDs come first. For each object, the last reference is removed first, so that the other
+// positions stay valid.
 func releaseActions(b *block) []Action {
 	if !b.hasExtension() {
 		return nil
@@ -70,7 +74,7 @@ func releaseActions(b *block) []Action {
 			switch {
 			case i.Is("CustomResourceDefinition.apiextensions.k8s.io"):
 				return 0
-			case i.Group == k8s.OLMv1Group: // a revision, whose owner is deleted after it
+			case i.Group == k8s.OLMv1Group: // a revision: its owner is deleted after it
 				return 2
 			}
 			return 1
@@ -90,7 +94,8 @@ func releaseActions(b *block) []Action {
 	return out
 }
 
-// finalizerActions returns the actions that remove OLM v1's finalizers from an object, in their order.
+// finalizerActions returns the actions that remove OLM v1's finalizers from an object, in list
+// order.
 func finalizerActions(i item) []Action {
 	if i.Group != k8s.OLMv1Group {
 		return nil

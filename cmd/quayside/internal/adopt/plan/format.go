@@ -18,8 +18,8 @@ func Schema() []byte {
 	return jsonschema.Of("https://quayside.dev/schema/adoption-plan.schema.json", "quayside adoption plan", Plan{})
 }
 
-// Format encodes a plan as YAML: fields in the order of their definition, one action per line.
-// Parse decodes it to an equal plan. Equal plans have equal encodings.
+// Format encodes a plan as YAML, with fields in the order of their definition and one action per
+// line. Parse decodes it to an equal plan. Equal plans have equal encodings.
 func Format(p *Plan) []byte {
 	w := &writer{}
 	w.WriteString("# Written by quayside adopt plan. Review and commit it, and execute it with quayside adopt run.\n")
@@ -70,7 +70,7 @@ func (w *writer) writeList(v reflect.Value, indent string) {
 	}
 }
 
-// writeFlow writes a value on one line.
+// writeFlow writes a value on one line, in YAML's flow style.
 func (w *writer) writeFlow(v reflect.Value) {
 	sep := ""
 	next := func() { w.WriteString(sep); sep = ", " }
@@ -106,8 +106,8 @@ func (w *writer) writeFlow(v reflect.Value) {
 	}
 }
 
-// encodedFields returns the fields of a struct that are written: non-empty and required ones,
-// and lists and maps that are not nil.
+// encodedFields returns the fields of a struct to write: fields that are not empty, required
+// fields, and lists and maps that are not nil.
 func encodedFields(v reflect.Value) []reflect.StructField {
 	return slices.DeleteFunc(slices.Clone(yamlnode.Fields(v.Type())), func(f reflect.StructField) bool {
 		value := v.FieldByIndex(f.Index)

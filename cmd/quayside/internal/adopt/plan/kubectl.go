@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Kubectl returns the kubectl command for an action, without a trailing line break. An object to
-// apply follows in a here-document; if rendered is nil, the command reads it from standard
-// input. For an action without a kubectl command it returns a comment.
+// Kubectl returns the kubectl command for an action, without a trailing line break. The object to
+// apply follows as a here-document; if rendered is nil, the command reads it from standard input.
+// If there is no kubectl command for the action, the result is a comment.
 func (p *Plan) Kubectl(a Action, rendered k8s.Object) string {
 	v := verbs()[a.Do]
 	if v.kubectl != nil {
@@ -37,7 +37,7 @@ func (p *Plan) Kubectl(a Action, rendered k8s.Object) string {
 	return "kubectl patch " + targetName(a.Object) + " --type=" + patchType + " --patch " + quoteValue(string(text))
 }
 
-// unchanged returns the metadata that an action expects in its object.
+// unchanged returns the metadata that the object of an action must still have.
 func (a Action) unchanged() k8s.Object {
 	annotations := map[string]any{}
 	for _, key := range a.Unset {
@@ -46,7 +46,7 @@ func (a Action) unchanged() k8s.Object {
 	return k8s.Object{"metadata": map[string]any{"uid": a.UID, "finalizers": []any{a.Finalizer}, "annotations": annotations}}
 }
 
-// targetName returns the kubectl arguments that address an object.
+// targetName returns the kubectl arguments that select an object.
 func targetName(r k8s.Ref) string {
 	kind := strings.ToLower(r.Kind)
 	if group, version, ok := strings.Cut(r.APIVersion, "/"); ok {
@@ -59,7 +59,7 @@ func targetName(r k8s.Ref) string {
 	return out
 }
 
-// quoteValue quotes a word for shells.
+// quoteValue quotes a word for the shell, if necessary.
 func quoteValue(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._:/=@", r)
@@ -100,13 +100,13 @@ func kubectlRestart(_ *Plan, a Action, _ k8s.Object) string {
 	return "kubectl rollout restart " + targetName(a.Object)
 }
 
-// noKubectl returns a comment for an action without a kubectl command.
+// noKubectl returns a function whose result is a comment that explains why there is no command.
 func noKubectl(why string) func(*Plan, Action, k8s.Object) string {
 	return func(_ *Plan, a Action, _ k8s.Object) string { return "# " + a.Object.String() + ": " + why }
 }
 
-// Script returns a plan as kubectl commands for manual execution, with the checks before and
-// after each step and the manual steps. rendered contains the objects to apply.
+// Script returns the plan as kubectl commands for execution by hand, with the manual steps, and
+// with the checks as comments. rendered are the objects to apply.
 func (p *Plan) Script(rendered []render.Rendered) string {
 	tree := map[k8s.Key]k8s.Object{}
 	for _, r := range rendered {

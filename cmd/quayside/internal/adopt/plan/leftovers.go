@@ -9,15 +9,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// hasLeftovers reports whether OLM no longer manages an operator, the lock has no OLM settings for
-// it, and its objects still have leftovers of OLM.
+// hasLeftovers reports whether an operator has left OLM completely (OLM does not manage it, and the
+// lock has no settings of OLM for it), but its objects still have fields or labels of OLM.
 func (m *facts) hasLeftovers(op *adopt.Operator) bool {
 	pin, pinned := m.Lock.Pin(op.Namespace, op.Package)
 	forgotten := op.State == adopt.AlreadyAdopted || op.State == adopt.NotOLM
 	return pinned && pin.Adopted == nil && forgotten && slices.ContainsFunc(m.itemsOf(op), hasOLMMarks)
 }
 
-// itemsOf returns the objects of an operator, including shared ones.
+// itemsOf returns the objects of an operator, including those that it shares with others.
 func (m *facts) itemsOf(op *adopt.Operator) []item {
 	var out []item
 	for _, o := range op.Objects {
@@ -31,10 +31,9 @@ func (m *facts) itemsOf(op *adopt.Operator) []item {
 	return out
 }
 
-// hasOLMMarks reports whether an object still has leftovers of OLM that the tree would remove:
-// fields that OLM manages, or OLM's labels if there are no managedFields. It returns false for
-// CRDs and APIServices, which would lose their CA, and for Namespaces, because OLM's webhooks
-// select by their labels.
+// hasOLMMarks reports whether an object still has fields of OLM that the tree would remove. If it
+// has no managedFields, it looks for labels of OLM. The result is false for CRDs and APIServices,
+// which would lose their CA, and for Namespaces, because OLM's webhooks select them by label.
 func hasOLMMarks(i item) bool {
 	if i.live == nil || i.ours == nil || k8s.IsCRD(i.ours) || i.Is("APIService."+k8s.APIServiceGroup) || i.Is("Namespace") {
 		return false
@@ -53,8 +52,8 @@ func isLabelOfOLM(key string) bool {
 	return strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, k8s.OLMGroup+"/")
 }
 
-// needsRestart reports whether the pods of a Deployment change when the tree is applied after OLM's
-// fields were transferred to the manager.
+// needsRestart reports whether the pods of a Deployment restart when the tree is applied, after the
+// plan's manager became the owner of OLM's fields.
 func (m *facts) needsRestart(i item) bool {
 	if !i.Is("Deployment.apps") || i.live == nil || i.ours == nil {
 		return false
@@ -70,8 +69,8 @@ func isUpgraded(i item) bool {
 	return slices.Contains(i.Fields, adopt.Field{Path: "metadata.annotations.quayside.dev/version", Kind: adopt.OtherValue})
 }
 
-// unservedReasons returns the reasons why an operator's part of the tree cannot be applied: objects of
-// kinds that the cluster does not serve.
+// unservedReasons returns the reasons why the operator's objects in the tree cannot be applied:
+// their kinds are not served by the cluster.
 func (m *facts) unservedReasons(op *operator) []string {
 	served := func(group, kind string) bool {
 		defines := func(crd k8s.Object) bool {
@@ -91,8 +90,8 @@ func (m *facts) unservedReasons(op *operator) []string {
 	return out
 }
 
-// addLeftoverSteps adds the steps for operators that OLM no longer manages: they remove OLM's
-// leftovers from the objects.
+// addLeftoverSteps adds the steps for operators that OLM no longer manages. They remove what
+// remains of OLM from their objects.
 func (m *planBuilder) addLeftoverSteps(b *block) {
 	if slices.ContainsFunc(b.items, b.needsGuard) {
 		m.addGuardSteps(b)
@@ -122,8 +121,8 @@ func (m *planBuilder) addLeftoverSteps(b *block) {
 	m.addCleanUpStep(b)
 }
 
-// changedItems returns the items that differ from the tree or are marked as OLM's. It includes the
-// bindings of such roles, because a changed role changes the permissions of their subjects.
+// changedItems returns the items that differ from the tree or have marks of OLM. It also returns
+// the bindings of such roles, because a changed role changes the permissions of the subjects.
 func (b *block) changedItems() []item {
 	differs := func(i item) bool { return i.live != nil && i.ours != nil && (len(i.Fields) > 0 || hasOLMMarks(i)) }
 	roles := map[k8s.Key]bool{}
@@ -135,13 +134,14 @@ func (b *block) changedItems() []item {
 	})
 }
 
-// addSuspendTreeStep adds a manual step to suspend the GitOps tools that apply the previous tree,
-// if the plan adds or changes objects of that tree.
+// addSuspendTreeStep adds a manual step to suspend the GitOps tools that apply the current tree.
+// They would undo changes of the plan to objects of that tree. Without such changes, it adds no
+// step.
 func (m *planBuilder) addSuspendTreeStep(b *block) {
 	moves := slices.ContainsFunc(b.items, func(i item) bool {
 		return i.ours != nil && (i.live == nil || slices.ContainsFunc(i.Changes(), func(f adopt.Field) bool { return f.Kind != adopt.OnlyLive }))
 	})
-	appliers := appliersOf(b.itemsWhere(func(i item) bool { return i.live != nil }), func(i item) bool { // a bundle can contain the marks of tools
+	appliers := appliersOf(b.itemsWhere(func(i item) bool { return i.live != nil }), func(i item) bool { // the object may have marks of GitOps tools from its bundle
 		return i.live.Labels[k8s.LabelPackage] != "" && !hasOLMMarks(i) && !i.Is("Namespace")
 	})
 	if !moves || appliers == "" {
@@ -154,8 +154,8 @@ func (m *planBuilder) addSuspendTreeStep(b *block) {
 	})
 }
 
-// addedItems returns the items that the tree adds: roles, bindings, OperatorConditions and
-// Namespaces if permissions is true, otherwise the rest.
+// addedItems returns the items that only the tree has. If permissions is true, these are the roles,
+// bindings, OperatorConditions and Namespaces, otherwise all other kinds.
 func (b *block) addedItems(permissions bool) []item {
 	return b.itemsWhere(func(i item) bool {
 		isPermission := i.Group == k8s.RBACGroup || i.Is("OperatorCondition."+k8s.OLMGroup) || i.Is("Namespace")

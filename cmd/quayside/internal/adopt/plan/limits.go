@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// CheckLimits returns an error if a plan has an action that is not allowed in any cluster: a verb
-// in the wrong kind of step, a verb for an object that it must not affect, or a change of other
-// metadata than OLM's and the guard's. It is called before a plan is executed.
+// CheckLimits returns an error for the first action that no plan may have: a verb in the wrong kind
+// of step, a verb on an object that it must not change, or a change to metadata other than OLM's
+// and the guard's. Call it before a plan is executed.
 func (p *Plan) CheckLimits() error {
 	if err := p.CheckExecutable(); err != nil {
 		return err
@@ -36,8 +36,8 @@ func (p *Plan) CheckLimits() error {
 	return errors.Join(faults...)
 }
 
-// CheckExecutable returns an error if OLM v1 manages an operator of the plan: quayside does not detach
-// such operators.
+// CheckExecutable returns an error if OLM v1 manages an operator of the plan. quayside does not
+// execute such plans.
 func (p *Plan) CheckExecutable() error {
 	i := slices.IndexFunc(p.Operators, func(op Operator) bool { return op.Extension != "" })
 	if i < 0 {
@@ -55,8 +55,8 @@ func annotateFault(p *Plan, step StepKind, a Action) string {
 	return guardFault(p, step, a)
 }
 
-// guardFault returns the reason why an action is not allowed if it changes annotations other than
-// those of the guard.
+// guardFault returns the reason why an action must not set an annotation, or "". Only annotations
+// that protect from pruning are allowed.
 func guardFault(_ *Plan, _ StepKind, a Action) string {
 	guard := k8s.TextMap(profile.Guard(k8s.New("v1", "Namespace", "", "x")), "metadata", "annotations")
 	for _, key := range append(slices.Sorted(maps.Keys(a.Set)), a.Unset...) {
@@ -74,8 +74,8 @@ func createFault(_ *Plan, _ StepKind, a Action) string {
 	return ""
 }
 
-// scaleFault returns the reason why an action must not scale or restart an object. A plan
-// may only restart OLM's controllers, and scale them to 0 and back to their replicas in the plan.
+// scaleFault returns the reason why an action must not scale or restart an object, or "". A plan
+// may only restart OLM's controllers, scale them to 0, and scale them back.
 func scaleFault(p *Plan, step StepKind, a Action) string {
 	i := slices.IndexFunc(p.OLM, func(w Workload) bool { return w.Object == a.Object && w.UID == a.UID })
 	switch {
@@ -119,7 +119,7 @@ func transferFault(_ *Plan, _ StepKind, a Action) string {
 	return ""
 }
 
-// deleteFault returns the reason why a step must not delete an object.
+// deleteFault returns the reason why a step must not delete an object, or "".
 func deleteFault(p *Plan, step StepKind, a Action) string {
 	kinds := map[StepKind]string{
 		Detach:    "OperatorCondition." + k8s.OLMGroup,
@@ -137,13 +137,13 @@ func deleteFault(p *Plan, step StepKind, a Action) string {
 // rbacKinds are the kinds of roles and bindings.
 const rbacKinds = "Role RoleBinding ClusterRole ClusterRoleBinding"
 
-// listKinds returns kinds with their group.
+// listKinds returns each of the kinds with the group appended.
 func listKinds(group, kinds string) string {
 	return strings.ReplaceAll(kinds+" ", " ", "."+group+" ")
 }
 
-// CheckDerived returns an error unless the plan equals derived, the plan that is made from the
-// current cluster, lock and inspection. It ignores differences in Skipped.
+// CheckDerived returns an error unless p equals derived, a plan that was made from the current
+// cluster, lock and inspection. It ignores differences in Skipped.
 func (p *Plan) CheckDerived(derived *Plan) error {
 	known := map[string]bool{}
 	for _, s := range derived.Steps {
@@ -166,13 +166,13 @@ func (p *Plan) CheckDerived(derived *Plan) error {
 	return nil
 }
 
-// actionText returns an action in its step, for comparison.
+// actionText returns an action and its step as text, for comparison.
 func actionText(s Step, a Action) string {
 	return string(Format(&Plan{Steps: []Step{{Name: s.Name, Namespace: s.Namespace, Actions: []Action{a}}}}))
 }
 
-// firstDifference returns the first line of a that differs from the same line of b, "the end" if
-// that line is empty or missing in a, or "" if the texts are equal.
+// firstDifference returns the first line of a that differs from b, or "" if the texts are equal.
+// The result is "the end" if that line is empty or missing in a.
 func firstDifference(a, b string) string {
 	if a == b {
 		return ""
@@ -186,14 +186,14 @@ func firstDifference(a, b string) string {
 	return "the end"
 }
 
-// CheckRevert returns an error if back, the plan for a return to OLM, has an action that undoes no
-// action of p.
+// CheckRevert returns an error if an action of back, a plan for returning to OLM, undoes no action
+// of p.
 func (p *Plan) CheckRevert(back *Plan) error {
 	undone := map[Verb]map[k8s.Ref]bool{}
 	for _, s := range p.Steps {
 		for _, a := range s.Actions {
 			undo := undos(a)
-			if s.Name == Detach && a.Do != Delete { // an interrupted detach is completed
+			if s.Name == Detach && a.Do != Delete { // completes an interrupted detach step
 				undo = append(undo, a)
 			}
 			for _, undo := range undo {

@@ -18,12 +18,12 @@ import (
 type Input struct {
 	Snapshot *snapshot.Snapshot
 	Report   *adopt.Inspection // result of adopt.Inspect for Snapshot, Lock and Rendered
-	Lock     *lockfile.File    // from adopt.Record
+	Lock     *lockfile.File    // result of adopt.Record
 	Rendered []render.Rendered // Lock rendered for the cluster
 
 	Cluster    string   // name of the cluster in quayside.yaml; empty if there is only one
-	Mode       Mode     // empty: Stopped
-	Namespaces []string // namespaces whose operators to adopt; empty: all
+	Mode       Mode     // empty means Stopped
+	Namespaces []string // namespaces of the operators to adopt; empty: all
 	Manager    string   // field manager for applied objects
 }
 
@@ -33,9 +33,9 @@ const (
 	Kind       = "AdoptionPlan"
 )
 
-// Make returns the plan for adopting operators from OLM. Operators that are not adopted are in
-// Skipped, with the reasons. It returns an error if the snapshot is incomplete, and does not
-// modify its input.
+// Make returns the plan for adopting operators from OLM. Operators that it does not adopt are in
+// Skipped, with the reasons. It returns an error if the snapshot is incomplete. It does not modify
+// its input.
 func Make(in Input) (*Plan, error) {
 	f, err := newFacts(in)
 	if err != nil {
@@ -51,7 +51,8 @@ func Make(in Input) (*Plan, error) {
 	return m.result()
 }
 
-// result returns the plan, or an error if it changes an object without a UID.
+// result returns the finished plan, or an error if an action is on an existing object without a
+// UID.
 func (m *planBuilder) result() (*Plan, error) {
 	for _, s := range m.plan.Steps {
 		for _, a := range s.Actions {
@@ -63,15 +64,15 @@ func (m *planBuilder) result() (*Plan, error) {
 	return m.plan, nil
 }
 
-// facts are the input of a plan, with the tree by object.
+// facts contains the input of a plan, and the tree indexed by object.
 type facts struct {
 	Input
 	clusterUID string
 	tree       map[k8s.Key]k8s.Object
-	refused    map[k8s.Key]string // why the cluster would reject the object
+	refused    map[k8s.Key]string // reason why the cluster would reject the object
 }
 
-// newFacts returns the facts, or an error if the snapshot is incomplete.
+// newFacts indexes the input. It returns an error if the snapshot is incomplete.
 func newFacts(in Input) (*facts, error) {
 	in.Mode = cmp.Or(in.Mode, Stopped)
 	m := &facts{Input: in, tree: map[k8s.Key]k8s.Object{}, refused: map[k8s.Key]string{}}
@@ -107,8 +108,8 @@ func newBuilder(chosen *selection) *planBuilder {
 	}}
 }
 
-// checkComplete returns an error if the snapshot lacks kinds that could not be listed, because
-// their objects would be considered missing.
+// checkComplete returns an error if some kinds could not be listed for the snapshot: their objects
+// would appear to be missing.
 func checkComplete(s *snapshot.Snapshot) error {
 	var kinds []string
 	for _, u := range s.Unread {
@@ -120,24 +121,24 @@ func checkComplete(s *snapshot.Snapshot) error {
 	return fmt.Errorf("the cluster refused to list kinds that a plan needs: %s; use an account with permission to list them", strings.Join(kinds, "; "))
 }
 
-// selection is the choice of the operators that the plan adopts.
+// selection contains the operators that the plan adopts, and those that it skips.
 type selection struct {
 	*facts
-	operators []*operator       // in the order of the report
-	blocks    []*block          // by namespace, those that leave OLM first
-	planned   []Operator        // entries of the plan
-	skipped   []SkippedOperator // likewise
+	operators []*operator       // all operators, in the order of the report
+	blocks    []*block          // sorted by namespace; in a namespace, operators that leave OLM come first
+	planned   []Operator        // adopted operators, for the plan
+	skipped   []SkippedOperator // other operators, for the plan
 }
 
 // operator is an operator of the report, with the decision about it.
 type operator struct {
 	*adopt.Operator
 	hasLeftovers bool     // result of facts.hasLeftovers
-	adopted      bool     // the plan adopts it
-	reasons      []string // why it is not adopted
+	adopted      bool     // whether the plan adopts it
+	reasons      []string // reasons why it is not adopted
 }
 
-// find returns an operator by its key; nil if there is none.
+// find returns the operator with a key, or nil.
 func (m *selection) find(key string) *operator {
 	for _, op := range m.operators {
 		if op.Key() == key {
@@ -147,25 +148,25 @@ func (m *selection) find(key string) *operator {
 	return nil
 }
 
-// block is a group of operators in one namespace: either those that leave OLM, or those that OLM
-// no longer manages, but whose objects still have leftovers of OLM.
+// block is a group of operators in one namespace whose steps are planned together. Either OLM
+// manages them, or they have left OLM and only their objects have leftovers of OLM (hasLeftovers).
 type block struct {
 	namespace    string
 	hasLeftovers bool
-	operators    []*operator // dependents first
-	items        []item      // objects of the operators, and shared objects that this block handles
-	others       []item      // objects shared with later blocks, or with operators that stay with OLM
+	operators    []*operator // operators come before those that they require
+	items        []item      // objects of the operators, including shared objects that this block handles
+	others       []item      // shared objects that a later block handles, or that operators which stay with OLM need
 }
 
-// item is an object with its live and its rendered form.
+// item is an object, as it is in the cluster and as it is in the tree.
 type item struct {
 	adopt.ClassifiedObject
-	live *snapshot.LiveObject // nil: the cluster does not have it
-	ours k8s.Object           // nil: the tree does not have it
+	live *snapshot.LiveObject // nil if the cluster does not have it
+	ours k8s.Object           // nil if the tree does not have it
 }
 
-// ref returns the reference to an item: as in the tree, or as in the cluster if the tree does
-// not have it.
+// ref returns the reference to an item, with the apiVersion of the tree or, if the tree does not
+// have it, of the cluster.
 func (i item) ref() k8s.Ref {
 	if i.ours != nil {
 		return k8s.RefTo(i.ours)
@@ -177,12 +178,12 @@ func refToLive(o *snapshot.LiveObject) k8s.Ref {
 	return k8s.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// assignObjects assigns each object to the block whose steps handle it. A shared object that is new
-// is applied in the first block with one of its operators, because it does not affect the others. A
-// shared object that exists is handled in the last such block. The earlier blocks have it in
-// others: they only remove OLM's labels from it, because OLM recreates an Operator while any object
-// has its label. If one of the object's operators stays with OLM, all such blocks have it in
-// others.
+// assignObjects assigns each object to the block whose steps handle it. For an object that several
+// blocks share:
+//   - If it is new, the first block applies it. This does not affect the operators of later blocks.
+//   - If it exists, the last block handles it. The earlier blocks have it in others: they only remove
+//     OLM's labels, because OLM recreates an Operator while any object has its label.
+//   - If an operator that stays with OLM needs it, no block handles it. All have it in others.
 func (m *selection) assignObjects() {
 	for _, b := range m.blocks {
 		for _, op := range b.operators {
@@ -203,7 +204,7 @@ func (m *selection) assignObjects() {
 			stays = stays || m.staysWithOLM(name)
 		}
 		if len(o.Operators) == 0 && o.Class == adopt.Added && o.Is("CustomResourceDefinition.apiextensions.k8s.io") {
-			blocks = m.extensionBlocks() // that of OperatorConditions, which a cluster without OLM v0 lacks
+			blocks = m.extensionBlocks() // the CRD of OperatorConditions, which a cluster without OLM v0 does not have
 		}
 		switch {
 		case len(blocks) == 0:
@@ -239,7 +240,7 @@ func namespaceOf(operator string) string {
 	return namespace
 }
 
-// blockFor returns the block of an operator, and creates it if necessary.
+// blockFor returns the block for an operator. It adds the block if necessary.
 func (m *selection) blockFor(op *operator) *block {
 	for _, b := range m.blocks {
 		if b.namespace == op.Namespace && b.hasLeftovers == op.hasLeftovers {

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// IsWrittenByOLM reports whether an entry of an object's managedFields belongs to OLM's controllers.
-// Entries for the status do not count.
+// IsWrittenByOLM reports whether an entry of managedFields belongs to one of OLM's controllers.
+// Entries for the status subresource do not count.
 func IsWrittenByOLM(entry map[string]any) bool {
 	return slices.Contains([]string{"olm", "catalog", "olm.install"}, k8s.Text(entry, "manager")) && k8s.Text(entry, "subresource") == ""
 }
@@ -22,20 +22,18 @@ func AppliedBy(o k8s.Object, manager string) bool {
 	})
 }
 
-// isApply reports whether an entry of managedFields is of a manager's server-side apply.
+// isApply reports whether an entry of managedFields is for server-side apply by a manager.
 func isApply(entry map[string]any, manager string) bool {
 	return k8s.Text(entry, "manager") == manager && k8s.Text(entry, "operation") == "Apply"
 }
 
-// writers holds the paths of an object's fields by field manager. The paths have the form of
-// adopt.Field.Path.
+// writers contains the paths of an object's fields by writer, in the form of adopt.Field.Path.
 type writers struct {
-	mine   map[string]bool // fields that OLM wrote, or that the plan's manager applied
+	mine   map[string]bool // fields that OLM or the plan's manager wrote
 	others map[string]bool
 }
 
-// writersOf returns the paths of an object's fields by field manager. The argument manager is the
-// field manager of the plan.
+// writersOf returns the paths of an object's fields by writer. manager is the plan's field manager.
 func writersOf(o k8s.Object, manager string) writers {
 	w := writers{map[string]bool{}, map[string]bool{}}
 	for _, e := range k8s.Items(o, "metadata", "managedFields") {
@@ -48,8 +46,8 @@ func writersOf(o k8s.Object, manager string) writers {
 	return w
 }
 
-// collectPaths adds the paths in a fieldsV1 set. It omits list items that are not identified by
-// name, with all fields below them.
+// collectPaths adds the paths in a fieldsV1 set to into. It omits list items that have no name,
+// with all their fields.
 func collectPaths(into map[string]bool, at string, fields map[string]any) {
 	for key, v := range fields {
 		below, _ := v.(map[string]any)
@@ -67,8 +65,8 @@ func collectPaths(into map[string]bool, at string, fields map[string]any) {
 	}
 }
 
-// itemName returns the name that identifies a list item in managedFields, or "" if it is
-// identified by another field.
+// itemName returns the name in the key of a list item in managedFields. It returns "" if the key
+// consists of other fields.
 func itemName(key string) string {
 	text, ok := strings.CutPrefix(key, "k:")
 	var by map[string]any
@@ -78,9 +76,9 @@ func itemName(key string) string {
 	return k8s.Text(by, "name")
 }
 
-// drops reports whether applying the tree removes a field that only the cluster has, after OLM's
-// fields were transferred to the manager. A field that another manager also wrote stays. A field
-// without a known writer counts as removed if it is in a list item, or if the object has no
+// drops reports whether applying the tree removes a field that only the cluster has, after the
+// plan's manager became the owner of OLM's fields. If others wrote the field, too, it stays. If its
+// writer is unknown, it is assumed to be removed if it is in a list item, or if the object has no
 // managedFields.
 func (w writers) drops(f adopt.Field) bool {
 	switch {
@@ -92,7 +90,7 @@ func (w writers) drops(f adopt.Field) bool {
 	return len(w.mine)+len(w.others) == 0 || strings.Contains(f.Path, "[")
 }
 
-// transferFields returns managedFields with OLM's fields transferred to the manager.
+// transferFields returns managedFields with the manager in place of OLM.
 func transferFields(entries []any, manager, apiVersion string) []any {
 	var out []any
 	fields := map[string]any{}
@@ -113,8 +111,8 @@ func transferFields(entries []any, manager, apiVersion string) []any {
 	return append(out, entry)
 }
 
-// mergeFieldSets merges two field sets in the format fieldsV1, which maps each field to the set of
-// fields below it.
+// mergeFieldSets merges two sets in the fieldsV1 format, which maps each field to the set of its
+// own fields.
 func mergeFieldSets(a, b map[string]any) map[string]any {
 	out := k8s.Copy(a)
 	for k, v := range b {

@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Parse parses a plan. It reports all faults with their positions: the error is a diag.List.
+// Parse parses a plan file. The error is a diag.List of all faults, with their positions.
 func Parse(file string, data []byte) (*Plan, error) {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Depth: 10})
 	if err != nil {
@@ -46,7 +46,8 @@ func Parse(file string, data []byte) (*Plan, error) {
 // validator checks a decoded plan.
 type validator struct{ yamlnode.Checker }
 
-// checkFields checks the fields of a struct, recursively, by the rules of the schema.
+// checkFields checks the fields of a struct, and those of nested structs, by the rules of the
+// schema.
 func (v validator) checkFields(at string, s reflect.Value) {
 	for _, f := range yamlnode.Fields(s.Type()) {
 		field, value := strings.TrimPrefix(at+"."+f.Name, "."), s.FieldByIndex(f.Index)
@@ -99,7 +100,7 @@ func (v validator) checkText(field string, f reflect.StructField, value string) 
 	}
 }
 
-// checkRef checks that a reference is a valid object address.
+// checkRef checks the parts of an object reference.
 func (v validator) checkRef(field string, r k8s.Ref) {
 	var faults []string
 	group, version, named := strings.Cut(r.APIVersion, "/")
@@ -123,7 +124,7 @@ func (v validator) checkRef(field string, r k8s.Ref) {
 	}
 }
 
-// checkStep checks the number of a step, and the fields of its actions.
+// checkStep checks the number of a step, and the fields that its actions have.
 func (v validator) checkStep(at string, i int, s Step) {
 	if s.Number != i+1 {
 		v.Addf(at+".number", "the step has number %d, expected %d", s.Number, i+1)

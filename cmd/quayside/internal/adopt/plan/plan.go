@@ -1,10 +1,11 @@
-// Package plan makes the plan to adopt operators from OLM: a file that people review and commit,
-// and that `quayside adopt run` executes step by step. [MakeRevert] makes the plan to return them
-// to OLM, from a plan, the executed steps, and the earlier state of the objects.
+// Package plan makes the plan for adopting operators from OLM. The plan is a file that people
+// review and commit, and that `quayside adopt run` executes step by step. [MakeRevert] makes the
+// plan for returning the operators to OLM, from a plan, its executed steps, and the earlier state
+// of the objects.
 //
-// The package is pure: its arguments are the result of adopt.Inspect, a snapshot of the cluster
-// and the rendered lock, and its result is a [Plan]. It also defines the meaning of a step, as
-// kubectl commands and as required permissions.
+// The package has no side effects: it makes a [Plan] from the result of adopt.Inspect, a snapshot
+// of the cluster and the rendered lock. It also converts steps to kubectl commands and to required
+// permissions.
 package plan
 
 import (
@@ -13,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Plan is the migration of a cluster's operators away from OLM. Each step is completed,
-// with its checks, before the next begins.
+// Plan describes the migration of a cluster's operators from OLM, in steps. A step begins only when
+// the previous one is done and its checks passed.
 type Plan struct {
 	APIVersion string            `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
 	Kind       string            `json:"kind" form:"required const=AdoptionPlan" doc:"AdoptionPlan"`
@@ -46,17 +47,17 @@ func (p *Plan) IsForExtensions() bool {
 	return slices.ContainsFunc(p.Operators, func(op Operator) bool { return op.Extension != "" })
 }
 
-// Mode is the handling of OLM's controllers during the detach.
+// Mode is how the plan handles OLM's controllers while operators are detached.
 type Mode string
 
 // The modes.
 const (
-	Stopped Mode = "stopped"   // mode A
-	Live    Mode = "live"      // mode B
-	Removal Mode = "uninstall" // no operator is left: OLM itself is deleted
+	Stopped Mode = "stopped"   // they are stopped
+	Live    Mode = "live"      // they keep running
+	Removal Mode = "uninstall" // OLM itself is deleted, because it has no operators
 )
 
-// Workload is a Deployment with the number of its replicas.
+// Workload is a Deployment with its number of replicas.
 type Workload struct {
 	Object   k8s.Ref `json:"object"`
 	UID      string  `json:"uid"`
@@ -82,14 +83,14 @@ type Operator struct {
 	Certificates string   `json:"certificates,omitempty" doc:"The day on which OLM's certificates expire (2028-07-01); they are not renewed."`
 }
 
-// SkippedOperator is an operator or a namespace that the plan does not cover: it stays with OLM.
+// SkippedOperator is an operator or a namespace that stays with OLM, with the reason.
 type SkippedOperator struct {
 	Namespace string   `json:"namespace"`
 	Package   string   `json:"package,omitempty"`
 	Reasons   []string `json:"reasons"`
 }
 
-// Step is a part of a plan that is completed before the next begins.
+// Step is a part of a plan. It is done before the next step begins.
 type Step struct {
 	Number    int      `json:"number" doc:"From 1."`
 	Name      StepKind `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|restart|fields|clean-up|certificates|uninstall|suspend|hand-back|subscribe|approve|withdraw|unguard"`
@@ -107,20 +108,20 @@ type StepKind string
 // The kinds of steps, in their order for a namespace.
 const (
 	Guard        StepKind = "guard"        // keep GitOps tools from pruning objects whose declarations leave Git
-	Prepare      StepKind = "prepare"      // apply objects with new names
+	Prepare      StepKind = "prepare"      // apply the tree's objects with new names
 	Stop         StepKind = "stop"         // stop OLM's controllers
-	Backup       StepKind = "backup"       // write OLM's objects, and objects to be changed, to files
+	Backup       StepKind = "backup"       // back up OLM's objects and the objects to change
 	Detach       StepKind = "detach"       // detach the operators from OLM
 	Tree         StepKind = "tree"         // apply the rest of the tree
 	Start        StepKind = "start"        // start OLM's controllers again
-	Restart      StepKind = "restart"      // restart OLM's controllers once: OLM deletes objects at its start
-	Fields       StepKind = "fields"       // transfer the fields that OLM wrote
+	Restart      StepKind = "restart"      // restart OLM's controllers once, because OLM deletes objects when it starts
+	Fields       StepKind = "fields"       // make the plan's manager the owner of OLM's fields
 	CleanUp      StepKind = "clean-up"     // delete OLM's leftover objects
 	Certificates StepKind = "certificates" // replace OLM's certificates before they expire
 	Uninstall    StepKind = "uninstall"    // delete OLM, or keep it without operators
 )
 
-// The kinds of steps of a return to OLM, in addition to stop, detach and start.
+// The kinds of steps of a plan for returning to OLM, in addition to Stop, Detach and Start.
 const (
 	Suspend   StepKind = "suspend"   // keep GitOps tools from applying the tree
 	HandBack  StepKind = "hand-back" // restore objects that the tree changed

@@ -9,9 +9,9 @@ import (
 )
 
 // RestoreValues returns a live object with the earlier values of the fields that the given managers
-// wrote, and with all fields that were removed. It keeps the owners, the finalizers, the status,
-// and fields that only other managers wrote. A list is one value: its items are not merged. If
-// nothing differs, RestoreValues returns live itself.
+// wrote, and of fields that are missing now. It keeps the owners, the finalizers, the status, and
+// fields that only other managers wrote. It restores a list as a whole. If nothing differs, the
+// result is live itself.
 func RestoreValues(live, before k8s.Object, managers ...string) k8s.Object {
 	theirs := fields{}
 	for _, entry := range k8s.Items(live, "metadata", "managedFields") {
@@ -41,8 +41,8 @@ func RestoreValues(live, before k8s.Object, managers ...string) k8s.Object {
 	return out
 }
 
-// restoreFields returns a live mapping with the earlier values of the fields in theirs, and with
-// the earlier fields that are missing in it.
+// restoreFields returns a mapping with the earlier values of the fields in theirs, and of fields
+// that are missing in live. Other fields keep their live values.
 func restoreFields(live, before map[string]any, theirs fields) map[string]any {
 	out := maps.Clone(before)
 	if out == nil {
@@ -65,8 +65,8 @@ func restoreFields(live, before map[string]any, theirs fields) map[string]any {
 	return out
 }
 
-// RestoreManagedFields returns the managedFields of a restored object: the entries in before,
-// except those of subresources, and the entries in live of other writers, except those of the given
+// RestoreManagedFields returns the managedFields of a restored object: the entries from before
+// without those of subresources, and the entries of writers that are new in live, without the given
 // managers.
 func RestoreManagedFields(live, before k8s.Object, managers ...string) []any {
 	var out []any
@@ -84,8 +84,8 @@ func RestoreManagedFields(live, before k8s.Object, managers ...string) []any {
 	return out
 }
 
-// HasNewManager reports whether one of the given managers has an entry in managedFields that it did not
-// have before.
+// HasNewManager reports whether one of the given managers has an entry in managedFields now, but
+// had none before.
 func HasNewManager(live, before k8s.Object, managers ...string) bool {
 	had := fieldWriters(before)
 	return slices.ContainsFunc(k8s.Items(live, "metadata", "managedFields"), func(entry map[string]any) bool {
@@ -94,8 +94,8 @@ func HasNewManager(live, before k8s.Object, managers ...string) bool {
 	})
 }
 
-// hasLostOLMManager reports whether one of OLM's managers had fields of an object before, and has
-// none now.
+// hasLostOLMManager reports whether one of OLM's managers owned fields of the object before, and
+// owns none now.
 func hasLostOLMManager(live, before k8s.Object) bool {
 	has := fieldWriters(live)
 	return slices.ContainsFunc(k8s.Items(before, "metadata", "managedFields"), func(entry map[string]any) bool {
@@ -103,7 +103,7 @@ func hasLostOLMManager(live, before k8s.Object) bool {
 	})
 }
 
-// fieldWriter identifies the writer of an entry of managedFields.
+// fieldWriter identifies the writer in an entry of managedFields.
 type fieldWriter struct{ manager, operation, subresource string }
 
 func writerOf(entry map[string]any) fieldWriter {
@@ -119,8 +119,8 @@ func fieldWriters(o k8s.Object) map[fieldWriter]bool {
 	return out
 }
 
-// fields holds the fields of a mapping that a manager wrote. The value is nil for a field that is
-// not a mapping, or that was written as a whole.
+// fields contains the fields of a mapping that a manager wrote. The value is nil for a field that
+// is no mapping, or that the manager wrote as a whole.
 type fields map[string]fields
 
 // add adds fields in the format of managedFields.

@@ -11,31 +11,31 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// ExecutedAction identifies an action of a plan that was started, even if it was not completed.
+// ExecutedAction is an action of a plan that was started, even if it was not completed.
 type ExecutedAction struct {
-	Step       int    // number of the step
-	Action     int    // number in the step, from 1
-	CreatedUID string // UID of the created object; empty if none was created
+	Step       int    // number of the step in the plan
+	Action     int    // number of the action in the step, from 1
+	CreatedUID string // UID of the object that it created; empty if it created none
 }
 
-// RevertInput is a partly or completely executed plan.
+// RevertInput is a plan with the part that was executed.
 type RevertInput struct {
 	Plan     *Plan
-	Executed []ExecutedAction       // in order
-	Before   map[k8s.Ref]k8s.Object // backups of objects, made before their first change
-	Stopped  bool                   // whether the plan has stopped OLM, and not started it again
+	Executed []ExecutedAction       // in the order of execution
+	Before   map[k8s.Ref]k8s.Object // backup of each object, from before its first change
+	Stopped  bool                   // whether OLM is stopped by the plan
 }
 
-// Revert is the plan for a return to OLM, with its objects.
+// Revert is a plan for returning operators to OLM, with the objects that it needs.
 type Revert struct {
 	Plan    *Plan
-	Objects map[k8s.Ref]k8s.Object // objects to create, and earlier states of the objects to restore
+	Objects map[k8s.Ref]k8s.Object // objects to create, and backups to restore from
 }
 
-// MakeRevert returns the plan for the return to OLM. It covers the namespaces whose clean-up has
-// not begun. The others are in Skipped, with instructions. If no action was started, the plan has no
-// steps. The Subscriptions are created before objects of the tree are deleted, so that no required
-// object is missing at any time.
+// MakeRevert returns the plan for returning operators to OLM. It covers the namespaces whose
+// clean-up has not begun; the others are in Skipped, with instructions. The plan has no steps if no
+// action was started. It creates the Subscriptions before it deletes objects of the tree, so that
+// no required object is ever missing.
 func MakeRevert(in RevertInput) *Revert {
 	m := &revertBuilder{RevertInput: in, result: &Revert{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]ExecutedAction{}}
 	for _, d := range in.Executed {
@@ -63,31 +63,31 @@ func MakeRevert(in RevertInput) *Revert {
 	return m.result
 }
 
-// revertBuilder builds the plan of a return to OLM.
+// revertBuilder builds the plan for returning to OLM.
 type revertBuilder struct {
 	RevertInput
 	result *Revert
 	done   map[*Action]ExecutedAction
 }
 
-// executedPart is the executed part of a plan for one namespace, or for the whole cluster.
+// executedPart contains the executed actions of one namespace, or of steps for the whole cluster.
 type executedPart struct {
 	namespace string
 
-	guarded []Action // Annotate actions that restore annotations
-	added   []Action // Delete actions for objects that the plan added, in reverse order
-	changed []Action // Restore actions for existing objects that the plan changed
-	detach  []Action // all actions of the detach except deletions with dependents; nil if none was started
+	guarded []Action // actions that restore annotations
+	added   []Action // actions that delete objects which the plan added, last added first
+	changed []Action // actions that restore objects which the plan changed
+	detach  []Action // actions of the detach step, except deletions with dependents; nil if none was started
 	cleaned int      // number of started clean-up actions
 
-	alreadyDetached bool // OLM no longer managed the operators when the plan was made
+	alreadyDetached bool // whether OLM did not manage the operators when the plan was made
 }
 
 func (at *executedPart) hasBegun() bool {
 	return at.cleaned > 0 || len(at.guarded)+len(at.added)+len(at.changed)+len(at.detach) > 0
 }
 
-// executedParts returns the executed parts, by namespace in the order of the plan.
+// executedParts returns the executed actions by namespace, in the order of the plan.
 func (m *revertBuilder) executedParts() []*executedPart {
 	var out []*executedPart
 	by := map[string]*executedPart{}
@@ -103,13 +103,13 @@ func (m *revertBuilder) executedParts() []*executedPart {
 	return out
 }
 
-// wasDetached reports whether OLM no longer managed any of the plan's operators in a namespace
-// when the plan was made.
+// wasDetached reports whether OLM managed none of the plan's operators in a namespace when the plan
+// was made.
 func (m *revertBuilder) wasDetached(namespace string) bool {
 	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op Operator) bool { return op.Namespace == namespace && !op.Detached })
 }
 
-// recordStep records the executed actions of a step.
+// recordStep adds the executed actions of a step to at.
 func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 	begun := 0
 	for i := range s.Actions {
@@ -143,7 +143,8 @@ func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 	}
 }
 
-// undos returns the actions that can undo an action, depending on the earlier state of the object.
+// undos returns the actions that can undo an action. Which of them does depends on the earlier
+// state of the object.
 func undos(a Action) []Action {
 	var out []Action
 	if undo := verbs()[a.Do].undo; undo != nil {
@@ -156,7 +157,7 @@ func undos(a Action) []Action {
 	return out
 }
 
-// undoAnnotate restores the annotations.
+// undoAnnotate returns an action that restores the annotations.
 func undoAnnotate(a Action, _ ExecutedAction, before k8s.Object) (Action, bool) {
 	was := k8s.TextMap(before, "metadata", "annotations")
 	undo := Action{Do: Annotate, Object: a.Object, UID: a.UID, Set: map[string]string{}}
@@ -170,8 +171,8 @@ func undoAnnotate(a Action, _ ExecutedAction, before k8s.Object) (Action, bool) 
 	return undo, true
 }
 
-// undoApply restores an object that existed before, even if it was deleted in the meantime, and deletes
-// a new one, unless it contains other objects.
+// undoApply returns an action that restores an object which existed before, or deletes a new one.
+// It does not delete a new object that contains others, such as a Namespace.
 func undoApply(a Action, done ExecutedAction, before k8s.Object) (Action, bool) {
 	uid := cmp.Or(a.UID, done.CreatedUID)
 	switch {
@@ -188,18 +189,19 @@ func undoTransfer(a Action, _ ExecutedAction, before k8s.Object) (Action, bool) 
 	return Action{Do: Restore, Object: a.Object, UID: a.UID}, before != nil
 }
 
-// undoOrphan creates a Subscription again, from which OLM installs the operator.
+// undoOrphan returns an action that creates a deleted Subscription again. OLM then installs the
+// operator from it.
 func undoOrphan(a Action, _ ExecutedAction, _ k8s.Object) (Action, bool) {
 	return Action{Do: Create, Object: a.Object}, a.Object.Kind == "Subscription"
 }
 
-// undoScale scales to the earlier number of replicas.
+// undoScale returns an action that scales to the earlier number of replicas.
 func undoScale(a Action, _ ExecutedAction, _ k8s.Object) (Action, bool) {
 	a.From, a.To = a.To, a.From
 	return a, true
 }
 
-// skippedNamespace returns the reason why a namespace cannot return to OLM.
+// skippedNamespace returns the entry for a namespace that cannot return to OLM, with the reason.
 func (m *revertBuilder) skippedNamespace(at *executedPart) SkippedOperator {
 	if at.alreadyDetached {
 		return SkippedOperator{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
@@ -218,7 +220,7 @@ func (m *revertBuilder) skippedNamespace(at *executedPart) SkippedOperator {
 		diag.Count(at.cleaned, "object"), strings.Join(csvs, ", "), k8s.LabelManagedBy, k8s.Manager)}}
 }
 
-// addSteps adds all steps, in order.
+// addSteps adds all steps of the return to OLM, in order.
 func (m *revertBuilder) addSteps(back []*executedPart) {
 	if len(back) == 0 && !m.Stopped {
 		return
@@ -258,8 +260,8 @@ func (m *revertBuilder) suspendText(back []*executedPart) string {
 		" Otherwise it would undo the next steps and delete the Subscriptions. Resume it when all steps are done."
 }
 
-// addControllerSteps adds the original plan's steps that stop or start OLM's controllers, including
-// manual steps. It adds each of them once, for the whole cluster.
+// addControllerSteps adds the steps of the original plan that stop or start OLM's controllers,
+// including manual ones. It adds each once, for the whole cluster.
 func (m *revertBuilder) addControllerSteps(name StepKind, is Condition) {
 	seen := map[string]bool{}
 	for _, s := range m.Plan.Steps {
@@ -273,9 +275,9 @@ func (m *revertBuilder) addControllerSteps(name StepKind, is Condition) {
 	}
 }
 
-// addDetachStep adds a step that completes an interrupted detach and waits for the deletions. A
-// remaining ClusterServiceVersion without its Subscription would prevent OLM from installing the
-// operator.
+// addDetachStep adds a step that completes an interrupted detach and waits for the deletions.
+// Otherwise, a ClusterServiceVersion without Subscription would remain, and OLM could not install
+// the operator.
 func (m *revertBuilder) addDetachStep(at *executedPart) {
 	if at.detach == nil {
 		return
@@ -301,7 +303,7 @@ func (m *revertBuilder) addRestoreStep(at *executedPart) {
 	for _, a := range at.changed {
 		s.Actions = append(s.Actions, a)
 		before := m.Before[a.Object]
-		if before.Is(k8s.APIServiceGroup, "APIService") { // OLM would delete it at its start, before it has created the owner again
+		if before.Is(k8s.APIServiceGroup, "APIService") { // OLM would delete it when it starts, before it has created the owner again
 			for _, key := range ownerLabels() {
 				before = k8s.Without(before, "metadata", "labels", key)
 			}
@@ -320,8 +322,8 @@ func inNamespace(at *executedPart) string {
 	return " in " + at.namespace
 }
 
-// addSubscribeStep adds a step that recreates the deleted Subscriptions, starting with those of
-// required operators.
+// addSubscribeStep adds a step that creates the deleted Subscriptions again. Operators that others
+// require come first.
 func (m *revertBuilder) addSubscribeStep(at *executedPart) {
 	s := Step{Name: Subscribe, Namespace: at.namespace, Title: "Recreate the Subscriptions at the running versions" + inNamespace(at)}
 	for _, sub := range m.deletedSubscriptions(at) {
@@ -334,10 +336,10 @@ func (m *revertBuilder) addSubscribeStep(at *executedPart) {
 	}
 }
 
-// deletedSubscriptions returns the backups of the Subscriptions that the detach deletes, starting with
-// those of required operators. In another order, OLM could create a Subscription of its own for a
-// required operator, so that two would exist for one package. The order is the reverse of the
-// detach, which deletes the ClusterServiceVersions of dependents first.
+// deletedSubscriptions returns the backups of the Subscriptions that the detach deletes. Operators
+// that others require come first; otherwise OLM could create a second Subscription for such an
+// operator. This is the reverse of the detach, which deletes the ClusterServiceVersions of
+// dependents first.
 func (m *revertBuilder) deletedSubscriptions(at *executedPart) []k8s.Object {
 	var out []k8s.Object
 	var csvs []string
@@ -354,8 +356,8 @@ func (m *revertBuilder) deletedSubscriptions(at *executedPart) []k8s.Object {
 	return out
 }
 
-// newSubscription returns a Subscription to create from a backup. It installs the version that the
-// backup's status names as installed.
+// newSubscription returns a Subscription to create, from its backup. Its startingCSV is the
+// installed version in the status of the backup.
 func newSubscription(sub k8s.Object) k8s.Object {
 	meta := map[string]any{}
 	for _, key := range []string{"name", "namespace", "labels", "annotations"} {
@@ -378,8 +380,8 @@ func newSubscription(sub k8s.Object) k8s.Object {
 	return k8s.With(k8s.Without(sub, "status"), any(meta), "metadata")
 }
 
-// addWaitStep adds a step that waits until OLM has installed the operators again, after manual
-// approval if the Subscriptions require it.
+// addWaitStep adds a step that waits until OLM has installed the operators. If the Subscriptions
+// require approval, it is a manual step.
 func (m *revertBuilder) addWaitStep(at *executedPart) {
 	if at.detach == nil {
 		return
@@ -413,8 +415,8 @@ func (m *revertBuilder) addWithdrawStep(at *executedPart) {
 	m.addStep(s)
 }
 
-// refRank returns the deletion order of an object: webhook configurations, bindings, roles,
-// then the rest.
+// refRank returns the position of an object in the deletion order: webhook configurations,
+// bindings, roles, then other objects.
 func refRank(r k8s.Ref) int {
 	i := slices.Index([]string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ClusterRoleBinding", "RoleBinding", "ClusterRole", "Role"}, r.Kind)
 	if i < 0 {

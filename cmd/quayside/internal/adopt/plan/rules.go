@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// PermissionRule is a set of permissions for objects of one resource.
+// PermissionRule is a set of permitted verbs on objects of one resource.
 type PermissionRule struct {
 	Namespace string   // empty: the whole cluster
 	Group     string   // empty: the core group
@@ -19,10 +19,10 @@ type PermissionRule struct {
 	Verbs     []string // sorted
 }
 
-// scope identifies the objects of a permission; an empty name means all objects.
+// scope is the set of objects for which a permission is valid. An empty name means all objects.
 type scope struct{ namespace, group, resource, name string }
 
-// permissionSet holds the permitted verbs by scope.
+// permissionSet contains the permitted verbs for each scope.
 type permissionSet map[scope]map[string]bool
 
 func (r permissionSet) add(s scope, verbs ...string) {
@@ -34,18 +34,19 @@ func (r permissionSet) add(s scope, verbs ...string) {
 	}
 }
 
-// scopeOf returns the scope of one object.
+// scopeOf returns the scope that contains only one object.
 func scopeOf(r k8s.Ref) scope {
 	group := k8s.Group(r.APIVersion)
 	return scope{r.Namespace, group, k8s.Resource(group, r.Kind), r.Name}
 }
 
 // Rules returns exactly the permissions that are needed to execute a plan, to check the results,
-// and to return to OLM; by namespace, group, resource and names. rendered contains the objects
-// to apply. Roles and bindings need the permission to grant their permissions. For custom
-// resources, the usual resource name is assumed. Before the first step, the plan is derived from
-// the cluster again, which needs permissions to list objects. seen is the snapshot that the plan
-// was derived from, or nil if a step has begun.
+// and to return to OLM. The rules are sorted by namespace, group, resource and names. rendered
+// contains the objects to apply. Roles and bindings need the permission to grant their permissions.
+// The resource of a custom resource is assumed to be the plural of its kind.
+//
+// seen is the snapshot from which the plan was made, or nil once a step has begun. Before the first
+// step, the plan is made again from the cluster, which needs permissions to list these objects.
 func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []PermissionRule {
 	tree := map[k8s.Key]k8s.Object{}
 	for _, o := range rendered {
@@ -68,7 +69,7 @@ func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []Permission
 	return r.rules()
 }
 
-// addDerivation adds the permissions to list the kinds from which the plan is derived.
+// addDerivation adds the permissions to list the kinds that are read to make the plan again.
 func (r permissionSet) addDerivation(p *Plan, seen *snapshot.Snapshot) {
 	for _, k := range seen.ListedKinds() {
 		of := scope{"", k.Group, k8s.Resource(k.Group, k.Kind), ""}
@@ -82,7 +83,7 @@ func (r permissionSet) addDerivation(p *Plan, seen *snapshot.Snapshot) {
 	}
 }
 
-// addAction adds the permissions to execute and undo an action.
+// addAction adds the permissions to execute an action and to undo it.
 func (r permissionSet) addAction(a Action, rendered k8s.Object) {
 	of, v := scopeOf(a.Object), verbs()[a.Do]
 	r.add(of, v.permissions...)
@@ -101,7 +102,7 @@ func (r permissionSet) addAction(a Action, rendered k8s.Object) {
 	}
 }
 
-// addGrants adds the permission to grant the permissions of a role, or those of a binding's role.
+// addGrants adds the permission to grant the permissions of a role, or of the role of a binding.
 func (r permissionSet) addGrants(of scope, o k8s.Object) {
 	switch {
 	case of.group != k8s.RBACGroup:
@@ -113,7 +114,7 @@ func (r permissionSet) addGrants(of scope, o k8s.Object) {
 	}
 }
 
-// addChecks adds the read permissions for the checks of a step.
+// addChecks adds the permissions to read the objects for the checks of a step.
 func (r permissionSet) addChecks(s Step) {
 	for _, c := range slices.Concat(s.Before, s.After) {
 		for _, ref := range c.Objects {
@@ -138,7 +139,7 @@ func (r permissionSet) addChecks(s Step) {
 	r.add(scope{"", "authorization.k8s.io", "subjectaccessreviews", ""}, "create")
 }
 
-// rules returns the permissions as rules. Names of one resource with the same verbs share a rule.
+// rules returns the permissions as rules. Objects of one resource with the same verbs share a rule.
 func (r permissionSet) rules() []PermissionRule {
 	type group struct {
 		scope
@@ -148,7 +149,7 @@ func (r permissionSet) rules() []PermissionRule {
 	for s, verbs := range r {
 		g := group{s, strings.Join(slices.Sorted(maps.Keys(verbs)), " ")}
 		if g.name = ""; s.name == "" {
-			g.verbs = "* " + g.verbs // keeps it apart from rules with names
+			g.verbs = "* " + g.verbs // do not merge this rule with rules that have names
 		}
 		names[g] = append(names[g], s.name)
 	}
@@ -168,8 +169,8 @@ func (r permissionSet) rules() []PermissionRule {
 	return out
 }
 
-// Roles converts rules, which must be sorted by namespace, to a ClusterRole for the whole cluster
-// and one Role per namespace. All have the same name.
+// Roles converts rules to a ClusterRole for the whole cluster and a Role for each namespace, all
+// with the same name. The rules must be sorted by namespace.
 func Roles(name string, rules []PermissionRule) []k8s.Object {
 	var out []k8s.Object
 	for i, r := range rules {

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// addSteps adds all steps: first those that detach the operators, with one stop of OLM for all
-// namespaces, then the remaining work after all operators have left.
+// addSteps adds all steps. The first steps detach the operators of all namespaces, during one stop
+// of OLM. The other steps do not need a stopped OLM.
 func (m *planBuilder) addSteps() {
 	isForExtensions := len(m.extensionBlocks()) > 0
 	if m.plan.OLM = m.findControllers(); isForExtensions {
@@ -39,7 +39,7 @@ func (m *planBuilder) addSteps() {
 	if m.stopsOLM() {
 		m.addStartStep(leaving)
 	}
-	if !isForExtensions { // OLM v1 forgets everything at its stop, and kubectl cannot transfer fields
+	if !isForExtensions { // not for OLM v1: it keeps no state over a restart
 		m.addRestartStep(leaving)
 	}
 	m.addManageStep()
@@ -58,7 +58,7 @@ func (m *planBuilder) addSteps() {
 	m.addUninstallStep()
 }
 
-// addStep adds a step unless it has neither actions nor a manual instruction.
+// addStep adds a step. It ignores a step that has neither actions nor a manual instruction.
 func (m *planBuilder) addStep(s Step) {
 	if s.Manual == "" && len(s.Actions) == 0 {
 		return
@@ -67,19 +67,19 @@ func (m *planBuilder) addStep(s Step) {
 	m.plan.Steps = append(m.plan.Steps, s)
 }
 
-// addBackupStep adds the step that backs up the objects of a namespace.
+// addBackupStep adds the step that backs up the objects of a block.
 func (m *planBuilder) addBackupStep(b *block) {
 	s := Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up OLM's objects of " + b.namespace + ", and the objects to change, to files",
 		Actions: actionsFor(Save, b.backedUpItems()),
 	}
 	if b.isInstalled() {
-		s.Before = append(m.stoppedChecks(), Check{Check: SameVersion}) // detects changes until OLM was stopped
+		s.Before = append(m.stoppedChecks(), Check{Check: SameVersion}) // fails if the objects were changed before OLM was stopped
 	}
 	m.addStep(s)
 }
 
-// stoppedChecks returns the check that OLM is stopped, if the plan stops it.
+// stoppedChecks returns the check for stopped controllers, or nil if the plan does not stop OLM.
 func (m *planBuilder) stoppedChecks() []Check {
 	if m.Mode != Stopped || len(m.plan.OLM) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func actionsFor(do Verb, items []item) []Action {
 	return out
 }
 
-// newAction returns an action on an object in its live state.
+// newAction returns an action on the live object of an item.
 func newAction(do Verb, i item) Action {
 	a := Action{Do: do, Object: i.ref()}
 	if i.live != nil {
@@ -105,7 +105,7 @@ func newAction(do Verb, i item) Action {
 	return a
 }
 
-// itemsWhere returns the items of a block that match a predicate.
+// itemsWhere returns the items of a block for which is returns true.
 func (b *block) itemsWhere(is func(item) bool) []item {
 	var out []item
 	for _, i := range b.items {
@@ -116,19 +116,20 @@ func (b *block) itemsWhere(is func(item) bool) []item {
 	return out
 }
 
-// existingItems returns the items that both the cluster and the tree have.
+// existingItems returns the items that are both in the cluster and in the tree.
 func (b *block) existingItems() []item {
 	return b.itemsWhere(func(i item) bool { return i.live != nil && i.ours != nil })
 }
 
-// detachedItems returns the objects whose deletion detaches the operators from OLM, in the order of
-// deletion: the Subscriptions, then each operator's ClusterServiceVersion and its copies.
+// detachedItems returns the objects that must be deleted to detach the operators from OLM, in
+// deletion order: first the Subscriptions, then for each operator its ClusterServiceVersion and the
+// copies.
 func (b *block) detachedItems() []item {
 	all := b.itemsWhere(func(i item) bool { return i.RemovedAt == adopt.AtDetach })
 	turn := func(i item) int {
 		switch {
 		case i.Kind == "Subscription", i.Group == k8s.OLMv1Group && i.Kind != "ClusterExtension":
-			return 0 // the revisions before the ClusterExtension that owns them
+			return 0 // revisions come before the ClusterExtension that owns them
 		}
 		for n, op := range b.operators {
 			if i.Name == op.CSV && (i.Namespace == op.Namespace || i.live.Labels[snapshot.CopiedFrom] == op.Namespace) {
@@ -155,14 +156,15 @@ func compareBool(a, b bool) int {
 
 func isCopy(o *snapshot.LiveObject) bool { return o.Labels[snapshot.CopiedFrom] != "" }
 
-// needsGuard reports whether a GitOps tool could prune an object after its declaration was removed from
-// Git.
+// needsGuard reports whether a GitOps tool could delete an object when its declaration is removed
+// from Git.
 func (b *block) needsGuard(i item) bool {
 	return i.live != nil && !isCopy(i.live) && i.Is("Subscription."+k8s.OLMGroup, "OperatorGroup."+k8s.OLMGroup, "ClusterExtension."+k8s.OLMv1Group)
 }
 
 // backedUpItems returns the items to back up: those that will be deleted, and those that the tree
-// or the garbage collector changes. It leaves out copies, which OLM makes from the original.
+// or the garbage collector changes. It omits copies of ClusterServiceVersions, which OLM makes
+// again.
 func (b *block) backedUpItems() []item {
 	return b.itemsWhere(func(i item) bool {
 		switch {
@@ -177,8 +179,8 @@ func (b *block) backedUpItems() []item {
 	})
 }
 
-// addGuardSteps adds a step that keeps GitOps tools from pruning the declarations that the adoption
-// removes from Git, and the Namespace with everything in it.
+// addGuardSteps adds a step that prevents GitOps tools from pruning objects whose declarations the
+// adoption removes from Git: OLM's declarations, and the Namespace with everything in it.
 func (m *planBuilder) addGuardSteps(b *block) {
 	items := b.itemsWhere(b.needsGuard)
 	for _, group := range m.Snapshot.Kind(k8s.OLMGroup, "OperatorGroup") {
@@ -219,7 +221,7 @@ func (m *planBuilder) addSuspendStep(b *block, items []item) {
 	})
 }
 
-// appliersOf returns the GitOps tools that apply the selected items.
+// appliersOf returns the GitOps tools that apply the items for which selects returns true.
 func appliersOf(items []item, selects func(item) bool) string {
 	var out []string
 	for _, i := range items {
@@ -231,7 +233,7 @@ func appliersOf(items []item, selects func(item) bool) string {
 	return strings.Join(out, "; ")
 }
 
-// healthyChecks returns the checks that OLM has no pending work for a block's operators, and that
+// healthyChecks returns checks that OLM has no work left for the operators of a block, and that
 // nothing has changed since the plan was made.
 func healthyChecks(b *block) []Check {
 	if !b.isInstalled() {
@@ -240,7 +242,7 @@ func healthyChecks(b *block) []Check {
 	return append(succeededChecks(b), Check{Check: SameVersion})
 }
 
-// succeededChecks returns the checks that OLM has no pending work for the blocks' operators.
+// succeededChecks returns checks that OLM has no work left for the operators of the blocks.
 func succeededChecks(blocks ...*block) []Check {
 	var csvs, extensions []k8s.Ref
 	for _, b := range blocks {
@@ -258,7 +260,8 @@ func succeededChecks(blocks ...*block) []Check {
 // isInstalled reports whether OLM manages the operators of a block.
 func (b *block) isInstalled() bool { return len(b.installedCSVs())+len(b.extensions()) > 0 }
 
-// installedCSVs returns the ClusterServiceVersions that the detach of a block deletes, without copies.
+// installedCSVs returns the ClusterServiceVersions, without copies, that the detach of a block
+// deletes.
 func (b *block) installedCSVs() []k8s.Ref {
 	return itemRefs(b.itemsWhere(func(i item) bool {
 		return i.Is("ClusterServiceVersion."+k8s.OLMGroup) && i.RemovedAt == adopt.AtDetach && !isCopy(i.live)
@@ -273,9 +276,9 @@ func itemRefs(items []item) []k8s.Ref {
 	return out
 }
 
-// addPrepareStep adds a step that applies the new objects of the tree, except those that the cluster
-// would reject. OLM could not create the rejected objects either. New webhooks trust OLM's
-// certificates, and are called in addition to OLM's webhooks until those are deleted.
+// addPrepareStep adds a step that applies new objects of the tree. It omits objects that the
+// cluster would reject: OLM could not create these either. New webhooks use OLM's certificates.
+// Until OLM's webhooks are deleted, the API server calls both.
 func (m *planBuilder) addPrepareStep(b *block, added []item) {
 	title := "Add the tree's objects with new names to " + b.namespace
 	var applied []item
@@ -292,7 +295,7 @@ func (m *planBuilder) addPrepareStep(b *block, added []item) {
 	})
 }
 
-// sortByPhase returns items in the order of their application.
+// sortByPhase returns items in the order in which they must be applied.
 func sortByPhase(items []item) []item {
 	out := slices.Clone(items)
 	slices.SortStableFunc(out, func(x, y item) int { return cmp.Compare(profile.Phase(x.ours), profile.Phase(y.ours)) })
@@ -320,14 +323,14 @@ func (m *planBuilder) addDetachStep(b *block, detached []item) {
 		s.Actions = append(s.Actions, newAction(Orphan, i))
 	}
 	if m.Mode == Live {
-		s.Actions = append(s.Actions, disown...) // OLM may have restored the labels before
+		s.Actions = append(s.Actions, disown...) // OLM may have set the labels again
 		s.Actions = append(s.Actions, actionsFor(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && isLostInLiveMode(i.ClassifiedObject) }))...)
 	}
 	m.addStep(s)
 }
 
-// disownActions returns actions that remove the labels from APIServices that name their
-// ClusterServiceVersion: OLM deletes APIServices whose ClusterServiceVersion is missing.
+// disownActions returns actions that remove the labels of APIServices which name their
+// ClusterServiceVersion. OLM deletes an APIService whose ClusterServiceVersion is missing.
 func disownActions(b *block) []Action {
 	if len(b.installedCSVs()) == 0 {
 		return nil
@@ -347,10 +350,11 @@ func disownActions(b *block) []Action {
 	return out
 }
 
-// ownerLabels returns OLM's labels that name the owner of a cluster-scoped object.
+// ownerLabels returns the labels by which OLM names the owner of a cluster-scoped object.
 func ownerLabels() []string { return []string{"olm.owner", "olm.owner.kind", "olm.owner.namespace"} }
 
-// operatorAnnotations returns OLM's annotations that tie a ClusterServiceVersion to an OperatorGroup.
+// operatorAnnotations returns the annotations by which OLM ties a ClusterServiceVersion to its
+// OperatorGroup.
 func operatorAnnotations() []string {
 	return []string{"olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"}
 }
@@ -358,8 +362,9 @@ func operatorAnnotations() []string {
 // finalizer is OLM's finalizer on ClusterServiceVersions.
 const finalizer = "operators.coreos.com/csv-cleanup"
 
-// isLostInLiveMode reports whether an object is lost if OLM runs during the detach: OLM rewrites the
-// owner of the OperatorCondition, and the deletion of that owner then deletes the OperatorCondition.
+// isLostInLiveMode reports whether an object is lost if OLM runs during the detach. This happens to
+// an OperatorCondition: OLM makes the ClusterServiceVersion its owner again, so it is deleted with
+// it.
 func isLostInLiveMode(o adopt.ClassifiedObject) bool {
 	return o.Group == k8s.OLMGroup && o.Kind == "OperatorCondition"
 }
@@ -372,8 +377,8 @@ func (b *block) packageNames() string {
 	return strings.Join(out, ", ")
 }
 
-// unchangedChecks returns the checks that the workloads are unchanged. If the tree has another
-// version, it omits the checks of permissions and conversion, which can differ.
+// unchangedChecks returns checks that the workloads are unchanged. If the tree has another version
+// of an operator, it omits the checks of permissions and conversion, which may then differ.
 func unchangedChecks(blocks ...*block) []Check {
 	if slices.ContainsFunc(blocks, func(b *block) bool { return b.hasLeftovers && slices.ContainsFunc(b.items, isUpgraded) }) {
 		return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Available}, {Check: NoRestart}}
@@ -389,7 +394,7 @@ func (m *planBuilder) addApplyStep(b *block) {
 	})
 }
 
-// readyChecks returns the checks for unchanged workloads with all pods ready.
+// readyChecks returns checks that the workloads are unchanged and that all pods are ready.
 func readyChecks(b *block) []Check {
 	deployments := itemRefs(b.itemsWhere(func(i item) bool { return i.Is("Deployment.apps") && i.live != nil && i.ours != nil }))
 	if len(deployments) == 0 {
@@ -398,23 +403,23 @@ func readyChecks(b *block) []Check {
 	return append([]Check{{Check: IsReady, Objects: deployments}}, unchangedChecks(b)...)
 }
 
-// applyActions returns the actions that apply existing objects.
+// applyActions returns the actions that apply items which exist in the cluster.
 func (m *planBuilder) applyActions(items []item) []Action {
 	var out []Action
 	for _, i := range sortByPhase(items) {
 		a := newApplyAction(i)
 		if m.Mode == Live && isLostInLiveMode(i.ClassifiedObject) {
-			a.UID = "" // the detach deleted it
+			a.UID = "" // the detach step deletes it: it is created again
 		}
 		out = append(out, a)
 	}
 	return out
 }
 
-// newApplyAction returns the action that applies an existing object. If a tool applies the object
-// from other files, the action keeps its guard instead of the tree's prune setting, until the tool
-// applies it from the tree. Otherwise, the merge would remove the object from the other files, and
-// a user might confirm its deletion.
+// newApplyAction returns an action that applies an existing object. If a GitOps tool applies it
+// from other files, the action keeps the annotations that prevent pruning, until the tool applies
+// it from the tree. Otherwise, when the merge removes the object from the other files, a user might
+// confirm its deletion.
 func newApplyAction(i item) Action {
 	a := newAction(Apply, i)
 	a.Force = true
@@ -432,8 +437,9 @@ func newApplyAction(i item) Action {
 	return a
 }
 
-// addTransferStep adds a step that transfers OLM's fields to the plan's manager, for operators
-// whose pods the tree restarts anyway. It omits CRDs and APIServices, which would lose their CA.
+// addTransferStep adds a step that makes the plan's manager the owner of OLM's fields, for
+// operators whose pods the tree restarts anyway. It omits CRDs and APIServices, which would lose
+// their CA.
 func (m *planBuilder) addTransferStep(b *block) {
 	restarts := map[string]bool{}
 	for _, op := range m.plan.Operators {

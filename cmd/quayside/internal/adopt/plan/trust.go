@@ -11,10 +11,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// untrustedObjects returns the objects of the tree that would make the API server reject an operator's
-// certificates: webhooks without a CA, and objects with another CA than OLM's.
+// untrustedObjects returns the objects of the tree with which the API server would reject the
+// certificates of an operator: their CA is missing, or is not OLM's.
 func (m *facts) untrustedObjects(op *operator) []k8s.Ref {
-	authorities := map[[2]string]map[string]bool{} // by the namespace and name of a Service
+	authorities := map[[2]string]map[string]bool{} // CA certificates by namespace and name of the Service
 	for _, o := range op.Objects {
 		if live := m.Snapshot.Get(o.Key); live != nil {
 			for _, c := range adopt.ClientConfigs(live.Body()) {
@@ -35,9 +35,9 @@ func (m *facts) untrustedObjects(op *operator) []k8s.Ref {
 	return out
 }
 
-// isTrusted reports whether a client configuration of the tree accepts a Service's certificates:
-// it contains all CA certificates of OLM, or, unless a CA is needed, it has none and OLM's is kept. A
-// configuration without a Service is always trusted.
+// isTrusted reports whether the API server accepts the certificates of a Service with this client
+// configuration. It must contain all CA certificates of OLM. If needsCA is false, it may have none,
+// because then OLM's is kept. A configuration without a Service is always trusted.
 func isTrusted(client map[string]any, authorities map[string]bool, needsCA bool) bool {
 	have := certificatesIn(k8s.Text(client, "caBundle"))
 	switch {
@@ -58,7 +58,7 @@ func serviceOf(client map[string]any) [2]string {
 	return [2]string{k8s.Text(client, "service", "namespace"), k8s.Text(client, "service", "name")}
 }
 
-// certificatesIn returns the certificates in a base64-encoded PEM text, in DER.
+// certificatesIn returns the certificates in a base64-encoded PEM text, as a set of DER encodings.
 func certificatesIn(text string) map[string]bool {
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -79,13 +79,13 @@ func mergeSets(a, b map[string]bool) map[string]bool {
 }
 
 // certificateExpiry returns the earliest expiry date of the certificates that OLM issued for an
-// operator; empty if there are none.
+// operator, or "" if there are none.
 func (m *facts) certificateExpiry(op *operator) string {
 	pin, _ := m.Lock.Pin(op.Namespace, op.Package)
 	if pin.Adopted == nil || len(pin.Adopted.Certificates) == 0 {
 		return ""
 	}
-	certificates := map[string]bool{} // in DER
+	certificates := map[string]bool{} // set of DER encodings
 	for _, text := range pin.Adopted.Certificates {
 		if der, err := base64.StdEncoding.DecodeString(text); err == nil {
 			certificates[string(der)] = true

@@ -15,7 +15,8 @@ import (
 // packagesAPI is the APIService of OLM's packageserver.
 const packagesAPI = "v1.packages." + k8s.OLMGroup
 
-// NeededError reports that OLM cannot be uninstalled.
+// NeededError is returned if OLM cannot be uninstalled. By lists the operators and objects that
+// need it.
 type NeededError struct{ By []string }
 
 // Error lists what needs OLM.
@@ -23,14 +24,14 @@ func (e *NeededError) Error() string {
 	return "OLM is still needed: " + strings.Join(e.By, "; ") + ": adopt or uninstall these operators first ('quayside adopt plan', 'quayside adopt check')"
 }
 
-// IsReadForUninstall reports whether the plan to uninstall OLM depends on objects of a kind.
+// IsReadForUninstall reports whether MakeUninstall needs the objects of a kind.
 func IsReadForUninstall(group, kind string) bool {
 	return group != "" || kind != "Secret" && kind != "ConfigMap"
 }
 
-// MakeUninstall returns the plan to uninstall OLM, and with crds also OLM's CRDs without custom
-// resources. The error is a *NeededError if anything still needs OLM. It does not use in.Report, and
-// does not modify its input.
+// MakeUninstall returns the plan for uninstalling OLM. With crds, it also deletes OLM's CRDs that
+// have no custom resources. The error is a *NeededError if OLM is still needed. MakeUninstall does
+// not use in.Report, and does not modify its input.
 func MakeUninstall(in Input, crds bool) (*Plan, error) {
 	in.Mode = Removal
 	f, err := newFacts(in)
@@ -98,8 +99,8 @@ func usesOfOLM(s *snapshot.Snapshot, d *adopt.Diagnosis) []string {
 	return out
 }
 
-// olmDeclarations returns the objects whose deletion OLM itself completes: packageserver and the
-// objects of OLM's kinds, all of which have no effect without operators.
+// olmDeclarations returns packageserver and the objects of OLM's kinds. Without operators they have
+// no effect. They are deleted first, while OLM still runs and can remove their finalizers.
 func olmDeclarations(s *snapshot.Snapshot) []*snapshot.LiveObject {
 	var out []*snapshot.LiveObject
 	for _, csv := range s.Kind(k8s.OLMGroup, "ClusterServiceVersion") {
@@ -113,8 +114,8 @@ func olmDeclarations(s *snapshot.Snapshot) []*snapshot.LiveObject {
 	return out
 }
 
-// olmPrograms returns OLM's own Deployments with their Services, ServiceAccounts and permissions, the
-// API of packageserver, and the objects that OLM created for itself.
+// olmPrograms returns OLM's Deployments with their Services, ServiceAccounts and permissions, the
+// API of packageserver, and other objects that OLM created for itself.
 func (m *facts) olmPrograms(namespace string) []*snapshot.LiveObject {
 	names := programNames()
 	accounts := map[string]bool{}
@@ -140,7 +141,7 @@ func (m *facts) olmPrograms(namespace string) []*snapshot.LiveObject {
 	add("", "ServiceAccount", func(o *snapshot.LiveObject) bool {
 		return o.Namespace == namespace && o.Name != "default" && accounts[o.Name]
 	})
-	roles := map[k8s.Key]bool{} // whether only OLM's own accounts are bound to the role
+	roles := map[k8s.Key]bool{} // whether a role is bound only to OLM's own accounts
 	binding := func(o *snapshot.LiveObject) bool {
 		body := o.Body()
 		subjects := k8s.Items(body, "subjects")
@@ -165,8 +166,8 @@ func (m *facts) olmPrograms(namespace string) []*snapshot.LiveObject {
 	return out
 }
 
-// isRoleOfOLM reports whether a role is one of OLM's manifests, or was created by OLM for packageserver
-// or an OperatorGroup.
+// isRoleOfOLM reports whether a role is part of OLM's manifests, or OLM created it for
+// packageserver or an OperatorGroup.
 func isRoleOfOLM(o *snapshot.LiveObject) bool {
 	return o.Name == "aggregate-olm-edit" || o.Name == "aggregate-olm-view" || o.Labels["olm.owner.kind"] == "OperatorGroup" || o.Labels["olm.owner"] == snapshot.Packageserver ||
 		slices.ContainsFunc(o.Owners, func(by snapshot.Owner) bool { return by.Name == packagesAPI })
@@ -186,7 +187,7 @@ func olmCRD(plural string) k8s.Ref {
 	return k8s.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: plural + "." + k8s.OLMGroup}
 }
 
-// keepReason returns the reason why a CRD of OLM must stay, or "".
+// keepReason returns the reason why a CRD of OLM cannot be deleted, or "".
 func (m *facts) keepReason(crd *snapshot.LiveObject, d *adopt.Diagnosis, deleted []*snapshot.LiveObject) string {
 	if m.tree[crd.Key] != nil {
 		return "the tree has it"
@@ -204,7 +205,7 @@ func (m *facts) keepReason(crd *snapshot.LiveObject, d *adopt.Diagnosis, deleted
 	return ""
 }
 
-// liveItems returns objects of the cluster as items.
+// liveItems returns items for objects of the cluster.
 func liveItems(objects []*snapshot.LiveObject) []item {
 	var out []item
 	for _, o := range objects {
@@ -213,7 +214,8 @@ func liveItems(objects []*snapshot.LiveObject) []item {
 	return out
 }
 
-// addReleaseStep adds a manual step if a GitOps tool applies OLM's objects.
+// addReleaseStep adds a manual step to remove OLM's manifests from Git, if a GitOps tool applies
+// them.
 func (m *planBuilder) addReleaseStep(objects []*snapshot.LiveObject) {
 	appliers := appliersOf(liveItems(objects), func(item) bool { return true })
 	if appliers == "" {
@@ -225,7 +227,7 @@ func (m *planBuilder) addReleaseStep(objects []*snapshot.LiveObject) {
 	})
 }
 
-// addDeleteStep adds a step that deletes objects of OLM itself.
+// addDeleteStep adds a step that deletes the given objects of OLM itself.
 func (m *planBuilder) addDeleteStep(title string, objects []*snapshot.LiveObject, before ...Check) {
 	if len(objects) == 0 {
 		return
@@ -233,7 +235,7 @@ func (m *planBuilder) addDeleteStep(title string, objects []*snapshot.LiveObject
 	m.addStep(Step{Name: Uninstall, Title: title, Before: before, Actions: actionsFor(Delete, liveItems(objects)), After: []Check{{Check: Deleted, Objects: itemRefs(liveItems(objects))}}})
 }
 
-// isProgramOfOLM reports whether an object is one of OLM's programs, their accounts or their APIs.
+// isProgramOfOLM reports whether an object is one of OLM's Deployments, accounts or APIs.
 func (p *Plan) isProgramOfOLM(r k8s.Ref) bool {
 	isThere := len(p.OLM) > 0 && r.Namespace == p.OLM[0].Object.Namespace
 	switch r.Key().GroupKind() {

@@ -14,20 +14,20 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// maxAttempts is the maximum number of attempts for one action. An attempt can fail because OLM or
-// another writer changes the object between the read and the write.
+// maxAttempts is the maximum number of attempts for one action. An attempt fails if OLM or another
+// program changes the object between the read and the write.
 const maxAttempts = 25
 
-// action is one action in progress.
+// action is an action that is being executed.
 type action struct {
 	*runner
 	plan.Attempt
-	number int // in the step, from 1
+	number int // number of the action in the step, from 1
 }
 
-// runAction executes one action of a step. It writes a journal entry before the request is sent,
-// and another one afterwards. If the action is already done, it writes only the second entry. A dry
-// run writes none.
+// runAction executes one action of a step. It writes a journal entry before it sends the request,
+// and one afterwards. If the action is already done, it writes only the second entry. In a dry run
+// it writes none.
 func (r *runner) runAction(ctx context.Context, s plan.Step, number int) (ActionResult, error) {
 	a := &action{runner: r, number: number}
 	a.Attempt = plan.Attempt{Action: s.Actions[number-1], Plan: r.Plan, Step: s, Writer: Manager, DryRun: r.DryRun}
@@ -45,8 +45,8 @@ func (r *runner) runAction(ctx context.Context, s plan.Step, number int) (Action
 	}
 }
 
-// try reads the object and executes the action if necessary. It reports whether it can be repeated
-// after an error.
+// try reads the object and executes the action if necessary. canRetry reports whether the action
+// may be tried again after an error.
 func (a *action) try(ctx context.Context) (out ActionResult, canRetry bool, err error) {
 	out = ActionResult{Do: a.Do, Object: a.Object}
 	if a.Live, err = a.Cluster.Get(ctx, a.Object); err != nil {
@@ -113,7 +113,7 @@ func (a *action) send(ctx context.Context) (after k8s.Object, err error) {
 	return after, err
 }
 
-// isRetryable reports whether a failed action can be retried after the object is read again.
+// isRetryable reports whether the action may succeed if the object is read again.
 func isRetryable(err error) bool {
 	var refused *cluster.RequestError
 	switch {
@@ -152,7 +152,7 @@ func (a *action) recordIntent() error {
 
 func (a *action) recordOutcome(o k8s.Object, outcome plan.Outcome) error {
 	if first := a.Journal.lastEntry(a.Step.Number, a.number, Intends); outcome == plan.DidNothing && first != nil {
-		outcome = a.Do.Outcome() // an earlier run sent it, but was interrupted before recording it
+		outcome = a.Do.Outcome() // an earlier run sent the request, but was interrupted before it wrote the second entry
 		if first.UID == "" {
 			outcome = plan.DidCreate
 		}
@@ -160,8 +160,8 @@ func (a *action) recordOutcome(o k8s.Object, outcome plan.Outcome) error {
 	return a.record(Did, o, outcome)
 }
 
-// checkOLMStopped returns an error if the action detaches an operator from OLM, but one of OLM's
-// controllers, which the plan stopped before, was started again.
+// checkOLMStopped returns an error if the action detaches an operator, and one of the controllers
+// of OLM that the plan stopped is running again.
 func (a *action) checkOLMStopped(ctx context.Context) error {
 	if a.Plan.Mode != plan.Stopped || !a.Do.Detaches() || a.DryRun {
 		return nil
@@ -178,7 +178,7 @@ func (a *action) checkOLMStopped(ctx context.Context) error {
 	return nil
 }
 
-// hasEarlierApply reports whether an earlier action applies an object.
+// hasEarlierApply reports whether an earlier action of the plan applies the object.
 func (a *action) hasEarlierApply(ref k8s.Ref) bool {
 	for _, s := range a.Plan.Steps {
 		for i, other := range s.Actions {
@@ -193,8 +193,8 @@ func (a *action) hasEarlierApply(ref k8s.Ref) bool {
 	return false
 }
 
-// dependsOnEarlierApply reports whether an earlier action of the plan applies the Namespace of the
-// object or the CRD of its kind.
+// dependsOnEarlierApply reports whether an earlier action of the plan applies the object's
+// Namespace, or the CRD of its kind.
 func (a *action) dependsOnEarlierApply() bool {
 	if a.hasEarlierApply(k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: a.Object.Namespace}) {
 		return true

@@ -16,7 +16,7 @@ const (
 )
 
 // checkPreconditions evaluates the preconditions of a step once, without waiting. It returns a
-// *StepError for the first one that does not hold.
+// *StepError for the first one that is not fulfilled.
 func (r *runner) checkPreconditions(ctx context.Context, s plan.Step) error {
 	for _, c := range r.remainingPreconditions(s) {
 		findings, err := r.check(ctx, s, c, false)
@@ -33,9 +33,9 @@ func (r *runner) checkPreconditions(ctx context.Context, s plan.Step) error {
 	return nil
 }
 
-// check returns the violations of a check of a step. In a step for the whole cluster, a check without
-// objects applies to every namespace that leaves OLM; before the step, only to those whose detach has
-// not begun.
+// check evaluates a check of a step, and returns the violations. If the step is for the whole
+// cluster and the check lists no objects, check evaluates it for every namespace that leaves OLM.
+// Before the step (after is false), it omits namespaces whose detach has begun.
 func (r *runner) check(ctx context.Context, s plan.Step, c plan.Check, after bool) ([]verify.Finding, error) {
 	namespaces := []string{s.Namespace}
 	if s.Namespace == "" && c.Objects == nil {
@@ -61,9 +61,8 @@ func (r *runner) check(ctx context.Context, s plan.Step, c plan.Check, after boo
 	return slices.DeleteFunc(out, r.Journal.isSkipped), nil
 }
 
-// remainingPreconditions returns the preconditions for starting or resuming a step. When a step is
-// resumed, it omits the objects of actions that were already sent, and conditions on single
-// objects for which no objects remain.
+// remainingPreconditions returns the preconditions for starting or resuming a step. When it resumes
+// a step, objects of actions that were already sent are no longer checked.
 func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	touched := map[k8s.Key]bool{}
 	for _, other := range r.Plan.Steps {
@@ -87,9 +86,9 @@ func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	return out
 }
 
-// awaitPostconditions waits until the postconditions of a step hold. It returns a *StepError if one
-// of them does not hold before its timeout expires. After a step to which OLM reacts, it first
-// waits until OLM has processed every object, because earlier results prove nothing.
+// awaitPostconditions waits until the postconditions of a step are fulfilled. It returns a
+// *StepError if one is not fulfilled in time. After a step to which OLM reacts, it first waits for
+// OLM to process every object, because OLM may still change what an earlier check found.
 func (r *runner) awaitPostconditions(ctx context.Context, s plan.Step) error {
 	begun, pause := r.Clock.Now(), firstPause
 	synced := !slices.Contains([]plan.StepKind{plan.Start, plan.Restart, plan.CleanUp}, s.Name)

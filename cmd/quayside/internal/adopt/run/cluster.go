@@ -1,5 +1,5 @@
-// Package run executes a plan on a cluster step by step, keeps a journal, and resumes after an
-// interruption. It is the only part of quayside that writes to a cluster.
+// Package run executes a plan on a cluster step by step. It writes a journal, so that it can
+// continue after an interruption. No other part of quayside writes to a cluster.
 package run
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Client reads and changes a cluster. If the argument dryRun of a method is true, the API server
-// validates the request, but stores nothing.
+// Client reads and changes a cluster. With dryRun, the API server validates a request but stores
+// nothing.
 type Client interface {
 	verify.ProbeReader
 
@@ -23,10 +23,10 @@ type Client interface {
 	// Delete deletes an object if it meets the preconditions in opt. A missing object is not
 	// an error.
 	Delete(ctx context.Context, ref k8s.Ref, opt cluster.DeleteOptions, dryRun bool) error
-	// Create creates an object, for the return to OLM.
+	// Create creates an object. Only the return to OLM uses it.
 	Create(ctx context.Context, o k8s.Object, dryRun bool) (k8s.Object, error)
 }
 
-// Manager is the field manager of all changes except server-side apply, which uses the manager in
+// Manager is the field manager of all changes, except server-side apply: that uses the manager in
 // the plan.
 const Manager = "quayside-adopt"

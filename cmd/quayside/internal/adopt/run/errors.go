@@ -12,15 +12,15 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// StepError reports a step that stopped a run.
+// StepError is returned if a step cannot be completed.
 type StepError struct {
 	Step     plan.Step
-	Check    plan.Condition   // the failed condition; empty if there is none
+	Check    plan.Condition   // condition that is not fulfilled; empty: another reason
 	Findings []verify.Finding // violations of the condition
 	Err      error
 }
 
-// Errors of steps that stop without a technical failure.
+// Errors of steps that stopped without a technical failure.
 var (
 	errDeclined      = errors.New("aborted by user")
 	errManual        = errors.New("manual step: do it, then continue with '--done'")
@@ -59,8 +59,8 @@ func stepName(s plan.Step) string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// Differs reports whether the step stopped because of the cluster's state or a user's decision,
-// and not because of a failure.
+// Differs reports whether the step stopped because of the state of the cluster or a decision of the
+// user, rather than a technical failure.
 func (e *StepError) Differs() bool {
 	var changed *plan.ChangedError
 	return len(e.Findings) > 0 || errors.As(e.Err, &changed) || errors.Is(e.Err, errDeclined) || errors.Is(e.Err, errManual)

@@ -24,7 +24,7 @@ type Files interface {
 	Read(name string) ([]byte, error)
 	// Write writes a file atomically, and creates its directories.
 	Write(name string, data []byte) error
-	// Append appends to a file and returns after the data is durable.
+	// Append appends to a file. The data is on disk when it returns.
 	Append(name string, data []byte) error
 }
 
@@ -33,14 +33,14 @@ type Event string
 
 // The events of a journal.
 const (
-	Opened  Event = "opened"  // the journal begins; Plan identifies the plan
-	Began   Event = "began"   // a step has begun: its preconditions hold
-	Intends Event = "intends" // an action is about to be sent
+	Opened  Event = "opened"  // first entry; Plan identifies the plan
+	Began   Event = "began"   // the preconditions of a step are fulfilled, and it begins
+	Intends Event = "intends" // the request of an action is about to be sent
 	Did     Event = "did"     // an action is done
-	Ended   Event = "ended"   // a step is done: its postconditions hold
-	Failed  Event = "failed"  // a step stopped; Message is the reason
-	Probed  Event = "probed"  // a run with probes ended; Probes has the figures
-	Skipped Event = "skipped" // Finding does not stop the plan; Message is the reason that a person gave
+	Ended   Event = "ended"   // a step is done: its postconditions are fulfilled
+	Failed  Event = "failed"  // a step stopped, for the reason in Message
+	Probed  Event = "probed"  // a run with probes ended, with the results in Probes
+	Skipped Event = "skipped" // Finding no longer stops the plan, for the reason in Message, which a person gave
 )
 
 // Entry is one line of a journal.
@@ -50,17 +50,17 @@ type Entry struct {
 	Schema  int          `json:"schema,omitempty"` // schema version of the journal; only in the first entry
 	Plan    string       `json:"plan,omitempty"`   // digest of the plan; only in the first entry
 	Step    int          `json:"step,omitempty"`
-	Action  int          `json:"action,omitempty"` // number in the step, from 1
+	Action  int          `json:"action,omitempty"` // number of the action in the step, from 1
 	Do      plan.Verb    `json:"verb,omitempty"`
 	Object  *k8s.Ref     `json:"object,omitempty"`
-	UID     string       `json:"uid,omitempty"`             // UID of the object: before the action (Intends), after it (Did)
-	Version string       `json:"resourceVersion,omitempty"` // resourceVersion of the object, at the same time as UID
-	Digest  string       `json:"digest,omitempty"`          // of the backup of the object
+	UID     string       `json:"uid,omitempty"`             // UID of the object: before the action for Intends, after it for Did
+	Version string       `json:"resourceVersion,omitempty"` // resourceVersion of the object at that time
+	Digest  string       `json:"digest,omitempty"`          // digest of the object's backup
 	Outcome plan.Outcome `json:"outcome,omitempty"`
 	Message string       `json:"message,omitempty"`
 
-	Finding *verify.Finding      `json:"finding,omitempty"` // Skipped
-	Probes  []verify.ProbeResult `json:"probes,omitempty"`  // Probed
+	Finding *verify.Finding      `json:"finding,omitempty"` // of event Skipped
+	Probes  []verify.ProbeResult `json:"probes,omitempty"`  // of event Probed
 }
 
 // logName is the name of the file with a journal's entries.
@@ -72,16 +72,16 @@ const journalSchema = 2
 // maxLog is the maximum size of a journal, in bytes.
 const maxLog = 64 << 20
 
-// Journal is the record of a plan's execution, with the earlier state of the cluster.
+// Journal records the execution of a plan, and the state of the cluster before it.
 type Journal struct {
 	files   Files
 	digest  string
 	entries []Entry
-	torn    bool // the last line is incomplete
+	torn    bool // whether the last line is incomplete
 }
 
-// OpenJournal reads the journal of a plan. If there are no entries yet, it returns an empty
-// journal. It returns an error if the journal belongs to another plan. It writes nothing.
+// OpenJournal reads the journal of a plan. Without entries, the journal is empty. It is an error if
+// the journal belongs to another plan. OpenJournal writes nothing.
 func OpenJournal(files Files, p *plan.Plan) (*Journal, error) {
 	j := &Journal{files: files, digest: Digest(p)}
 	data, err := files.Read(logName)
@@ -92,7 +92,7 @@ func OpenJournal(files Files, p *plan.Plan) (*Journal, error) {
 		return nil, fmt.Errorf("%s: exceeds the limit of %d bytes", logName, maxLog)
 	}
 	lines := bytes.Split(data, []byte("\n"))
-	j.torn = len(lines[len(lines)-1]) > 0 // only lines that end in a newline are complete
+	j.torn = len(lines[len(lines)-1]) > 0 // a line is complete only with its newline
 	for i, line := range lines[:len(lines)-1] {
 		var e Entry
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -113,13 +113,13 @@ func OpenJournal(files Files, p *plan.Plan) (*Journal, error) {
 func Digest(p *plan.Plan) string {
 	text, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // impossible: plain values
+		panic(err) // impossible: a plan contains only plain values
 	}
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// add writes an entry, which is durable when add returns.
+// add appends an entry, which is on disk when add returns.
 func (j *Journal) add(e Entry) error {
 	if len(j.entries) == 0 && e.Event != Opened {
 		if err := j.add(Entry{Time: e.Time, Event: Opened, Schema: journalSchema, Plan: j.digest}); err != nil {
@@ -166,7 +166,7 @@ func (j *Journal) has(step int, event Event) bool {
 	return slices.ContainsFunc(j.entries, func(e Entry) bool { return e.Step == step && e.Event == event })
 }
 
-// lastEntry returns the last entry for an event of an action, or nil if there is none.
+// lastEntry returns the last entry of an action with an event, or nil.
 func (j *Journal) lastEntry(step, action int, event Event) *Entry {
 	for i := len(j.entries) - 1; i >= 0; i-- {
 		if e := &j.entries[i]; e.Step == step && e.Action == action && e.Event == event {
@@ -176,8 +176,8 @@ func (j *Journal) lastEntry(step, action int, event Event) *Entry {
 	return nil
 }
 
-// Stopped returns OLM's controllers that the plan's steps have stopped, or have begun to stop,
-// and not started again.
+// Stopped returns the controllers of OLM that the plan has stopped, or begun to stop, and not
+// started again.
 func (j *Journal) Stopped(p *plan.Plan) []k8s.Ref {
 	stopped := map[k8s.Key]bool{}
 	for _, e := range j.entries {
@@ -199,7 +199,7 @@ func (j *Journal) Stopped(p *plan.Plan) []k8s.Ref {
 	return out
 }
 
-// actionOf returns the action in the plan that an entry refers to, or nil if there is none.
+// actionOf returns the action of the plan that an entry is about, or nil.
 func actionOf(p *plan.Plan, e Entry) *plan.Action {
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.Number == e.Step && e.Action > 0 && e.Action <= len(s.Actions) {
@@ -209,8 +209,7 @@ func actionOf(p *plan.Plan, e Entry) *plan.Action {
 	return nil
 }
 
-// Evidence returns the state of a namespace that was captured before its first step, or nil if
-// none was captured.
+// Evidence returns the state of a namespace that was captured before its first step, or nil.
 func (j *Journal) Evidence(namespace string) (*verify.Evidence, error) {
 	name := evidenceName(namespace)
 	data, err := j.files.Read(name)
@@ -239,7 +238,7 @@ func (j *Journal) AllEvidence(p *plan.Plan) (map[string]*verify.Evidence, error)
 	return out, nil
 }
 
-// SaveEvidence records the state of a namespace before its first step.
+// SaveEvidence writes the captured state of a namespace to the journal.
 func (j *Journal) SaveEvidence(e *verify.Evidence) error {
 	data, err := e.Format()
 	if err != nil {
@@ -255,8 +254,8 @@ func (j *Journal) HasStarted() bool {
 	return slices.ContainsFunc(j.entries, func(e Entry) bool { return e.Event == Began })
 }
 
-// Backup returns the backup of an object, or nil if there is none. It returns an error if the
-// journal does not record the digest of the backup file.
+// Backup returns the backup of an object, or nil if there is none. It is an error if the journal
+// has no entry with the digest of the backup file.
 func (j *Journal) Backup(ref k8s.Ref) (k8s.Object, error) {
 	name := backupName(ref)
 	data, err := j.files.Read(name)
@@ -280,14 +279,14 @@ func (j *Journal) saveBackup(o k8s.Object) error {
 	return j.files.Write(backupName(k8s.RefTo(o)), formatBackup(o))
 }
 
-// formatBackup encodes an object for its backup file. Of a Secret, it keeps only the metadata.
+// formatBackup encodes an object for its backup file. For a Secret, it encodes only the metadata.
 func formatBackup(o k8s.Object) []byte {
 	if o.Is("", "Secret") {
 		o = k8s.Object{"apiVersion": o["apiVersion"], "kind": o["kind"], "metadata": o["metadata"]}
 	}
 	data, err := json.MarshalIndent(o, "", "  ")
 	if err != nil {
-		panic(err) // impossible: it was decoded from JSON
+		panic(err) // impossible: the object was decoded from JSON
 	}
 	return append(data, '\n')
 }
@@ -301,7 +300,7 @@ func backupName(ref k8s.Ref) string {
 	return "backup/" + fileName(k8s.Fit(kind, 60)) + "/" + fileName(k8s.Fit(k.Namespace, 63)) + "/" + k8s.Fit(fileName(k.Name), 200) + ".json"
 }
 
-// fileName encodes a name as a portable file name.
+// fileName converts a name to a file name that is valid on every system.
 func fileName(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {

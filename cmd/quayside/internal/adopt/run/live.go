@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// NewLiveCluster returns a Cluster that sends its requests through a client.
+// NewLiveCluster returns a Client for a live cluster.
 func NewLiveCluster(c *cluster.Client) Client { return liveCluster{cluster.NewWriter(c, Manager)} }
 
 type liveCluster struct{ *cluster.Writer }

@@ -13,16 +13,17 @@ import (
 // probeInterval is the default pause between two rounds of probes.
 const probeInterval = time.Second
 
-// probing is a goroutine that probes during a run.
+// probing is a goroutine that sends probes during a run.
 type probing struct {
 	prober *verify.Prober
 	probe  func(context.Context)
-	step   atomic.Int64 // last step that has begun
+	step   atomic.Int64 // number of the last step that has begun
 	stop   context.CancelFunc
 	done   chan struct{}
 }
 
-// startProbes starts the probes before the first step of this run, if there are any.
+// startProbes starts the probes before the first step of this run. Without Input.Watch, it does
+// nothing.
 func (r *runner) startProbes(ctx context.Context) error {
 	if r.Watch == 0 || r.DryRun || r.probes != nil {
 		return nil
@@ -56,22 +57,23 @@ func (r *runner) startProbes(ctx context.Context) error {
 	return nil
 }
 
-// beginStep makes the probes expect the deletions by a step.
+// beginStep tells the probes which deletions to expect from a step.
 func (p *probing) beginStep(s plan.Step) {
 	if p != nil && int64(s.Number) > p.step.Load() {
 		p.step.Store(int64(s.Number))
 	}
 }
 
-// endProbes ends the probes and records their figures. After a run of all steps without an error that
-// started OLM, it first waits until OLM has run for Input.Watch. The last probe shows the state at the end.
+// endProbes ends the probes and writes their results to the journal. If the run completed all steps
+// and started OLM, it first waits until OLM has run for Input.Watch. A last round of probes checks
+// the final state.
 func (r *runner) endProbes(ctx context.Context, begun time.Time, failed bool) error {
 	if r.probes == nil {
 		return nil
 	}
 	if left := r.Watch - r.Clock.Now().Sub(r.Journal.lastStart(r.Plan, begun)); !failed && r.Only == 0 && left > 0 && left <= r.Watch {
 		r.Prompter.ReportProbing(left)
-		_ = r.Clock.Sleep(ctx, left) // an interruption ends only the probes
+		_ = r.Clock.Sleep(ctx, left) // an interruption only ends the waiting
 	}
 	r.probes.stop()
 	<-r.probes.done
@@ -83,7 +85,7 @@ func (r *runner) endProbes(ctx context.Context, begun time.Time, failed bool) er
 	return r.recordEntry(Entry{Event: Probed, Probes: r.result.Probes})
 }
 
-// lastStart returns the time after begun at which OLM was last started or restarted, or the zero time.
+// lastStart returns the time of the last start or restart of OLM after begun, or the zero time.
 func (j *Journal) lastStart(p *plan.Plan, begun time.Time) time.Time {
 	var out time.Time
 	for _, e := range j.entries {

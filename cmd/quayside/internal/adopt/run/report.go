@@ -14,22 +14,22 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Record lists the results of all runs of a plan, for a change ticket.
+// Record contains the results of all runs of a plan, for example for a change ticket.
 type Record struct {
-	Plan       string                 `json:"plan"` // digest
+	Plan       string                 `json:"plan"` // digest of the plan
 	ClusterUID string                 `json:"clusterUID"`
 	Operators  []plan.Operator        `json:"operators"`
 	Skipped    []plan.SkippedOperator `json:"skipped"`
 	Steps      []StepReport           `json:"steps"`
-	Downtime   int64                  `json:"olmDowntime"` // milliseconds
+	Downtime   int64                  `json:"olmDowntime"` // total, in milliseconds
 	Stopped    []k8s.Ref              `json:"stopped"`
-	Probes     []verify.ProbeResult   `json:"probes"` // of all runs
+	Probes     []verify.ProbeResult   `json:"probes"` // results of all runs
 	Accepted   []AcceptedFinding      `json:"accepted"`
 	Ways       []Way                  `json:"ways"`
-	Error      string                 `json:"error,omitempty"` // of the last run
+	Error      string                 `json:"error,omitempty"` // error of the last run
 }
 
-// StepReport is the record of a step.
+// StepReport is the part of a Record about one step.
 type StepReport struct {
 	StepResult
 	Title string     `json:"title"`
@@ -37,7 +37,7 @@ type StepReport struct {
 	Ended *time.Time `json:"ended,omitempty"`
 }
 
-// AcceptedFinding is a finding that a person accepted.
+// AcceptedFinding is a finding that a person accepted so that the run could continue.
 type AcceptedFinding struct {
 	Time    time.Time      `json:"time"`
 	Step    int            `json:"step"`
@@ -87,7 +87,7 @@ func NewRecord(p *plan.Plan, j *Journal, res *Progress) *Record {
 func (r *Record) JSON() []byte {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
-		panic(err) // impossible: plain values
+		panic(err) // impossible: a record contains only plain values
 	}
 	return append(text, '\n')
 }
@@ -148,7 +148,7 @@ func (r *Record) Markdown() []byte {
 	return []byte(b.String())
 }
 
-// FormatMilliseconds returns a duration for users: "1m2.3s".
+// FormatMilliseconds formats a duration, such as "1m2.3s".
 func FormatMilliseconds(n int64) string {
 	return (time.Duration(n) * time.Millisecond).Round(100 * time.Millisecond).String()
 }

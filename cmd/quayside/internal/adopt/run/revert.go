@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// The names of the directory for the return to OLM, and of the plan file in it.
+// Names of the journal's subdirectory for the return to OLM, and of the plan file in it.
 const (
 	revertDir      = "back/"
 	revertPlanName = "plan.yaml"
@@ -29,10 +29,10 @@ func (b subdirectory) Append(name string, data []byte) error {
 	return b.Files.Append(b.dir+name, data)
 }
 
-// PlanRevert derives the plan for the return to OLM from the executed part of p, and opens the
-// journal of the return. Once that journal has entries, PlanRevert uses the saved plan instead of
-// the derived one. If the journal of p does not record the UID of a created object, because the
-// response was lost, the UID is read from the cluster. PlanRevert writes nothing.
+// PlanRevert returns the plan for returning to OLM, and the journal of the return. It makes the
+// plan from the executed part of p. Once the journal of the return has entries, it uses the saved
+// plan instead. If the journal of p does not have the UID of a created object, because the response
+// was lost, it reads the UID from the cluster. PlanRevert writes nothing.
 func (j *Journal) PlanRevert(ctx context.Context, c Client, p *plan.Plan) (*plan.Revert, *Journal, error) {
 	in, err := j.executedActions(ctx, c, p)
 	if err != nil {
@@ -60,7 +60,7 @@ func (j *Journal) PlanRevert(ctx context.Context, c Client, p *plan.Plan) (*plan
 	return rev, log, err
 }
 
-// SaveRevert saves a plan to return to OLM before it is executed.
+// SaveRevert saves the plan for returning to OLM, before it is executed.
 func (j *Journal) SaveRevert(rev *plan.Revert) error {
 	return j.files.Write(revertDir+revertPlanName, plan.Format(rev.Plan))
 }
@@ -71,7 +71,7 @@ func (j *Journal) IsReverting() (bool, error) {
 	return data != nil, err
 }
 
-// executedActions returns the executed part of a plan, with the backups.
+// executedActions returns the executed actions of a plan, with the backups of their objects.
 func (j *Journal) executedActions(ctx context.Context, c Client, p *plan.Plan) (*plan.RevertInput, error) {
 	in := &plan.RevertInput{Plan: p, Before: map[k8s.Ref]k8s.Object{}, Stopped: len(j.Stopped(p)) > 0}
 	for _, s := range p.Steps {
@@ -99,8 +99,8 @@ func (j *Journal) executedActions(ctx context.Context, c Client, p *plan.Plan) (
 	return in, nil
 }
 
-// createdUID returns the UID of the object that an action created. If the journal does not record
-// it, createdUID reads the live object, and returns "" unless the plan's manager applied it.
+// createdUID returns the UID of the object that an action created. If the journal does not have it,
+// createdUID reads the live object. It returns "" unless the plan's manager applied that object.
 func (j *Journal) createdUID(ctx context.Context, c Client, p *plan.Plan, step, action int) (string, error) {
 	if did := j.lastEntry(step, action, Did); did != nil {
 		return did.UID, nil
@@ -112,9 +112,9 @@ func (j *Journal) createdUID(ctx context.Context, c Client, p *plan.Plan, step, 
 	return k8s.Text(live, "metadata", "uid"), nil
 }
 
-// approvalCommands returns a sentence with the commands that approve the InstallPlans of an Approve
-// step: those that install only versions in its postconditions. OLM creates them within seconds.
-// For other steps it returns "".
+// approvalCommands returns a sentence with the commands that approve InstallPlans. It is for an
+// Approve step: the InstallPlans must install only versions in the postconditions of the step. OLM
+// creates them within seconds. For other steps the result is "".
 func (r *runner) approvalCommands(ctx context.Context, s plan.Step) (string, error) {
 	if s.Name != plan.Approve {
 		return "", nil

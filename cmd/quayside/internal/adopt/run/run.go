@@ -17,21 +17,21 @@ import (
 // Input is the input of Run.
 type Input struct {
 	Plan     *plan.Plan
-	Rendered []k8s.Object // the lock rendered for the cluster
+	Rendered []k8s.Object // rendered objects of the cluster
 	Cluster  Client
 	Journal  *Journal
 	Clock    Clock
 	Prompter Prompter
 
-	Only    int    // number of the only step to execute, even if it is done; 0: all steps
-	CleanUp bool   // if Only is 0: also execute clean-ups, which cannot be reverted, and later steps
-	Done    []int  // steps that a person confirms as done by hand
-	Skip    string // reason to skip the findings that stop the first step of this run; empty: none is skipped
-	DryRun  bool   // send everything as dry run; the journal is not changed
+	Only    int    // number of the only step to execute, even if it is done; 0: all remaining steps
+	CleanUp bool   // without Only: also execute clean-up steps, which cannot be reverted, and later steps
+	Done    []int  // numbers of manual steps that a person has done
+	Skip    string // reason for accepting the findings that stop the first step of this run; empty: accept none
+	DryRun  bool   // send all requests as dry runs, and do not change the journal
 
-	SyncDelay   time.Duration // time that OLM needs after a start until it has processed every object
-	Watch       time.Duration // probe during the run, and until OLM has run for this time again; 0: no probes
-	MaxDowntime time.Duration // after this time, OLM is started again wherever this is safe; 0: only by its step
+	SyncDelay   time.Duration // time that OLM needs after its start to process every object
+	Watch       time.Duration // probe during the run, and then until OLM has run for this time; 0: no probes
+	MaxDowntime time.Duration // start OLM again after this time, unless a detach is unfinished; 0: only in its step
 
 	ProbeInterval time.Duration // pause between two rounds of probes; 0: one second
 }
@@ -42,7 +42,7 @@ type Clock interface {
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// Prompter reports progress and asks for decisions.
+// Prompter reports progress and asks the user for decisions.
 type Prompter interface {
 	// ConfirmStep announces the next step and returns whether to do it.
 	ConfirmStep(ctx context.Context, s plan.Step) (bool, error)
@@ -52,14 +52,14 @@ type Prompter interface {
 	ReportAction(s plan.Step, a ActionResult)
 	// ReportWaiting reports conditions that do not hold yet.
 	ReportWaiting(s plan.Step, missing []verify.Finding)
-	// ReportOLM reports that OLM was started before its step, or that it stays stopped until step s
-	// is done.
+	// ReportOLM reports that OLM was started before its step. If started is false, it reports that
+	// OLM stays stopped until step s is done.
 	ReportOLM(s plan.Step, started bool)
-	// ReportProbing reports that the steps are done, and that the probes continue for some time.
+	// ReportProbing reports that all steps are done, and that probing continues for the time left.
 	ReportProbing(left time.Duration)
 }
 
-// Progress is the result of a run for every step of a plan.
+// Progress is the result of a run, with the state of every step of the plan.
 type Progress struct {
 	Steps    []StepResult         `json:"steps" doc:"Result of each step, in order."`
 	Stopped  []k8s.Ref            `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
@@ -100,10 +100,10 @@ type ActionResult struct {
 	Changes []adopt.Field `json:"changes,omitempty" doc:"In a dry run: the fields that would change."`
 }
 
-// Run executes the steps of a plan in order, starting with the first that is not done. Before a
-// clean-up that was not requested, it ends without an error, and that step is in state Waiting. If
-// a step fails, Run stops, and returns the result so far with a *StepError, which has the step and
-// the reason. The result lists the controllers of OLM that are still stopped.
+// Run executes the steps of a plan in order, from the first that is not done. If a step fails, it
+// returns the result so far and a *StepError with the reason. Before a clean-up step that was not
+// requested, it returns without an error, with that step in state Waiting. The result lists the
+// controllers of OLM that are stopped.
 //
 // When ctx ends, Run completes the current request and records it.
 func Run(ctx context.Context, in Input) (*Progress, error) {
@@ -120,7 +120,7 @@ func Run(ctx context.Context, in Input) (*Progress, error) {
 	}
 	begun := in.Clock.Now()
 	err := r.run(ctx)
-	var step *StepError // other errors mean that the plan or the journal does not match the cluster
+	var step *StepError // with any other error, the plan or the journal does not match the cluster
 	if errors.As(err, &step) && in.MaxDowntime > 0 && in.Only == 0 && !in.DryRun {
 		if startErr := r.startOLMEarly(context.WithoutCancel(ctx)); startErr != nil {
 			err = errors.Join(err, startErr)
@@ -142,9 +142,9 @@ func Run(ctx context.Context, in Input) (*Progress, error) {
 type runner struct {
 	Input
 	rendered    map[k8s.Key]k8s.Object
-	before      map[string]*verify.Evidence // by namespace
+	before      map[string]*verify.Evidence // evidence by namespace
 	result      *Progress
-	reportedOLM bool // whether it was reported that OLM stays stopped
+	reportedOLM bool // whether the user was told that OLM stays stopped
 	firstStep   int  // number of the first step of this run
 	probes      *probing
 }
@@ -182,7 +182,7 @@ func (r *runner) run(ctx context.Context) error {
 			if err := r.limitDowntime(ctx); err != nil {
 				return err
 			}
-			if len(r.Journal.Stopped(r.Plan)) < stopped { // give OLM time to work
+			if len(r.Journal.Stopped(r.Plan)) < stopped { // OLM was started: give it time to work
 				if err := r.Clock.Sleep(ctx, r.SyncDelay); err != nil {
 					return err
 				}
@@ -204,7 +204,7 @@ func (r *runner) run(ctx context.Context) error {
 	return nil
 }
 
-// checkKnownSteps returns an error for steps that are not in the plan.
+// checkKnownSteps returns an error if the input names a step that the plan does not have.
 func (r *runner) checkKnownSteps() error {
 	for _, n := range append(slices.Clone(r.Done), r.Only) {
 		if n != 0 && !slices.ContainsFunc(r.Plan.Steps, func(s plan.Step) bool { return s.Number == n }) {
@@ -214,13 +214,13 @@ func (r *runner) checkKnownSteps() error {
 	return nil
 }
 
-// isBlocking reports whether later steps require that a step is done. They do not require the
-// manual steps Certificates, which can be due years later, and Uninstall, which affects only OLM.
+// isBlocking reports whether a step must be done before later steps. This is not so for two manual
+// steps: Certificates, which may be due years later, and Uninstall, which affects only OLM.
 func isBlocking(s plan.Step) bool {
 	return s.Manual == "" || s.Name != plan.Certificates && s.Name != plan.Uninstall
 }
 
-// runStep executes one step, and records a failure in the result and the journal.
+// runStep executes one step. It writes a failure to the result and the journal.
 func (r *runner) runStep(ctx context.Context, s plan.Step, out *StepResult) error {
 	err := r.executeStep(ctx, s, out)
 	var failed *StepError
@@ -318,8 +318,8 @@ func (r *runner) runManualStep(ctx context.Context, s plan.Step, out *StepResult
 }
 
 // loadEvidence returns the state of a namespace that was captured before its first step. Until a
-// step of the namespace has begun, each run captures and saves the state anew. It returns nil for
-// "".
+// step of the namespace has begun, each run captures it again. Without a namespace, the result is
+// nil.
 func (r *runner) loadEvidence(ctx context.Context, namespace string) (*verify.Evidence, error) {
 	if e := r.before[namespace]; e != nil || namespace == "" {
 		return e, nil
@@ -349,7 +349,7 @@ func (r *runner) recordEntry(e Entry) error {
 	return r.Journal.add(e)
 }
 
-// runActions executes the remaining actions of a step. A dry run tries all.
+// runActions executes the remaining actions of a step. A dry run tries all actions.
 func (r *runner) runActions(ctx context.Context, s plan.Step, out *StepResult) error {
 	again := r.DryRun || r.Journal.HasEnded(s.Number)
 	for i := range s.Actions {

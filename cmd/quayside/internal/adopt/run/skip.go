@@ -13,20 +13,20 @@ type Way string
 
 // The ways.
 const (
-	Continue Way = "continue" // repeat the command, after a cause outside of the plan is fixed
-	Skip     Way = "skip"     // repeat it with Input.Skip
+	Continue Way = "continue" // repeat the command, after the cause is fixed
+	Skip     Way = "skip"     // repeat the command with a reason in Input.Skip
 	Revert   Way = "revert"   // return to OLM
-	NewPlan  Way = "new-plan" // make a new plan: no step has begun
+	NewPlan  Way = "new-plan" // make a new plan, because no step has begun
 )
 
-// canSkipChange reports whether an action can be skipped, or can replace an object, if another
-// program or user deleted or recreated the object.
+// canSkipChange reports whether a person may accept that others deleted or recreated the object of
+// an action.
 func canSkipChange(step plan.StepKind, do plan.Verb) bool {
 	return do.CanSkip() && step != plan.Prepare
 }
 
-// skip returns the findings that stop the plan. With Input.Skip, it records the findings of the first
-// step of this run as skipped and returns none; they do not stop later steps either.
+// skip returns the findings that still stop a step. If Input.Skip is set and this is the first step
+// of the run, it records the findings as accepted and returns none. Later steps also ignore them.
 func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) ([]verify.Finding, error) {
 	controller := func(f verify.Finding) bool {
 		return slices.ContainsFunc(r.Plan.OLM, func(w plan.Workload) bool { return w.Object == f.Object })
@@ -42,17 +42,17 @@ func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) 
 	return nil, nil
 }
 
-// isSkipped reports whether a finding was skipped before. A finding about permissions must name the
-// same permissions.
+// isSkipped reports whether a finding was accepted earlier. For permissions, it must be the same
+// ones.
 func (j *Journal) isSkipped(f verify.Finding) bool {
 	return slices.ContainsFunc(j.entries, func(e Entry) bool {
 		return e.Event == Skipped && e.Finding != nil && e.Finding.Code == f.Code && e.Finding.Object == f.Object && (f.Account == "" || e.Finding.Message == f.Message)
 	})
 }
 
-// skipChange continues although another program or user deleted or recreated the object of an
-// action, if that was skipped before or Input.Skip is set. An object of the tree is applied; other
-// actions count as done.
+// skipChange accepts an error because others deleted or recreated the object of an action. It does
+// so if Input.Skip is set, or if the change was accepted earlier, and otherwise returns err. An
+// object of the tree is then applied (settled is false). Other actions count as done.
 func (a *action) skipChange(err error) (settled bool, _ error) {
 	var changed *plan.ChangedError
 	if a.DryRun || !errors.As(err, &changed) || !canSkipChange(a.Step.Name, a.Do) {
@@ -78,7 +78,7 @@ func (a *action) skipChange(err error) (settled bool, _ error) {
 	return false, nil
 }
 
-// waysToContinue returns the ways to continue after an error.
+// waysToContinue returns the ways to continue after a run ended with an error.
 func (r *runner) waysToContinue(err error) []Way {
 	var step *StepError
 	var changed *plan.ChangedError
@@ -107,8 +107,8 @@ func (r *runner) waysToContinue(err error) []Way {
 	return out
 }
 
-// canRevert reports whether a namespace, or for "" any namespace, can return to OLM: its clean-up has
-// not begun.
+// canRevert reports whether a namespace can return to OLM, because its clean-up has not begun. For
+// "" it reports whether any namespace can.
 func (r *runner) canRevert(namespace string) bool {
 	begun, cleaned := map[string]bool{}, map[string]bool{}
 	for _, s := range r.Plan.Steps {

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readHead decodes the head of an object. A field of the wrong type stays empty.
+// readHead decodes the fields that every object has. A field of the wrong type stays empty.
 func readHead(raw []byte) (head, error) {
 	var h head
 	dec := newDecoder(raw)
@@ -70,11 +70,11 @@ func (o *Owner) readField(dec *jsontext.Decoder, key string) error {
 	return dec.SkipValue()
 }
 
-// errNotObject is returned for a value that is not an object.
+// errNotObject is returned for a JSON value that is not an object.
 var errNotObject = errors.New("not an object")
 
-// forEachMember calls do with the name of each member of the next object. do must read the
-// member's value. null counts as an object without members.
+// forEachMember calls do with the name of each member of the next JSON object. do must read the
+// value. null counts as an object without members.
 func forEachMember(dec *jsontext.Decoder, do func(key string) error) error {
 	switch dec.PeekKind() {
 	case '{':
@@ -102,8 +102,8 @@ func forEachMember(dec *jsontext.Decoder, do func(key string) error) error {
 	return err
 }
 
-// forEachElement calls do for each element of the next list. do must read the element. It skips a
-// value that is not a list.
+// forEachElement calls do for each element of the next JSON array. do must read the element. A
+// value that is not an array is skipped.
 func forEachElement(dec *jsontext.Decoder, do func() error) error {
 	if dec.PeekKind() != '[' {
 		return dec.SkipValue()
@@ -120,7 +120,7 @@ func forEachElement(dec *jsontext.Decoder, do func() error) error {
 	return err
 }
 
-// decodeText reads the next value into into, which is unchanged if the value is not a string.
+// decodeText reads the next JSON value into into. If it is not a string, into stays unchanged.
 func decodeText(dec *jsontext.Decoder, into *string) error {
 	if dec.PeekKind() != '"' {
 		return dec.SkipValue()

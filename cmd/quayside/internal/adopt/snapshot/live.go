@@ -16,11 +16,11 @@ import (
 // kindSelector is a kind to read from a live cluster.
 type kindSelector struct {
 	apiVersion, kind string
-	labels           string // selector that excludes objects not installed by OLM
+	labels           string // label selector that excludes objects not installed by OLM
 }
 
-// snapshotKinds returns the kinds that are read from every live cluster: OLM's own kinds, and
-// kinds that OLM usually installs. Further kinds in InstallPlans are read, too.
+// snapshotKinds returns the kinds to read from every live cluster: OLM's own kinds, and kinds that
+// OLM usually installs. plannedKinds returns further kinds.
 func snapshotKinds() []kindSelector {
 	const managed = "olm.managed=true"
 	return []kindSelector{
@@ -58,8 +58,9 @@ func snapshotKinds() []kindSelector {
 	}
 }
 
-// ReadLive reads the objects of a live cluster. Kinds that are not served are omitted. Kinds that
-// cannot be read are listed in Unread. The error is one of [cluster.Client.ListAll] or a diag.List.
+// ReadLive reads the objects of a live cluster. It omits kinds that the cluster does not serve, and
+// lists kinds that cannot be read in Unread. The error is one of [cluster.Client.ListAll] or a
+// diag.List.
 func ReadLive(ctx context.Context, c *cluster.Client, opt Selection) (*Snapshot, error) {
 	b := newBuilder(opt)
 	if err := b.readKinds(ctx, c, snapshotKinds()); err != nil {
@@ -76,16 +77,16 @@ func ReadLive(ctx context.Context, c *cluster.Client, opt Selection) (*Snapshot,
 	return s, err
 }
 
-// ListedKind is a kind whose objects are listed to read a live cluster.
+// ListedKind is a kind that ReadLive lists in a cluster.
 type ListedKind struct{ Group, Kind string }
 
-// IsConfidential reports whether the objects are only listed in the namespaces of Options, if there
-// are any.
+// IsConfidential reports whether ReadLive lists the kind only in Selection.Namespaces, if these are
+// set.
 func (k ListedKind) IsConfidential() bool {
 	return k.Group == "" && (k.Kind == "Secret" || k.Kind == "ConfigMap")
 }
 
-// ListedKinds returns the kinds that Live lists in the cluster of the snapshot.
+// ListedKinds returns the kinds that ReadLive lists in the cluster of this snapshot.
 func (s *Snapshot) ListedKinds() []ListedKind {
 	var out []ListedKind
 	for _, w := range slices.Concat(snapshotKinds(), s.plannedKinds()) {
@@ -94,9 +95,9 @@ func (s *Snapshot) ListedKinds() []ListedKind {
 	return out
 }
 
-// extensionKinds returns the further kinds that OLM v1 can install. Their objects, and those of kinds
-// whose objects are listed by OLM v0's labels, have a label of OLM v1. Secrets with Helm releases have
-// another one.
+// extensionKinds returns the kinds that only OLM v1 installs, and the kinds of snapshotKinds that
+// are selected by a label, with the label of OLM v1. Secrets with Helm releases have a label of
+// their own.
 func extensionKinds() []kindSelector {
 	out := []kindSelector{{"v1", "Secret", "owner=operator-controller"}}
 	for apiVersion, kinds := range map[string]string{
@@ -117,8 +118,8 @@ func extensionKinds() []kindSelector {
 	return out
 }
 
-// plannedKinds returns the kinds in InstallPlans that are not in snapshotKinds, and the kinds of
-// ClusterExtensions if there are any.
+// plannedKinds returns the kinds in InstallPlans that snapshotKinds does not contain. If there are
+// ClusterExtensions, it also returns extensionKinds.
 func (b *builder) plannedKinds() []kindSelector {
 	s := &Snapshot{objects: nil}
 	for _, o := range b.byKey {
@@ -147,7 +148,7 @@ func (s *Snapshot) plannedKinds() []kindSelector {
 	return out
 }
 
-// readKinds reads all objects of the kinds, except ignored kinds.
+// readKinds reads all objects of the kinds. Ignored kinds are omitted.
 func (b *builder) readKinds(ctx context.Context, c *cluster.Client, kinds []kindSelector) error {
 	var opts []cluster.ListOptions
 	for _, w := range kinds {

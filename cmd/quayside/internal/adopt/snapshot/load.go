@@ -13,30 +13,29 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Selection is the data that a snapshot contains.
+// Selection selects the data to keep in a snapshot.
 type Selection struct {
-	Keep          func(group, kind string) bool // whether to keep objects of a kind; nil: all except kinds like Event and Pod
-	ManagedFields bool                          // keep metadata.managedFields too
-	Namespaces    []string                      // of Secrets and ConfigMaps to read; empty: all
+	Keep          func(group, kind string) bool // whether to keep the objects of a kind; nil: keep all except kinds like Event and Pod
+	ManagedFields bool                          // also keep metadata.managedFields
+	Namespaces    []string                      // namespaces from which to read Secrets and ConfigMaps; empty: all
 }
 
-// Limits on the input of one cluster.
+// Limits for the input of one snapshot.
 const (
 	maxFiles    = 200_000
-	maxFile     = 4 << 30   // bytes of one file of JSON
-	maxDocument = 512 << 20 // bytes of one file of YAML
+	maxFile     = 4 << 30   // bytes of a JSON file
+	maxDocument = 512 << 20 // bytes of a YAML file
 	maxObject   = 32 << 20  // bytes of one object
 	maxObjects  = 500_000
-	maxKept     = 1 << 30 // bytes of all objects
+	maxKept     = 1 << 30 // bytes of all objects in memory
 	maxDepth    = 100
 	maxFaults   = 100
 )
 
-// Load reads the objects of one cluster from fsys: from the named file, or from every .yaml,
-// .yml or .json file below the named directory. In a must-gather, it reads only the
-// directories namespaces and cluster-scoped-resources. Hidden files and directories are
-// skipped. Positions start with prefix. If an object occurs several times, the newest one is
-// kept. The error is a diag.List of all faults.
+// Load reads the objects of one cluster from fsys. name is a file, or a directory with .yaml, .yml
+// and .json files at any depth. In a must-gather, Load reads only the directories namespaces and
+// cluster-scoped-resources. It skips hidden files and directories. If an object occurs several
+// times, it keeps the newest. Positions start with prefix. The error is a diag.List of all faults.
 func Load(fsys fs.FS, name, prefix string, opt Selection) (*Snapshot, error) {
 	l := loader{builder: newBuilder(opt), fsys: fsys, prefix: prefix}
 	info, err := fs.Stat(fsys, name)
@@ -60,8 +59,8 @@ func Load(fsys fs.FS, name, prefix string, opt Selection) (*Snapshot, error) {
 	return l.snapshot()
 }
 
-// Read reads the objects of one cluster from r, as Load does from a file. Positions use name
-// as the file name.
+// Read reads the objects of one cluster from r, as Load does from a file. name is the file name in
+// positions.
 func Read(name string, r io.Reader, opt Selection) (*Snapshot, error) {
 	b := newBuilder(opt)
 	b.readStream(name, r)
@@ -77,12 +76,12 @@ type loader struct {
 
 func (l *loader) pos(file string) diag.Pos { return diag.Pos{File: l.prefix + file} }
 
-// gatherDirs returns the directories of a must-gather that contain objects.
+// gatherDirs returns the directories of a must-gather with objects.
 func gatherDirs() []string { return []string{"namespaces", "cluster-scoped-resources"} }
 
-// roots returns the directories to search for objects. A must-gather has the directories of
-// gatherDirs in dir itself, or in one subdirectory for each must-gather image. Without these
-// directories, roots returns dir.
+// roots returns the directories to search for objects. In a must-gather, dir or each of its
+// subdirectories (one for each image) contains the directories in gatherDirs: then roots returns
+// these. Otherwise it returns dir.
 func (l *loader) roots(dir string) []string {
 	var out []string
 	in := func(dir string) {

@@ -8,10 +8,11 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// fieldFilter selects the fields of a value to drop, by name. For a list, it applies to each element.
+// fieldFilter selects fields to drop from an object, by name. In a list, it applies to each
+// element.
 type fieldFilter struct {
-	fields map[string]*fieldFilter // filter of the field's value; nil: drop the field
-	only   bool                    // drop all fields that are not in fields
+	fields map[string]*fieldFilter // filters for the values of fields; nil: drop the field
+	only   bool                    // whether to drop all fields that are not in fields
 }
 
 func dropFields(names ...string) *fieldFilter {
@@ -30,7 +31,7 @@ func onlyFields(names ...string) *fieldFilter {
 	return c
 }
 
-// with sets the filter of a field and returns c.
+// with sets the filter for a field, and returns c.
 func (c *fieldFilter) with(field string, inner *fieldFilter) *fieldFilter {
 	c.fields[field] = inner
 	return c
@@ -48,11 +49,11 @@ func (c *fieldFilter) field(name string) (inner *fieldFilter, kept bool) {
 // keepsAll reports whether the filter drops nothing.
 func (c *fieldFilter) keepsAll() bool { return c == nil || len(c.fields) == 0 && !c.only }
 
-// CopiedFrom is the label by which OLM marks a copied ClusterServiceVersion. Its value is the
-// namespace of the original.
+// CopiedFrom is the label of ClusterServiceVersions that OLM copied from another namespace. Its
+// value is that namespace.
 const CopiedFrom = "olm.copiedFrom"
 
-// unusedFields returns the filter for the fields of an object that a snapshot does not contain.
+// unusedFields returns the filter that drops the fields of an object that nobody uses.
 func (b *builder) unusedFields(o *LiveObject) *fieldFilter {
 	meta := dropFields().with("annotations", dropFields("kubectl.kubernetes.io/last-applied-configuration"))
 	if !b.opt.ManagedFields {
@@ -77,7 +78,7 @@ func (b *builder) unusedFields(o *LiveObject) *fieldFilter {
 		}
 		return c.with("status", onlyFields("phase", "reason", "message"))
 	case k8s.OLMv1Group + "/ClusterExtensionRevision", k8s.OLMv1Group + "/ClusterObjectSet":
-		return c.with("spec", dropFields("phases")) // the manifests of the objects
+		return c.with("spec", dropFields("phases")) // the phases contain the manifests of all objects
 	case "operators.coreos.com/InstallPlan":
 		step := dropFields().with("resource", dropFields("manifest"))
 		return c.with("status", dropFields().with("plan", step).with("bundleLookups", dropFields("properties", "conditions")))
@@ -90,8 +91,8 @@ func (b *builder) unusedFields(o *LiveObject) *fieldFilter {
 // errTooDeep is returned for a value that is nested too deeply.
 var errTooDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
 
-// prune writes an object to scratch as compact JSON, filtered by c. It always writes the
-// apiVersion and kind of o, because list items may lack them.
+// prune writes an object to scratch as compact JSON, without the fields that c drops. It always
+// writes the apiVersion and kind of o, because items of a list may not have them.
 func (b *builder) prune(raw []byte, c *fieldFilter, o *LiveObject) error {
 	c.fields["apiVersion"], c.fields["kind"] = nil, nil
 	p := pruner{dec: newDecoder(raw), out: b.scratch[:0]}
@@ -106,7 +107,7 @@ func (b *builder) prune(raw []byte, c *fieldFilter, o *LiveObject) error {
 	return err
 }
 
-// newDecoder returns a decoder of JSON that is already validated.
+// newDecoder returns a decoder for valid JSON.
 func newDecoder(raw []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -117,7 +118,7 @@ type pruner struct {
 	out []byte
 }
 
-// writeName writes the name of a member.
+// writeName writes the name of an object member.
 func (p *pruner) writeName(key string) {
 	p.writeComma()
 	p.quote(key)
@@ -125,7 +126,7 @@ func (p *pruner) writeName(key string) {
 }
 
 func (p *pruner) quote(s string) {
-	p.out, _ = jsontext.AppendQuote(p.out, s) // it was valid in the input
+	p.out, _ = jsontext.AppendQuote(p.out, s) // the input was valid
 }
 
 // writeComma writes a comma unless the next value is the first of its object or list.
@@ -137,7 +138,7 @@ func (p *pruner) writeComma() {
 	}
 }
 
-// pruneMember copies a member whose name was already read, filtered by c.
+// pruneMember copies an object member whose name was already read, if c keeps it.
 func (p *pruner) pruneMember(key string, c *fieldFilter) error {
 	inner, kept := c.field(key)
 	if !kept {
@@ -176,8 +177,8 @@ func (p *pruner) copyValue() error {
 	if jsonDepth(value) > maxDepth {
 		return errTooDeep
 	}
-	if bytes.IndexByte(value, '\n') >= 0 { // indented, because strings contain no raw line breaks
-		value = bytes.Clone(value) // the decoder owns the original
+	if bytes.IndexByte(value, '\n') >= 0 { // a line break can only be indentation, because JSON strings contain none
+		value = bytes.Clone(value) // the decoder reuses its buffer
 		if err := value.Compact(jsontext.AllowDuplicateNames(true)); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ import (
 func (b *builder) readStream(file string, r io.Reader) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	if mark, _ := buffered.Peek(3); string(mark) == "\uFEFF" {
-		_, _ = buffered.Discard(len(mark)) // already in the buffer
+		_, _ = buffered.Discard(len(mark)) // the data is already in the buffer
 	}
 	begin, _ := buffered.Peek(4 << 10)
 	if first := bytes.TrimLeft(begin, " \t\r\n"); len(first) > 0 && first[0] == '{' {
@@ -34,7 +34,7 @@ func (b *builder) readStream(file string, r io.Reader) {
 	b.streamYAML(file, buffered)
 }
 
-// streamYAML reads consecutive documents, converted to JSON.
+// streamYAML reads the YAML documents of a file one by one, converted to JSON.
 func (b *builder) streamYAML(file string, r io.Reader) {
 	var docs yamlnode.Stream
 	var reader yamlnode.Reader
@@ -59,7 +59,7 @@ func (b *builder) streamYAML(file string, r io.Reader) {
 	}
 }
 
-// streamJSON reads consecutive objects without holding the file in memory.
+// streamJSON reads the JSON objects of a file one by one, without holding the file in memory.
 func (b *builder) streamJSON(file string, r io.Reader) {
 	src := &source{r: r, limit: maxObject}
 	dec := jsontext.NewDecoder(src)
@@ -78,11 +78,11 @@ func (b *builder) streamJSON(file string, r io.Reader) {
 	}
 }
 
-// fault records an error that ends the reading of a file.
+// fault records an error after which the rest of the file cannot be read.
 func (b *builder) fault(file string, src *source, err error) {
 	var syntax *jsontext.SyntacticError
 	if !errors.As(err, &syntax) {
-		b.errs.Add(src.pos(file, src.dec.InputOffset()), cmp.Or(errors.Unwrap(err), err)) // without the decoder's prefix
+		b.errs.Add(src.pos(file, src.dec.InputOffset()), cmp.Or(errors.Unwrap(err), err)) // without the prefix of the decoder
 		return
 	}
 	pos := src.pos(file, syntax.ByteOffset)
@@ -96,8 +96,8 @@ func (b *builder) fault(file string, src *source, err error) {
 	}
 }
 
-// readTopLevel reads an object, or the items of a list one by one, because a list may be too large
-// for memory. In kubectl output, the kind of a list follows its items.
+// readTopLevel reads an object, or the items of a list. It reads items one by one, because a list
+// may be too large for memory. In the output of kubectl, the kind of the list follows the items.
 func (b *builder) readTopLevel(file string, dec *jsontext.Decoder, src *source) error {
 	at := src.nextPos(file)
 	if dec.PeekKind() != '{' {
@@ -108,7 +108,7 @@ func (b *builder) readTopLevel(file string, dec *jsontext.Decoder, src *source) 
 		return err
 	}
 	l := listReader{builder: b, pos: at}
-	if src.yaml != nil { // the converted fields are sorted, so the kind follows the items
+	if src.yaml != nil { // the fields are sorted by the conversion from YAML, so the kind follows the items
 		h, _ := readHead(src.yaml.JSON)
 		l.apiVersion, l.kind = h.APIVersion, h.Kind
 	}
@@ -150,28 +150,28 @@ func (b *builder) readTopLevel(file string, dec *jsontext.Decoder, src *source) 
 	return nil
 }
 
-// listReader reads an object that may be a list of objects.
+// listReader reads an object that may turn out to be a list of objects.
 type listReader struct {
 	*builder
 	pos              diag.Pos
 	apiVersion, kind string
-	hasItems         bool // it has items
-	withoutKind      int  // items without a kind that come before the list's own kind
+	hasItems         bool // whether it has items, so that it is a list
+	withoutKind      int  // number of items without a kind, before the list's own kind is known
 }
 
 func (l *listReader) readHeadField(key string, value []byte) {
 	switch key {
 	case "apiVersion":
-		_ = json.Unmarshal(value, &l.apiVersion) // invalid types are reported for the object
+		_ = json.Unmarshal(value, &l.apiVersion) // a value of the wrong type is reported later, for the object
 	case "kind":
-		_ = json.Unmarshal(value, &l.kind) // likewise
+		_ = json.Unmarshal(value, &l.kind) // see above
 	}
 }
 
 // isList reports whether a kind is a list kind.
 func isList(kind string) bool { return strings.HasSuffix(kind, "List") }
 
-// readItems reads the items.
+// readItems adds the items of a list.
 func (l *listReader) readItems(file string, dec *jsontext.Decoder, src *source) error {
 	l.hasItems = true
 	if _, err := dec.ReadToken(); err != nil {
@@ -192,8 +192,9 @@ func (l *listReader) readItems(file string, dec *jsontext.Decoder, src *source) 
 	return err
 }
 
-// readItem adds one item of a list. For an item without a kind, the list's kind must already be known:
-// the API server omits the kind of items, and writes that of the list first.
+// readItem adds one item of a list. The API server omits the kind of items and writes the kind of
+// the list first. An item without a kind is therefore valid only if the list's kind is already
+// known.
 func (l *listReader) readItem(raw []byte, at diag.Pos) {
 	h, ok := l.headOf(raw, at)
 	switch {
@@ -208,7 +209,7 @@ func (l *listReader) readItem(raw []byte, at diag.Pos) {
 	}
 }
 
-// end records the faults of the complete list.
+// end records faults that are known only when the list is complete.
 func (l *listReader) end() {
 	switch {
 	case !isList(l.kind):
@@ -218,7 +219,7 @@ func (l *listReader) end() {
 	}
 }
 
-// addSingle adds an object without items, unless it is an empty list.
+// addSingle adds an object that is not a list. It ignores an empty list.
 func (b *builder) addSingle(raw []byte, at diag.Pos) {
 	h, ok := b.headOf(raw, at)
 	if ok && !(isList(h.Kind) && h.Metadata.Name == "") {
@@ -226,7 +227,7 @@ func (b *builder) addSingle(raw []byte, at diag.Pos) {
 	}
 }
 
-// head holds the decoded fields of every object.
+// head contains the fields that every object has.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -298,22 +299,22 @@ func (b *builder) isIgnored(group, kind string) bool {
 // errTooLarge is returned for an object above the size limit.
 var errTooLarge = fmt.Errorf("object exceeds the limit of %d bytes", maxObject)
 
-// errLimitReached stops reading at a limit.
+// errLimitReached ends the reading when a limit is reached.
 var errLimitReached = errors.New("full")
 
-// source is the input file of a decoder. It records the line breaks after the decoder's position, to
-// compute positions, and limits the amount of data that the decoder reads.
+// source is the input file of a decoder. It limits the data that the decoder reads, and converts
+// offsets to positions. For this, it records line breaks.
 type source struct {
-	yaml *yamlnode.Document // input of the decoder; nil: a JSON file
+	yaml *yamlnode.Document // document that was converted to JSON; nil: the file is JSON
 
 	r     io.Reader
 	dec   *jsontext.Decoder
-	limit int64 // maximum offset that the decoder may read
+	limit int64 // maximum offset for the decoder
 
 	read   int64
-	breaks []int64 // offsets of line breaks after the last offset passed to skipTo
+	breaks []int64 // offsets of the line breaks after the offset last passed to skipTo
 	line   int     // number of line breaks before that offset
-	start  int64   // offset of the start of the line at that offset
+	start  int64   // offset at which the line with that offset starts
 }
 
 // Read implements io.Reader.
@@ -335,7 +336,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// skipTo drops the recorded line breaks before an offset, and counts them.
+// skipTo counts the line breaks before an offset, and forgets their positions.
 func (s *source) skipTo(offset int64) {
 	n := 0
 	for n < len(s.breaks) && s.breaks[n] < offset {
@@ -362,8 +363,8 @@ func (s *source) nextPos(file string) diag.Pos {
 	return s.pos(file, s.dec.InputOffset()+int64(blank))
 }
 
-// IsDeclaration reports whether objects of a kind describe installed operators and their
-// namespaces. As Options.Keep, it selects these and drops the installed objects.
+// IsDeclaration reports whether a kind declares operators or their namespaces. Use it as
+// Selection.Keep to drop the objects that OLM installed.
 func IsDeclaration(group, kind string) bool {
 	switch group {
 	case "":

@@ -1,10 +1,10 @@
-// Package snapshot holds the objects of one cluster as values. The source is a file of
-// kubectl output, a directory of such files, a must-gather, or the live cluster.
+// Package snapshot contains the objects of one cluster, read from a file of kubectl output, a
+// directory of such files, a must-gather, or the live cluster.
 //
-// It does not interpret the objects. Each object is stored as a decoded head and compressed
-// text, which is decoded on demand, so a cluster with hundreds of operators needs little
-// memory. Unused data is dropped during reading: managed fields, unpacked bundles, the
-// contents of Secrets except public certificates, and everything but the head of copied
+// The package does not interpret the objects. It decodes the fields that every object has, and
+// stores the rest as compressed text that is decoded on demand: a cluster with hundreds of
+// operators needs little memory. It drops unused data while it reads: managed fields, unpacked
+// bundles, the content of Secrets except public certificates, and the spec and status of copied
 // ClusterServiceVersions.
 //
 // Start from [Load], [Read], [ReadLive] and [Snapshot].
@@ -26,18 +26,18 @@ import (
 // Snapshot holds the objects of a cluster. It is immutable.
 type Snapshot struct {
 	Unread  []Unread // kinds that could not be read, sorted
-	Version string   // of Kubernetes, such as "1.36"; empty unless a live cluster reports it
+	Version string   // Kubernetes version, such as "1.36"; empty if unknown
 
-	objects []*LiveObject // by k8s.Key
+	objects []*LiveObject // sorted by k8s.Key
 	byKey   map[k8s.Key]*LiveObject
 	byUID   map[string]*LiveObject
 }
 
-// Unread is a kind that could not be read from a cluster.
+// Unread is a kind that could not be listed in a cluster.
 type Unread struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	Reason     string `json:"reason"` // the server's message
+	Reason     string `json:"reason"` // message of the API server
 }
 
 // LiveObject is one object of a cluster.
@@ -47,7 +47,7 @@ type LiveObject struct {
 	UID        string
 	Labels     map[string]string
 	Owners     []Owner
-	Pos        diag.Pos // position in the input; zero for a live cluster
+	Pos        diag.Pos // position in the input; zero if read from a live cluster
 
 	version string // resourceVersion
 	packed  []byte // compressed JSON, without unused data
@@ -61,8 +61,7 @@ type Owner struct {
 	UID        string `json:"uid"`
 }
 
-// Body decodes the object. The caller owns the result, because each call decodes a new copy.
-// Whole numbers are int64.
+// Body decodes the object. The caller may modify the result. Whole numbers are int64.
 func (o *LiveObject) Body() k8s.Object {
 	return decodeObject(o.String(), o.text())
 }
@@ -70,7 +69,7 @@ func (o *LiveObject) Body() k8s.Object {
 // At returns the value at a path of keys, or nil if there is none.
 func (o *LiveObject) At(path ...string) any { return k8s.At(o.Body(), path...) }
 
-// decodeObject decodes a JSON object that is already validated.
+// decodeObject decodes valid JSON of an object.
 func decodeObject(name string, text []byte) map[string]any {
 	var m map[string]any
 	if err := utiljson.Unmarshal(text, &m); err != nil {
@@ -118,8 +117,8 @@ type builder struct {
 	unread  []Unread
 	byKey   map[k8s.Key]*LiveObject
 	bytes   int64
-	outer   []byte // buffer: the last object, without its items
-	scratch []byte // buffer: the last object, as compact JSON
+	outer   []byte // buffer: last object, without its items
+	scratch []byte // buffer: last object, as compact JSON
 	packing []byte
 	errs    diag.List
 }
@@ -128,7 +127,7 @@ func newBuilder(opt Selection) *builder {
 	return &builder{opt: opt, byKey: map[k8s.Key]*LiveObject{}}
 }
 
-// put adds an object. If the object is already present, put keeps the newer version.
+// put adds an object. If the snapshot already has it, put keeps the newer one.
 func (b *builder) put(o *LiveObject) {
 	before, twice := b.byKey[o.Key]
 	switch {
@@ -150,7 +149,7 @@ func (b *builder) put(o *LiveObject) {
 	b.byKey[o.Key] = o
 }
 
-// isNewer reports whether resourceVersion a is equal to or newer than b.
+// isNewer reports whether resourceVersion a is b or newer.
 func isNewer(a, b string) bool {
 	if len(a) != len(b) {
 		return len(a) > len(b)

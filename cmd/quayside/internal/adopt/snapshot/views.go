@@ -8,20 +8,20 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Packageserver is the name of the ClusterServiceVersion that is part of OLM itself.
+// Packageserver is the name of a ClusterServiceVersion that is part of OLM itself.
 const Packageserver = "packageserver"
 
 // CSV is a ClusterServiceVersion.
 type CSV struct {
 	*LiveObject
-	CopiedFrom string // namespace of the original of a copy; empty for an original
+	CopiedFrom string // namespace of the original, for a copy; empty for an original
 	Version    string
-	Phase      string // "Succeeded"
-	Message    string // of the phase
+	Phase      string // such as "Succeeded"
+	Message    string // explains the phase
 }
 
-// CSVs returns the ClusterServiceVersions, including copies, by namespace and name. Copies
-// are identified only by OLM's label.
+// CSVs returns the ClusterServiceVersions, including copies, sorted by namespace and name. Copies
+// are recognized by OLM's label.
 func (s *Snapshot) CSVs() []CSV {
 	return view(s, k8s.OLMGroup, "ClusterServiceVersion", func(o *LiveObject) CSV {
 		var body struct {
@@ -43,10 +43,10 @@ type Subscription struct {
 	Channel      string
 	Catalog      catalog.ID
 	Config       map[string]any // spec.config; nil if there is none
-	GeneratedBy  string         // InstallPlan for which OLM created the Subscription of a dependency; empty: none
-	InstalledCSV string         // the cluster may lack this ClusterServiceVersion
-	CurrentCSV   string         // differs from InstalledCSV while an upgrade is pending
-	State        string         // "AtLatestKnown"
+	GeneratedBy  string         // InstallPlan for which OLM created this Subscription of a dependency; empty: created by a user
+	InstalledCSV string         // ClusterServiceVersion, which may be missing in the cluster
+	CurrentCSV   string         // same as InstalledCSV unless an upgrade is pending
+	State        string         // such as "AtLatestKnown"
 }
 
 // Subscriptions returns the Subscriptions by namespace and name.
@@ -83,7 +83,7 @@ type OperatorGroup struct {
 	*LiveObject
 	Targets    []string       // spec.targetNamespaces
 	Selector   map[string]any // spec.selector; nil if there is none
-	Namespaces []string       // status.namespaces, sorted; the empty string alone: all
+	Namespaces []string       // status.namespaces, sorted; only an empty string: all namespaces
 }
 
 // OperatorGroups returns the OperatorGroups by namespace and name.
@@ -108,23 +108,23 @@ func (s *Snapshot) OperatorGroups() []OperatorGroup {
 // InstallPlan is an InstallPlan of OLM v0.
 type InstallPlan struct {
 	*LiveObject
-	Phase   string // "Complete"
+	Phase   string // such as "Complete"
 	CSVs    []string
 	Lookups []Lookup
 	Steps   []Step
 }
 
-// Lookup is a bundle that an InstallPlan fetched: an entry of status.bundleLookups.
+// Lookup is an entry of status.bundleLookups: a bundle that OLM unpacked for the InstallPlan.
 type Lookup struct {
-	CSV     string // field identifier
-	Image   string // field path
+	CSV     string // field identifier: name of the ClusterServiceVersion
+	Image   string // field path: bundle image
 	Catalog catalog.ID
 }
 
-// Step is an object that an InstallPlan created or found. OLM omits its namespace;
-// namespaced objects are in the namespace of the plan.
+// Step is an object that an InstallPlan created or found. OLM does not record its namespace. If it
+// is a namespaced object, it is in the namespace of the plan.
 type Step struct {
-	CSV                        string // ClusterServiceVersion that needs the object
+	CSV                        string // ClusterServiceVersion to which the object belongs
 	Group, Version, Kind, Name string
 }
 
@@ -188,7 +188,7 @@ type ClusterExtension struct {
 	Package          string
 	Bundle           string // installed bundle; empty: none
 	Progress         string // reason of the condition Progressing: "Succeeded", "RollingOut", "Retrying"
-	Message          string // of that condition
+	Message          string // message of that condition
 }
 
 // ClusterExtensions returns the ClusterExtensions by name.
@@ -218,16 +218,17 @@ func (s *Snapshot) ClusterExtensions() []ClusterExtension {
 	})
 }
 
-// IsOwnerInOLMv1 reports whether objects of a kind own the objects that OLM v1 installs:
-// ClusterExtensions, and their revisions in the versions of OLM v1 that have them.
+// IsOwnerInOLMv1 reports whether OLM v1 makes objects of a kind the owners of the objects that it
+// installs: ClusterExtensions and, in newer versions of OLM v1, their revisions.
 func IsOwnerInOLMv1(apiVersion, kind string) bool {
 	return k8s.Group(apiVersion) == k8s.OLMv1Group && slices.Contains([]string{"ClusterExtension", "ClusterObjectSet", "ClusterExtensionRevision"}, kind)
 }
 
-// OwnerNameV1 is the label with the name of the ClusterExtension, on every object that OLM v1 installs.
+// OwnerNameV1 is the label that OLM v1 sets on every object that it installs. Its value is the name
+// of the ClusterExtension.
 const OwnerNameV1 = k8s.OLMv1Group + "/owner-name"
 
-// view returns the results of convert for the objects of a kind.
+// view converts all objects of a kind with convert.
 func view[T any](s *Snapshot, group, kind string, convert func(*LiveObject) T) []T {
 	var out []T
 	for _, o := range s.Kind(group, kind) {

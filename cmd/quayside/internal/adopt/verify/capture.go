@@ -17,11 +17,11 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Capture returns the current state of the operators of a namespace. It gets the objects in the plan
-// by name. It lists OperatorGroups in the namespace, ReplicaSets and pods in the namespaces of the
-// Deployments among these objects, and Roles, ClusterRoles and their bindings in the whole cluster.
-// For OLM v1 it also lists the custom resources of the CRDs, of which it keeps the oldest 100 each. If
-// pods or custom resources cannot be listed, Capture reports this in Unread; it returns all other errors.
+// Capture returns the current state of a namespace's operators. It gets the objects in the plan by
+// name. It lists OperatorGroups in the namespace, ReplicaSets and pods in the namespaces of the
+// Deployments, and roles and bindings in the whole cluster. For OLM v1 it also lists custom
+// resources, and keeps the oldest 100 for each CRD. If pods or custom resources cannot be listed,
+// it adds them to Unread; it returns any other error.
 func Capture(ctx context.Context, r Reader, p *plan.Plan, namespace string) (*Evidence, error) {
 	var refs []k8s.Ref
 	for _, h := range trackedObjects(p, namespace) {
@@ -50,8 +50,8 @@ func Capture(ctx context.Context, r Reader, p *plan.Plan, namespace string) (*Ev
 	return e, err
 }
 
-// captureObjects returns the state of objects, and the objects themselves, in the order of
-// refs. Missing objects are omitted.
+// captureObjects returns the state of the objects in refs, and the objects themselves, in this
+// order. It omits missing objects.
 func captureObjects(ctx context.Context, r Reader, namespace string, refs []k8s.Ref) (*Evidence, []k8s.Object, error) {
 	read := make([]k8s.Object, len(refs))
 	err := runParallel(ctx, len(refs), func(ctx context.Context, i int) (err error) {
@@ -133,7 +133,7 @@ func newObject(ref k8s.Ref, o k8s.Object) ObjectState {
 func newConversion(crd k8s.Object) *Conversion {
 	c := &Conversion{Strategy: k8s.Text(crd, "spec", "conversion", "strategy")}
 	if c.Strategy == "" {
-		c.Strategy = "None" // the API server's default
+		c.Strategy = "None" // default of the API server
 	}
 	client := k8s.Map(crd, "spec", "conversion", "webhook", "clientConfig")
 	if service := k8s.Map(client, "service"); service != nil {
@@ -155,7 +155,7 @@ func newConversion(crd k8s.Object) *Conversion {
 	return c
 }
 
-// readPods adds ReplicaSets and pods to the Deployments of e.
+// readPods adds the ReplicaSets and pods of the Deployments in e.
 func readPods(ctx context.Context, r Reader, e *Evidence) error {
 	done := map[string]bool{}
 	for _, o := range e.Objects {
@@ -180,7 +180,7 @@ func readPods(ctx context.Context, r Reader, e *Evidence) error {
 	return nil
 }
 
-// populate assigns ReplicaSets and pods of a namespace to their Deployments.
+// populate assigns the ReplicaSets and pods of a namespace to its Deployments.
 func (e *Evidence) populate(namespace string, sets, all []k8s.Object) {
 	for i := range e.Objects {
 		o := &e.Objects[i]
@@ -216,8 +216,8 @@ func isOwnedBy(o k8s.Object, uid string) bool {
 	return slices.ContainsFunc(k8s.Items(o, "metadata", "ownerReferences"), func(w map[string]any) bool { return k8s.Text(w, "uid") == uid })
 }
 
-// targetNamespaces returns the namespaces that the operators of a namespace watch, sorted;
-// "" means all namespaces.
+// targetNamespaces returns the namespaces that the operators of a namespace watch, sorted. Only an
+// empty string means all namespaces.
 func targetNamespaces(ctx context.Context, r Reader, namespace string) ([]string, error) {
 	groups, err := r.List(ctx, k8s.OLMGroup+"/v1", "OperatorGroup", namespace, "")
 	out := []string{}
@@ -228,7 +228,7 @@ func targetNamespaces(ctx context.Context, r Reader, namespace string) ([]string
 	return slices.Compact(out), err
 }
 
-// digest returns the digest of a value, independent of the order of its keys.
+// digest returns the digest of a JSON value. It does not depend on the order of keys.
 func digest(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

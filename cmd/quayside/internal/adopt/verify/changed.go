@@ -14,10 +14,10 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// ChangedHint is the remedy for changes after the plan.
+// ChangedHint is the hint for changes that were made after the plan.
 const ChangedHint = "\thint: undo the change in the cluster; or keep it: run 'quayside import --update' for a Subscription, or edit the declaration, spec.config or an overlay; then run 'quayside resolve', and 'quayside adopt start NAMESPACE' with another --file"
 
-// DescribeChanges returns a text with the findings of FindChanges and the remedy.
+// DescribeChanges formats the findings of FindChanges, with a hint.
 func DescribeChanges(found []Finding) string {
 	text := "the cluster has changed since the plan was made:"
 	for _, f := range found {
@@ -26,9 +26,9 @@ func DescribeChanges(found []Finding) string {
 	return text + "\n" + ChangedHint
 }
 
-// FindChanges returns a finding for each field of OLM's declarations and of the pod templates in these
-// namespaces that differs from the plan, with both values. It includes the catalogs, which can be in
-// other namespaces.
+// FindChanges compares OLM's declarations and the pod templates in namespaces with the plan. It
+// returns a finding with both values for each differing field. It also compares the catalogs, which
+// can be in other namespaces.
 func FindChanges(ctx context.Context, r Reader, p *plan.Plan, namespaces ...string) ([]Finding, error) {
 	states := slices.DeleteFunc(slices.Clone(p.State), func(s plan.State) bool {
 		return s.Object.Kind != "CatalogSource" && !slices.Contains(namespaces, s.Object.Namespace)
@@ -56,8 +56,8 @@ func FindChanges(ctx context.Context, r Reader, p *plan.Plan, namespaces ...stri
 	return slices.Concat(out...), err
 }
 
-// findChangedPods returns the changes of a Deployment's pod template. The previous template is that
-// of a ReplicaSet, if there still is one.
+// findChangedPods returns the changes to a Deployment's pod template. It finds the previous
+// template in a ReplicaSet, if that still exists.
 func findChangedPods(ctx context.Context, r Reader, s plan.State, o k8s.Object) ([]Finding, error) {
 	if plan.TemplateDigest(o) == s.Pods {
 		return nil, nil
@@ -80,10 +80,10 @@ func findChangedFields(ref k8s.Ref, at string, was, is map[string]any) []Finding
 	return out
 }
 
-// maxValue is the maximum length of a value in a finding.
+// maxValue is the maximum length of a value in a finding, in bytes.
 const maxValue = 200
 
-// jsonOf returns a value as JSON, shortened; "nothing" for nil.
+// jsonOf returns a value as shortened JSON, or "nothing" for nil.
 func jsonOf(v any) string {
 	if v == nil {
 		return "nothing"

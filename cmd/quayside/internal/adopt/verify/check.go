@@ -12,16 +12,16 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Check returns the violations of a step's check in a cluster. Objects that the step itself removes
-// do not count as missing. before is the capture before the first step of the namespace. If it is
-// nil, Check uses [PlannedEvidence], which has only UIDs. Check returns an error if the condition
-// cannot be evaluated.
+// Check evaluates a check of a step, and returns the violations. Objects that the step itself
+// removes do not count as missing. before is the state before the first step of the namespace. If
+// it is nil, Check uses [PlannedEvidence], which has only UIDs. The error means that the check
+// could not be evaluated.
 func Check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
 	out, err := runCheck(ctx, r, p, step, before, c)
 	return slices.DeleteFunc(out, func(f Finding) bool { return f.Note }), err
 }
 
-// runCheck is like Check, but also returns findings that are notes.
+// runCheck is like Check, but also returns informational findings (notes).
 func runCheck(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
 	if before == nil {
 		before = PlannedEvidence(p, step.Namespace)
@@ -43,10 +43,10 @@ type checker struct {
 	refs   []k8s.Ref
 }
 
-// conditionFunc returns the violations of a condition.
+// conditionFunc evaluates a condition, and returns the violations.
 type conditionFunc func(ctx context.Context, c *checker) ([]Finding, error)
 
-// conditionTable returns the implementation of each condition.
+// conditionTable returns the function for each condition.
 func conditionTable() map[plan.Condition]conditionFunc {
 	return map[plan.Condition]conditionFunc{
 		plan.Succeeded:   checkSucceeded,
@@ -67,8 +67,7 @@ func conditionTable() map[plan.Condition]conditionFunc {
 	}
 }
 
-// objects returns the objects that the check lists. If it lists none, objects returns the result
-// of otherwise.
+// objects returns the objects in the check, or the result of otherwise if it lists none.
 func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	if c.refs != nil {
 		return c.refs
@@ -76,7 +75,7 @@ func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	return otherwise()
 }
 
-// checkEach gets the objects and calls do for each, with nil for a missing object. It returns the
+// checkEach gets the objects and calls do for each. A missing object is nil. It returns the
 // findings in the order of refs.
 func (c *checker) checkEach(ctx context.Context, refs []k8s.Ref, do func(context.Context, k8s.Ref, k8s.Object) ([]Finding, error)) ([]Finding, error) {
 	out := make([][]Finding, len(refs))
@@ -105,8 +104,8 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// operatorRefs returns the objects of the check, or if it lists none, one of each operator of the
-// namespace. An empty name omits an operator.
+// operatorRefs returns the objects in the check. If it lists none, the result is of(op) for each
+// operator of the namespace, without references that have no name.
 func (c *checker) operatorRefs(of func(plan.Operator) k8s.Ref) []k8s.Ref {
 	return c.objects(func() []k8s.Ref {
 		var out []k8s.Ref
@@ -134,11 +133,12 @@ func checkInstalled(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// checkNoPlan ignores an InstallPlan without a phase if a later one exists: OLM never processes it.
+// checkNoPlan finds InstallPlans that OLM is executing. OLM never processes an InstallPlan without
+// a phase if a later one exists, so these are ignored.
 func checkNoPlan(ctx context.Context, c *checker) ([]Finding, error) {
 	plans, err := c.List(ctx, k8s.OLMGroup+"/v1alpha1", "InstallPlan", c.at.Namespace, "")
 	var out []Finding
-	newest := map[string]int64{} // by namespace
+	newest := map[string]int64{} // highest generation, by namespace
 	for _, o := range plans {
 		newest[o.Namespace()] = max(newest[o.Namespace()], numberAt(o, "spec", "generation"))
 	}
@@ -202,7 +202,7 @@ func checkReady(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// isStale reports whether a status belongs to an earlier spec.
+// isStale reports whether the status of an object is older than its spec.
 func isStale(o k8s.Object) bool {
 	return numberAt(o, "status", "observedGeneration") < numberAt(o, "metadata", "generation")
 }
@@ -228,7 +228,7 @@ func checkDeleted(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// checkUnused returns the custom resources of the CRDs. It ignores packageserver, a part of OLM.
+// checkUnused finds custom resources of the CRDs. It ignores packageserver, which is part of OLM.
 func checkUnused(ctx context.Context, c *checker) ([]Finding, error) {
 	return c.checkEach(ctx, c.refs, func(ctx context.Context, _ k8s.Ref, crd k8s.Object) ([]Finding, error) {
 		if crd == nil {
@@ -245,8 +245,8 @@ func checkUnused(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// sameAsBefore returns a condition that captures the objects in the earlier evidence again, and
-// applies a rule to the earlier and the current state of each.
+// sameAsBefore returns a function that captures the objects again, and applies a rule to the
+// earlier and the current state of each.
 func sameAsBefore(r compareRule) conditionFunc {
 	return func(ctx context.Context, c *checker) ([]Finding, error) {
 		before := &Evidence{Namespace: c.at.Namespace}
@@ -318,7 +318,7 @@ func checkSameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 			return newFindings(NotFound, ref, "no longer exists"), nil
 		case planned != now.UID:
 			return newFindings(NotAsPlanned, ref, "was deleted and recreated: UID %s, now %s", planned, now.UID), nil
-		case slices.ContainsFunc(c.plan.State, func(s plan.State) bool { return s.Object == ref }): // FindChanges compares its content: a change that was undone does not count
+		case slices.ContainsFunc(c.plan.State, func(s plan.State) bool { return s.Object == ref }): // FindChanges compares the content, so that a change that was undone does not count
 		case was != nil && was.Pods == nil && was.Generation != 0 && was.Generation != now.Generation:
 			return newFindings(NotAsPlanned, ref, "was changed: generation %d, now %d", was.Generation, now.Generation), nil
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Finding is a deviation that a check found.
+// Finding is a problem that a check found.
 type Finding struct {
 	Code      Code    `json:"code" form:"enum=missing|uid|deleting|owner|conversion|unavailable|template|replica-set|pod|permission-lost|permission-gained|permission-missing|phase|in-flight|running|not-ready|exists|not-found|changed" doc:"Problem."`
 	Object    k8s.Ref `json:"object,omitzero" doc:"The affected object."`
@@ -19,7 +19,7 @@ type Finding struct {
 	Message   string  `json:"message" doc:"Description of the problem."`
 }
 
-// Code is the kind of a finding.
+// Code identifies the kind of a finding.
 type Code string
 
 // The kinds of findings.
@@ -34,7 +34,7 @@ const (
 	Rollout           Code = "replica-set"        // pods were replaced
 	PodRestarted      Code = "pod"                // a pod was replaced or restarted
 	PermissionLost    Code = "permission-lost"    // a permission was lost
-	PermissionGained  Code = "permission-gained"  // a permission was gained
+	PermissionGained  Code = "permission-gained"  // a permission was added
 	PermissionMissing Code = "permission-missing" // a permission is granted only by OLM's roles
 	WrongPhase        Code = "phase"              // a ClusterServiceVersion is not Succeeded
 	InFlight          Code = "in-flight"          // OLM is installing
@@ -45,18 +45,18 @@ const (
 	NotAsPlanned      Code = "changed"            // an object changed since the plan was made
 )
 
-// comparison compares two captures.
+// comparison compares the states of operators before and after.
 type comparison struct {
 	plan    *plan.Plan
 	step    int
 	removed removedObjects
 }
 
-// compareRule returns the violations of a rule by one object, given its state before (was) and after
-// (is). If the object no longer exists, is is nil.
+// compareRule compares the earlier state of an object with its current state, and returns the
+// violations. is is nil if the object no longer exists.
 type compareRule func(c *comparison, was ObjectState, is *ObjectState) []Finding
 
-// compareEach applies a rule to every object in before, and returns the findings.
+// compareEach applies a rule to every object in before, and returns all findings.
 func (c *comparison) compareEach(r compareRule, before, after *Evidence) []Finding {
 	now := map[k8s.Key]*ObjectState{}
 	for i := range after.Objects {
@@ -87,8 +87,8 @@ func checkSameUID(c *comparison, was ObjectState, is *ObjectState) []Finding {
 	return nil
 }
 
-// affectsDetachedOperators reports whether the current step affects operators that OLM no longer
-// managed when the plan was made. OLM no longer issues the certificates of such operators.
+// affectsDetachedOperators reports whether the current step is for operators that OLM did not
+// manage when the plan was made. OLM does not issue their certificates.
 func (c *comparison) affectsDetachedOperators() bool {
 	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && hasDetachedOperator(c.plan, s.Namespace) })
 }
@@ -152,16 +152,16 @@ func checkNoRestart(c *comparison, was ObjectState, is *ObjectState) []Finding {
 	return append(out, noteReplacedPods(was, is)...)
 }
 
-// mayRestart reports whether the plan restarts the pods of a Deployment, and has already applied its
-// new version.
+// mayRestart reports whether the plan restarts the pods of a Deployment, and the restart has been
+// triggered.
 func (c *comparison) mayRestart(ref k8s.Ref) bool {
 	return isRestarted(c.plan, ref) && slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool {
 		return s.Number <= c.step && slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do == plan.Apply && a.Object.Key() == ref.Key() })
 	})
 }
 
-// noteReplacedPods returns a note about pods that were replaced or restarted without a change of their
-// Deployment.
+// noteReplacedPods returns a note if pods were replaced or restarted although the Deployment is
+// unchanged.
 func noteReplacedPods(was ObjectState, is *ObjectState) []Finding {
 	if len(is.Pods.Restarts) == 0 {
 		return nil

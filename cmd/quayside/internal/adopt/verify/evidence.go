@@ -10,16 +10,16 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Evidence is the part of the state of one namespace's operators that must not change. Two captures of
-// an unchanged cluster are equal.
+// Evidence is the state of a namespace's operators that an adoption must not change. Evidence
+// captured twice in an unchanged cluster is equal.
 type Evidence struct {
 	Schema    int           `json:"schema"`
 	Namespace string        `json:"namespace"`
-	Objects   []ObjectState `json:"objects"`            // by reference
-	Targets   []string      `json:"targets"`            // namespaces that the operators watch, sorted; "" is all
-	Accounts  []Account     `json:"accounts,omitempty"` // by name
-	Answers   []Answer      `json:"answers,omitempty"`  // in order
-	Unread    []string      `json:"unread,omitempty"`   // resources that could not be read and are not compared
+	Objects   []ObjectState `json:"objects"`            // sorted by reference
+	Targets   []string      `json:"targets"`            // watched namespaces, sorted; only "": all
+	Accounts  []Account     `json:"accounts,omitempty"` // sorted by name
+	Answers   []Answer      `json:"answers,omitempty"`  // in the order of the reviews
+	Unread    []string      `json:"unread,omitempty"`   // resources that could not be read; they are not compared
 }
 
 // ObjectState is the state of one object. Fields that its kind does not have are empty.
@@ -29,46 +29,46 @@ type ObjectState struct {
 	Generation int64            `json:"generation,omitempty"`
 	Deleting   bool             `json:"deleting,omitempty"`
 	Owners     []snapshot.Owner `json:"owners,omitempty"`
-	Pods       *Pods            `json:"pods,omitempty"`       // of a Deployment
-	Conversion *Conversion      `json:"conversion,omitempty"` // of a CRD
-	Available  *bool            `json:"available,omitempty"`  // of an APIService
+	Pods       *Pods            `json:"pods,omitempty"`       // only for a Deployment
+	Conversion *Conversion      `json:"conversion,omitempty"` // only for a CRD
+	Available  *bool            `json:"available,omitempty"`  // only for an APIService
 }
 
 // Pods shows whether the pods of a Deployment were replaced.
 type Pods struct {
 	Template    string           `json:"template"`           // digest of spec.template
-	ReplicaSets []string         `json:"replicaSets"`        // UIDs, sorted
-	Restarts    map[string]int64 `json:"restarts,omitempty"` // restarts of each pod's containers, by the pod's UID
+	ReplicaSets []string         `json:"replicaSets"`        // UIDs of the ReplicaSets, sorted
+	Restarts    map[string]int64 `json:"restarts,omitempty"` // number of container restarts of each pod, by pod UID
 }
 
-// Conversion is the conversion of custom resources between versions.
+// Conversion describes how a CRD converts custom resources between versions.
 type Conversion struct {
 	Strategy     string   `json:"strategy"`
-	Target       string   `json:"target,omitempty"`       // the converter: a Service with its port and path, or a URL
+	Target       string   `json:"target,omitempty"`       // webhook: a Service with port and path, or a URL
 	Certificates []string `json:"certificates,omitempty"` // digests of the trusted certificates, sorted
 }
 
-// isPossible reports whether conversion is possible: the API server cannot call a Service without a
-// CA. Bundles may contain such a conversion, which OLM does not correct.
+// isPossible reports whether the API server can convert: it cannot call a webhook Service without a
+// CA. Some bundles contain such a conversion, and OLM does not correct it.
 func (c Conversion) isPossible() bool {
 	return c.Strategy == "None" || !strings.HasPrefix(c.Target, "Service ") || len(c.Certificates) > 0
 }
 
-// Account is a ServiceAccount with all permissions from the RBAC objects of the cluster.
+// Account is a ServiceAccount with its permissions according to the RBAC objects of the cluster.
 type Account struct {
 	Namespace   string      `json:"namespace"`
 	Name        string      `json:"name"`
-	Permissions []k8s.Grant `json:"permissions"`       // reduced and sorted
-	Planned     []k8s.Grant `json:"planned,omitempty"` // permissions from objects that the plan applies
+	Permissions []k8s.Grant `json:"permissions"`       // sorted, without redundant ones
+	Planned     []k8s.Grant `json:"planned,omitempty"` // those from objects that the plan applies
 }
 
-// Answer is a review with its result in the cluster.
+// Answer is an access review with its result.
 type Answer struct {
 	Review
 	Allowed bool `json:"allowed"`
 }
 
-// maxEvidence is the maximum size of one namespace's encoded evidence, in bytes.
+// maxEvidence is the maximum size of a namespace's evidence as JSON, in bytes.
 const maxEvidence = 256 << 20
 
 // schema is the only supported schema version of saved evidence.
@@ -97,8 +97,8 @@ func Parse(file string, text []byte) (*Evidence, error) {
 	return &e, nil
 }
 
-// PlannedEvidence returns the evidence in the plan itself: the UIDs of the namespace's objects when
-// the plan was made.
+// PlannedEvidence returns the evidence that the plan contains: the UIDs of the namespace's objects
+// when the plan was made.
 func PlannedEvidence(p *plan.Plan, namespace string) *Evidence {
 	e := &Evidence{Namespace: namespace}
 	for _, h := range trackedObjects(p, namespace) {
@@ -113,7 +113,7 @@ func (a Account) subject() k8s.Subject {
 	return k8s.Subject{Kind: "ServiceAccount", Namespace: a.Namespace, Name: a.Name}
 }
 
-// object returns the captured state of an object, or nil if it was not captured.
+// object returns the state of an object, or nil if it was not captured.
 func (e *Evidence) object(ref k8s.Ref) *ObjectState {
 	for i := range e.Objects {
 		if e.Objects[i].Ref.Key() == ref.Key() {
@@ -123,7 +123,7 @@ func (e *Evidence) object(ref k8s.Ref) *ObjectState {
 	return nil
 }
 
-// subjects returns the accounts as subjects, in order.
+// subjects returns the accounts as RBAC subjects, in order.
 func (e *Evidence) subjects() []k8s.Subject {
 	var out []k8s.Subject
 	for _, a := range e.Accounts {

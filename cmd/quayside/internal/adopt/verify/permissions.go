@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// rbacObjects holds the Roles, ClusterRoles and bindings of a cluster.
+// rbacObjects contains the Roles, ClusterRoles and bindings of a cluster.
 type rbacObjects struct{ objects []k8s.Object }
 
 // readRBAC reads all Roles and ClusterRoles of a cluster, with their bindings.
@@ -25,13 +25,13 @@ func readRBAC(ctx context.Context, r Reader) (rbacObjects, error) {
 	return rbacObjects{slices.Concat(found...)}, err
 }
 
-// filterObjects returns only the objects for which keep returns true.
+// filterObjects returns the objects for which keep returns true.
 func (a rbacObjects) filterObjects(keep func(k8s.Object) bool) rbacObjects {
 	return rbacObjects{slices.DeleteFunc(slices.Clone(a.objects), func(o k8s.Object) bool { return !keep(o) })}
 }
 
-// permissions returns the permissions of subjects. It uses only bindings for which matters returns
-// true, because a large cluster has too many.
+// permissions returns the permissions of subjects. It considers only bindings for which matters
+// returns true, because a large cluster has too many bindings.
 func (a rbacObjects) permissions(matters func(binding k8s.Object) bool) (*k8s.Permissions, error) {
 	var objects []map[string]any
 	for _, o := range a.objects {
@@ -42,7 +42,7 @@ func (a rbacObjects) permissions(matters func(binding k8s.Object) bool) (*k8s.Pe
 	return k8s.NewPermissions(objects)
 }
 
-// accounts returns these ServiceAccounts with their permissions, in the same order.
+// accounts returns the ServiceAccounts in subjects with their permissions, in the same order.
 func (a rbacObjects) accounts(subjects []k8s.Subject, p *plan.Plan) ([]Account, error) {
 	all, err := a.permissions(bindingFilter(subjects))
 	if err != nil {
@@ -60,13 +60,14 @@ func (a rbacObjects) accounts(subjects []k8s.Subject, p *plan.Plan) ([]Account, 
 	return out, nil
 }
 
-// subjectGrants returns the permissions of a subject. It ignores bindings to missing roles, which exist
-// while the garbage collector is running.
+// subjectGrants returns the permissions of a subject. It ignores bindings to missing roles: these
+// exist for a short time, until the garbage collector deletes them.
 func subjectGrants(m *k8s.Permissions, s k8s.Subject) []k8s.Grant {
 	return slices.DeleteFunc(append([]k8s.Grant{}, m.Of(s)...), func(g k8s.Grant) bool { return g.Role != "" })
 }
 
-// bindingFilter returns a predicate for bindings that can apply to these ServiceAccounts.
+// bindingFilter returns a function that reports whether a binding can apply to one of the
+// ServiceAccounts.
 func bindingFilter(subjects []k8s.Subject) func(k8s.Object) bool {
 	names, accounts := map[[2]string]bool{{"Group", "system:authenticated"}: true, {"Group", "system:serviceaccounts"}: true}, map[k8s.Subject]bool{}
 	for _, s := range subjects {
@@ -82,7 +83,7 @@ func bindingFilter(subjects []k8s.Subject) func(k8s.Object) bool {
 	}
 }
 
-// boundSubjects returns the ServiceAccounts of a binding.
+// boundSubjects returns the ServiceAccounts that a binding lists.
 func boundSubjects(binding k8s.Object) []k8s.Subject {
 	return slices.DeleteFunc(k8s.BindingSubjects(binding), func(s k8s.Subject) bool { return s.Kind != "ServiceAccount" })
 }
@@ -91,14 +92,14 @@ func isBinding(o k8s.Object) bool {
 	return o.Is(k8s.RBACGroup, "RoleBinding") || o.Is(k8s.RBACGroup, "ClusterRoleBinding")
 }
 
-// subjectName returns the user name of a ServiceAccount in the API server.
+// subjectName returns the user name that the API server uses for a ServiceAccount.
 func subjectName(s k8s.Subject) string { return accountPrefix + s.Namespace + ":" + s.Name }
 
 // accountPrefix is the prefix of the user names of ServiceAccounts.
 const accountPrefix = "system:serviceaccount:"
 
-// accountsOf returns the ServiceAccounts in objects: the accounts themselves, the accounts of
-// pods, and the subjects of bindings, sorted.
+// accountsOf returns the ServiceAccounts in objects, sorted: the accounts themselves, those that
+// pods use, and the subjects of bindings.
 func accountsOf(objects []k8s.Object) []k8s.Subject {
 	var out []k8s.Subject
 	put := func(namespace, name string) {
@@ -122,8 +123,9 @@ func accountsOf(objects []k8s.Object) []k8s.Subject {
 	return slices.Compact(out)
 }
 
-// isIntended reports whether a plan intentionally removes a permission that only OLM needed: to
-// read the Secret of a certificate, which pods mount, or to write a removed OperatorCondition.
+// isIntended reports whether the plan removes a permission on purpose, because only OLM needed it:
+// to read the Secret of a certificate that pods mount, or to write an OperatorCondition that is
+// removed.
 func (g removedObjects) isIntended(have k8s.Grant) bool {
 	switch {
 	case have.Group == "" && have.Resource == "secrets":
@@ -135,15 +137,15 @@ func (g removedObjects) isIntended(have k8s.Grant) bool {
 	return false
 }
 
-// findLostGrants returns the permissions in had that are not in have, except those that the plan
-// removes intentionally.
+// findLostGrants returns the permissions in had that are missing in have, except those that the
+// plan removes on purpose.
 func (g removedObjects) findLostGrants(have, had []k8s.Grant) []k8s.Grant {
 	return slices.DeleteFunc(k8s.GainedGrants(have, had), g.isIntended)
 }
 
-// comparePermissions returns findings about permissions that accounts lost, and about those that
-// they gained from objects outside the plan. For each account, it compares the RBAC objects, and
-// then the results of reviews, except changes that the RBAC objects explain.
+// comparePermissions returns findings about permissions that accounts lost, or gained from objects
+// outside of the plan. For each account, it compares the RBAC objects, and then the results of
+// access reviews. It ignores changed results that the RBAC objects explain.
 func (c *comparison) comparePermissions(before, after *Evidence) []Finding {
 	now := map[k8s.Subject]Account{}
 	for _, a := range after.Accounts {
@@ -178,8 +180,8 @@ func appliedBy(p *plan.Plan) map[k8s.Key]bool {
 	return out
 }
 
-// lostByCleanUp returns the permissions that the clean-up of a namespace would remove from
-// ServiceAccounts and from other subjects that are bound to OLM's roles.
+// lostByCleanUp returns the permissions that the clean-up of a namespace would remove. It considers
+// ServiceAccounts, and other subjects that are bound to OLM's roles.
 func (c *comparison) lostByCleanUp(now rbacObjects, namespace string) ([]Finding, error) {
 	removed := removedBy(&plan.Plan{Steps: stepsOf(c.plan, namespace)}, len(c.plan.Steps))
 	remaining := now.filterObjects(func(o k8s.Object) bool { return !removed.has(newObject(k8s.RefTo(o), o)) })
@@ -208,7 +210,7 @@ func (c *comparison) lostByCleanUp(now rbacObjects, namespace string) ([]Finding
 	return out, nil
 }
 
-// stepsOf returns the steps of a namespace, and those that stop, start or restart OLM.
+// stepsOf returns the steps for a namespace, and the steps that stop, start or restart OLM.
 func stepsOf(p *plan.Plan, namespace string) []plan.Step {
 	return slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return s.Namespace != namespace && !concernsOLM(s) })
 }
@@ -216,7 +218,7 @@ func stepsOf(p *plan.Plan, namespace string) []plan.Step {
 // maxListed is the maximum number of permissions in a finding.
 const maxListed = 5
 
-// groupFindings returns one finding per namespace with lost or gained permissions of a subject.
+// groupFindings returns findings about changed permissions of a subject, one for each namespace.
 func groupFindings(code Code, s k8s.Subject, change string, grants []k8s.Grant) []Finding {
 	byNamespace, order := map[string][]k8s.Grant{}, []string{}
 	for _, g := range grants {
@@ -241,7 +243,7 @@ func groupFindings(code Code, s k8s.Subject, change string, grants []k8s.Grant) 
 	return out
 }
 
-// formatGrant describes a grant: "get pods/log.apps (name)".
+// formatGrant formats a permission, such as "get pods/log.apps (name)".
 func formatGrant(g k8s.Grant) string {
 	switch {
 	case g.Role != "":

@@ -15,16 +15,17 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// ProbeReader is a Reader for probes.
+// ProbeReader is a Reader with the additional requests that probes need.
 type ProbeReader interface {
 	Reader
 	// First returns at most limit objects of a kind in all namespaces.
 	First(ctx context.Context, apiVersion, kind string, limit int) ([]k8s.Object, error)
-	// TryUpdate sends an update of an object that changes and stores nothing, but calls the webhooks.
+	// TryUpdate sends an update of an unchanged object as a dry run. The API server calls the
+	// webhooks, but stores nothing.
 	TryUpdate(ctx context.Context, ref k8s.Ref) error
 }
 
-// ProbeKind is a kind of thing that users depend on.
+// ProbeKind is a kind of probe, named after the function of the cluster that it tests.
 type ProbeKind string
 
 // The kinds of probes.
@@ -41,7 +42,7 @@ func probeKinds() []ProbeKind {
 	return []ProbeKind{ProbePermissions, ProbeWebhooks, ProbeConversion, ProbeAPIs, ProbePods, ProbeObjects}
 }
 
-// ProbeResult has the figures of one kind of probes.
+// ProbeResult contains the results of all probes of one kind.
 type ProbeResult struct {
 	Kind       ProbeKind `json:"kind" form:"enum=permissions|webhooks|conversion|apis|pods|objects" doc:"permissions: SubjectAccessReviews of the operators' ServiceAccounts; webhooks: dry-run updates of custom resources; conversion: CRDs, and custom resources read in another version; apis: aggregated APIs; pods: Deployments and their ReplicaSets; objects: UIDs of CRDs and custom resources."`
 	Targets    int       `json:"targets" doc:"Number of probed objects and permissions."`
@@ -54,32 +55,33 @@ type ProbeResult struct {
 
 // Limits of the probes.
 const (
-	maxProbedReviews   = 50 // in a namespace
-	maxProbedResources = 3  // of a CRD: the oldest ones
+	maxProbedReviews   = 50 // permissions in a namespace
+	maxProbedResources = 3  // custom resources of a CRD: the oldest
 	maxListedResources = 50
 )
 
-// Prober probes what users of a plan's operators depend on, and compares it with the state before the
+// Prober repeatedly tests whether the functions of a plan's operators still work as before the
 // first probe. It is not safe for concurrent use.
 type Prober struct {
 	reader      ProbeReader
-	comparisons []comparison // by step number
+	comparisons []comparison // comparisons, by number of the last begun step
 	targets     []*probeTarget
 	results     map[ProbeKind]*ProbeResult
 }
 
-// probeTarget is an object or permission that is probed.
+// probeTarget is an object or permission to probe.
 type probeTarget struct {
 	kind      ProbeKind
 	probe     func(ctx context.Context, r Reader, c *comparison) (problem string, err error)
 	succeeded bool
-	failed    time.Time // of the first failure after the last success; zero: none
+	failed    time.Time // time of the first failure after the last success; zero: no failure
 }
 
-// unprobedError reports a target that cannot be probed.
+// unprobedError is returned for a target that cannot be probed.
 type unprobedError struct{ error }
 
-// NewProber returns a prober for the namespaces of a plan. It reads the state to compare with.
+// NewProber returns a prober for the namespaces of a plan. It reads the current state, with which
+// the probes compare.
 func NewProber(ctx context.Context, r ProbeReader, p *plan.Plan) (*Prober, error) {
 	out := &Prober{reader: r, results: map[ProbeKind]*ProbeResult{}}
 	for n := range len(p.Steps) + 1 {
@@ -97,7 +99,8 @@ func NewProber(ctx context.Context, r ProbeReader, p *plan.Plan) (*Prober, error
 	return out, nil
 }
 
-// addNamespace adds the targets of a namespace, without objects in seen, to which it adds its own.
+// addNamespace adds the targets of a namespace. It skips objects in seen, and adds the others to
+// seen.
 func (p *Prober) addNamespace(ctx context.Context, pl *plan.Plan, namespace string, seen map[k8s.Key]bool) error {
 	var refs []k8s.Ref
 	for _, h := range trackedObjects(pl, namespace) {
@@ -148,7 +151,7 @@ func (p *Prober) add(kind ProbeKind, probe func(context.Context, Reader, *compar
 	p.results[kind].Targets++
 }
 
-// addReviews adds permissions that the accounts have, and that no step removes.
+// addReviews adds permissions of the accounts, without those that a step removes.
 func (p *Prober) addReviews(ctx context.Context, pl *plan.Plan, e *Evidence, bodies []k8s.Object) error {
 	roles, err := readRBAC(ctx, p.reader)
 	if err != nil {
@@ -175,7 +178,7 @@ func (p *Prober) addReviews(ctx context.Context, pl *plan.Plan, e *Evidence, bod
 	return err
 }
 
-// addObject adds an object that is compared by rules.
+// addObject adds an object as a target. rules compare its earlier with its current state.
 func (p *Prober) addObject(kind ProbeKind, was ObjectState, rules ...compareRule) {
 	p.add(kind, func(ctx context.Context, r Reader, c *comparison) (string, error) {
 		now, _, err := captureObjects(ctx, r, was.Ref.Namespace, []k8s.Ref{was.Ref})
@@ -193,8 +196,8 @@ func (p *Prober) addObject(kind ProbeKind, was ObjectState, rules ...compareRule
 	})
 }
 
-// addResources adds the oldest custom resources of a CRD, and adds the webhooks that their updates call
-// to called.
+// addResources adds the oldest custom resources of a CRD as targets. It adds the webhooks that the
+// API server calls for their updates to called.
 func (p *Prober) addResources(ctx context.Context, crd k8s.Object, webhooks []k8s.Object, called map[k8s.Key]bool) error {
 	group, kind := k8s.Text(crd, "spec", "group"), k8s.Text(crd, "spec", "names", "kind")
 	var storage, other string
@@ -207,7 +210,7 @@ func (p *Prober) addResources(ctx context.Context, crd k8s.Object, webhooks []k8
 		}
 	}
 	found, err := p.reader.First(ctx, cmp.Or(storage, other), kind, maxListedResources)
-	if err != nil { // no permission, or the conversion is broken already
+	if err != nil { // no permission, or conversion does not work
 		p.results[ProbeObjects].Unprobed++
 		return context.Cause(ctx)
 	}
@@ -240,7 +243,8 @@ func (p *Prober) addResources(ctx context.Context, crd k8s.Object, webhooks []k8
 	return nil
 }
 
-// callsForUpdate reports whether the API server calls a webhook configuration for updates of a resource.
+// callsForUpdate reports whether the API server calls a webhook configuration when a resource is
+// updated.
 func callsForUpdate(config k8s.Object, group, plural string) bool {
 	has := func(rule map[string]any, field, want string) bool {
 		values := k8s.Texts(rule, field)
@@ -253,7 +257,8 @@ func callsForUpdate(config k8s.Object, group, plural string) bool {
 	})
 }
 
-// webhookError returns the error of a dry-run update if no webhook has answered. A denial is an answer.
+// webhookError returns the error of a dry-run update unless a webhook caused it by a denial: then
+// the webhook works.
 func webhookError(err error) error {
 	var status apierrors.APIStatus
 	switch {
@@ -267,13 +272,13 @@ func webhookError(err error) error {
 	return err
 }
 
-// Probe probes every target once. step returns the number of the last step that has begun: objects that
-// the steps up to this one remove do not fail. A target with an error before any step is not probed
-// again, because the steps are not the cause.
+// Probe probes every target once. step returns the number of the last begun step: objects that the
+// plan removes up to this step do not count as failed. A target that fails before the first step is
+// not probed again, because the plan is not the cause.
 func (p *Prober) Probe(ctx context.Context, step func() int, now func() time.Time) {
 	r := &cachedReader{Reader: p.reader, entries: map[string]*cacheEntry{}}
 	problems, errs, times := make([]string, len(p.targets)), make([]error, len(p.targets)), make([]time.Time, len(p.targets))
-	_ = runParallel(ctx, len(p.targets), func(ctx context.Context, i int) error { // errors are results
+	_ = runParallel(ctx, len(p.targets), func(ctx context.Context, i int) error { // errors are part of the results
 		for {
 			n := step()
 			problems[i], errs[i] = p.targets[i].probe(ctx, r, &p.comparisons[n])
@@ -305,7 +310,7 @@ func (p *Prober) Probe(ctx context.Context, step func() int, now func() time.Tim
 	p.targets = left
 }
 
-// record adds the result of a probe; problem is empty for a success.
+// record adds the result of a probe. An empty problem is a success.
 func (p *Prober) record(t *probeTarget, problem string, at time.Time) {
 	r := p.results[t.kind]
 	r.Probes++
@@ -323,7 +328,7 @@ func (p *Prober) record(t *probeTarget, problem string, at time.Time) {
 	}
 }
 
-// Results returns the figures of every kind so far.
+// Results returns the results of every kind of probe so far.
 func (p *Prober) Results() []ProbeResult {
 	var out []ProbeResult
 	for _, kind := range probeKinds() {

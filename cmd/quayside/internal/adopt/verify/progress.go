@@ -7,19 +7,19 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/plan"
 )
 
-// observedProgress is the observed progress of a step or an action.
+// observedProgress is the progress of a step or an action, as observed in the cluster.
 type observedProgress int
 
 const (
-	notVisible observedProgress = iota // it changes no object, or its object was deleted later
+	notVisible observedProgress = iota // the action changes no object, or a later step deletes the object
 	notStarted
 	started
 	completed
 )
 
-// findProgress returns the number of a namespace's last completed step, or 0, and whether the next step
-// has started, as observed in the cluster. For steps that are not visible in the cluster, it uses
-// known.
+// findProgress returns the number of the last completed step of a namespace, or 0. begun reports
+// whether the next step has started. Both are as observed in the cluster; for steps that cannot be
+// observed, as in known.
 func findProgress(ctx context.Context, r Reader, p *plan.Plan, namespace string, known KnownProgress) (last int, partly bool, err error) {
 	steps := stepsOf(p, namespace)
 	states := make([]observedProgress, len(steps))
@@ -29,7 +29,7 @@ func findProgress(ctx context.Context, r Reader, p *plan.Plan, namespace string,
 			return 0, false, err
 		}
 		switch {
-		case concernsOLM(s): // ambiguous: OLM's controllers run before Stop and after Start
+		case concernsOLM(s): // ambiguous: OLM's controllers run both before Stop and after Start
 		case states[i] == completed:
 			at, partly = i, false
 		case states[i] == started:

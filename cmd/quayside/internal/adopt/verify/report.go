@@ -59,17 +59,18 @@ func CheckCluster(ctx context.Context, r Reader, p *plan.Plan) error {
 	return nil
 }
 
-// KnownProgress is information about a plan's progress beyond the state of the cluster.
+// KnownProgress is information about the progress of a plan that the cluster does not show.
 type KnownProgress struct {
-	Before map[string]*Evidence // by namespace: the capture before the first step
+	Before map[string]*Evidence // state before the first step, by namespace
 	Ended  func(step int) bool  // reports whether a step was completed; nil: unknown
-	Step   int                  // steps up to this number count as completed; 0: as observed in the cluster
+	Step   int                  // number of the last completed step; 0: as observed in the cluster
 }
 
 func (k KnownProgress) ended(step int) bool { return k.Ended != nil && k.Ended(step) }
 
-// Verify returns the progress of every namespace of a plan, and the results of its checks. It
-// returns an error if CheckCluster fails, or if the progress or a check cannot be evaluated.
+// Verify returns the progress of every namespace of a plan, with the results of the checks that are
+// due. It returns the error of CheckCluster, or an error if the progress or a check cannot be
+// evaluated.
 func Verify(ctx context.Context, r Reader, p *plan.Plan, known KnownProgress) (*Report, error) {
 	r = &cachedReader{Reader: r, entries: map[string]*cacheEntry{}}
 	if err := CheckCluster(ctx, r, p); err != nil {
@@ -93,7 +94,7 @@ func Verify(ctx context.Context, r Reader, p *plan.Plan, known KnownProgress) (*
 	return rep, nil
 }
 
-// planNamespaces returns the namespaces of a plan's steps, in their order.
+// planNamespaces returns the namespaces of a plan, in the order of its steps.
 func planNamespaces(p *plan.Plan) []string {
 	var out []string
 	for _, s := range p.Steps {
@@ -135,8 +136,8 @@ func verifyNamespace(ctx context.Context, r Reader, p *plan.Plan, namespace stri
 	return out, nil
 }
 
-// dueChecks returns the checks that apply after the last step or, if begun is true, while that step is
-// in progress.
+// dueChecks returns the checks that apply after step last. If begun is true, it returns those that
+// apply during that step.
 func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	passed := func(name plan.StepKind) bool {
 		return slices.ContainsFunc(stepsOf(p, last.Namespace), func(s plan.Step) bool {
@@ -149,7 +150,7 @@ func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	if has(func(s plan.Step) bool { return s.Name == plan.Detach }) && !begins(plan.Detach) {
 		due := []plan.Condition{plan.Succeeded, plan.NoPlan}
 		if p.IsForExtensions() {
-			due = []plan.Condition{plan.Installed, plan.SameVersion} // no run checks these before the detach
+			due = []plan.Condition{plan.Installed, plan.SameVersion} // a run checks these only before the detach
 		}
 		for _, c := range due {
 			out = append(out, plan.Check{Check: c})
@@ -179,7 +180,7 @@ func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	return out
 }
 
-// evaluateCheck evaluates a check. The verdict is Unknown if the check needs evidence that was not
+// evaluateCheck evaluates a check. The verdict is Unknown if the check needs evidence and none was
 // captured.
 func evaluateCheck(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) (Verdict, error) {
 	v := Verdict{Check: c.Check, State: Passed}

@@ -9,15 +9,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Maximum numbers of reviews of one namespace's accounts.
+// Maximum numbers of access reviews for a namespace.
 const (
-	maxGranted = 2000 // permitted by the RBAC objects
-	maxDenied  = 500  // not permitted by them
+	maxGranted = 2000 // for permissions in the RBAC objects
+	maxDenied  = 500  // for permissions that must be denied
 )
 
-// buildReviews returns the reviews for the accounts of e: one for each permission from the RBAC
-// objects, and some that must be denied. If there are too many, it selects reviews evenly distributed
-// over accounts and namespaces.
+// buildReviews returns access reviews for the accounts of e: one for each permission in the RBAC
+// objects, and some that must be denied. If there are too many, it selects some of each account and
+// namespace.
 func buildReviews(e *Evidence) []Review {
 	var denied []Review
 	for _, a := range e.Accounts {
@@ -77,8 +77,8 @@ func probeGrants(a Account, targets []string) []k8s.Grant {
 	return out
 }
 
-// limitReviews returns at most limit reviews, sorted. The selection is deterministic and evenly
-// distributed over accounts and namespaces.
+// limitReviews returns at most limit reviews, sorted. It selects about the same number for each
+// account and namespace. The same reviews give the same selection.
 func limitReviews(all []Review, limit int) []Review {
 	if len(all) > limit {
 		all = interleaveReviews(all)[:limit]
@@ -87,7 +87,7 @@ func limitReviews(all []Review, limit int) []Review {
 	return all
 }
 
-// interleaveReviews orders reviews such that accounts and namespaces alternate.
+// interleaveReviews returns the reviews in an order in which accounts and namespaces alternate.
 func interleaveReviews(all []Review) []Review {
 	type turn struct {
 		Review
@@ -119,7 +119,7 @@ func (r Review) text() string {
 
 func (r Review) compare(s Review) int { return strings.Compare(r.text(), s.text()) }
 
-// askReviews requests reviews from a cluster, several at once.
+// askReviews sends access reviews to a cluster, several at once, and returns the answers.
 func askReviews(ctx context.Context, r Reader, reviews []Review) ([]Answer, error) {
 	out := make([]Answer, len(reviews))
 	err := runParallel(ctx, len(reviews), func(ctx context.Context, i int) (err error) {
@@ -130,8 +130,8 @@ func askReviews(ctx context.Context, r Reader, reviews []Review) ([]Answer, erro
 	return out, err
 }
 
-// compareAnswers returns findings about an account's reviews whose result changed, except changes
-// that the RBAC objects explain.
+// compareAnswers returns findings about the access reviews of an account whose result changed. It
+// ignores changes that the RBAC objects explain.
 func compareAnswers(s k8s.Subject, had, have k8s.GrantSet, before, after []Answer) []Finding {
 	now := map[Review]bool{}
 	for _, a := range after {

@@ -8,15 +8,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// trackedObject is an object that the steps of a namespace affect.
+// trackedObject is an object that a step of the namespace changes or deletes.
 type trackedObject struct {
 	ref k8s.Ref
-	uid string // empty: not in the plan
+	uid string // UID in the plan; empty: not in the plan
 }
 
-// trackedObjects returns the objects that the steps of a namespace affect, sorted by kind, group,
-// namespace and name. It omits objects that OLM may create and delete at any time: copies of
-// ClusterServiceVersions, InstallPlans and Operators.
+// trackedObjects returns the objects that the steps of a namespace change or delete, sorted by
+// kind, group, namespace and name. It omits objects that OLM may create and delete at any time:
+// copies of ClusterServiceVersions, InstallPlans and Operators.
 func trackedObjects(p *plan.Plan, namespace string) []trackedObject {
 	found := map[k8s.Key]trackedObject{}
 	put := func(h trackedObject) {
@@ -53,17 +53,17 @@ func trackedObjects(p *plan.Plan, namespace string) []trackedObject {
 	return out
 }
 
-// removedObjects describes the objects that the steps of a plan up to a number remove, including owned
-// objects.
+// removedObjects describes the objects that a plan removes up to a certain step, including the
+// objects that these own.
 type removedObjects struct {
 	keys   map[k8s.Key]bool
-	owned  map[string]bool  // by the owner's UID: true if owned objects are deleted too
+	owned  map[string]bool  // by UID of the owner: true if the owned objects are deleted, too
 	owners map[string]bool  // UIDs of removed ClusterServiceVersions, ClusterExtensions and revisions
-	later  map[k8s.Key]bool // objects that later steps delete, of operators that OLM no longer managed when the plan was made
-	live   map[string]bool  // namespaces that are detached while OLM is running, which deletes their OperatorConditions
+	later  map[k8s.Key]bool // objects that later steps delete, for operators that OLM did not manage when the plan was made
+	live   map[string]bool  // namespaces that are detached while OLM runs, so that their OperatorConditions are deleted
 }
 
-// removedBy returns the objects that the steps of a plan up to a number remove.
+// removedBy returns the objects that the steps of a plan remove, up to the step with a number.
 func removedBy(p *plan.Plan, number int) removedObjects {
 	g := removedObjects{map[k8s.Key]bool{}, map[string]bool{}, map[string]bool{}, map[k8s.Key]bool{}, map[string]bool{}}
 	for _, s := range p.Steps {
@@ -113,8 +113,8 @@ func isRestarted(p *plan.Plan, ref k8s.Ref) bool {
 	})
 }
 
-// hasDetachedOperator reports whether the namespace has an operator that OLM had already stopped
-// managing when the plan was made.
+// hasDetachedOperator reports whether a namespace has an operator that OLM did not manage when the
+// plan was made.
 func hasDetachedOperator(p *plan.Plan, namespace string) bool {
 	return slices.ContainsFunc(p.Operators, func(op plan.Operator) bool { return op.Detached && op.Namespace == namespace })
 }

@@ -1,8 +1,9 @@
-// Package verify checks that adopting operators from OLM preserves the state of a cluster: UIDs, pods,
-// conversion of custom resources, aggregated APIs and the permissions of every ServiceAccount.
+// Package verify checks that adopting operators from OLM does not change the state of a cluster:
+// UIDs, pods, conversion of custom resources, aggregated APIs, and the permissions of every
+// ServiceAccount.
 //
 // It only reads, through a [Reader]. [Capture] records the state before the first step. [Check]
-// evaluates one check of a plan's step against that state, and [Verify] all checks that are due.
+// evaluates one check of a step against that state, and [Verify] evaluates all checks that are due.
 package verify
 
 import (
@@ -22,14 +23,14 @@ type Reader interface {
 	Allowed(ctx context.Context, r Review) (bool, error)
 }
 
-// Review is a SubjectAccessReview: the question whether a ServiceAccount has a permission.
+// Review is a SubjectAccessReview: it asks whether a ServiceAccount has a permission.
 type Review struct {
-	Account     string `json:"account"`             // system:serviceaccount:<namespace>:<name>
-	Namespace   string `json:"namespace,omitempty"` // empty: the whole cluster
+	Account     string `json:"account"`             // user name: system:serviceaccount:<namespace>:<name>
+	Namespace   string `json:"namespace,omitempty"` // empty: permission in the whole cluster
 	Verb        string `json:"verb"`
 	Group       string `json:"group,omitempty"`
 	Resource    string `json:"resource,omitempty"`
 	Subresource string `json:"subresource,omitempty"`
-	Name        string `json:"name,omitempty"` // empty: all
-	Path        string `json:"path,omitempty"` // a non-resource URL: "/metrics"
+	Name        string `json:"name,omitempty"` // empty: all objects
+	Path        string `json:"path,omitempty"` // non-resource URL, such as "/metrics"
 }

@@ -1,7 +1,7 @@
-// Package runtest provides an in-memory cluster for tests of the migration from OLM: an API
-// server with UIDs, resourceVersions, preconditions, finalizers, server-side apply by the API
-// machinery's own code and SubjectAccessReviews, and a garbage collector, Deployment controller
-// and OLM that act on request.
+// Package runtest provides an in-memory cluster for tests of the migration from OLM. It consists of
+// an API server (UIDs, resourceVersions, preconditions, finalizers, SubjectAccessReviews, and
+// server-side apply with the code of Kubernetes), and of simulations of the garbage collector, the
+// Deployment controller and OLM, which run only on request.
 //
 // Start with [New] and [Cluster.Settle].
 package runtest
@@ -28,7 +28,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// Call is one request.
+// Call is one request to the API server.
 type Call struct {
 	Verb   string // "get", "list", "review", "apply", "patch", "delete", "create"
 	Object k8s.Ref
@@ -44,18 +44,18 @@ func (c Call) Writes() bool {
 type Cluster struct {
 	Before func(Call) error // called before the server handles a request; an error is the response
 	After  func(Call) error // called after the server handled a request; an error replaces the response
-	OLM    bool             // Settle simulates OLM while its controllers run
+	OLM    bool             // whether Settle simulates OLM; it acts only while its controllers have replicas
 
 	mu          sync.Mutex
 	types       *admit.Types
 	fields      fieldTracker
 	objects     map[k8s.Key]k8s.Object
-	sorted      []k8s.Key                  // sorted keys of objects; nil after an object was added or removed
-	csvs        map[k8s.Key]k8s.Object     // the ClusterServiceVersions that OLM can install: those from Put
-	apis        map[k8s.Key]map[string]any // the labels of APIServices: those from Put
+	sorted      []k8s.Key                  // cache: sorted keys of objects; nil: out of date
+	csvs        map[k8s.Key]k8s.Object     // ClusterServiceVersions added by Put, which OLM can install again
+	apis        map[k8s.Key]map[string]any // labels of the APIServices added by Put
 	now         time.Duration
 	process     olmProcess
-	seen        bool // whether a process of OLM has been noticed
+	seen        bool // whether OLM has run before
 	version     int
 	uids        int
 	log         []Event
@@ -72,7 +72,7 @@ type Event struct {
 
 var _ run.Client = (*Cluster)(nil)
 
-// New returns a cluster with these objects. They keep their UIDs.
+// New returns a cluster that contains objects. They keep their UIDs.
 func New(objects ...k8s.Object) *Cluster {
 	c := &Cluster{types: admit.NewTypes(), fields: newFields(), objects: map[k8s.Key]k8s.Object{}, csvs: map[k8s.Key]k8s.Object{}, apis: map[k8s.Key]map[string]any{}}
 	for _, o := range objects {
@@ -82,7 +82,7 @@ func New(objects ...k8s.Object) *Cluster {
 	return c
 }
 
-// Put adds or replaces an object, with its defaults. It bypasses the hooks.
+// Put adds or replaces an object, with the defaults of its kind. It does not call Before and After.
 func (c *Cluster) Put(o k8s.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,14 +101,14 @@ func (c *Cluster) Put(o k8s.Object) {
 	}
 }
 
-// Remove removes an object immediately. It bypasses the hooks.
+// Remove removes an object immediately. It does not call Before and After.
 func (c *Cluster) Remove(ref k8s.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drop(ref.Key(), "test")
 }
 
-// Edit changes an existing object in place. It bypasses the hooks.
+// Edit changes an existing object in place. It does not call Before and After.
 func (c *Cluster) Edit(ref k8s.Ref, edit func(k8s.Object)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,14 +121,14 @@ func (c *Cluster) Edit(ref k8s.Ref, edit func(k8s.Object)) {
 	c.change(old, o, "test")
 }
 
-// Object returns an object; nil if it does not exist. It must not be modified.
+// Object returns an object, or nil if it does not exist. The caller must not modify it.
 func (c *Cluster) Object(ref k8s.Ref) k8s.Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.objects[ref.Key()]
 }
 
-// Objects returns all objects, by key. They must not be modified.
+// Objects returns all objects, sorted by key. The caller must not modify them.
 func (c *Cluster) Objects() []k8s.Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,14 +175,14 @@ func (c *Cluster) store(o k8s.Object, by string) k8s.Object {
 	return o
 }
 
-// dropCachedPermissions invalidates the cached permissions if a changed object is an RBAC object.
+// dropCachedPermissions clears the cached permissions if o is an RBAC object.
 func (c *Cluster) dropCachedPermissions(o k8s.Object) {
 	if o.Group() == k8s.RBACGroup {
 		c.permissions = permissionCache{}
 	}
 }
 
-// drop removes an object, and with a CRD its custom resources.
+// drop removes an object. With a CRD, it also removes the custom resources.
 func (c *Cluster) drop(key k8s.Key, by string) {
 	o := c.objects[key]
 	if o == nil {
@@ -202,8 +202,8 @@ func (c *Cluster) drop(key k8s.Key, by string) {
 	}
 }
 
-// change replaces an object if it differs, and removes it if it is being deleted and has no
-// finalizers left.
+// change replaces old by o if they differ. If o is being deleted and has no finalizers, it removes
+// the object.
 func (c *Cluster) change(old, o k8s.Object, by string) k8s.Object {
 	o = k8s.With(o, k8s.At(old, "metadata", "resourceVersion"), "metadata", "resourceVersion")
 	if k8s.Equal(withoutTimes(old), withoutTimes(o)) {
@@ -220,7 +220,7 @@ func (c *Cluster) change(old, o k8s.Object, by string) k8s.Object {
 	return c.store(o, by)
 }
 
-// withoutStatus returns the part of an object whose changes increment the generation.
+// withoutStatus returns the part of an object whose change increments metadata.generation.
 func withoutStatus(o k8s.Object) k8s.Object { return k8s.Without(k8s.Without(o, "metadata"), "status") }
 
 // withoutTimes returns an object without the timestamps in its managedFields.
@@ -236,7 +236,7 @@ func withoutTimes(o k8s.Object) k8s.Object {
 	return k8s.With(o, any(out), "metadata", "managedFields")
 }
 
-// call handles a request with the hooks before and after it.
+// call calls Before, do and After for a request.
 func (c *Cluster) call(ctx context.Context, call Call, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (c *Cluster) call(ctx context.Context, call Call, do func() error) error {
 	return nil
 }
 
-// convertError converts a server error to the client's error.
+// convertError converts an error of the API server to the error that the client returns for it.
 func (c Call) convertError(err error) error {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {
@@ -410,7 +410,7 @@ func (c *Cluster) checkNamespace(ref k8s.Ref) error {
 	return nil
 }
 
-// storeResult stores the result of a request; old is nil for a new object.
+// storeResult stores the result of a request, unless dryRun is set. old is nil for a new object.
 func (c *Cluster) storeResult(old, o k8s.Object, by string, dryRun bool) (k8s.Object, error) {
 	o, err := c.withDefaults(o)
 	if err != nil {
@@ -488,7 +488,7 @@ func (c *Cluster) Delete(ctx context.Context, ref k8s.Ref, opt cluster.DeleteOpt
 	})
 }
 
-// remove begins the deletion of an object, and completes it if there are no finalizers.
+// remove starts the deletion of an object. Without finalizers, the object is removed at once.
 func (c *Cluster) remove(o k8s.Object, orphan bool, by string) {
 	finalizers := k8s.List(o, "metadata", "finalizers")
 	if orphan && !slices.Contains(finalizers, any("orphan")) {

@@ -22,7 +22,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// fieldTracker tracks field managers with the API machinery's own code.
+// fieldTracker updates managedFields with the code of Kubernetes.
 type fieldTracker struct {
 	typed, deduced managedfields.TypeConverter
 	scheme         *runtime.Scheme
@@ -36,7 +36,7 @@ func newFields() fieldTracker {
 		networkingv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme, schedulingv1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
-			panic(err) // impossible: the types are linked in
+			panic(err) // impossible: the types are part of the program
 		}
 	}
 	return fieldTracker{
@@ -45,7 +45,7 @@ func newFields() fieldTracker {
 	}
 }
 
-// singleVersion simulates an API server's version conversion for kinds with only one version.
+// singleVersion is the version converter of an API server whose kinds have only one version.
 type singleVersion struct{ kind schema.GroupVersionKind }
 
 func (singleVersion) Convert(any, any, any) error { return errors.New("not converted") }
@@ -88,7 +88,7 @@ func (f fieldTracker) manager(o k8s.Object) (*managedfields.FieldManager, single
 	return m, of, err
 }
 
-// apply applies an object for a manager; old is nil for a new object.
+// apply applies an object server-side for a manager. old is nil for a new object.
 func (f fieldTracker) apply(old, applied k8s.Object, manager string, force bool) (k8s.Object, error) {
 	m, of, err := f.manager(applied)
 	if err != nil {
@@ -104,7 +104,7 @@ func (f fieldTracker) apply(old, applied k8s.Object, manager string, force bool)
 	return out.(*unstructured.Unstructured).Object, nil
 }
 
-// update records the changes of a manager without apply; old is nil for a new object.
+// update records the changes of a manager that does not use apply. old is nil for a new object.
 func (f fieldTracker) update(old, o k8s.Object, manager string) (k8s.Object, error) {
 	m, of, err := f.manager(o)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// syncDelay is the time from the start of olm-operator until it has processed every object.
+// syncDelay is the time that olm-operator needs after its start to process every object.
 const syncDelay = 4 * time.Second
 
 // Settle runs the controllers of the cluster until nothing changes: OLM, if c.OLM is set and
@@ -60,7 +60,7 @@ func (c *Cluster) collectGarbage() {
 		owners := k8s.Items(o, "metadata", "ownerReferences")
 		if len(owners) == 0 || k8s.At(o, "metadata", "deletionTimestamp") != nil || slices.ContainsFunc(owners, func(r map[string]any) bool {
 			_, there := uids[k8s.Text(r, "uid")]
-			return there || strings.ToLower(k8s.Text(r, "kind")) == k8s.Text(r, "kind") // a kind in lower case cannot be looked up
+			return there || strings.ToLower(k8s.Text(r, "kind")) == k8s.Text(r, "kind") // OLM writes some kinds in lower case, which cannot be looked up: assume that the owner exists
 		}) {
 			continue
 		}
@@ -68,7 +68,7 @@ func (c *Cluster) collectGarbage() {
 	}
 }
 
-// removeOwner removes the references to an owner from its dependents.
+// removeOwner removes the owner references to a UID from all objects.
 func (c *Cluster) removeOwner(uid string) {
 	for _, k := range c.keys() {
 		o := c.objects[k]
@@ -87,8 +87,8 @@ func (c *Cluster) removeOwner(uid string) {
 	}
 }
 
-// updateDeployments updates the status of every Deployment to its desired number of pods, and creates
-// a ReplicaSet for a new template.
+// updateDeployments gives every Deployment its desired number of pods. It creates a ReplicaSet for
+// a new pod template.
 func (c *Cluster) updateDeployments() {
 	for _, k := range c.keys() {
 		if k.Kind != "Deployment" || k.Group != "apps" {
@@ -113,7 +113,7 @@ func (c *Cluster) updateDeployments() {
 	}
 }
 
-// createReplicaSet creates the ReplicaSet of a Deployment's template if it does not exist.
+// createReplicaSet creates the ReplicaSet for a Deployment's pod template, if there is none.
 func (c *Cluster) createReplicaSet(d k8s.Object) {
 	uid := k8s.Text(d, "metadata", "uid")
 	n := 0
@@ -151,11 +151,11 @@ const finalizer = "operators.coreos.com/csv-cleanup"
 type olmProcess struct {
 	pod    string // identifies the process; empty: it is not running
 	since  time.Duration
-	synced bool // whether it has processed every object since its start
+	synced bool // whether it has processed every object since it started
 }
 
-// olmPod identifies the running process of olm-operator by the annotations of its pod template, which a
-// restart changes. It returns "" if OLM is not running.
+// olmPod returns an identifier of the running olm-operator process, or "" if OLM is not running. It
+// is derived from the annotations of the pod template, which a restart changes.
 func (c *Cluster) olmPod() string {
 	for k, o := range c.objects {
 		if k.Kind == "Deployment" && k.Name == "olm-operator" && c.OLM && plan.Replicas(o) > 0 {
@@ -165,9 +165,9 @@ func (c *Cluster) olmPod() string {
 	return ""
 }
 
-// runOLM simulates the observed behavior of OLM. A new process does nothing at first, then processes
-// every object, and afterwards reacts to changes. The first process of a cluster counts as having
-// processed every object.
+// runOLM simulates OLM as observed in clusters: a new process first does nothing, then processes
+// every object, and then reacts to changes. The first process has processed every object from the
+// beginning.
 func (c *Cluster) runOLM() {
 	if pod := c.olmPod(); pod != c.process.pod || !c.seen {
 		c.process, c.seen = olmProcess{pod: pod, since: c.now, synced: !c.seen}, true
@@ -200,8 +200,8 @@ func (c *Cluster) runOLM() {
 	}
 }
 
-// deleteUnowned deletes the objects that OLM deletes after its start: copies without an original, and
-// APIServices with labels that name a missing ClusterServiceVersion.
+// deleteUnowned deletes the objects that OLM deletes when it starts: copies without an original,
+// and APIServices whose labels name a missing ClusterServiceVersion.
 func (c *Cluster) deleteUnowned() {
 	for _, k := range c.keys() {
 		o := c.objects[k]
@@ -223,7 +223,7 @@ func isCopied(csv k8s.Object) bool {
 	return k8s.Text(csv, "metadata", "labels", snapshot.CopiedFrom) != ""
 }
 
-// createOperators creates the Operator of every component label.
+// createOperators creates an Operator object for every component label.
 func (c *Cluster) createOperators() {
 	for _, k := range c.keys() {
 		for label := range k8s.TextMap(c.objects[k], "metadata", "labels") {
@@ -236,8 +236,8 @@ func (c *Cluster) createOperators() {
 	}
 }
 
-// install creates the ClusterServiceVersions of Subscriptions, as owners of all objects with
-// OLM's label in their namespace, and restores the labels of their APIServices.
+// install creates the ClusterServiceVersions of Subscriptions. It makes them owners of all objects
+// with OLM's label in their namespace, and sets the labels of their APIServices again.
 func (c *Cluster) install() {
 	for _, k := range c.keys() {
 		sub := c.objects[k]
@@ -261,7 +261,7 @@ func (c *Cluster) install() {
 	}
 }
 
-// cleanUp simulates the deletions by OLM's finalizer.
+// cleanUp deletes the objects that OLM deletes because of its finalizer on a ClusterServiceVersion.
 func (c *Cluster) cleanUp(csv k8s.Key) {
 	owner := map[string]string{"olm.owner": csv.Name, "olm.owner.namespace": csv.Namespace, "olm.owner.kind": "ClusterServiceVersion"}
 	for _, k := range c.keys() {
