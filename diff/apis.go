@@ -15,26 +15,26 @@ func apiRules() []RuleInfo {
 	}
 }
 
-// apiLifecycle is the lifecycle of one API version, a row of apiTable.
+// apiLifecycle is a row of apiTable: when Kubernetes deprecates and removes one version of an API.
 type apiLifecycle struct {
-	deprecated, removed minor  // zero if the version is not deprecated or not removed
-	replacement         string // replacement; "" if there is none
+	deprecated, removed minor  // Kubernetes versions; zero if it has not happened
+	replacement         string // API version to use instead; empty if there is none
 }
 
-// minor is a Kubernetes version.
+// minor is a MAJOR.MINOR version of Kubernetes.
 type minor struct{ major, minor int }
 
 func (m minor) isZero() bool { return m == minor{} }
 
 func (m minor) String() string { return fmt.Sprintf("%d.%d", m.major, m.minor) }
 
-// isReachedBy reports whether target is at least m. It returns false if m is zero.
+// isReachedBy reports whether target is m or later. It returns false if m is zero.
 func (m minor) isReachedBy(target minor) bool {
 	return !m.isZero() && (target.major > m.major || target.major == m.major && target.minor >= m.minor)
 }
 
-// parseMinor parses the major and minor version in texts such as "1.34", "v1.34.2" or "1.34+". It
-// returns false for an invalid text.
+// parseMinor parses the MAJOR.MINOR version at the beginning of s, such as "1.34", "v1.34.2" or
+// "1.34+". It returns false if s is invalid.
 func parseMinor(s string) (minor, bool) {
 	parts := strings.Split(strings.TrimPrefix(strings.TrimSpace(s), "v"), ".")
 	if len(parts) < 2 {
@@ -45,7 +45,7 @@ func parseMinor(s string) (minor, bool) {
 	return minor{a, b}, err1 == nil && err2 == nil && a > 0 && b >= 0
 }
 
-// parseAPITable parses apiTable.
+// parseAPITable returns the rows of apiTable by API version and kind.
 func parseAPITable() map[k8s.Ref]apiLifecycle {
 	out := map[k8s.Ref]apiLifecycle{}
 	for _, line := range strings.Split(strings.TrimSpace(apiTable), "\n") {
@@ -61,9 +61,9 @@ func parseAPITable() map[k8s.Ref]apiLifecycle {
 	return out
 }
 
-// compareAPIs reports objects whose API version the target Kubernetes deprecates or no longer
-// serves. It checks added objects and objects with another API version, and unchanged objects if
-// the upgrade of Kubernetes deprecates or removes their version.
+// compareAPIs reports objects whose API version is deprecated or no longer served by the target
+// Kubernetes. It checks objects that are added or get another API version. It checks unchanged
+// objects only if the upgrade of Kubernetes deprecates or removes their API version.
 func compareAPIs(c *comparison) {
 	target, ok := parseMinor(c.after.KubernetesVersion)
 	if !ok {

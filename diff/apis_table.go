@@ -1,8 +1,8 @@
 package diff
 
 // apiTable lists the API versions that Kubernetes has deprecated or removed. The columns are group
-// and version, kind, deprecated since, removed in, and replacement, or "-". The sources are the
-// APILifecycle methods of k8s.io/api and, for APIs missing there, the Kubernetes deprecated API
+// and version, kind, deprecated since, removed in, and replacement; "-" means none. The sources are
+// the APILifecycle methods of k8s.io/api and, for APIs missing there, the Kubernetes deprecated API
 // migration guide. A test compares the table with k8s.io/api.
 const apiTable = `
 core/v1 ComponentStatus 1.19 - -

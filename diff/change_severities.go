@@ -7,21 +7,22 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// changeTable contains the severities of some changed fields that no other rule reports.
+// changeTable contains severities for changed fields that no other rule reports.
 type changeTable struct {
 	applies   func(fieldChange) bool
 	rows      []changeSeverity // the first matching row applies
-	otherwise Severity         // severity without a matching row; Off means that of the kind
+	otherwise Severity         // severity if no row matches; Off means the severity for the kind of the object
 }
 
 // changeSeverity is a row of a changeTable.
 type changeSeverity struct {
-	kinds    []string // of the object; nil means any
+	kinds    []string // group kinds of the object; nil means any
 	fields   func(fieldChange) bool
 	severity Severity
 }
 
-// changeTables returns all tables. The first one that applies to a change decides.
+// changeTables returns all tables, in order. The first table that applies to a change determines
+// its severity.
 func changeTables() []changeTable {
 	return []changeTable{
 		{applies: func(f fieldChange) bool { return f.path.key(0) == "metadata" }, rows: metadataChanges(), otherwise: Info},
@@ -53,7 +54,7 @@ func (c *comparison) changedSeverity(p pair, ch change) Severity {
 // metadataChanges are the severities of changes in the metadata of an object.
 func metadataChanges() []changeSeverity {
 	return []changeSeverity{
-		{nil, func(f fieldChange) bool { return len(f.path) < 3 }, Medium}, // such as all owners or finalizers
+		{nil, func(f fieldChange) bool { return len(f.path) < 3 }, Medium}, // a whole field of metadata, such as all finalizers
 		{nil, fieldChange.isSensitiveAnnotation, High},
 		{nil, fieldChange.isOwnerOrFinalizer, Medium},
 		{nil, func(f fieldChange) bool {
@@ -83,7 +84,7 @@ func kindChanges() []changeSeverity {
 		{webhookKinds(), fieldChange.isOwnWebhookService, Low},
 		{crd, fieldChange.isOwnConversionService, Low},
 		{crd, func(f fieldChange) bool { return f.isConversion() && f.path.last() == "conversionReviewVersions" }, Low},
-		{crd, func(f fieldChange) bool { return f.isConversion() && !f.hasConversionWebhook() }, Low}, // another rule reports the strategy
+		{crd, func(f fieldChange) bool { return f.isConversion() && !f.hasConversionWebhook() }, Low}, // rule crd.conversion-changed reports the strategy
 		{crd, fieldChange.isConversion, High},
 		{crd, func(f fieldChange) bool {
 			field := f.path.crdVersionField()
@@ -99,8 +100,8 @@ func kindChanges() []changeSeverity {
 	}
 }
 
-// isSensitiveAnnotation reports whether a changed annotation or label grants trust or a cloud
-// identity, or disables protection.
+// isSensitiveAnnotation reports whether the changed field is an annotation or label that grants
+// trust or a cloud identity, or that disables a protection.
 func (f fieldChange) isSensitiveAnnotation() bool {
 	_, name := f.path.metadataEntry()
 	return anyMatches([]string{
@@ -111,19 +112,20 @@ func (f fieldChange) isSensitiveAnnotation() bool {
 	}, name)
 }
 
-// isOwnerOrFinalizer reports whether an owner or a finalizer of the object changed.
+// isOwnerOrFinalizer reports whether the changed field is an owner reference or a finalizer of the
+// object.
 func (f fieldChange) isOwnerOrFinalizer() bool {
 	field, _ := f.path.metadataEntry()
 	return field == "ownerReferences" || field == "finalizers"
 }
 
-// isInPod reports whether the field is in the spec of the pods that the object creates.
+// isInPod reports whether the changed field is in the pod spec of the object.
 func (f fieldChange) isInPod() bool {
 	_, spec, at := podTemplate(f.objects.after.Content)
 	return spec != nil && f.path.isIn(at)
 }
 
-// isHardening reports whether a change sets a security setting to its strictest value.
+// isHardening reports whether the change sets a security setting of a pod to its strictest value.
 func (f fieldChange) isHardening() bool {
 	text := f.path.String()
 	text = text[strings.LastIndexByte(text, '.')+1:] + "=" + formatValue(f.after)
@@ -133,7 +135,8 @@ func (f fieldChange) isHardening() bool {
 	}, text)
 }
 
-// changesPodField reports whether the path in the pod spec or the values contain one of the fields.
+// changesPodField reports whether one of the given fields is on the path of the change in the pod
+// spec, or in the values before and after.
 func (f fieldChange) changesPodField(fields ...string) bool {
 	_, _, at := podTemplate(f.objects.after.Content)
 	found := slices.ContainsFunc(f.path[len(at):], func(s step) bool { return s.by == "" && slices.Contains(fields, s.key) })
@@ -143,15 +146,16 @@ func (f fieldChange) changesPodField(fields ...string) bool {
 	return found
 }
 
-// isComparedWebhookField reports whether dedicated rules compare the field of a webhook. Changes of
-// these fields that no such rule reports only make defaults explicit or reorder items.
+// isComparedWebhookField reports whether rules of the family "webhook" compare the changed field.
+// If they report nothing, the change has no effect: a default became explicit, or items were
+// reordered.
 func (f fieldChange) isComparedWebhookField() bool {
 	_, field := f.path.element("webhooks")
 	return slices.Contains([]string{"", "admissionReviewVersions", "failurePolicy", "matchPolicy", "objectSelector", "namespaceSelector", "reinvocationPolicy", "rules", "sideEffects", "timeoutSeconds"}, field)
 }
 
-// isOwnWebhookService reports whether the changed webhook calls a Service of its operator, and the
-// change does not affect the CA.
+// isOwnWebhookService reports whether the change is in the client configuration of a webhook that
+// calls a Service of its own operator. It returns false for a change of the CA bundle.
 func (f fieldChange) isOwnWebhookService() bool {
 	name, _ := f.path.element("webhooks")
 	var config map[string]any
@@ -163,8 +167,8 @@ func (f fieldChange) isOwnWebhookService() bool {
 	return f.path.contains("clientConfig") && f.path.last() != "caBundle" && f.c.isOwnService(f.objects.after, config)
 }
 
-// isOwnConversionService reports whether the changed conversion calls a Service of the operator, and
-// the change does not affect the CA.
+// isOwnConversionService reports whether the change is in the conversion of a CRD that calls a
+// Service of its own operator. It returns false for a change of the CA bundle.
 func (f fieldChange) isOwnConversionService() bool {
 	return f.isConversion() && f.path.last() != "caBundle" &&
 		f.c.isOwnService(f.objects.after, k8s.Map(f.objects.after.Content, "spec", "conversion", "webhook", "clientConfig"))
@@ -176,8 +180,8 @@ func (f fieldChange) hasConversionWebhook() bool {
 	return k8s.At(f.objects.after.Content, "spec", "conversion", "webhook") != nil
 }
 
-// isServiceTarget reports whether the Service may lead to other pods, or become reachable for other
-// clients.
+// isServiceTarget reports whether the change may direct a Service to other pods, or expose it to
+// other clients.
 func (f fieldChange) isServiceTarget() bool {
 	return f.path.key(1) == "selector" || f.path.key(1) == "loadBalancerSourceRanges"
 }

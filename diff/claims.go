@@ -6,21 +6,25 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// claims are the fields that findings explain, by object. Other rules do not report them.
+// claims records the changed fields that findings already cover, by object. The rules for all other
+// changes, which run last, do not report these fields again. A finding "explains" the fields that
+// it covers.
 type claims map[k8s.Key][]fieldPath
 
-// wholeObject returns the claim of a finding that explains all fields of an object.
+// wholeObject returns the value of Finding.explains for a finding that covers all fields of its
+// object.
 func wholeObject() []fieldPath { return []fieldPath{{}} }
 
-// noField returns the claim of a finding that explains no changed field.
+// noField returns the value of Finding.explains for a finding that covers none of the changed
+// fields.
 func noField() []fieldPath { return []fieldPath{} }
 
-// add records that a finding explains fields of an object.
+// add records fields of an object as covered.
 func (c claims) add(object k8s.Key, fields ...fieldPath) {
 	c[object] = append(c[object], fields...)
 }
 
-// addFinding records the fields that a finding explains at all of its locations.
+// addFinding records the fields that a finding covers, at all of its locations.
 func (c claims) addFinding(f Finding) {
 	for _, l := range append([]Finding{f}, f.locations()...) {
 		switch {
@@ -33,8 +37,8 @@ func (c claims) addFinding(f Finding) {
 	}
 }
 
-// cover reports whether a finding explains the field of an object at path. An empty path means the
-// whole object.
+// cover reports whether a finding already covers the field at path in an object. An empty path
+// means the whole object.
 func (c claims) cover(o *Object, path fieldPath) bool {
 	return slices.ContainsFunc(c[o.Key()], path.isIn)
 }

@@ -16,25 +16,25 @@ func clusterRules() []RuleInfo {
 	}
 }
 
-// Part is the comparison of one group of clusters that have equal states.
+// Part is the comparison of one group of clusters. All clusters of the group have the same objects.
 type Part struct {
 	Clusters []string // sorted
 	Report   *Report
 }
 
-// Fleet holds the sorted names of all clusters before and after.
+// Fleet holds the names of all clusters on both sides of the comparison, sorted.
 type Fleet struct{ Before, After []string }
 
-// Join combines the parts into one report. Findings, operators and plans that do not apply to all
-// clusters list their clusters. The report has the state names of the first part. If there is only
-// one cluster, its findings list no clusters.
+// Join combines the reports of groups of clusters into one report. Findings, operators and
+// uninstall plans list their clusters unless they apply to all. If there is only one cluster, they
+// list none. The names of the two states are those of the first part.
 func Join(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	r := joinParts(parts, fleet, opt)
 	r.addSettings(opt)
 	return r
 }
 
-// joinParts is Join without the findings about settings.
+// joinParts does the work of Join, without the findings about settings.
 func joinParts(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	all := fleet.all()
 	if len(all) < 2 && len(parts) == 1 {
@@ -79,14 +79,14 @@ func (f Fleet) all() []string {
 	return slices.Compact(out)
 }
 
-// itemGroups collects equal items with their clusters, in order of first appearance.
+// itemGroups merges equal items of several clusters. It keeps the order of first appearance.
 type itemGroups[T any] struct {
 	items    []T
 	clusters [][]string
 	at       map[string]int
 }
 
-// add adds an item for some clusters. Items with equal keys are equal.
+// add adds an item for the given clusters. It merges items with equal keys.
 func (a *itemGroups[T]) add(item T, clusters []string, key ...any) {
 	if a.at == nil {
 		a.at = map[string]int{}
@@ -101,7 +101,8 @@ func (a *itemGroups[T]) add(item T, clusters []string, key ...any) {
 	a.clusters[i] = append(a.clusters[i], clusters...)
 }
 
-// each calls f with every item and its sorted clusters, or nil if these are all.
+// each calls f with every item and the sorted names of its clusters, or nil if the item has all
+// clusters.
 func (a *itemGroups[T]) each(all []string, f func(item T, clusters []string)) {
 	for i, item := range a.items {
 		itemClusters := slices.Compact(slices.Sorted(slices.Values(a.clusters[i])))
@@ -112,15 +113,15 @@ func (a *itemGroups[T]) each(all []string, f func(item T, clusters []string)) {
 	}
 }
 
-// joiner combines the parts of a report.
+// joiner merges the reports of all parts.
 type joiner struct {
 	all      []string
 	findings itemGroups[Finding]
-	objects  itemGroups[OperatorReport] // each with at most one object
+	objects  itemGroups[OperatorReport] // each item has at most one object
 	removals itemGroups[Removal]
 }
 
-// addPart adds the findings, objects and removals of a part.
+// addPart adds the findings, changed objects and uninstall plans of one part.
 func (j *joiner) addPart(p Part) {
 	for _, f := range p.Report.Findings {
 		j.findings.add(f, p.Clusters, f.Rule, f.Severity, f.Operator, f.Object, f.Field, f.Before, f.After, f.Message, f.parts())
@@ -141,7 +142,7 @@ func (j *joiner) addPart(p Part) {
 	}
 }
 
-// fill adds the combined findings, operators and removals to r.
+// fill writes the merged findings, operators and uninstall plans to r.
 func (j *joiner) fill(r *Report) {
 	var ops itemGroups[OperatorReport]
 	j.objects.each(j.all, func(op OperatorReport, clusters []string) {
@@ -163,8 +164,8 @@ func (j *joiner) fill(r *Report) {
 	r.addMissingOperators(j.objects.items)
 }
 
-// addMissingOperators adds an operator for each finding whose operator is missing for the finding's
-// clusters, and sorts the report. The versions of operators are those in known.
+// addMissingOperators ensures that each finding about an operator has an entry in r.Operators for
+// the same clusters, and sorts the report. New entries get their versions from known.
 func (r *Report) addMissingOperators(known []OperatorReport) {
 	for _, f := range r.Findings {
 		missing := OperatorReport{Name: f.Operator, Clusters: f.Clusters}
@@ -180,8 +181,8 @@ func (r *Report) addMissingOperators(known []OperatorReport) {
 	r.sortOperators()
 }
 
-// clusterPrefix formats clusters as the prefix of a message, such as "38 clusters (c01, c02, c04 and
-// 35 more): ". It returns "" if clusters is empty, which means all.
+// clusterPrefix returns the clusters as a prefix for a message, such as "38 clusters (c01, c02, c04
+// and 35 more): ". It returns "" if clusters is empty, which means all.
 func clusterPrefix(clusters []string) string {
 	switch {
 	case len(clusters) == 0:

@@ -1,6 +1,6 @@
 package diff
 
-// qualityIssue is a finding in the Code Quality format of GitLab.
+// qualityIssue is one entry of a Code Quality report of GitLab.
 type qualityIssue struct {
 	Description string          `json:"description"`
 	CheckName   string          `json:"check_name"`
@@ -14,10 +14,10 @@ type qualityLocation struct {
 	Lines map[string]int `json:"lines"`
 }
 
-// CodeQuality returns the report in the Code Quality format of GitLab, for merge requests. It
-// contains every finding without a waiver at its line in the committed files. The location of a
-// finding without a file or in a removed file is fallback, the path of the lock. Fingerprints are
-// unique and equal those of [SARIF], so that GitLab recognizes findings of earlier runs.
+// CodeQuality returns the findings without a waiver in the Code Quality format of GitLab, for merge
+// requests. Each is located at its line in the committed files. A finding without a file, or in a
+// removed file, is located at fallback, the path of the lock. Fingerprints are unique and the same
+// as in [SARIF], so that GitLab recognizes findings of earlier runs.
 func CodeQuality(r *Report, fallback string) ([]byte, error) {
 	issues, seen := []qualityIssue{}, map[string]bool{}
 	for _, f := range r.Findings {
@@ -35,7 +35,7 @@ func CodeQuality(r *Report, fallback string) ([]byte, error) {
 	return indentJSON(issues)
 }
 
-// qualitySeverity returns GitLab's name for a severity.
+// qualitySeverity returns the name of a severity in GitLab's format.
 func qualitySeverity(s Severity) string {
 	return map[Severity]string{Critical: "blocker", High: "critical", Medium: "major", Low: "minor", Info: "info"}[s]
 }

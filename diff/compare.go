@@ -12,24 +12,24 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// CompareOptions configures a comparison. The zero value reports all findings with the default
-// severities of [Rules].
+// CompareOptions configures a comparison. With the zero value, all findings have the default
+// severities of [Rules], and optional checks are skipped.
 type CompareOptions struct {
-	Severity map[string]Severity // overrides by rule ID; Off disables the rule
-	// BaseSeverity contains the overrides of the state before. If it is not nil, the higher
-	// severity of both applies.
+	Severity map[string]Severity // severity by rule ID, instead of the default; Off disables the rule
+	// BaseSeverity is Severity as configured in the state before. If it is not nil, the higher of
+	// both severities applies, so that a branch cannot hide its own findings.
 	BaseSeverity     map[string]Severity
-	Settings         []Finding // findings about loosened settings; their severity is an upper limit for that of the rule
-	PolicyOnlyChange bool      // settings, locks and trees differ only in the policy and trust settings
+	Settings         []Finding // findings about loosened settings; their severity caps the severity of their rule
+	PolicyOnlyChange bool      // nothing but the policy and trust settings differs
 
-	Mirrors []string      // prefixes of mirrored images, such as "quay.io/org"; nil skips the check
-	Today   string        // day for the check of support, such as "2027-01-31"; empty skips the check
+	Mirrors []string      // name prefixes of images that the mirror contains, such as "quay.io/org"; nil skips the check
+	Today   string        // current day for the check of support periods, such as "2027-01-31"; empty skips the check
 	Scans   *scan.Results // scan results of images; nil skips the check
 	// Lifecycle returns the support periods of a pin's version, or nil if they are unknown. If
 	// Lifecycle is nil, the check is skipped.
 	Lifecycle func(lockfile.Pin) *catalog.SupportedVersion
 
-	Stored map[string][]string // API versions in which clusters store objects, by CRD name; a missing CRD is unknown
+	Stored map[string][]string // observed status.storedVersions by CRD name; unknown for a missing CRD
 }
 
 // comparison is the state of one call of Compare.
@@ -44,8 +44,9 @@ type comparison struct {
 	notes         []string
 }
 
-// Compare reports the changes from before to after. It ignores the order of objects, pins and
-// resources. It returns an error for an invalid state or an unknown rule in opt.Severity.
+// Compare reports the changes from before to after and their risks. The order of objects, pins and
+// resources does not matter. It returns an error for an invalid state and for an unknown rule ID in
+// the options.
 func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	rules := rulesByID()
 	for _, id := range sortedKeys(opt.Severity) {
@@ -72,8 +73,8 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	return c.report(), nil
 }
 
-// add records a finding about an object with the severity of its rule, limited by capped. Overrides
-// in the options take precedence over the limit.
+// add records a finding about an object with the configured severity of its rule. Without a
+// configured severity, the default of the rule applies, but at most capped.
 func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severity) {
 	r, ok := c.rules[rule]
 	if !ok {
@@ -96,7 +97,7 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	if f.where == nil {
 		f.where = about
 	}
-	c.claimed.addFinding(f) // also if the rule is off: its fields must not be reported by other rules
+	c.claimed.addFinding(f) // even if the rule is off: other rules must not report its fields
 	if f.Severity == Off {
 		return
 	}
@@ -108,7 +109,7 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 		f.Operator = cmp.Or(f.Operator, about.Operator)
 		f.Place.Path, f.Place.Removed = f.where.Path, c.isBefore(f.where)
 		if f.objects = c.pairOf(about.Key()); f.objects == (pair{}) {
-			f.objects.after = about // an object of State.Resources
+			f.objects.after = about // about is the user's own object, from State.Resources
 		}
 	}
 	all := f.locations()
@@ -127,20 +128,20 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	c.found = append(c.found, f)
 }
 
-// maxFindings limits the findings below medium severity, because the compared states may be
-// untrusted. More severe findings are not limited, but an object has at most maxChanges.
+// maxFindings is the maximum number of findings below medium severity, because the compared states
+// may be untrusted. More severe findings are limited only by maxChanges for each object.
 const maxFindings = 50_000
 
 // maxValue is the maximum length of Finding.Before and After in bytes.
 const maxValue = 4000
 
-// pairOf returns the rendered object with a key on both sides.
+// pairOf returns the rendered object with this key before and after.
 func (c *comparison) pairOf(key k8s.Key) pair { return pair{c.before.byKey[key], c.after.byKey[key]} }
 
-// isBefore reports whether o is an object of the state before.
+// isBefore reports whether o is a rendered object of the state before.
 func (c *comparison) isBefore(o *Object) bool { return c.before.byKey[o.Key()] == o }
 
-// note records a reason why a check was skipped. Repeated notes are ignored.
+// note records why a check was skipped. Each text is recorded once.
 func (c *comparison) note(format string, args ...any) {
 	n := fmt.Sprintf(format, args...)
 	if !slices.Contains(c.notes, n) {
@@ -148,7 +149,7 @@ func (c *comparison) note(format string, args ...any) {
 	}
 }
 
-// each calls f for every changed, added or removed object of the given kinds.
+// each calls f for every added, changed or removed object of the given kinds.
 func (c *comparison) each(f func(pair), kinds ...string) {
 	for _, p := range c.changed {
 		if p.object().Key().Is(kinds...) {
@@ -165,7 +166,7 @@ func (v *view) hasOperator(operator string) bool {
 	return slices.ContainsFunc(v.order, func(o *Object) bool { return o.Operator == operator })
 }
 
-// pluralize formats a number with the singular or plural of a noun.
+// pluralize formats a number with one if n is 1, and otherwise with many.
 func pluralize(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

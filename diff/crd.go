@@ -13,13 +13,13 @@ import (
 
 const crdKind = "CustomResourceDefinition.apiextensions.k8s.io"
 
-// crdDiff compares the two states of a CRD.
+// crdDiff compares a CRD before and after.
 type crdDiff struct {
 	c        *comparison
 	old, now *Object
 }
 
-// compareCRDs reports changes of CRDs that exist on both sides.
+// compareCRDs reports changes of CRDs that exist before and after.
 func compareCRDs(c *comparison) {
 	c.each(func(p pair) {
 		if !p.onBothSides() {
@@ -40,8 +40,8 @@ func compareCRDs(c *comparison) {
 
 func (d crdDiff) add(rule string, f Finding, capped ...Severity) { d.c.add(rule, d.now, f, capped...) }
 
-// compareNames compares the scope and the names of the resource, except for group and plural, which
-// identify it.
+// compareNames compares spec.scope and spec.names. Group and plural cannot differ, because they
+// identify the CRD.
 func (d crdDiff) compareNames() {
 	compareField := func(rule string, where ...string) {
 		a, b := k8s.At(d.old.Content, where...), k8s.At(d.now.Content, where...)
@@ -54,7 +54,8 @@ func (d crdDiff) compareNames() {
 	}
 	compareField("crd.scope-changed", "spec", "scope")
 	compareField("crd.kind-changed", "spec", "names", "kind")
-	// A name that the API server defaults to the same value is not a change.
+	// A name that becomes explicit with the value that the API server defaults it to is not a
+	// change.
 	kind := k8s.Text(d.now.Content, "spec", "names", "kind")
 	for name, implied := range map[string]string{"singular": strings.ToLower(kind), "listKind": kind + "List"} {
 		a, b := k8s.Text(d.old.Content, "spec", "names", name), k8s.Text(d.now.Content, "spec", "names", name)
@@ -85,7 +86,7 @@ func quoteValue(v any) string {
 func (d crdDiff) compareConversion() {
 	a, b := conversionStrategy(d.old.Content), conversionStrategy(d.now.Content)
 	if a == b {
-		return // the other fields are compared by compareObjects
+		return // compareObjects compares the other fields
 	}
 	f := Finding{
 		Field: "spec.conversion.strategy", Before: a, After: b, path: fieldAt("spec", "conversion"), explains: []fieldPath{fieldAt("spec", "conversion", "strategy")},

@@ -6,9 +6,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// parseHead parses a file in quayside's format with a single CRD, up to spec.versions. It returns
-// false for other files. This saves time, because about nine tenths of a tree are CRDs, and most of
-// them are equal on both sides.
+// parseHead parses a file with a single CRD, as quayside writes it, up to spec.versions. It returns
+// false for any other file. This saves time: about nine tenths of a tree are CRDs, and most of them
+// are the same before and after.
 func parseHead(f File, pins []lockfile.Pin) (o Object, ok bool) {
 	beginning, _, found := bytes.Cut(f.Data, []byte("\n  versions:\n"))
 	if !found || !bytes.Contains(beginning, []byte("kind: CustomResourceDefinition\n")) ||

@@ -1,8 +1,9 @@
 package diff
 
-// crdRules returns the rules for changes of CRDs. They are based on apiextensions-apiserver and on
-// the Kubernetes API conventions ("api_changes"). Since Kubernetes 1.30, the API server accepts an
-// update of an invalid stored object if the invalid part does not change (ratcheting).
+// crdRules returns the rules for changes of CRDs. They follow the validation in
+// apiextensions-apiserver and the Kubernetes API conventions ("api_changes"). Since Kubernetes
+// 1.30, the API server accepts an update of an invalid stored object if the invalid part does not
+// change (ratcheting).
 func crdRules() []RuleInfo {
 	const (
 		refused  = "the API server refuses this update of an established CRD; the CRD, with every object of it, would have to be deleted first"

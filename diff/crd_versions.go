@@ -9,7 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// compareVersions compares the versions of the CRD and their storage.
+// compareVersions compares the versions of the CRD and its storage version. reportRemovedVersion
+// reports a removed version. stored means that clusters may store objects in this version; observed
+// means that this was read from the clusters.
 func (d crdDiff) compareVersions() {
 	old, now := k8s.ParseCRD(d.old.Content), k8s.ParseCRD(d.now.Content)
 	seen, observed := d.c.opt.Stored[old.Name]
@@ -66,8 +68,8 @@ func (d crdDiff) reportRemovedVersion(v k8s.CRDVersion, stored, observed bool) {
 	}
 }
 
-// reportAddedVersion reports an added version. If there is no conversion webhook, its schema must
-// contain the fields of the stored version.
+// reportAddedVersion reports an added version. Without a conversion webhook, it also reports fields
+// of the stored version that the schema of the added version lacks.
 func (d crdDiff) reportAddedVersion(v k8s.CRDVersion, old k8s.CRD) {
 	d.add("crd.version-added", Finding{
 		Field: v.Name, After: servedState(v), Message: fmt.Sprintf("version %s is added", v.Name), path: crdVersionAt(v.Name),
@@ -102,7 +104,7 @@ func servedState(v k8s.CRDVersion) string {
 	return "not served"
 }
 
-// compareVersion compares a version that exists on both sides.
+// compareVersion compares one version of the CRD before and after.
 func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 	if a.Served && !b.Served {
 		d.add("crd.version-unserved", Finding{
@@ -125,8 +127,8 @@ func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 			})
 		}
 	}
-	// Clients cannot write a version that neither side serves, but the schema of the storage
-	// version determines which fields are preserved.
+	// If no client can use this version before and after, its schema matters only for the fields
+	// that are preserved in storage.
 	limit := Critical
 	if !a.Served && !b.Served {
 		if !a.Storage && !b.Storage {
@@ -158,7 +160,7 @@ func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 	}
 }
 
-// compareSubresources compares the subresources status and scale of a version.
+// compareSubresources compares the subresources status and scale of one version.
 func (d crdDiff) compareSubresources(a, b k8s.CRDVersion) {
 	_, hadStatus := a.Subresources["status"]
 	_, hasStatus := b.Subresources["status"]

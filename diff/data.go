@@ -26,7 +26,8 @@ func dataRules() []RuleInfo {
 	}
 }
 
-// compareDeletions reports added CRDs, and removed objects whose deletion loses data or protection.
+// compareDeletions reports added CRDs, and removed objects whose deletion loses data or a
+// protection.
 func compareDeletions(c *comparison) {
 	c.each(func(p pair) {
 		switch {
@@ -58,8 +59,8 @@ func compareDeletions(c *comparison) {
 	}
 }
 
-// describeRemoval describes the effect of removing an object from the tree on the object and its
-// dependents. along names the dependents.
+// describeRemoval describes what happens in the cluster when an object is removed from the tree.
+// along names what is deleted with it, such as "and everything in it".
 func (s *State) describeRemoval(o *Object, along string) string {
 	removal, tool := profile.RemovalOf(o.Content)
 	switch {
@@ -71,20 +72,22 @@ func (s *State) describeRemoval(o *Object, along string) string {
 	return "it is protected and not pruned; a manual deletion deletes it " + along
 }
 
-// isProtected reports whether the GitOps tool does not prune the object without confirmation.
+// isProtected reports whether the GitOps tool prunes the object never, or only after a
+// confirmation.
 func (s *State) isProtected(o *Object) bool {
 	removal, _ := profile.RemovalOf(o.Content)
 	return removal != profile.RemovalPrune || s.isNeverPruned(o)
 }
 
-// isNeverPruned reports whether the GitOps tool never prunes the object, regardless of annotations. Some
-// tools do not track CRDs. A tool that applies each operator separately never empties the piece of
-// a Namespace.
+// isNeverPruned reports whether the GitOps tool never prunes the object, whatever its annotations.
+// Some tools do not track CRDs. A tool that applies each operator separately does not prune the
+// last object of an application, such as a Namespace.
 func (s *State) isNeverPruned(o *Object) bool {
 	return s.KeepsDefinitions && k8s.IsCRD(o.Content) || s.ByOperator && o.Key().Is("Namespace")
 }
 
-// reportRemovedCRD reports a removed CRD and its custom resources in the repository.
+// reportRemovedCRD reports a removed CRD, and the custom resources in the repository that depend on
+// it.
 func (c *comparison) reportRemovedCRD(crd *Object) {
 	serves := crd.definedKind()
 	orphans := c.after.objectsOf(serves)
@@ -97,7 +100,7 @@ func (c *comparison) reportRemovedCRD(crd *Object) {
 	}
 	limit := Critical
 	if crd.Operator == "quayside" {
-		limit = Low // OperatorCondition: its objects belong to operators and are deleted with the last operator
+		limit = Low // OperatorCondition: its objects belong to operators, and are deleted with the last operator
 	}
 	c.add("data.crd-removed", crd, f, limit)
 	for _, o := range orphans {
@@ -107,7 +110,8 @@ func (c *comparison) reportRemovedCRD(crd *Object) {
 	}
 }
 
-// newGroups returns the groups of added CRDs with the kind of a removed one, joined by commas.
+// newGroups returns the API groups of added CRDs that define the same kind as a removed one, joined
+// by commas.
 func (c *comparison) newGroups(gone k8s.Key) string {
 	var out []string
 	for k := range c.after.crds {
@@ -119,15 +123,15 @@ func (c *comparison) newGroups(gone k8s.Key) string {
 	return strings.Join(out, ", ")
 }
 
-// immutableFields are the immutable fields of a kind.
+// immutableFields lists the fields of a kind that the API server refuses to change.
 type immutableFields struct {
 	kind   string
-	fields []string // paths, separated by dots
-	except []string // names below these fields that are mutable
+	fields []string // field paths, such as "spec.selector"
+	except []string // names of fields below them that can be changed
 }
 
-// immutableKinds lists the fields that the API server refuses to change (kubernetes
-// pkg/apis/*/validation, functions Validate…Update).
+// immutableKinds returns the immutable fields of all kinds, according to the validation of the API
+// server (kubernetes pkg/apis/*/validation, functions Validate…Update).
 func immutableKinds() []immutableFields {
 	return []immutableFields{
 		{"Deployment.apps", []string{"spec.selector"}, nil},
@@ -169,8 +173,8 @@ func compareImmutable(c *comparison) {
 	}, "Secret", "ConfigMap")
 }
 
-// checkImmutable reports a change of the field where of kind k, or of the immutable fields below
-// it.
+// checkImmutable reports a change of the field at path where. k describes the immutable fields of
+// the kind.
 func (c *comparison) checkImmutable(p pair, k immutableFields, where []string) {
 	a, b := k8s.At(p.before.Content, where...), k8s.At(p.after.Content, where...)
 	if k.except != nil {
@@ -187,18 +191,18 @@ func (c *comparison) checkImmutable(p pair, k immutableFields, where []string) {
 	}
 	f := Finding{Field: name, Before: formatValue(a), After: formatValue(b), Message: name + " cannot be changed", path: fieldAt(where...)}
 	if asMap(a) != nil || asMap(b) != nil {
-		f.explains = noField() // other findings explain the changes of its fields
+		f.explains = noField() // the changes of its fields have findings of their own
 	}
 	if p.after.Key().Kind == "Secret" && name != "type" {
-		f.Before, f.After = "", "" // contents of Secrets are never reported
+		f.Before, f.After = "", "" // never report the content of a Secret
 	}
 	c.add("immutable.field-changed", p.after, f)
 }
 
 func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
 
-// isImplied reports whether the difference between a and b is a default or a value that the API
-// server allocates.
+// isImplied reports whether a and b differ only because one of them omits a default or a value that
+// the API server allocates.
 func isImplied(kind, field string, a, b any) bool {
 	if kind == "Service" { // the API server allocates spec.clusterIP and spec.ipFamilies
 		return a == nil || b == nil || a == "" || b == ""

@@ -1,13 +1,14 @@
-// Package diff compares two rendered states of a workspace and reports the risks of the changes.
+// Package diff compares two rendered states of a workspace and reports the risks of the change.
 //
-// It compares them object by object and reports findings by operator and severity. Examples are
-// CRDs that break stored objects, custom resources that the new CRD rejects, added permissions,
-// images, webhooks, API versions that the target no longer serves, Pod Security, deletions that
-// lose data, changes of immutable fields, and skipped upgrade steps. Report formats are text,
-// Markdown, JSON, SARIF and HTML. [Judge] applies a policy to a report.
+// It compares the states object by object. A finding has a rule, a severity and an operator.
+// Examples: a CRD that breaks stored objects, a custom resource that the new CRD rejects, added
+// permissions, other images, new webhooks, an API version that the target Kubernetes no longer
+// serves, a lower Pod Security level, a deletion that loses data, a changed immutable field, a
+// skipped upgrade step. Report formats are text, Markdown, JSON, SARIF and HTML. [Judge] applies a
+// policy to a report.
 //
 // The package is a pure function of its arguments: it does not use files, the clock, the network,
-// clusters or Git. A comparison of a state with itself results in an empty report.
+// clusters or Git. The comparison of a state with itself is an empty report.
 //
 // The API is not stable: exported names may change in any release.
 //

@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// EngineObjects returns the objects in files that a GitOps tool applies or reads. A file without
-// Kubernetes objects, such as clusters.yaml, becomes one object of kind File, with a list of
-// clusters converted to a map keyed by cluster name. The error lists all invalid files.
+// EngineObjects returns the objects in files that configure a GitOps tool. A file that is not a
+// Kubernetes object, such as clusters.yaml, is returned as an object of kind File; a list of
+// clusters in it becomes a map with the cluster names as keys. The error lists all invalid files.
 func EngineObjects(files []File) ([]Object, error) {
 	var out []Object
 	var faults diag.List
@@ -50,8 +50,8 @@ func engineObjects(f File) ([]Object, error) {
 	return []Object{{Path: f.Path, Content: content, key: k8s.Object(content).Key()}}, nil
 }
 
-// mapByCluster converts a list of clusters to a map by name. It returns v if v is not a list of
-// uniquely named clusters.
+// mapByCluster converts a list of clusters to a map with the cluster names as keys. It returns v
+// unchanged if v is not a list of clusters with unique names.
 func mapByCluster(v any) any {
 	out := map[string]any{}
 	list, _ := v.([]any)
@@ -65,8 +65,8 @@ func mapByCluster(v any) any {
 	return out
 }
 
-// AppliedDirs returns the directories of a tree that a GitOps tool's object applies, such as
-// "operators/my-etcd.etcd". It takes them from the fields named path.
+// AppliedDirs returns the directories of the rendered tree that an object of a GitOps tool applies,
+// such as "operators/my-etcd.etcd". They are the values of all fields named path.
 func (o *Object) AppliedDirs() []string {
 	var out []string
 	forEachField(o.Content, "", func(_, name string, v any) {
@@ -79,8 +79,8 @@ func (o *Object) AppliedDirs() []string {
 	return out
 }
 
-// forEachField calls visit for every field in v, sorted by name within an object. The argument in is
-// the name of the field that contains the visited field.
+// forEachField calls visit for every field in v, at any depth and sorted by name within an object.
+// in is the name of the field that directly contains the visited one, or "".
 func forEachField(v any, in string, visit func(in, name string, v any)) {
 	switch x := v.(type) {
 	case map[string]any:
@@ -95,8 +95,8 @@ func forEachField(v any, in string, visit func(in, name string, v any)) {
 	}
 }
 
-// SourceTexts returns the repositories, revisions, projects and source names in an object of a
-// GitOps tool, and the directories that contain the directories of its clusters.
+// SourceTexts returns the repository URLs, revisions, projects and source names in an object of a
+// GitOps tool, and the parent directories of its clusters' directories.
 func (o *Object) SourceTexts() []string {
 	var out []string
 	forEachField(k8s.At(o.Content, "spec"), "", func(in, name string, v any) {
@@ -110,10 +110,11 @@ func (o *Object) SourceTexts() []string {
 	return out
 }
 
-// treeDir returns the end of a path that names a directory relative to the root of a rendered tree,
-// such as "operators/etcd" for "apps/rendered/operators/etcd", or "" if there is none.
+// treeDir returns the part of a path that is relative to the root of a rendered tree, such as
+// "operators/etcd" for "apps/rendered/operators/etcd". It returns "" if the path is not in a
+// rendered tree.
 func treeDir(name string) string {
-	name = strings.ReplaceAll(name, "}}", "/") // a template ends with a directory name
+	name = strings.ReplaceAll(name, "}}", "/") // a template expression ends a directory name
 	for _, top := range []string{layout.Operators, layout.Namespaces, layout.CRDs, layout.Leaving, layout.Pieces, layout.Resources, layout.Reporter, layout.Installations} {
 		i := strings.LastIndex("/"+name, "/"+top)
 		if i < 0 {
@@ -126,10 +127,11 @@ func treeDir(name string) string {
 	return ""
 }
 
-// fileKind is the kind of the objects for files without Kubernetes objects; see EngineObjects.
+// fileKind is the kind of the objects that EngineObjects returns for files without Kubernetes
+// objects.
 const fileKind = "File.quayside.dev"
 
-// isOfEngine reports whether the object is an object or a file for a GitOps tool.
+// isOfEngine reports whether the changed object configures a GitOps tool.
 func (f fieldChange) isOfEngine() bool {
 	if f.isOf(fileKind) {
 		return true
@@ -138,11 +140,11 @@ func (f fieldChange) isOfEngine() bool {
 	return (strings.HasSuffix(group, "argoproj.io") || strings.Contains(group, "fluxcd.")) && f.c.kindSeverityOf(f.objects.after).changed == High
 }
 
-// engineChanges are the severities of changes in objects and files for a GitOps tool.
+// engineChanges returns the severities of changes in the configuration of a GitOps tool.
 func engineChanges() []changeSeverity {
 	file := []string{fileKind}
 	return []changeSeverity{
-		{file, func(f fieldChange) bool { return len(f.path) < 3 }, Low}, // an entry of a cluster; other rules report its objects
+		{file, func(f fieldChange) bool { return len(f.path) < 3 }, Low}, // a whole entry of a cluster: other rules report its objects
 		{file, func(f fieldChange) bool {
 			return slices.Contains([]string{"prefix", "overlays", "values", "resources"}, f.path.last())
 		}, Low},
@@ -153,33 +155,35 @@ func engineChanges() []changeSeverity {
 		{nil, func(f fieldChange) bool {
 			return f.path.last() == "sources" && (differOnlyInCRDs(f.before, f.after) || startsLeaving(f.before, f.after))
 		}, Low},
-		{nil, fieldChange.leaves, Low}, // rule upgrade.removed reports the operator
-		// It affects when Argo CD compares the sources, not which sources it compares.
+		{nil, fieldChange.leaves, Low}, // rule upgrade.removed reports the uninstallation
+		// The annotation affects when Argo CD compares the sources, not which sources it compares.
 		{nil, func(f fieldChange) bool { return f.path.last() == "argocd.argoproj.io/manifest-generate-paths" }, Low},
 		{nil, fieldChange.changesHost, Critical},
 	}
 }
 
-// texts returns the values before and after if they are strings.
+// texts returns the values before and after, each "" if it is not a string.
 func (f fieldChange) texts() (before, after string) {
 	before, _ = f.before.(string)
 	after, _ = f.after.(string)
 	return before, after
 }
 
-// sharesPieces reports whether a cluster starts or stops sharing pieces with others.
+// sharesPieces reports whether the change only switches a cluster between directories of pieces,
+// because it starts or stops sharing them with other clusters.
 func (f fieldChange) sharesPieces() bool {
 	a, b := f.texts()
 	return f.path.last() == "path" && path.Dir(treeDir(a)) == layout.Pieces && path.Dir(treeDir(b)) == layout.Pieces && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b))
 }
 
-// leaves reports whether a path changes to the directory for the uninstallation of its operator.
+// leaves reports whether a path changes from the directory of an operator to the directory for its
+// uninstallation.
 func (f fieldChange) leaves() bool {
 	a, b := f.texts()
 	return (f.path.last() == "path" || f.path.last() == "directory") && isLeavingOf(b, a)
 }
 
-// changesHost reports whether the host of a URL changes.
+// changesHost reports whether a URL changes to another host.
 func (f fieldChange) changesHost() bool {
 	host := func(v any) string {
 		s, _ := v.(string)
@@ -192,8 +196,9 @@ func (f fieldChange) changesHost() bool {
 	return host(f.before) != "" && host(f.after) != "" && host(f.before) != host(f.after)
 }
 
-// startsLeaving reports whether the sources change from those of an operator to the directory for
-// its uninstallation, in the same tree and repository.
+// startsLeaving reports whether the sources of an Application change from a, the directories of an
+// operator, to b, the directory for its uninstallation. Both must be in the same tree and
+// repository.
 func startsLeaving(a, b any) bool {
 	before, _ := a.([]any)
 	after, _ := b.([]any)
@@ -208,14 +213,15 @@ func startsLeaving(a, b any) bool {
 	})
 }
 
-// isLeavingOf reports whether name is the directory of an operator that is being uninstalled, in
-// the same tree as the path other.
+// isLeavingOf reports whether name is the directory for the uninstallation of an operator, in the
+// same tree as the directory other.
 func isLeavingOf(name, other string) bool {
 	dir := treeDir(name)
 	return path.Dir(dir) == layout.Leaving && treeDir(other) != "" && strings.HasPrefix(other, strings.TrimSuffix(name, dir))
 }
 
-// differOnlyInCRDs reports whether two lists of sources differ only in directories of CRDs.
+// differOnlyInCRDs reports whether two lists of sources differ only in directories of CRDs. The
+// last source, the operator itself, must be the same.
 func differOnlyInCRDs(a, b any) bool {
 	repos := func(v any) []string {
 		var out []string
@@ -236,7 +242,7 @@ func differOnlyInCRDs(a, b any) bool {
 	return last(a) == last(b) && slices.Equal(repos(a), repos(b)) && containsOnlyCRDPaths(a) && containsOnlyCRDPaths(b)
 }
 
-// containsOnlyCRDPaths reports whether all sources except for the last are directories of CRDs.
+// containsOnlyCRDPaths reports whether all sources except the last are directories of CRDs.
 func containsOnlyCRDPaths(v any) bool {
 	list, _ := v.([]any)
 	for i, e := range list {

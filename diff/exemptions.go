@@ -7,13 +7,13 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// exemption is a kind of change that is not reported.
+// exemption is a kind of change that is never reported.
 type exemption struct {
 	description, reason string
 	matches             func(fieldChange) bool
 }
 
-// exemptions returns all kinds of field changes that are not reported.
+// exemptions returns all kinds of field changes that are never reported.
 func exemptions() []exemption {
 	return []exemption{
 		{"`quayside.dev/version`", "quayside's own label and annotation", func(f fieldChange) bool {
@@ -48,7 +48,7 @@ func exemptions() []exemption {
 	}
 }
 
-// isSchemaDefault reports whether v, the value of a schema keyword, is absent or the default.
+// isSchemaDefault reports whether v is the default of a schema keyword, or nil.
 func isSchemaDefault(keyword string, v any) bool {
 	switch keyword {
 	case "x-kubernetes-list-type":
@@ -63,7 +63,7 @@ func isSchemaDefault(keyword string, v any) bool {
 	return false
 }
 
-// isOperatorVersion reports whether both values end with the operator's version of their state, and
+// isOperatorVersion reports whether both values end with the operator's version of their side, and
 // are otherwise equal.
 func (f fieldChange) isOperatorVersion() bool {
 	operator := f.objects.after.Operator
@@ -71,7 +71,7 @@ func (f fieldChange) isOperatorVersion() bool {
 	is, has := f.c.after.pin(operator)
 	cutVersion := func(v any, version string) (prefix string, ok bool) {
 		text, _ := v.(string)
-		text = strings.ReplaceAll(text, "_", "+") // label values cannot contain a plus sign
+		text = strings.ReplaceAll(text, "_", "+") // a label value has "_" for "+"
 		return strings.CutSuffix(text, strings.TrimPrefix(version, "v"))
 	}
 	x, ok1 := cutVersion(f.before, was.Version)

@@ -11,24 +11,24 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// change is a changed field. A value is nil if the field is absent.
+// change is a changed field with its values. A nil value means that the field is absent.
 type change struct {
 	path          fieldPath
 	before, after any
 }
 
-// fieldChange is a changed field of an object that exists on both sides.
+// fieldChange is a changed field of an object that exists before and after.
 type fieldChange struct {
 	c       *comparison
 	objects pair
 	change
 }
 
-// isOf reports whether the object has one of the kinds.
+// isOf reports whether the object is of one of the given kinds.
 func (f fieldChange) isOf(kinds ...string) bool { return f.objects.after.Key().Is(kinds...) }
 
-// fieldDiff collects the changed fields of an object, except for those that findings explain and
-// for exemptions. It lists only the topmost field of a changed subtree.
+// fieldDiff collects the changed fields of one object, without those that findings already cover
+// and without exemptions. For a changed subtree it lists only the topmost field.
 type fieldDiff struct {
 	c          *comparison
 	p          pair
@@ -36,17 +36,19 @@ type fieldDiff struct {
 	changes    []change
 }
 
-// maxChanges limits the changes per object, because the states may be untrusted.
+// maxChanges is the maximum number of changed fields per object, because the states may be
+// untrusted.
 const maxChanges = 1000
 
-// unexplainedChanges returns the changed fields of p that no finding explains.
+// unexplainedChanges returns the changed fields of p that no finding covers.
 func (c *comparison) unexplainedChanges(p pair) []change {
 	d := fieldDiff{c: c, p: p, exemptions: exemptions()}
 	d.compare(nil, c.claimed[p.after.Key()], comparedContent(p.before), comparedContent(p.after))
 	return d.changes
 }
 
-// compare compares the values a and b at a path. claims are the claimed paths in and below it.
+// compare compares the values a and b of the field at a path. claims are the covered paths at or
+// below it.
 func (d *fieldDiff) compare(at fieldPath, claims []fieldPath, a, b any) {
 	if len(d.changes) >= maxChanges || reflect.DeepEqual(a, b) || d.isExempt(at, a, b) {
 		return
@@ -54,17 +56,17 @@ func (d *fieldDiff) compare(at fieldPath, claims []fieldPath, a, b any) {
 	if slices.ContainsFunc(claims, func(claim fieldPath) bool { return len(claim) == len(at) }) {
 		return
 	}
-	descend := len(claims) > 0 || at.key(0) == "metadata" // some fields below the path may be explained or exempt
+	descend := len(claims) > 0 || at.key(0) == "metadata" // fields below the path may be covered or exempt
 	x, mapA := a.(map[string]any)
 	y, mapB := b.(map[string]any)
 	if mapA && mapB || (mapA && b == nil || mapB && a == nil) && descend {
 		for _, name := range unionKeys(x, y) {
 			if n := len(at); n > 0 && at[n-1].by == name && (a == nil || b == nil) {
-				continue // the paths of the other fields contain the key of the element
+				continue // the key identifies the element: it is part of the paths of its other fields
 			}
 			d.compareField(at, step{key: name}, claims, x[name], y[name])
 		}
-		if has := haveSameKeys(x, y); !has { // a field is null on one side and absent on the other
+		if has := haveSameKeys(x, y); !has { // a field is null on one side and missing on the other
 			d.compareNulls(at, x, y)
 		}
 		return
@@ -93,7 +95,7 @@ func haveSameKeys(x, y map[string]any) bool {
 	return len(x) == len(y)
 }
 
-// compareNulls adds the fields that are null on one side and absent on the other.
+// compareNulls adds the fields that are null on one side and missing on the other.
 func (d *fieldDiff) compareNulls(at fieldPath, x, y map[string]any) {
 	for _, name := range unionKeys(x, y) {
 		_, had := x[name]
@@ -105,13 +107,13 @@ func (d *fieldDiff) compareNulls(at fieldPath, x, y map[string]any) {
 	}
 }
 
-// isExempt reports whether the change of a field needs no report.
+// isExempt reports whether a changed field belongs to one of the exemptions.
 func (d *fieldDiff) isExempt(at fieldPath, a, b any) bool {
 	f := fieldChange{d.c, d.p, change{at, a, b}}
 	return len(at) > 0 && slices.ContainsFunc(d.exemptions, func(x exemption) bool { return x.matches(f) })
 }
 
-// compareField compares the values of the field s below a path.
+// compareField compares field s of the objects at a path.
 func (d *fieldDiff) compareField(at fieldPath, s step, claims []fieldPath, a, b any) {
 	if reflect.DeepEqual(a, b) {
 		return
@@ -125,8 +127,8 @@ func (d *fieldDiff) compareField(at fieldPath, s step, claims []fieldPath, a, b 
 	d.compare(at.with(s), inside, a, b)
 }
 
-// elementKey returns the name of a field that identifies the elements of both lists, or "" if there
-// is none.
+// elementKey returns the name of a field, such as "name", whose values identify the elements of
+// both lists. It returns "" if there is none.
 func elementKey(l, m []any) string {
 	unique := func(list []any, by string) bool {
 		seen := map[string]bool{}
@@ -150,8 +152,8 @@ func elementKey(l, m []any) string {
 	return ""
 }
 
-// compareElements compares the elements of two lists by a key field, and the order of elements in
-// both lists.
+// compareElements compares two lists whose elements are identified by the field by: the elements,
+// and their order.
 func (d *fieldDiff) compareElements(at fieldPath, claims []fieldPath, by string, l, m []any) {
 	index := func(list []any) (of map[string]any, order []any) {
 		of = map[string]any{}
@@ -175,8 +177,9 @@ func (d *fieldDiff) compareElements(at fieldPath, claims []fieldPath, by string,
 	}
 }
 
-// comparedContent returns the content of an object for the comparison of its fields. RBAC rules are
-// converted to a set of grants, and subjects to a set, so that their order does not matter.
+// comparedContent returns the content of an object in the form in which its fields are compared.
+// The rules of a role become a set of grants, and the subjects of a binding become a set, because
+// their order has no effect.
 func comparedContent(o *Object) map[string]any {
 	content := o.Content
 	key := o.Key()
@@ -216,12 +219,12 @@ func withoutFields(m map[string]any, fields ...string) map[string]any {
 	return out
 }
 
-// maxRoleGrants limits the size of roles that are compared by grants. Larger roles are compared as
-// text.
+// maxRoleGrants is the maximum number of grants of a role. The rules of a larger role are compared
+// as a list.
 const maxRoleGrants = 20_000
 
-// roleGrants returns the grants in the rules of a role, each as "verb object", and rules with other
-// fields. It returns nil if there are too many.
+// roleGrants returns the grants in the rules of a role, with "verb object" as keys. Rules with
+// unknown fields are kept as they are. It returns nil if there are more than maxRoleGrants.
 func roleGrants(role map[string]any) map[string]any {
 	set := map[string]any{}
 	for i, rule := range k8s.List(role, "rules") {

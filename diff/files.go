@@ -19,30 +19,30 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// File is one file of a tree.
+// File is one file of a rendered tree or of the repository.
 type File struct {
 	Path string
 	Data []byte
 }
 
-// Limits of one state, because its files may be untrusted.
+// Limits for the files of one state, which may be untrusted.
 const (
 	maxFiles  = 200_000
 	maxBytes  = 2 << 30
 	maxFaults = 20
 )
 
-// Objects parses the Kubernetes objects of files, in order. It skips files without an extension of
-// YAML or JSON, and documents without apiVersion, kind or name. Object.Operator is taken from the
-// owner labels. CRDs have no label for the namespace, so their namespace is taken from pins. The
-// error lists all invalid files.
+// Objects parses the Kubernetes objects in files, in order. It skips files that are neither YAML
+// nor JSON, and documents without apiVersion, kind or name. Object.Operator is set from the owner
+// labels. The labels of a CRD do not contain the namespace of the operator: it is looked up in
+// pins. The error lists all invalid files.
 func Objects(files []File, pins []lockfile.Pin) ([]Object, error) {
 	return collectObjects(files, pins, nil, nil)
 }
 
 // collectObjects parses files like Objects, but avoids repeated work. twins are the files of the
-// other side by path: of an equal CRD, it parses only the head. known are objects of the other side:
-// it reuses those of a file with the same path and content.
+// other side by path: if a CRD is the same there, only its head is parsed. known are parsed objects
+// of the other side: they are reused for files with the same path and content.
 func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, known []Object) ([]Object, error) {
 	have := map[string][]Object{}
 	for _, o := range known {
@@ -76,7 +76,7 @@ func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, 
 			return nil
 		})
 	}
-	_ = work.Wait() // errs contains the errors
+	_ = work.Wait() // errors are collected in errs
 	var faults diag.List
 	for i, err := range errs {
 		if faults.Add(diag.Pos{File: files[i].Path}, err); len(faults) >= maxFaults {
@@ -86,8 +86,8 @@ func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, 
 	return slices.Concat(got...), faults.Err()
 }
 
-// parseWithTwin parses a file. If the file with the same path in twins is equal, it parses only the
-// head of a CRD.
+// parseWithTwin parses a file. If twins contains the same file and it is a CRD, it parses only the
+// head.
 func parseWithTwin(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object, error) {
 	if twin, ok := twins[f.Path]; ok && bytes.Equal(twin, f.Data) {
 		if o, ok := parseHead(f, pins); ok {
@@ -97,8 +97,8 @@ func parseWithTwin(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Obje
 	return parseObjects(f, pins)
 }
 
-// BaseFiles returns the files of a tree in dir that contain the rendered objects, without overlays of
-// clusters and files of GitOps tools. dir "." is the root.
+// BaseFiles returns the files below dir that contain the rendered objects, without the overlays of
+// clusters and without files for GitOps tools. dir is relative to the repository; "." is its root.
 func BaseFiles(dir string, files []File) []File {
 	var out []File
 	for _, f := range files {
@@ -111,7 +111,7 @@ func BaseFiles(dir string, files []File) []File {
 	return out
 }
 
-// cutDir returns name relative to dir, and whether name is below dir.
+// cutDir returns name relative to dir. It returns false if name is not below dir.
 func cutDir(dir, name string) (string, bool) {
 	if dir == "" || dir == "." {
 		return name, true
@@ -119,8 +119,9 @@ func cutDir(dir, name string) (string, bool) {
 	return strings.CutPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// ownObjects parses the user's own objects for State.Resources. It skips files that mention neither
-// Namespace nor an API group of the CRDs in definitions. skipped are the names of invalid files.
+// ownObjects parses the user's own objects, for State.Resources. For speed, it skips files that
+// contain neither the word Namespace nor an API group of the CRDs in definitions. skipped lists
+// invalid files.
 func ownObjects(files []File, definitions []Object) (objects []Object, skipped []string) {
 	needles := [][]byte{[]byte("Namespace")}
 	for _, o := range definitions {
@@ -153,7 +154,7 @@ func isManifest(path string) bool {
 	return strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, ".yml") || strings.HasSuffix(path, ".json")
 }
 
-// parseObjects parses the objects of a file.
+// parseObjects parses the objects in one file.
 func parseObjects(f File, pins []lockfile.Pin) ([]Object, error) {
 	docs, err := parseContents(f)
 	if err != nil {
@@ -172,13 +173,13 @@ func parseObjects(f File, pins []lockfile.Pin) ([]Object, error) {
 	return out, nil
 }
 
-// IsInstallation reports whether an object is an Installation, which lists the installed operators
-// for the reporter. It only repeats information of other objects.
+// IsInstallation reports whether content is an Installation, which quayside renders for the
+// reporter. It only repeats data of other objects.
 func IsInstallation(content map[string]any) bool {
 	return k8s.Text(content, "kind") == v1alpha1.Kind && k8s.Group(k8s.Text(content, "apiVersion")) == v1alpha1.Group
 }
 
-// parseContents returns the non-empty documents of a file, in order, as decoded by Content.
+// parseContents returns the non-empty documents of a file, in order, with the types of Content.
 func parseContents(f File) ([]map[string]any, error) {
 	docs, err := yamlnode.Objects(f.Path, f.Data, yamlnode.Limits{})
 	for _, doc := range docs {
@@ -187,21 +188,20 @@ func parseContents(f File) ([]map[string]any, error) {
 	return docs, err
 }
 
-// ParseBuilt parses an object that an overlay builds from JSON. sources are the files that may have
-// changed the object, the most likely one first. There must be at least one.
+// ParseBuilt parses an object in JSON, the result of building an overlay. sources are the files
+// that may have changed the object, the most likely one first. There must be at least one.
 func ParseBuilt(data []byte, pins []lockfile.Pin, sources []File) (Object, error) {
 	content, err := Content(data)
 	return NewBuilt(content, pins, sources), err
 }
 
-// NewBuilt returns an object that an overlay builds, from content as decoded by Content. See
-// ParseBuilt.
+// NewBuilt is ParseBuilt for a decoded object with the types of Content.
 func NewBuilt(content map[string]any, pins []lockfile.Pin, sources []File) Object {
 	return Object{Operator: objectOwner(content, pins), Path: sources[0].Path, Content: content, sources: sources}
 }
 
-// Content decodes a JSON object for Object.Content. Numbers are int64 if they are integers in its
-// range, otherwise float64.
+// Content decodes a JSON object for Object.Content. A number becomes int64 if it is an integer in
+// its range, otherwise float64.
 func Content(data []byte) (map[string]any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -212,8 +212,8 @@ func Content(data []byte) (map[string]any, error) {
 	return normalizeNumbers(m).(map[string]any), nil
 }
 
-// normalizeNumbers converts all numbers in v to int64 if they are integers in its range, otherwise
-// to float64. It modifies maps and lists in place.
+// normalizeNumbers converts the numbers in v as described at Content. It modifies maps and lists in
+// place.
 func normalizeNumbers(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
@@ -222,7 +222,7 @@ func normalizeNumbers(v any) any {
 			case json.Number, float64:
 				x[k] = normalizeNumbers(e)
 			default:
-				normalizeNumbers(e) // changed in place
+				normalizeNumbers(e) // modified in place
 			}
 		}
 	case []any:
@@ -244,7 +244,7 @@ func normalizeNumbers(v any) any {
 }
 
 // objectOwner returns the operator in the owner labels of an object as "namespace/package", or ""
-// if there is none. It returns only the package if the namespace is unknown.
+// if there is none. If the namespace is unknown, it returns "package".
 func objectOwner(content map[string]any, pins []lockfile.Pin) string {
 	labels := k8s.Map(content, "metadata", "labels")
 	pkg, ns := k8s.Text(labels, k8s.LabelPackage), k8s.Text(labels, k8s.LabelNamespace)
@@ -253,7 +253,7 @@ func objectOwner(content map[string]any, pins []lockfile.Pin) string {
 	}
 	if ns != "" {
 		if pkg == "quayside" && !slices.ContainsFunc(pins, func(p lockfile.Pin) bool { return p.Namespace == ns && p.Package == pkg }) {
-			return "" // a Namespace that several operators share
+			return "" // a Namespace shared by several operators
 		}
 		return ns + "/" + pkg
 	}

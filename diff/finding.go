@@ -11,37 +11,37 @@ type Finding struct {
 	Rule      string   // stable ID, such as "crd.field-removed"
 	Severity  Severity // "high"
 	Operator  string   // "namespace/package"; empty if the object belongs to no operator
-	Object    Ref      // zero for a finding about a pin
+	Object    Ref      // zero for a finding about a block of the lock
 	Field     string   // such as "v1 spec.storage.size", "spec.selector" or "secrets, pods"
 	Container string   // name of the container; empty for other findings
-	Before    string   // empty: absent
-	After     string   // empty: absent
-	Message   string   // one line without the name of the object
+	Before    string   // value before; empty if absent
+	After     string   // value after; empty if absent
+	Message   string   // one line; does not repeat the name of the object
 	Why       string   // risk of the change
 	Place     Region   // location of the change in a file
 	Link      string   // URL of Place on the forge; empty if unknown
 	Waiver    string   // reason of the waiver; empty if there is none
 	Clusters  []string // affected clusters, sorted; nil means all
 
-	where    *Object     // object in the file of Place
-	objects  pair        // the object on both sides
-	path     fieldPath   // path to Field in the file
-	explains []fieldPath // fields of the object where that the finding explains; nil means path
-	detail   detail      // nil for most findings
+	where    *Object     // the object that Place is in
+	objects  pair        // the object before and after
+	path     fieldPath   // path of Field in the document
+	explains []fieldPath // fields of where that the finding covers (see claims); nil means path
+	detail   detail      // additional data of some rules; nil for most findings
 }
 
-// detail is the part of a finding that only the rules of one family have.
+// detail is additional data of a finding that only some rules have.
 type detail interface {
-	// parts splits a finding, given as a whole part, into the smallest parts that a waiver can
-	// select.
+	// parts splits a finding into the smallest parts that a waiver can select. whole is the finding
+	// as a single part.
 	parts(whole part) []part
-	// selectParts returns a finding with only the parts at the given indexes.
+	// selectParts returns a finding reduced to the parts with the given indexes.
 	selectParts(f Finding, indexes []int) Finding
 	// addTo adds the detail to the JSON form of the finding.
 	addTo(*findingObject)
 }
 
-// Region is a region in a file of one of the two states.
+// Region is a range of lines in a file before or after the change.
 type Region struct {
 	Path    string `json:"path"`
 	Removed bool   `json:"removed,omitempty"` // the file belongs to the state before
@@ -65,10 +65,10 @@ func (f Finding) family() string {
 	return family
 }
 
-// RuleInfo is a kind of finding.
+// RuleInfo describes a rule: a kind of finding.
 type RuleInfo struct {
 	ID       string
-	Severity Severity // default severity; options may override it, and single findings may have a lower one
+	Severity Severity // default severity; options override it, and a single finding may be less severe
 	Title    string   // short description, such as "field removed"
 	Why      string
 }
@@ -82,17 +82,17 @@ func rulesByID() map[string]RuleInfo {
 	return out
 }
 
-// family is a group of rules with their checks. Checks of other families may also report findings
-// of these rules.
+// family is a group of rules and the checks that report them. A check may also report findings of
+// another family.
 type family struct {
 	rules  func() []RuleInfo
 	checks []check
 }
 
-// check adds findings to a comparison.
+// check runs one comparison and adds its findings.
 type check func(*comparison)
 
-// ruleFamilies returns all families in the order of their checks.
+// ruleFamilies returns all families. Their checks run in this order.
 func ruleFamilies() []family {
 	return []family{
 		{crdRules, []check{compareCRDs}},

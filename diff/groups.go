@@ -11,16 +11,16 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// group contains the findings of one operator, rule and severity, which the text, Markdown and HTML
-// reports print together.
+// group is a set of findings with the same operator, rule and severity. Text, Markdown and HTML
+// reports print it as one item.
 type group struct {
 	severity Severity
 	rule     RuleInfo
 	findings []Finding
 }
 
-// groupFindings groups the findings of one operator. Groups are sorted by severity, highest first,
-// and then by rule. Groups of waived findings come last.
+// groupFindings groups the findings of one operator. The groups are sorted by severity, highest
+// first, then by rule. Groups of waived findings come last.
 func groupFindings(findings []Finding) []group {
 	rules := rulesByID()
 	var out []group
@@ -41,7 +41,7 @@ func groupFindings(findings []Finding) []group {
 	return out
 }
 
-// waivedRank returns the rank of a group for sorting: 1 if its findings are waived, or else 0.
+// waivedRank returns the sort rank of a group: 1 if its findings are waived, otherwise 0.
 func waivedRank(g group) int {
 	if g.findings[0].Waiver != "" {
 		return 1
@@ -49,8 +49,8 @@ func waivedRank(g group) int {
 	return 0
 }
 
-// omittedGroups summarizes the findings of at least medium severity that do not fit into a report.
-// It returns a line per severity and rule, with the number of findings by kind of object.
+// omittedGroups summarizes findings that do not fit into a report. For each severity from medium up
+// and each rule, it returns a line with the number of findings by kind of object.
 func omittedGroups(findings []Finding) []string {
 	type group struct {
 		severity Severity
@@ -83,7 +83,8 @@ func omittedGroups(findings []Finding) []string {
 	return out
 }
 
-// headline summarizes the report in one line, such as "3 operators change: 1 critical, 2 high".
+// headline returns a summary of the report in one line, such as "3 operators change: 1 critical, 2
+// high".
 func (r *Report) headline() string {
 	s := r.changedOperators()
 	if c := formatCounts(r.Findings); c != "" && !r.Empty() {
@@ -166,7 +167,8 @@ func (o OperatorReport) objectCounts() string {
 	return "objects: " + strings.Join(out, ", ")
 }
 
-// objectLists returns a line each for the added and the removed objects, if there are any.
+// objectLists returns one line with the added objects and one with the removed objects. Empty lists
+// are omitted.
 func (o OperatorReport) objectLists() []string {
 	var out []string
 	if len(o.Added) > 0 {
@@ -178,15 +180,16 @@ func (o OperatorReport) objectLists() []string {
 	return out
 }
 
-// title returns the name of the operator, preceded by its clusters if these are not all.
+// title returns the name of the operator. If the change is not in all clusters, their names precede
+// it.
 func (o OperatorReport) title() string {
 	return clusterPrefix(o.Clusters) + cmp.Or(o.Name, "(no operator)")
 }
 
-// subject returns the object and the field of a finding.
+// subject returns the object and the field that a finding is about.
 func (f Finding) subject() string { return strings.TrimSpace(f.Object.String() + " " + f.Field) }
 
-// fullMessage returns the message, followed by further fields with the same change.
+// fullMessage returns the message and the other fields of the object with the same change.
 func (f Finding) fullMessage() string {
 	others := f.otherFields()
 	if len(others) == 0 {
@@ -195,12 +198,12 @@ func (f Finding) fullMessage() string {
 	return fmt.Sprintf("%s; also at %s", f.Message, diag.Some(others, 3))
 }
 
-// showsValues reports whether reports print Before and After.
+// showsValues reports whether reports print the values Before and After of the finding.
 func (f Finding) showsValues() bool {
 	return (f.Before != "" || f.After != "") && (f.Severity > Info || slices.Contains([]string{"images", "pods", "objects"}, f.family()))
 }
 
-// String returns "path:line", or only the path if the line is unknown.
+// String returns "path:line", or only the path for a whole file.
 func (p Region) String() string {
 	if p.Line == 0 {
 		return p.Path

@@ -13,11 +13,11 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// maxPage is the maximum size of an HTML report in bytes. Mobile browsers can still scroll pages of
-// this size.
+// maxPage is the maximum size of an HTML report in bytes. Pages of this size can still be scrolled
+// in mobile browsers.
 const maxPage = 4 << 20
 
-// Template, style and script of the page. The script filters findings.
+// Template, style sheet and script of the page. The script implements the filters.
 var (
 	//go:embed page.html
 	pageBody string
@@ -27,22 +27,22 @@ var (
 	pageScript string
 )
 
-// HTML returns the report as one self-contained page without external fonts, images, styles or
-// scripts. The page begins with a list of operators, most severe first. A script filters by
-// operator, cluster and severity; without it, the page shows everything. The page has at most
-// maxPage bytes: the least severe findings that do not fit are only counted.
+// HTML returns the report as one self-contained page: fonts, images, styles and scripts are
+// embedded. The page begins with a list of operators, most severe first. It can be filtered by
+// operator, cluster and severity; without JavaScript it shows everything. The page has at most
+// maxPage bytes: if not all findings fit, the least severe ones are only counted.
 func HTML(r *Report) ([]byte, error) {
 	return page.Page{Title: "quayside: " + r.headline(), Body: pageBody, Style: pageStyle, Script: pageScript, Data: newHTMLPage(r)}.HTML()
 }
 
-// htmlPage is the data for the template.
+// htmlPage is the data of the page template.
 type htmlPage struct {
 	Headline, Before, After     string
 	Counts                      []htmlCount
 	Waived                      int
-	Omitted                     []string // messages about items that were omitted for lack of space
+	Omitted                     []string // messages about items that do not fit on the page
 	Verdict                     *htmlVerdict
-	Filter                      bool // whether at least one filter has several values
+	Filter                      bool // show the filters: at least one has several values
 	Names, Clusters, Severities []string
 	Operators                   []htmlOperator
 	Removals                    []htmlRemoval
@@ -64,7 +64,7 @@ type htmlVerdict struct {
 
 type htmlOperator struct {
 	ID                             int
-	Name, In, Range, VersionChange string // In: names of the clusters; Range: their indexes in the list of all clusters, such as "0-2 7"; both are empty for all clusters
+	Name, In, Range, VersionChange string // In: cluster names; Range: their indexes in the list of all clusters, such as "0-2 7"; both empty for all clusters
 	Summary                        string // numbers of findings and objects
 	Counts                         []htmlCount
 	Objects                        []htmlObjects
@@ -80,7 +80,7 @@ type htmlObjects struct {
 }
 
 type htmlGroup struct {
-	Severity, FilterValue, Label, Title, Rule, Why, Count string // Kind: value for the filter by severity
+	Severity, FilterValue, Label, Title, Rule, Why, Count string // FilterValue: value for the filter by severity
 	Open                                                  bool
 	Findings                                              []htmlFinding
 }
@@ -95,12 +95,12 @@ type htmlRemoval struct {
 	Steps           []removalStep
 }
 
-// Limits above which sections are collapsed or lists are cut. Groups of waived findings and of
+// Limits above which a section is collapsed or a list is cut. Groups of waived findings and of
 // severity info are always collapsed.
 const (
-	maxExpandedOperators = 3  // with more operators, only those with severe findings are expanded
-	maxExpandedFaults    = 10 // with more policy faults, their list is collapsed
-	maxListedNames       = 20 // objects in a list
+	maxExpandedOperators = 3  // above this number, only operators with severe findings are expanded
+	maxExpandedFaults    = 10 // above this number, the list of policy faults is collapsed
+	maxListedNames       = 20 // maximum number of objects in a list
 )
 
 // newHTMLPage returns the template data for a report.
@@ -134,7 +134,7 @@ func newHTMLPage(r *Report) htmlPage {
 	return p
 }
 
-// noteOmitted adds a message that n items were omitted for lack of space.
+// noteOmitted adds a message that n items do not fit on the page. It does nothing if n is 0.
 func (p *htmlPage) noteOmitted(n int, one, many string) {
 	if n > 0 {
 		p.Omitted = append(p.Omitted, pluralize(n, one+" is", many+" are")+" omitted to keep this page short: use -o json for everything.")
@@ -149,7 +149,7 @@ func moreText(n int, one, many string) string {
 	return "and " + pluralize(n, one, many) + " more: use -o json"
 }
 
-// setFilters sets the values of the filters.
+// setFilters sets the values that the page can be filtered by.
 func (p *htmlPage) setFilters(r *Report) {
 	names := map[string]bool{}
 	lists := byteBudget(maxPage / 16)
@@ -176,7 +176,7 @@ func (p *htmlPage) setFilters(r *Report) {
 	p.Filter = len(p.Names) > 1 || len(p.Clusters) > 1 || len(p.Severities) > 1
 }
 
-// addOperators adds the operators, and as many findings as fit, most severe first.
+// addOperators adds the operators and as many findings as fit, most severe first.
 func (p *htmlPage) addOperators(r *Report) {
 	key := func(operator string, clusters []string) string {
 		return operator + "\x00" + strings.Join(clusters, "\x00")
@@ -230,7 +230,8 @@ func (p *htmlPage) addOperators(r *Report) {
 	}
 }
 
-// addObjects adds a list of objects, unless refs is empty. change is "added" or "removed".
+// addObjects adds the list of added or removed objects, if it is not empty. change is "added" or
+// "removed".
 func (o *htmlOperator) addObjects(change string, refs []Ref) {
 	if len(refs) == 0 {
 		return
@@ -303,7 +304,7 @@ func htmlFindingOf(f Finding) htmlFinding {
 	return out
 }
 
-// texts returns the texts that the page shows of a finding.
+// texts returns all texts of a finding on the page, for computing its size.
 func (f htmlFinding) texts() []string {
 	out := []string{f.Subject, f.Message, f.Place, f.Link, f.Waiver}
 	if f.Values {
@@ -312,7 +313,7 @@ func (f htmlFinding) texts() []string {
 	return out
 }
 
-// operatorTitle returns the name of an operator, cut to 200 bytes.
+// operatorTitle returns the name of an operator for the page, cut to 200 bytes.
 func operatorTitle(operator string) string {
 	return sanitize.Truncate(cmp.Or(operator, "(no operator)"), 200)
 }
@@ -322,8 +323,8 @@ func clusterNames(clusters []string) string {
 	return sanitize.Truncate(strings.TrimSuffix(clusterPrefix(clusters), ": "), 600)
 }
 
-// formatRanges returns the indexes of names in a sorted list, such as "0-2 7", or "" if names is
-// empty.
+// formatRanges returns the indexes of names in list as ranges, such as "0-2 7". Both are sorted. It
+// returns "" if names is empty.
 func formatRanges(names, list []string) string {
 	var out []string
 	first, last := -1, -1
@@ -351,15 +352,15 @@ func formatRanges(names, list []string) string {
 	return strings.Join(out, " ")
 }
 
-// byteBudget is the number of bytes that remain for one part of a page.
+// byteBudget is the remaining number of bytes for one part of a page.
 type byteBudget int
 
-// itemOverhead is an upper bound in bytes for the markup of one item: an operator with its row in
-// the table of contents, or a finding in its own group.
+// itemOverhead is an upper bound for the markup of one item in bytes. An item is an operator with
+// its row in the table of contents, or a finding in a group of its own.
 const itemOverhead = 1800
 
-// fit subtracts the size of texts and of their markup. It reports whether they fit. Once it has
-// returned false, it always returns false.
+// fit reports whether texts and their markup fit, and subtracts their size. After the first text
+// that does not fit, it always returns false.
 func (r *byteBudget) fit(texts ...string) bool {
 	*r -= itemOverhead
 	for _, s := range texts {
@@ -368,7 +369,8 @@ func (r *byteBudget) fit(texts ...string) bool {
 	return *r >= 0
 }
 
-// steps returns the steps of a plan with as many lines as fit, and a note about the omitted lines.
+// steps returns the steps of an uninstall plan with as many lines as fit, and a note about omitted
+// lines.
 func (r *byteBudget) steps(list []removalStep) []removalStep {
 	var out []removalStep
 	for _, s := range list {
@@ -385,8 +387,8 @@ func (r *byteBudget) steps(list []removalStep) []removalStep {
 	return out
 }
 
-// escapedLength returns the maximum size of s in a page in bytes, after escaping for HTML or for
-// URLs and after the replacement of invisible characters.
+// escapedLength returns an upper bound for the size of s on a page in bytes, after escaping for
+// HTML or URLs and after replacing invisible characters.
 func escapedLength(s string) int {
 	n := 0
 	for _, r := range s {

@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// imageDetail is the detail of a finding about an image: its locations, if there are several, and the
-// compressed sizes of the images in Before and After. 0 means that a size is unknown.
+// imageDetail is the detail of a finding about an image: the compressed sizes of the images Before
+// and After in bytes (0 if unknown), and the locations of the image if there are several.
 type imageDetail struct {
 	repeats
 	bytesBefore, bytesAfter int64
@@ -25,13 +25,12 @@ func (d imageDetail) addTo(out *findingObject) {
 	out.BytesBefore, out.BytesAfter = d.bytesBefore, d.bytesAfter
 }
 
-// isImageRule reports whether the findings of a rule are about an added, removed or replaced image.
+// isImageRule reports whether the rule is about an added, removed or replaced image.
 func isImageRule(rule string) bool {
 	return slices.Contains([]string{"images.registry-changed", "images.repository-changed", "images.changed", "images.same-tag", "images.new", "images.removed"}, rule)
 }
 
-// Images returns the images with a digest in findings of image rules, sorted and without
-// duplicates.
+// Images returns the images by digest in the findings about images, sorted and without duplicates.
 func (r *Report) Images() []string {
 	var out []string
 	for _, f := range r.Findings {
@@ -45,8 +44,8 @@ func (r *Report) Images() []string {
 	return slices.Compact(out)
 }
 
-// Measure adds compressed image sizes to the findings of image rules. sizes are bytes by image;
-// missing images have an unknown size.
+// Measure adds the compressed sizes of images to the findings about them. sizes maps an image by
+// digest to bytes; the size of a missing image is unknown.
 func (r *Report) Measure(sizes map[string]int64) {
 	r.Findings = slices.Clone(r.Findings)
 	for i := range r.Findings {

@@ -24,35 +24,35 @@ func imageRules() []RuleInfo {
 	}
 }
 
-// imageUse is the use of an image at one location in an object or in the lock.
+// imageUse is an image at one location in an object or in the lock.
 type imageUse struct {
 	imageref.Ref
 	in            string // kind and name of the object, such as "Deployment manager"
-	at            string // location in the object, such as "container manager"; like in, it is the same in all versions
+	at            string // location in the object, such as "container manager"
 	where         *Object
 	containerPath fieldPath
 
 	container string
-	field     fieldPath // path of the field that contains the image, which a finding explains
+	field     fieldPath // path of the field that contains the image
 }
 
-// locationKey identifies the location of the image in both states.
+// locationKey identifies the location of the image. It is the same before and after an upgrade.
 func (u imageUse) locationKey() string { return u.in + " " + u.at }
 
-// looksLikeImage reports whether s is an image reference that includes a registry with a dot, and a
-// tag or digest.
+// looksLikeImage reports whether s is an image reference with a tag or digest, and with a registry
+// whose name contains a dot.
 func looksLikeImage(s string) bool {
 	img := imageref.Split(s)
 	return img.Plausible() && (img.Digest != "" || img.Tag != "") && strings.Contains(img.Registry, ".") && strings.HasPrefix(s, img.Registry+"/")
 }
 
-// imagesIn returns the image references in a text such as "4.1=quay.io/org/kafka:4.1
-// 4.2=quay.io/org/kafka:4.2".
+// imagesIn returns the image references in a text. It splits lists such as
+// "4.1=quay.io/org/kafka:4.1 4.2=quay.io/org/kafka:4.2".
 func imagesIn(text string) []string {
 	return slices.DeleteFunc(strings.FieldsFunc(text, imageref.IsDelimiter), func(word string) bool { return !looksLikeImage(word) })
 }
 
-// imagesOf returns the uses of images in an object.
+// imagesOf returns all images in an object with their locations.
 func imagesOf(o *Object) []imageUse {
 	_, spec, specAt := podTemplate(o.Content)
 	if spec == nil {
@@ -95,8 +95,8 @@ func imagesOf(o *Object) []imageUse {
 	return out
 }
 
-// Images returns the names of the images that an object runs. These are the images of its
-// containers, and images in their environment variables and arguments.
+// Images returns the names of the images that an object runs: those of its containers, and those in
+// their environment variables and arguments.
 func (o *Object) Images() []string {
 	var out []string
 	for _, u := range imagesOf(o) {
@@ -105,8 +105,8 @@ func (o *Object) Images() []string {
 	return out
 }
 
-// argument is a command-line flag or a positional argument of a container. list is "command" or
-// "args".
+// argument is a flag or a positional argument of a container. list is the field it is in, "command"
+// or "args".
 type argument struct{ name, value, list string }
 
 // parseFlags parses "--name=value", "--name value" and positional arguments in command and args.
@@ -132,7 +132,8 @@ func parseFlags(container map[string]any) []argument {
 	return out
 }
 
-// operatorImages returns the uses of images by operator, including related images in the lock.
+// operatorImages returns the images of each operator with their locations, including the related
+// images in the lock.
 func operatorImages(v *view) map[string][]imageUse {
 	out := map[string][]imageUse{}
 	for _, o := range v.order {
@@ -148,7 +149,7 @@ func operatorImages(v *view) map[string][]imageUse {
 	return out
 }
 
-// compareImages reports changes of images by operator.
+// compareImages reports changed images, by operator.
 func compareImages(c *comparison) {
 	old, now := operatorImages(c.before), operatorImages(c.after)
 	for _, operator := range unionKeys(old, now) {
@@ -157,16 +158,16 @@ func compareImages(c *comparison) {
 	}
 }
 
-// imageDiff compares the images of one operator. Equal changes at several locations become one
+// imageDiff compares the images of one operator. The same change at several locations becomes one
 // finding.
 type imageDiff struct {
 	c         *comparison
 	operator  string
 	old, now  []imageUse
-	locations map[string][]imageUse // locations by rule and images
+	locations map[string][]imageUse // locations of equal changes, by rule and images
 }
 
-// compare finds the changes and reports them.
+// compare finds the changed images and reports them.
 func (d *imageDiff) compare() {
 	type change struct {
 		rule string
@@ -207,8 +208,8 @@ func (d *imageDiff) compare() {
 	}
 }
 
-// previous returns the previous image of u, and the rule for the change, or "" if the image did not
-// change.
+// previous returns the image that u replaces, and the rule that reports the change. The rule is ""
+// if the image has not changed.
 func (d *imageDiff) previous(u imageUse) (imageref.Ref, string) {
 	find := func(match func(imageUse) bool) (imageref.Ref, bool) {
 		i := slices.IndexFunc(d.old, match)
@@ -237,7 +238,7 @@ func (d *imageDiff) previous(u imageUse) (imageref.Ref, string) {
 	return imageref.Ref{}, "images.new"
 }
 
-// tagChangeRule returns the rule for a change of the tag or digest.
+// tagChangeRule returns the rule for a change of the tag or digest of an image.
 func tagChangeRule(was, is imageref.Ref) string {
 	if was.Tag == is.Tag && was.Tag != "" && was.Digest != "" && is.Digest != "" {
 		return "images.same-tag"
@@ -245,7 +246,7 @@ func tagChangeRule(was, is imageref.Ref) string {
 	return "images.changed"
 }
 
-// isMirrored reports whether a mirrored prefix contains the image.
+// isMirrored reports whether the name of the image begins with one of the mirrored prefixes.
 func isMirrored(img imageref.Ref, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool {
 		_, ok := imageref.CutPrefix(img.Name(), strings.TrimSuffix(p, "/"))
@@ -253,7 +254,7 @@ func isMirrored(img imageref.Ref, prefixes []string) bool {
 	})
 }
 
-// imageChange describes the change between two tags or digests of one image.
+// imageChange describes the change between two tags or digests of the same image.
 func imageChange(a, b imageref.Ref) string {
 	if a.Tag != b.Tag && a.Tag != "" && b.Tag != "" {
 		return fmt.Sprintf("%s updated from %s to %s", b.Name(), a.Tag, b.Tag)
@@ -261,7 +262,8 @@ func imageChange(a, b imageref.Ref) string {
 	return "new digest for " + b.Name()
 }
 
-// report adds the finding of a rule about images a and b. u is the first location.
+// report adds a finding of a rule. a and b are the images before and after, and u is the first
+// location.
 func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	uses := d.locations[rule+"\n"+a.String()+"\n"+b.String()]
 	f := Finding{Operator: d.operator, Field: u.at, Container: u.container, where: u.where, path: u.containerPath, explains: []fieldPath{u.field}}
@@ -298,7 +300,8 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	d.c.add(rule, u.where, f, limit)
 }
 
-// location returns the location of an image use, for a finding with an image after.
+// location returns a finding that contains only the location of u. after is the image after the
+// change, or "" if it is removed.
 func (c *comparison) location(u imageUse, after string) Finding {
 	s := Finding{Field: u.at, Container: u.container, After: after, where: u.where, path: u.containerPath, explains: []fieldPath{u.field}}
 	if u.where != nil {

@@ -8,27 +8,27 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Input is one side of a comparison as files.
+// Input is one side of a comparison: the files of a workspace at one revision.
 type Input struct {
 	Name              string             // name for users, such as "main"
-	Revision          string             // revision of the repository, for errors; empty for files on disk
+	Revision          string             // Git revision, for errors; empty for files on disk
 	KubernetesVersion string             // of the target clusters; empty if unknown
 	OpenShiftVersion  string             // of the target clusters; empty if unknown
 	Pins              []lockfile.Pin     // pins of the lock
-	Leaving           []lockfile.Leaving // leaving operators of the lock
-	KeepsDefinitions  bool               // see State
-	ByOperator        bool               // see State
-	Tree              []File             // rendered files, in any order; see [BaseFiles]
+	Leaving           []lockfile.Leaving // operators in the lock that are replaced or being uninstalled
+	KeepsDefinitions  bool               // see State.KeepsDefinitions
+	ByOperator        bool               // see State.ByOperator
+	Tree              []File             // rendered files (see BaseFiles), in any order
 	Own               []File             // other files of the repository, in any order
 }
 
-// Read parses both sides of a comparison. To save time, it parses a file that is equal on both
-// sides only once, and an equal CRD only up to its versions. The error lists all invalid files of
-// one tree.
+// Read parses both sides of a comparison. To save time, it parses files that are equal on both
+// sides once, and equal CRDs only up to their versions. The error lists all invalid files of the
+// rendered trees.
 //
-// In Input.Own, Read parses only the files that may contain Namespaces or custom resources of the
-// CRDs of either side. Repositories often contain invalid YAML, such as templates, so invalid files
-// do not cause an error. Those of the side after are listed in State.Skipped.
+// From Input.Own, it parses only files that may contain Namespaces or custom resources of the CRDs
+// on either side. Invalid files in Own are not an error, because repositories often contain
+// templates and other invalid YAML. Those of the side after are listed in State.Skipped.
 func Read(before, after Input) (State, State, error) {
 	a, err := after.state(byPath(before.Tree), nil)
 	if err != nil {
@@ -67,8 +67,8 @@ func byPath(files []File) map[string][]byte {
 	return out
 }
 
-// state parses the tree of one side. twins are the files of the other side by path, and known are
-// its objects.
+// state parses one side. twins are the files of the other side by path; known are its parsed
+// objects.
 func (s Input) state(twins map[string][]byte, known []Object) (State, error) {
 	objects, err := collectObjects(s.Tree, s.Pins, twins, known)
 	if err != nil && s.Revision != "" {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Document is the JSON form of a report. New releases only add fields within one SchemaVersion.
+// Document is the JSON form of a report. Releases with the same SchemaVersion only add fields.
 type Document struct {
 	SchemaVersion string           `json:"schemaVersion" form:"required const=quayside.dev/diff/v1alpha1"`
 	Before        string           `json:"before" form:"required" doc:"name of the state before"`
@@ -45,7 +45,7 @@ type findingObject struct {
 	Counts          map[string]int  `json:"counts,omitempty" doc:"number of all vulnerabilities by scanner severity"`
 }
 
-// otherLocation is the JSON form of a further location of a finding.
+// otherLocation is the JSON form of one of several locations of a finding.
 type otherLocation struct {
 	Object    *Ref    `json:"object,omitempty"`
 	Field     string  `json:"field,omitempty"`
@@ -65,7 +65,7 @@ func (f Finding) document() findingObject {
 	return out
 }
 
-// orNil returns the reference, or nil if it is empty.
+// orNil returns a pointer to r, or nil if r is empty, so that JSON omits it.
 func (r Ref) orNil() *Ref {
 	if r.IsZero() {
 		return nil
@@ -73,7 +73,7 @@ func (r Ref) orNil() *Ref {
 	return &r
 }
 
-// orNil returns the region, or nil if it is unknown.
+// orNil returns a pointer to p, or nil if p is empty, so that JSON omits it.
 func (p Region) orNil() *Region {
 	if p == (Region{}) {
 		return nil
@@ -100,7 +100,7 @@ func (r *Report) Document() Document {
 	return d
 }
 
-// indentJSON returns v as indented JSON with a trailing newline.
+// indentJSON returns v as indented JSON with a final line break.
 func indentJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

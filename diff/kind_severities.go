@@ -7,14 +7,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// kindSeverity is the severity of changes to some kinds that no other rule reports.
+// kindSeverity is the severity of added, changed and removed objects of some kinds, if no other
+// rule reports them.
 type kindSeverity struct {
-	kinds                   string // group kinds, separated by spaces; "*.group" means every kind of a group and of its subgroups
+	kinds                   string // kinds with groups, separated by spaces; "*.group" means every kind of the group and of its subgroups
 	added, changed, removed Severity
 }
 
-// severityTable returns the severities by kind. The first matching row applies. For kinds without a
-// row, kindSeverityOf considers the scope and the operator.
+// severityTable returns the severities by kind. The first matching row applies. kindSeverityOf
+// rates kinds without a row.
 func severityTable() []kindSeverity {
 	return []kindSeverity{
 		{"ConfigMap ServiceAccount Service Role.rbac.authorization.k8s.io RoleBinding.rbac.authorization.k8s.io ClusterRole.rbac.authorization.k8s.io ClusterRoleBinding.rbac.authorization.k8s.io", Info, Info, Info},
@@ -36,8 +37,8 @@ func severityTable() []kindSeverity {
 	}
 }
 
-// kindSeverityOf returns the severities for an object. They are lower for a custom resource whose CRD
-// belongs to the same operator.
+// kindSeverityOf returns the severities for the kind of an object. They are lower for a custom
+// resource whose CRD belongs to the same operator.
 func (c *comparison) kindSeverityOf(o *Object) kindSeverity {
 	key := o.Key()
 	var crd *Object
@@ -48,7 +49,7 @@ func (c *comparison) kindSeverityOf(o *Object) kindSeverity {
 	}
 	own := crd != nil && crd.Operator == o.Operator && o.Operator != ""
 	if key.Is("ConfigMap", "Secret") && isSystemNamespace(key.Namespace) && !strings.HasPrefix(o.Operator, key.Namespace+"/") {
-		return kindSeverity{added: High, changed: High, removed: High} // settings of the cluster
+		return kindSeverity{added: High, changed: High, removed: High} // objects in system namespaces configure the cluster
 	}
 	for _, p := range severityTable() {
 		if slices.ContainsFunc(strings.Fields(p.kinds), func(kind string) bool {
@@ -74,12 +75,13 @@ func (c *comparison) kindSeverityOf(o *Object) kindSeverity {
 	return kindSeverity{added: High, changed: High, removed: Medium}
 }
 
-// isSystemNamespace reports whether a namespace contains settings of the cluster.
+// isSystemNamespace reports whether objects in a namespace configure the cluster.
 func isSystemNamespace(name string) bool {
 	return slices.Contains([]string{"kube-system", "kube-public", "kube-node-lease"}, name) || strings.HasPrefix(name, "openshift-")
 }
 
-// addedSeverity returns the severity of an added object, and the reason if it depends on the content.
+// addedSeverity returns the severity of an added object. If it depends on the content of the
+// object, the second result is the reason.
 func (c *comparison) addedSeverity(o *Object) (Severity, string) {
 	switch key := o.Key(); {
 	case o.Follows:
@@ -100,13 +102,13 @@ func (c *comparison) addedSeverity(o *Object) (Severity, string) {
 
 const certificateKind = "Certificate.cert-manager.io"
 
-// isMasterCertificate reports whether the holder of a certificate is cluster-admin.
+// isMasterCertificate reports whether the owner of a certificate is cluster-admin.
 func isMasterCertificate(o *Object) bool {
 	return slices.Contains(k8s.Texts(o.Content, "spec", "subject", "organizations"), "system:masters")
 }
 
-// allowsAllIngress reports whether a NetworkPolicy allows ingress from all peers on all ports, or from
-// all addresses.
+// allowsAllIngress reports whether a NetworkPolicy allows ingress from all peers on all ports, or
+// from all IP addresses.
 func allowsAllIngress(o *Object) bool {
 	return slices.ContainsFunc(k8s.Items(o.Content, "spec", "ingress"), func(rule map[string]any) bool {
 		if len(k8s.List(rule, "from")) == 0 && len(k8s.List(rule, "ports")) == 0 {
@@ -118,8 +120,8 @@ func allowsAllIngress(o *Object) bool {
 	})
 }
 
-// servesForeignGroup reports whether an APIService serves a built-in API group, or a group of another
-// operator's CRDs.
+// servesForeignGroup reports whether an APIService serves a built-in API group, or the API group of
+// another operator's CRD.
 func (c *comparison) servesForeignGroup(o *Object) bool {
 	group := k8s.Text(o.Content, "spec", "group")
 	if k8s.IsBuiltinGroup(group) || k8s.IsReserved(o.Content) {
@@ -136,12 +138,13 @@ func (c *comparison) servesForeignGroup(o *Object) bool {
 // removedSeverity returns the severity of a removed object.
 func (c *comparison) removedSeverity(o *Object) Severity {
 	if o.Follows || !c.after.hasOperator(o.Operator) && o.Operator != "" {
-		return Low // another rule reports the removal of the operator
+		return Low // rule upgrade.removed reports the operator
 	}
 	return c.kindSeverityOf(o).removed
 }
 
-// isOwnService reports whether a client configuration refers to a Service of o's operator.
+// isOwnService reports whether config, the client configuration of a webhook, refers to a Service
+// of the operator that o belongs to.
 func (c *comparison) isOwnService(o *Object, config map[string]any) bool {
 	service := k8s.Map(config, "service")
 	if service == nil || config["url"] != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// soonDays is the number of days before the end of support from which a version is reported. It is
-// sufficient for an upgrade of several environments.
+// soonDays is the number of days before the end of support in which a version is reported. It
+// leaves time to upgrade several environments.
 const soonDays = 90
 
 func lifecycleRules() []RuleInfo {
@@ -21,10 +21,10 @@ func lifecycleRules() []RuleInfo {
 	}
 }
 
-// compareLifecycles reports versions whose support ends or that do not support the OpenShift
-// version, according to the catalogs. It checks new operators and operators with another version,
-// and all operators if the OpenShift version changes. It does not report an unchanged version whose
-// support has ended in the meantime, or a version without a lifecycle.
+// compareLifecycles reports versions whose support ends, and versions that do not support the
+// OpenShift version, according to the lifecycle documents of catalogs. It checks new and upgraded
+// operators, and all operators if the OpenShift version changes. It does not report an unchanged
+// version whose support ended in the meantime, nor a version without a lifecycle document.
 func compareLifecycles(c *comparison) {
 	if c.opt.Lifecycle == nil {
 		return
@@ -33,7 +33,7 @@ func compareLifecycles(c *comparison) {
 	for _, p := range sortedPins(c.after.Pins) {
 		old, had := c.before.pin(p.Key())
 		if !had && len(c.before.Pins) == 0 && len(c.before.order) > 0 {
-			continue // a tree without a lock
+			continue // the state has no lock
 		}
 		isUpgraded := !had || old.Version != p.Version
 		if !isUpgraded && c.before.OpenShiftVersion == c.after.OpenShiftVersion {
@@ -61,15 +61,16 @@ func compareLifecycles(c *comparison) {
 	}
 }
 
-// lifecycleDiff compares the lifecycles of an operator. old is nil if it is unknown.
+// lifecycleDiff compares the support periods of an operator before and after. old is nil if they
+// are unknown.
 type lifecycleDiff struct {
 	pinDiff
 	old, now *catalog.SupportedVersion
 }
 
-// compareSupport reports that support has ended, ends soon, or exists again. If the previous
-// version was unsupported, too, the severity is lower, because an upgrade in several steps may
-// include unsupported versions.
+// compareSupport reports that support has ended, ends soon, or has been restored. If the previous
+// version was unsupported, too, the severity is lower, because a stepwise upgrade may pass through
+// unsupported versions.
 func (d lifecycleDiff) compareSupport() {
 	was, is := d.old.SupportOn(d.c.opt.Today), d.now.SupportOn(d.c.opt.Today)
 	if is == nil || d.pinDiff.old.Version == d.pinDiff.now.Version && was != nil && *was == *is {
@@ -96,8 +97,8 @@ func (d lifecycleDiff) compareSupport() {
 	}
 }
 
-// comparePlatform reports a version that does not support the OpenShift version. The severity is
-// lower if the previous version did not support its OpenShift version either.
+// comparePlatform reports a version that does not support the OpenShift version of the workspace.
+// If the previous version did not support its OpenShift version either, the severity is lower.
 func (d lifecycleDiff) comparePlatform() {
 	is, target := d.now, d.c.after.OpenShiftVersion
 	supported, ok := is.SupportsPlatform(catalog.OpenShift, target)

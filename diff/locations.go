@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// locations returns the findings about all locations of the same change, including the first. It
+// locations returns one finding for each location of the same change, including the first. It
 // returns nil if there is only one.
 func (f Finding) locations() []Finding {
 	if r, ok := f.detail.(interface{ all() []Finding }); ok {
@@ -14,15 +14,15 @@ func (f Finding) locations() []Finding {
 	return nil
 }
 
-// otherFields returns further fields of the object with the same change, in order.
+// otherFields returns the other fields of the object with the same change, in order.
 func (f Finding) otherFields() []string {
 	return f.document().Also
 }
 
 // repeats is the detail of a finding about the same change at several locations.
 type repeats struct {
-	locations []Finding // including the first
-	inObject  bool      // whether all are fields of one object, of which the finding lists the names
+	locations []Finding // one finding for each location, including the first
+	inObject  bool      // all locations are fields of one object; reports list the names of the fields
 }
 
 func (r repeats) all() []Finding { return r.locations }
@@ -44,7 +44,7 @@ func (r repeats) selectParts(f Finding, indexes []int) Finding {
 	return f
 }
 
-// selectLocations returns a finding about only the locations at the given indexes, and these
+// selectLocations returns a finding about the locations with the given indexes, and these
 // locations.
 func (r repeats) selectLocations(f Finding, indexes []int) (Finding, repeats) {
 	f.Message = strings.TrimSuffix(f.Message, formatLocationCount(len(r.locations)))
@@ -71,7 +71,7 @@ func (r repeats) addTo(out *findingObject) {
 	}
 }
 
-// formatLocationCount formats the number of locations as a suffix of a message.
+// formatLocationCount returns a message suffix with the number of locations.
 func formatLocationCount(n int) string {
 	return fmt.Sprintf(" (at %s)", pluralize(n, "place", "places"))
 }

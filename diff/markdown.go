@@ -9,43 +9,43 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// MaxComment is the maximum length of a pull-request comment on GitHub in characters. Markdown
-// counts bytes, which are at least as many.
+// MaxComment is GitHub's limit for a pull-request comment in characters. We compare it with the
+// size in bytes, which is never smaller.
 const MaxComment = 65_536
 
-// commentMarker is the hidden first line of the Markdown report. A bot uses it to find and update its own
-// comment.
+// commentMarker is the first line of the Markdown report, an HTML comment. A bot finds its earlier
+// comment by this line and updates it.
 const commentMarker = "<!-- quayside:diff -->"
 
-// Markdown returns the report for a pull-request comment. It begins with the summary. The findings
-// of each operator are in a collapsible section, and those of severity info in a nested one. The
-// result is shorter than MaxComment: the least severe findings that do not fit are only counted.
-// Texts in the report cannot break the formatting, mention users or add HTML.
+// Markdown returns the report for a pull-request comment. It begins with a summary. The findings of
+// each operator are in a collapsible section, those of severity info in a nested one. The result is
+// shorter than MaxComment: if not all findings fit, the least severe ones are only counted. Texts
+// from bundles cannot break the formatting, mention users or add HTML.
 func Markdown(r *Report) []byte { return []byte(markdownWithin(r, MaxComment)) }
 
-// Comment returns the report of the workspace at dir, a path in the repository, for pull requests
-// with one comment per workspace. marker is the first line of the comment, unique to the workspace.
-// text is the rest of the comment. Together they are shorter than MaxComment.
+// Comment returns the report as the pull-request comment of one workspace of a repository. dir is
+// the path of the workspace. marker is the first line of the comment and unique to the workspace;
+// text is the rest. Together they are shorter than MaxComment.
 func Comment(r *Report, dir string) (marker, text string) {
 	marker, heading := commentHead(dir)
 	limit := MaxComment - max(len(marker)-len(commentMarker), 0) - len(heading)
 	return marker, heading + strings.TrimPrefix(markdownWithin(r, limit), commentMarker+"\n")
 }
 
-// FailureComment returns a comment that replaces the report of the workspace at dir if 'quayside
-// verify' fails with the message.
+// FailureComment returns the pull-request comment for a workspace for which 'quayside verify'
+// failed with message. It replaces the report; the results are those of Comment.
 func FailureComment(message, dir string) (marker, text string) {
 	marker, heading := commentHead(dir)
 	var b strings.Builder
 	b.WriteString(heading + "### quayside: verify failed\n\n")
-	for line := range strings.Lines(sanitize.Truncate(message, MaxComment/4)) { // sanitize.Code lengthens it
+	for line := range strings.Lines(sanitize.Truncate(message, MaxComment/4)) { // a quarter, because sanitize.Code may lengthen it
 		b.WriteString(sanitize.Code(strings.TrimRight(line, "\n")) + "  \n")
 	}
 	b.WriteString("\nThe changes are reported when `quayside verify` succeeds.\n")
 	return marker, b.String()
 }
 
-// commentHead returns the first line of a workspace's comment, and the heading of its text.
+// commentHead returns the first line of the comment of a workspace, and the heading of its text.
 func commentHead(dir string) (marker, heading string) {
 	if dir == "." || dir == "" {
 		return commentMarker, ""
@@ -53,10 +53,10 @@ func commentHead(dir string) (marker, heading string) {
 	return strings.TrimSuffix(commentMarker, "-->") + fileURI(dir) + " -->", "## " + sanitize.Code(sanitize.Truncate(dir, 200)) + "\n\n"
 }
 
-// markdownWithin returns the report with as many findings as fit into less than limit bytes.
+// markdownWithin returns the report in less than limit bytes, with as many findings as fit.
 func markdownWithin(r *Report, limit int) string {
 	best := renderMarkdown(r, 0)
-	// The length increases with the number of findings, so a binary search finds the largest number
+	// The length grows with the number of findings, so a binary search finds the largest number
 	// that fits.
 	n := sort.Search(len(r.Findings), func(i int) bool { return len(renderMarkdown(r, i+1)) >= limit })
 	if n > 0 {
@@ -68,14 +68,14 @@ func markdownWithin(r *Report, limit int) string {
 	return best
 }
 
-// Limits for parts of the report other than findings.
+// Limits for the parts of the report that are not findings.
 const (
 	maxRows  = 60
 	maxSteps = 12
 	maxNotes = 20
 )
 
-// renderMarkdown returns the report with the n most severe findings.
+// renderMarkdown returns the report with only the n most severe findings.
 func renderMarkdown(r *Report, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n### quayside: %s\n\n", commentMarker, r.headline())
@@ -106,7 +106,8 @@ func renderMarkdown(r *Report, n int) string {
 	return b.String()
 }
 
-// minimalMarkdown returns the shortest report, for use if even a report without findings is too long.
+// minimalMarkdown returns the shortest possible report. It is used if even a report without
+// findings is too long.
 func minimalMarkdown(r *Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n### quayside: %s\n\nThe report is too long for a comment: see the JSON report.\n", commentMarker, r.headline())
@@ -114,7 +115,7 @@ func minimalMarkdown(r *Report) string {
 	return b.String()
 }
 
-// markdownOmitted lists the groups of findings of at least medium severity that do not fit.
+// markdownOmitted writes a summary of the findings of medium or higher severity that do not fit.
 func markdownOmitted(b *strings.Builder, findings []Finding) {
 	for i, line := range omittedGroups(findings) {
 		if i == 0 {
@@ -201,7 +202,7 @@ func markdownOperator(b *strings.Builder, op OperatorReport, findings []Finding)
 	b.WriteString("\n</details>\n")
 }
 
-// markdownGroups writes findings by severity and rule.
+// markdownGroups writes findings, grouped by severity and rule.
 func markdownGroups(b *strings.Builder, findings []Finding) {
 	for _, g := range groupFindings(findings) {
 		label := g.severity.String()

@@ -21,7 +21,7 @@ func objectRules() []RuleInfo {
 	}
 }
 
-// compareObjects reports all changes that no other rule reports. It must run after all other
+// compareObjects reports all changes that no other rule has reported. It must run after all other
 // checks.
 func compareObjects(c *comparison) {
 	r := otherChanges{c: c, at: map[string]int{}}
@@ -49,16 +49,17 @@ func compareObjects(c *comparison) {
 	}
 }
 
-// otherChanges collects the changes that no other rule reports. Equal changes of several objects of
-// a kind become one finding.
+// otherChanges collects the changes that no other rule has reported. The same change of several
+// objects of a kind becomes one finding.
 type otherChanges struct {
 	c         *comparison
 	found     []Finding
-	locations [][]Finding // of the findings
+	locations [][]Finding // locations of each finding
 	at        map[string]int
 }
 
-// add adds a finding about o, or a location if a finding with the same key exists.
+// add adds a finding about o. If there is already a finding with the same key, it adds f as another
+// location.
 func (r *otherChanges) add(o *Object, f Finding, key ...any) {
 	k := fmt.Sprintf("%q", append(key, o.Operator, o.Key().GroupKind(), f.Rule, f.Severity, f.Message, f.Before, f.After))
 	f.where = o
@@ -77,7 +78,7 @@ func (r *otherChanges) addObject(rule string, o *Object, severity Severity, mess
 	r.add(o, Finding{Rule: rule, Severity: severity, Message: message, explains: wholeObject()})
 }
 
-// addFields adds a finding for each change of at least medium severity, and one finding for all
+// addFields adds one finding for each change of medium or higher severity, and one finding for all
 // other changes of the object.
 func (r *otherChanges) addFields(p pair, changes []change) {
 	var minor []change
@@ -119,7 +120,8 @@ func fieldNames(changes []change) []string {
 	return out
 }
 
-// format formats both values. It returns "" for the content of a Secret outside of metadata.
+// format returns the values before and after for display. If secret is true, the object is a
+// Secret: only values in metadata are returned, otherwise "".
 func (ch change) format(secret bool) (before, after string) {
 	if secret && ch.path.key(0) != "metadata" {
 		return "", ""
@@ -127,7 +129,7 @@ func (ch change) format(secret bool) (before, after string) {
 	return formatBoth(ch.before, ch.after)
 }
 
-// formatChanges formats the values of up to eight changes.
+// formatChanges formats the first eight changes as one value before and one after.
 func formatChanges(changes []change, secret bool) (before, after string) {
 	var was, is []string
 	for i, ch := range changes {
@@ -146,8 +148,8 @@ func formatChanges(changes []change, secret bool) (before, after string) {
 	return strings.Join(was, " "), strings.Join(is, " ")
 }
 
-// checkReservedName reports an object with a name that is reserved for the cluster. It allows the
-// install namespaces of operators, because the user declared them.
+// checkReservedName reports an object that has the name of a built-in object of the cluster. The
+// install namespaces of operators are allowed, because the user declared them.
 func (c *comparison) checkReservedName(o *Object) {
 	name := o.Key().Name
 	isInstallNamespace := o.Key().Is("Namespace") && k8s.Text(o.Content, "metadata", "labels", k8s.LabelNamespace) == name
@@ -158,7 +160,7 @@ func (c *comparison) checkReservedName(o *Object) {
 	}
 }
 
-// checkExposure reports a Service that becomes reachable from outside of the cluster.
+// checkExposure reports a Service that becomes reachable from outside the cluster.
 func (c *comparison) checkExposure(p pair) {
 	if !p.after.Key().Is("Service") {
 		return

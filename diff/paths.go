@@ -8,45 +8,45 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// step is one step of a path into a document. The field by determines its meaning:
+// step is one step of a path into a document. Its meaning depends on by:
 //
-//   - "": the field key of a mapping
+//   - "": the field named key of a mapping
 //   - ".": the scalar element key of a list
-//   - "#": the element of a list with index key
+//   - "#": the list element with index key
 //   - "*": the order of a list
-//   - otherwise: the element of a list whose field by equals key
+//   - otherwise: the list element whose field by has the value key
 type step struct{ key, by string }
 
-// fieldPath is the path of a field in a document. Its methods do not modify it.
+// fieldPath is the path of a field in a document. Its methods return new paths.
 type fieldPath []step
 
-// fieldAt returns the path of a field in nested mappings.
+// fieldAt returns the path of a field: the names of nested fields.
 func fieldAt(names ...string) fieldPath { return fieldPath(nil).field(names...) }
 
-// crdVersionAt returns the path of a version of a CRD.
+// crdVersionAt returns the path of one version in a CRD.
 func crdVersionAt(name string) fieldPath { return fieldAt("spec", "versions").named(name) }
 
-// crdSchemaAt returns the path of the schema of a version of a CRD.
+// crdSchemaAt returns the path of the schema of one version in a CRD.
 func crdSchemaAt(version string) fieldPath {
 	return crdVersionAt(version).field("schema", "openAPIV3Schema")
 }
 
-// webhookAt returns the path of an admission webhook in its configuration.
+// webhookAt returns the path of one webhook in a webhook configuration.
 func webhookAt(name string) fieldPath { return fieldAt("webhooks").named(name) }
 
-// grantAt returns the path of a grant in the rules of a role, as in roleGrants.
+// grantAt returns the path of a grant in a role, after the conversion by roleGrants.
 func grantAt(verb, object string) fieldPath { return fieldAt("rules", verb+" "+object) }
 
-// subjectAt returns the path of a subject of a binding, as in comparedContent.
+// subjectAt returns the path of a subject in a binding, after the conversion by comparedContent.
 func subjectAt(s k8s.Subject) fieldPath { return fieldAt("subjects", s.String()) }
 
-// with returns the path extended by steps.
+// with returns p extended by steps.
 func (p fieldPath) with(steps ...step) fieldPath { return append(p[:len(p):len(p)], steps...) }
 
-// join returns the path of a field below p.
+// join returns the path below relative to p.
 func (p fieldPath) join(below fieldPath) fieldPath { return p.with(below...) }
 
-// field returns the path of a field in nested mappings below p.
+// field returns p extended by the names of nested fields.
 func (p fieldPath) field(names ...string) fieldPath {
 	out := slices.Grow(slices.Clone(p), len(names))
 	for _, name := range names {
@@ -55,21 +55,21 @@ func (p fieldPath) field(names ...string) fieldPath {
 	return out
 }
 
-// named returns the path of the element of a list with a name.
+// named returns p extended by the list element with this name.
 func (p fieldPath) named(name string) fieldPath { return p.with(step{key: name, by: "name"}) }
 
-// flag returns the path of a command-line flag in the list of arguments.
+// flag returns p extended by the command-line flag with this name in a list of arguments.
 func (p fieldPath) flag(name string) fieldPath { return p.with(step{key: name, by: "flag"}) }
 
-// index returns the path of the element of a list with an index.
+// index returns p extended by the list element with index i.
 func (p fieldPath) index(i int) fieldPath { return p.with(step{key: strconv.Itoa(i), by: "#"}) }
 
-// isIn reports whether the field is at a path or below it.
+// isIn reports whether p is equal to above or below it.
 func (p fieldPath) isIn(above fieldPath) bool {
 	return len(above) <= len(p) && slices.Equal(p[:len(above)], above)
 }
 
-// key returns the key of a step, or "" if the path is shorter.
+// key returns the key of step i, or "" if the path is shorter.
 func (p fieldPath) key(i int) string {
 	if i >= len(p) {
 		return ""
@@ -77,15 +77,16 @@ func (p fieldPath) key(i int) string {
 	return p[i].key
 }
 
-// last returns the key of the last step, or "" for the whole document.
+// last returns the key of the last step, or "" for an empty path.
 func (p fieldPath) last() string { return p.key(max(0, len(p)-1)) }
 
-// contains reports whether any step has one of the keys.
+// contains reports whether any step of the path has one of the keys.
 func (p fieldPath) contains(keys ...string) bool {
 	return slices.ContainsFunc(p, func(s step) bool { return slices.Contains(keys, s.key) })
 }
 
-// element returns the key of an element of a top-level list or map, and the topmost field in it.
+// element splits a path into an element of a top-level list or map. key is the key of the element,
+// and field is the topmost field in it. Both are "" if the path is not in the list.
 func (p fieldPath) element(list string) (key, field string) {
 	if p.key(0) != list {
 		return "", ""
@@ -93,18 +94,19 @@ func (p fieldPath) element(list string) (key, field string) {
 	return p.key(1), p.key(2)
 }
 
-// metadataEntry returns the field of the metadata, such as "labels", and the name of the entry in it.
-// Both are empty outside of the metadata.
+// metadataEntry splits a path in metadata, such as metadata.labels.app, into "labels" and "app".
+// Both are "" for other paths.
 func (p fieldPath) metadataEntry() (field, name string) { return p.element("metadata") }
 
-// isLabel reports whether the field is a label or annotation with a name, of the object or in a
-// template.
+// isLabel reports whether the path is a label or annotation with this name, of the object itself or
+// in a template.
 func (p fieldPath) isLabel(name string) bool {
 	n := len(p)
 	return n >= 3 && p[n-3].key == "metadata" && (p[n-2].key == "labels" || p[n-2].key == "annotations") && p[n-1].key == name
 }
 
-// crdVersionField returns the topmost field in a version of a CRD, such as "schema", or "".
+// crdVersionField returns the topmost field in a version of a CRD, such as "schema". It returns ""
+// for other paths.
 func (p fieldPath) crdVersionField() string {
 	if !p.isIn(fieldAt("spec", "versions")) {
 		return ""
@@ -112,13 +114,13 @@ func (p fieldPath) crdVersionField() string {
 	return p.key(3)
 }
 
-// isSchemaKeyword reports whether the field is a keyword in the schema of a version of a CRD, in
-// contrast to a property.
+// isSchemaKeyword reports whether the path ends with a keyword of a CRD's schema, such as
+// "description", and not with a property of that name.
 func (p fieldPath) isSchemaKeyword() bool {
 	return p.crdVersionField() == "schema" && len(p) > 4 && p[len(p)-2].key != "properties"
 }
 
-// container returns the name of the container that contains the field, or "".
+// container returns the name of the container that the path is in, or "".
 func (p fieldPath) container() string {
 	for i := range len(p) - 1 {
 		if slices.Contains(k8s.ContainerLists(), p[i].key) && p[i+1].by == "name" {
@@ -128,7 +130,7 @@ func (p fieldPath) container() string {
 	return ""
 }
 
-// String formats the path for users, such as "spec.containers[manager].image" or
+// String formats the path for display, such as "spec.containers[manager].image" or
 // "spec.versions[v1] spec.size minimum".
 func (p fieldPath) String() string {
 	var b strings.Builder
@@ -151,7 +153,7 @@ func (p fieldPath) String() string {
 	return b.String()
 }
 
-// pattern formats the path like String, but without the keys of list elements.
+// pattern formats the path like String, without the keys of list elements.
 func (p fieldPath) pattern() string {
 	plain := slices.Clone(p)
 	for i := range plain {
@@ -162,7 +164,7 @@ func (p fieldPath) pattern() string {
 	return plain.String()
 }
 
-// formatSchemaPath formats the path of a keyword in the schema of a CRD for users.
+// formatSchemaPath formats the path of a keyword in a CRD's schema for display.
 func formatSchemaPath(path fieldPath) string {
 	field, keyword := "", ""
 	for i := 0; i < len(path); i++ {

@@ -40,8 +40,8 @@ func podRules() []RuleInfo {
 	}
 }
 
-// podTemplate returns the metadata and spec of the pods that an object creates, and the path of the
-// spec. It returns nil if the object creates no pods.
+// podTemplate returns the pod template of an object: metadata, spec and the path of the spec. It
+// returns nil if the object creates no pods.
 func podTemplate(o map[string]any) (meta, spec map[string]any, specAt fieldPath) {
 	var where []string
 	switch k8s.Object(o).Key().GroupKind() {
@@ -52,7 +52,7 @@ func podTemplate(o map[string]any) (meta, spec map[string]any, specAt fieldPath)
 	case "CronJob.batch":
 		where = []string{"spec", "jobTemplate", "spec", "template"}
 	default:
-		// Any kind with pods in the usual place, such as a Rollout.
+		// Other kinds with a pod template in the usual place, such as a Rollout.
 		where = []string{"spec", "template"}
 		if len(k8s.Items(o, "spec", "template", "spec", "containers")) == 0 {
 			where = []string{"spec", "jobTemplate", "spec", "template"}
@@ -65,7 +65,7 @@ func podTemplate(o map[string]any) (meta, spec map[string]any, specAt fieldPath)
 	return k8s.Map(o, of("metadata")...), k8s.Map(o, of("spec")...), fieldAt(of("spec")...)
 }
 
-// podDiff compares an object that creates pods. old is nil if the object is new.
+// podDiff compares the pods of an object before and after. old is nil if the object is new.
 type podDiff struct {
 	c        *comparison
 	p        pair
@@ -98,15 +98,15 @@ func comparePods(c *comparison) {
 	}
 }
 
-// add adds a finding about the field at a path. If the path leads into a container, the finding is
-// about that container. capped limits the severity.
+// add adds a finding about the field at a path. If the path is in a container, the finding has the
+// name of the container. capped limits the severity.
 func (d podDiff) add(rule, field string, at fieldPath, f Finding, capped ...Severity) {
 	f.Field, f.path, f.Container = field, at, cmp.Or(f.Container, at.container())
 	d.c.add(rule, d.p.after, f, capped...)
 }
 
-// compareIsolation reports settings of the pod and its containers that disable a part of their
-// isolation from the node.
+// compareIsolation reports settings of the pod or its containers that weaken their isolation from
+// the node.
 func (d podDiff) compareIsolation() {
 	look := func(old, now map[string]any, at fieldPath) {
 		for _, s := range []struct {
@@ -143,7 +143,7 @@ func (d podDiff) compareIsolation() {
 	}
 }
 
-// ifEqual returns s if s equals dangerous, or else "".
+// ifEqual returns s if it equals dangerous, otherwise "".
 func ifEqual(s, dangerous string) string {
 	if s == dangerous {
 		return s
@@ -151,8 +151,8 @@ func ifEqual(s, dangerous string) string {
 	return ""
 }
 
-// compareSecrets reports Secrets that the pod did not read before. For a new pod, it reports only
-// Secrets of other operators.
+// compareSecrets reports the Secrets that the pod starts to read. For a new pod, it reports only
+// those of other operators.
 func (d podDiff) compareSecrets() {
 	had := secretsOf(d.old)
 	is := secretsOf(d.now)
@@ -172,8 +172,7 @@ func (d podDiff) compareSecrets() {
 	}
 }
 
-// secretsOf returns the names of the Secrets that a pod reads, each with the field that refers to
-// it.
+// secretsOf returns the Secrets that a pod reads: name → field that refers to it.
 func secretsOf(spec map[string]any) map[string]string {
 	out := map[string]string{}
 	note := func(name, field string) {
@@ -201,8 +200,8 @@ func secretsOf(spec map[string]any) map[string]string {
 	return out
 }
 
-// compareHostAccess compares the pod's access to the node, its priority class and its security
-// context.
+// compareHostAccess reports changes of the pod's access to the node, its priority class and its
+// security context.
 func (d podDiff) compareHostAccess() {
 	for field, r := range map[string]struct{ rule, resource string }{
 		"hostNetwork": {"pods.host-network", "network"}, "hostPID": {"pods.host-pid", "process namespace"}, "hostIPC": {"pods.host-ipc", "IPC namespace"},
@@ -236,7 +235,7 @@ func (d podDiff) compareHostAccess() {
 	d.compareHardening("", k8s.Map(d.old, "securityContext"), k8s.Map(d.now, "securityContext"), d.at.field("securityContext"))
 }
 
-// compareAccount reports a change of the pod's ServiceAccount.
+// compareAccount reports a change of the ServiceAccount.
 func (d podDiff) compareAccount() {
 	a, b := k8s.Text(d.old, "serviceAccountName"), k8s.Text(d.now, "serviceAccountName")
 	account := d.c.after.byKey[k8s.Key{Kind: "ServiceAccount", Namespace: d.p.after.Key().Namespace, Name: b}]
@@ -263,7 +262,7 @@ func (d podDiff) compareReplicas() {
 	}
 }
 
-// compareContainers compares the containers by name.
+// compareContainers compares the containers of the pod by name.
 func (d podDiff) compareContainers() {
 	for _, list := range slices.Backward(k8s.ContainerLists()) {
 		old := map[string]map[string]any{}
@@ -292,7 +291,8 @@ func (d podDiff) compareContainers() {
 	}
 }
 
-// compareContainerAccess compares the access of a container to its node, and its security context.
+// compareContainerAccess reports changes of a container's access to the node and of its security
+// context.
 func (d podDiff) compareContainerAccess(name string, old, now map[string]any, at fieldPath) {
 	was, is := k8s.Map(old, "securityContext"), k8s.Map(now, "securityContext")
 	if k8s.True(is, "privileged") && !k8s.True(was, "privileged") {
@@ -326,7 +326,7 @@ func (d podDiff) compareContainerAccess(name string, old, now map[string]any, at
 	}
 }
 
-// compareHardening reports loosened settings of a security context.
+// compareHardening reports settings of a security context that became less strict.
 func (d podDiff) compareHardening(prefix string, old, now map[string]any, at fieldPath) {
 	tight := []struct {
 		name string
@@ -352,20 +352,21 @@ func (d podDiff) compareHardening(prefix string, old, now map[string]any, at fie
 	}
 }
 
-// addLoosened adds a finding about a loosened setting of a security context, with at most medium
-// severity. at is the path of the security context, and loosened that of the setting in it.
+// addLoosened adds a finding, of at most medium severity, about a setting of a security context. at
+// is the path of the security context; loosened is the path of the setting in it.
 func (d podDiff) addLoosened(field string, at, loosened fieldPath, f Finding) {
 	f.explains = []fieldPath{at.join(loosened)}
 	d.add("pods.hardening-lost", field, at, f, Medium)
 }
 
-// strongCapabilities returns the capabilities that allow a container to control its node.
+// strongCapabilities returns the Linux capabilities that allow a container to take control of its
+// node.
 func strongCapabilities() []string {
 	return []string{"ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "DAC_READ_SEARCH", "BPF", "MAC_ADMIN", "MAC_OVERRIDE", "PERFMON"}
 }
 
-// compareSettings compares environment, arguments and resources of a container. It ignores images
-// that other findings explain.
+// compareSettings compares environment, arguments and resources of a container. It ignores images,
+// which compareImages reports.
 func (d podDiff) compareSettings(name string, old, now map[string]any, at fieldPath) {
 	env := func(m map[string]any) (map[string]string, []fieldPath) {
 		out := map[string]string{}
@@ -388,7 +389,7 @@ func (d podDiff) compareSettings(name string, old, now map[string]any, at fieldP
 	if removed, added := splitChanges(was, is); removed != "" || added != "" {
 		for _, n := range unionKeys(was, is) {
 			if _, had := was[n]; !had || was[n] != is[n] {
-				if _, has := is[n]; !had || !has { // the variable as a whole
+				if _, has := is[n]; !had || !has { // the whole variable was added or removed
 					explains = append(explains, at.field("env").named(n))
 				}
 			}
@@ -401,8 +402,8 @@ func (d podDiff) compareSettings(name string, old, now map[string]any, at fieldP
 	}
 }
 
-// compareArguments compares command and args. It reports the flags that differ, or all words if flags
-// are repeated or reordered.
+// compareArguments compares command and args. It reports the flags that differ. If flags are
+// repeated or reordered, it reports all arguments.
 func (d podDiff) compareArguments(name string, old, now map[string]any, at fieldPath) {
 	explains := []fieldPath{at.field("command"), at.field("args")}
 	flags := func(m map[string]any) (of map[string]string, order []string, repeats bool) {
@@ -420,7 +421,7 @@ func (d podDiff) compareArguments(name string, old, now map[string]any, at field
 	images := false
 	for _, arg := range append(parseFlags(old), parseFlags(now)...) {
 		if d.c.claimed.cover(d.p.after, at.field(arg.list).flag(arg.name)) {
-			images = true // other findings explain the images
+			images = true // compareImages reports images
 			delete(a, arg.name)
 			delete(b, arg.name)
 		}
@@ -440,7 +441,7 @@ func (d podDiff) compareArguments(name string, old, now map[string]any, at field
 		removed, added = formatBoth(words(old), words(now))
 	}
 	if removed == "" && added == "" {
-		d.c.claimed.add(d.p.after.Key(), explains...) // only images changed, and other findings explain these
+		d.c.claimed.add(d.p.after.Key(), explains...) // only images changed, which compareImages reports
 		return
 	}
 	d.add("pods.arguments", name+" args", at.field("args"), Finding{Before: removed, After: added, Message: fmt.Sprintf("arguments of container %s changed", name), explains: explains})
@@ -455,7 +456,7 @@ func movedBetweenLists(was, is []string) bool {
 	})
 }
 
-// splitChanges returns the settings that differ, before and after.
+// splitChanges formats the settings that differ: those before and those after.
 func splitChanges(old, now map[string]string) (was, is string) {
 	var removed, added []string
 	for _, k := range unionKeys(old, now) {
@@ -482,8 +483,8 @@ func formatSetting(name, value string) string {
 	return name + "=" + sanitize.Truncate(value, maxShown)
 }
 
-// compareSecurityLevels compares the Pod Security level that each pod template needs with the
-// enforced level of its namespace, and with its previous level.
+// compareSecurityLevels compares the Pod Security level that each pod template needs with the level
+// before, and with the level that its namespace enforces.
 func compareSecurityLevels(c *comparison) {
 	for _, o := range c.after.order {
 		meta, spec, to := podTemplate(o.Content)
@@ -526,8 +527,8 @@ func compareSecurityLevels(c *comparison) {
 
 const securityLabel = "pod-security.kubernetes.io/"
 
-// enforcedLevel returns the Pod Security level that a namespace enforces, and whether the state
-// contains the namespace.
+// enforcedLevel returns the Pod Security level that a namespace enforces. It returns false if the
+// state does not contain the Namespace.
 func enforcedLevel(v *view, namespace string) (level string, known bool) {
 	ns := v.namespace(namespace)
 	if ns == nil {
@@ -536,7 +537,8 @@ func enforcedLevel(v *view, namespace string) (level string, known bool) {
 	return k8s.Text(ns.Content, "metadata", "labels", securityLabel+"enforce"), true
 }
 
-// compareNamespaces reports added namespaces and changes of their enforced Pod Security level.
+// compareNamespaces reports added Namespaces and changes of the Pod Security level that they
+// enforce.
 func compareNamespaces(c *comparison) {
 	c.each(func(p pair) {
 		if p.before == nil {

@@ -16,22 +16,22 @@ import (
 	"github.com/quayside/quayside/internal/scan"
 )
 
-// Policy decides which findings are refused. It consists of severity levels, waivers and
-// user-defined rules.
+// Policy decides which findings are refused. It has severity thresholds, waivers and user-defined
+// rules.
 type Policy struct {
-	FailOn   Severity // lowest refused severity; Off refuses none
-	Clusters []Level  // overrides of FailOn; the first matching level applies
+	FailOn   Severity // findings of this severity or higher are refused; Off refuses none
+	Clusters []Level  // FailOn for some clusters; the first match applies
 	Waivers  []diag.Waiver
-	Rules    []CELRule // findings that match a rule are refused, regardless of their severity
+	Rules    []CELRule // matching findings are refused, whatever their severity
 
-	// Vulnerabilities contains the scanner severities for which a new vulnerability is refused. For
-	// these findings it replaces FailOn and Clusters, unless it is nil.
+	// Vulnerabilities lists the scanner severities for which a new vulnerability is refused. If it
+	// is not nil, FailOn and Clusters do not apply to new vulnerabilities.
 	Vulnerabilities []string
 
-	Base *Policy // another policy that must also accept the report, or nil
+	Base *Policy // another policy that must accept each finding, too; may be nil
 }
 
-// Level is the lowest refused severity in some clusters.
+// Level is the value of FailOn for some clusters.
 type Level struct {
 	Names  []string // names of clusters, or prefixes followed by "*"
 	FailOn Severity
@@ -43,22 +43,22 @@ type CELRule struct {
 	Expression string `json:"expression"` // `finding.rule.startsWith("images.") && finding.after.contains("docker.io")`
 	Message    string `json:"message,omitempty"`
 
-	Tree bool     `json:"-"` // whether the rule is evaluated for objects of clusters instead of findings
-	Pos  diag.Pos `json:"-"` // of the expression
+	Tree bool     `json:"-"` // the rule is about rendered objects instead of findings
+	Pos  diag.Pos `json:"-"` // position of the expression
 }
 
-// PolicyResult is the result of a policy.
+// PolicyResult is the verdict of a policy on a report.
 type PolicyResult struct {
 	Fail    bool           `json:"fail"`
-	Faults  []Fault        `json:"faults,omitempty"`  // refused findings with reasons, in the order of the findings
-	Waived  []Fault        `json:"waived,omitempty"`  // findings that a user-defined rule refuses and a waiver accepts
-	Waivers []diag.Warning `json:"waivers,omitempty"` // about waivers that have expired, expire soon or match no finding
+	Faults  []Fault        `json:"faults,omitempty"`  // refused findings, in the order of the report
+	Waived  []Fault        `json:"waived,omitempty"`  // findings that match a user-defined rule, but are accepted by a waiver
+	Waivers []diag.Warning `json:"waivers,omitempty"` // warnings about waivers that have expired, expire soon or match no finding
 }
 
-// Refused returns the number of refused findings, such as "2 findings".
+// Refused returns the number of refused findings for display, such as "2 findings".
 func (v *PolicyResult) Refused() string { return diag.Count(len(v.Faults), "finding") }
 
-// Fault is a reason why a finding is refused.
+// Fault is a finding that the policy refuses, with the reason.
 type Fault struct {
 	Policy   string `json:"policy"` // "failOn", or the name of a user-defined rule
 	Message  string `json:"message"`
@@ -66,24 +66,23 @@ type Fault struct {
 	Operator string `json:"operator,omitempty"`
 	Subject  string `json:"subject,omitempty"` // "CustomResourceDefinition widgets.demo.io v1 spec.x"
 
-	Clusters []string `json:"clusters,omitempty"` // clusters in which the finding is refused; nil means all
+	Clusters []string `json:"clusters,omitempty"` // clusters for which the finding is refused; nil means all
 	Waiver   string   `json:"waiver,omitempty"`   // reason of the waiver that accepts the finding
 }
 
-// fault returns the fault for f.
+// fault returns f as a fault. policy is the part of the policy that refuses it.
 func (f Finding) fault(policy, message string, clusters []string) Fault {
 	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(clusterPrefix(clusters)+f.subject(), ": "), clusters, f.Waiver}
 }
 
-// Judge returns a copy of r with the waivers and the verdict of p.
+// Judge applies the policy p. It returns a copy of r with waivers and a verdict.
 //
-// A waiver of a finding's rule does not affect user-defined rules that refuse the same finding.
-// These are waived by their own names. If p has a base, both policies with their own waivers must
-// accept each finding. If nothing but the policy and trust settings changes, no finding is refused.
-// today is a day such as "2026-11-21".
+// A waiver for the rule of a finding does not accept the finding for user-defined rules: these need
+// waivers with their own names. If p has a base, both policies must accept each finding, each with
+// its own waivers. If nothing but the policy and trust settings changes, no finding is refused.
+// today is the current day, such as "2026-11-21".
 //
-// It returns an error that lists all rules with invalid CEL, or that names a rule whose evaluation
-// fails.
+// The error lists all user-defined rules with invalid CEL, or names a rule whose evaluation fails.
 func Judge(r *Report, p Policy, today string) (*Report, error) {
 	var judges []*judge
 	for at := &p; at != nil; at = at.Base {
@@ -125,7 +124,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 	return &out, nil
 }
 
-// uniqueFaults removes duplicate faults, which are possible with two policies.
+// uniqueFaults removes duplicate faults. Two policies may refuse the same finding.
 func uniqueFaults(faults []Fault) []Fault {
 	var out []Fault
 	for _, f := range faults {
@@ -136,15 +135,15 @@ func uniqueFaults(faults []Fault) []Fault {
 	return out
 }
 
-// judge is a policy, prepared for a report.
+// judge is a policy with its compiled rules, for one report.
 type judge struct {
 	policy    Policy
 	rules     []compiledRule
 	waiverSet *waiverSet
 }
 
-// applyRules returns a fault for each user-defined rule that refuses the finding. Faults that a
-// waiver accepts are in waived.
+// applyRules applies the user-defined rules to a finding. It returns a fault for each rule that
+// refuses the finding: in refused, or in waived if a waiver accepts it.
 func (j *judge) applyRules(f Finding) (refused, waived []Fault, err error) {
 	for _, rule := range j.rules {
 		parts, err := rule.refusedParts(f)
@@ -166,14 +165,14 @@ func (j *judge) applyRules(f Finding) (refused, waived []Fault, err error) {
 	return refused, waived, nil
 }
 
-// judgedFinding is a part of a finding with the reasons why it is refused.
+// judgedFinding is a part of a finding, with the reasons why it is refused.
 type judgedFinding struct {
 	Finding
 	faults []Fault
 }
 
-// splitWaived splits a finding into the parts that different waivers accept. A part is waived only
-// if no policy refuses it.
+// splitWaived splits a finding into the parts that different waivers accept. With several policies,
+// a part is waived only if no policy refuses it. all are the names of all clusters.
 func splitWaived(judges []*judge, f Finding, all []string) []judgedFinding {
 	parts := []judgedFinding{{Finding: f}}
 	for _, j := range judges {
@@ -201,8 +200,8 @@ func splitWaived(judges []*judge, f Finding, all []string) []judgedFinding {
 	return parts
 }
 
-// appliesToDiff reports whether a waiver can match findings of a diff. Without scan results,
-// waivers of vulnerabilities cannot.
+// appliesToDiff reports whether a waiver can match a finding of this comparison. scanned means that
+// scan results were compared: otherwise, waivers for vulnerabilities match nothing.
 func (p Policy) appliesToDiff(w diag.Waiver, scanned bool) bool {
 	if !scanned && (w.Vulnerability != "" || strings.HasPrefix(w.Rule, "vulnerabilities.")) {
 		return false
@@ -210,8 +209,8 @@ func (p Policy) appliesToDiff(w diag.Waiver, scanned bool) bool {
 	return p.isOwnRule(w, false) || slices.ContainsFunc(Rules(), func(r RuleInfo) bool { return diag.Matches(w.Rule, r.ID) })
 }
 
-// fails reports whether a finding is refused, with the clusters in which it is refused (nil means
-// all) and the policy field or rule that refuses it.
+// fails reports whether p refuses a finding. in lists the clusters for which it is refused (nil
+// means all), and by is the field or the rule of the policy that refuses it.
 func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bool) {
 	if f.Rule == vulnerabilityAdded && p.Vulnerabilities != nil {
 		return f.Clusters, vulnerabilityAdded, slices.ContainsFunc(f.vulnerabilities(), func(v Vulnerability) bool {
@@ -222,8 +221,8 @@ func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bo
 	return in, "failOn", fails
 }
 
-// refusedClusters returns the clusters in which a finding has at least the refused severity; nil
-// means all. The second result is false if there are none.
+// refusedClusters returns the clusters for which the severity of a finding is refused (nil means
+// all). The second result is false if there are none.
 func (p Policy) refusedClusters(f Finding, all []string) ([]string, bool) {
 	clusters := f.Clusters
 	if clusters == nil {
@@ -240,7 +239,7 @@ func (p Policy) refusedClusters(f Finding, all []string) ([]string, bool) {
 	return in, len(in) > 0
 }
 
-// Level returns the lowest refused severity in a cluster.
+// Level returns the lowest severity that is refused for a cluster.
 func (p Policy) Level(cluster string) Severity {
 	for _, l := range p.Clusters {
 		if anyMatches(l.Names, cluster) {
@@ -250,8 +249,8 @@ func (p Policy) Level(cluster string) Severity {
 	return p.FailOn
 }
 
-// Refused returns the scanner severities for which new vulnerabilities are refused, regardless of
-// Clusters.
+// Refused returns the scanner severities for which a new vulnerability is refused, without regard
+// to Clusters.
 func (p Policy) Refused() []string {
 	if p.Vulnerabilities != nil {
 		return p.Vulnerabilities

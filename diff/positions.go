@@ -9,10 +9,10 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// locateFindings sets the position of each finding and of each of its locations. It parses each file
-// with findings once. Positions in invalid files have no line.
+// locateFindings sets the position of each finding and of each of its locations. Each file is
+// parsed once. A position in an invalid file has no line.
 func locateFindings(found []Finding) {
-	parsed := map[*byte][]*yamlnode.Node{} // documents by the address of the file's content
+	parsed := map[*byte][]*yamlnode.Node{} // documents of a file, by the address of its content
 	setPlace := func(f *Finding) {
 		o := f.where
 		if o != nil && o.sources != nil {
@@ -40,9 +40,9 @@ func locateFindings(found []Finding) {
 	}
 }
 
-// blame sets the place to the line in the overlay's files that most likely caused the finding. It
-// prefers the line with the most matches of the field, the value and the object's name, and files
-// that contain the object's name. If no line matches, the place is the first file.
+// blame sets the position of a finding that an overlay may have caused: the line in files that most
+// likely did. It prefers files that contain the name of the object, and the line with most matches
+// of field, value and name. If no line matches, the position is the first file.
 func (f *Finding) blame(files []File) {
 	f.Place.Path = files[0].Path
 	marks := []string{f.Object.Name, f.Object.Name, f.After, f.After, imageName(f.After)}
@@ -79,8 +79,9 @@ func imageName(s string) string {
 	return ref.String()
 }
 
-// fillPosition sets the region of p to the last existing node of a path. The region begins at the
-// key of a field and ends on the same line.
+// fillPosition sets the lines of p to the field at a path in doc. If the field does not exist, it
+// uses the deepest field on the path that exists. The region is one line, from the key of the field
+// to the end.
 func fillPosition(p *Region, doc *yamlnode.Node, path fieldPath) {
 	n := doc
 	if n.Kind == yamlnode.DocumentNode && len(n.Content) > 0 {
@@ -104,8 +105,8 @@ func fillPosition(p *Region, doc *yamlnode.Node, path fieldPath) {
 	}
 }
 
-// enterNode follows one step from n. mark is the node to highlight. Both results are nil if the
-// step does not exist.
+// enterNode follows one step from n. value is the node that the step leads to, and mark is the node
+// to highlight for it, such as the key. Both are nil if the step does not exist.
 func enterNode(n *yamlnode.Node, s step) (mark, value *yamlnode.Node) {
 	if n.Kind == yamlnode.MappingNode && s.by == "" {
 		return yamlnode.Field(n, s.key)

@@ -10,14 +10,14 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// rbacKinds returns the kinds that determine permissions.
+// rbacKinds returns the kinds that define permissions.
 func rbacKinds() []string {
 	const group = ".rbac.authorization.k8s.io"
 	return []string{"ServiceAccount", "Role" + group, "ClusterRole" + group, "RoleBinding" + group, "ClusterRoleBinding" + group}
 }
 
-// comparePermissions compares the effective permissions of every subject, not the text of
-// roles.
+// comparePermissions compares the effective permissions of every subject before and after. Changes
+// of roles and bindings that have no effect are not reported.
 func comparePermissions(c *comparison) {
 	touched := false
 	c.each(func(pair) { touched = true }, rbacKinds()...)
@@ -89,7 +89,7 @@ func (c *comparison) addCycles(old, now [][]string) {
 	}
 }
 
-// computePermissions returns the permissions of the subjects of a state, including the default
+// computePermissions returns the permissions of all subjects in a state, including the default
 // permissions of a new cluster.
 func computePermissions(v *view) (*k8s.Permissions, error) {
 	_, defaults := k8s.DefaultRBAC()
@@ -117,8 +117,9 @@ func computePermissions(v *view) (*k8s.Permissions, error) {
 	return m, nil
 }
 
-// renamedAccounts maps new ServiceAccounts to the accounts that they replace. An account is replaced
-// if an operator adds exactly one account in a namespace and removes exactly one.
+// renamedAccounts returns new ServiceAccounts and the account that each replaces. An account counts
+// as replaced if its operator adds exactly one account and removes exactly one in a namespace.
+// wasAt and isAt are the ServiceAccounts before and after.
 func renamedAccounts(c *comparison, wasAt, isAt map[k8s.Subject]*Object) map[k8s.Subject]k8s.Subject {
 	type slot struct{ operator, namespace string }
 	only := func(here, there map[k8s.Subject]*Object) map[slot][]k8s.Subject {
@@ -146,8 +147,9 @@ func renamedAccounts(c *comparison, wasAt, isAt map[k8s.Subject]*Object) map[k8s
 	return out
 }
 
-// subjectObjects returns, by subject, the object that its findings are about: its ServiceAccount, or
-// else the first binding that names it, or else the first ClusterRole that is aggregated into it.
+// subjectObjects returns the object that findings about each subject refer to. It is the
+// ServiceAccount, or else the first binding of the subject, or else the first ClusterRole that is
+// aggregated into the subject.
 func subjectObjects(v *view) map[k8s.Subject]*Object {
 	out := map[k8s.Subject]*Object{}
 	first := func(s k8s.Subject, o *Object) {
@@ -185,32 +187,34 @@ func subjectObjects(v *view) map[k8s.Subject]*Object {
 	return out
 }
 
-// aggregatesTo returns the names of the ClusterRoles into which a ClusterRole is aggregated.
+// aggregatesTo returns the names of the ClusterRoles that a ClusterRole is aggregated into by its
+// labels.
 func aggregatesTo(o *Object) []string {
 	return k8s.AggregatesTo(k8s.TextMap(o.Content, "metadata", "labels"))
 }
 
-// rbacDiff compares the permissions of one subject.
+// rbacDiff compares the permissions of one subject before and after.
 type rbacDiff struct {
 	c        *comparison
 	subject  k8s.Subject
 	had, has []k8s.Grant
 	object   *Object
-	isNew    bool // whether the operator is new
+	isNew    bool // the operator is new
 
 	rater           *rater
-	roles, bindings []k8s.Key // changed roles that are bound to the subject, and all changed bindings
+	roles, bindings []k8s.Key // changed roles bound to the subject; all changed bindings
 }
 
-// clause is the group of grants of one finding, and its detail. They have the same verbs, rule, scope and API group.
+// clause is a set of grants that one finding reports, and the detail of the finding. The grants
+// have the same rule, verbs, scope and API group.
 type clause struct {
 	rule    string
-	grant   k8s.Grant // of the first object, without the verb
+	grant   k8s.Grant // grant on the first object, without the verb
 	verbs   []string  // sorted
 	objects []string  // "pods/exec", "deployments.apps"; sorted
 	worst   Severity  // highest severity of its grants
-	own     bool      // whether the operator ships the CRD of the objects
-	subject string    // the subject, if the finding is about another object
+	own     bool      // the CRD of the objects belongs to the same operator
+	subject string    // message prefix that names the subject; empty if the finding is about its ServiceAccount
 }
 
 func (b clause) parts(whole part) []part {
@@ -236,8 +240,8 @@ func (b clause) message() string {
 	return fmt.Sprintf("%smay now %s in %s", b.subject, describeClause(b), describeScope(b.grant.Namespace))
 }
 
-// reportGained reports gained grants. Ordinary permissions of a new operator, and those above
-// maxClauses, become one finding per scope.
+// reportGained reports gained permissions. The ordinary permissions of a new operator become one
+// finding per scope, and so do ordinary permissions beyond maxClauses.
 func (d rbacDiff) reportGained(grants []k8s.Grant) {
 	var ordinary []clause
 	listed := 0
@@ -268,8 +272,8 @@ func (d rbacDiff) reportGained(grants []k8s.Grant) {
 	}
 }
 
-// clauses groups grants: first by object, then the objects of one API group with the same
-// verbs.
+// clauses combines grants: first those on the same object, then objects of one API group with the
+// same verbs.
 func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 	type about struct {
 		rule  string
@@ -301,7 +305,7 @@ func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 	return joinClauses(single)
 }
 
-// joinClauses joins the clauses that differ only in their objects.
+// joinClauses combines the clauses that differ only in their objects.
 func joinClauses(single []clause) []clause {
 	type alike struct {
 		rule, namespace, group, alone, verbs string
@@ -323,15 +327,16 @@ func joinClauses(single []clause) []clause {
 	return out
 }
 
-// isOwnResource reports whether the CRD of the resource of g belongs to the subject's operator.
+// isOwnResource reports whether g is on a resource whose CRD belongs to the operator of the
+// subject.
 func (d rbacDiff) isOwnResource(g k8s.Grant) bool {
 	resource, _, _ := strings.Cut(g.Resource, "/")
 	crd := d.c.after.byKey[k8s.Key{Group: k8s.CRDGroup, Kind: "CustomResourceDefinition", Name: resource + "." + g.Group}]
 	return crd != nil && d.object != nil && crd.Operator == d.object.Operator
 }
 
-// maxClauses limits the findings about ordinary permissions of one subject; the others are
-// joined.
+// maxClauses is the maximum number of findings about ordinary permissions of one subject. Further
+// permissions are combined.
 const maxClauses = 500
 
 func groupByScope(list []clause) map[string][]clause {
@@ -342,7 +347,7 @@ func groupByScope(list []clause) map[string][]clause {
 	return out
 }
 
-// reportClause reports the gained grants of a clause.
+// reportClause reports one set of gained grants.
 func (d rbacDiff) reportClause(b clause) {
 	b.subject = d.subjectPrefix()
 	f := Finding{
@@ -357,15 +362,16 @@ func (d rbacDiff) reportClause(b clause) {
 	if o, i := d.findSource(d.c.after, b); o != nil {
 		f.where, f.path = o, fieldAt("rules").index(i)
 		if d.subject.Kind == "ClusterRole" || about == nil {
-			about = o // several objects may add to the role: the finding is about the one that does
+			about = o // several objects may add rules to the role: report the one that adds this grant
 		}
 	}
 	d.c.add(b.rule, about, f, b.worst)
 }
 
-// reportLost reports lost grants, one finding per scope and operator that granted them.
+// reportLost reports lost permissions: one finding for each scope and each operator whose role
+// granted them.
 func (d rbacDiff) reportLost(grants []k8s.Grant) {
-	by := map[string][]clause{} // by operator that granted the permissions
+	by := map[string][]clause{} // by the operator whose role granted the permissions
 	objectOf := map[string]*Object{}
 	for _, b := range d.clauses(grants) {
 		d.claimGrants(b)
@@ -390,8 +396,8 @@ func (d rbacDiff) reportLost(grants []k8s.Grant) {
 	}
 }
 
-// findSource returns the role that grants a clause in a state, preferably of the subject's operator,
-// and the index of the rule. It returns nil if there is none.
+// findSource returns the role that grants a clause in state v, and the index of the rule in it. It
+// prefers roles of the subject's operator. It returns nil if there is none.
 func (d rbacDiff) findSource(v *view, b clause) (*Object, int) {
 	for _, own := range []bool{true, false} {
 		for _, o := range v.order {
@@ -412,8 +418,8 @@ func (d rbacDiff) findSource(v *view, b clause) (*Object, int) {
 	return nil, 0
 }
 
-// claimGrants marks the permissions of a finding in the rules of the subject's roles, and the subject
-// in bindings, as explained.
+// claimGrants records the fields that a finding about b covers: the grants in the roles of the
+// subject, and the subject in bindings.
 func (d rbacDiff) claimGrants(b clause) {
 	for _, key := range d.bindings {
 		d.c.claimed.add(key, subjectAt(d.subject))
@@ -427,8 +433,8 @@ func (d rbacDiff) claimGrants(b clause) {
 	}
 }
 
-// boundRoles returns the changed roles of each subject according to the bindings of both sides, and
-// the changed roles that are aggregated into each built-in role by labels.
+// boundRoles returns the changed roles of each subject, according to the bindings before and after.
+// For a built-in ClusterRole, these are the changed roles that are aggregated into it.
 func boundRoles(c *comparison) map[k8s.Subject][]k8s.Key {
 	changed := map[k8s.Key]bool{}
 	c.each(func(p pair) {
@@ -472,8 +478,8 @@ func ruleGrants(rule map[string]any, b clause) bool {
 	return named && has("apiGroups", b.grant.Group) && has("resources", b.grant.Resource)
 }
 
-// subjectPrefix returns the subject as a prefix of the message. It returns "" if the finding is about
-// the ServiceAccount itself.
+// subjectPrefix returns a message prefix that names the subject. It returns "" if the finding is
+// about the ServiceAccount itself.
 func (d rbacDiff) subjectPrefix() string {
 	switch {
 	case d.subject.Kind == "ClusterRole":
@@ -491,7 +497,8 @@ func describeScope(namespace string) string {
 	return "namespace " + namespace
 }
 
-// grantObject names the object of a grant: "pods/exec", "deployments.apps", "/metrics".
+// grantObject returns the name of the resource or URL of a grant: "pods/exec", "deployments.apps",
+// "/metrics".
 func grantObject(g k8s.Grant) string {
 	switch {
 	case g.Role != "":
@@ -528,7 +535,7 @@ func describeAll(list []clause) []string {
 	return out
 }
 
-// verbsOn returns the sorted verbs that a set of grants allows on the object of g.
+// verbsOn returns the verbs that grants in set allow on the resource of g, sorted.
 func verbsOn(set []k8s.Grant, g k8s.Grant) []string {
 	var out []string
 	for _, have := range set {

@@ -39,21 +39,21 @@ func rbacRules() []RuleInfo {
 	}
 }
 
-// danger is a permission that implies further permissions or control of other workloads.
+// danger describes a permission that implies further permissions, or control of other workloads.
 type danger struct {
 	rule            string
 	group           string
 	resources       []string
 	verbs           []string
-	clusterWideOnly bool // only for grants without a namespace
+	clusterWideOnly bool // a grant in a single namespace is not dangerous
 
-	// rate returns the severity of a subject's grant on one of the resources, or Off if the
-	// grant is not dangerous. If rate is nil, the severity is that of the rule, but at most
-	// medium for a single namespace or name.
+	// rate returns the severity of a grant, or Off if it is not dangerous. If rate is nil, the
+	// severity is that of the rule, but at most medium for a single namespace or object.
 	rate rateFunc
 }
 
-// rateFunc rates a grant of a subject.
+// rateFunc returns the severity of a grant of subject of. depth is the number of subjects that may
+// still be followed (see maxDepth).
 type rateFunc func(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity
 
 func dangerRules() []danger {
@@ -97,13 +97,13 @@ func dangerRules() []danger {
 	}
 }
 
-// fixedSeverity returns a function with a fixed severity, even for a single namespace or name.
+// fixedSeverity returns a rateFunc that always returns s, even for a single namespace or object.
 func fixedSeverity(s Severity) rateFunc {
 	return func(*rater, k8s.Subject, k8s.Grant, int) Severity { return s }
 }
 
-// limitedSeverity returns a function that rates a grant on all objects as all, and a grant on a single
-// cluster-scoped object as one. In a namespace, the severity is at most medium.
+// limitedSeverity returns a rateFunc with the severity all for a grant on all objects, and one for
+// a grant on a single cluster-scoped object. In a namespace, the severity is at most medium.
 func limitedSeverity(all, one Severity) rateFunc {
 	return func(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 		switch {
@@ -116,8 +116,8 @@ func limitedSeverity(all, one Severity) rateFunc {
 	}
 }
 
-// signerSeverity rates permissions on certificate signers. It is high for all signers and for those
-// of Kubernetes, because these sign client certificates.
+// signerSeverity rates permissions on certificate signers. It returns High for all signers and for
+// those of Kubernetes, which sign client certificates, and otherwise Medium.
 func signerSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	if g.Namespace == "" && (g.Name == "" || strings.HasPrefix(g.Name, "kubernetes.io/")) {
 		return High
@@ -125,8 +125,8 @@ func signerSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	return Medium
 }
 
-// constraintSeverity rates the use of SecurityContextConstraints. It is high for all of them and for
-// those that give access to the node, and Off for others.
+// constraintSeverity rates the permission to use SecurityContextConstraints. It returns High if
+// they are all, or if they give access to the node, and otherwise Off.
 func constraintSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	if slices.Contains([]string{"", "privileged", "hostaccess", "hostmount-anyuid", "hostnetwork", "hostnetwork-v2", "node-exporter"}, g.Name) {
 		return High
@@ -134,8 +134,8 @@ func constraintSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	return Off
 }
 
-// bindSeverity rates the verb bind by the permissions of the role. It is high if the role is
-// unknown, and critical for all roles.
+// bindSeverity rates the verb bind. It returns Critical for the permission to bind all roles. For a
+// single role, the severity is that of its permissions, or High if the role is unknown.
 func bindSeverity(r *rater, _ k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" {
 		return Critical
@@ -147,7 +147,7 @@ func bindSeverity(r *rater, _ k8s.Subject, g k8s.Grant, depth int) Severity {
 	return r.strength(who, depth)
 }
 
-// userSeverity rates the impersonation of users and groups.
+// userSeverity rates the permission to impersonate users and groups.
 func userSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" {
 		return Critical
@@ -163,8 +163,9 @@ func userSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	return r.actAsSeverity(of, who, depth)
 }
 
-// accountSeverity rates the creation of tokens for ServiceAccounts, and their impersonation. It is
-// critical for all ServiceAccounts of the cluster, because these include those of controllers.
+// accountSeverity rates the permission to impersonate ServiceAccounts or to create tokens for them.
+// It returns Critical if it applies to all ServiceAccounts of the cluster, because these include
+// those of the controllers.
 func accountSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" && g.Namespace == "" {
 		return Critical
@@ -172,7 +173,7 @@ func accountSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity 
 	return r.actAsSeverity(of, k8s.Subject{Kind: "ServiceAccount", Namespace: g.Namespace, Name: g.Name}, depth)
 }
 
-// covers reports whether a grant includes a verb of the danger on the resource.
+// covers reports whether a grant includes one of the dangerous verbs on the resource.
 func (d danger) covers(g k8s.Grant, resource string) bool {
 	if d.clusterWideOnly && g.Namespace != "" {
 		return false
@@ -182,25 +183,24 @@ func (d danger) covers(g k8s.Grant, resource string) bool {
 	})
 }
 
-// rater rates grants by the permissions in a state. The permission to act as another account is
-// rated by the permissions of that account.
+// rater rates grants. A grant that allows acting as another account is rated by the permissions of
+// that account.
 type rater struct {
 	all      *k8s.Permissions
 	dangers  []danger
 	rules    map[string]RuleInfo
-	accounts map[k8s.Subject][]k8s.Subject // ServiceAccounts of a name, or of a namespace
+	accounts map[k8s.Subject][]k8s.Subject // ServiceAccounts with the same name, or in the same namespace
 	memo     map[ratingKey]Severity
 }
 
-// ratingKey is the key of a cached rating: a subject, and the number of subjects that the chain of
-// permissions may still contain.
+// ratingKey is the key of a cached rating of a subject.
 type ratingKey struct {
 	subject k8s.Subject
 	depth   int
 }
 
-// maxDepth is the maximum number of subjects in a chain of permissions. Subjects beyond it are rated
-// high.
+// maxDepth is the maximum length of a chain of subjects, each of which can act as the next one. At
+// the end of the chain, the severity is High.
 const maxDepth = 4
 
 func (c *comparison) newRater(all *k8s.Permissions) *rater {
@@ -215,8 +215,8 @@ func (c *comparison) newRater(all *k8s.Permissions) *rater {
 	return r
 }
 
-// rate returns the rule and the severity of a grant that a subject gained. Both are from the worst
-// danger that the grant contains. If there is none, the rule is "rbac.gained".
+// rate returns the rule and the severity for a grant of a subject: those of the worst danger in the
+// grant. If there is none, the rule is "rbac.gained".
 func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) (string, Severity) {
 	rule, worst := "rbac.gained", Medium
 	if g.Namespace != "" || slices.Contains([]string{"get", "list", "watch"}, g.Verb) {
@@ -258,8 +258,8 @@ func (r *rater) dangerSeverity(d danger, of k8s.Subject, g k8s.Grant, depth int)
 	return d.rate(r, of, g, depth)
 }
 
-// ruleSeverity returns the severity of a rule, but at most medium if the grant is limited to a
-// namespace or a name.
+// ruleSeverity returns the default severity of a rule, but at most medium if the grant is limited
+// to a namespace or an object.
 func (r *rater) ruleSeverity(rule string, g k8s.Grant) Severity {
 	if g.Namespace != "" || g.Name != "" {
 		return min(Medium, r.rules[rule].Severity)
@@ -267,10 +267,11 @@ func (r *rater) ruleSeverity(rule string, g k8s.Grant) Severity {
 	return r.rules[rule].Severity
 }
 
-// actAsSeverity returns the severity of the permission of a subject to act as a target. It is at least
-// high, because the target may have permissions outside of the rendered manifests. It is medium if
-// the target is the subject itself, or if the subject is the only ServiceAccount with the name of
-// the target, unless that name is "default".
+// actAsSeverity rates the permission of a subject to act as target. The severity is that of the
+// permissions of target, and at least high, because target may have permissions that are not
+// rendered. It is medium if target is the subject itself: also if target means all ServiceAccounts
+// with a name, and the subject is the only one. The name "default" is excluded, because every
+// namespace has such a ServiceAccount.
 func (r *rater) actAsSeverity(subject, target k8s.Subject, depth int) Severity {
 	same := r.accounts[k8s.Subject{Kind: target.Kind, Name: target.Name}]
 	if target == subject || slices.Equal(same, []k8s.Subject{subject}) && target.Name != "" && target.Name != "default" {
@@ -279,8 +280,8 @@ func (r *rater) actAsSeverity(subject, target k8s.Subject, depth int) Severity {
 	return max(High, r.strength(target, depth))
 }
 
-// strength returns the highest severity of a subject's grants, but at least medium. The subject can
-// also be a Role, a ClusterRole, or all ServiceAccounts with a name or in a namespace.
+// strength returns the highest severity of the grants of who, and at least medium. who may be a
+// subject, a Role, a ClusterRole, or stand for all ServiceAccounts with a name or in a namespace.
 func (r *rater) strength(who k8s.Subject, depth int) Severity {
 	if depth == 0 {
 		return High

@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// toolPrefixes returns the name prefixes of ClusterRoles that widespread tools install and bind.
+// toolPrefixes returns name prefixes of ClusterRoles that common tools install and bind.
 func toolPrefixes() []string {
 	return []string{
 		"argocd", "aws", "calico", "capi", "cattle", "cert-manager", "cilium", "cluster-autoscaler", "cluster-reconciler", "crd-controller", "crossplane", "eks",
@@ -17,9 +17,9 @@ func toolPrefixes() []string {
 	}
 }
 
-// toolRoles returns the ClusterRoles without a binding in the state whose name belongs to another
-// tool, by name. A binding in the cluster may refer to them. The tools are those of toolPrefixes and
-// the other operators of the state.
+// toolRoles returns the ClusterRoles whose name belongs to another tool and that have no binding in
+// the state, by name. In the cluster, a binding of that tool may refer to them. The tools are those
+// of toolPrefixes and the other operators of the state.
 func toolRoles(v *view) map[string]*Object {
 	bound := map[string]bool{}
 	note := func(o *Object) {

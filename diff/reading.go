@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Reading is the reading list for an operator that is added or changes its version. Links and texts
-// are from bundles. The URLs are not checked.
+// Reading lists release notes for an operator that is installed or upgraded: links, and changed
+// texts of its bundle. URLs are not checked.
 type Reading struct {
 	Operator string        `json:"operator" form:"required" doc:"namespace/package"`
 	Links    []ReadingLink `json:"links,omitempty" doc:"new links, and links with another URL"`
@@ -35,17 +35,17 @@ type ReadingText struct {
 	Omitted int      `json:"omitted,omitempty" doc:"number of omitted lines"`
 }
 
-// Limits of the reading list of one operator.
+// Limits for the reading list of one operator.
 const (
-	maxProse     = 64 << 10 // bytes of a text
-	maxSentences = 60       // of the changes of one text
-	maxSentence  = 300      // bytes
+	maxProse     = 64 << 10 // bytes of a text that is compared
+	maxSentences = 60       // changed sentences of one text
+	maxSentence  = 300      // bytes of a sentence
 	maxLinks     = 20
 )
 
-// Readings returns the reading lists, sorted by operator. The keys of both maps are operators as
-// "namespace/package". after contains the bundles of added operators and of operators with another
-// bundle. before contains their previous bundles, except for added operators.
+// Readings returns the reading lists, sorted by operator. Keys are operators as
+// "namespace/package". after contains the bundles of installed and upgraded operators. before
+// contains the previous bundles of upgraded operators.
 func Readings(before, after map[string]*bundle.CSV) []Reading {
 	var out []Reading
 	for _, operator := range sortedKeys(after) {
@@ -64,7 +64,8 @@ func Readings(before, after map[string]*bundle.CSV) []Reading {
 	return out
 }
 
-// newLinks returns the changed links of a bundle, and a link to the comparison of both versions.
+// newLinks returns the links of a bundle that are new or have another URL, and a link to a page of
+// the forge that compares both versions.
 func newLinks(was, is *bundle.CSV) []ReadingLink {
 	var out []ReadingLink
 	if page, a, b := Comparison(is, was.Version); page != "" {
@@ -89,7 +90,7 @@ func newLinks(was, is *bundle.CSV) []ReadingLink {
 	return out
 }
 
-// changedTexts returns the changes to a bundle's description and user-facing annotations.
+// changedTexts returns the changes in the description and in the annotations for users.
 func changedTexts(was, is *bundle.CSV) []ReadingText {
 	var out []ReadingText
 	add := func(what, a, b string) {
@@ -112,9 +113,8 @@ func changedTexts(was, is *bundle.CSV) []ReadingText {
 	return out
 }
 
-// isUserAnnotation reports whether an annotation is documentation for users, in contrast to
-// metadata for consoles or builds. The names are from the authoring guidelines of OLM and
-// OpenShift.
+// isUserAnnotation reports whether an annotation contains text for users, as opposed to metadata
+// for consoles or builds. The names are from the authoring guidelines of OLM and OpenShift.
 func isUserAnnotation(annotation string) bool {
 	return slices.Contains([]string{"capabilities", "description", "support"}, annotation) ||
 		slices.ContainsFunc([]string{"operatorframework.io/", "operators.openshift.io/", "features.operators.openshift.io/"}, func(prefix string) bool {
@@ -122,7 +122,7 @@ func isUserAnnotation(annotation string) bool {
 		})
 }
 
-// changedText returns the lines and sentences that were added to or removed from a text.
+// changedText returns the added and removed lines and sentences of a text.
 func changedText(was, is string) ReadingText {
 	a, b := splitSentences(was), splitSentences(is)
 	var out ReadingText
@@ -150,8 +150,8 @@ func changedText(was, is string) ReadingText {
 	return out
 }
 
-// splitSentences writes each sentence on its own line, so that changes within a paragraph can be
-// found. Every line ends with a newline and has no trailing blanks.
+// splitSentences puts each sentence on a line of its own, so that changes within a paragraph are
+// found. Each line ends with a line break and has no trailing white space.
 func splitSentences(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(sanitize.Truncate(text, maxProse)) {
@@ -160,7 +160,7 @@ func splitSentences(text string) string {
 	return b.String()
 }
 
-// Title returns the title of the link for reports.
+// Title returns the text of the link for reports.
 func (l ReadingLink) Title() string {
 	switch l.What {
 	case "changes":
@@ -171,7 +171,7 @@ func (l ReadingLink) Title() string {
 	return l.What
 }
 
-// Title returns the name of the text and the number of changes.
+// Title returns the name of the text and the number of changed lines.
 func (t ReadingText) Title() string {
 	added, removed := 0, 0
 	for _, line := range t.Lines {

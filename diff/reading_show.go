@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// maxReading is the maximum size in bytes of all reading lists in a comment.
+// maxReading is the maximum size of all reading lists in a comment, in bytes.
 const maxReading = 12_000
 
 func (w *textWriter) writeReading(list []Reading) {
@@ -52,7 +52,7 @@ func markdownReading(b *strings.Builder, list []Reading) {
 	b.WriteString("\n</details>\n")
 }
 
-// formatReading formats the reading list of one operator.
+// formatReading formats the reading list of one operator in Markdown.
 func formatReading(r Reading) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- %s\n", sanitize.Code(sanitize.Truncate(r.Operator, 120)))
@@ -76,7 +76,7 @@ func formatReading(r Reading) string {
 	return b.String()
 }
 
-// htmlReading returns the reading lists that fit on the page.
+// htmlReading returns the first reading lists, as many as fit on the page.
 func htmlReading(list []Reading) []Reading {
 	budget := byteBudget(maxPage / 16)
 	for i, r := range list {
@@ -88,7 +88,7 @@ func htmlReading(list []Reading) []Reading {
 			texts = append(append(texts, t.Title()), t.Lines...)
 		}
 		for _, text := range texts {
-			budget -= byteBudget(escapedLength(text)) + 60 // 60 bytes for the markup
+			budget -= byteBudget(escapedLength(text)) + 60 // markup: up to 60 bytes
 		}
 		if !budget.fit() {
 			return list[:i]

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Address returns the URL in an annotation, or "" if there is none. It adds a missing scheme if the
-// host is a public forge.
+// Address returns the URL in the value of an annotation, or "" if it is not a URL. If the scheme is
+// missing, it adds https for the hosts of public forges.
 func Address(s string) string {
 	s = strings.TrimSpace(s)
 	if !strings.Contains(s, "://") {
@@ -21,15 +21,16 @@ func Address(s string) string {
 	return sanitize.URL(s)
 }
 
-// repositoryAt returns the repository in a URL, or the zero value.
+// repositoryAt returns the Git repository that a URL belongs to, or the zero value if it is
+// unknown.
 func repositoryAt(page string) remote.Remote {
 	r, _ := remote.Parse(page)
 	return r
 }
 
-// Comparison returns the URL of the forge's page that compares two tags: a, of the previous version,
-// and b, of the bundle's version. It returns "" if the forge or the tag format is unknown. It does
-// not check whether the tags exist.
+// Comparison returns the URL of the forge's page that compares two versions of an operator, and its
+// tags: a for the previous version, b for the version of csv. It returns "" if the forge or the
+// form of tags is unknown. The tags are guessed and not checked.
 func Comparison(csv *bundle.CSV, previous string) (page, a, b string) {
 	r := repositoryAt(Address(csv.Annotations["repository"]))
 	prefix, ok := tagPrefix(csv)
@@ -43,8 +44,8 @@ func Comparison(csv *bundle.CSV, previous string) (page, a, b string) {
 	return page, a, b
 }
 
-// tagPrefix returns the prefix of versions in tags: that in the image tag of the bundle, or else
-// that in its name. ok is false if neither contains the version.
+// tagPrefix returns the prefix of version tags, such as "v": the one in the tag of the operator
+// image, or else the one in the name of the bundle. ok is false if neither contains the version.
 func tagPrefix(csv *bundle.CSV) (prefix string, ok bool) {
 	if csv.Version == "" {
 		return "", false

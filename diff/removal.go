@@ -11,15 +11,15 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// Removal is the uninstall plan of an operator. It has two steps with separate reviews, because the
-// deletion of custom resources needs a running operator.
+// Removal is the uninstall plan of an operator. It has two steps with separate pull requests,
+// because deleting custom resources needs a running operator.
 type Removal struct {
 	Operator   string            `json:"operator"`
 	Version    string            `json:"version,omitempty"`
-	Resources  []RemovedResource `json:"resources,omitempty"`  // custom resources in the repository, sorted; to be deleted first
+	Resources  []RemovedResource `json:"resources,omitempty"`  // custom resources in the repository, which must be deleted first; sorted
 	Kinds      []RemovedKind     `json:"kinds,omitempty"`      // kinds to check in the cluster
-	Webhooks   []Ref             `json:"webhooks,omitempty"`   // webhook configurations that are removed with the operator; leftover ones would block writes
-	Pruned     []Ref             `json:"pruned,omitempty"`     // objects that are pruned
+	Webhooks   []Ref             `json:"webhooks,omitempty"`   // webhook configurations to remove; if they remain, they block writes
+	Pruned     []Ref             `json:"pruned,omitempty"`     // objects that the GitOps tool prunes
 	Kept       []Ref             `json:"kept,omitempty"`       // objects that are protected from pruning and must be deleted manually
 	StillOwned []Ref             `json:"stillOwned,omitempty"` // objects that another operator still renders
 	Clusters   []string          `json:"clusters,omitempty"`   // clusters from which the operator is removed; nil means all
@@ -29,7 +29,7 @@ type Removal struct {
 type RemovedResource struct {
 	Object     Ref      `json:"object"`
 	Path       string   `json:"path"`
-	Finalizers []string `json:"finalizers,omitempty"` // finalizers that block the deletion
+	Finalizers []string `json:"finalizers,omitempty"` // finalizers that the deletion waits for
 }
 
 // RemovedKind is a kind whose CRD is removed with the operator.
@@ -37,11 +37,12 @@ type RemovedKind struct {
 	Group      string `json:"group"`
 	Kind       string `json:"kind"`
 	Plural     string `json:"plural"`
-	Finalizers bool   `json:"finalizers"` // the operator's roles permit finalizers; without the operator, deletions hang
+	Finalizers bool   `json:"finalizers"` // the operator may set finalizers, so that deletions hang without it
 }
 
-// planRemovals returns a plan for each operator in before that is missing in after, sorted. It
-// excludes operators that have a successor, and operators whose objects remain in the clusters.
+// planRemovals returns an uninstall plan for each operator of before that is missing in after,
+// sorted. Operators with a successor, and operators whose objects stay in the clusters, have no
+// plan.
 func planRemovals(before, after *view) []Removal {
 	removed := map[string]string{}
 	isReplaced := func(operator string) bool {
@@ -67,7 +68,7 @@ func planRemovals(before, after *view) []Removal {
 	return out
 }
 
-// planRemoval returns the plan for one operator.
+// planRemoval returns the uninstall plan of one operator.
 func planRemoval(before, after *view, operator, version string) Removal {
 	r := Removal{Operator: operator, Version: version}
 	for _, o := range before.order {
@@ -97,7 +98,8 @@ func planRemoval(before, after *view, operator, version string) Removal {
 	return r
 }
 
-// addKind adds the kind of a CRD, and whether the operator's roles permit finalizers on it.
+// addKind adds the kind that crd defines. It records whether the roles of the operator permit
+// finalizers on it.
 func (r *Removal) addKind(before *view, crd *Object) {
 	defined := k8s.ParseCRD(crd.Content)
 	k := RemovedKind{Group: defined.Group, Kind: defined.Kind, Plural: defined.Plural}
@@ -118,7 +120,7 @@ type removalStep struct {
 	Lines []string
 }
 
-// steps returns the plan as text for users.
+// steps returns the plan as titles and lines for display.
 func (r Removal) steps() []removalStep {
 	first := removalStep{Title: "First pull request: delete the custom resources, while the operator still runs"}
 	for _, res := range r.Resources {

@@ -13,16 +13,16 @@ const schemaVersion = "quayside.dev/diff/v1alpha1"
 type Report struct {
 	Before    string           // name of the state before
 	After     string           // name of the state after
-	Clusters  []string         // compared clusters of both sides, sorted; nil if there are no names
-	Operators []OperatorReport // operators with changes or findings, by highest severity, clusters and name
+	Clusters  []string         // names of the compared clusters, sorted; nil if the workspace has no clusters
+	Operators []OperatorReport // operators with changes or findings, sorted by highest severity, clusters and name
 	Findings  []Finding        // highest severity first, then by operator, rule, object and field
 	Removals  []Removal        // uninstall plans, sorted by operator
-	Notes     []string         // skipped checks and the reasons
+	Notes     []string         // skipped checks, with the reason
 	Verdict   *PolicyResult    // result of the policy; nil before Judge
 	Reading   []Reading        // reading lists, sorted by operator; nil if not requested
 
 	scanned    bool // whether scan results were compared
-	onlyPolicy bool // whether all findings are about the policy and trust settings, and nothing else changes
+	onlyPolicy bool // nothing but the policy and trust settings changes
 }
 
 // OperatorReport is the part of a report about one operator.
@@ -37,10 +37,10 @@ type OperatorReport struct {
 	Clusters []string `json:"clusters,omitempty"` // clusters with this change; nil means all
 }
 
-// Empty reports whether the report contains no differences.
+// Empty reports whether the two states do not differ.
 func (r *Report) Empty() bool { return len(r.Operators) == 0 && len(r.Findings) == 0 }
 
-// Count returns the number of findings with a severity and without a waiver.
+// Count returns the number of findings of a severity, without waived ones.
 func (r *Report) Count(s Severity) int {
 	n := 0
 	for _, f := range r.Findings {
@@ -51,7 +51,7 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// findingsOf returns the findings about the operator and its clusters, in order.
+// findingsOf returns the findings about operator o for the same clusters, in order.
 func (o OperatorReport) findingsOf(findings []Finding) []Finding {
 	var out []Finding
 	for _, f := range findings {
@@ -62,7 +62,7 @@ func (o OperatorReport) findingsOf(findings []Finding) []Finding {
 	return out
 }
 
-// report returns the findings, operators and plans as a report.
+// report returns the collected findings, operators and uninstall plans as a report.
 func (c *comparison) report() *Report {
 	slices.Sort(c.notes)
 	if skipped := c.after.Skipped; len(skipped) > 0 {
@@ -77,8 +77,8 @@ func (c *comparison) report() *Report {
 	return r
 }
 
-// sortOperators sorts the operators by the highest severity of their findings without a waiver,
-// then by clusters and name. The empty name comes last.
+// sortOperators sorts the operators by the highest severity of their findings that are not waived,
+// then by clusters and name. Objects without an operator come last.
 func (r *Report) sortOperators() {
 	worst := map[string]Severity{}
 	key := func(operator string, clusters []string) string {
@@ -95,9 +95,9 @@ func (r *Report) sortOperators() {
 	})
 }
 
-// foldFindings sorts the findings and removes duplicates. It combines equal findings about several
-// fields of a CRD, because many fields may use the same schema. Findings above low severity are
-// combined only if the last parts of the fields are equal.
+// foldFindings sorts the findings and removes duplicates. It combines findings about the same
+// change of several fields of a CRD, because one schema is often used for many fields. Findings
+// above low severity are combined only if the fields have the same name.
 func foldFindings(found []Finding) []Finding {
 	type groupKey struct {
 		rule, operator, before, after, message, leaf string
@@ -132,7 +132,8 @@ func foldFindings(found []Finding) []Finding {
 	return out
 }
 
-// operatorReports returns the changed objects by operator, and operators that only have findings.
+// operatorReports returns the changed objects by operator. It includes operators that only have
+// findings.
 func (c *comparison) operatorReports() []OperatorReport {
 	all := map[string]*OperatorReport{}
 	from, to := c.before.treeVersions(), c.after.treeVersions()
@@ -169,7 +170,7 @@ func (c *comparison) operatorReports() []OperatorReport {
 	return out
 }
 
-// lastIfEmpty returns a sort key that orders the empty name last.
+// lastIfEmpty returns a sort key for a name that puts the empty name last.
 func lastIfEmpty(s string) string {
 	if s == "" {
 		return "\uffff"

@@ -24,8 +24,9 @@ func resourceRules() []RuleInfo {
 	}
 }
 
-// compareResources simulates writing each custom resource with the CRDs of both sides, and reports
-// different results. It skips a resource if neither it nor its CRD changed.
+// compareResources simulates writing each custom resource to the API server, with the CRDs before
+// and after, and reports different results. A resource is skipped if neither it nor its CRD
+// changed.
 func compareResources(c *comparison) {
 	kinds := crdCache{byCRD: map[*Object]parsedCRD{}, budget: admit.NewBudget()}
 	old := map[k8s.Key]*Object{}
@@ -38,7 +39,7 @@ func compareResources(c *comparison) {
 		kind := k8s.Key{Group: key.Group, Kind: key.Kind}
 		crd := c.after.crds[kind]
 		if crd == nil {
-			continue // the CRD is removed; reported by another rule
+			continue // the CRD is removed, which rule data.crd-removed reports
 		}
 		was := c.before.crds[kind]
 		sameKind := was != nil && isSameObject(was, crd)
@@ -58,8 +59,8 @@ func compareResources(c *comparison) {
 	}
 }
 
-// customResources returns the custom resources of the CRDs in the state, both in the repository and
-// of operators.
+// customResources returns the custom resources of the state that have a CRD in it: the user's own
+// and those of operators.
 func customResources(v *view) []*Object {
 	var out []*Object
 	for i := range v.Resources {
@@ -72,13 +73,13 @@ func customResources(v *view) []*Object {
 	})
 }
 
-// crdCache caches the parsed CRDs.
+// crdCache caches parsed CRDs.
 type crdCache struct {
 	byCRD  map[*Object]parsedCRD
 	budget *admit.Budget
 }
 
-// parsedCRD is a parsed CRD, or the error.
+// parsedCRD is a parsed CRD, or the error of parsing it.
 type parsedCRD struct {
 	kind *admit.Kind
 	err  error
@@ -93,12 +94,12 @@ func (k crdCache) parse(crd *Object) (*admit.Kind, error) {
 	return kind, err
 }
 
-// resourceDiff compares a custom resource.
+// resourceDiff compares one custom resource before and after.
 type resourceDiff struct {
 	c                  *comparison
-	previous, resource *Object // prev is nil if the resource is added
+	previous, resource *Object // previous is nil if the resource is added
 	crd                *Object
-	old, now           *admit.Kind // old is nil if the CRD is added or was invalid
+	old, now           *admit.Kind // the CRD before and after; old is nil if the CRD is added or was invalid
 	err                error
 }
 
@@ -108,7 +109,7 @@ func (d resourceDiff) add(rule string, f Finding) {
 	d.c.add(rule, d.resource, f)
 }
 
-// compare simulates both writes and reports the differences of their results.
+// compare simulates writing the resource before and after, and reports different results.
 func (d resourceDiff) compare() {
 	if d.err != nil {
 		d.c.add("resources.schema-invalid", d.crd, Finding{Message: d.err.Error(), path: fieldAt("spec", "versions"), explains: noField()})
@@ -148,7 +149,7 @@ func (d resourceDiff) compare() {
 	}
 }
 
-// compareRejected reports the faults for which the API server rejects the resource.
+// compareRejected reports the errors for which the API server rejects the resource.
 func (d resourceDiff) compareRejected(before, after admit.WriteResult) {
 	for _, f := range after.Rejected {
 		rule := "resources.rejected"
@@ -159,7 +160,7 @@ func (d resourceDiff) compareRejected(before, after admit.WriteResult) {
 	}
 }
 
-// compareDropped reports the fields that the API server now prunes.
+// compareDropped reports the fields that the API server prunes only after the change.
 func (d resourceDiff) compareDropped(before, after admit.WriteResult) {
 	for _, name := range after.Dropped {
 		if !slices.Contains(before.Dropped, name) {
@@ -196,7 +197,8 @@ func (d resourceDiff) compareDefaulted(before, after admit.WriteResult) {
 	}
 }
 
-// fieldSteps parses a field path of the API server, such as "spec.a[0].b" or "spec.labels[app]".
+// parseFieldPath parses a field path in an error of the API server, such as "spec.a[0].b" or
+// "spec.labels[app]".
 func parseFieldPath(field string) fieldPath {
 	var out fieldPath
 	for field != "" {
@@ -229,7 +231,7 @@ func parseFieldPath(field string) fieldPath {
 	return out
 }
 
-// valueAt returns the value at a field path of the API server, or nil if it is absent.
+// valueAt returns the value at such a field path, or nil if it is missing.
 func valueAt(content map[string]any, field string) any {
 	var v any = content
 	for _, s := range parseFieldPath(field) {

@@ -10,8 +10,8 @@ import (
 )
 
 // SARIF returns the report in the Static Analysis Results Interchange Format 2.1.0, for code
-// scanning. Each finding is a result at its line in the committed files. The location of a finding
-// without a file or in a removed file is fallback, the path of the lock.
+// scanning. Each finding is located at its line in the committed files. A finding without a file,
+// or in a removed file, is located at fallback, the path of the lock.
 func SARIF(r *Report, fallback string) ([]byte, error) {
 	rules, index := sarifRules(r.Findings)
 	run := sarifRun{
@@ -79,7 +79,8 @@ type sarifRegion struct {
 	EndColumn   int `json:"endColumn,omitempty"`
 }
 
-// sarifRules returns the rules of the findings, sorted by ID, and their indexes by ID.
+// sarifRules returns the rules that findings refer to, sorted by ID, and the index of each rule by
+// ID.
 func sarifRules(findings []Finding) ([]sarifRule, map[string]int) {
 	used := map[string]bool{}
 	for _, f := range findings {
@@ -109,12 +110,13 @@ func sarifLevel(s Severity) string {
 	return "note"
 }
 
-// severityScore returns the score by which code scanning sorts results.
+// severityScore returns the security-severity score of a severity. Code scanning sorts results by
+// it.
 func severityScore(s Severity) string {
 	return map[Severity]string{Critical: "9.5", High: "8.0", Medium: "5.5", Low: "3.0", Info: "0.5"}[s]
 }
 
-// sarifOf returns the result for a finding. index is that of its rule.
+// sarifOf returns a finding as a SARIF result. index is the index of its rule.
 func sarifOf(f Finding, index int, fallback string) sarifResult {
 	out := sarifResult{
 		RuleID: f.Rule, RuleIndex: index, Level: sarifLevel(f.Severity), Message: map[string]string{"text": findingSentence(f)},
@@ -138,7 +140,7 @@ func sarifOf(f Finding, index int, fallback string) sarifResult {
 	return out
 }
 
-// findingSentence returns a finding as one line of text.
+// findingSentence returns the text of a finding in one line.
 func findingSentence(f Finding) string {
 	s := sanitize.Line(f.fullMessage())
 	if subject := sanitize.Line(f.subject()); subject != "" {
@@ -148,12 +150,12 @@ func findingSentence(f Finding) string {
 		s = sanitize.Line(f.Operator) + ": " + s
 	}
 	s = sanitize.Line(clusterPrefix(f.Clusters)) + s
-	s = strings.ReplaceAll(s, "](", "] (") // no Markdown links
+	s = strings.ReplaceAll(s, "](", "] (") // prevents Markdown links
 	return s + ". " + strings.ToUpper(f.Why[:1]) + f.Why[1:] + "."
 }
 
-// findingFingerprint returns a hash that identifies a finding in later runs, regardless of its
-// line.
+// findingFingerprint returns a hash that identifies the same finding in later runs. It does not
+// depend on the line.
 func findingFingerprint(f Finding) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		f.Rule, f.Operator, f.Object.Group, f.Object.Kind, f.Object.Namespace, f.Object.Name, f.Field, f.Before, f.After,

@@ -8,23 +8,24 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// schemaWalk compares two structural schemas field by field. report receives each finding with the
-// field, such as "spec.containers[].image", and its path below openAPIV3Schema. added receives each
-// added field; it may be nil.
+// schemaWalk compares two structural schemas field by field. It calls report for each finding, with
+// the name of the field, such as "spec.containers[].image", and its path below openAPIV3Schema. It
+// calls added for each added field, unless added is nil.
 type schemaWalk struct {
 	report func(rule, at string, path fieldPath, f Finding, capped ...Severity)
 	added  func(at string, path fieldPath)
 }
 
-// node is a field in both schemas.
+// node is a field that exists in both schemas.
 type node struct {
 	old, now map[string]any
-	at       string // such as "spec.size"; empty for the root
+	at       string // name of the field, such as "spec.size"; empty for the root
 	path     fieldPath
-	inStatus bool // whether the field is in .status, which only the operator writes
+	inStatus bool // the field is in status, which only the operator writes
 }
 
-// compareSchemas compares whole schemas. nil means a version without a schema, which preserves all fields.
+// compareSchemas compares two whole schemas. A nil schema means a version without a schema, which
+// preserves all fields.
 func (w *schemaWalk) compareSchemas(old, now map[string]any) {
 	if old == nil {
 		old = map[string]any{"type": "object", preserveUnknown: true}
@@ -37,8 +38,8 @@ func (w *schemaWalk) compareSchemas(old, now map[string]any) {
 
 const preserveUnknown = "x-kubernetes-preserve-unknown-fields"
 
-// reportKeyword reports a finding about a keyword of n. In the status, the severity is at most low,
-// because the operator writes the status and is upgraded together with the CRD.
+// reportKeyword reports a finding about schema keywords of n. In status, its severity is at most
+// low: only the operator writes the status, and it is upgraded together with the CRD.
 func (w *schemaWalk) reportKeyword(rule string, n node, f Finding, more ...string) {
 	at, path := n.at, n.path.field(more...)
 	if at == "" {
@@ -51,14 +52,14 @@ func (w *schemaWalk) reportKeyword(rule string, n node, f Finding, more ...strin
 	w.report(rule, at, path, f)
 }
 
-// reportChange reports a finding about the changed keyword of n.
+// reportChange reports a finding with a formatted message about a changed keyword of n.
 func (w *schemaWalk) reportChange(rule string, n node, keyword, format string, args ...any) {
 	w.reportKeyword(rule, n, Finding{
 		Before: formatValue(n.old[keyword]), After: formatValue(n.now[keyword]), Message: fmt.Sprintf(format, args...),
 	}, keyword)
 }
 
-// walk compares the keywords of n and the schemas below it.
+// walk compares the keywords of n and all schemas below n.
 func (w *schemaWalk) walk(n node) {
 	if reflect.DeepEqual(n.old, n.now) {
 		return
@@ -76,8 +77,8 @@ func (w *schemaWalk) walk(n node) {
 	w.compareItems(n)
 }
 
-// compareTypes compares the types. It returns false if the types are so different that other
-// keywords cannot be compared.
+// compareTypes compares the types of n. It returns false if they differ so much that the other
+// keywords are not comparable.
 func (w *schemaWalk) compareTypes(n node) bool {
 	a, b := typeOf(n.old), typeOf(n.now)
 	f := Finding{Before: cmp.Or(a, "any"), After: cmp.Or(b, "any")}
@@ -105,7 +106,7 @@ func typeOf(s map[string]any) string {
 	return k8s.Text(s, "type")
 }
 
-// compareUnknownFields compares whether unknown fields are preserved.
+// compareUnknownFields compares whether unknown fields are preserved or pruned.
 func (w *schemaWalk) compareUnknownFields(n node) {
 	a, b := k8s.True(n.old, preserveUnknown), k8s.True(n.now, preserveUnknown)
 	f := Finding{Before: fmt.Sprint(a), After: fmt.Sprint(b), explains: []fieldPath{n.path.field(preserveUnknown)}}
@@ -140,7 +141,7 @@ func (w *schemaWalk) compareProperties(n node) {
 		p := n.property(name)
 		switch {
 		case n.at == "" && (name == "apiVersion" || name == "kind" || name == "metadata" && !(had && has)):
-			// The API server defines these fields.
+			// The API server defines apiVersion, kind and metadata.
 		case had && has:
 			w.walk(p)
 		case has:
@@ -153,8 +154,8 @@ func (w *schemaWalk) compareProperties(n node) {
 	}
 }
 
-// reportRemovedField reports a removed field. Its values remain if the parent preserves unknown
-// fields or allows additional properties.
+// reportRemovedField reports field p, which was removed from parent. Its values are kept if parent
+// preserves unknown fields or allows additional properties.
 func (w *schemaWalk) reportRemovedField(parent, p node) {
 	f := Finding{Before: cmp.Or(typeOf(p.old), "any"), Message: "field removed", explains: []fieldPath{p.path}}
 	p.path = parent.path.field("properties")
@@ -170,7 +171,7 @@ func (w *schemaWalk) reportRemovedField(parent, p node) {
 	}
 }
 
-// compareAdditionalProperties compares additionalProperties, which may be a schema or true.
+// compareAdditionalProperties compares additionalProperties, a schema or true.
 func (w *schemaWalk) compareAdditionalProperties(n node) {
 	a, had := parseSchema(n.old["additionalProperties"])
 	b, has := parseSchema(n.now["additionalProperties"])
@@ -187,8 +188,8 @@ func (w *schemaWalk) compareAdditionalProperties(n node) {
 	}
 }
 
-// parseSchema returns v as a schema. True is a schema that accepts any value. It returns false if v
-// is not a schema.
+// parseSchema returns v as a schema. true becomes a schema that accepts any value. It returns false
+// if v is not a schema.
 func parseSchema(v any) (map[string]any, bool) {
 	if m, ok := v.(map[string]any); ok {
 		return m, true

@@ -38,7 +38,7 @@ func (w *schemaWalk) compareRequired(n node) {
 	}
 }
 
-// compareEnum compares the allowed values.
+// compareEnum compares the allowed values in enum.
 func (w *schemaWalk) compareEnum(n node) {
 	old, had := n.old["enum"].([]any)
 	now, has := n.now["enum"].([]any)
@@ -58,7 +58,7 @@ func (w *schemaWalk) compareEnum(n node) {
 	}
 }
 
-// missingValues formats the values of a that b does not contain.
+// missingValues formats the values in a that are not in b.
 func missingValues(a, b []any) []string {
 	var out []string
 	for _, v := range a {
@@ -69,7 +69,7 @@ func missingValues(a, b []any) []string {
 	return out
 }
 
-// compareBounds compares minimum, maximum and similar keywords.
+// compareBounds compares limits such as minimum, maxLength and maxItems.
 func (w *schemaWalk) compareBounds(n node) {
 	for _, keyword := range []string{"minimum", "minLength", "minItems", "minProperties", "maximum", "maxLength", "maxItems", "maxProperties"} {
 		a, b := boundValue(n.old, keyword), boundValue(n.now, keyword)
@@ -100,7 +100,8 @@ func formatBound(v any) string {
 	return formatValue(v)
 }
 
-// boundValue returns the value of a bound, or a bound without effect if it is not set.
+// boundValue returns the value of a limit. If it is not set, it returns a value that limits
+// nothing.
 func boundValue(s map[string]any, keyword string) float64 {
 	if f, ok := parseNumber(s[keyword]); ok {
 		return f
@@ -114,7 +115,7 @@ func boundValue(s map[string]any, keyword string) float64 {
 	return math.Inf(1)
 }
 
-// compareMultipleOf compares multipleOf. A divisor of the old value is looser.
+// compareMultipleOf compares multipleOf. A new value is looser if it divides the old one.
 func (w *schemaWalk) compareMultipleOf(n node) {
 	a, had := parseNumber(n.old["multipleOf"])
 	b, has := parseNumber(n.now["multipleOf"])
@@ -127,7 +128,8 @@ func (w *schemaWalk) compareMultipleOf(n node) {
 	}
 }
 
-// comparePatternAndFormat compares pattern, and format if the API server enforces it.
+// comparePatternAndFormat compares pattern and format. A format that the API server does not
+// enforce is ignored.
 func (w *schemaWalk) comparePatternAndFormat(n node) {
 	a, b := k8s.Text(n.old, "pattern"), k8s.Text(n.now, "pattern")
 	switch {
@@ -147,8 +149,8 @@ func (w *schemaWalk) comparePatternAndFormat(n node) {
 	}
 }
 
-// enforcedFormat returns format if the API server validates it, or else ""
-// (apiextensions-apiserver, supportedFormats, and the ranges of numbers).
+// enforcedFormat returns format if the API server validates it, otherwise ""
+// (apiextensions-apiserver, supportedFormats, and the numeric ranges).
 func enforcedFormat(format string) string {
 	known := []string{
 		"bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13",
@@ -186,7 +188,7 @@ func (w *schemaWalk) compareDefaults(n node) {
 const celKeyword = "x-kubernetes-validations"
 
 // compareValidations compares CEL validation rules by their expressions. An added rule with the
-// message of a removed rule is a changed rule.
+// same message as a removed rule counts as a changed rule.
 func (w *schemaWalk) compareValidations(n node) {
 	old, now := k8s.Items(n.old, celKeyword), k8s.Items(n.now, celKeyword)
 	contains := func(list []map[string]any, r map[string]any) bool {
@@ -238,8 +240,8 @@ func (w *schemaWalk) compareCombinations(n node) {
 	}
 }
 
-// compareTopology compares how server-side apply merges lists and maps, and whether resources are
-// embedded.
+// compareTopology compares the keywords that determine how server-side apply merges lists and maps,
+// and whether a field is an embedded resource.
 func (w *schemaWalk) compareTopology(n node) {
 	listType := func(s map[string]any) string {
 		typ := cmp.Or(k8s.Text(s, "x-kubernetes-list-type"), "atomic")

@@ -1,7 +1,7 @@
 package diff
 
-// Rules about the policy and trust settings. A branch may change these settings without any other
-// change.
+// Rules about loosened policy and trust settings. A branch may change these settings without
+// changing any object.
 const (
 	SettingsTrust  = "settings.trust"
 	SettingsPolicy = "settings.policy"
@@ -23,7 +23,7 @@ func settingRules() []RuleInfo {
 	}
 }
 
-// addSettings adds the findings in opt.Settings.
+// addSettings adds the findings in opt.Settings to the report.
 func (r *Report) addSettings(opt CompareOptions) {
 	r.onlyPolicy = opt.PolicyOnlyChange && r.Empty()
 	c := &comparison{opt: opt, rules: rulesByID()}

@@ -8,11 +8,11 @@ import (
 // Severity is the risk of a finding.
 type Severity int
 
-// Severities in ascending order. Off is the zero value. Findings with it are not reported.
+// The severities, in ascending order. Findings of severity Off are not reported.
 const (
 	Off      Severity = iota
-	Info              // informative; nothing breaks
-	Low               // a usual change of behaviour in an upgrade
+	Info              // for information: nothing breaks
+	Low               // a change of behaviour that is usual in an upgrade
 	Medium            // a reviewer should look at it
 	High              // breaks something, or grants dangerous permissions
 	Critical          // loses data, is refused by the API server, or grants control of the cluster
@@ -30,7 +30,7 @@ func (s Severity) String() string {
 	return names[s]
 }
 
-// ParseSeverity parses a result of String. It ignores case.
+// ParseSeverity parses the name of a severity, in upper or lower case.
 func ParseSeverity(text string) (Severity, error) {
 	for s := Off; s <= Critical; s++ {
 		if strings.EqualFold(text, s.String()) {

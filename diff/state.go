@@ -17,35 +17,35 @@ import (
 // in the repository. Compare does not modify it.
 type State struct {
 	Name              string             // name for users, such as "HEAD~1:quayside.lock"
-	KubernetesVersion string             // of the target clusters, such as "1.34"; if empty, checks that need it are skipped
-	OpenShiftVersion  string             // of the target clusters, such as "4.20"; if empty, checks that need it are skipped
+	KubernetesVersion string             // version of the target clusters, such as "1.34"; if empty, checks that need it are skipped
+	OpenShiftVersion  string             // version of the target clusters, such as "4.20"; if empty, checks that need it are skipped
 	Pins              []lockfile.Pin     // in any order
 	Leaving           []lockfile.Leaving // operators that have a successor or are being uninstalled; in any order
 	Objects           []Object           // rendered objects; in any order
 	Resources         []Object           // the user's own Namespaces and custom resources in the repository; in any order
-	Skipped           []string           // invalid files of the repository
-	KeepsDefinitions  bool               // the GitOps tool does not track CRDs, so it prunes none
+	Skipped           []string           // paths of invalid files in the repository, which were not compared
+	KeepsDefinitions  bool               // the GitOps tool does not track CRDs and never prunes them
 	ByOperator        bool               // the GitOps tool applies each operator separately, and uninstalls only operators in Leaving
-	Dropped           []string           // operators that are pinned, but not for this cluster
+	Dropped           []string           // operators that are pinned for other clusters only
 }
 
-// Object is a Kubernetes object and its file.
+// Object is a Kubernetes object, with the file that it was parsed from.
 type Object struct {
 	Operator string         // "namespace/package" of its pin; empty if it belongs to no operator
 	Path     string         // slash-separated, such as "rendered/operators/…/deployment-etcd.yaml"
 	Document int            // index of the document in the file
-	Raw      []byte         // content of the file, for line numbers; nil if there is no file
-	Content  map[string]any // values as decoded by Content: string, bool, int64, float64, []any, map[string]any, nil
+	Raw      []byte         // content of the file, for finding line numbers; nil if there is no file
+	Content  map[string]any // values have the types string, bool, int64, float64, []any, map[string]any, and nil
 
-	key     k8s.Key // key of Content if parsed from a file, else zero
+	key     k8s.Key // key of the object if it was parsed from a file, otherwise zero
 	sources []File  // files of an overlay that may have changed the object
 
-	Follows bool // the object of a GitOps tool is added or removed together with the directory that it applies
+	Follows bool // the object configures a GitOps tool, and is added and removed with the directory that it applies
 
-	headOnly bool // Content ends before the versions of a CRD, because the file is equal on both sides; see Whole
+	headOnly bool // Content lacks the versions of a CRD, because the file is equal on both sides; see Whole
 }
 
-// Ref identifies an object with its API version, for users.
+// Ref identifies an object, including its API version, in reports.
 type Ref struct {
 	Group     string `json:"group"`
 	Version   string `json:"version"`
@@ -54,7 +54,7 @@ type Ref struct {
 	Name      string `json:"name"`
 }
 
-// Key returns the identity of the object without its API version.
+// Key identifies the object, without its API version.
 func (o *Object) Key() k8s.Key {
 	if o.key == (k8s.Key{}) {
 		return k8s.Object(o.Content).Key()
@@ -62,21 +62,21 @@ func (o *Object) Key() k8s.Key {
 	return o.key
 }
 
-// version returns the version part of apiVersion.
+// version returns the version in apiVersion, without the group.
 func (o *Object) version() string {
 	apiVersion := k8s.Text(o.Content, "apiVersion")
 	return apiVersion[strings.Index(apiVersion, "/")+1:]
 }
 
-// Ref returns the reference to the object.
+// Ref returns the reference to the object for reports.
 func (o *Object) Ref() Ref {
 	k := o.Key()
 	return Ref{Group: k.Group, Version: o.version(), Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}
 }
 
 // Simple reports whether kustomize loads the objects of a file unchanged. It returns false if the
-// file contains a List, which kustomize splits, an object marked as local, which kustomize omits,
-// or other documents.
+// file contains a List, which kustomize splits, an object with the annotation local-config, which
+// kustomize omits, or a document that is not an object.
 func Simple(file []Object) bool {
 	if len(file) == 0 || bytes.Contains(file[0].Raw, []byte("local-config")) {
 		return false
@@ -90,8 +90,8 @@ func Simple(file []Object) bool {
 	})
 }
 
-// Keep returns a copy of s with the pins and leaving operators for which keep returns true. The
-// other pinned operators are listed in Dropped.
+// Keep returns a copy of s with only the operators for which keep returns true. Other pinned
+// operators are listed in Dropped.
 func (s State) Keep(keep func(operator string) bool) State {
 	pins := s.Pins
 	s.Pins, s.Dropped = nil, nil
@@ -106,7 +106,7 @@ func (s State) Keep(keep func(operator string) bool) State {
 	return s
 }
 
-// IsZero reports whether r is empty.
+// IsZero reports whether r is the zero value.
 func (r Ref) IsZero() bool { return r == Ref{} }
 
 // String returns "Kind namespace/name", without empty parts.
@@ -124,15 +124,16 @@ func (r Ref) Compare(s Ref) int {
 		strings.Compare(r.Namespace, s.Namespace), strings.Compare(r.Name, s.Name), strings.Compare(r.Version, s.Version))
 }
 
-// view is a state with indexes.
+// view is a state with indexes for look-ups.
 type view struct {
 	State
 	byKey map[k8s.Key]*Object
-	order []*Object // sorted by Key
+	order []*Object // rendered objects, sorted by Key
 	crds  map[k8s.Key]*Object
 }
 
-// newView indexes s. It returns an error if different objects have the same identity.
+// newView returns s with its indexes. It returns an error for two different objects with the same
+// key.
 func newView(s State) (*view, error) {
 	v := &view{State: s, byKey: make(map[k8s.Key]*Object, len(s.Objects)), crds: map[k8s.Key]*Object{}}
 	var faults diag.List
@@ -165,21 +166,21 @@ func (o *Object) definedKind() k8s.Key {
 	return k8s.Key{Group: crd.Group, Kind: crd.Kind}
 }
 
-// Whole returns the complete Content. If only the head of a CRD was parsed, it parses the CRD on
-// each call.
+// Whole returns the complete content of the object. If only the head of a CRD was parsed, each call
+// parses the file.
 func (o *Object) Whole() map[string]any {
 	if !o.headOnly {
 		return o.Content
 	}
 	got, err := parseObjects(File{Path: o.Path, Data: o.Raw}, nil)
 	if err != nil || len(got) != 1 {
-		return nil // the other side has the same bytes and reports the error
+		return nil // not reported here: parsing the same bytes on the other side returns the error
 	}
 	return got[0].Content
 }
 
-// withWholeContent returns o, or a copy with the complete Content if only the head was parsed. This is
-// necessary if overlays change the object, although the file is equal on both sides.
+// withWholeContent returns o with its complete content; o itself is not modified. The complete
+// content is needed if overlays change the object, although its file is equal on both sides.
 func (o *Object) withWholeContent() *Object {
 	if o == nil || !o.headOnly {
 		return o
@@ -189,8 +190,8 @@ func (o *Object) withWholeContent() *Object {
 	return &out
 }
 
-// namespace returns the Namespace of that name, either rendered or the user's own, or nil if there
-// is none.
+// namespace returns the Namespace with this name, rendered or the user's own, or nil if there is
+// none.
 func (v *view) namespace(name string) *Object {
 	if o := v.byKey[k8s.Key{Kind: "Namespace", Name: name}]; o != nil {
 		return o
@@ -220,7 +221,7 @@ func (v *view) objectsOf(kind k8s.Key) []*Object {
 	return out
 }
 
-// pin returns the pin of an operator, given as "namespace/package".
+// pin returns the pin of an operator ("namespace/package"), and whether there is one.
 func (v *view) pin(operator string) (lockfile.Pin, bool) {
 	i := slices.IndexFunc(v.Pins, func(p lockfile.Pin) bool { return p.Key() == operator })
 	if i < 0 {
@@ -229,16 +230,16 @@ func (v *view) pin(operator string) (lockfile.Pin, bool) {
 	return v.Pins[i], true
 }
 
-// isLeftBehind reports whether the objects of an operator remain in the clusters, although the
-// operator is missing in after. This happens if its Application or Kustomization is removed without
-// deleting its objects.
+// isLeftBehind reports whether an operator that is missing in after stays in the clusters. This
+// happens if its Application or Kustomization is deleted without deleting the objects that it
+// applied.
 func isLeftBehind(before, after *view, operator string) bool {
 	_, pinned := before.pin(operator)
 	return pinned && before.ByOperator && !slices.ContainsFunc(after.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator })
 }
 
-// replacedOperator returns the entry in Leaving of an operator that has a successor, given as
-// "namespace/package". Operators that are being uninstalled are not found.
+// replacedOperator returns the entry of an operator ("namespace/package") in Leaving, if it has a
+// successor. It returns false for an operator that is being uninstalled.
 func (v *view) replacedOperator(operator string) (lockfile.Leaving, bool) {
 	i := slices.IndexFunc(v.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator && l.ReplacedBy != "" })
 	if i < 0 {
@@ -247,10 +248,10 @@ func (v *view) replacedOperator(operator string) (lockfile.Leaving, bool) {
 	return v.Leaving[i], true
 }
 
-// pair is an object on both sides. One side may be nil.
+// pair is an object before and after. One of them may be nil.
 type pair struct{ before, after *Object }
 
-// object returns the object after, or else the object before.
+// object returns the object after the change, or the object before if it is removed.
 func (p pair) object() *Object {
 	if p.after != nil {
 		return p.after
@@ -258,7 +259,7 @@ func (p pair) object() *Object {
 	return p.before
 }
 
-// onBothSides reports whether the object exists on both sides.
+// onBothSides reports whether the object exists before and after.
 func (p pair) onBothSides() bool { return p.before != nil && p.after != nil }
 
 // pairObjects returns all added, removed and changed objects, sorted by Key.
@@ -279,7 +280,8 @@ func pairObjects(before, after *view) []pair {
 	return out
 }
 
-// isSameObject reports whether two objects are equal except for quayside's version label.
+// isSameObject reports whether two objects are equal, apart from quayside's label and annotation
+// for the version.
 func isSameObject(a, b *Object) bool {
 	if a.Raw != nil && a.Document == b.Document && bytes.Equal(a.Raw, b.Raw) {
 		return true

@@ -8,8 +8,9 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Text returns the report for a terminal, by operator, most severe first. With color, it contains
-// ANSI escape sequences.
+// Text returns the report for a terminal: operators with their findings, most severe first. If
+// color is true, it contains ANSI escape sequences. paint colors text by severity. Without color it
+// returns text unchanged.
 func Text(r *Report, color bool) []byte {
 	w := textWriter{color: color}
 	w.linef("%s → %s", sanitize.Line(r.Before), sanitize.Line(r.After))

@@ -9,21 +9,21 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// TreeJudge evaluates the policy's rules about objects of clusters.
+// TreeJudge evaluates the policy rules about rendered objects.
 type TreeJudge struct {
 	rules     []compiledRule
 	waiverSet *waiverSet
-	shared    map[uintptr]map[string]any // contents of the base's objects by address; they are referenced here so that addresses stay valid
-	results   map[evaluationKey]bool     // cached results for objects of the base
+	shared    map[uintptr]map[string]any // contents of shared objects by address; the references keep the addresses valid
+	results   map[evaluationKey]bool     // cached results for shared objects
 	refusals  itemGroups[refusal]
 	clusters  []string
 }
 
-// evaluationKey identifies the evaluation of a rule for an object in TreeJudge.results.
+// evaluationKey is the key of TreeJudge.results: one rule, object and cluster.
 type evaluationKey struct {
 	rule    int
-	content uintptr // address of the object's content
-	cluster string  // empty if the rule does not depend on it
+	content uintptr // address of the content of the object
+	cluster string  // empty if the rule does not use the cluster
 }
 
 // refusal is an object that a rule refuses.
@@ -32,8 +32,9 @@ type refusal struct {
 	rule    CELRule
 }
 
-// OnTree returns a judge of objects. The objects of base, which clusters share, are evaluated once.
-// today is a day such as "2026-11-21". The error lists all rules with invalid CEL.
+// OnTree returns a TreeJudge for the rules of p. Objects of base, which all clusters share, are
+// evaluated only once. today is the current day, such as "2026-11-21". The error lists all rules
+// with invalid CEL.
 func (p Policy) OnTree(base State, today string) (*TreeJudge, error) {
 	rules, err := p.compile(true)
 	if err != nil {
@@ -47,16 +48,16 @@ func (p Policy) OnTree(base State, today string) (*TreeJudge, error) {
 	return j, nil
 }
 
-// objectAddress returns the address of the object's content.
+// objectAddress returns the memory address of the content of an object.
 func objectAddress(o *Object) uintptr { return reflect.ValueOf(o.Content).Pointer() }
 
-// TreeRules reports whether the policy has rules about objects.
+// TreeRules reports whether the policy has rules about rendered objects.
 func (p Policy) TreeRules() bool {
 	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return r.Tree })
 }
 
-// Add evaluates the rules for a state that the given clusters share. clusters is empty for a tree
-// without clusters and for objects outside of clusters.
+// Add evaluates the rules for the objects of some clusters. clusters is empty for a tree without
+// clusters, and for objects that belong to no cluster.
 func (j *TreeJudge) Add(clusters []string, s State) error {
 	j.clusters = append(j.clusters, clusters...)
 	if len(clusters) == 0 {
@@ -80,8 +81,8 @@ func (j *TreeJudge) Add(clusters []string, s State) error {
 	return nil
 }
 
-// refuses reports whether a rule refuses an object in a cluster. Results for objects of the base
-// are cached, by cluster only if the rule depends on it.
+// refuses reports whether the rule with index at refuses an object in a cluster. Results for shared
+// objects are cached.
 func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 	rule := j.rules[at]
 	key := evaluationKey{rule: at, content: objectAddress(o)}
@@ -99,8 +100,8 @@ func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 	return refused, err
 }
 
-// Verdict returns an error with the file for each refused object, and warnings about waivers of the
-// rules.
+// Verdict returns an error for each refused object, with its file, and warnings about the waivers
+// of these rules.
 func (j *TreeJudge) Verdict() (refused []*diag.Error, waivers []diag.Warning) {
 	j.waiverSet.clusters = j.clusters
 	j.refusals.each(nil, func(h refusal, clusters []string) {

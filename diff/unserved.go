@@ -8,17 +8,17 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// Unserved returns the findings about objects of a state that a Kubernetes version, such as "1.37",
-// does not accept, most severe first:
+// Unserved returns the findings about objects of a state that the given Kubernetes version, such as
+// "1.37", does not accept, most severe first:
 //
 //   - objects with an API version that it does not serve (api.removed, according to apiTable)
 //   - the user's custom resources that the CRDs of the state reject (resources.rejected) or do
 //     not serve (resources.version-not-served)
 //   - invalid CRDs (resources.schema-invalid). It checks only CRDs of the user and CRDs that an
-//     overlay changes, because CRDs of bundles were checked by render.
+//     overlay changes, because render has checked the CRDs of bundles.
 //   - with lower severity, objects with a deprecated API version (api.deprecated)
 //
-// If version is empty, API versions are not checked. The error names the invalid objects of the
+// If version is empty, API versions are not checked. The error lists the invalid objects of the
 // state.
 func Unserved(s State, version string) ([]Finding, error) {
 	s.KubernetesVersion = version
@@ -38,9 +38,10 @@ func Unserved(s State, version string) ([]Finding, error) {
 	return c.found, nil
 }
 
-// checkOwnCRDs checks the CRDs that render did not check. It uses the validation of the Kubernetes
-// libraries in this program for any requested version. The API server accepts some faults that the
-// existing CRD already has. The check rejects them, because the state does not contain that CRD.
+// checkOwnCRDs checks the CRDs that render did not check. It always applies the validation of the
+// Kubernetes libraries in this program, whatever version was requested. It is stricter than an
+// update in a cluster: the API server accepts some faults that the existing CRD already has, but
+// the existing CRD is not known here.
 func (c *comparison) checkOwnCRDs() {
 	for i := range c.after.Objects {
 		o := &c.after.Objects[i]
@@ -48,7 +49,7 @@ func (c *comparison) checkOwnCRDs() {
 			continue
 		}
 		if slices.ContainsFunc(c.found, func(f Finding) bool { return f.Rule == "resources.schema-invalid" && f.where == o }) {
-			continue // already reported for a custom resource
+			continue // already reported with a custom resource
 		}
 		for _, f := range admit.CheckCRD(o.Content) {
 			c.add("resources.schema-invalid", o, Finding{Message: strings.TrimPrefix(f.Field+": ", ": ") + f.Message, path: parseFieldPath(f.Field), explains: noField()})

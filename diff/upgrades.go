@@ -38,7 +38,7 @@ func upgradeRules() []RuleInfo {
 	}
 }
 
-// compareUpgrades compares the pins of both sides.
+// compareUpgrades compares the pins of the two locks.
 func compareUpgrades(c *comparison) {
 	for _, p := range sortedPins(c.after.Pins) {
 		old, ok := c.before.pin(p.Key())
@@ -68,7 +68,7 @@ func compareUpgrades(c *comparison) {
 	}
 }
 
-// compareTreeVersions compares the versions of operators in two trees without locks.
+// compareTreeVersions compares the versions of operators if the states have no locks.
 func compareTreeVersions(c *comparison) {
 	before, after := c.before.treeVersions(), c.after.treeVersions()
 	for _, operator := range sortedKeys(after) {
@@ -82,8 +82,8 @@ func compareTreeVersions(c *comparison) {
 	}
 }
 
-// treeVersions returns the versions of operators by the annotations of their objects, if the state
-// has no pins. It omits operators with objects of several versions.
+// treeVersions returns the version of each operator according to the annotations of its objects, if
+// the state has no pins. It omits operators whose objects have different versions.
 func (v *view) treeVersions() map[string]string {
 	out := map[string]string{}
 	if len(v.Pins) > 0 {
@@ -102,7 +102,7 @@ func (v *view) treeVersions() map[string]string {
 	return out
 }
 
-// reportRemoved reports an operator that is uninstalled or left behind.
+// reportRemoved reports an operator that is uninstalled, or that stays in the clusters unmanaged.
 func (c *comparison) reportRemoved(p lockfile.Pin) {
 	rule, message := "upgrade.removed", fmt.Sprintf("%s %s removed", p.Package, p.VersionText())
 	if isLeftBehind(c.before, c.after, p.Key()) {
@@ -113,8 +113,8 @@ func (c *comparison) reportRemoved(p lockfile.Pin) {
 	pinDiff{c, p, p}.add(rule, Finding{Before: p.VersionText(), Message: message})
 }
 
-// claimRemoved marks the removed objects of an operator as explained, except for those whose
-// removal is at least of medium severity. It returns the number of removed objects.
+// claimRemoved records the removed objects of an operator as covered, except for those whose
+// removal has at least medium severity. It returns the number of removed objects.
 func (c *comparison) claimRemoved(operator string) int {
 	n := 0
 	for _, o := range c.before.order {
@@ -128,7 +128,7 @@ func (c *comparison) claimRemoved(operator string) int {
 	return n
 }
 
-// reportReplaced reports that old is replaced by its successor, given as "namespace/package".
+// reportReplaced reports that the successor by ("namespace/package") replaces the operator old.
 func (c *comparison) reportReplaced(old lockfile.Pin, by string) {
 	f := Finding{Before: old.VersionText(), Message: fmt.Sprintf("%s %s is replaced by %s", old.Key(), old.VersionText(), by)}
 	if now, ok := c.after.pin(by); ok {
@@ -150,11 +150,11 @@ func (c *comparison) reportReplaced(old lockfile.Pin, by string) {
 	pinDiff{c, old, old}.add("upgrade.followed", f)
 }
 
-// compareLeftovers reports the removal of leftover objects of replaced operators.
+// compareLeftovers reports that leftover objects of replaced operators are removed.
 func compareLeftovers(c *comparison) {
 	for _, l := range c.before.Leaving {
 		if l.ReplacedBy == "" {
-			continue // reported when the uninstallation began
+			continue // being uninstalled: already reported when it began
 		}
 		_, stays := c.after.replacedOperator(l.Key())
 		if _, installed := c.after.pin(l.Key()); stays || installed {
@@ -174,8 +174,8 @@ func sortedPins(pins []lockfile.Pin) []lockfile.Pin {
 	return out
 }
 
-// installReason returns a phrase with the reason for installing a dependency. It returns "" for a
-// declared operator.
+// installReason returns a message suffix with the reason why a dependency is installed. It returns
+// "" for a declared operator.
 func installReason(p lockfile.Pin, pins []lockfile.Pin) string {
 	if !p.Generated() {
 		return ""
@@ -186,7 +186,7 @@ func installReason(p lockfile.Pin, pins []lockfile.Pin) string {
 	return ""
 }
 
-// pinDiff compares the pins of an operator on both sides.
+// pinDiff compares the pins of an operator before and after.
 type pinDiff struct {
 	c        *comparison
 	old, now lockfile.Pin
@@ -206,7 +206,7 @@ func (d pinDiff) region() Region {
 	return p
 }
 
-// compareVersion reports an upgrade, a downgrade, or other content of the same version.
+// compareVersion reports an upgrade, a downgrade, or changed content of the same version.
 func (d pinDiff) compareVersion() {
 	a, b := d.old, d.now
 	f := Finding{Before: a.VersionText(), After: b.VersionText()}
@@ -235,15 +235,15 @@ func (d pinDiff) compareVersion() {
 	}
 }
 
-// isOlder reports whether a has a lower version than b, or the same version and a lower release. It
-// returns false if a version is invalid.
+// isOlder reports whether a has a lower version than b, or the same version with a lower release.
+// It returns false if a version is invalid.
 func isOlder(a, b lockfile.Pin) bool {
 	_, err1 := catalog.ParseVersion(a.Version)
 	_, err2 := catalog.ParseVersion(b.Version)
 	return err1 == nil && err2 == nil && catalog.CompareBundles(a.Version, catalog.ReleaseOf(a.Properties), b.Version, catalog.ReleaseOf(b.Properties)) < 0
 }
 
-// compareSettings compares the other fields of the pins.
+// compareSettings compares the fields of the pins other than the version.
 func (d pinDiff) compareSettings() {
 	a, b := d.old, d.now
 	report := func(rule, field, was, is, message string) {
@@ -269,7 +269,7 @@ func (d pinDiff) compareSettings() {
 	d.compareWatched()
 }
 
-// formatStorage formats the storage migration of a pin. It returns "" if there is none.
+// formatStorage formats the storage migration of a pin, or "" if there is none.
 func formatStorage(p lockfile.Pin) string {
 	if p.Storage == nil {
 		return ""
@@ -277,7 +277,7 @@ func formatStorage(p lockfile.Pin) string {
 	return p.Storage.String()
 }
 
-// compareWatched reports whether the operator watches more or fewer namespaces.
+// compareWatched reports that the operator watches more or fewer namespaces.
 func (d pinDiff) compareWatched() {
 	a, b := d.old.WatchNamespaces, d.now.WatchNamespaces
 	f := Finding{Field: "watchNamespaces", Before: describeWatchedNamespaces(a), After: describeWatchedNamespaces(b)}
@@ -297,7 +297,7 @@ func (d pinDiff) compareWatched() {
 	}
 }
 
-// describeWatchedNamespaces formats watched namespaces.
+// describeWatchedNamespaces formats a list of watched namespaces for display.
 func describeWatchedNamespaces(list []string) string {
 	if len(list) == 0 {
 		return "all namespaces"

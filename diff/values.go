@@ -26,11 +26,12 @@ func parseNumber(v any) (f float64, ok bool) {
 	return 0, false
 }
 
-// formatValue formats v for users: a string unchanged, nil as "", and other values as compact JSON
-// with sorted keys. It cuts long values.
+// formatValue formats v for display, cut to maxShown bytes: a string unchanged, nil as "", and
+// other values as compact JSON with sorted keys.
 func formatValue(v any) string { return sanitize.Truncate(formatLong(v), maxShown) }
 
-// formatBoth formats two different values. Long values begin shortly before the first difference.
+// formatBoth formats two different values for display. Long values are cut so that they begin
+// shortly before the first difference.
 func formatBoth(before, after any) (was, is string) {
 	a, b := formatLong(before), formatLong(after)
 	if max(len(a), len(b)) > maxShown {
@@ -45,7 +46,7 @@ func formatBoth(before, after any) (was, is string) {
 	return sanitize.Truncate(a, maxValue), sanitize.Truncate(b, maxValue)
 }
 
-// formatLong formats v like formatValue, but does not cut it.
+// formatLong formats v like formatValue, but without cutting it.
 func formatLong(v any) string {
 	switch x := v.(type) {
 	case nil:
@@ -64,13 +65,13 @@ func formatLong(v any) string {
 	return string(data)
 }
 
-// maxShown is the maximum length of a formatted value in bytes.
+// maxShown is the maximum length of a displayed value in bytes.
 const maxShown = 300
 
-// sortedKeys returns the sorted keys of m.
+// sortedKeys returns the keys of m, sorted.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// unionKeys returns the sorted keys of a and b.
+// unionKeys returns the keys of a and b, sorted and without duplicates.
 func unionKeys[A, B any](a map[string]A, b map[string]B) []string {
 	all := make(map[string]bool, len(a)+len(b))
 	for k := range a {

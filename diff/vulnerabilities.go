@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/scan"
 )
 
-// Rules about vulnerabilities. vulnerabilityAdded has its own field in the policy. Findings of the
-// others list several vulnerabilities.
+// Rules about vulnerabilities. The policy has a field of its own for vulnerabilityAdded. A finding
+// of the other rules lists several vulnerabilities.
 const (
 	vulnerabilityAdded    = "vulnerabilities.added"
 	vulnerabilitiesGone   = "vulnerabilities.gone"
@@ -29,7 +29,8 @@ func vulnerabilityRules() []RuleInfo {
 	}
 }
 
-// Vulnerability is a vulnerability in the images of one operator, in one or more packages.
+// Vulnerability is a vulnerability in the images of one operator. It may affect several packages
+// and images.
 type Vulnerability struct {
 	ID       string   `json:"id" form:"required" doc:"CVE, or else the scanner's ID"`
 	Also     []string `json:"aliases,omitempty" doc:"its other names"`
@@ -41,14 +42,14 @@ type Vulnerability struct {
 	Link     string   `json:"link,omitempty" doc:"a page about it"`
 }
 
-// maxListed is the maximum number of vulnerabilities in a finding.
+// maxListed is the maximum number of vulnerabilities that a finding lists.
 const maxListed = 1000
 
 // vulnerabilityList is the detail of a finding about vulnerabilities.
 type vulnerabilityList struct {
 	listed        []Vulnerability // most severe first; at most maxListed
-	counts        map[string]int  // number of vulnerabilities by scanner severity; nil for a single one
-	partlyScanned bool            // whether some images were not scanned
+	counts        map[string]int  // number of all vulnerabilities by scanner severity; nil if there is only one
+	partlyScanned bool            // some images were not scanned
 }
 
 // vulnerabilities returns the listed vulnerabilities of a finding.
@@ -70,7 +71,7 @@ func (v vulnerabilityList) parts(whole part) []part {
 	return out
 }
 
-// countUnlisted returns the number of vulnerabilities that are counted but not listed.
+// countUnlisted returns the number of vulnerabilities that are counted, but not listed.
 func (v vulnerabilityList) countUnlisted() int {
 	n := -len(v.listed)
 	for _, count := range v.counts {
@@ -81,7 +82,7 @@ func (v vulnerabilityList) countUnlisted() int {
 
 func (v vulnerabilityList) selectParts(f Finding, indexes []int) Finding {
 	counts := map[string]int{}
-	if indexes[len(indexes)-1] == len(v.listed) { // the last part is the unlisted vulnerabilities
+	if indexes[len(indexes)-1] == len(v.listed) { // the last part stands for all unlisted vulnerabilities
 		indexes = indexes[:len(indexes)-1]
 		maps.Copy(counts, v.counts)
 		for _, one := range v.listed {
@@ -100,7 +101,7 @@ func (v vulnerabilityList) addTo(out *findingObject) {
 	out.Vulnerabilities, out.Counts = v.listed, v.counts
 }
 
-// summary returns the message of a finding of a rule about several vulnerabilities.
+// summary returns the message of a finding about several vulnerabilities.
 func (v vulnerabilityList) summary(rule string) string {
 	words := map[string]string{vulnerabilitiesGone: "no longer found", vulnerabilitiesStayed: "not fixed by the upgrade"}[rule]
 	total := 0
@@ -124,31 +125,31 @@ func (v vulnerabilityList) summary(rule string) string {
 	return message
 }
 
-// severityOf converts a scanner severity. Unrated vulnerabilities are medium, so that they are
-// reviewed.
+// severityOf converts a scanner severity. An unrated vulnerability is medium, so that it gets a
+// review.
 func severityOf(s scan.Severity) Severity {
 	return map[scan.Severity]Severity{
 		scan.Critical: Critical, scan.High: High, scan.Medium: Medium, scan.Low: Low, scan.Negligible: Info, scan.Unknown: Medium,
 	}[s]
 }
 
-// imageScans contains the scan results of an operator's images on one side.
+// imageScans contains the scan results for the images of an operator, before or after.
 type imageScans struct {
-	images    map[string]imageUse  // by digest, or by name without one
+	images    map[string]imageUse  // by digest, or by name if there is no digest
 	found     map[string]*exposure // vulnerabilities by ID
-	ids       map[string]bool      // all IDs and aliases
-	unscanned []string             // keys in images without a scan, sorted
+	ids       map[string]bool      // IDs and aliases of all vulnerabilities
+	unscanned []string             // keys of images without a scan result, sorted
 }
 
-// exposure is a vulnerability and the use of the first affected image.
+// exposure is a vulnerability and the location of the first affected image.
 type exposure struct {
 	Vulnerability
 	severity scan.Severity
 	at       imageUse
 }
 
-// compareScans compares the scan results of each operator whose images changed. A vulnerability in
-// several packages or images of an operator counts once.
+// compareScans compares the scan results of each operator whose images changed. A vulnerability
+// that is in several packages or images of an operator counts once.
 func compareScans(c *comparison) {
 	if c.opt.Scans == nil {
 		return
@@ -169,8 +170,8 @@ func compareScans(c *comparison) {
 	}
 }
 
-// runningImages returns the first use of each image by digest, or by reference if there is no
-// digest. It omits the bundle image, which bundles may list as a related image.
+// runningImages returns the first location of each image, by digest or, if there is none, by
+// reference. It omits the bundle image, which some bundles list as a related image.
 func runningImages(uses []imageUse, bundle string) map[string]imageUse {
 	out, bundleDigest := map[string]imageUse{}, imageref.DigestIn(bundle)
 	for _, u := range uses {
@@ -182,7 +183,7 @@ func runningImages(uses []imageUse, bundle string) map[string]imageUse {
 	return out
 }
 
-// scansOf returns the scan results of images.
+// scansOf returns the scan results for images.
 func scansOf(results *scan.Results, images map[string]imageUse) imageScans {
 	s := imageScans{images: images, found: map[string]*exposure{}, ids: map[string]bool{}}
 	for _, key := range sortedKeys(images) {
@@ -197,7 +198,7 @@ func scansOf(results *scan.Results, images map[string]imageUse) imageScans {
 	return s
 }
 
-// add adds a vulnerability of an image.
+// add adds a vulnerability that was found in the image at u.
 func (s imageScans) add(v scan.Vulnerability, u imageUse) {
 	e := s.found[v.ID]
 	if e == nil {
@@ -223,7 +224,7 @@ func (s imageScans) add(v scan.Vulnerability, u imageUse) {
 	}
 }
 
-// scanDiff compares the scan results of an operator on both sides.
+// scanDiff compares the scan results for an operator before and after.
 type scanDiff struct {
 	c        *comparison
 	pin      pinDiff
@@ -231,7 +232,7 @@ type scanDiff struct {
 	was, is  imageScans
 }
 
-// compare reports added, fixed and remaining vulnerabilities, and images without a scan.
+// compare reports added, fixed and remaining vulnerabilities, and images without a scan result.
 func (d scanDiff) compare() {
 	var gone, stayed []*exposure
 	for _, id := range sortedKeys(d.is.found) {
@@ -252,7 +253,8 @@ func (d scanDiff) compare() {
 	d.reportUnscanned()
 }
 
-// add adds a finding at the location of an image, or at the pin if the image is only in the lock.
+// add adds a finding at the location of an image. If only the lock contains the image, the location
+// is the pin.
 func (d scanDiff) add(rule string, at imageUse, f Finding, capped ...Severity) {
 	f.Operator, f.path = d.operator, at.containerPath
 	if at.where == nil {
@@ -262,7 +264,7 @@ func (d scanDiff) add(rule string, at imageUse, f Finding, capped ...Severity) {
 	d.c.add(rule, at.where, f, capped...)
 }
 
-// reportAdded reports an added vulnerability.
+// reportAdded reports a vulnerability that was not found before.
 func (d scanDiff) reportAdded(e *exposure) {
 	message := diag.Some(e.Packages, 4) + " in " + diag.Some(sortedKeys(imageNames(e.Images)), 3)
 	if e.Fixed != "" {
@@ -277,7 +279,7 @@ func (d scanDiff) reportAdded(e *exposure) {
 	d.add(vulnerabilityAdded, e.at, Finding{Field: e.ID, Message: message, detail: vulnerabilityList{listed: []Vulnerability{e.Vulnerability}}}, severityOf(e.severity))
 }
 
-// imageNames returns the names of images without tags and digests, as a set.
+// imageNames returns the set of image names, without tags and digests.
 func imageNames(images []string) map[string]bool {
 	out := map[string]bool{}
 	for _, image := range images {
@@ -286,8 +288,8 @@ func imageNames(images []string) map[string]bool {
 	return out
 }
 
-// reportList adds one finding about a list of vulnerabilities, most severe first. partlyScanned means
-// that some images were not scanned.
+// reportList adds one finding about list, which is sorted by severity. partlyScanned means that
+// some images were not scanned.
 func (d scanDiff) reportList(rule string, list []*exposure, partlyScanned bool) {
 	if len(list) == 0 {
 		return
@@ -304,7 +306,7 @@ func (d scanDiff) reportList(rule string, list []*exposure, partlyScanned bool) 
 	d.add(rule, imageUse{}, Finding{Message: v.summary(rule), detail: v})
 }
 
-// reportUnscanned reports added and removed images without a scan.
+// reportUnscanned reports added and removed images without a scan result.
 func (d scanDiff) reportUnscanned() {
 	for _, key := range d.is.unscanned {
 		if _, ok := d.was.images[key]; !ok {

@@ -7,14 +7,14 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// part is the smallest part of a finding that a waiver can select in a cluster.
+// part is the smallest part of a finding that a waiver can select, for one cluster.
 type part struct {
 	Object           Ref
 	Field, Container string
 	Vulnerabilities  []string // IDs and aliases
 }
 
-// parts splits a finding into single fields, permissions or vulnerabilities.
+// parts splits a finding into its parts: single fields, permissions or vulnerabilities.
 func (f Finding) parts() []part {
 	whole := part{Object: f.Object, Field: f.Field, Container: f.Container}
 	if f.detail == nil {
@@ -23,8 +23,7 @@ func (f Finding) parts() []part {
 	return f.detail.parts(whole)
 }
 
-// withParts returns a finding with some of the parts of f. indexes are their indexes in
-// [Finding.parts].
+// withParts returns f reduced to some of its parts. indexes refer to the result of parts.
 func (f Finding) withParts(indexes []int) Finding {
 	if f.detail == nil || len(indexes) == len(f.parts()) {
 		return f
@@ -41,17 +40,17 @@ func selectItems[T any](list []T, indexes []int) []T {
 	return out
 }
 
-// waiverSet applies waivers and records their use.
+// waiverSet applies waivers and records which of them are used.
 type waiverSet struct {
 	waivers  []diag.Waiver
-	used     []bool // whether a waiver selects anything, even if it has expired
+	used     []bool // used[i]: waiver i matches a finding, even if the waiver has expired
 	clusters []string
 	today    string
 }
 
-// waive splits a finding. It returns findings with the parts that a waiver selects and its reason,
-// followed by findings with the remaining parts. rule is the rule of the finding, or the user-defined
-// rule that refuses it.
+// waive splits a finding by the waivers that apply. The first results are the waived parts, each
+// with the reason of its waiver, followed by the remaining parts. rule is the ID of the rule that a
+// waiver must name: that of the finding, or of the user-defined rule that refuses it.
 func (w *waiverSet) waive(f Finding, rule string) []Finding {
 	candidates := w.candidates(rule, f.Operator)
 	if len(candidates) == 0 {
@@ -79,7 +78,7 @@ func (w *waiverSet) waive(f Finding, rule string) []Finding {
 	return out
 }
 
-// candidates returns the indexes of the waivers that match rule and operator.
+// candidates returns the indexes of the waivers for this rule and operator.
 func (w *waiverSet) candidates(rule, operator string) []int {
 	var out []int
 	for i, v := range w.waivers {
@@ -90,16 +89,16 @@ func (w *waiverSet) candidates(rule, operator string) []int {
 	return out
 }
 
-// share is a set of parts of a finding in some clusters, with the index of the first waiver that
-// selects them. The index is len(waivers) if there is none.
+// share is a set of parts of a finding in some clusters that the same waiver accepts. Its index is
+// len(waivers) if no waiver does.
 type share struct {
 	waiver   int
 	parts    []int
 	clusters []string
 }
 
-// shares groups the parts and clusters of a finding by waiver. candidates are the indexes of the
-// waivers to apply.
+// shares groups the parts of a finding in all clusters by the first waiver that matches. candidates
+// are the indexes of the waivers to try, in order.
 func (w *waiverSet) shares(f Finding, rule string, clusters []string, candidates []int) []share {
 	parts := f.parts()
 	var out []share

@@ -73,7 +73,7 @@ func compareWebhooks(c *comparison) {
 	}, webhookKinds()...)
 }
 
-// webhookDiff compares a webhook on both sides. old is nil if it is added.
+// webhookDiff compares a webhook before and after. old is nil if the webhook is added.
 type webhookDiff struct {
 	c        *comparison
 	p        pair
@@ -90,8 +90,8 @@ func (d webhookDiff) add(rule string, f Finding, field string, capped ...Severit
 	d.c.add(rule, d.p.after, f, capped...)
 }
 
-// isOwn reports whether the webhook calls a Service of its operator, and only for API groups of the
-// operator's CRDs.
+// isOwn reports whether the webhook calls a Service of its own operator, and only for API groups of
+// the operator's CRDs.
 func (d webhookDiff) isOwn() bool {
 	return d.c.isOwnService(d.p.after, k8s.Map(d.now, "clientConfig")) && !slices.ContainsFunc(requestPatterns(d.now), func(w requestPattern) bool {
 		return !slices.ContainsFunc(d.c.after.order, func(crd *Object) bool {
@@ -100,7 +100,7 @@ func (d webhookDiff) isOwn() bool {
 	})
 }
 
-// removedWebhook returns the paths that the removal of a webhook explains.
+// removedWebhook returns the field paths that a finding about a removed webhook covers.
 func removedWebhook(p pair, name string) []fieldPath {
 	if p.after == nil {
 		return wholeObject()
@@ -108,7 +108,7 @@ func removedWebhook(p pair, name string) []fieldPath {
 	return []fieldPath{webhookAt(name)}
 }
 
-// reportAdded reports an added webhook, and whether it can block the cluster.
+// reportAdded reports an added webhook, and whether it can block all writes in the cluster.
 func (d webhookDiff) reportAdded() {
 	f := Finding{After: formatValue(formatRequests(d.now)), Message: fmt.Sprintf("webhook covers %s, failure policy %s", diag.Some(formatRequests(d.now), 4), failurePolicy(d.now))}
 	if d.p.before == nil {
@@ -127,28 +127,28 @@ func (d webhookDiff) reportAdded() {
 
 func failurePolicy(h map[string]any) string { return cmp.Or(k8s.Text(h, "failurePolicy"), "Fail") }
 
-// matchesEverything reports whether a selector is absent or empty.
+// matchesEverything reports whether a selector of webhook h is missing or empty.
 func matchesEverything(h map[string]any, selector string) bool {
 	s := k8s.Map(h, selector)
 	return len(k8s.Map(s, "matchLabels")) == 0 && len(k8s.Items(s, "matchExpressions")) == 0
 }
 
-// requestPattern is a combination of values in a webhook rule. "*" matches any value.
+// requestPattern is one combination of values in a webhook rule. "*" matches any value.
 type requestPattern struct{ group, version, resource, operation, scope string }
 
 func (w requestPattern) String() string {
 	return strings.ToLower(w.operation) + " " + k8s.Key{Group: w.group, Kind: w.resource}.GroupKind()
 }
 
-// covers reports whether w includes all requests of o.
+// covers reports whether w matches all requests that o matches.
 func (w requestPattern) covers(o requestPattern) bool {
 	matches := func(have, want string) bool { return have == "*" || have == want }
 	return matches(w.group, o.group) && matches(w.version, o.version) && matches(w.operation, o.operation) && matches(w.scope, o.scope) &&
 		(matches(w.resource, o.resource) || w.resource == "*/*")
 }
 
-// requestPatterns returns all combinations of values in a webhook's rules. It stops
-// after maxRequestPatterns.
+// requestPatterns returns all combinations of values in the rules of a webhook, at most
+// maxRequestPatterns.
 func requestPatterns(h map[string]any) []requestPattern {
 	var out []requestPattern
 	for _, r := range k8s.Items(h, "rules") {
@@ -169,10 +169,10 @@ func requestPatterns(h map[string]any) []requestPattern {
 
 const maxRequestPatterns = 10_000
 
-// formatRequests formats the requests that a webhook receives, without duplicates.
+// formatRequests formats the requests that a webhook receives for display, without duplicates.
 func formatRequests(h map[string]any) []string { return formatPatterns(requestPatterns(h)) }
 
-// formatPatterns formats combinations without duplicates.
+// formatPatterns formats combinations for display, without duplicates.
 func formatPatterns(list []requestPattern) []string {
 	var out []string
 	for _, w := range list {
@@ -183,7 +183,7 @@ func formatPatterns(list []requestPattern) []string {
 	return out
 }
 
-// vitalRequests formats the requests for API groups that are vital for a cluster.
+// vitalRequests formats the requests of a webhook for API groups that the cluster needs to run.
 func vitalRequests(h map[string]any) []string {
 	vital := func(w requestPattern) bool {
 		switch w.group {
@@ -203,7 +203,7 @@ func vitalRequests(h map[string]any) []string {
 	return formatPatterns(out)
 }
 
-// compare compares a webhook that exists on both sides.
+// compare compares a webhook that exists before and after.
 func (d webhookDiff) compare() {
 	if a, b := failurePolicy(d.old), failurePolicy(d.now); a != b {
 		rule := "webhook.failure-policy"
@@ -225,7 +225,8 @@ func (d webhookDiff) compare() {
 	d.compareDefaulted("webhook.side-effects", "reinvocationPolicy", "Never")
 }
 
-// compareDefaulted compares a field that the API server sets to defaultValue if it is absent.
+// compareDefaulted compares a field. A missing field counts as defaultValue, the default of the API
+// server.
 func (d webhookDiff) compareDefaulted(rule, field string, defaultValue any) {
 	value := func(h map[string]any) any {
 		if v, ok := h[field]; ok {
@@ -269,7 +270,7 @@ func (d webhookDiff) compareRules() {
 	}
 }
 
-// compareSelector compares a selector of the webhook.
+// compareSelector compares one of the selectors of the webhook.
 func (d webhookDiff) compareSelector(name string) {
 	a, b := d.old[name], d.now[name]
 	was, is := matchesEverything(d.old, name), matchesEverything(d.now, name)

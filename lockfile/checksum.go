@@ -14,11 +14,11 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// maxInteger is the largest integer that every JSON decoder represents exactly: 2^53 - 1.
+// maxInteger is the largest integer that all JSON decoders represent exactly: 2^53 - 1.
 const maxInteger = 1<<53 - 1
 
-// checksum returns the checksum of a block: SHA-256 of its value as canonical JSON (RFC 8785),
-// with integers beyond maxInteger as strings.
+// checksum returns the checksum of a block: the SHA-256 of its canonical JSON (RFC 8785), in which
+// integers beyond maxInteger are strings.
 func checksum(b block) Digest {
 	raw, err := json.Marshal(blockValue(reflect.ValueOf(b)))
 	must(err)
@@ -29,7 +29,7 @@ func checksum(b block) Digest {
 	return sum
 }
 
-// checksumOf returns the checksum of a parsed block, computed without its checksum field.
+// checksumOf returns the checksum of a parsed block. The field checksum itself is not included.
 func checksumOf(n *yamlnode.Node) (string, error) {
 	raw, err := yamlnode.JSON(n)
 	if err != nil {
@@ -63,8 +63,8 @@ func decodeJSON(raw []byte, into any) error {
 	return dec.Decode(into)
 }
 
-// safeIntegers returns a JSON value with integers beyond maxInteger as strings. It modifies the
-// value in place.
+// safeIntegers replaces integers beyond maxInteger in a JSON value by strings. It modifies value in
+// place.
 func safeIntegers(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -87,7 +87,7 @@ func safeIntegers(v any) any {
 	return v
 }
 
-// blockValue returns the value of a block, or of a nested value, as in the file.
+// blockValue returns the JSON value of a block or of a value in it, as in the file.
 func blockValue(of reflect.Value) map[string]any {
 	out := map[string]any{}
 	for _, f := range yamlnode.Fields(of.Type()) {
@@ -119,7 +119,7 @@ func fieldValue(v reflect.Value) any {
 	}
 }
 
-// itemValue returns the value of an item that the file contains on one line.
+// itemValue returns the JSON value of a list item, as in the file.
 func itemValue(of reflect.Value) map[string]any {
 	out := map[string]any{}
 	for _, f := range yamlnode.Fields(of.Type()) {

@@ -9,11 +9,11 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// ChangeKind is the kind of a change to a block of the lock.
+// ChangeKind is the kind of a change of one block of the lock.
 type ChangeKind string
 
-// The kinds of changes. A Moved pin has another bundle or version. A Changed block differs in other
-// fields.
+// The kinds of changes. Moved: the pin has another bundle or version. Changed: other fields of the
+// block differ.
 const (
 	Added   ChangeKind = "added"
 	Removed ChangeKind = "removed"
@@ -21,22 +21,22 @@ const (
 	Changed ChangeKind = "changed"
 )
 
-// Change is one difference between two locks: in a pin, in a leaving operator (Leaving or Pruned
-// is set), or in a declared Namespace (Package is empty).
+// Change is one difference between two locks: a changed block. The block is a declared Namespace if
+// Package is empty, a leaving operator if Leaving or Pruned is set, and otherwise a pin.
 type Change struct {
 	Kind      ChangeKind
 	Namespace string
-	Package   string      // package of a pin or of a leaving operator
+	Package   string      // package of the pin or leaving operator
 	Leaving   string      // successor of a leaving operator, "namespace/package"
-	Pruned    bool        // the operator is leaving and has no successor
-	From, To  string      // versions with their releases; empty if the lock has no such block
-	Fields    []string    // names of changed fields in the file, sorted; nil if added or removed
-	Pos       diag.Pos    // position of the block in the old lock, if that was parsed
-	At        diag.Fields // positions of the field names of that block
+	Pruned    bool        // the leaving operator has no successor: it is being uninstalled
+	From, To  string      // versions, with their releases; empty if the lock does not have the block
+	Fields    []string    // changed fields as named in the file, sorted; nil if the block is added or removed
+	Pos       diag.Pos    // position of the block in the old lock; zero if that was not parsed
+	At        diag.Fields // positions of the fields of that block
 }
 
-// Diff returns the changes from old to new: declared Namespaces by name, then pins, then leaving
-// operators, both by namespace and package. A nil lock is empty.
+// Diff returns the changes from old to new: first declared Namespaces by name, then pins, then
+// leaving operators, both by namespace and package. A nil lock counts as empty.
 func Diff(old, new *File) []Change {
 	a, b := old.sorted(), new.sorted()
 	var out []Change
@@ -46,7 +46,7 @@ func Diff(old, new *File) []Change {
 	return out
 }
 
-// diffable is a block that Diff compares. The change method returns the change that removes it.
+// diffable is a block that Diff compares. Its method change returns the change for its removal.
 type diffable interface {
 	block
 	change() Change
@@ -66,8 +66,8 @@ func (l Leaving) change() Change {
 	return c
 }
 
-// diffBlocks compares two sorted lists. It appends a change for each block that is in only one list,
-// or that differs between the lists.
+// diffBlocks appends a change to out for each block that only one of the sorted lists contains, or
+// that differs between them.
 func diffBlocks[T diffable](out *[]Change, a, b []T, compare func(x, y T) int) {
 	for len(a) > 0 || len(b) > 0 {
 		switch {
@@ -92,8 +92,8 @@ func diffBlocks[T diffable](out *[]Change, a, b []T, compare func(x, y T) int) {
 	}
 }
 
-// differingFields returns the sorted names of the fields with different text in two blocks of
-// one kind.
+// differingFields returns the names of the fields in which two blocks of the same kind differ,
+// sorted.
 func differingFields(a, b block) []string {
 	var names []string
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)

@@ -2,24 +2,26 @@ package lockfile
 
 import "slices"
 
-// Side is the lock of one of the merged commits.
+// Side is the lock of one of the commits that were merged.
 type Side struct {
-	Name string // the commit: "MERGE_HEAD"
+	Name string // name of the commit, such as "MERGE_HEAD"
 	Lock *File  // nil: the commit has no lock
 }
 
-// Downgrade is a pin with a lower version after a merge than on one of the merged sides.
+// Downgrade is a pin whose version is lower after a merge than on one of the merged sides.
 type Downgrade struct {
-	Pin    Pin    // pin in the merged lock; empty if there is none
-	Higher Pin    // pin on the side
+	Pin    Pin    // pin in the merged lock; empty if the merged lock has none
+	Higher Pin    // pin on this side, with the higher version
 	Side   string // name of the side
 }
 
-// Downgrades returns the pins of the merged lock that have a lower version than one of the sides, if
-// that side raised the version since the base. Of several such sides, it returns the one with the
-// highest version. A pin that is not in the base counts as raised. It omits intentional downgrades:
-// pins that another side downgraded to the same version, and pins with the higher bundle in
-// Replaces, which resolve records for an allowed downgrade. A nil lock counts as an empty lock.
+// Downgrades returns the pins of the merged lock that have a lower version than on one of the
+// merged sides, if that side upgraded or added the operator since base. If there are several such
+// sides, it returns the one with the highest version.
+//
+// Intentional downgrades are omitted: the other side downgraded to the merged version, or the field
+// Replaces of the merged pin names the higher bundle, which resolve records for a downgrade that
+// the user allowed. A nil lock counts as empty.
 func Downgrades(merged, base *File, sides ...Side) []Downgrade {
 	var out []Downgrade
 	for _, pin := range merged.sorted().Pins {
@@ -43,14 +45,15 @@ func Downgrades(merged, base *File, sides ...Side) []Downgrade {
 	return out
 }
 
-// AllowedPin returns the downgraded pin, marked as an allowed downgrade: Replaces is the higher bundle.
+// AllowedPin returns the downgraded pin, marked as a downgrade that the user allowed: Replaces
+// names the higher bundle.
 func (l Downgrade) AllowedPin() Pin {
 	l.Pin.Replaces, l.Pin.Skipped = l.Higher.Bundle, nil
 	return l.Pin
 }
 
 // RemovedPins returns the pins of the sides that the merged lock does not have, each from the side
-// with the highest version. Pin is empty in the result. A nil lock counts as an empty lock.
+// with the highest version. In the results, Pin is empty. A nil lock counts as empty.
 func RemovedPins(merged *File, sides ...Side) []Downgrade {
 	var out []Downgrade
 	for _, s := range sides {

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Format returns the canonical bytes of f. Parse returns an equal lock for them. Equal locks have
-// equal bytes.
+// Format returns f as the content of quayside.lock. Equal locks have equal bytes. Parse returns f
+// again.
 func Format(f *File) []byte {
 	f = f.sorted()
 	var b bytes.Buffer
@@ -29,8 +29,8 @@ func Format(f *File) []byte {
 	return b.Bytes()
 }
 
-// writeSection writes one list of blocks. An empty line before each block lets Git merge changes of
-// neighbouring blocks.
+// writeSection writes one list of blocks. There is an empty line before each block, so that Git can
+// merge changes of neighbouring blocks.
 func writeSection[T block](b *bytes.Buffer, name string, items []T) {
 	if len(items) == 0 {
 		fmt.Fprintf(b, "%s: []\n", name)
@@ -59,12 +59,13 @@ func writeFields(b *bytes.Buffer, of reflect.Value, indent string) {
 	}
 }
 
-// isAbsent reports whether the file omits a field because its value is empty.
+// isAbsent reports whether a field is omitted from the file because its value is empty.
 func isAbsent(v reflect.Value) bool {
 	return v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
 }
 
-// writeField writes one field of a block or of a nested value. It omits an empty field.
+// writeField writes one field of a block or of a value in it. It writes nothing if the field is
+// empty.
 func writeField(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent string) {
 	v := of.FieldByIndex(f.Index)
 	if isAbsent(v) {
@@ -92,7 +93,7 @@ func writeField(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent
 			put([...]string{"", ", "}[min(i, 1)], yamlnode.Quote(s))
 		}
 		put("]\n")
-	case []Property: // on one line, because only the resolver reads them, not reviewers
+	case []Property: // one line for all: reviewers need not read them
 		put(" [")
 		for i := range value {
 			put([...]string{"{", ", {"}[min(i, 1)])
@@ -122,7 +123,7 @@ func writeField(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent
 	}
 }
 
-// writeMembers writes the fields of an item on one line. It omits fields that are empty and not
+// writeMembers writes the fields of a list item on one line. It omits empty fields that are not
 // required.
 func writeMembers(b *bytes.Buffer, item reflect.Value) {
 	sep := ""
@@ -158,15 +159,15 @@ func must(err error) {
 	}
 }
 
-// Checksum returns the checksum of the pin's block in a lock.
+// Checksum returns the checksum that the pin has in a lock.
 func (p Pin) Checksum() Digest { return checksum(sortPin(canonicalPin(p))) }
 
-// VersionText returns the version for display, with the bundle's release if the catalog has one.
+// VersionText returns the version for display: the version, and the release if there is one.
 func (p Pin) VersionText() string {
 	return catalog.VersionText(p.Version, catalog.ReleaseOf(p.Properties))
 }
 
-// CompareVersions orders pins of one package by version, then by release.
+// CompareVersions compares two pins of the same package by version, then by release.
 func (p Pin) CompareVersions(other Pin) int {
 	return catalog.CompareBundles(p.Version, catalog.ReleaseOf(p.Properties), other.Version, catalog.ReleaseOf(other.Properties))
 }

@@ -1,10 +1,11 @@
 // Package lockfile reads and writes quayside.lock.
 //
-// The lock is the contract between resolving and rendering. It records the decisions of the resolver:
-// everything that rendering needs in addition to bundle content and quayside.yaml. It omits all data
-// that rendering can derive from these. Its bytes are canonical and the same on every machine.
-// Each block has its own checksum and depends on one pin or on settings only, so that Git can merge
-// branches that change different operators. The package neither resolves nor renders.
+// The resolver writes the lock, and rendering reads it. The lock contains the decisions of the
+// resolver that rendering needs in addition to the content of bundles and quayside.yaml, but no
+// data that rendering can derive from these. The same decisions give the same bytes on every
+// machine. Each block has its own checksum, and contains only data of one pin and of settings, so
+// that Git can merge branches that change different operators. The package neither resolves nor
+// renders.
 //
 // The package is public: docs/library.md has its compatibility promise.
 //
@@ -30,13 +31,13 @@ const Schema = 1
 // Kind is the kind of the document in a lock.
 const Kind = "Lock"
 
-// New returns a lock with the given pins, sorted and in canonical form: lists without a meaningful
-// order are sorted, empty lists are nil, and JSON has sorted keys. It does not modify its
-// argument. It panics if a pin contains invalid JSON.
+// New returns a lock with the given pins in canonical form: pins and lists without a meaningful
+// order are sorted, empty lists are nil, and JSON has sorted keys. It does not modify its argument.
+// It panics if a pin contains invalid JSON.
 func New(pins []Pin) *File { return (&File{}).With(pins) }
 
-// With returns a lock with the given pins and the other blocks of f, in the same form as New. It
-// does not modify f. A nil f counts as an empty lock.
+// With returns a lock with the given pins and the other blocks of f, in canonical form as New. It
+// does not modify f. A nil f counts as empty.
 func (f *File) With(pins []Pin) *File {
 	out := f.sorted()
 	out.Pins = slices.Clone(pins)
@@ -46,7 +47,7 @@ func (f *File) With(pins []Pin) *File {
 	return out.sorted()
 }
 
-// sorted returns a sorted copy of f. A nil f is empty.
+// sorted returns a sorted copy of f. A nil f counts as empty.
 func (f *File) sorted() *File {
 	if f == nil {
 		return &File{}
@@ -77,7 +78,7 @@ func comparePins(a, b Pin) int {
 
 func compareLeaving(a, b Leaving) int { return comparePins(a.Pin, b.Pin) }
 
-// sortPin returns a pin with sorted lists.
+// sortPin returns a copy of a pin with sorted lists.
 func sortPin(p Pin) Pin {
 	p.WatchNamespaces = sortedUnique(p.WatchNamespaces, strings.Compare)
 	p.RequestedBy = sortedUnique(p.RequestedBy, strings.Compare)
@@ -96,8 +97,8 @@ func sortPin(p Pin) Pin {
 	return p
 }
 
-// canonicalPin returns a pin with nil for empty lists and for the default approval, and with
-// sorted keys in JSON.
+// canonicalPin returns a copy of a pin in which empty lists are nil, the default approval is empty,
+// and JSON has sorted keys.
 func canonicalPin(p Pin) Pin {
 	p.Skipped = nonEmpty(p.Skipped)
 	if p.Approval == automatic {
@@ -115,7 +116,7 @@ func canonicalPin(p Pin) Pin {
 	return p
 }
 
-// automatic is the default approval.
+// automatic is the default value of Pin.Approval. It is not written to the file.
 const automatic = "Automatic"
 
 func mustCanonical(raw []byte) []byte {
@@ -153,11 +154,11 @@ func compareImages(a, b RelatedImage) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Image, b.Image))
 }
 
-// Key returns "namespace/package", the identity of an installed operator.
+// Key returns "namespace/package", which identifies an installed operator.
 func (p Pin) Key() string { return p.Namespace + "/" + p.Package }
 
-// BundleDigest returns the digest of the bundle image, or of the manifests if the catalog embeds
-// them. It returns "" if the pin has no digest yet.
+// BundleDigest returns the digest of the bundle image or, if the catalog embeds the bundle, of its
+// manifests. It returns "" if the pin has no digest yet.
 func (p Pin) BundleDigest() Digest {
 	return cmp.Or(Digest(imageref.DigestIn(p.Image)), p.ContentDigest)
 }
@@ -171,15 +172,15 @@ func (f *File) Pin(namespace, pkg string) (Pin, bool) {
 	return f.Pins[i], true
 }
 
-// IsOlder reports whether the lock was read from an older schema than Schema. It returns false
-// for a nil lock.
+// IsOlder reports whether the lock was parsed from an older schema. It returns false for a nil
+// lock.
 func (f *File) IsOlder() bool { return f != nil && f.ReadSchema != 0 && f.ReadSchema < Schema }
 
-// Generated reports whether the package is a dependency that no declaration requests.
+// Generated reports whether the pin is a dependency that no declaration requests.
 func (p Pin) Generated() bool { return len(p.RequestedBy) == 0 }
 
-// Subscription returns the name of the pin's first declaration or, for a dependency, the name of
-// the Subscription that OLM would generate.
+// Subscription returns the name of the first declaration that requests the pin. For a dependency,
+// it returns the name of the Subscription that OLM would generate.
 func (p Pin) Subscription() string {
 	if p.Generated() {
 		return GeneratedName(p.Package, p.Channel, p.Catalog.ID)
@@ -188,13 +189,14 @@ func (p Pin) Subscription() string {
 	return name
 }
 
-// GeneratedName returns the name that OLM gives to a generated Subscription.
+// GeneratedName returns the name that OLM gives to the Subscription that it generates for a
+// dependency.
 func GeneratedName(pkg, channel string, id ID) string {
 	return strings.TrimSuffix(pkg+"-"+channel+"-"+id.Name+"-"+id.Namespace, "-")
 }
 
-// Needed returns the operators that an operator requires, directly or transitively. Operators are
-// identified by "namespace/package". In a cycle, the result contains the operator itself.
+// Needed returns the operators that an operator requires, directly or transitively, as a set of
+// "namespace/package". If the operator is part of a cycle, the set contains the operator itself.
 func (f *File) Needed(operator string) map[string]bool {
 	requires := map[string][]Requirement{}
 	for _, p := range f.Pins {
@@ -212,8 +214,8 @@ func (f *File) Needed(operator string) map[string]bool {
 	return found
 }
 
-// RequiredBy returns the pins that require p, each with its requirement, sorted by namespace and
-// package.
+// RequiredBy returns the pins that require p, each with its requirement. They are sorted by
+// namespace and package.
 func (f *File) RequiredBy(p Pin) []Requirement {
 	var out []Requirement
 	for _, by := range f.Pins {
@@ -226,8 +228,8 @@ func (f *File) RequiredBy(p Pin) []Requirement {
 	return out
 }
 
-// LeavingOperator returns the block of the leaving operator with the given "namespace/package", and
-// whether there is one.
+// LeavingOperator returns the leaving operator with this "namespace/package", and whether there is
+// one.
 func (f *File) LeavingOperator(operator string) (Leaving, bool) {
 	i := slices.IndexFunc(f.Leaving, func(l Leaving) bool { return l.Key() == operator })
 	if i < 0 {
@@ -236,8 +238,8 @@ func (f *File) LeavingOperator(operator string) (Leaving, bool) {
 	return f.Leaving[i], true
 }
 
-// Successor returns the pinned operator ("namespace/package") that replaces a leaving one,
-// directly or through other leaving operators. It returns "" if there is none.
+// Successor returns the pinned operator ("namespace/package") that replaces l. It follows a chain
+// of leaving operators. It returns "" if no pinned operator replaces l.
 func (f *File) Successor(l Leaving) string {
 	for range len(f.Leaving) {
 		ns, pkg, _ := strings.Cut(l.ReplacedBy, "/")
@@ -253,8 +255,8 @@ func (f *File) Successor(l Leaving) string {
 	return ""
 }
 
-// Catalogs returns the catalogs of all pins and leaving operators, by name, source and digest. A
-// catalog with several digests appears once for each digest.
+// Catalogs returns the catalogs of all pins and leaving operators, sorted by name, source and
+// digest. A catalog that was used with several digests appears once for each digest.
 func (f *File) Catalogs() []Catalog {
 	var out []Catalog
 	for _, p := range f.Pins {
@@ -283,8 +285,8 @@ func checkDuplicates[T block](errs *diag.List, sorted []T, at func(T) diag.Pos) 
 	}
 }
 
-// checkSuccessors adds a fault for each leaving operator that is also pinned, or that has a
-// successor without a pin.
+// checkSuccessors adds a fault for each leaving operator that is pinned, too, or whose successor is
+// not pinned.
 func checkSuccessors(errs *diag.List, f *File) {
 	for _, l := range f.Leaving {
 		if _, pinned := f.Pin(l.Namespace, l.Package); pinned {

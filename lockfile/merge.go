@@ -2,9 +2,9 @@ package lockfile
 
 import "slices"
 
-// CanMerge reports whether Git can merge a and b, both derived from base, without conflict, in either
-// order. This requires that they change different blocks, and add and remove blocks in different
-// places.
+// CanMerge reports whether Git can merge a and b, which are both derived from base, without a
+// conflict and in either order. This is the case if they change different blocks, and add and
+// remove blocks in different places.
 func CanMerge(base, a, b *File) bool {
 	x, y := editsOf(base, a), editsOf(base, b)
 	for _, i := range x.touched {
@@ -20,23 +20,24 @@ func CanMerge(base, a, b *File) bool {
 	return true
 }
 
-// edits holds the numbers of the blocks and gaps that a change touches. Blocks are numbered in the
-// order of the file: first the pins, then the entries of Leaving. Gap i is before block i.
+// edits describes which lines of the lock a change touches: blocks, and gaps between blocks. Blocks
+// are numbered in the order of the file, first the pins, then the leaving operators. Gap i is
+// before block i.
 type edits struct{ touched, gaps []int }
 
 func editsOf(base, next *File) edits {
 	var e edits
 	n := addBlocks(&e, 0, base.Pins, next.Pins, comparePins)
 	if len(base.Leaving) == 0 && len(next.Leaving) > 0 {
-		e.gaps = append(e.gaps, n) // the new list starts after the last pin
+		e.gaps = append(e.gaps, n) // the new section begins after the last pin
 	}
 	addBlocks(&e, n+1, base.Leaving, next.Leaving, compareLeaving)
 	return e
 }
 
-// addBlocks adds the touched blocks and gaps of one list to e. The first block of the list has the
-// number first. It returns the number that follows the last block. A removed block also touches the
-// gaps on both sides.
+// addBlocks adds the edits from base to next, one section of the lock. first is the number of the
+// first block of the section. It returns the number after the last block. A removed block touches
+// the gaps on both sides of it, too.
 func addBlocks[T block](e *edits, first int, base, next []T, compare func(a, b T) int) int {
 	for i, b := range base {
 		j := slices.IndexFunc(next, func(n T) bool { return compare(n, b) == 0 })

@@ -13,24 +13,23 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Parse parses a lock of the current schema, or of an older schema, which it migrates. File.ReadSchema
-// is the schema of the input. The error is a diag.List of all faults with their positions.
-// Parse rejects newer schemas, blocks that do not match their checksum, and files with
-// conflict markers of Git.
+// Parse parses a lock. A lock with an older schema is migrated to the current one; File.ReadSchema
+// is the schema of the input. A newer schema, a block that does not match its checksum, and
+// conflict markers of Git are faults. The error is a diag.List of all faults with their positions.
 func Parse(file string, data []byte) (*File, error) {
 	return parse(newParser(file), data)
 }
 
-// Edit is a manual change of a pin's version.
+// Edit is a version of a pin that a user or a bot changed in the file.
 type Edit struct {
 	Namespace, Package string
 	Version            string // requested version
 	Pos                diag.Pos
 }
 
-// ParseEdited parses a lock in which a user or a bot may have edited versions of pins. It returns the
-// lock with the original versions, and the edits in the order of the file. Any other edit is an
-// error, as in Parse.
+// ParseEdited parses a lock in which the versions of pins may have been edited. It returns the lock
+// with the original versions, and the edits in the order of the file. Any other edit is an error,
+// as in Parse.
 func ParseEdited(file string, data []byte) (*File, []Edit, error) {
 	var edits []Edit
 	p := newParser(file)
@@ -82,7 +81,7 @@ func parse(p parser, data []byte) (*File, error) {
 	return f, nil
 }
 
-// conflictError returns an error if the file contains conflict markers of Git.
+// conflictError returns an error if the file contains conflict markers of Git, otherwise nil.
 func conflictError(file string, data []byte) error {
 	mark := regexp.MustCompile(`(?m)^(<<<<<<<|\|\|\|\|\|\|\||>>>>>>>)( |\r?$)`).FindIndex(data)
 	if mark == nil {
@@ -92,8 +91,8 @@ func conflictError(file string, data []byte) error {
 	return diag.List{diag.Errorf(pos, "unfinished merge: take one side with 'git checkout --theirs' or '--ours', and run 'quayside resolve', which updates it from the declarations")}
 }
 
-// schemaOf returns the schema number of a document. It fails if the document is not a lock, or
-// if its schema is unsupported.
+// schemaOf returns the schema number of a document. It returns an error if the document is not a
+// lock, or if the schema is not supported.
 func (p *parser) schemaOf(n *yamlnode.Node) (int, error) {
 	var errs diag.List
 	if yamlnode.CheckHeader(p.file, n, APIVersion, Kind, &errs); errs != nil {
@@ -116,27 +115,27 @@ func (p *parser) schemaOf(n *yamlnode.Node) (int, error) {
 	return schema, nil
 }
 
-// migration changes a document from one schema to the next, in place.
+// migration converts a document from one schema to the next, in place.
 type migration func(doc *yamlnode.Node)
 
-// schemaMigrations returns the migrations in order: the first one migrates schema 1 to 2.
+// schemaMigrations returns all migrations. The first one converts schema 1 to 2.
 func schemaMigrations() []migration { return nil }
 
 type parser struct {
 	file       string
-	schema     int                       // current schema, the one of this package's types
-	migrations []migration               // from schema 1 on
-	sums       map[*yamlnode.Node]string // for a migrated block: its checksum before the migration
+	schema     int                       // current schema: that of the types of this package
+	migrations []migration               // migrations[i] converts schema i+1 to i+2
+	sums       map[*yamlnode.Node]string // checksum of each migrated block before the migration
 	errs       diag.List
-	edits      *[]Edit // collects edited versions; nil: edits are faults
+	edits      *[]Edit // receives edited versions; nil: an edited version is a fault
 }
 
 func newParser(file string) parser {
 	return parser{file: file, schema: Schema, migrations: schemaMigrations()}
 }
 
-// migrate changes a document from an older schema to the current one. It computes the checksums
-// of the blocks before the migration.
+// migrate converts a document from an older schema to the current one. It computes the checksums of
+// the blocks first, because the recorded checksums are for the older schema.
 func (p *parser) migrate(doc *yamlnode.Node, from int) error {
 	p.sums = map[*yamlnode.Node]string{}
 	for i := 0; i+1 < len(doc.Content); i += 2 {
@@ -154,8 +153,9 @@ func (p *parser) migrate(doc *yamlnode.Node, from int) error {
 	return nil
 }
 
-// parseBlocks parses each block separately, so that a fault in one block does not hide faults in
-// others. It verifies checksums only of blocks without faults and without an edited version.
+// parseBlocks parses each block separately, so that a fault in one block does not hide the faults
+// of others. The checksum of a block is verified only if the block has no fault and no edited
+// version.
 func parseBlocks[T block](p *parser, what string, nodes []*yamlnode.Node) []T {
 	var out []T
 	for _, n := range nodes {
@@ -183,7 +183,7 @@ func parseBlocks[T block](p *parser, what string, nodes []*yamlnode.Node) []T {
 	return out
 }
 
-// fieldPositions returns the positions of the field names in a block.
+// fieldPositions returns the positions of the fields of a block.
 func (p *parser) fieldPositions(n *yamlnode.Node) diag.Fields {
 	out := diag.Fields{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -192,7 +192,7 @@ func (p *parser) fieldPositions(n *yamlnode.Node) diag.Fields {
 	return out
 }
 
-// checkField validates one field of a block.
+// checkField validates the value of one field of a block.
 func (p *parser) checkField(n *yamlnode.Node, what string, f reflect.StructField, value reflect.Value) {
 	at := yamlnode.At(p.file, n)
 	if _, node := yamlnode.Field(n, f.Name); node != nil {
@@ -232,8 +232,8 @@ func (p *parser) checkField(n *yamlnode.Node, what string, f reflect.StructField
 	p.errs.Add(at, err)
 }
 
-// verifyChecksum verifies the checksum of a block. The checksum covers the canonical value, so quoting,
-// order of keys and line wrapping do not matter.
+// verifyChecksum adds a fault if a block does not match its checksum. The checksum is over the
+// value of the block: quoting, line breaks and the order of keys do not matter.
 func (p *parser) verifyChecksum(n *yamlnode.Node, b block, checksum string) {
 	got, migrated := p.sums[n]
 	if !migrated {
@@ -260,8 +260,8 @@ func (p *parser) verifyChecksum(n *yamlnode.Node, b block, checksum string) {
 	p.errs.Addf(yamlnode.At(p.file, n), "%s does not match its checksum on line %d: %s", b.title(), node.Line, remedy)
 }
 
-// recordEdit restores the original version of an edited pin and records the edit in p.edits. It
-// returns false if the version was not edited.
+// recordEdit restores the original version of a pin if the version was edited, and adds the edit to
+// p.edits. Otherwise it returns false.
 func (p *parser) recordEdit(n *yamlnode.Node, pin *Pin, checksum string) bool {
 	before, ok := undoVersionEdit(*pin, checksum)
 	if !ok {
@@ -276,9 +276,9 @@ func (p *parser) recordEdit(n *yamlnode.Node, pin *Pin, checksum string) bool {
 	return true
 }
 
-// undoVersionEdit undoes a manual change of a pin's version. It reads the original version from
-// the pin's properties. It returns false if the version is unchanged, or if the restored pin does
-// not match the checksum because something else was changed too.
+// undoVersionEdit returns the pin before a manual change of its version. The original version is in
+// the properties of the pin. It returns false if the version was not changed, or if the result does
+// not match the checksum sum: then something else was changed, too.
 func undoVersionEdit(pin Pin, sum string) (before Pin, ok bool) {
 	before = pin
 	before.Version = catalog.Read(pin.Properties).Version

@@ -18,31 +18,31 @@ type ID = catalog.ID
 // Digest is "sha256:" with 64 hexadecimal digits, or empty.
 type Digest = catalog.Digest
 
-// InstallMode is one of the four install modes of a ClusterServiceVersion.
+// InstallMode is an install mode of OLM, such as AllNamespaces.
 type InstallMode = catalog.InstallMode
 
 // Property is a property of a bundle: a provided API, a requirement or a constraint.
 type Property = catalog.Property
 
-// RelatedImage is an image that a bundle needs.
+// RelatedImage is an image that a bundle needs at run time.
 type RelatedImage = catalog.RelatedImage
 
-// File is a complete lock. New returns a sorted one.
+// File is the content of a lock. The lists are sorted if it is from New or Parse.
 type File struct {
-	Namespaces []Namespace // by name; nil if none is declared
-	Pins       []Pin       // by namespace, then package
-	Leaving    []Leaving   // by namespace, then package; nil if no operator is leaving
+	Namespaces []Namespace // declared Namespaces, by name; nil if there are none
+	Pins       []Pin       // sorted by namespace, then package
+	Leaving    []Leaving   // operators that are replaced or being uninstalled; sorted as Pins; nil if there are none
 
-	// ReadSchema is the schema of the parsed file; 0 for a lock from New.
+	// ReadSchema is the schema of the parsed file, or 0 if the lock was not parsed.
 	ReadSchema int
 }
 
 // The types below and their tags define the format of the file: Format writes the fields in this
 // order, Parse decodes them, and JSONSchema describes them. docs/lock.md lists the use of each field.
 
-// Catalog is the catalog of a pin as it was when the bundle was pinned. Other pins of the same
-// catalog may have another digest, because every byte of a pin depends only on this pin or on
-// settings, so that Git can merge the upgrades of two operators.
+// Catalog is the catalog of a pin at the time when the bundle was pinned. Pins of the same catalog
+// may have different digests: a block contains only data of its own pin, so that Git can merge the
+// upgrades of two operators.
 type Catalog struct {
 	ID       ID     `json:"name" form:"required" doc:"namespace/name, or name."`
 	Source   string `json:"source" doc:"Canonical reference, never a mirror's, without the digest: image:quay.io/operatorhubio/catalog:latest, oci:catalogs/operatorhubio."`
@@ -50,25 +50,25 @@ type Catalog struct {
 	Identity string `json:"identity" doc:"Signer, if a signature is required."`
 }
 
-// NewCatalog returns the record of a catalog. It removes a digest from the source, because Digest
-// contains it.
+// NewCatalog returns the data to record about a catalog. A digest in source is removed, because
+// Digest contains it.
 func NewCatalog(id ID, source string, digest Digest) Catalog {
 	return Catalog{ID: id, Source: SourceName(source), Digest: digest}
 }
 
-// SourceName returns a source without its digest, if it has one.
+// SourceName returns a source without its digest. A source without a digest is returned unchanged.
 func SourceName(source string) string {
 	name, _, _ := strings.Cut(source, "@sha256:")
 	return name
 }
 
-// IsAt reports whether the record has this source and this digest. It returns false if the record has
-// no digest.
+// IsAt reports whether c has this source and this digest. It returns false if no digest is
+// recorded.
 func (c Catalog) IsAt(source string, digest Digest) bool {
 	return c.Digest != "" && c.Digest == digest && c.Source == SourceName(source)
 }
 
-// Namespace is a declared Namespace. The rendered tree contains it.
+// Namespace is a declared Namespace, which is rendered.
 type Namespace struct {
 	Name        string            `json:"name" form:"required nonempty" doc:"Name of the Namespace."`
 	Labels      map[string]string `json:"labels" doc:"Labels, as declared."`
@@ -77,17 +77,20 @@ type Namespace struct {
 	Fields      diag.Fields       `json:"-"`
 }
 
-// Pin is one installed package. Empty fields have these meanings:
-//   - Channel: the declaration names none and the bundle is in several channels.
-//   - Image: the catalog embeds the content.
-//   - ContentDigest: the image pins the content.
-//   - WatchNamespaces: the operator watches all namespaces.
-//   - Replaces: a fresh install.
+// Pin is one installed operator: the bundle that was selected for a package in a namespace. An
+// empty field means:
 //
-// Image is canonical and by digest, as in "quay.io/x/y@sha256:…". Config is canonical JSON.
-// WatchNamespaces, RequestedBy and Requires are sorted. Properties are recorded so that the pin can
-// still be resolved after the catalog drops its bundle. Pos and Fields are the positions of the block
-// and of its field names in the parsed file, as in the other blocks.
+//   - Channel: the declaration names no channel, and the bundle is in several.
+//   - Image: the catalog embeds the bundle.
+//   - ContentDigest: the digest in Image identifies the content.
+//   - WatchNamespaces: the operator watches all namespaces.
+//   - Replaces: it is a new install, not an upgrade.
+//
+// Image is a canonical reference by digest, such as "quay.io/x/y@sha256:…". Config is canonical
+// JSON. WatchNamespaces, RequestedBy and Requires are sorted. Properties are recorded so that
+// resolution still works when the catalog no longer has the bundle. Pos and Fields are the
+// positions of the block and of its fields in the parsed file; other types of blocks have them,
+// too.
 type Pin struct {
 	Namespace       string          `json:"namespace" form:"required nonempty" doc:"Install namespace."`
 	Package         string          `json:"package" form:"required nonempty" doc:"Name of the package."`
@@ -118,31 +121,32 @@ type Pin struct {
 }
 
 // Requirement is a requirement of a bundle, such as "olm.gvk.required
-// etcd.database.coreos.com/v1beta2 EtcdCluster", with the pin ("namespace/package") that meets
-// it.
+// etcd.database.coreos.com/v1beta2 EtcdCluster", and the pin ("namespace/package") that meets it.
 type Requirement struct {
 	Requirement string `json:"requirement" form:"required nonempty" doc:"The requirement, as the bundle states it."`
 	Pin         string `json:"pin" form:"required nonempty" doc:"namespace/package of the pin that meets it."`
 }
 
-// Leaving is the last pin of an operator that is replaced or uninstalled. If it is replaced, its
-// leftover objects stay rendered until the successor is observed running. If it is uninstalled,
-// the GitOps tool prunes its objects, and the block stays until the objects are observed to be deleted.
+// Leaving is the last pin of an operator that is replaced or being uninstalled. If it is replaced,
+// its leftover objects stay rendered until the successor is observed running. If it is being
+// uninstalled, its objects are no longer rendered, and the GitOps tool prunes them. The block stays
+// until their deletion is observed.
 type Leaving struct {
 	ReplacedBy string   `json:"replacedBy" form:"nonempty" doc:"Successor, as namespace/package, which is also in pins or leaving. Absent for an operator that is being uninstalled."`
 	With       []string `json:"with" form:"nonempty" doc:"Remaining operators (namespace/package) of its piece. Absent if it had its own piece."`
 	Pin        `json:",inline"`
 }
 
-// Adopted records the details of an operator that are rendered as OLM installed them, so that the
-// adoption restarts no pods. It omits all details that can be derived from the bundle.
+// Adopted records how OLM installed an operator, as far as this cannot be derived from the bundle.
+// It is rendered the same way, so that adopting the operator restarts no pods.
 type Adopted struct {
 	Condition    string       `json:"operatorCondition" form:"required nonempty" doc:"Value of OPERATOR_CONDITION_NAME in the pods."`
 	Certificates []string     `json:"caCertificates" form:"nonempty" doc:"CA certificates of OLM's serving certificates, in DER and base64. Absent if the workspace's provider issues the certificates."`
 	Annotations  []Annotation `json:"annotations" doc:"Annotations of pod templates that the bundle does not have."`
 }
 
-// Annotation is an annotation that the pods of a Deployment have or lack.
+// Annotation is an annotation that the pods of a Deployment have in addition to the bundle, or
+// lack.
 type Annotation struct {
 	Deployment string `json:"deployment" form:"required nonempty" doc:"Name of the Deployment."`
 	Name       string `json:"name" form:"required nonempty" doc:"Name of the annotation."`
@@ -150,30 +154,30 @@ type Annotation struct {
 	Absent     bool   `json:"absent" doc:"Whether the pods do not have the annotation, although the bundle does."`
 }
 
-// Storage is the storage migration before an upgrade to a bundle that drops stored versions. The
-// pinned bundle has both the old and the new versions.
+// Storage describes the storage migration that must precede an upgrade to a bundle that drops
+// stored versions of a CRD. The pinned bundle has both the old and the new version.
 type Storage struct {
 	Stage   StorageStage     `json:"stage" form:"required enum=store|migrate" doc:"store: new writes are stored in the other version. migrate: existing objects are also rewritten."`
 	Objects []StoredVersions `json:"objects" form:"required" doc:"The objects, by CustomResourceDefinition and version."`
 }
 
-// StoredVersions is the migration of one CRD's objects from one version to another.
+// StoredVersions is the migration of the objects of one CRD from one stored version to another.
 type StoredVersions struct {
 	Definition string `json:"crd" form:"required nonempty" doc:"Name of the CustomResourceDefinition."`
 	From       string `json:"from" form:"required nonempty" doc:"Version that the next bundle removes."`
 	To         string `json:"to" form:"required nonempty" doc:"Storage version of the next bundle."`
 }
 
-// StorageStage is a stage of the storage migration.
+// StorageStage is a stage of a storage migration.
 type StorageStage string
 
-// Stages of the storage migration, in order.
+// Stages of a storage migration, in order.
 const (
 	StorageStore   StorageStage = "store"
 	StorageMigrate StorageStage = "migrate"
 )
 
-// String describes the migration step: "migrate (widgets.example.com v1alpha1 → v1)".
+// String formats the stage and the versions, such as "migrate (widgets.example.com v1alpha1 → v1)".
 func (s *Storage) String() string {
 	text := make([]string, len(s.Objects))
 	for i, o := range s.Objects {
@@ -182,7 +186,7 @@ func (s *Storage) String() string {
 	return string(s.Stage) + " (" + strings.Join(text, ", ") + ")"
 }
 
-// fault returns the first fault of the migration step, or nil.
+// fault returns an error if s is invalid.
 func (s *Storage) fault() error {
 	switch {
 	case s.Stage != StorageStore && s.Stage != StorageMigrate:
@@ -210,13 +214,13 @@ func (n Namespace) title() string { return "Namespace " + strconv.Quote(n.Name) 
 func (p Pin) title() string       { return "pin " + strconv.Quote(p.Key()) }
 func (l Leaving) title() string   { return "leaving operator " + strconv.Quote(l.Key()) }
 
-// blockWithChecksum is a block with its checksum, as in the file.
+// blockWithChecksum is a block and its checksum, as in the file.
 type blockWithChecksum[T block] struct {
 	Block    T      `json:",inline"`
 	Checksum string `json:"checksum" form:"required pattern=^sha256:[0-9a-f]{64}$" doc:"Checksum of this block."`
 }
 
-// document is the whole file. Its type parameters are the types of the blocks.
+// document is the format of the whole file. Its type parameters are the types of the blocks.
 type document[N, P, L any] struct {
 	APIVersion string `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
 	Kind       string `json:"kind" form:"required const=Lock" doc:"Lock"`
