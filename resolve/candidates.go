@@ -12,30 +12,31 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// option is one candidate for a subscription: a catalog entry, or the installed bundle.
+// option is one candidate for a subscription: a channel entry of a catalog, or the installed
+// bundle.
 type option struct {
-	entry   *catalog.Entry // nil: the installed bundle
+	entry   *catalog.Entry // nil for the installed bundle
 	current *installed
 }
 
-// options holds the candidates for a subscription in order of preference, or the reason why there
-// are none.
+// options holds the candidates for a subscription, most preferred first. If there are none, it
+// holds the reason.
 type options struct {
 	list       []option
 	fault      *fault
-	keepReason string // why the installed bundle is the only candidate: "installPlanApproval is Manual"
-	keepFault  *fault // the fault that keepReason describes; nil: another reason
+	keepReason string // reason why the installed bundle is the only candidate: "installPlanApproval is Manual"
+	keepFault  *fault // the fault that keepReason is about; nil for another reason
 	downgrades []*catalog.Entry
 }
 
-// fault is a mistake in one declaration.
+// fault is a mistake in a declaration.
 type fault struct {
 	pos       diag.Pos
 	msg       string
-	withdrawn bool // the catalog does not have the requested channel or package
+	withdrawn bool // the catalog does not, or no longer, have the requested channel or package
 }
 
-// preference determines which candidates of a subscription are preferred in a round.
+// preference determines which candidates a subscription prefers in a round.
 type preference int
 
 const (
@@ -44,7 +45,7 @@ const (
 	onlyInstalled                     // only the installed bundle
 )
 
-// preference returns the preference of s, and the reason if it is onlyInstalled.
+// preference returns the preference for s. If it is onlyInstalled, the second result is the reason.
 func (w *chooser) preference(s *want) (preference, string) {
 	if s.current == nil {
 		return preferUpgrade, ""
@@ -64,7 +65,7 @@ func (w *chooser) preference(s *want) (preference, string) {
 	return preferInstalled, ""
 }
 
-// targetOf returns the target that names s, or nil.
+// targetOf returns the upgrade target of the user for s, or nil.
 func (w *chooser) targetOf(s *want) *Target {
 	for i := range w.opt.Named {
 		if t := &w.opt.Named[i]; t.Namespace == s.ns && t.Package == s.pkg {
@@ -74,8 +75,8 @@ func (w *chooser) targetOf(s *want) *Target {
 	return nil
 }
 
-// boundTarget returns the target that limits s to one version and has a position. It returns nil if
-// there is no such target, or if the version is already installed.
+// boundTarget returns the upgrade target for s that names a version and has a position for
+// messages. It returns nil if there is none, or if the version is installed.
 func (w *chooser) boundTarget(s *want) *Target {
 	t := w.targetOf(s)
 	if t == nil || t.Version == "" || t.At.IsZero() || s.current != nil && s.current.hasVersion(t.Version) {
@@ -116,19 +117,20 @@ func (w *chooser) options(s *want) options {
 	return w.upgradeCandidates(s, pkgs, how)
 }
 
-// isEdited reports whether the declaration of s is new or changed since its installed bundle was pinned,
-// and requests another package, channel or catalog. If that is missing, the mistake is in the
-// declaration: the catalog has not changed.
+// isEdited reports whether the user has changed the declaration of s since its pin was recorded,
+// and it requests another package, channel or catalog. If that does not exist, the mistake is in
+// the declaration. Otherwise, the catalog has changed.
 func (w *chooser) isEdited(s *want) bool {
 	pin := s.current.pin
-	isNew := !slices.Contains(pin.RequestedBy, s.key()) // pinned for others, such as a dependency
+	isNew := !slices.Contains(pin.RequestedBy, s.key()) // the pin was for other declarations, or a dependency
 	if s.decl == nil || !isNew && (pin.Declaration == "" || len(pin.RequestedBy) > 1 || pin.Declaration == w.declarationDigest(s.ns, []*want{s})) {
 		return false
 	}
 	return s.pkg != "" && s.pkg != pin.Package || len(s.channels) > 0 && !slices.Contains(s.channels, pin.Channel) || s.cat != nil && *s.cat != pin.Catalog.ID
 }
 
-// packages returns the package that s requests from each eligible catalog, in order of preference.
+// packages returns the package that s requests, from each catalog that may provide it, most
+// preferred first.
 func (w *chooser) packages(s *want) ([]*catalog.Package, *fault) {
 	if s.cat != nil {
 		return w.packageFrom(s, *s.cat)
@@ -203,8 +205,9 @@ func (w *chooser) listCatalogs(ns string) string {
 	return " (available: " + joinNames(names) + ")"
 }
 
-// noPackage returns the fault of a package that c, or every visible catalog, lacks. Similar names are only
-// mentioned: another package is another operator.
+// noPackage returns the fault that catalog c lacks the package of s or, if c is nil, that all
+// visible catalogs lack it. It mentions similar names, but never uses another package, because that
+// is another operator.
 func (w *chooser) noPackage(s *want, c *catalog.Catalog) *fault {
 	searched := w.catalogs(s.ns)
 	where, withdrawn := "in any visible catalog", true
@@ -223,7 +226,9 @@ func (w *chooser) noPackage(s *want, c *catalog.Catalog) *fault {
 	return &fault{s.pos(declare.FieldPackage, declare.FieldBundle), fmt.Sprintf("no package %q %s", s.pkg, where), withdrawn}
 }
 
-// unreadableCatalogs lists the catalogs visible in a namespace that cannot be read.
+// unreadableCatalogs returns the catalogs that are visible in a namespace but cannot be read, for a
+// message. checkChannels returns a fault if no catalog has one of the requested channels, otherwise
+// nil.
 func (w *environment) unreadableCatalogs(ns string) []string {
 	var out []string
 	for _, id := range slices.SortedFunc(maps.Keys(w.x.Broken()), catalog.ID.Compare) {
@@ -252,7 +257,7 @@ func (w *chooser) checkChannels(s *want, pkgs []*catalog.Package) *fault {
 	}
 }
 
-// channelsOf returns the channels of p that s permits: the default one first.
+// channelsOf returns the channels of p that s permits, the default channel first.
 func (s *want) channelsOf(p *catalog.Package) []*catalog.Channel {
 	var out []*catalog.Channel
 	for _, ch := range p.Channels() {
@@ -263,14 +268,14 @@ func (s *want) channelsOf(p *catalog.Package) []*catalog.Channel {
 	return out
 }
 
-// entriesOf concatenates the results of list for each permitted channel of the packages, in order.
-// list must return a new slice on each call.
+// entriesOf returns the concatenated results of list for each permitted channel of the packages, in
+// order. list must return a new slice on each call.
 func (s *want) entriesOf(pkgs []*catalog.Package, list func(*catalog.Channel) []*catalog.Entry) []*catalog.Entry {
 	var es []*catalog.Entry
 	for _, p := range pkgs {
 		for _, ch := range s.channelsOf(p) {
 			if next := list(ch); es == nil {
-				es = next // already a copy
+				es = next // list has returned a new slice
 			} else {
 				es = append(es, next...)
 			}
@@ -279,8 +284,8 @@ func (s *want) entriesOf(pkgs []*catalog.Package, list func(*catalog.Channel) []
 	return es
 }
 
-// versionFilter returns a predicate for the bundles and versions that the declaration of s allows.
-// It implements Rule 9.
+// versionFilter returns a function that reports whether the declaration of s allows a bundle and
+// version. A malformed version range is a fault. It implements Rule 9.
 func (s *want) versionFilter() (func(bundle string, v catalog.Version) bool, *fault) {
 	switch {
 	case s.decl != nil && len(s.decl.Allowed) > 0:
@@ -295,12 +300,12 @@ func (s *want) versionFilter() (func(bundle string, v catalog.Version) bool, *fa
 	return func(_ string, v catalog.Version) bool { return in(v.String()) }, nil
 }
 
-// limitsVersions reports whether s restricts the allowed versions.
+// limitsVersions reports whether the declaration of s restricts the versions.
 func (s *want) limitsVersions() bool {
 	return s.decl != nil && (s.decl.Range != "" || len(s.decl.Allowed) > 0)
 }
 
-// describeAllowed returns the restriction for messages: `in the range ">=1.0.0"`.
+// describeAllowed describes the allowed versions for a message, such as `in the range ">=1.0.0"`.
 func (s *want) describeAllowed() string {
 	if len(s.decl.Allowed) > 0 {
 		return "among the listed versions (" + joinNames(s.decl.Allowed) + ")"
@@ -308,7 +313,7 @@ func (s *want) describeAllowed() string {
 	return fmt.Sprintf("in the range %q", s.decl.Range)
 }
 
-// installCandidates returns the candidates for a new install. It implements Rule 1.
+// installCandidates returns the candidates for a new installation. It implements Rule 1.
 func (w *chooser) installCandidates(s *want, pkgs []*catalog.Package) options {
 	allowed, bad := s.versionFilter()
 	if bad != nil {
@@ -332,7 +337,7 @@ func (w *chooser) installCandidates(s *want, pkgs []*catalog.Package) options {
 	return asOptions(es)
 }
 
-// offeredEntries returns the entries of a channel that a fresh install may choose.
+// offeredEntries returns the entries of a channel that a new installation of s may choose.
 func (w *chooser) offeredEntries(s *want, ch *catalog.Channel) []*catalog.Entry {
 	target := w.targetOf(s)
 	switch {
@@ -349,9 +354,9 @@ func (w *chooser) offeredEntries(s *want, ch *catalog.Channel) []*catalog.Entry 
 
 func (s *want) isV1() bool { return s.decl != nil && s.decl.Dialect == declare.V1 }
 
-// rank orders the entries for an OLM v1 declaration: entries that are not deprecated first, then by
-// priority of the catalog, then by version and release, newest first. For other declarations it
-// does not change the order. It implements Rule 9.
+// rank sorts the entries for a declaration in the form of OLM v1: entries that are not deprecated
+// first, then by priority of the catalog, then newest first, by version and release. For other
+// declarations it returns es unchanged. It implements Rule 9.
 func (w *chooser) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
 	if !s.isV1() {
 		return es
@@ -365,8 +370,8 @@ func (w *chooser) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
 	return es
 }
 
-// checkTies returns a fault if another catalog has an entry with the same priority and the same
-// deprecation as the first entry, so that the user must choose a catalog. It implements Rule 9.
+// checkTies returns a fault if the user must choose a catalog: the first entry and an entry of
+// another catalog have the same priority and the same deprecation. It implements Rule 9.
 func checkTies(s *want, es []*catalog.Entry) *fault {
 	first := es[0].Channel().Package()
 	for _, e := range es[1:] {
@@ -390,7 +395,7 @@ func asOptions(es []*catalog.Entry) options {
 	return out
 }
 
-// noVersion explains why no version of the package can be installed.
+// noVersion returns the fault that no version of the package can be installed, with the reason.
 func (w *chooser) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fault {
 	var versions []string
 	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {

@@ -7,27 +7,28 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// cause explains a tag of the solver problem in terms of operators. Constraints of equal causes
-// share a tag, so a core contains all or none of them. It implements Rule 2.
+// cause explains a constraint of the solver problem in terms of operators. In the problem, a cause
+// is a tag. Constraints of equal causes have the same tag, so an unsatisfiable core contains all or
+// none of them. It implements Rule 2.
 type cause interface {
 	order() causeOrder
 	about() fact
-	position() string                       // position in a file, or ""
-	describe(t *explainer, of []int) string // of: the atoms of which it requires one, or permits only one
+	position() string                       // position in a file, or "" if there is none
+	describe(t *explainer, of []int) string // explains the cause; of are the atoms of which it requires one, or permits at most one
 }
 
-// fact is the subject of a cause: a bundle or a namespace. Causes embed it; its methods are the
-// defaults for causes that do not depend on a declaration.
+// fact is the bundle or namespace that a cause is about. Causes embed it for default methods: those
+// of a cause without a declaration.
 type fact struct {
 	ns     string
-	bundle string // empty: the namespace itself
+	bundle string // empty if the fact is about the namespace
 }
 
 func (f fact) order() causeOrder { return orderExclusion }
 func (f fact) about() fact       { return f }
 func (f fact) position() string  { return "" }
 
-// causeOrder is the order of causes in an explanation.
+// causeOrder determines the order of causes in an explanation.
 type causeOrder int
 
 const (
@@ -37,11 +38,11 @@ const (
 	orderExclusion
 )
 
-// requestCause states that a subscription must be satisfied.
+// requestCause means that a declared or generated subscription must be satisfied.
 type requestCause struct {
 	fact
 	want  *want
-	fault *fault // the reason why it has no candidates, or nil
+	fault *fault // reason why the subscription has no candidates; nil if it has
 }
 
 func (c requestCause) order() causeOrder { return orderRequest }
@@ -81,7 +82,7 @@ func (c requestCause) describe(t *explainer, of []int) string {
 	}
 }
 
-// installedCause states that an installed bundle without a subscription must remain installed.
+// installedCause means that an installed bundle without a subscription must remain installed.
 type installedCause struct {
 	fact
 	inst *installed
@@ -94,7 +95,8 @@ func (c installedCause) describe(*explainer, []int) string {
 	return c.inst.bundle + " is installed in namespace " + c.inst.ns + "; it remains pinned, although no subscription requests it"
 }
 
-// position returns the position of the ClusterServiceVersion or the pin of i, or "".
+// position returns the position of the ClusterServiceVersion or the pin of i, or "" if there is
+// none.
 func (i *installed) position() string {
 	switch {
 	case i.csv != nil:
@@ -105,7 +107,7 @@ func (i *installed) position() string {
 	return ""
 }
 
-// requirementCause states that a bundle has a requirement.
+// requirementCause means that a bundle has a requirement.
 type requirementCause struct {
 	fact
 	req *requirement
@@ -117,18 +119,18 @@ func (c requirementCause) describe(t *explainer, of []int) string {
 	return t.describeRequirement([]string{c.bundle}, c.req, of)
 }
 
-// banCause states that a bundle cannot be chosen.
+// banCause means that a bundle cannot be chosen.
 type banCause struct {
 	fact
 	pkg string
 	why ban
 }
 
-// ban is the reason why a bundle cannot be chosen. The zero value means that it can be chosen.
+// ban is the reason why a bundle cannot be chosen. The zero value means that it can.
 type ban struct {
 	kind banKind
-	text string // "is deprecated (olm.deprecated)"
-	kube string // the version of Kubernetes that it needs; empty: irrelevant
+	text string // reason as the end of a sentence: "is deprecated (olm.deprecated)"
+	kube string // version of Kubernetes that the bundle needs, if that is the reason
 }
 
 type banKind int
@@ -136,17 +138,17 @@ type banKind int
 const (
 	banUnusable    banKind = iota + 1 // malformed properties (rule 4)
 	banDeprecated                     // olm.deprecated
-	banInstallMode                    // its OperatorGroup needs an unsupported install mode (rule 7)
-	banCluster                        // the cluster's version is too low or too high (rule 7)
-	banOtherLock                      // the upstream lock pins another bundle
-	banObjection                      // Options.Objection refuses it
-	banPinned                         // another bundle of the package is pinned and has no edge to it (rule 12)
-	banUnsatisfied                    // its subscription is omitted, or does not allow it (rule 4)
+	banInstallMode                    // it does not support the install mode that its OperatorGroup needs (rule 7)
+	banCluster                        // it does not support the version of the cluster (rule 7)
+	banOtherLock                      // the upstream lock (Options.From) pins another bundle
+	banObjection                      // Options.Objection rejects it
+	banPinned                         // another bundle of the package is pinned and has no upgrade edge to it (rule 12)
+	banUnsatisfied                    // the subscription to its package is omitted or does not allow it (rule 4)
 )
 
 func (c banCause) describe(*explainer, []int) string { return c.bundle + " " + c.why.text }
 
-// onePackageCause states that a namespace can have only one bundle of a package.
+// onePackageCause means that a namespace can have only one bundle of a package.
 type onePackageCause struct {
 	fact
 	pkg string
@@ -156,7 +158,7 @@ func (c onePackageCause) describe(t *explainer, of []int) string {
 	return fmt.Sprintf("namespace %s can have only one bundle of package %s, not %s", c.ns, c.pkg, t.listInvolved(of))
 }
 
-// oneProviderCause states that a namespace can have only one provider of an API.
+// oneProviderCause means that a namespace can have only one provider of an API.
 type oneProviderCause struct {
 	fact
 	api catalog.GVK
@@ -166,8 +168,8 @@ func (c oneProviderCause) describe(t *explainer, of []int) string {
 	return fmt.Sprintf("namespace %s can have only one provider of the API %s, not %s", c.ns, c.api, t.listInvolved(of))
 }
 
-// replacementCause states that an upgrade replaces an installed bundle, so that only one of both
-// can be installed.
+// replacementCause means that an upgrade replaces an installed bundle, so that both cannot be
+// installed together.
 type replacementCause struct {
 	fact
 	inst *installed
@@ -177,7 +179,7 @@ func (c replacementCause) describe(*explainer, []int) string {
 	return fmt.Sprintf("%s replaces %s: only one of them can be installed", c.bundle, c.inst.bundle)
 }
 
-// overlapCause states that two installs that watch a common namespace would provide the same API
+// overlapCause means that two installs would provide the same API to a namespace that both watch
 // (rule 10).
 type overlapCause struct {
 	fact

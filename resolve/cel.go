@@ -14,25 +14,26 @@ import (
 	"github.com/quayside/quayside/internal/celrule"
 )
 
-// celRules holds the shared parts of cel constraints: the environment, created for the first
-// constraint (most catalogs have none), and the common cost budget.
+// celRules holds the data that all CEL constraints share: the CEL environment, created for the
+// first constraint because most catalogs have none, and the cost budget.
 type celRules struct {
 	env      *cel.Env
 	budget   *celrule.Budget
-	exceeded int // rules that exceeded the cost limit during evaluation
+	exceeded int // number of rules whose evaluation exceeded the cost limit
 }
 
-// celRule is one CEL rule with its cached results.
+// celRule is a CEL rule with its cached results.
 type celRule struct {
 	rules   *celRules
 	text    string
-	program *celrule.Rule // nil: not compiled yet
-	err     error         // the reason why the rule is unusable
+	program *celrule.Rule // nil until compiled
+	err     error         // error of compiling, or of exceeding the cost limit
 	answers map[*facts]bool
 }
 
-// requirement returns the rule as a requirement. The rule's variable is properties, a list of
-// {type, value}; semver_compare(a, b) returns -1, 0 or 1. The rule is compiled on first use.
+// requirement returns a CEL rule as a requirement. The rule has one variable, properties: a list of
+// {type, value}. The function semver_compare(a, b) returns -1, 0 or 1. The rule is compiled on
+// first use.
 func (c *celRules) requirement(rule string) *requirement {
 	r := &celRule{rules: c, text: rule, answers: map[*facts]bool{}}
 	return &requirement{
@@ -44,8 +45,8 @@ func (c *celRules) requirement(rule string) *requirement {
 	}
 }
 
-// fault compiles the rule if necessary, and returns the reason why the rule is unusable. It returns
-// nil if no fault is known.
+// fault returns the error that makes the rule unusable, or nil if none is known. It compiles the
+// rule on the first call.
 func (r *celRule) fault() error {
 	if r.program == nil && r.err == nil {
 		r.program, r.err = r.rules.compile(r.text)
@@ -56,7 +57,8 @@ func (r *celRule) fault() error {
 	return nil
 }
 
-// match reports whether the rule holds for a bundle. A rule that fails at run time does not match.
+// match reports whether the rule is true for a bundle. If the evaluation fails, the rule does not
+// match.
 func (r *celRule) match(f *facts) bool {
 	if yes, ok := r.answers[f]; ok {
 		return yes
@@ -112,7 +114,7 @@ func celVersion(v ref.Val) (catalog.Version, error) {
 	return semver.ParseTolerant(string(s))
 }
 
-// celProperties returns the bundle's properties as plain values.
+// celProperties returns the properties of the bundle as CEL values.
 func (f *facts) celProperties() []any {
 	if f.cel != nil {
 		return f.cel

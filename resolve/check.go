@@ -16,34 +16,34 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// StaleError reports that a lock no longer satisfies the declarations.
+// StaleError means that a lock no longer satisfies the declarations.
 type StaleError struct {
-	Reasons []Reason // of catalogs, then of Namespaces by name, then of pins by key
+	Reasons []Reason // sorted: catalogs, then Namespaces by name, then pins by namespace and package
 }
 
-// Reason is one difference between a lock and its next version, or one value that could not be
-// verified.
+// Reason is one reason why a lock is out of date or not verified: a difference from the next lock,
+// or a value that no catalog confirms.
 type Reason struct {
-	Pos       diag.Pos `json:"position,omitzero"` // position in the lock of the first of Fields, or of the block if it has none of them; zero: not in the lock
-	Catalog   string   `json:"catalog,omitempty"` // for a catalog only: "olm/operatorhubio"
+	Pos       diag.Pos `json:"position,omitzero"` // position of the first field in the lock, or of the block; zero if not in the lock
+	Catalog   string   `json:"catalog,omitempty"` // set if the reason is about a catalog: "olm/operatorhubio"
 	Namespace string   `json:"namespace,omitempty"`
-	Package   string   `json:"package,omitempty"` // empty for a declared Namespace
-	Text      string   `json:"text"`              // "is not pinned", "is pinned and nothing requires it"
-	Fields    []Field  `json:"fields,omitempty"`  // sorted; nil: the whole block
+	Package   string   `json:"package,omitempty"` // package of a pin; empty for a declared Namespace
+	Text      string   `json:"text"`              // end of a sentence: "is not pinned"
+	Fields    []Field  `json:"fields,omitempty"`  // fields that differ, sorted; nil means the whole block
 }
 
-// Field is a field of a block.
+// Field is a field of a block of the lock.
 type Field struct {
-	Name string `json:"name"`           // as in the lock
-	Line int    `json:"line,omitempty"` // 0: not in the block
+	Name string `json:"name"`           // name in the file
+	Line int    `json:"line,omitempty"` // line in the file; 0 if the block does not have the field
 }
 
-// String returns the reason with its position.
+// String returns the position and the sentence.
 func (r Reason) String() string {
 	return (&diag.Error{Pos: r.Pos, Msg: r.Sentence()}).Error()
 }
 
-// Sentence returns the subject, the text and the fields of the reason.
+// Sentence returns the reason as a sentence: its subject, text and fields.
 func (r Reason) Sentence() string {
 	subject := strings.TrimPrefix(r.Namespace+"/"+r.Package, "/")
 	switch {
@@ -65,11 +65,12 @@ func (r Reason) Sentence() string {
 	return text
 }
 
-// declarationField is the digest of the declaration. It usually differs together with other fields,
-// so messages include it only if no other field differs.
+// declarationField is the field with the digest of the declaration. If it differs, other fields
+// usually differ as well. Messages mention it only if no other field differs.
 const declarationField = "declarationDigest"
 
-// fieldTitle returns the name of a lock's field in words: "install mode" for installMode.
+// fieldTitle returns the name of a field of the lock as words, such as "install mode" for
+// installMode.
 func fieldTitle(name string) string {
 	if name == declarationField {
 		return "declaration"
@@ -84,8 +85,8 @@ func fieldTitle(name string) string {
 	return b.String()
 }
 
-// FieldTitles returns the titles of fields, without the digest of the declaration if there are
-// others.
+// FieldTitles returns the names of fields as words. It omits the digest of the declaration unless
+// it is the only field.
 func FieldTitles(names []string) []string {
 	var out []string
 	for _, name := range names {
@@ -96,7 +97,7 @@ func FieldTitles(names []string) []string {
 	return out
 }
 
-// Error renders one reason per line.
+// Error returns a title and one line for each reason.
 func (e *StaleError) Error() string {
 	text := "quayside.lock is out of date: run 'quayside resolve'"
 	for _, r := range e.Reasons {
@@ -105,17 +106,17 @@ func (e *StaleError) Error() string {
 	return text
 }
 
-// Verdict is the result of checking a lock.
+// Verdict is the result of checking a lock against the declarations and catalogs.
 type Verdict struct {
-	Stale     []Reason       // differences from the next lock, in the order of lockfile.Diff
-	Unchecked []Reason       // values that no catalog confirms, by catalog, namespace and package
-	Warnings  []diag.Warning // those of a plain Resolve
+	Stale     []Reason       // differences from the lock that Resolve would return, in the order of lockfile.Diff
+	Unchecked []Reason       // values that no catalog confirms, sorted by catalog, namespace and package
+	Warnings  []diag.Warning // warnings of Resolve without upgrades
 }
 
-// Check reports whether lock still satisfies decl, so that a plain Resolve from it would change
-// nothing. A newer version in a catalog does not make a lock stale. Values from a catalog that has
-// changed since the lock was written are reported as unverified. The error is of type
-// explain.Conflicts if the lock cannot be updated.
+// Check reports whether lock still satisfies decl: whether Resolve without upgrades would leave it
+// unchanged. A newer version in a catalog does not make a lock out of date. Values from a catalog
+// that has changed since the lock was written are reported as unchecked. If the lock cannot be
+// updated, the error is of type explain.Conflicts.
 func Check(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt Options) (*Verdict, error) {
 	opt.Upgrade, opt.Named, opt.Hops, opt.From, opt.KeepGoing = false, nil, 1, nil, false
 	opt.fresh = true
@@ -137,7 +138,7 @@ func Check(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt Options
 	}
 	for _, change := range lockfile.Diff(lock, res.Partial) {
 		if change.Kind == lockfile.Moved && stays[change.Namespace+"/"+change.Package] {
-			change.Kind = lockfile.Changed // the lock has a wrong version
+			change.Kind = lockfile.Changed // same bundle, but the lock has a wrong version
 		}
 		c.compare(change)
 	}
@@ -147,7 +148,7 @@ func Check(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt Options
 	return &c.Verdict, err
 }
 
-// catalogFields returns the fields of a pin that its catalog confirms, sorted.
+// catalogFields returns the fields of a pin that come from its catalog, sorted.
 func catalogFields() []string {
 	return []string{"bundle", "channel", "image", "properties", "relatedImages", "version"}
 }
@@ -155,19 +156,20 @@ func catalogFields() []string {
 type checker struct {
 	x    *catalog.Index
 	lock *lockfile.File
-	next *lockfile.File // the result of resolving again
+	next *lockfile.File // the lock that Resolve returns for the same declarations
 	Verdict
 }
 
-// compare adds the reasons for a change between the lock and the next lock. If the catalog of a pin
-// has changed since, differences in its catalog fields count as unverified.
+// compare adds the reasons for one change from the lock to the next lock. If the catalog of a pin
+// has changed since the lock was written, differences in fields from the catalog count as
+// unchecked.
 func (c *checker) compare(change lockfile.Change) {
 	r := Reason{Namespace: change.Namespace, Package: change.Package, Text: reasonFor(change)}
 	isLeaving := change.Leaving != "" || change.Pruned
 	if l, leaves := c.next.LeavingOperator(r.Namespace + "/" + r.Package); leaves && l.ReplacedBy != "" && !isLeaving && change.Kind == lockfile.Removed {
 		r.Text = "is pinned (" + change.From + "), but is replaced by " + l.ReplacedBy
 	} else if isLeaving && change.Kind == lockfile.Added {
-		return // reported with its pin
+		return // already reported with the removed pin
 	}
 	pin, _ := c.lock.Pin(r.Namespace, r.Package)
 	if change.Kind != lockfile.Changed {
@@ -194,8 +196,8 @@ func (c *checker) compare(change lockfile.Change) {
 	}
 }
 
-// WithFields returns r with the given fields, and with the position of the first of them in the
-// file. The parameter at maps the fields of the block to their positions.
+// WithFields returns r with the given fields, and with the position of the first of them. at has
+// the positions of the fields in the file; block is the position of the whole block.
 func (r Reason) WithFields(fields []string, at diag.Fields, block diag.Pos) Reason {
 	r.Fields, r.Pos = nil, block
 	for _, name := range fields {
@@ -208,7 +210,7 @@ func (r Reason) WithFields(fields []string, at diag.Fields, block diag.Pos) Reas
 	return r
 }
 
-// confirm adds a reason for each value of an unchanged pin that the catalogs do not confirm.
+// confirm adds a reason for each value of an unchanged pin that no catalog confirms.
 func (c *checker) confirm(p lockfile.Pin, decl *declare.Set) {
 	doubt := func(text string, fields ...string) {
 		r := Reason{Namespace: p.Namespace, Package: p.Package, Text: text}
@@ -234,7 +236,7 @@ func (c *checker) confirm(p lockfile.Pin, decl *declare.Set) {
 	if slices.ContainsFunc(decl.Subscriptions, func(s declare.Subscription) bool {
 		return s.Namespace == p.Namespace && s.Package == p.Package && s.Bundle != ""
 	}) {
-		return // a named bundle needs no edge
+		return // a bundle that the declaration names needs no upgrade edge
 	}
 	states := append([]string{p.Replaces}, p.Skipped...)
 	for i, from := range states {
@@ -246,7 +248,7 @@ func (c *checker) confirm(p lockfile.Pin, decl *declare.Set) {
 	}
 }
 
-// hasPath reports whether there is an edge from one bundle to another.
+// hasPath reports whether a channel of pkg has an upgrade edge between two bundles.
 func hasPath(pkg *catalog.Package, from, to string) bool {
 	var version *catalog.Version
 	if b, ok := pkg.Bundle(from); ok {
@@ -257,7 +259,8 @@ func hasPath(pkg *catalog.Package, from, to string) bool {
 	return ok && slices.ContainsFunc(b.Entries(), func(e *catalog.Entry) bool { return e.EdgeFrom(from, version) != catalog.NoEdge })
 }
 
-// addUnread adds the reason that the catalog of a pin was not loaded, once for each catalog.
+// addUnread adds the reason that the catalog of a pin was not loaded. It does this once for each
+// catalog.
 func (c *checker) addUnread(p lockfile.Pin) {
 	id := p.Catalog.ID
 	r := Reason{Catalog: id.String(), Text: "is not declared"}

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// addDependencies adds an atom for every bundle that can meet a direct or indirect requirement of
-// the atoms in the problem.
+// addDependencies adds an atom for every bundle that can meet a requirement of the atoms, directly
+// or transitively.
 func (b *builder) addDependencies() {
 	for len(b.todo) > 0 {
 		id := b.todo[0]
@@ -27,9 +27,9 @@ func (b *builder) addDependencies() {
 	}
 }
 
-// candidates returns the atoms in the namespace of a that meet a requirement, in order of
-// preference: installed bundles, then the catalog of the requiring bundle, then the other catalogs.
-// It implements Rule 1 and Rule 15.
+// candidates returns the atoms in the namespace of a that meet a requirement, most preferred first:
+// installed bundles, then bundles of the same catalog as a, then bundles of other catalogs. It
+// implements Rule 1 and Rule 15.
 func (b *builder) candidates(a *atom, r *requirement) []int {
 	key := needKey{a.ns, a.catalog(), r}
 	if of, ok := b.candidateLists[key]; ok {
@@ -66,8 +66,8 @@ func (b *builder) candidates(a *atom, r *requirement) []int {
 	return of
 }
 
-// addConstraints adds the requirements and exclusions of the atoms to the problem. The order is
-// deterministic: it does not depend on map iteration.
+// addConstraints adds the requirements of all atoms, and the exclusions between atoms, to the
+// problem. The order is the same in each run.
 func (b *builder) addConstraints() {
 	b.p.Atoms = len(b.atoms) - 1
 	b.p.Needs = make([][]solve.Choice, len(b.atoms))
@@ -98,7 +98,7 @@ func (b *builder) addConstraints() {
 			apis[k] = true
 			of := b.byAPI[k]
 			if len(of) < 2 || b.isOnePackage(of) {
-				continue // the group of the package already excludes this
+				continue // already excluded: at most one bundle of a package
 			}
 			b.p.Groups = append(b.p.Groups, solve.Group{Of: of, Tag: b.tag(oneProviderCause{fact{ns: a.ns}, a.facts.apis[i]}, of)})
 		}
@@ -108,7 +108,7 @@ func (b *builder) addConstraints() {
 	}
 }
 
-// isOnePackage reports whether all atoms belong to one package.
+// isOnePackage reports whether all atoms are bundles of the same package.
 func (b *builder) isOnePackage(ids []int) bool {
 	pkg := b.atoms[ids[0]].facts.pkg
 	return pkg != "" && !slices.ContainsFunc(ids, func(id int) bool { return b.atoms[id].facts.pkg != pkg })

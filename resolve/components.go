@@ -7,11 +7,15 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// components returns the connected components of the parts, in order of their first parts. Two parts
-// are connected, directly or through others, in any of these cases: both change one operator; one
-// provides, before or after the upgrade, a package or an API that the other provides or requires; an
-// unchanged pin requires packages or APIs of both; together they close a cycle of requirements; Git
-// cannot merge their locks; or pairs contains their indexes.
+// components returns the connected components of the parts, in the order of their first parts. Two
+// parts are connected, directly or through others, if
+//
+//   - both change the same operator,
+//   - one provides, before or after the upgrade, a package or API that the other provides or requires,
+//   - an unchanged pin requires packages or APIs of both,
+//   - together they close a cycle of requirements,
+//   - Git cannot merge their locks, or
+//   - pairs contains their indexes.
 func (s *splitter) components(pairs [][2]int) [][]*Part {
 	component := make([]int, len(s.parts))
 	for i := range component {
@@ -41,7 +45,7 @@ func (s *splitter) components(pairs [][2]int) [][]*Part {
 	s.connectByPins(read, subjects, connect)
 	s.connectCycles(connect)
 	var out [][]*Part
-	index := map[int]int{} // in out, by component
+	index := map[int]int{} // component → its index in out
 	for i, p := range s.parts {
 		n, known := index[component[i]]
 		if !known {
@@ -53,7 +57,8 @@ func (s *splitter) components(pairs [][2]int) [][]*Part {
 	return out
 }
 
-// connectByPins connects two parts if a pin, which may be unchanged, requires packages or APIs of both.
+// connectByPins connects all parts that change the packages and APIs which one pin requires. The
+// pin itself may be unchanged.
 func (s *splitter) connectByPins(read *factReader, subjects []map[string]bool, connect func(a, b int)) {
 	for _, pin := range s.prev.Pins {
 		var needed map[string]bool
@@ -73,10 +78,10 @@ func (s *splitter) connectByPins(read *factReader, subjects []map[string]bool, c
 	}
 }
 
-// connectCycles connects the parts whose operators require each other in a cycle once all parts are
-// applied, because such operators are rendered as one unit of the tree.
+// connectCycles connects the parts whose operators would require each other in a cycle after all
+// upgrades. Such operators are rendered as one unit of the tree.
 func (s *splitter) connectCycles(connect func(a, b int)) {
-	all := &lockfile.File{Pins: slices.Clone(s.prev.Pins)} // an upgraded pin occurs more than once
+	all := &lockfile.File{Pins: slices.Clone(s.prev.Pins)} // with the pins before and after all upgrades
 	changers := map[string][]int{}
 	for i, p := range s.parts {
 		for _, c := range lockfile.Diff(s.prev, p.Result.Partial) {
@@ -99,11 +104,11 @@ func (s *splitter) connectCycles(connect func(a, b int)) {
 	}
 }
 
-// anySubject stands for every package and API. It is the subject of a requirement that is not
-// limited to packages or APIs, such as a label or a CEL rule.
+// anySubject is the subject of a requirement that is not limited to packages or APIs, such as a
+// label or a CEL rule. It intersects with every package and API.
 const anySubject = "*"
 
-// intersects reports whether two sets of subjects have one in common.
+// intersects reports whether two sets of packages and APIs have a common element.
 func intersects(a, b map[string]bool) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return false
@@ -119,7 +124,7 @@ func intersects(a, b map[string]bool) bool {
 	return false
 }
 
-// subjects returns the packages and APIs that the changed pins of a part provide or require,
+// subjects returns the set of packages and APIs that the changed pins of a part provide or require,
 // before and after.
 func (p *Part) subjects(read *factReader, prev *lockfile.File) map[string]bool {
 	out := map[string]bool{}
@@ -142,8 +147,8 @@ func (p *Part) subjects(read *factReader, prev *lockfile.File) map[string]bool {
 	return out
 }
 
-// subjects adds the packages and APIs of the scope to the set and returns it. A nil set becomes a
-// new one.
+// subjects adds the packages and APIs of the scope to a set and returns it. If the set is nil, it
+// creates one.
 func (h searchScope) subjects(to map[string]bool) map[string]bool {
 	if to == nil {
 		to = map[string]bool{}

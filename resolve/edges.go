@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/declare"
 )
 
-// upgradeCandidates returns the candidates for an upgrade of the installed bundle. They include the
-// installed bundle itself if the declaration allows it. It implements Rule 1 and Rule 5.
+// upgradeCandidates returns the candidates for an upgrade of the installed bundle, including the
+// installed bundle if the declaration allows it. It implements Rule 1 and Rule 5.
 func (w *chooser) upgradeCandidates(s *want, pkgs []*catalog.Package, how preference) options {
 	allowed, bad := s.versionFilter()
 	if bad != nil {
@@ -19,7 +19,7 @@ func (w *chooser) upgradeCandidates(s *want, pkgs []*catalog.Package, how prefer
 	stays := s.allowsInstalled(pkgs, allowed)
 	var out options
 	target := w.targetOf(s)
-	// Bundles on the way to an allowed target need not be allowed themselves.
+	// The bundles on the path to an allowed target may be outside of the allowed versions.
 	isTowardsTarget := w.opt.Hops < 0 && target != nil && target.Version != "" && !s.disallows(target, pkgs)
 	for _, e := range w.upgradeEntries(s, pkgs) {
 		v := e.Bundle().Version()
@@ -59,8 +59,9 @@ func (w *chooser) upgradeCandidates(s *want, pkgs []*catalog.Package, how prefer
 	return out
 }
 
-// noSuccessor returns the fault of a subscription that does not allow the installed version and has
-// no upgrade to an allowed one: the package has no allowed version, or no edge leads to it.
+// noSuccessor returns the fault that the declaration of s does not allow the installed version, and
+// that it cannot be upgraded to an allowed one: the package has none, or no upgrade edge leads to
+// it.
 func (w *chooser) noSuccessor(s *want, pkgs []*catalog.Package, allowed func(string, catalog.Version) bool) *fault {
 	installed := s.current.versionText()
 	if !slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return allowed(e.Name(), e.Bundle().Version()) }) {
@@ -73,8 +74,8 @@ func (w *chooser) noSuccessor(s *want, pkgs []*catalog.Package, allowed func(str
 	return &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("%s %s is installed, not %s, and no upgrade edge leads to it", s.pkg, installed, s.describeAllowed())}
 }
 
-// reinstallCandidates returns the candidates for a fresh install that are not lower than the installed
-// bundle, followed by the installed bundle.
+// reinstallCandidates returns the candidates for a new installation that are not lower than the
+// installed bundle. The installed bundle comes last.
 func (w *chooser) reinstallCandidates(s *want, pkgs []*catalog.Package) options {
 	as := *s
 	as.starting = ""
@@ -99,7 +100,7 @@ func (w *chooser) reinstallCandidates(s *want, pkgs []*catalog.Package) options 
 	return out
 }
 
-// allowsInstalled reports whether the installed bundle satisfies the declaration of s.
+// allowsInstalled reports whether the declaration of s allows the installed bundle.
 func (s *want) allowsInstalled(pkgs []*catalog.Package, allowed func(string, catalog.Version) bool) bool {
 	f := s.current.facts
 	return (allowed(s.current.bundle, f.version) || !f.hasVersion || s.decl == nil) && !requestsOtherBundle(s, pkgs)
@@ -110,7 +111,8 @@ func (w *chooser) downgradeFault(s *want, to *catalog.Entry) *fault {
 		s.pkg, s.current.versionText(), to.Bundle().Version())}
 }
 
-// requestsOtherBundle reports whether s names a bundle other than the installed one.
+// requestsOtherBundle reports whether the declaration of s names a bundle, and another one is
+// installed.
 func requestsOtherBundle(s *want, pkgs []*catalog.Package) bool {
 	if s.decl == nil || s.decl.Bundle == "" {
 		return false
@@ -121,9 +123,9 @@ func requestsOtherBundle(s *want, pkgs []*catalog.Package) bool {
 	})
 }
 
-// upgradeEntries returns the upgrade candidates of s, in order of preference. In a promotion they are the
-// entries of the bundle in the upstream lock. With a target version, they are only the first step of
-// the shortest path to it.
+// upgradeEntries returns the channel entries that s can be upgraded to, most preferred first. In a
+// promotion, they are the entries of the bundle in the upstream lock. With a target version, they
+// are the first step of the shortest path to it.
 func (w *chooser) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.Entry {
 	cur := s.current
 	if pin := w.pinToReach(s); pin != nil {
@@ -146,8 +148,8 @@ func (w *chooser) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.En
 	return w.rank(s, es)
 }
 
-// notSuccessorReason returns the reason why a cannot replace the installed bundle of s, a subscription
-// that no declaration requests, or "". It implements Rule 5 and Rule 12.
+// notSuccessorReason returns the reason why a cannot replace the installed bundle of s, or "" if it
+// can. s is a subscription that no declaration requests. It implements Rule 5 and Rule 12.
 func (w *chooser) notSuccessorReason(s *want, a *atom) string {
 	i := s.current
 	lower := i.facts.hasVersion && i.facts.compare(a.facts.version, a.facts.release) > 0
@@ -164,7 +166,7 @@ func (w *chooser) notSuccessorReason(s *want, a *atom) string {
 	return "has no upgrade edge from " + i.bundle + ", which is pinned"
 }
 
-// hasEdgeTo reports whether there is an edge from i to e.
+// hasEdgeTo reports whether there is an upgrade edge from i to e.
 func (i *installed) hasEdgeTo(e *catalog.Entry) bool {
 	var v *catalog.Version
 	if i.facts.hasVersion {
@@ -174,7 +176,7 @@ func (i *installed) hasEdgeTo(e *catalog.Entry) bool {
 }
 
 // withOtherChannels adds, after each entry, the entries of the same bundle in other permitted
-// channels. Any channel with the bundle satisfies the subscription.
+// channels, because the channel does not matter for the subscription.
 func withOtherChannels(s *want, es []*catalog.Entry) []*catalog.Entry {
 	if len(s.channels) == 1 {
 		return es
@@ -198,7 +200,7 @@ func withOtherChannels(s *want, es []*catalog.Entry) []*catalog.Entry {
 	return out
 }
 
-// unknownTarget returns a fault if the package does not have the target version.
+// unknownTarget returns a fault if the package does not have the target version, otherwise nil.
 func (w *chooser) unknownTarget(s *want, pkgs []*catalog.Package, t *Target) *fault {
 	if slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return isVersion(e, t.Version) }) {
 		return nil
@@ -206,7 +208,7 @@ func (w *chooser) unknownTarget(s *want, pkgs []*catalog.Package, t *Target) *fa
 	return w.noVersion(s, pkgs, t)
 }
 
-// disallows reports whether the declaration of s excludes every bundle of the target version.
+// disallows reports whether the declaration of s allows no bundle of the target version.
 func (s *want) disallows(t *Target, pkgs []*catalog.Package) bool {
 	allowed, bad := s.versionFilter()
 	return bad == nil && !slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool {
@@ -214,7 +216,7 @@ func (s *want) disallows(t *Target, pkgs []*catalog.Package) bool {
 	})
 }
 
-// hasVersion reports whether i has that version or bundle name.
+// hasVersion reports whether version is the version or the bundle name of i.
 func (i *installed) hasVersion(version string) bool {
 	return i.bundle == version || i.facts.hasVersion && i.facts.version.String() == version
 }
@@ -224,7 +226,8 @@ func isVersion(e *catalog.Entry, version string) bool {
 }
 
 // firstStep returns the first step of the shortest upgrade path to a version. It returns nil if the
-// version is installed or has no path. A permitted downgrade needs no path.
+// version is installed, or if there is no path. If downgrades are allowed, a lower version needs no
+// path.
 func (w *chooser) firstStep(s *want, pkgs []*catalog.Package, version string) []*catalog.Entry {
 	cur := s.current
 	if cur.hasVersion(version) {
@@ -241,8 +244,9 @@ func (w *chooser) firstStep(s *want, pkgs []*catalog.Package, version string) []
 	})
 }
 
-// shortestPath returns the entries on the shortest upgrade path from cur to an entry accepted by
-// end, or nil. Ties are broken by channel order.
+// shortestPath returns the entries on the shortest upgrade path from cur to an entry for which end
+// returns true, or nil if there is none. Of several shortest paths, it returns the first in the
+// order of the channels.
 func shortestPath(s *want, pkgs []*catalog.Package, cur *installed, end func(*catalog.Entry) bool) []*catalog.Entry {
 	type node struct {
 		at   *installed

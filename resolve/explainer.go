@@ -12,11 +12,11 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// explainer renders the causes of one conflict as text, and finds its remedies.
+// explainer formats the causes of one conflict as text, and finds its remedies.
 type explainer struct {
 	b         *builder
 	causes    []taggedCause
-	explained map[int]bool // tags of the causes that already have a line in the chain
+	explained map[int]bool // tags of the causes that already have a line
 	involved  map[int]bool // atoms that take part in the conflict
 	suggested []remedy
 }
@@ -24,10 +24,10 @@ type explainer struct {
 type taggedCause struct {
 	cause
 	tag int
-	of  []int // atoms of which the cause requires one, or permits only one
+	of  []int // atoms of which the cause requires one, or permits at most one
 }
 
-// newExplainer returns the explainer for an unsatisfiable core of p. It implements Rule 2.
+// newExplainer returns an explainer for core, an unsatisfiable core of p. It implements Rule 2.
 func (b *builder) newExplainer(p solve.Problem, core []int) *explainer {
 	t := &explainer{b: b, explained: map[int]bool{}, involved: map[int]bool{}}
 	for _, tag := range core {
@@ -68,8 +68,9 @@ func (t *explainer) conflict() *explain.Conflict {
 	return c
 }
 
-// uniqueConflicts sorts conflicts. Of conflicts that differ only in their suggested changes, it keeps
-// that of the last round, because its changes are proven on the resulting lock.
+// uniqueConflicts sorts conflicts and removes duplicates. Of conflicts that differ only in their
+// suggested changes, it keeps the one of the last round: its changes were tried on the resulting
+// lock.
 func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
 	var out []*explain.Conflict
 	for _, c := range cs {
@@ -88,8 +89,8 @@ func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
 	return out
 }
 
-// chain returns the lines, root first: each declaration with its candidates' requirements below
-// it, then the broken rules.
+// chain returns the lines of the explanation: each declaration, with the requirements of its
+// candidates below it, and then the violated rules.
 func (t *explainer) chain() []explain.Link {
 	var out []explain.Link
 	for _, x := range t.causes {
@@ -99,7 +100,7 @@ func (t *explainer) chain() []explain.Link {
 			t.explained[x.tag] = true
 		}
 	}
-	for _, x := range t.causes { // causes without a line yet
+	for _, x := range t.causes { // the causes that have no line yet
 		if !t.explained[x.tag] {
 			t.explained[x.tag] = true
 			out = append(out, explain.Link{Text: x.describe(t, x.of)})
@@ -109,8 +110,8 @@ func (t *explainer) chain() []explain.Link {
 }
 
 // consequences returns the lines below the given atoms: the requirements and bans of their bundles
-// that are part of the conflict, each with its own consequences. A cause that several bundles share
-// has one line.
+// that are part of the conflict, each with its own consequences below it. A cause that several
+// bundles share has one line.
 func (t *explainer) consequences(atoms []int, depth int) []explain.Link {
 	names := map[fact]bool{}
 	for _, id := range atoms {
@@ -167,7 +168,7 @@ func (t *explainer) names(atoms []int) []string {
 	return names
 }
 
-// describeRequirement describes the requirement of some bundles and the atoms that meet it.
+// describeRequirement describes requirement r of some bundles, and the atoms that meet it.
 func (t *explainer) describeRequirement(bundles []string, r *requirement, atoms []int) string {
 	verb := " requires "
 	if len(bundles) > 1 {
@@ -187,13 +188,13 @@ func (t *explainer) describeRequirement(bundles []string, r *requirement, atoms 
 	return text + ": " + joinNames(names) + " meet it"
 }
 
-// otherVersions lists, for each API of r that no bundle provides, the bundles that provide another
-// version of that API. The result continues a sentence: "; the API b.example.com/v1 B is offered by
+// otherVersions returns a message suffix about the APIs in r that no bundle provides. It lists the
+// bundles that provide another version of the same API: "; the API b.example.com/v1 B is offered by
 // b.v1.0.0".
 func (t *explainer) otherVersions(r *requirement) string {
 	text := ""
 	for _, g := range r.scope.apis {
-		offers := map[catalog.GVK][]string{} // names of bundles
+		offers := map[catalog.GVK][]string{} // API → names of the bundles that provide it
 		for _, c := range t.b.w.x.Catalogs() {
 			for _, p := range c.Packages() {
 				for _, b := range p.Bundles() {
@@ -215,11 +216,11 @@ func (t *explainer) otherVersions(r *requirement) string {
 	return text
 }
 
-// listInvolved lists the atoms that take part in the conflict.
+// listInvolved lists the atoms that take part in the conflict, for a message.
 func (t *explainer) listInvolved(atoms []int) string {
 	names := t.names(slices.DeleteFunc(slices.Clone(atoms), func(id int) bool { return !t.involved[id] }))
 	if len(names) < 2 {
-		// The atoms are one bundle, both as the installed one and as a catalog entry.
+		// All atoms are the same bundle: as installed, and as catalog entries.
 		names = nil
 		for _, id := range atoms {
 			if t.involved[id] {
@@ -230,7 +231,7 @@ func (t *explainer) listInvolved(atoms []int) string {
 	return joinNames(names)
 }
 
-// origin names an atom with its source: installed, or its channel and catalog.
+// origin returns where the bundle of an atom is from: "installed", or its channel and catalog.
 func (a *atom) origin() string {
 	if a.inst != nil {
 		return a.bundle() + " (installed)"
@@ -238,8 +239,8 @@ func (a *atom) origin() string {
 	return a.bundle() + " (channel " + a.entry.Channel().Name() + " of catalog " + a.catalog().ID().String() + ")"
 }
 
-// joinNames joins names for a message. Of more than five names, it lists four and the number of the
-// others.
+// joinNames joins names for a message. If there are more than five, it lists four and the number of
+// the others.
 func joinNames(names []string) string {
 	const most = 5
 	if len(names) > most {
@@ -251,7 +252,7 @@ func joinNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// pluralize adapts "is …", "needs …" and similar texts to several subjects.
+// pluralize converts a text such as "is …" or "needs …" to the plural if n is not 1.
 func pluralize(text string, n int) string {
 	if n == 1 {
 		return text

@@ -7,63 +7,63 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// facts holds the properties of one bundle that resolution needs.
+// facts holds the properties of a bundle that resolution uses.
 type facts struct {
-	pkg        string // of olm.package; empty for an unannotated ClusterServiceVersion
+	pkg        string // from olm.package; empty for a ClusterServiceVersion without the properties annotation
 	version    catalog.Version
 	hasVersion bool
-	release    string // of olm.package, as written
+	release    string // from olm.package, unparsed
 	apis       []catalog.GVK
-	apiNumbers []int // numbers of apis in factReader, in the same order
+	apiNumbers []int // apiNumbers[i] is the number of apis[i] in factReader
 	labels     []string
-	needs      []*requirement // without duplicates, in file order
+	needs      []*requirement // requirements, without duplicates, in file order
 	deprecated bool
-	broken     string // the first property that cannot be parsed; or empty
+	broken     string // error of the first malformed requirement, or ""
 	properties []catalog.Property
 	cel        []any
 }
 
-// inRange reports whether the bundle belongs to the package and its version is in r.
+// inRange reports whether the bundle is of package pkg, and its version is in r.
 func (f *facts) inRange(pkg string, r catalog.Range) bool {
 	return f.pkg == pkg && f.hasVersion && r.Contains(f.version)
 }
 
-// isAbove reports whether f has a higher version than b, or a higher release of the same version.
+// isAbove reports whether f has a higher version than b, or the same version and a higher release.
 func (f *facts) isAbove(b *catalog.Bundle) bool { return f.compare(b.Version(), b.Release()) > 0 }
 
-// isBelow reports whether f has a lower version than b, or a lower release of the same version.
+// isBelow reports whether f has a lower version than b, or the same version and a lower release.
 func (f *facts) isBelow(b *catalog.Bundle) bool { return f.compare(b.Version(), b.Release()) < 0 }
 
 func (f *facts) compare(v catalog.Version, release string) int {
 	if c := f.version.Compare(v); c != 0 || f.release == release {
 		return c
 	}
-	a, _ := catalog.ParseRelease(f.release) // catalog.New rejects invalid releases
+	a, _ := catalog.ParseRelease(f.release) // ignore the error: catalog.New rejects invalid releases
 	b, _ := catalog.ParseRelease(release)
 	return a.Compare(b)
 }
 
 // isEquivalent reports whether f and g have the same version, APIs, labels and requirements.
-// Bundles with the same name may differ between catalogs.
+// Bundles of the same name may differ between catalogs.
 func (f *facts) isEquivalent(g *facts) bool {
 	return f.version.Equals(g.version) && f.release == g.release && slices.Equal(f.apis, g.apis) && slices.Equal(f.labels, g.labels) && slices.Equal(f.needs, g.needs)
 }
 
-// factReader computes facts and caches compiled requirements, because most versions of an operator
-// have the same requirements.
+// factReader computes facts. It caches compiled requirements, because most versions of an operator
+// have the same ones.
 type factReader struct {
 	rules    celRules
 	bundles  map[*catalog.Bundle]*facts
 	compiled map[string]*requirement
 	apis     map[catalog.GVK]int
-	last     *facts // the last facts with numbered APIs
+	last     *facts // the previous result of numberAPIs
 }
 
 func newReader() *factReader {
 	return &factReader{bundles: map[*catalog.Bundle]*facts{}, compiled: map[string]*requirement{}, apis: map[catalog.GVK]int{}, last: &facts{}}
 }
 
-// bundle returns the facts of a catalog's bundle.
+// bundle returns the facts of a bundle of a catalog.
 func (r *factReader) bundle(b *catalog.Bundle) *facts {
 	if f, ok := r.bundles[b]; ok {
 		return f
@@ -79,8 +79,8 @@ func (r *factReader) bundle(b *catalog.Bundle) *facts {
 	return f
 }
 
-// numberAPIs sets the numbers of the APIs of f. It reuses the numbers of the previous facts if these
-// have the same APIs, as most consecutive bundles do.
+// numberAPIs sets f.apiNumbers. It reuses the numbers of the previous call if that had the same
+// APIs, as consecutive bundles mostly have.
 func (r *factReader) numberAPIs(f *facts) {
 	if slices.Equal(f.apis, r.last.apis) {
 		f.apiNumbers = r.last.apiNumbers
@@ -95,7 +95,7 @@ func (r *factReader) numberAPIs(f *facts) {
 	r.last = f
 }
 
-// compile adds the compiled requirements to f.
+// compile compiles requirements and adds them to f.
 func (r *factReader) compile(f *facts, requires []catalog.Requirement) {
 	for _, want := range requires {
 		var key strings.Builder
@@ -112,8 +112,8 @@ func (r *factReader) compile(f *facts, requires []catalog.Requirement) {
 	}
 }
 
-// unusable returns the reason why the bundle cannot be installed: a malformed property, or a CEL
-// rule that does not compile or exceeds its cost limit. It returns "" if there is none.
+// unusable returns the reason why the bundle cannot be installed, or "": a malformed requirement,
+// or a CEL rule that does not compile or exceeds the cost limit.
 func (f *facts) unusable() string {
 	if f.broken != "" {
 		return f.broken
@@ -126,8 +126,8 @@ func (f *facts) unusable() string {
 	return ""
 }
 
-// fromProperties computes facts from the properties of a ClusterServiceVersion or of a pin. It
-// skips malformed properties, but a malformed requirement makes the bundle unusable.
+// fromProperties computes facts from the properties of a ClusterServiceVersion or a pin. A
+// malformed requirement makes the bundle unusable. Other malformed properties are ignored.
 func (r *factReader) fromProperties(ps []catalog.Property) *facts {
 	parsed := catalog.Read(ps)
 	f := &facts{
@@ -143,7 +143,7 @@ func (r *factReader) fromProperties(ps []catalog.Property) *facts {
 	return f
 }
 
-// inPackage returns f with the given package, for a bundle without a package name.
+// inPackage returns f with the given package if f has none.
 func (f *facts) inPackage(pkg string) *facts {
 	next := *f
 	next.pkg, next.cel = pkg, nil

@@ -10,46 +10,45 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// HeldBack is the reason why an operator is not upgraded to the next bundle, or to the head of its
-// channel.
+// HeldBack is the kind of reason why an operator is not upgraded.
 type HeldBack string
 
-// The reasons: first those of the declaration, then of the catalogs, then of the cluster and other
-// operators.
+// The kinds of reasons: first those in the declaration, then in the catalogs, then in the cluster
+// and other operators.
 const (
-	HeldByApproval    HeldBack = "approval"       // Manual: upgraded only when named
-	HeldByHold        HeldBack = "hold"           // its declaration has a hold
-	HeldByRange       HeldBack = "range"          // its declaration does not allow the next version
-	HeldByDowngrade   HeldBack = "downgrade"      // the only edge leads to an older version
-	HeldByEdges       HeldBack = "stranded"       // no upgrade edge
-	HeldByCatalog     HeldBack = "catalog"        // in a promotion: no catalog of its declaration has the version
-	HeldByWithdrawal  HeldBack = "withdrawn"      // its catalog no longer has the version, channel or package
-	HeldByFault       HeldBack = "notJudged"      // its catalog cannot be read, or its declaration is invalid
-	HeldByInstallMode HeldBack = "installMode"    // the next bundle does not support the install mode of its OperatorGroup
-	HeldByCluster     HeldBack = "clusterVersion" // the next bundle does not run on the cluster's version
+	HeldByApproval    HeldBack = "approval"       // approval is Manual: upgraded only if the user names it
+	HeldByHold        HeldBack = "hold"           // the declaration has a hold
+	HeldByRange       HeldBack = "range"          // the declaration does not allow the next version
+	HeldByDowngrade   HeldBack = "downgrade"      // the only upgrade edge leads to a lower version
+	HeldByEdges       HeldBack = "stranded"       // no upgrade edge leads to the channel head
+	HeldByCatalog     HeldBack = "catalog"        // in a promotion: no catalog of the declaration has the version
+	HeldByWithdrawal  HeldBack = "withdrawn"      // the catalog no longer has the version, channel or package
+	HeldByFault       HeldBack = "notJudged"      // the catalog cannot be read, or the declaration is invalid
+	HeldByInstallMode HeldBack = "installMode"    // the next bundle does not support the install mode that the OperatorGroup needs
+	HeldByCluster     HeldBack = "clusterVersion" // the next bundle does not support the version of the cluster
 	HeldByConflict    HeldBack = "conflict"       // the next bundle conflicts with another operator or a requirement
 )
 
-// HeldUpgrade is the reason why an operator is not upgraded. The zero value means that it is upgraded, or
-// that there is no upgrade.
+// HeldUpgrade is the reason why an operator is not upgraded. The zero value means that it is
+// upgraded, or that no upgrade is available.
 type HeldUpgrade struct {
 	By      HeldBack
-	Text    string   // By as text; empty: no message
-	Refused []string // dependencies (namespace/package) whose bundles Options.Objection refused; sorted
+	Text    string   // the reason for messages; empty if no message is needed
+	Refused []string // dependencies ("namespace/package") whose bundles Options.Objection rejected; sorted
 
-	offered string         // the next bundle; empty: none
-	to      *catalog.Entry // the bundle that a flag could install; nil: none
+	offered string         // name of the next bundle, or ""
+	to      *catalog.Entry // bundle that could be installed with a flag, or nil
 }
 
-// upgradeOptions returns opt for an upgrade of everything.
+// upgradeOptions returns opt with an upgrade of all operators requested.
 func upgradeOptions(opt Options) Options {
 	opt.Upgrade, opt.Named, opt.From, opt.Unpin, opt.AllowDowngrade = true, nil, nil, nil, false
 	return opt
 }
 
-// holdReasons returns the state of lock, and the reason that would hold back each installed bundle
-// in an upgrade. The options of w must come from upgradeOptions. The solver runs only if an upgrade
-// is available.
+// holdReasons returns the state of lock and, for each installed bundle, the reason why an upgrade
+// of all operators would not upgrade it. The options of w must be from upgradeOptions. The solver
+// runs only if an upgrade is available.
 func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]HeldUpgrade) {
 	st, out := w.stateBefore(lock), map[*want]HeldUpgrade{}
 	var once *round
@@ -70,8 +69,9 @@ func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]HeldUpgrade)
 	return st, out
 }
 
-// reportHeld warns if a requested upgrade was held back, and in any case if no edge leads to the
-// head of the channel. The suggested flag is for a run that starts from lock. It implements Rule 6.
+// reportHeld warns that a requested upgrade was held back, and also without a request that no
+// upgrade path leads to the head of the channel. It suggests a flag for a run that starts from
+// lock. It implements Rule 6.
 func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	s := root.want
 	if !r.staysInstalled(s) {
@@ -102,8 +102,8 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	}
 }
 
-// reportOtherHolds warns about the elements of Options.Held that reportHeld has not reported, because
-// no upgrade was requested or available.
+// reportOtherHolds warns about the elements of Options.Held that reportHeld has not mentioned,
+// because no upgrade was requested or available.
 func (w *world) reportOtherHolds() {
 	for i := range w.opt.Held {
 		if h := &w.opt.Held[i]; !slices.Contains(w.reportedHolds, h) {
@@ -118,8 +118,8 @@ func (r *round) staysInstalled(s *want) bool {
 	return ok && r.b.atoms[id].bundle() == s.current.bundle
 }
 
-// holdReason returns the reason why the upgrade of s is held back, given its candidates. It calls
-// solved only if opts contains an upgrade.
+// holdReason returns the reason why s is not upgraded. opts are its candidates. If they contain an
+// upgrade, it calls solved for the result of resolving.
 func (w *world) holdReason(s *want, opts options, solved func() *round) HeldUpgrade {
 	how, stay := w.preference(s)
 	switch {
@@ -147,7 +147,7 @@ func (w *world) holdReason(s *want, opts options, solved func() *round) HeldUpgr
 	return HeldUpgrade{}
 }
 
-// faultReason returns the reason that a fault gives for an installed bundle.
+// faultReason returns the hold reason for an installed bundle whose candidates have a fault.
 func (w *world) faultReason(s *want, f *fault) HeldUpgrade {
 	if f.withdrawn && s.current.pin != nil && !w.isEdited(s) {
 		return HeldUpgrade{By: HeldByWithdrawal, Text: f.msg}
@@ -155,8 +155,8 @@ func (w *world) faultReason(s *want, f *fault) HeldUpgrade {
 	return HeldUpgrade{By: HeldByFault, Text: f.msg}
 }
 
-// nextDisallowed returns the first higher entry that has an edge from the installed bundle and that s
-// does not allow, or nil.
+// nextDisallowed returns the first entry of a higher version that has an upgrade edge from the
+// installed bundle, but that the declaration of s does not allow. It returns nil if there is none.
 func (w *world) nextDisallowed(s *want) *catalog.Entry {
 	pkgs, bad := w.packages(s)
 	if bad != nil || !s.limitsVersions() {
@@ -177,8 +177,8 @@ func (w *world) nextDisallowed(s *want) *catalog.Entry {
 	return edges[i]
 }
 
-// conflictReason returns the reason why the installed bundle of s is chosen again although s has
-// other candidates. It returns the zero value if another bundle is chosen.
+// conflictReason returns the reason why the installed bundle of s was chosen again, although there
+// were other candidates. If another bundle was chosen, it returns the zero value.
 func (r *round) conflictReason(s *want) HeldUpgrade {
 	if !r.staysInstalled(s) {
 		return HeldUpgrade{}
@@ -188,15 +188,15 @@ func (r *round) conflictReason(s *want) HeldUpgrade {
 		a := r.b.atoms[id]
 		return a.entry == nil || a.bundle() == s.current.bundle
 	})
-	if len(better) == 0 { // relaxed together with the other parties of its conflict
+	if len(better) == 0 { // s was relaxed together with the other parties of a conflict
 		return HeldUpgrade{By: HeldByConflict}
 	}
 	why := r.findObstacle(root, better)
 	return HeldUpgrade{By: r.b.banReason(better), offered: r.b.atoms[better[0]].bundle(), Text: why.text, Refused: why.refused}
 }
 
-// banReason returns the reason of the last atom, HeldByInstallMode or HeldByCluster, if every atom
-// is banned for one of these reasons. Otherwise it returns HeldByConflict.
+// banReason returns HeldByInstallMode or HeldByCluster if every atom is banned for one of these
+// reasons: the reason of the last atom. Otherwise it returns HeldByConflict.
 func (b *builder) banReason(ids []int) HeldBack {
 	words := map[banKind]HeldBack{banInstallMode: HeldByInstallMode, banCluster: HeldByCluster}
 	by := HeldByConflict
@@ -211,8 +211,8 @@ func (b *builder) banReason(ids []int) HeldBack {
 	return by
 }
 
-// strandedReason returns the reason why the installed bundle has no upgrade path to the head. The
-// zero value means that it is not stranded. It implements Rule 14.
+// strandedReason returns the reason why the installed bundle of s has no upgrade path to the
+// channel head. If it has one, it returns the zero value. It implements Rule 14.
 func (w *world) strandedReason(s *want) HeldUpgrade {
 	pkgs, bad := w.packages(s)
 	if bad != nil || s.namesBundle() {
@@ -239,8 +239,8 @@ func (w *world) strandedReason(s *want) HeldUpgrade {
 	return h
 }
 
-// upgradeFlag returns the end of a message that suggests the flags which upgrade s to h.to, or ""
-// if there are none. It resolves once from lock to prove the suggestion. It implements Rule 13.
+// upgradeFlag returns a message suffix with the flags that upgrade s to h.to, or "" if no flags do.
+// To prove the suggestion, it resolves once from lock. It implements Rule 13.
 func (w *world) upgradeFlag(s *want, h HeldUpgrade, lock *lockfile.File) string {
 	if h.to == nil {
 		return ""
@@ -271,11 +271,12 @@ func (w *world) upgradeFlag(s *want, h HeldUpgrade, lock *lockfile.File) string 
 	return "; " + flags + effect
 }
 
-// namesBundle reports whether s names a bundle: its catalog contains only that bundle.
+// namesBundle reports whether the declaration of s names a single bundle, which is then a catalog
+// of its own.
 func (s *want) namesBundle() bool { return s.decl != nil && s.decl.Bundle != "" }
 
-// droppedBy returns the catalog that no longer has the pinned bundle of i, or "". It implements
-// Rule 14.
+// droppedBy returns the catalog that no longer has the pinned bundle of i, or "" if the catalog has
+// it. It implements Rule 14.
 func (w *world) droppedBy(i *installed) string {
 	if _, read := w.x.Catalog(i.cat); i.pin == nil || i.entry != nil || !read {
 		return ""

@@ -6,18 +6,18 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Incompatibility is a pin that does not run on a version of a cluster.
+// Incompatibility is a pin that does not support a version of the cluster.
 type Incompatibility struct {
 	Pin  lockfile.Pin
 	Rule string // "minKubeVersion" or "olm.maxOpenShiftVersion"
 	Text string // "needs Kubernetes 1.38"
 }
 
-// FindIncompatible returns the pins of a lock that do not run on the given versions of Kubernetes
-// and OpenShift (rule 7), in the order of the lock. If a version is empty, it is not checked. The
-// limits come from the catalogs. If a catalog no longer has the bundle, the limit for OpenShift
-// comes from the properties in the lock, and the limit for Kubernetes is unknown: unknown lists the
-// keys of these pins if a version of Kubernetes is given.
+// FindIncompatible returns the pins of a lock that do not support the given versions of Kubernetes
+// and OpenShift (rule 7), in the order of the lock. An empty version is not checked. The supported
+// versions come from the catalogs. If a catalog no longer has the bundle of a pin, the limit for
+// OpenShift comes from the properties in the lock, and the limit for Kubernetes is unknown: unknown
+// lists these pins, if a version of Kubernetes is given.
 func FindIncompatible(x *catalog.Index, lock *lockfile.File, kubernetes, openshift string) (found []Incompatibility, unknown []string) {
 	for _, p := range lock.Pins {
 		minKube, maxOpenShift := "", catalog.Read(p.Properties).MaxVersion
@@ -37,7 +37,7 @@ func FindIncompatible(x *catalog.Index, lock *lockfile.File, kubernetes, openshi
 	return found, unknown
 }
 
-// bundleOf returns the bundle of a pin, or nil if its catalog does not have it.
+// bundleOf returns the bundle of a pin, or nil if the catalog of the pin does not have it.
 func bundleOf(x *catalog.Index, p lockfile.Pin) *catalog.Bundle {
 	pkg := packageOf(x, p.Catalog.ID, p.Package)
 	if pkg == nil {
@@ -50,7 +50,7 @@ func bundleOf(x *catalog.Index, p lockfile.Pin) *catalog.Bundle {
 	return b
 }
 
-// packageOf returns a package of a catalog, or nil.
+// packageOf returns a package of catalog id, or nil if the catalog or the package does not exist.
 func packageOf(x *catalog.Index, id catalog.ID, name string) *catalog.Package {
 	c, read := x.Catalog(id)
 	if !read {
@@ -63,9 +63,9 @@ func packageOf(x *catalog.Index, id catalog.ID, name string) *catalog.Package {
 	return p
 }
 
-// platformMismatch explains why a bundle with a minimum version of Kubernetes and a maximum minor
-// version of OpenShift does not run on the given versions. It returns "" if the bundle runs. An
-// empty limit or version is not checked.
+// platformMismatch returns the reason why a bundle does not support the given versions of
+// Kubernetes and OpenShift, or "" if it does. minKube and maxOpenShift are the limits of the
+// bundle. An empty limit or version is not checked.
 func platformMismatch(minKube, maxOpenShift, kubernetes, openshift string) string {
 	switch {
 	case isBelow(kubernetes, minKube):
@@ -76,8 +76,8 @@ func platformMismatch(minKube, maxOpenShift, kubernetes, openshift string) strin
 	return ""
 }
 
-// LifecycleOf returns the catalog's support data for the version of a pin, or nil if the catalog
-// has none. It does not require that the catalog still has the bundle.
+// LifecycleOf returns the support periods for the version of a pin, or nil if the catalog has none.
+// The catalog need not have the bundle any more.
 func LifecycleOf(x *catalog.Index, p lockfile.Pin) *catalog.SupportedVersion {
 	pkg := packageOf(x, p.Catalog.ID, p.Package)
 	if pkg == nil {
@@ -86,9 +86,8 @@ func LifecycleOf(x *catalog.Index, p lockfile.Pin) *catalog.SupportedVersion {
 	return catalog.FindSupport(pkg.Lifecycle(), p.Version)
 }
 
-// UpgradePath returns the bundles that a pin of the lock can be upgraded to, nearest first. It
-// ignores dependencies. It returns nil if no subscription of the lock or the declarations has this
-// pin.
+// UpgradePath returns the bundles on the upgrade path from a pin, nearest first, without regard to
+// dependencies. It returns nil if no declaration or dependency has this pin.
 func UpgradePath(x *catalog.Index, decl *declare.Set, lock *lockfile.File, pin lockfile.Pin, opt Options) []string {
 	w := newWorld(x, decl, upgradeOptions(opt))
 	for _, s := range w.stateBefore(lock).wants {

@@ -9,13 +9,14 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Namespaced returns decl with an install namespace for every ClusterExtension without one. If the
-// operator is pinned in prev, it uses the namespace of the pin, because a new suggestion does not
-// move an installed bundle. Otherwise it uses the namespace suggested by the bundle that OLM v1
-// would install first. If there is no candidate, it uses the name of the package, and Resolve
-// reports the fault. The error is a diag.List of bundles with an invalid or unknown suggestion, and
-// of declarations that become duplicates. Namespaced does not modify decl, and returns it unchanged
-// if every namespace is set.
+// Namespaced returns decl with an install namespace for every ClusterExtension that has none. If
+// the operator is pinned in prev, it is the namespace of the pin, so that a new suggestion does not
+// move an installed bundle. Otherwise it is the namespace suggested by the bundle that OLM v1 would
+// install first or, if there is no candidate, the name of the package; Resolve then reports the
+// missing candidate.
+//
+// The error is a diag.List: bundles whose suggestion is invalid or unknown, and declarations that
+// become duplicates. decl is not modified. If every namespace is set, decl itself is returned.
 func Namespaced(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*declare.Set, error) {
 	if !slices.ContainsFunc(decl.Subscriptions, needsNamespace) {
 		return decl, nil
@@ -50,8 +51,8 @@ func needsNamespace(s declare.Subscription) bool {
 	return s.Namespace == "" && s.Bundle == "" && s.Dialect == declare.V1
 }
 
-// PinOf returns the pin of a declaration without a namespace. It compares the names of the
-// subscription and the package.
+// PinOf returns the pin of a declaration without a namespace, and whether there is one. It compares
+// the name of the declaration and the package.
 func PinOf(lock *lockfile.File, s declare.Subscription) (lockfile.Pin, bool) {
 	if lock == nil {
 		return lockfile.Pin{}, false
@@ -65,7 +66,7 @@ func PinOf(lock *lockfile.File, s declare.Subscription) (lockfile.Pin, bool) {
 	return lock.Pins[i], true
 }
 
-// suggestedNamespace returns the namespace that the first candidate for a new install of d
+// suggestedNamespace returns the namespace that the first candidate for a new installation of d
 // suggests. If there is no candidate, it returns the name of the package.
 func (w *chooser) suggestedNamespace(d *declare.Subscription) (string, error) {
 	s := &want{name: d.Name, pkg: d.Package, channels: d.Channels, cat: d.Catalog, decl: d, approval: d.Approval}

@@ -11,66 +11,67 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// Options controls upgrades and checks. The zero value keeps every pin that is still valid,
-// ignores cluster versions, and allows neither shared dependencies nor overlap between
-// namespaces.
+// Options controls upgrades and checks. With the zero value, every pin that is still valid is kept,
+// the versions of clusters are not checked, dependencies must be in the same namespace, and
+// overlaps between namespaces are conflicts.
 type Options struct {
 	Upgrade            bool           // upgrade every operator whose approval permits it
-	Named              []Target       // operators to upgrade regardless of approval
-	Hops               int            // upgrade edges per operator; 0 and 1: one, -1: until nothing changes
-	AllowDowngrade     bool           // permit lower versions
-	KeepGoing          bool           // with conflicts, still return a lock of the resolved part
-	From               *lockfile.File // promote exactly the versions of this lock
-	Unpin              []Target       // operators whose previous pins are ignored
-	Prune              bool           // remove dependencies that nothing requires any more
-	Held               []Hold         // in addition to declared holds
-	Lenient            bool           // omit a declared operator without a pin if it cannot be installed, instead of a conflict
+	Named              []Target       // operators to upgrade, whatever their approval
+	Hops               int            // number of upgrade edges to follow for each operator; 0 means 1, and -1 means until nothing changes
+	AllowDowngrade     bool           // allow lower versions
+	KeepGoing          bool           // despite conflicts, return a lock of the rest
+	From               *lockfile.File // upstream lock: promote exactly its versions
+	Unpin              []Target       // operators to resolve as if they were not pinned
+	Prune              bool           // remove dependencies that are no longer required
+	Held               []Hold         // further reasons not to upgrade operators, in addition to declared holds
+	Lenient            bool           // if a new operator cannot be installed, omit it instead of reporting a conflict
 	KubernetesVersion  string         // "1.34"; empty: minKubeVersion is not checked
-	Clusters           []Cluster      // clusters with versions of their own; empty: all have KubernetesVersion
+	Clusters           []Cluster      // clusters with their versions; empty: all have KubernetesVersion
 	OpenShiftVersion   string         // "4.20"; empty: olm.maxOpenShiftVersion is not checked
-	Requirements       string         // "enforce" (or empty): exclude candidates that cannot run; "warn": only warn
-	AllowOverlap       bool           // report the same API from two overlapping installs as a warning, not an error
-	SharedDependencies bool           // an operator in another namespace may meet a requirement if it watches the requester's namespace
-	GlobalNamespaces   []string       // namespaces of globally visible catalogs; nil: all
+	Requirements       string         // "enforce" (default): exclude candidates that cannot run in the cluster or namespace; "warn": only warn
+	AllowOverlap       bool           // if two installs provide the same API to a namespace, warn instead of reporting a conflict
+	SharedDependencies bool           // an operator that watches the namespace of a requirement can meet it from another namespace
+	GlobalNamespaces   []string       // namespaces whose catalogs are visible in all namespaces; nil: all
 
-	Uninstalls bool     // keep operators that are no longer pinned in the lock as uninstalling, until they are removed
-	Removed    []string // "namespace/package" of uninstalling operators that were observed as removed; "*": all
-	Settled    []string // "namespace/package" of successors that were observed running, so that the lock drops their predecessors; "*": all
+	Uninstalls bool     // record operators that are no longer required as leaving, until their removal is observed
+	Removed    []string // leaving operators ("namespace/package") whose removal was observed; "*": all
+	Settled    []string // successors ("namespace/package") that were observed running, so that their predecessors are dropped; "*": all
 
-	// Objection returns the reason why a bundle must not be newly installed in a namespace ("is not
-	// pinned in dev"), or "". It is called for candidates that are not installed, before one is
-	// chosen, so that another candidate can be chosen instead. Nil means that there are no objections.
+	// Objection returns the reason why a bundle must not be installed in a namespace, such as "is
+	// not pinned in dev", or "". It is called for each candidate that is not installed, before
+	// candidates are chosen, so that another one can be chosen instead. If it is nil, there are no
+	// objections.
 	Objection func(namespace string, to *catalog.Bundle) string
 
-	// Command is the command of the flags in suggestions: "quayside resolve". Empty: the user's
-	// command, run again.
+	// Command is the command to suggest flags for, such as "quayside resolve". If it is empty,
+	// suggestions refer to the command that the user runs.
 	Command string
 
-	fresh bool // update the catalog fields of every pin from the current catalogs
+	fresh bool // update the fields of every pin that come from its catalog
 }
 
-// Cluster is a cluster that runs some of the operators.
+// Cluster is a cluster with its version and operators.
 type Cluster struct {
 	Name              string
 	KubernetesVersion string
-	Gets              func(operator string) bool // operator is "namespace/package"
+	Gets              func(operator string) bool // reports whether the cluster gets an operator, "namespace/package"
 }
 
-// Target names an operator to upgrade.
+// Target is an operator that the user names in an option, such as an operator to upgrade.
 type Target struct {
 	Namespace, Package string
-	Version            string // target version; empty: the highest that is permitted
-	Reinstall          bool   // install the head of its channel, with or without an upgrade edge
+	Version            string // version to upgrade to; empty: the highest allowed
+	Reinstall          bool   // install the channel head, even without an upgrade edge
 
-	// At is the position in errors about this target: {File: "--upgrade=my-etcd/etcd@1.2.3"}. If
-	// zero, errors have the position of the operator's declaration.
+	// At is the position for errors about this target, such as {File:
+	// "--upgrade=my-etcd/etcd@1.2.3"}. If it is zero, errors have the position of the declaration.
 	At diag.Pos
 }
 
-// faultf returns an error at the position of t.
+// faultf returns an error with the position of t.
 func (t Target) faultf(format string, args ...any) error { return diag.Errorf(t.At, format, args...) }
 
-// posOr returns the position of t, or declared if t has none.
+// posOr returns the position of t. If it has none, it returns declared.
 func (t Target) posOr(declared diag.Pos) diag.Pos {
 	if t.At.IsZero() {
 		return declared
@@ -78,22 +79,23 @@ func (t Target) posOr(declared diag.Pos) diag.Pos {
 	return t.At
 }
 
-// Hold is a reason not to upgrade an operator. An operator that is not pinned is not installed.
+// Hold is a reason not to upgrade an operator, or not to install it if it is not pinned.
 type Hold struct {
 	Operator string            `json:"operator"`                                // namespace/package
-	Code     string            `json:"code" doc:"code of the warning about it"` // empty: "held"
+	Code     string            `json:"code" doc:"code of the warning about it"` // empty means "held"
 	Reason   string            `json:"reason"`                                  // "OperatorCondition Upgradeable=False: migration running"
-	At       diag.Pos          `json:"-"`                                       // position of the observation; zero: none
-	Storage  *lockfile.Storage `json:"-"`                                       // the migration step of its stored versions; nil: none
+	At       diag.Pos          `json:"-"`                                       // position of the observation in a file, or zero
+	Storage  *lockfile.Storage `json:"-"`                                       // storage migration that the upgrade waits for, or nil
 }
 
-// IsHeld reports whether one of the holds is of an operator.
+// IsHeld reports whether holds contains a hold of the operator.
 func IsHeld(holds []Hold, operator string) bool {
 	return slices.ContainsFunc(holds, func(h Hold) bool { return h.Operator == operator })
 }
 
-// WithHolds returns opt with the holds of further operators, and without their targets. It returns an
-// error if all operators are held already, because another operator requires the upgrade of one.
+// WithHolds returns opt with further holds, and without upgrade targets for these operators. It
+// returns an error if opt already holds all of them: another operator then requires the upgrade of
+// one.
 func (opt Options) WithHolds(holds []Hold) (Options, error) {
 	further := slices.DeleteFunc(slices.Clone(holds), func(h Hold) bool { return IsHeld(opt.Held, h.Operator) })
 	if len(further) == 0 {
@@ -104,9 +106,9 @@ func (opt Options) WithHolds(holds []Hold) (Options, error) {
 	return opt, nil
 }
 
-// withoutHeld returns the declarations without those of held operators that are not pinned. The
-// installed ClusterServiceVersion of such an operator remains, so that no dependent installs another
-// version in its place.
+// withoutHeld returns the declarations without those of held operators that are not pinned. If OLM
+// has installed such an operator, its ClusterServiceVersion is kept, so that its dependents do not
+// install another version instead.
 func withoutHeld(decl *declare.Set, prev *lockfile.File, held []Hold) *declare.Set {
 	if len(held) == 0 {
 		return decl
@@ -122,23 +124,23 @@ func withoutHeld(decl *declare.Set, prev *lockfile.File, held []Hold) *declare.S
 	return &out
 }
 
-// PinChange is one changed pin.
+// PinChange is a pin that resolution changes.
 type PinChange struct {
 	Namespace, Package string
-	From, To           string   // bundles; empty From: newly installed; empty To: removed
-	Why                string   // "subscription my-etcd/etcd", "required by my-app/app: the API …"
-	Along              string   // why it is upgraded along with others although its own upgrade was not requested; empty: it was
-	Remaining          []string // bundles from To up to the head that upgrades can reach, nearest first
+	From, To           string   // names of the bundles; From is empty for a new operator, To for a removed one
+	Why                string   // reason: "subscription my-etcd/etcd" or "required by my-app/app: the API …"
+	Along              string   // reason why it is upgraded although its upgrade was not requested; empty if it was
+	Remaining          []string // bundles that later upgrades can reach from To, up to the channel head, nearest first
 }
 
 // Result is the outcome of Resolve.
 type Result struct {
 	Lock           *lockfile.File         // nil if Resolve returns an error
-	Partial        *lockfile.File         // the part without conflicts; equal to Lock if there are none
+	Partial        *lockfile.File         // lock of the operators without conflicts; the same as Lock if there are no conflicts
 	Warnings       []diag.Warning         // sorted
 	Conflicts      []*explain.Conflict    // sorted by namespace, then subscription
 	Held           []Hold                 // the holds of the options
-	HeldPromotions map[string]HeldUpgrade // by operator: those not promoted to their versions in Options.From or, with Options.Lenient, not installed from it
+	HeldPromotions map[string]HeldUpgrade // operator → reason why it is not promoted to its version in Options.From, or not installed from it
 	PinChanges     []PinChange            // sorted by namespace, then package
-	Rounds         [][]PinChange          // the changes of each hop
+	Rounds         [][]PinChange          // the changes of each round, which follows one upgrade edge per operator
 }

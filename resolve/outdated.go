@@ -8,27 +8,27 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Age compares one pin with the newest version of its catalog. Versions include their release, if
-// any: "1.2.0 release 2".
+// Age compares a pin with the newest versions in its catalog. Versions include the release if there
+// is one: "1.2.0 release 2".
 type Age struct {
 	Namespace      string        `json:"namespace"`
 	Package        string        `json:"package"`
 	Subscription   string        `json:"subscription"`
 	Channel        string        `json:"channel,omitempty"`
-	Pinned         string        `json:"pinned"`              // version
-	Next           string        `json:"next,omitempty"`      // version one hop away; empty: none
-	Reachable      string        `json:"reachable,omitempty"` // version after all reachable hops; empty: none
-	Hops           int           `json:"hops"`                // number of hops to Reachable
-	Head           string        `json:"head,omitempty"`      // version at the head of the channel
-	HeldBackReason string        `json:"reason,omitempty"`    // why --upgrade would not upgrade it: hold, approval, a conflict, no edge
-	HeldBack       HeldBack      `json:"heldBack,omitempty"`  // HeldBackReason as a constant
-	Dropped        string        `json:"dropped,omitempty"`   // the catalog that no longer has the pinned bundle
-	OtherChannels  []ChannelHead `json:"others"`              // the other channels, default first
-	Deprecated     []string      `json:"deprecated"`          // messages for the package, channel and bundle
+	Pinned         string        `json:"pinned"`              // pinned version
+	Next           string        `json:"next,omitempty"`      // version after one upgrade edge; empty if there is none
+	Reachable      string        `json:"reachable,omitempty"` // version after all upgrade edges; empty if there is none
+	Hops           int           `json:"hops"`                // number of upgrade edges to Reachable
+	Head           string        `json:"head,omitempty"`      // version of the channel head
+	HeldBackReason string        `json:"reason,omitempty"`    // reason why --upgrade would not upgrade it, as text
+	HeldBack       HeldBack      `json:"heldBack,omitempty"`  // kind of this reason
+	Dropped        string        `json:"dropped,omitempty"`   // catalog that no longer has the pinned bundle; empty if it has
+	OtherChannels  []ChannelHead `json:"others"`              // heads of the other channels, default channel first
+	Deprecated     []string      `json:"deprecated"`          // deprecation messages of the package, channel and bundle
 
-	Lifecycle      *catalog.SupportedVersion `json:"lifecycle,omitempty"`      // the catalog's support data of the pinned version; nil: none
-	Support        *catalog.Support          `json:"support,omitempty"`        // its state on the requested day; nil: no support data, or no day
-	LifecycleError string                    `json:"lifecycleError,omitempty"` // the reason why malformed support data is ignored
+	Lifecycle      *catalog.SupportedVersion `json:"lifecycle,omitempty"`      // support periods of the pinned version; nil if unknown
+	Support        *catalog.Support          `json:"support,omitempty"`        // state of support on the requested day; nil if unknown, or without a day
+	LifecycleError string                    `json:"lifecycleError,omitempty"` // error in the lifecycle document, which is then ignored
 }
 
 // ChannelHead is the newest version of a channel.
@@ -42,15 +42,16 @@ func (a Age) Current() bool {
 	return (a.Head == "" || a.Head == a.Pinned) && !a.Withdrawn() && a.HeldBack != HeldByFault
 }
 
-// Withdrawn reports whether the catalog no longer has the pinned version, or its channel or package.
+// Withdrawn reports whether the catalog no longer has the pinned version, its channel or its
+// package.
 func (a Age) Withdrawn() bool { return a.HeldBack == HeldByWithdrawal || a.Dropped != "" }
 
-// Unsupported reports whether support for the pinned version has ended on the day of Support.
+// Unsupported reports whether support for the pinned version had ended on the requested day.
 func (a Age) Unsupported() bool { return a.Support != nil && a.Support.State == catalog.Ended }
 
-// Outdated returns the age of every pin, by namespace and package. It includes the reasons that
-// would hold back the pin in a full upgrade, and the state of its support on a day such as
-// "2027-01-31". If day is empty, it omits the state of the support.
+// Outdated returns the age of every pin, sorted by namespace and package. It includes the reason
+// why an upgrade of all operators would not upgrade the pin, and the state of its support on a day,
+// such as "2027-01-31". If day is empty, the state of support is omitted.
 func Outdated(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt Options, day string) []Age {
 	w := newWorld(x, decl, upgradeOptions(opt))
 	w.quiet = true
@@ -76,8 +77,7 @@ func Outdated(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt Opti
 	return out
 }
 
-// fillAge sets the fields of a from subscription s and its catalogs. pinned is the installed
-// version.
+// fillAge sets the fields of a for the installed bundle of s. pinned is its version.
 func (w *world) fillAge(a *Age, s *want, pinned string) {
 	_, a.HeldBackReason = w.preference(s)
 	pkgs, bad := w.packages(s)

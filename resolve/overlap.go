@@ -8,15 +8,15 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// Two installs in different namespaces that provide the same API and watch a common namespace break
-// each other. The solver never chooses a dependency that would cause such an overlap. An overlap
-// between two subscriptions is a conflict, because a fallback to an older version that happens to
-// lack the API would not be a useful result.
+// Overlaps: two installs in different namespaces that provide the same API and watch a common
+// namespace break each other. The solver never chooses a dependency that causes an overlap. An
+// overlap between two subscriptions is a conflict. The solver does not avoid it by an older
+// version, because a version that happens to lack the API would not be a useful result.
 
-// installScope is the install namespace and the watched namespaces of a provider of an API.
+// installScope is the install namespace of an API provider, and the namespaces that it watches.
 type installScope struct {
 	ns, watch string
-	requested bool // at least one atom is a candidate of a root that is not soft
+	requested bool // an atom is a candidate of a root that must be satisfied
 }
 
 func (p installScope) namespaces() []string {
@@ -35,7 +35,8 @@ func (b *builder) scopeOf(id int) installScope {
 	return installScope{ns: a.ns, watch: strings.Join(a.watch, ",")}
 }
 
-// forbidOverlaps adds exclusions for all overlaps that involve a dependency. It implements Rule 10.
+// forbidOverlaps excludes the overlaps in which one of the two providers is a dependency. It
+// implements Rule 10.
 func (b *builder) forbidOverlaps() {
 	if !b.hasSeveralNamespaces() {
 		return
@@ -82,9 +83,9 @@ func (b *builder) overlapTag(x, y string, g catalog.GVK) int {
 	return b.tag(overlapCause{fact{ns: x}, y, g}, nil)
 }
 
-// firstOverlap returns the first overlap between two satisfied subscriptions as an unsatisfiable
-// core: the tags of both roots and of the overlap. It returns nil if there is no overlap. It
-// implements Rule 10.
+// firstOverlap returns the first overlap between two satisfied subscriptions, as an unsatisfiable
+// core: the tags of both roots and of the overlap. It returns nil if there is none. It implements
+// Rule 10.
 func (b *builder) firstOverlap(chosen []int) []int {
 	if b.w.opt.AllowOverlap || !b.hasSeveralNamespaces() {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// newLock returns the lock of a state. An unchanged pin keeps its recorded catalog data, unless its
-// catalog is current.
+// newLock returns the lock for a state. An unchanged pin keeps the recorded data of its catalog
+// unless the catalog is current (see isCatalogCurrent).
 func (w *converter) newLock(st *state, prev *lockfile.File) *lockfile.File {
 	var pins []lockfile.Pin
 	seen := map[string]bool{}
@@ -35,16 +35,16 @@ func (w *converter) newLock(st *state, prev *lockfile.File) *lockfile.File {
 	return declared.With(pins)
 }
 
-// isCatalogCurrent reports whether the catalog of p was loaded and its digest equals the recorded
-// one. A loaded catalog is also current if the digests cannot be compared, because p has no digest
-// or another source.
+// isCatalogCurrent reports whether the catalog of p was loaded and has the digest recorded in p. If
+// the digests cannot be compared, because p has no digest or another source, a loaded catalog
+// counts as current.
 func (w *converter) isCatalogCurrent(p *lockfile.Pin) bool {
 	c, read := w.x.Catalog(p.Catalog.ID)
 	return read && (p.Catalog.IsAt(c.Source(), c.Digest()) || p.Catalog.Digest == "" || p.Catalog.Source != lockfile.SourceName(c.Source()))
 }
 
-// usesCatalogData reports whether the catalog fields of the pin of i come from the catalog: if the
-// pin is new or has changed, if its catalog is current, or if opt.fresh is set.
+// usesCatalogData reports whether the pin of i gets the fields that come from the catalog anew.
+// This is the case if the pin is new or changed, if its catalog is current, or if opt.fresh is set.
 func (w *converter) usesCatalogData(i *installed) bool {
 	if _, read := w.x.Catalog(i.cat); !read {
 		return false
@@ -52,8 +52,8 @@ func (w *converter) usesCatalogData(i *installed) bool {
 	return w.opt.fresh || i.pin == nil || i.pin.Bundle != i.bundle || i.pin.Catalog.ID != i.cat || w.isCatalogCurrent(i.pin)
 }
 
-// lockedNamespaces returns the declared Namespaces for the lock, without metadata that the API server
-// and kubectl add.
+// lockedNamespaces returns the declared Namespaces for the lock. It omits metadata that the API
+// server and kubectl add.
 func (w *converter) lockedNamespaces() []lockfile.Namespace {
 	var out []lockfile.Namespace
 	for _, n := range w.decl.Namespaces {
@@ -96,7 +96,7 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 		p.Properties = i.facts.properties
 	}
 	if b == nil && i.csv != nil && p.Image == "" && p.ContentDigest == "" {
-		p.Image = i.csv.Image // the catalog no longer has the bundle
+		p.Image = i.csv.Image // the catalog does not have the bundle
 	}
 	if i.pin == nil || b != nil || w.namespace(i.ns).group != nil || s.decl != nil && (s.decl.WatchAll || s.decl.Watch != nil) {
 		p.WatchNamespaces = w.watchOf(i.ns, s, b)
@@ -120,8 +120,8 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 	return p
 }
 
-// catalogOf returns the catalog to record for an installed bundle. An unchanged pin keeps its
-// recorded catalog, even if the catalog has a new digest.
+// catalogOf returns the catalog data to record for an installed bundle. An unchanged pin keeps its
+// recorded data, even if the catalog has a new digest.
 func (w *converter) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Catalog {
 	id := cmp.Or(i.cat, p.Catalog.ID)
 	if id == (catalog.ID{}) && s.cat != nil {
@@ -137,9 +137,8 @@ func (w *converter) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Ca
 	return lockfile.NewCatalog(id, c.Source(), c.Digest())
 }
 
-// withEntry returns p with the version, the related images and the image of b. It returns p
-// unchanged if b is nil. If the catalog references the same image by tag, the recorded digest is
-// kept.
+// withEntry returns p with the version, image and related images of b. If b is nil, it returns p
+// unchanged. If b refers to the recorded image by tag, the recorded digest is kept.
 func withEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
 	if b == nil {
 		return p
@@ -154,9 +153,9 @@ func withEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
 	return p
 }
 
-// channelOf returns the channel to record: the only requested one, or else the only permitted one
-// that has the bundle. A pin whose catalog is not current keeps its channel if the subscription
-// permits it.
+// channelOf returns the channel to record for a pin: the only channel that s permits, or else the
+// only permitted channel that has the bundle. A pin whose catalog is not current keeps its channel
+// if s permits it.
 func (w *converter) channelOf(i *installed, s *want, p lockfile.Pin) string {
 	if len(s.channels) == 1 {
 		return s.channels[0]
@@ -180,8 +179,8 @@ func (w *converter) channelOf(i *installed, s *want, p lockfile.Pin) string {
 	return ""
 }
 
-// declarationDigest returns the digest of the declarations behind a pin: its subscriptions and the
-// OperatorGroup of its namespace.
+// declarationDigest returns the digest of all declarations that a pin depends on: its subscriptions
+// and the OperatorGroup of its namespace.
 func (w *environment) declarationDigest(ns string, wants []*want) catalog.Digest {
 	var parts []string
 	for _, s := range wants {
@@ -196,8 +195,8 @@ func (w *environment) declarationDigest(ns string, wants []*want) catalog.Digest
 	return catalog.DigestOf([]byte(strings.Join(parts, "\n")))
 }
 
-// remaining returns at most limit bundles on the upgrade path from i, nearest first, without
-// regard to dependencies.
+// remaining returns up to limit bundles on the upgrade path from i, nearest first, without regard
+// to dependencies.
 func (w *converter) remaining(i *installed, s *want, limit int) []string {
 	pkgs, bad := w.packages(s)
 	if bad != nil {
@@ -222,9 +221,9 @@ func (w *converter) remaining(i *installed, s *want, limit int) []string {
 	return out
 }
 
-// requirementsOf returns the pins that meet the requirements of i. If several pins meet a
-// requirement, it returns the recorded one, and otherwise the first by key, so that unrelated
-// operators do not change a pin.
+// requirementsOf returns the requirements of i with the pins that meet them. If several pins meet a
+// requirement, it returns the one recorded in the lock, or else the first by key, so that unrelated
+// operators do not change the result.
 func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 	var out []lockfile.Requirement
 	for _, r := range i.facts.needs {
@@ -250,11 +249,11 @@ func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 	return out
 }
 
-// dependent is an operator that requires an installed bundle, with its requirement.
+// dependent is an operator with a requirement that an installed bundle meets.
 type dependent struct{ by, requirement string } // by: "namespace/package"
 
-// dependents returns the dependents of each installed bundle with their requirements. Only
-// orphans count as dependents of an orphan.
+// dependents returns, for each installed bundle, the operators that require it. For a dependency
+// that is no longer required, only others of the same kind count.
 func (st *state) dependents() map[*installed][]dependent {
 	out, needed := map[*installed][]dependent{}, st.needed()
 	for _, by := range st.installed {
@@ -269,8 +268,8 @@ func (st *state) dependents() map[*installed][]dependent {
 	return out
 }
 
-// providersFor returns the installed bundles that meet requirement r of bundle by: by itself if it
-// meets r, otherwise those in its namespace, otherwise those in other namespaces.
+// providersFor returns the installed bundles that meet requirement r of by: by itself if possible,
+// otherwise bundles in the same namespace, otherwise bundles in other namespaces.
 func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	if r.match(by.facts) {
 		return []*installed{by}
@@ -291,7 +290,7 @@ func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	return remote
 }
 
-// listPinChanges returns the changed pins between two states, sorted.
+// listPinChanges returns the pins that change between two states, sorted.
 func (w *converter) listPinChanges(before, after *state) []PinChange {
 	type place struct{ ns, pkg string }
 	at := func(st *state) map[place]*installed {
@@ -329,9 +328,9 @@ func (w *converter) listPinChanges(before, after *state) []PinChange {
 	return out
 }
 
-// withDropped adds a change for each pin of prev that is missing from now and is not yet listed.
-// For an operator that was unpinned before resolution, it sets the previous bundle of the change,
-// or removes the change if the bundle is the same.
+// withDropped adds a change for each pin of prev that now lacks, unless it is already listed. An
+// operator in Options.Unpin is listed as new: withDropped sets its previous bundle, or removes the
+// change if the bundle is the same.
 func withDropped(ms []PinChange, prev, now *lockfile.File) []PinChange {
 	if prev == nil {
 		return ms

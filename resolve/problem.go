@@ -8,22 +8,22 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// atom is one alternative of the solver: a channel entry in a namespace, or a bundle that is
-// installed in a namespace.
+// atom is a boolean variable of the solver: whether a channel entry or an installed bundle is
+// chosen in a namespace.
 type atom struct {
 	ns      string
-	entry   *catalog.Entry // nil for an installed bundle
+	entry   *catalog.Entry // nil if the atom is an installed bundle
 	inst    *installed
 	facts   *facts
-	watch   []string // namespaces to watch; empty: all
-	needs   []need   // parsed requirements; malformed ones are omitted
-	skipped bool     // requirements are ignored, because the atom is banned or relaxed
+	watch   []string // namespaces that the bundle would watch; empty means all
+	needs   []need   // valid requirements
+	skipped bool     // requirements are ignored, because the atom is banned or relaxed (rule 4)
 }
 
 // need is one requirement of an atom.
 type need struct {
 	req *requirement
-	of  []int // atoms of this namespace that meet it, in order of preference
+	of  []int // atoms in the same namespace that meet it, most preferred first
 }
 
 func (a *atom) bundle() string {
@@ -59,31 +59,31 @@ type needKey struct {
 	req *requirement
 }
 
-// builder translates a state into a solver problem.
+// builder translates a state into a problem for the solver.
 type builder struct {
 	w               *world
 	st              *state
 	relaxations     relaxations
 	atoms           []*atom // index 0 is unused
 	ids             map[atomKey]int
-	causes          []cause // by tag; tag 0 is unused
+	causes          []cause // causes[tag]; tag 0 is unused
 	tags            map[cause]int
-	requirementTags map[requirementCause]int // the tags of requirement causes, the most frequent kind
-	atomsByTag      [][]int                  // by tag: alternatives, or mutually exclusive atoms
+	requirementTags map[requirementCause]int // tags of the requirement causes
+	atomsByTag      [][]int                  // atomsByTag[tag]: alternatives, or atoms that exclude each other
 	roots           []root
 	p               solve.Problem
 	byPkg           map[pkgKey][]int
 	byAPI           map[apiKey][]int
 	candidateLists  map[needKey][]int
 	todo            []int
-	omitted         map[pkgKey]*want // subscriptions that are omitted because they are not installed and were relaxed
-	wantByPackage   map[pkgKey]*want // the first subscription for each namespace and package
+	omitted         map[pkgKey]*want // relaxed subscriptions that are not installed, and therefore omitted
+	wantByPackage   map[pkgKey]*want // first subscription for each namespace and package
 	needed          map[*installed]bool
-	undeclared      map[pkgKey]*want // installed bundles of undeclared packages
+	undeclared      map[pkgKey]*want // installed packages that no declaration requests
 }
 
-// root is a choice that the solver starts with: a subscription, or an unmanaged installed bundle.
-// The subscription is nil for an unmanaged bundle.
+// root is a choice that the solver begins with: the candidates of a subscription, or an installed
+// bundle without a subscription. In the latter case, the subscription is nil.
 type root struct {
 	want   *want
 	opts   options
@@ -108,8 +108,8 @@ func (w *world) build(st *state, given relaxations) *builder {
 	for _, i := range st.installed {
 		b.installedAtom(i)
 	}
-	// Unmanaged bundles come first because they involve no choice. Their requirements therefore
-	// rank before those of the subscriptions.
+	// Installed bundles without a subscription come first, because they have only one candidate. So
+	// their requirements precede those of the subscriptions.
 	for _, i := range st.installed {
 		if i.unmanaged && given[party{inst: i}] < fullyIgnored {
 			tag := b.tag(installedCause{fact{i.ns, i.bundle}, i}, nil)
@@ -126,8 +126,8 @@ func (w *world) build(st *state, given relaxations) *builder {
 }
 
 // orderedWants returns the subscriptions in the order in which the solver satisfies them: by
-// namespace and name. In a partial upgrade, upgrade targets come first, then the other installed
-// operators, then new ones. Generated subscriptions that are no longer required come last, unless
+// namespace and name. If only some operators are upgraded, these come first, then the other
+// installed operators, then new ones. Dependencies that are no longer required come last, unless
 // OLM would upgrade them. It implements Rule 3 and Rule 12.
 func (b *builder) orderedWants() []*want {
 	class := func(s *want) int {
@@ -148,7 +148,7 @@ func (b *builder) orderedWants() []*want {
 	return wants
 }
 
-// tag returns the tag of a cause. Equal causes share one tag, which keeps the atoms of the first
+// tag returns the tag of a cause. Equal causes have the same tag, with the atoms (of) of the first
 // call.
 func (b *builder) tag(c cause, of []int) int {
 	if t, ok := b.tags[c]; ok {
@@ -158,8 +158,8 @@ func (b *builder) tag(c cause, of []int) int {
 	return b.tags[c]
 }
 
-// requirementTag is like tag for a requirementCause, the most frequent kind. It avoids an interface
-// conversion in each lookup.
+// requirementTag is tag for a requirementCause, the most frequent cause. It is faster, because it
+// needs no interface conversion.
 func (b *builder) requirementTag(c requirementCause, of []int) int {
 	t, ok := b.requirementTags[c]
 	if !ok {
@@ -175,14 +175,14 @@ func (b *builder) newTag(c cause, of []int) int {
 	return len(b.causes) - 1
 }
 
-// ban forbids an atom.
+// ban adds the constraint that an atom cannot be chosen.
 func (b *builder) ban(id int, why ban) {
 	a := b.atoms[id]
 	tag := b.tag(banCause{fact{a.ns, a.bundle()}, a.facts.pkg, why}, nil)
 	b.p.Bans = append(b.p.Bans, solve.Ban{Atom: id, Tag: tag})
 }
 
-// installedAtom returns the atom of an installed bundle.
+// installedAtom returns the atom of an installed bundle. It adds the atom on the first call.
 func (b *builder) installedAtom(i *installed) int {
 	key := atomKey{ns: i.ns, inst: i}
 	if id, ok := b.ids[key]; ok {
@@ -196,8 +196,8 @@ func (b *builder) installedAtom(i *installed) int {
 	return b.addAtom(key, a)
 }
 
-// relaxationOf returns the highest relaxation of i and of the subscriptions whose installed bundle
-// is i.
+// relaxationOf returns the relaxation of an installed bundle: the highest of its own and those of
+// its subscriptions.
 func (b *builder) relaxationOf(i *installed) relaxation {
 	level := b.relaxations[party{inst: i}]
 	for _, s := range b.st.wants {
@@ -217,7 +217,8 @@ func (b *builder) wantOf(i *installed) *want {
 	return nil
 }
 
-// entryAtom returns the atom of a catalog's entry in a namespace.
+// entryAtom returns the atom of a channel entry in a namespace. It adds the atom on the first call.
+// wantFor returns the first subscription in a namespace to the package of an entry, or nil.
 func (b *builder) entryAtom(ns string, e *catalog.Entry) int {
 	key := atomKey{ns: ns, entry: e}
 	if id, ok := b.ids[key]; ok {
@@ -239,7 +240,7 @@ func (b *builder) wantFor(ns string, e *catalog.Entry) *want {
 	return b.wantByPackage[pkgKey{ns, e.Channel().Package().Name()}]
 }
 
-// bans returns the reasons why an entry cannot be chosen.
+// bans returns the reasons why a channel entry cannot be chosen.
 func (b *builder) bans(a *atom) []ban {
 	var why []ban
 	f := a.facts
@@ -269,8 +270,8 @@ func (b *builder) bans(a *atom) []ban {
 	return why
 }
 
-// objection returns the result of Options.Objection for an entry, or "" if the bundle is already
-// installed in the namespace.
+// objection returns the result of Options.Objection for a channel entry. If the bundle is installed
+// in the namespace, it returns "".
 func (b *builder) objection(a *atom) string {
 	isInstalled := func(i *installed) bool { return i.ns == a.ns && i.bundle == a.entry.Name() }
 	if b.w.opt.Objection == nil || slices.ContainsFunc(b.st.installed, isInstalled) {
@@ -304,10 +305,10 @@ func (b *builder) addAtom(key atomKey, a *atom) int {
 	return id
 }
 
-// rootOptions returns the candidates for a subscription, and whether the subscription may remain
-// unsatisfied (soft). An ignored subscription has no candidates. A generated subscription must be
-// satisfied if it is to be upgraded, as in OLM, or if it is held. Otherwise, or after it was
-// relaxed, it may remain unsatisfied, and keeps its pin if possible. It implements Rule 12.
+// rootOptions returns the candidates for a subscription. soft means that the subscription may
+// remain unsatisfied. A fully relaxed subscription has no candidates. The subscription of a
+// dependency must be satisfied if it is to be upgraded, as in OLM, or if it is held. Otherwise, and
+// after it was relaxed, it is soft and keeps its pin if possible. It implements Rule 12.
 func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	if es, forced := b.w.forced[s]; forced {
 		return asOptions(es), false
@@ -325,12 +326,11 @@ func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	return opts, soft
 }
 
-// isOptional reports whether s is omitted if it has no solution, instead of causing a conflict.
+// isOptional reports whether s is omitted, without a conflict, if there is no solution with it.
 func (b *builder) isOptional(s *want) bool { return b.w.opt.Lenient && s.current == nil }
 
-// banOthers bans the bundles of an optional subscription's package that are not candidates of the
-// subscription. A dependency on the package can then be met only by a bundle that the subscription
-// allows.
+// banOthers bans the bundles that an optional subscription does not allow, so that a dependency on
+// the same package cannot install one of them either.
 func (b *builder) banOthers() {
 	for _, s := range b.st.wants {
 		if !b.isOptional(s) {
@@ -348,7 +348,7 @@ func (b *builder) banOthers() {
 	}
 }
 
-// addWant adds the root choice of a subscription to the problem.
+// addWant adds a subscription to the problem, as a root.
 func (b *builder) addWant(s *want) {
 	opts, soft := b.rootOptions(s)
 	if soft && len(opts.list) == 0 {
@@ -379,7 +379,7 @@ func (b *builder) addRoot(r root) {
 	b.p.Roots = append(b.p.Roots, r.choice)
 }
 
-// rootAtoms returns the set of the atoms that are candidates of at least one root.
+// rootAtoms returns the set of atoms that are candidates of a root.
 func rootAtoms(roots []root) map[int]bool {
 	out := map[int]bool{}
 	for _, r := range roots {

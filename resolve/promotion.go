@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// upstreamPin returns the pin of a package in the upstream lock, or nil.
+// upstreamPin returns the pin of a package in the upstream lock, or nil if there is none.
 func (w *chooser) upstreamPin(ns, pkg string) *lockfile.Pin {
 	if w.opt.From == nil {
 		return nil
@@ -20,8 +20,8 @@ func (w *chooser) upstreamPin(ns, pkg string) *lockfile.Pin {
 	return nil
 }
 
-// pinToReach returns the pin of the upstream lock if s has another bundle installed. Otherwise it
-// returns nil.
+// pinToReach returns the pin of s in the upstream lock, if s is installed with another bundle.
+// Otherwise it returns nil.
 func (w *chooser) pinToReach(s *want) *lockfile.Pin {
 	if s.current == nil {
 		return nil
@@ -32,8 +32,8 @@ func (w *chooser) pinToReach(s *want) *lockfile.Pin {
 	return nil
 }
 
-// reportHeldPromotion records that s was not promoted to its pin in the upstream lock, and warns
-// about it with the reason.
+// reportHeldPromotion records the reason why s is not promoted to pin, and adds a warning. pin is
+// in the upstream lock.
 func (r *round) reportHeldPromotion(s *want, pin *lockfile.Pin, opts options) {
 	w := r.b.w
 	h := r.notPromotedReason(s, pin, opts)
@@ -42,8 +42,8 @@ func (r *round) reportHeldPromotion(s *want, pin *lockfile.Pin, opts options) {
 	w.warnFor(s, "not-followed", s.title()+" is held back at "+s.current.bundle+": the upstream lock pins "+h.Text)
 }
 
-// recordMissingPromotions records the declared operators that could not be installed from the upstream
-// lock.
+// recordMissingPromotions records the declared operators that cannot be installed as pinned in the
+// upstream lock.
 func (r *round) recordMissingPromotions() {
 	for _, s := range r.b.st.wants {
 		pin := r.b.w.upstreamPin(s.ns, s.pkg)
@@ -69,7 +69,7 @@ func (r *round) recordMissingPromotions() {
 	}
 }
 
-// notPromotedReason returns the reason why s is not promoted to the pin. Its text is the end of a
+// notPromotedReason returns the reason why s is not promoted to pin. Its text is the end of a
 // sentence.
 func (r *round) notPromotedReason(s *want, pin *lockfile.Pin, opts options) HeldUpgrade {
 	switch {
@@ -93,7 +93,7 @@ func (r *round) notPromotedReason(s *want, pin *lockfile.Pin, opts options) Held
 	return HeldUpgrade{By: by, Text: ", " + why}
 }
 
-// reasonNotOffered returns the reason why s has no candidate with the given bundle.
+// reasonNotOffered returns the reason why bundle is not a candidate for s.
 func (w *chooser) reasonNotOffered(s *want, bundle string) (HeldBack, string) {
 	pkgs, _ := w.packages(s)
 	var in []string
@@ -119,8 +119,8 @@ func (w *chooser) reasonNotOffered(s *want, bundle string) (HeldBack, string) {
 	return HeldByCatalog, "which is in none of its catalogs"
 }
 
-// pinnedEntries returns the entries of the pinned bundle in the packages and channels of s. A
-// promotion needs no upgrade edge.
+// pinnedEntries returns the entries for the bundle of pin in the packages and channels that s
+// permits. A promotion needs no upgrade edge.
 func (s *want) pinnedEntries(pkgs []*catalog.Package, pin *lockfile.Pin) []*catalog.Entry {
 	return slices.DeleteFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return e.Name() != pin.Bundle })
 }

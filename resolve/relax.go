@@ -2,25 +2,26 @@ package resolve
 
 import "slices"
 
-// relaxation is the degree to which a subscription or an installed bundle is ignored, so that the
-// others can be resolved (rule 4). Each level includes the levels below it.
+// relaxation is the degree to which a subscription or an installed bundle is ignored after a
+// conflict, so that the others can be resolved (rule 4). A level includes the effects of all lower
+// levels.
 type relaxation int
 
 const (
-	notRelaxed          relaxation = iota // must be satisfied as declared
-	keptInstalled                         // satisfied by the installed bundle, or omitted
+	notRelaxed          relaxation = iota // the subscription must be satisfied as declared
+	keptInstalled                         // the installed bundle is enough; a subscription without one is omitted
 	requirementsIgnored                   // the requirements of the installed bundle are ignored
-	fullyIgnored                          // the installed bundle does not exclude other bundles
+	fullyIgnored                          // in addition, the installed bundle does not exclude other bundles
 )
 
-// party is a participant in a conflict: a subscription, or an installed bundle without a
-// subscription.
+// party is a subscription, or an installed bundle without a subscription, that takes part in a
+// conflict.
 type party struct {
 	want *want
 	inst *installed
 }
 
-// key identifies p across states.
+// key identifies p, also in other states.
 func (p party) key() string {
 	if p.want != nil {
 		return p.want.key()
@@ -28,11 +29,11 @@ func (p party) key() string {
 	return "@" + p.inst.ns + "/" + p.inst.bundle
 }
 
-// relaxations maps each party to its relaxation so far in a round. It implements Rule 4.
+// relaxations is the relaxation of each party so far in a round. It implements Rule 4.
 type relaxations map[party]relaxation
 
-// level returns the relaxation of p. For an installed bundle without a subscription it is at least
-// keptInstalled.
+// level returns the relaxation of p. It is at least keptInstalled for an installed bundle without a
+// subscription.
 func (r relaxations) level(p party) relaxation {
 	if p.inst != nil {
 		return max(r[p], keptInstalled)
@@ -40,9 +41,9 @@ func (r relaxations) level(p party) relaxation {
 	return r[p]
 }
 
-// relaxGenerated relaxes the generated subscriptions among the parties, except upgrade targets, and
-// reports whether there were any. Generated subscriptions only result from dependencies, so they
-// must not cause a conflict of their own. It implements Rule 12.
+// relaxGenerated relaxes the dependencies among the parties, except upgrade targets, and reports
+// whether there were any. It is tried first: a dependency exists only for other operators and must
+// not cause a conflict of its own. It implements Rule 12.
 func (r relaxations) relaxGenerated(w *world, parties []party) bool {
 	any := false
 	for _, p := range parties {
@@ -53,9 +54,9 @@ func (r relaxations) relaxGenerated(w *world, parties []party) bool {
 	return any
 }
 
-// relax raises the relaxation of the least relaxed parties by one level. New operators are dropped
-// first. Installed bundles and their dependencies are relaxed only if that is not enough, so that a
-// valid lock remains valid.
+// relax raises the relaxation of the parties with the lowest relaxation by one level. So new
+// operators are dropped first, and installed bundles and their dependencies are relaxed only if
+// that is not enough: a valid lock remains valid.
 func (r relaxations) relax(parties []party) {
 	least := fullyIgnored
 	for _, p := range parties {
@@ -68,7 +69,7 @@ func (r relaxations) relax(parties []party) {
 	}
 }
 
-// parties returns the participants in a conflict.
+// parties returns the parties of the conflict that an unsatisfiable core describes.
 func (b *builder) parties(core []int) []party {
 	var out []party
 	for _, tag := range core {
@@ -82,7 +83,7 @@ func (b *builder) parties(core []int) []party {
 	return out
 }
 
-// isSubset reports whether whole contains all of part.
+// isSubset reports whether whole contains all elements of part.
 func isSubset(part, whole []party) bool {
 	return !slices.ContainsFunc(part, func(p party) bool { return !slices.Contains(whole, p) })
 }

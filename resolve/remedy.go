@@ -9,19 +9,19 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// maxTries limits the remedies that are tried for one conflict. It is a count, not a duration, so that
-// the same input gives the same suggestions on every machine.
+// maxTries is the maximum number of remedies to try for one conflict. A time limit would make the
+// suggestions depend on the machine.
 const maxTries = 3
 
-// inputs holds copies of the arguments of a resolution. Remedies modify the copies.
+// inputs holds copies of the arguments of Resolve, which a remedy may modify.
 type inputs struct {
 	decl declare.Set
 	prev *lockfile.File
 	opt  Options
 }
 
-// subscription returns the declaration with that key for modification. If there is none, it returns
-// a placeholder, so that the modification has no effect.
+// subscription returns the declaration with this key, for modification. If there is none, it
+// returns a new value that is not part of the inputs.
 func (in *inputs) subscription(key string) *declare.Subscription {
 	for i := range in.decl.Subscriptions {
 		if d := &in.decl.Subscriptions[i]; d.Key() == key {
@@ -31,7 +31,7 @@ func (in *inputs) subscription(key string) *declare.Subscription {
 	return &declare.Subscription{}
 }
 
-// setTarget replaces all targets for the same operator by t.
+// setTarget replaces all targets of the same operator by t.
 func (in *inputs) setTarget(t Target) {
 	in.opt.Named = append(slices.DeleteFunc(slices.Clone(in.opt.Named), func(n Target) bool {
 		return n.Namespace == t.Namespace && n.Package == t.Package
@@ -45,28 +45,28 @@ func (in *inputs) setGroup(g declare.OperatorGroup) {
 	}), g)
 }
 
-// remedy is a change that may resolve a conflict.
+// remedy is a change of the inputs that may resolve a conflict.
 type remedy struct {
 	explain.Remedy
 	apply   func(*inputs)
-	removes bool // it removes a declared or installed operator
+	removes bool // the change removes a declared or installed operator
 }
 
-// dispute is a conflict before its remedies are tried.
+// dispute is a conflict with the remedies to try.
 type dispute struct {
 	*explain.Conflict
 	parties  []party
 	remedies []remedy
 }
 
-// trial holds the inputs for trying remedies.
+// trial is the starting point for trying remedies.
 type trial struct {
 	w           *world
 	prev        *lockfile.File
-	relaxations map[string]relaxation // by party.key: relaxations for the other conflicts
+	relaxations map[string]relaxation // party.key → relaxation because of other conflicts
 }
 
-// apply applies a remedy to a copy of the inputs.
+// apply returns a world and a lock with the remedy applied to copies of the inputs.
 func (t trial) apply(r remedy) (*world, *lockfile.File) {
 	in := inputs{decl: *t.w.decl, prev: t.prev, opt: t.w.opt}
 	in.decl.Subscriptions = slices.Clone(in.decl.Subscriptions)
@@ -74,8 +74,8 @@ func (t trial) apply(r remedy) (*world, *lockfile.File) {
 	return t.w.forTrial(&in.decl, in.opt), in.prev
 }
 
-// suggest tries the remedies of each conflict of r, starting from the lock "from", and keeps those
-// that lead to a solution. Meanwhile, the parties of the other conflicts remain relaxed. It
+// suggest tries the remedies of each conflict of r and adds those that work to the conflict.
+// Resolution starts from the lock from. The parties of other conflicts remain relaxed. It
 // implements Rule 13.
 func (w *world) suggest(r *round, from *lockfile.File) {
 	for _, d := range r.disputes {
@@ -89,8 +89,9 @@ func (w *world) suggest(r *round, from *lockfile.File) {
 	}
 }
 
-// tryRemedies tries the first remedies, and returns those that work. A remedy that removes an operator
-// is tried if there is no other one left, or if none has worked before the last trial.
+// tryRemedies tries the first maxTries remedies and returns those for which solves returns true,
+// and the number of tries. A remedy that removes an operator is tried only after all others, or as
+// the last try if no other has worked.
 func tryRemedies(remedies []remedy, solves func(remedy) bool) (changes []explain.Remedy, tried int) {
 	removes := func(r remedy) bool { return r.removes }
 	others := slices.DeleteFunc(slices.Clone(remedies), removes)
@@ -109,8 +110,8 @@ func tryRemedies(remedies []remedy, solves func(remedy) bool) (changes []explain
 	return changes, tried
 }
 
-// pinnedWith resolves with the remedy applied, and returns the bundle pinned for an operator. It
-// returns "" if that fails or if the operator is not pinned.
+// pinnedWith resolves with remedy r applied, and returns the bundle that is then pinned for an
+// operator. It returns "" if there is no solution, or if the operator is not pinned.
 func (t trial) pinnedWith(of Target, r remedy) string {
 	w, prev := t.apply(r)
 	res, err := w.resolve(prev)
@@ -121,7 +122,7 @@ func (t trial) pinnedWith(of Target, r remedy) string {
 	return p.Bundle
 }
 
-// solves reports whether there is a solution with the remedy applied.
+// solves reports whether the conflict has a solution with remedy r applied.
 func (t trial) solves(r remedy) bool {
 	w, prev := t.apply(r)
 	st, given := w.stateBefore(prev), relaxations{}
@@ -143,7 +144,8 @@ func (t trial) solves(r remedy) bool {
 	}
 }
 
-// solve runs the solver. It returns the unsatisfiable core of a conflict, or the chosen atoms.
+// solve runs the solver. It returns the chosen atoms or, if there is no solution, an unsatisfiable
+// core.
 func (b *builder) solve() (core, chosen []int, err error) {
 	res, err := solve.Solve(b.p)
 	if err == nil && res.Core == nil {

@@ -8,24 +8,24 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// requirement is a compiled requirement of a bundle. It is met by a single bundle that matches it.
+// requirement is a compiled requirement of a bundle. A single bundle that matches it meets it.
 type requirement struct {
-	label string // in the lock: "package b >=1.0.0"; equal labels mean equal requirements
-	text  string // in messages: "package b >=1.0.0"
+	label string // text for the lock: "package b >=1.0.0"; equal labels mean equal requirements
+	text  string // text for messages: "package b >=1.0.0"
 	note  string // the failure message written by the author of the bundle
 	match func(*facts) bool
-	fault func() error // the reason why it cannot be evaluated; nil: always evaluable
+	fault func() error // returns the error that prevents its evaluation; nil if none is possible
 	scope searchScope
 }
 
-// searchScope limits the search for matching bundles.
+// searchScope limits the search for bundles that may match a requirement.
 type searchScope struct {
 	anywhere bool
 	packages []string
 	apis     []catalog.GVK
 }
 
-// compile turns a requirement into a single predicate on bundles.
+// compile converts a requirement to a predicate on bundles.
 func compile(r catalog.Requirement, rules *celRules) *requirement {
 	parts := make([]*requirement, len(r.Of))
 	for i, sub := range r.Of {
@@ -45,7 +45,7 @@ func compile(r catalog.Requirement, rules *celRules) *requirement {
 	return out
 }
 
-// err returns the reason why r cannot be evaluated, or nil.
+// err returns the error that prevents the evaluation of r, or nil.
 func (r *requirement) err() error {
 	if r.fault == nil {
 		return nil
@@ -135,8 +135,8 @@ func compileAny(parts []*requirement) *requirement {
 	}
 }
 
-// compileNot returns a requirement that is met by a bundle that none of the parts match. Bundles
-// that a part matches may still be in the solution.
+// compileNot returns a requirement that a bundle meets if it matches none of the parts. Other
+// bundles of the solution may match them.
 func compileNot(parts []*requirement) *requirement {
 	return &requirement{
 		label: "olm.constraint not(" + join(parts, ", ", formatLabel) + ")",
@@ -150,7 +150,7 @@ func compileNot(parts []*requirement) *requirement {
 
 func formatText(r *requirement) string { return r.text }
 
-// formatLabel returns the label without the repeated "olm.constraint".
+// formatLabel returns the label of r without "olm.constraint", for use in another label.
 func formatLabel(r *requirement) string { return strings.TrimPrefix(r.label, "olm.constraint ") }
 
 func join(rs []*requirement, sep string, of func(*requirement) string) string {
@@ -161,8 +161,8 @@ func join(rs []*requirement, sep string, of func(*requirement) string) string {
 	return strings.Join(parts, sep)
 }
 
-// writeRequirementKey writes a key of r. Equal requirements have equal keys. It is cheaper than
-// compiling r.
+// writeRequirementKey writes a key for r to b. Equal requirements have equal keys. This is cheaper
+// than compiling r.
 func writeRequirementKey(b *strings.Builder, r catalog.Requirement) {
 	fmt.Fprintf(b, "%d", r.Kind)
 	switch r.Kind {

@@ -50,14 +50,16 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// maxRounds limits --hops=all. The longest real chain has 120 versions.
+// maxRounds is the maximum number of rounds with --hops=all. The longest known upgrade path has 120
+// versions.
 const maxRounds = 1000
 
-// Resolve returns the lock that satisfies decl with the catalogs of x, with warnings and conflicts.
-// It starts from the pins of prev; a nil prev has no pins. The error is of type explain.Conflicts
-// if opt.KeepGoing is not set and there are conflicts, or if the replacement of an operator has
-// conflicts. In this case, Resolve also returns the result, and its Partial is the resolved part.
-// Resolve does not modify its arguments.
+// Resolve returns the lock that satisfies decl with the catalogs of x, and warnings and conflicts.
+// It starts from the pins of prev, which may be nil. It does not modify its arguments.
+//
+// With conflicts, the error is of type explain.Conflicts, and the result is returned as well: its
+// Partial is the lock of the operators without conflicts. With opt.KeepGoing, only conflicts about
+// replacing an operator are an error.
 func Resolve(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*Result, error) {
 	return runUntilStable(x, withoutHeld(decl, prev, opt.Held), opt, func(w *world) (*Result, error) { return w.resolve(prev) })
 }
@@ -110,7 +112,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	}
 	res.Partial = w.newLock(st, prev)
 	successionConflicts := w.successionConflicts(prev, res.Partial)
-	if len(successionConflicts) > 0 { // keep the previous lock
+	if len(successionConflicts) > 0 { // the previous lock remains in force
 		st, res.Partial, res.Rounds = first, lockfile.New(nil), nil
 		if prev != nil {
 			res.Partial = prev
@@ -136,8 +138,8 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	return res, nil
 }
 
-// checkNamed returns an error for each upgrade target that is neither declared nor required, and
-// for each target of Options.Unpin that is not pinned.
+// checkNamed returns an error for each target in Options.Named that is neither declared nor
+// required, and for each in Options.Unpin that is not pinned.
 func (w *world) checkNamed(st *state, prev *lockfile.File) error {
 	var requested, pinned []string
 	for _, s := range st.wants {
@@ -161,8 +163,8 @@ func (w *world) checkNamed(st *state, prev *lockfile.File) error {
 	return faults.Err()
 }
 
-// conflicts returns the conflicts of r, the round that started from st. Unless w is quiet, each
-// conflict includes the changes that are proven to resolve it.
+// conflicts returns the conflicts of r, the round that started from st. Unless w is quiet, each has
+// suggested changes that are proven to resolve it.
 func (w *world) conflicts(r *round, prev *lockfile.File, st *state, hop int) []*explain.Conflict {
 	if len(r.disputes) > 0 && !w.quiet {
 		from := prev
@@ -178,7 +180,7 @@ func (w *world) conflicts(r *round, prev *lockfile.File, st *state, hop int) []*
 	return out
 }
 
-// needsAnotherHop reports whether to resolve another round after the given hop.
+// needsAnotherHop reports whether another round is needed after round r, the one for the given hop.
 func (w *world) needsAnotherHop(hop int, r *round) bool {
 	if !r.changed || len(r.disputes) > 0 && !w.opt.KeepGoing || hop+1 >= maxRounds {
 		return false
@@ -186,8 +188,8 @@ func (w *world) needsAnotherHop(hop int, r *round) bool {
 	return w.opt.Hops < 0 || hop+1 < w.opt.Hops
 }
 
-// equal reports whether both states have the same subscriptions, the same installed bundles, and
-// the same installed bundle for each subscription.
+// equal reports whether both states have the same subscriptions, with the same installed bundles,
+// and the same installed bundles without a subscription.
 func (st *state) equal(other *state) bool {
 	if len(st.wants) != len(other.wants) || len(st.installed) != len(other.installed) {
 		return false

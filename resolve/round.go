@@ -10,17 +10,18 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// round is the result of one resolution pass, which upgrades each operator along at most one edge.
+// round is the result of one call of the solver, which upgrades each operator along at most one
+// upgrade edge.
 type round struct {
 	b        *builder
 	next     *state
-	picks    map[*want]int // the chosen atom of each subscription; no entry: unsatisfied
+	picks    map[*want]int // the chosen atom of each satisfied subscription
 	disputes []dispute
 	changed  bool
 }
 
-// runRound resolves once from st. After a conflict, it relaxes parties of that conflict and tries
-// again, until the rest has a solution. It implements Rule 1.
+// runRound resolves once from st. After a conflict, it relaxes the parties of the conflict and
+// tries again, until the remaining constraints have a solution. It implements Rule 1.
 func (w *world) runRound(st *state) (*round, error) {
 	r, given := &round{}, relaxations{}
 	for {
@@ -49,8 +50,8 @@ func (w *world) runRound(st *state) (*round, error) {
 	}
 }
 
-// apply sets the state after the round from the chosen atoms: the subscriptions, the unmanaged
-// bundles that remain, and the dependencies with their generated subscriptions.
+// apply sets the state after the round from the chosen atoms: subscriptions, remaining bundles
+// without a subscription, and dependencies with their generated subscriptions.
 func (r *round) apply(chosen []int) {
 	r.picks = r.b.matchWants(chosen)
 	picked := r.listPicks(chosen)
@@ -60,7 +61,7 @@ func (r *round) apply(chosen []int) {
 	r.changed = r.changed || len(needed) > 0
 }
 
-// matchWants returns the chosen atom of each subscription that has one.
+// matchWants returns the chosen atom of each satisfied subscription.
 func (b *builder) matchWants(chosen []int) map[*want]int {
 	picks, have := map[*want]int{}, map[int]bool{}
 	for _, id := range chosen {
@@ -76,7 +77,7 @@ func (b *builder) matchWants(chosen []int) map[*want]int {
 			continue
 		}
 		if i := slices.IndexFunc(chosen, func(id int) bool { return b.atoms[id].ns == s.ns && b.atoms[id].facts.pkg == s.pkg }); i >= 0 {
-			picks[s] = chosen[i] // a dependent requires another bundle
+			picks[s] = chosen[i] // none of the preferred candidates: an operator that requires it needs another bundle
 		}
 	}
 	return picks
@@ -86,11 +87,11 @@ func (b *builder) matchWants(chosen []int) map[*want]int {
 type pick struct {
 	id     int
 	atom   *atom
-	before *installed // before the round; nil: new
-	after  *installed // after the round
+	before *installed // the installed bundle before the round; nil if it is new
+	after  *installed // the installed bundle after the round
 }
 
-// listPicks returns the chosen atoms with their installed bundles before and after the round.
+// listPicks returns the chosen atoms, each with its installed bundle before and after the round.
 func (r *round) listPicks(chosen []int) []pick {
 	out := make([]pick, len(chosen))
 	for n, id := range chosen {
@@ -108,7 +109,7 @@ func (r *round) listPicks(chosen []int) []pick {
 	return out
 }
 
-// installedAs returns the installed bundle that matches the entry of a, or nil.
+// installedAs returns the installed bundle that is the same bundle as the entry of a, or nil.
 func (b *builder) installedAs(a *atom) *installed {
 	for _, i := range b.st.installed {
 		if i.ns != a.ns || i.bundle != a.entry.Name() || i.pkg() != "" && i.pkg() != a.facts.pkg {
@@ -121,7 +122,8 @@ func (b *builder) installedAs(a *atom) *installed {
 	return nil
 }
 
-// adopt returns i if it is managed. Otherwise it returns a managed copy of i with the entry of a.
+// adopt returns i if it has a subscription. Otherwise it returns a copy that has one, with the
+// entry of a.
 func (i *installed) adopt(a *atom) *installed {
 	if !i.unmanaged {
 		return i
@@ -134,7 +136,8 @@ func (i *installed) adopt(a *atom) *installed {
 	return &next
 }
 
-// install returns the new installed bundle of an atom, with the bundle that it replaces.
+// install returns the installed bundle for atom id, which is new. It records the bundle that it
+// replaces.
 func (r *round) install(id int) *installed {
 	a := r.b.atoms[id]
 	i := &installed{ns: a.ns, bundle: a.entry.Name(), facts: a.facts, entry: a.entry, cat: a.catalog().ID(), isNew: true}
@@ -151,13 +154,14 @@ func (r *round) install(id int) *installed {
 	return i
 }
 
-// replacesUnmanaged reports whether the new bundle i replaces the unmanaged bundle old.
+// replacesUnmanaged reports whether the new bundle i replaces old, an installed bundle without a
+// subscription.
 func (i *installed) replacesUnmanaged(old *installed) bool {
 	return old.unmanaged && i.ns == old.ns && i.entry.Replaces() == old.bundle
 }
 
-// recordReplacement records that i replaces old. If old was introduced earlier in this run, i
-// replaces the predecessor of old instead, and old is recorded as skipped.
+// recordReplacement records that i replaces old. If old itself is from an earlier round of this
+// run, i replaces the predecessor of old, and old is recorded as skipped.
 func (i *installed) recordReplacement(old *installed) {
 	switch {
 	case old.bundle == i.bundle:
@@ -187,7 +191,7 @@ func (r *round) nextWants(picked []pick) []*want {
 	return out
 }
 
-// keptUnmanaged returns the unmanaged bundles that are neither adopted nor replaced.
+// keptUnmanaged returns the installed bundles that still have no subscription and are not replaced.
 func (r *round) keptUnmanaged(picked []pick) []*installed {
 	return slices.DeleteFunc(slices.Clone(r.b.st.installed), func(i *installed) bool {
 		return !i.unmanaged || slices.ContainsFunc(picked, func(p pick) bool {
@@ -196,9 +200,9 @@ func (r *round) keptUnmanaged(picked []pick) []*installed {
 	})
 }
 
-// generateWants returns the generated subscriptions and the bundles of dependencies. The bundles
-// (have) are the picked ones that satisfy none of wants. The subscriptions (more) are those that
-// OLM generates for these bundles if no other subscription covers them. It implements Rule 12.
+// generateWants returns the dependencies: have are the picked bundles that satisfy none of wants,
+// and more are the subscriptions that OLM would generate for them. Bundles that share a
+// subscription get only one. It implements Rule 12.
 func generateWants(picked []pick, wants []*want) (more []*want, have []*installed) {
 	for _, p := range picked {
 		e := cmp.Or(p.atom.entry, p.after.entry)
@@ -221,14 +225,14 @@ func generateWants(picked []pick, wants []*want) (more []*want, have []*installe
 	return more, have
 }
 
-// covers reports whether i, the installed bundle of entry e, can satisfy s.
+// covers reports whether i satisfies s. e is the entry of i.
 func (s *want) covers(i *installed, e *catalog.Entry) bool {
 	return s.ns == i.ns && s.pkg == e.Channel().Package().Name() &&
 		(len(s.channels) == 0 || slices.Contains(s.channels, e.Channel().Name())) && (s.cat == nil || *s.cat == i.cat)
 }
 
-// setGeneratedFrom sets the channel, catalog and name of s as OLM generates them for a dependency
-// on entry e. If e is from a ClusterCatalog, the name contains no namespace.
+// setGeneratedFrom sets channel, catalog and name of s to the values that OLM generates for a
+// dependency on entry e. For an entry of a ClusterCatalog, the name contains no namespace.
 func (s *want) setGeneratedFrom(e *catalog.Entry) {
 	id, channel := e.Channel().Package().Catalog().ID(), e.Channel().Name()
 	s.channels, s.cat = []string{channel}, &id

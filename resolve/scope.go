@@ -6,10 +6,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Scope returns the parts of the catalogs that Resolve, Check, Outdated and WhyNot may use with
-// the same arguments: declared, pinned and named packages, and the requirements of installed
-// bundles. An index limited to these parts and their transitive requirements gives the same
-// result as a full one.
+// Scope returns the parts of the catalogs that Resolve, Check, Outdated and WhyNot need for these
+// arguments: the declared, pinned and named packages, and the requirements of installed bundles.
+// With an index of only these parts and of everything that they require transitively, the results
+// are the same as with a full index.
 func Scope(decl *declare.Set, prev *lockfile.File, opt Options) catalog.Needs {
 	var n catalog.Needs
 	for i := range decl.Subscriptions {
@@ -33,8 +33,8 @@ func Scope(decl *declare.Set, prev *lockfile.File, opt Options) catalog.Needs {
 	return n.Sorted()
 }
 
-// addProperties adds the requirements of an installed bundle. A malformed requirement cannot be
-// met by any bundle.
+// addProperties adds the requirements in the properties of an installed bundle. Malformed
+// requirements are ignored, because no bundle can meet them.
 func addProperties(n *catalog.Needs, ps []catalog.Property) {
 	for _, r := range catalog.Read(ps).Requires {
 		n.Add(r)

@@ -12,10 +12,9 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// watchOf returns the namespaces that a bundle would watch if it were installed in ns; an empty
+// watchOf returns the namespaces that bundle b would watch if it were installed in ns. An empty
 // list means all namespaces. The declaration takes precedence over the OperatorGroup. If neither
-// sets the namespaces, the bundle watches all namespaces if it supports that, and otherwise only
-// ns.
+// sets the namespaces, b watches all namespaces if it supports that, and otherwise only ns.
 func (w *environment) watchOf(ns string, s *want, b *catalog.Bundle) []string {
 	if s != nil && s.decl != nil {
 		if s.decl.WatchAll {
@@ -37,8 +36,8 @@ func (w *environment) watchOf(ns string, s *want, b *catalog.Bundle) []string {
 
 func (w *environment) warnsOnly() bool { return w.opt.Requirements == "warn" }
 
-// cannotRun returns the reason why the bundle would not run in its namespace or on the cluster, or
-// the zero ban if it would run. It implements rule 7.
+// cannotRun returns the reason why the bundle cannot run in its namespace or on the cluster, or the
+// zero value if it can. It implements rule 7.
 func (w *chooser) cannotRun(a *atom) ban {
 	b := a.entry.Bundle()
 	m := b.Metadata()
@@ -65,8 +64,8 @@ func (w *chooser) cannotRun(a *atom) ban {
 	return ban{}
 }
 
-// clusters returns the clusters that get an operator ("namespace/package"), with names for messages. If
-// the clusters have the same version, the result is the workspace.
+// clusters returns the clusters that get an operator ("namespace/package"), with names for
+// messages. If all have the same version, it returns a single entry for the workspace.
 func (w *environment) clusters(operator string) []Cluster {
 	if len(w.opt.Clusters) == 0 {
 		return []Cluster{{Name: "the workspace", KubernetesVersion: w.opt.KubernetesVersion}}
@@ -87,8 +86,9 @@ func formatWatched(ns []string) string {
 	return "namespace " + strings.Join(ns, ", ")
 }
 
-// isBelow reports whether version have is lower than version want. A version without a patch, such
-// as 1.34, stands for its newest patch. isBelow returns false if either is empty or malformed.
+// isBelow reports whether version have is lower than version want. A version without a patch
+// number, such as 1.34, counts as the newest patch. If either is empty or malformed, it returns
+// false.
 func isBelow(have, want string) bool {
 	h, v, ok := parseBoth(have, want)
 	if ok && strings.Count(have, ".") == 1 {
@@ -97,21 +97,22 @@ func isBelow(have, want string) bool {
 	return ok && h.LT(v)
 }
 
-// needsPatch reports whether want is a later patch of the minor version have, which has no patch.
+// needsPatch reports whether have is a minor version without a patch number, and want is a patch of
+// it.
 func needsPatch(have, want string) bool {
 	h, v, ok := parseBoth(have, want)
 	return ok && h.LT(v) && !isBelow(have, want)
 }
 
-// isAboveMinor reports whether version have has a later minor version than limit. It returns false
-// if either is empty or malformed.
+// isAboveMinor reports whether have is a later minor version than limit. If either is empty or
+// malformed, it returns false.
 func isAboveMinor(have, limit string) bool {
 	h, l, ok := parseBoth(have, limit)
 	return ok && (h.Major > l.Major || h.Major == l.Major && h.Minor > l.Minor)
 }
 
-// parseBoth parses two versions in the tolerant form of cluster versions; ok is false if either
-// is empty or malformed.
+// parseBoth parses two versions of clusters, such as "1.34" or "v1.34.2". ok is false if either is
+// empty or malformed.
 func parseBoth(x, y string) (v, w semver.Version, ok bool) {
 	if x == "" || y == "" {
 		return v, w, false
@@ -121,8 +122,8 @@ func parseBoth(x, y string) (v, w semver.Version, ok bool) {
 	return v, w, err1 == nil && err2 == nil
 }
 
-// notPromoted returns the reason why a cannot be chosen if the upstream lock (Options.From) pins
-// another bundle of its package. Otherwise it returns "".
+// notPromoted returns the reason why a cannot be chosen: the upstream lock (Options.From) pins
+// another bundle of its package. If this is not the case, it returns "".
 func (w *chooser) notPromoted(a *atom) string {
 	pin := w.upstreamPin(a.ns, a.facts.pkg)
 	if pin == nil || pin.Bundle == a.entry.Name() {
@@ -131,8 +132,8 @@ func (w *chooser) notPromoted(a *atom) string {
 	return "differs from the upstream lock (" + pin.Bundle + ")"
 }
 
-// isOverlapping reports whether two sets of watched namespaces have one in common. An empty set
-// means all namespaces.
+// isOverlapping reports whether two lists of watched namespaces have a common namespace. An empty
+// list means all namespaces.
 func isOverlapping(a, b []string) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return true
@@ -140,10 +141,11 @@ func isOverlapping(a, b []string) bool {
 	return slices.ContainsFunc(a, func(ns string) bool { return slices.Contains(b, ns) })
 }
 
-// sharedProviders finds the atoms in other namespaces that can meet a requirement. It implements Rule 10.
+// sharedProviders finds atoms in other namespaces that can meet a requirement
+// (Options.SharedDependencies). It implements Rule 10.
 type sharedProviders struct {
 	b         *builder
-	rooted    []int // candidates of a root
+	rooted    []int // atoms that are candidates of a root
 	notRooted []int
 	memo      map[sharedKey][2][]int
 }
@@ -169,7 +171,7 @@ func (b *builder) newSharedProviders() *sharedProviders {
 	return s
 }
 
-// hasSeveralNamespaces reports whether the subscriptions are in several namespaces.
+// hasSeveralNamespaces reports whether the subscriptions are in more than one namespace.
 func (b *builder) hasSeveralNamespaces() bool {
 	for _, s := range b.st.wants {
 		if s.ns != b.st.wants[0].ns {
@@ -179,9 +181,10 @@ func (b *builder) hasSeveralNamespaces() bool {
 	return false
 }
 
-// addShared adds to a choice the matching atoms of other namespaces that watch the namespace of a.
-// Candidates of a root are preferred to new installs in the namespace of a. The other atoms meet
-// the choice if they are chosen anyway; otherwise they are the last resort.
+// addShared extends c, the choice for requirement r of a, by atoms in other namespaces that watch
+// the namespace of a. Candidates of a root are preferred to new installs in the namespace of a.
+// Other atoms are never preferred: they meet the choice if they are chosen for another reason, or
+// if nothing else is possible.
 func (s *sharedProviders) addShared(a *atom, r *requirement, c solve.Choice) solve.Choice {
 	key := sharedKey{a.ns, r}
 	got, ok := s.memo[key]

@@ -13,33 +13,35 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// The parts of an upgrade become branches. Users may merge them in any order, and need not merge all
-// of them, so every combination of parts must resolve, not only each part alone. Therefore, parts that
-// a requirement connects are joined. Parts that no requirement connects need no check.
+// Each part of an upgrade becomes a branch. Users may merge any of the branches, in any order. So
+// every combination of parts must have a solution, not only each part alone. Parts that are
+// connected by a requirement are therefore joined; others cannot affect each other.
 
-// Part is a part of an upgrade that can be made separately.
+// Part is a part of an upgrade that can be applied separately.
 type Part struct {
-	Operators []string // namespace/package of the upgraded targets, sorted; declared ones first
+	Operators []string // upgraded targets ("namespace/package"): declared operators first, each sorted
 	Result    *Result
-	Bonds     []Bond // reasons why operators are upgraded together
+	Bonds     []Bond // reasons why these operators are upgraded together
 
 	targets []Target
 }
 
-// Bond is the reason why the upgrade of one operator includes the upgrade of another.
+// Bond is the reason why the upgrade of one operator requires the upgrade of another.
 type Bond struct {
 	Operator string `json:"operator"`
 	With     string `json:"with"`
-	Why      string `json:"reason,omitempty"` // why With changes, too; empty: unknown
+	Why      string `json:"reason,omitempty"` // reason why With changes, too; empty if unknown
 }
 
-// Split divides the upgrade requested by opt into parts that can each be made separately from prev:
-// the connected components of its targets. Two targets are connected if a requirement connects them,
-// or if Git could not merge their locks. Parts are ordered by their first operators, and no operator
-// is upgraded in two of them. Git can merge the locks of any parts in any order, and the merged lock
-// satisfies the declarations. If connected targets have no common solution, the later one is
-// postponed with a warning. If prev itself has conflicts, the error is that of Resolve; with
-// opt.KeepGoing, the parts still have these conflicts.
+// Split divides the upgrade that opt requests into parts. Each part can be applied to prev on its
+// own, or together with any others in any order: Git can merge their locks, and the merged lock
+// satisfies the declarations. So targets are in the same part if a requirement connects them, or if
+// Git could not merge their locks. No operator is upgraded in two parts. Parts are sorted by their
+// first operators.
+//
+// If connected targets have no common solution, the later one is postponed, with a warning. If prev
+// itself has conflicts, the error is that of Resolve; with opt.KeepGoing, there is no error, and
+// the parts have the same conflicts.
 func Split(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) ([]Part, []diag.Warning, error) {
 	s := newSplitter(x, decl, prev, opt)
 	targets, err := runUntilStable(x, decl, opt, func(w *world) ([]Target, error) { return w.upgradeTargets(prev), nil })
@@ -58,8 +60,9 @@ func Split(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options
 	return s.join(nil)
 }
 
-// Join joins those parts of Split that pairs connect, given as indexes of parts: those whose rendered
-// trees share an object, for example. The other arguments and the results are those of Split.
+// Join joins parts of Split that must be applied together for another reason, such as a common
+// object in their rendered trees. pairs are indexes of parts. The other arguments and the results
+// are those of Split.
 func Join(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options, parts []Part, pairs [][2]int) ([]Part, []diag.Warning, error) {
 	s := newSplitter(x, decl, prev, opt)
 	for _, p := range parts {
@@ -68,7 +71,7 @@ func Join(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options,
 	return s.join(pairs)
 }
 
-// upgradeTargets returns the upgrade targets with an available upgrade, in order.
+// upgradeTargets returns a target for each operator with an available upgrade, in order.
 func (w *world) upgradeTargets(prev *lockfile.File) []Target {
 	var out []Target
 	for _, s := range w.stateBefore(prev).wants {
@@ -100,10 +103,10 @@ type splitter struct {
 	prev     *lockfile.File
 	opt      Options
 	parts    []*Part
-	warnings []diag.Warning // about postponed parts
+	warnings []diag.Warning // warnings about postponed parts
 
-	keepGoing bool                // whether prev may have conflicts
-	known     []*explain.Conflict // the conflicts of prev; nil: not computed yet
+	keepGoing bool                // prev may have conflicts
+	known     []*explain.Conflict // conflicts of prev; nil until computed
 }
 
 func newSplitter(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) *splitter {
@@ -112,8 +115,8 @@ func newSplitter(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt O
 	return s
 }
 
-// tryTargets resolves with the given targets. It returns nil if they have no common solution, or if
-// not all of them are upgraded.
+// tryTargets returns the part that upgrades all of the given targets. It returns nil if they have
+// no common solution, or if one of them is not upgraded.
 func (s *splitter) tryTargets(targets ...Target) (*Part, error) {
 	opt := s.opt
 	opt.Named = targets
@@ -144,7 +147,7 @@ func (s *splitter) tryTargets(targets ...Target) (*Part, error) {
 }
 
 // areKnown reports whether prev itself has all of these conflicts. Unless keepGoing is set, a
-// conflict of prev is an error.
+// conflict of prev is returned as an error.
 func (s *splitter) areKnown(conflicts []*explain.Conflict) (bool, error) {
 	if len(conflicts) > 0 && s.known == nil {
 		plain, err := Resolve(s.x, s.decl, s.prev, s.opt)
@@ -164,7 +167,7 @@ func (s *splitter) areKnown(conflicts []*explain.Conflict) (bool, error) {
 	return true, nil
 }
 
-// pinChanges returns the changed pins, by namespace/package.
+// pinChanges returns the changed pins by operator ("namespace/package").
 func (p *Part) pinChanges() map[string]PinChange {
 	out := map[string]PinChange{}
 	for _, m := range p.Result.PinChanges {
@@ -173,8 +176,8 @@ func (p *Part) pinChanges() map[string]PinChange {
 	return out
 }
 
-// bonds returns the reasons why an operator cannot be upgraded alone: one for each other operator that
-// changes along with it.
+// bonds returns the reasons why an operator cannot be upgraded alone: one for each other operator
+// that changes with it.
 func (p *Part) bonds(key string) []Bond {
 	var out []Bond
 	changes := p.pinChanges()
@@ -191,8 +194,8 @@ func (p *Part) bonds(key string) []Bond {
 	return out
 }
 
-// join joins connected parts until no two are connected. pairs are further connections between parts,
-// by index.
+// join joins connected parts until none are connected. pairs are additional connections between
+// parts, by index.
 func (s *splitter) join(pairs [][2]int) ([]Part, []diag.Warning, error) {
 	for {
 		components := s.components(pairs)
@@ -216,8 +219,8 @@ func (s *splitter) join(pairs [][2]int) ([]Part, []diag.Warning, error) {
 	return out, diag.SortWarnings(s.warnings), nil
 }
 
-// joinParts joins connected parts into one. If all of them have no common solution, it joins one after
-// the other, and postpones those that have no solution with the parts before.
+// joinParts joins parts into one. If they have no common solution, it adds one part after the
+// other, and postpones each part that has no solution together with the earlier ones.
 func (s *splitter) joinParts(parts []*Part) (*Part, error) {
 	var all []Target
 	for _, p := range parts {
@@ -248,7 +251,7 @@ func (s *splitter) joinParts(parts []*Part) (*Part, error) {
 	return joined, nil
 }
 
-// withBonds returns p with the bonds of the parts that it joins.
+// withBonds returns p with the bonds of the parts that were joined into it.
 func (p *Part) withBonds(of ...*Part) *Part {
 	p.Bonds = nil
 	for _, key := range p.Operators {

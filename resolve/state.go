@@ -11,19 +11,19 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// installed is one installed bundle of a state.
+// installed is an installed bundle.
 type installed struct {
 	ns, bundle string
 	facts      *facts
-	entry      *catalog.Entry // its catalog entry; nil: no longer in the catalog
+	entry      *catalog.Entry // its channel entry; nil if the catalog does not have the bundle
 	cat        catalog.ID
-	pin        *lockfile.Pin // its pin; nil: adopted, or installed by this run
+	pin        *lockfile.Pin // its pin in the previous lock; nil if it was adopted or is new
 	csv        *declare.ClusterServiceVersion
-	unmanaged  bool   // it has no subscription and must remain installed
-	replaces   string // its predecessor
+	unmanaged  bool   // it has no subscription, and must remain installed
+	replaces   string // name of the bundle that it replaced
 	skipped    []string
 	isNew      bool // installed by this run
-	undeclared bool // no longer declared: pinned only while another operator requires it (Rule 12)
+	undeclared bool // no longer declared: kept only while another operator requires it (Rule 12)
 }
 
 func (i *installed) pkg() string { return i.facts.pkg }
@@ -40,15 +40,15 @@ func (i *installed) versionText() string {
 	return ""
 }
 
-// state holds the subscriptions and the installed bundles before or after a round. A round does not
-// modify it.
+// state holds the subscriptions and installed bundles before or after a round. It is not modified
+// during a round.
 type state struct {
-	wants     []*want      // by namespace, then name
-	installed []*installed // by namespace, then bundle
+	wants     []*want      // sorted by namespace, then name
+	installed []*installed // sorted by namespace, then bundle
 }
 
-// newState returns a state with the given subscriptions and their installed bundles, and with
-// other installed bundles that have no subscription.
+// newState returns a state with the given subscriptions and their installed bundles. others are
+// installed bundles without a subscription.
 func newState(wants []*want, others []*installed) *state {
 	st := &state{wants: wants}
 	add := func(i *installed) {
@@ -66,8 +66,9 @@ func newState(wants []*want, others []*installed) *state {
 	return st
 }
 
-// needed returns the declared and unmanaged bundles with their direct and indirect dependencies. If
-// several bundles that provide the same API meet a requirement, it includes only one of them.
+// needed returns the set of declared bundles, bundles without a subscription, and everything that
+// they require, directly or transitively. If several bundles with the same API meet a requirement,
+// only one of them is included.
 func (st *state) needed() map[*installed]bool {
 	out := map[*installed]bool{}
 	var todo []*installed
@@ -104,7 +105,7 @@ func (st *state) needed() map[*installed]bool {
 	return out
 }
 
-// isRival reports whether i and j provide the same API.
+// isRival reports whether i and j provide a common API.
 func (i *installed) isRival(j *installed) bool {
 	return slices.ContainsFunc(i.facts.apis, func(g catalog.GVK) bool { return slices.Contains(j.facts.apis, g) })
 }
@@ -117,8 +118,8 @@ func (st *state) pruned() *state {
 	return &next
 }
 
-// undeclaredWants returns the installed bundles of packages that no declaration requests, as
-// subscriptions by namespace and package.
+// undeclaredWants returns the installed packages that no declaration requests, as subscriptions by
+// namespace and package.
 func (st *state) undeclaredWants() map[pkgKey]*want {
 	out := map[pkgKey]*want{}
 	for _, i := range st.installed {
@@ -148,8 +149,9 @@ func (st *state) sort() {
 	})
 }
 
-// stateBefore returns the state before the first round. For each namespace and package it uses the
-// pin of the previous lock, and otherwise the declared state of a cluster. It implements rule 8.
+// stateBefore returns the state before the first round. The installed bundle of a namespace and
+// package is the pin in the previous lock or, if there is none, the ClusterServiceVersion among the
+// declarations. It implements rule 8.
 func (w *converter) stateBefore(prev *lockfile.File) *state {
 	st := &state{}
 	for i := range w.decl.Subscriptions {
@@ -177,8 +179,8 @@ func (w *converter) stateBefore(prev *lockfile.File) *state {
 	return st
 }
 
-// defaultChannel returns the current default channel of the package of s; nil if the package
-// cannot be found or is ambiguous.
+// defaultChannel returns the current default channel for s, as a list. It returns nil if the
+// package does not exist or is in several catalogs.
 func (w *converter) defaultChannel(s *want) []string {
 	pkgs, bad := w.packages(s)
 	if bad != nil {
@@ -187,7 +189,8 @@ func (w *converter) defaultChannel(s *want) []string {
 	return []string{pkgs[0].DefaultChannel()}
 }
 
-// addPins adds the pins to st and returns them by namespace and package. It implements Rule 8.
+// addPins adds the pins of prev to st and returns them by namespace and package. It implements
+// Rule 8.
 func (w *converter) addPins(st *state, prev *lockfile.File) map[string]*installed {
 	locked := map[string]*installed{}
 	for _, p := range w.activePins(prev) {
@@ -220,7 +223,7 @@ func (w *converter) addPins(st *state, prev *lockfile.File) map[string]*installe
 	return locked
 }
 
-// switchCatalog changes the catalog of i to the catalog of s, if that has the same bundle.
+// switchCatalog changes the catalog of i to the catalog of s, if that catalog has the same bundle.
 func (w *converter) switchCatalog(i *installed, s *want) {
 	if s.cat == nil || *s.cat == i.cat {
 		return
@@ -230,7 +233,7 @@ func (w *converter) switchCatalog(i *installed, s *want) {
 	}
 }
 
-// isRenamed reports whether p was pinned for s when s still requested another package.
+// isRenamed reports whether p was pinned for s at a time when s requested another package.
 func isRenamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
 	if s.name != p.Subscription() || p.Generated() {
 		return false
@@ -239,7 +242,7 @@ func isRenamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
 	return !has
 }
 
-// generatedWant returns the generated subscription that the pin of a dependency records.
+// generatedWant returns the generated subscription of a dependency, as recorded in its pin.
 func generatedWant(p *lockfile.Pin, inst *installed) *want {
 	id := p.Catalog.ID
 	s := &want{
@@ -252,9 +255,9 @@ func generatedWant(p *lockfile.Pin, inst *installed) *want {
 	return s
 }
 
-// fromPin returns the installed bundle of a pin. If the catalog of the pin is current, it uses the
-// data of the catalog instead of the recorded data. A bundle adopted from a cluster keeps the data
-// of the cluster.
+// fromPin returns the installed bundle for a pin. If the catalog of the pin is current, its data
+// replaces the recorded data. A bundle adopted from a cluster keeps the data of its
+// ClusterServiceVersion.
 func (w *converter) fromPin(p *lockfile.Pin, wants []*want) *installed {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	inst := &installed{ns: p.Namespace, bundle: p.Bundle, cat: p.Catalog.ID, pin: p, replaces: p.Replaces, entry: e}
@@ -280,7 +283,8 @@ func (w *converter) fromPin(p *lockfile.Pin, wants []*want) *installed {
 	return inst
 }
 
-// observedFacts returns the facts of the declared ClusterServiceVersion that p pins, or nil.
+// observedFacts returns the facts of the ClusterServiceVersion that p pins, if it is among the
+// declarations. Otherwise it returns nil.
 func (w *converter) observedFacts(p *lockfile.Pin, wants []*want) *facts {
 	i := slices.IndexFunc(w.decl.CSVs, func(c declare.ClusterServiceVersion) bool {
 		return !c.Copied && c.Namespace == p.Namespace && c.Name == p.Bundle
@@ -295,10 +299,11 @@ func (w *converter) observedFacts(p *lockfile.Pin, wants []*want) *facts {
 	return f
 }
 
-// haveSameChecksum reports whether both have the same checksum in the lock.
+// haveSameChecksum reports whether two pins have the same checksum in a lock.
 func haveSameChecksum(a, b lockfile.Pin) bool { return a.Checksum() == b.Checksum() }
 
-// entryOf finds a bundle in its catalog, preferably in the given channel.
+// entryOf returns the entry of a bundle in a catalog, in the given channel if possible. It returns
+// nil if the catalog does not have the bundle.
 func (w *converter) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog.Entry {
 	p := packageOf(w.x, id, pkg)
 	if p == nil {
@@ -317,9 +322,10 @@ func (w *converter) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog
 	return nil
 }
 
-// adoptUnpinned adopts ClusterServiceVersions that the lock does not pin. It implements Rule 8.
+// adoptUnpinned adds the ClusterServiceVersions that the lock does not pin to st. It implements
+// Rule 8.
 func (w *converter) adoptUnpinned(st *state, locked map[string]*installed) {
-	taken := map[string]bool{} // "ns/name" of CSVs that belong to a subscription
+	taken := map[string]bool{} // "namespace/name" of the CSVs that belong to a subscription
 	byName := map[string]*declare.ClusterServiceVersion{}
 	for i := range w.decl.CSVs {
 		if c := &w.decl.CSVs[i]; !c.Copied {
@@ -349,7 +355,7 @@ func (w *converter) adoptUnpinned(st *state, locked map[string]*installed) {
 		}
 		s.current = adopted[key]
 	}
-	for _, inst := range locked { // predecessors of locked bundles count as removed
+	for _, inst := range locked { // the predecessors of pinned bundles count as removed
 		taken[inst.ns+"/"+inst.bundle] = true
 		taken[inst.ns+"/"+inst.replaces] = true
 	}
@@ -365,7 +371,7 @@ func (w *converter) adoptUnpinned(st *state, locked map[string]*installed) {
 }
 
 // markReplaced marks the ClusterServiceVersions that c replaces, directly or indirectly, as taken.
-// They belong to the same subscription, and only c counts as its installed bundle.
+// They belong to the same subscription as c, and only c counts as installed.
 func (w *converter) markReplaced(c *declare.ClusterServiceVersion, byName map[string]*declare.ClusterServiceVersion, taken map[string]bool) {
 	for c != nil && c.Replaces != "" {
 		key := c.Namespace + "/" + c.Replaces
@@ -377,8 +383,8 @@ func (w *converter) markReplaced(c *declare.ClusterServiceVersion, byName map[st
 	}
 }
 
-// warnStateDiffers warns if the status of the declaration of s names another installed bundle than
-// the lock.
+// warnStateDiffers warns if the status of a declared Subscription names another installed bundle
+// than the lock.
 func (w *converter) warnStateDiffers(s *want) {
 	if s.current.pin == nil || s.current.bundle == s.decl.InstalledCSV {
 		return
@@ -387,13 +393,13 @@ func (w *converter) warnStateDiffers(s *want) {
 		s.decl.InstalledCSV + " installed, but the lock has " + s.current.bundle + ", which is used"})
 }
 
-// hasSubscriptions reports whether the namespace has subscriptions.
+// hasSubscriptions reports whether a namespace has subscriptions.
 func (w *converter) hasSubscriptions(st *state, ns string) bool {
 	return slices.ContainsFunc(st.wants, func(s *want) bool { return s.ns == ns })
 }
 
-// fromCSV returns the installed bundle of a ClusterServiceVersion. If it has no properties
-// annotation, it gets the package of its subscriptions, if that is the same for all.
+// fromCSV returns the installed bundle for a ClusterServiceVersion. If it has no properties
+// annotation, its package is that of its subscriptions, if all have the same.
 func (w *converter) fromCSV(c *declare.ClusterServiceVersion, wants []*want) *installed {
 	f := w.facts.fromProperties(c.Properties)
 	inst := &installed{ns: c.Namespace, bundle: c.Name, facts: f, csv: c, replaces: c.Replaces}

@@ -14,11 +14,12 @@ import (
 )
 
 // A replaced operator does not take part in resolution. Its pin is removed before the first round,
-// so that it cannot conflict with its successor, and the successor is resolved as a new install.
-// The leftover objects remain in the lock until the successor is observed running.
+// so that it does not conflict with its successor. The successor is resolved as a new install. The
+// leftover objects of the replaced operator stay in the lock until the successor is observed
+// running.
 
-// activePins returns the pins of prev. It includes those of leaving operators that are declared
-// again and have no declared successor, so that a replacement can be undone.
+// activePins returns the pins of prev that take part in resolution. A leaving operator takes part
+// again if it is declared and has no declared successor: this undoes a replacement.
 func (w *converter) activePins(prev *lockfile.File) []*lockfile.Pin {
 	if prev == nil {
 		return nil
@@ -38,9 +39,9 @@ func (w *converter) activePins(prev *lockfile.File) []*lockfile.Pin {
 
 // pinsAndLeaving returns the pins and the leaving operators of the next lock. An operator that is
 // no longer required is leaving until its removal is observed. A replaced operator is leaving until
-// its successor is settled, or until the declarations no longer name that successor. If the
-// successor has no pin, the replaced operator keeps its own pin. If the successor is replaced in
-// turn, the new successor inherits all its predecessors.
+// its successor is observed running, or until no declaration names the successor. If the successor
+// has no pin, the replaced operator keeps its own. If the successor is replaced in turn, its
+// predecessors get the new successor.
 func (w *converter) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pin, []lockfile.Leaving) {
 	if prev == nil {
 		return pins, nil
@@ -74,7 +75,7 @@ func (w *converter) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]
 			continue
 		}
 		last := w.lastSuccessor(l, prev)
-		if last == "" && w.opt.Uninstalls { // prune its leftover objects instead of orphaning them
+		if last == "" && w.opt.Uninstalls { // no longer replaced: uninstall it, so that its objects are pruned and not orphaned
 			last = prev.Successor(l)
 		}
 		if !now[l.Key()] && now[last] && !w.isSettled(last) {
@@ -88,9 +89,9 @@ func (w *converter) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]
 	return pins, out
 }
 
-// newLeaving returns the leaving entry of an operator that is no longer pinned. If its
-// predecessor is pinned again, the predecessor becomes its successor, so that both stay one unit of
-// the tree.
+// newLeaving returns the leaving entry for an operator that is no longer pinned. If the operator
+// that it once replaced is pinned again, that becomes its successor, so that both stay in the same
+// unit of the tree.
 func newLeaving(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfile.Leaving {
 	for _, l := range prev.Leaving {
 		if l.ReplacedBy == p.Key() && now[l.Key()] {
@@ -100,8 +101,8 @@ func newLeaving(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfi
 	return lockfile.Leaving{With: unitOf(prev, p, now), Pin: p}
 }
 
-// unitOf returns the remaining operators that form a cycle of requirements with p: they require p
-// and are required by p, directly or indirectly. They are one unit of the tree with p.
+// unitOf returns the remaining operators that are in a cycle of requirements with p: they require
+// p, and p requires them, directly or transitively. They are in the same unit of the tree as p.
 func unitOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
 	var out []string
 	for key := range lock.Needed(p.Key()) {
@@ -113,8 +114,8 @@ func unitOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
 	return out
 }
 
-// lastSuccessor follows the successors of a leaving operator in the lock. It returns the first
-// declared successor of the operator or of one of these, or "" if there is none.
+// lastSuccessor follows the chain of successors of a leaving operator. It returns the first
+// declared successor of an operator in the chain, or "".
 func (w *converter) lastSuccessor(l lockfile.Leaving, prev *lockfile.File) string {
 	key, next := l.Key(), l.ReplacedBy
 	for range len(prev.Leaving) + 1 {
@@ -130,8 +131,8 @@ func (w *converter) lastSuccessor(l lockfile.Leaving, prev *lockfile.File) strin
 	return ""
 }
 
-// refreshPin returns p with the current data of its bundle from the catalog. It returns p unchanged
-// if the catalog no longer has the bundle or differs from the one in the lock.
+// refreshPin returns p with the current data of its bundle in the catalog. It returns p unchanged
+// if the catalog does not have the bundle, or if the bundle there has other content.
 func (w *converter) refreshPin(p lockfile.Pin) lockfile.Pin {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	if e == nil || !w.isCatalogCurrent(&p) {
@@ -146,7 +147,7 @@ func (w *converter) isSettled(successor string) bool {
 	return slices.Contains(w.opt.Settled, successor) || slices.Contains(w.opt.Settled, "*")
 }
 
-// successionConflicts returns a conflict for each succession that is not possible: the successor
+// successionConflicts returns a conflict for each replacement that is not possible: the successor
 // does not provide all APIs, or another operator requires the replaced package.
 func (w *converter) successionConflicts(prev, next *lockfile.File) []*explain.Conflict {
 	var out []*explain.Conflict
@@ -169,8 +170,8 @@ func (w *converter) successionConflicts(prev, next *lockfile.File) []*explain.Co
 	return out
 }
 
-// lostAPIs returns the kinds that old provides and successor does not provide in any version,
-// sorted.
+// lostAPIs returns the kinds that old provides, and successor does not in any version. The result
+// is sorted.
 func lostAPIs(old, successor lockfile.Pin) []catalog.GVK {
 	kept := catalog.Read(successor.Properties).Provides
 	return slices.DeleteFunc(catalog.Read(old.Properties).Provides, func(g catalog.GVK) bool {
@@ -178,8 +179,7 @@ func lostAPIs(old, successor lockfile.Pin) []catalog.GVK {
 	})
 }
 
-// lostAPIConflict returns the conflict of a successor that does not provide all APIs of its
-// predecessor.
+// lostAPIConflict returns the conflict that successor does not provide all APIs of old.
 func lostAPIConflict(d *declare.Subscription, old, successor lockfile.Pin, apis []catalog.GVK) *explain.Conflict {
 	c := successionConflict(d, fmt.Sprintf("%s replaces %s, but does not provide all APIs of %[2]s", successor.Key(), old.Key()),
 		"remove spec.replaces and declare "+old.Key()+" again: then both are installed")
@@ -189,8 +189,8 @@ func lostAPIConflict(d *declare.Subscription, old, successor lockfile.Pin, apis 
 	return c
 }
 
-// stillRequiredConflict returns the conflict of a replaced operator that another operator still
-// requires.
+// stillRequiredConflict returns the conflict that other operators still require a replaced
+// operator.
 func stillRequiredConflict(d *declare.Subscription, again lockfile.Pin, by []lockfile.Requirement) *explain.Conflict {
 	c := successionConflict(d, fmt.Sprintf("%s replaces %s, which is still required", d.Operator(), again.Key()),
 		"remove spec.replaces, and upgrade or remove the operators that require "+again.Key()+" first")
@@ -200,8 +200,8 @@ func stillRequiredConflict(d *declare.Subscription, again lockfile.Pin, by []loc
 	return c
 }
 
-// successionConflict returns a conflict about spec.replaces of d, with one line of explanation and
-// one suggested change.
+// successionConflict returns a conflict about spec.replaces in declaration d, with one line of
+// explanation and one suggested change.
 func successionConflict(d *declare.Subscription, text, change string) *explain.Conflict {
 	at := d.At(declare.FieldReplaces).String()
 	return &explain.Conflict{
@@ -210,8 +210,9 @@ func successionConflict(d *declare.Subscription, text, change string) *explain.C
 	}
 }
 
-// reportSuccessions warns about leaving operators, and about declarations that replace an
-// operator missing from the lock.
+// reportSuccessions warns about leaving operators, and about declarations that replace an operator
+// that is not in the lock. hasOperator reports whether a lock contains an operator, as a pin or as
+// leaving.
 func (w *converter) reportSuccessions(prev, next *lockfile.File) {
 	for _, l := range next.Leaving {
 		if l.ReplacedBy == "" {

@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// remedies returns changes that may resolve the conflict, the most likely first, because only the
-// first ones are tried: corrections of names and targets, changes of settings and declarations that
-// the causes name, flags, other versions, channels and catalogs, and finally removals. It implements
-// Rule 13.
+// remedies returns changes that may resolve the conflict. Only the first ones are tried, so the
+// most likely come first: corrections of names and targets, changes of settings and declarations
+// that the causes mention, flags, other versions, channels and catalogs, and finally removals. It
+// implements Rule 13.
 func (t *explainer) remedies() []remedy {
 	t.addCorrections()
 	t.addUnmanaged()
@@ -37,7 +37,7 @@ func (t *explainer) remedies() []remedy {
 	}
 	for _, s := range t.declaredWants() {
 		if t.unknownTarget(s) != nil || t.b.w.boundTarget(s) != nil {
-			continue // the declaration is not at fault
+			continue // its declaration is not the problem
 		}
 		t.add(remedy{Remedy: explain.Remedy{At: s.pos().String(), Text: "remove subscription " + s.key()}, removes: true, apply: func(in *inputs) {
 			in.decl.Subscriptions = slices.DeleteFunc(in.decl.Subscriptions, func(d declare.Subscription) bool { return d.Key() == s.key() })
@@ -46,7 +46,7 @@ func (t *explainer) remedies() []remedy {
 	return t.suggested
 }
 
-// hasBan reports whether the conflict includes a ban of the given kind.
+// hasBan reports whether a ban of this kind is part of the conflict.
 func (t *explainer) hasBan(kind banKind) bool {
 	return slices.ContainsFunc(t.causes, func(x taggedCause) bool {
 		c, ok := x.cause.(banCause)
@@ -54,7 +54,8 @@ func (t *explainer) hasBan(kind banKind) bool {
 	})
 }
 
-// excludesEachOther reports whether the conflict includes different operators that exclude each other.
+// excludesEachOther reports whether the conflict contains different operators that exclude each
+// other.
 func (t *explainer) excludesEachOther() bool {
 	return slices.ContainsFunc(t.causes, func(x taggedCause) bool {
 		switch x.cause.(type) {
@@ -65,8 +66,8 @@ func (t *explainer) excludesEachOther() bool {
 	})
 }
 
-// hasSeveralVersions reports whether the conflict includes versions of one package that exclude each
-// other.
+// hasSeveralVersions reports whether the conflict contains versions of the same package, which
+// exclude each other.
 func (t *explainer) hasSeveralVersions() bool {
 	return slices.ContainsFunc(t.causes, func(x taggedCause) bool {
 		_, is := x.cause.(onePackageCause)
@@ -74,13 +75,13 @@ func (t *explainer) hasSeveralVersions() bool {
 	})
 }
 
-// isGroupAtFault reports whether an OperatorGroup is at fault.
+// isGroupAtFault reports whether an OperatorGroup may cause the conflict.
 func (t *explainer) isGroupAtFault() bool {
 	return slices.ContainsFunc(t.namespaces(), func(ns string) bool { return t.b.w.namespace(ns).fault != "" })
 }
 
-// addUnmanaged adds remedies for installed bundles without a subscription: a declaration adopts the
-// bundle, or the bundle is deleted.
+// addUnmanaged adds remedies for installed bundles without a subscription: declare the bundle to
+// adopt it, or delete it.
 func (t *explainer) addUnmanaged() {
 	for _, x := range t.causes {
 		c, ok := x.cause.(installedCause)
@@ -99,14 +100,14 @@ func (t *explainer) addUnmanaged() {
 	}
 }
 
-// add adds a remedy unless it is already listed.
+// add adds a remedy. It ignores duplicates.
 func (t *explainer) add(r remedy) {
 	if !slices.ContainsFunc(t.suggested, func(have remedy) bool { return have.Remedy == r.Remedy }) {
 		t.suggested = append(t.suggested, r)
 	}
 }
 
-// addEdit adds a remedy that changes a declaration.
+// addEdit adds a remedy that changes the declaration of s at a position.
 func (t *explainer) addEdit(s *want, at diag.Pos, text string, change func(*declare.Subscription)) {
 	t.add(remedy{Remedy: explain.Remedy{At: at.String(), Text: text}, apply: func(in *inputs) { change(in.subscription(s.key())) }})
 }
@@ -141,7 +142,8 @@ func (t *explainer) addCorrections() {
 	}
 }
 
-// addAlternatives adds remedies that request the newest version, another channel or another catalog.
+// addAlternatives adds remedies that request the newest version, another channel, or another
+// catalog.
 func (t *explainer) addAlternatives() {
 	for _, s := range t.declaredWants() {
 		if s.limitsVersions() {
@@ -160,8 +162,8 @@ func (t *explainer) addAlternatives() {
 	}
 }
 
-// addDeclaredVersion adds the command that sets the target version in the declaration of s, if the
-// declaration excludes it.
+// addDeclaredVersion adds the command that declares the target version of s, if the declaration
+// does not allow that version.
 func (t *explainer) addDeclaredVersion(s *want) {
 	target := t.b.w.targetOf(s)
 	pkgs, bad := t.b.w.packages(s)
@@ -191,7 +193,7 @@ func (t *explainer) addDeclaredVersion(s *want) {
 	})
 }
 
-// addSimilar adds remedies that replace an unknown channel or startingCSV by a similarly spelled name.
+// addSimilar adds remedies that replace an unknown channel or startingCSV by a similar name.
 func (t *explainer) addSimilar(s *want) {
 	pkgs, _ := t.b.w.packages(s)
 	var bundles []string
@@ -229,7 +231,8 @@ func (t *explainer) addChannel(s *want, name string) {
 	t.addEdit(s, s.pos(declare.FieldChannel, declare.FieldPackage), "request channel "+name, func(d *declare.Subscription) { d.Channels = []string{name} })
 }
 
-// addVersion adds a remedy that allows the newest version that s does not allow.
+// addVersion adds a remedy that allows the newest version, if the declaration of s does not allow
+// it.
 func (t *explainer) addVersion(s *want) {
 	pkgs, _ := t.b.w.packages(s)
 	allowed, bad := s.versionFilter()
@@ -260,8 +263,9 @@ func (t *explainer) namespaces() []string {
 	return slices.DeleteFunc(slices.Compact(out), func(ns string) bool { return ns == "" })
 }
 
-// addWatches adds remedies that change the watched namespaces of OperatorGroups and declarations. To
-// watch all namespaces does not help operators that exclude each other.
+// addWatches adds remedies that change the watched namespaces of OperatorGroups and declarations.
+// Watching all namespaces is not suggested for operators that exclude each other, because it cannot
+// help.
 func (t *explainer) addWatches() {
 	watches := func(ns string, now []string) (out [][]string) {
 		for _, to := range [][]string{{ns}, nil} {
@@ -302,7 +306,7 @@ func (t *explainer) addWatches() {
 	}
 }
 
-// addFlag adds a remedy that runs the command again with another flag.
+// addFlag adds a remedy: the same command with another flag for the operator key.
 func (t *explainer) addFlag(flag string, key Target, change func(*inputs)) {
 	flag = strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")
 	text := "run again with " + flag
@@ -312,7 +316,7 @@ func (t *explainer) addFlag(flag string, key Target, change func(*inputs)) {
 	t.add(remedy{Remedy: explain.Remedy{Text: text}, apply: change})
 }
 
-// addFlags adds remedies that change or drop the pins that take part in the conflict.
+// addFlags adds remedies with flags that change or drop pins of the conflict.
 func (t *explainer) addFlags() {
 	pinned := t.pinnedTargets()
 	if len(pinned) > 0 || slices.ContainsFunc(t.declaredWants(), func(s *want) bool { return s.current != nil }) {
@@ -328,8 +332,8 @@ func (t *explainer) addFlags() {
 	}
 }
 
-// unknownTarget returns the upgrade target of s if the package does not have its version. Otherwise
-// it returns nil.
+// unknownTarget returns the upgrade target of s if its version does not exist in the package.
+// Otherwise it returns nil.
 func (t *explainer) unknownTarget(s *want) *Target {
 	target := t.b.w.targetOf(s)
 	if target == nil || target.Version == "" || slices.Contains(t.publishedVersions(s), target.Version) {
@@ -338,7 +342,7 @@ func (t *explainer) unknownTarget(s *want) *Target {
 	return target
 }
 
-// publishedVersions returns the versions in the channels of s.
+// publishedVersions returns the versions of the package in the channels that s permits.
 func (t *explainer) publishedVersions(s *want) []string {
 	var out []string
 	pkgs, _ := t.b.w.packages(s)
@@ -348,8 +352,8 @@ func (t *explainer) publishedVersions(s *want) []string {
 	return out
 }
 
-// addOtherTargets adds remedies that replace a target version which does not exist or takes part in
-// the conflict.
+// addOtherTargets adds remedies with another target version for s, if the requested one does not
+// exist or takes part in the conflict.
 func (t *explainer) addOtherTargets(s *want) {
 	target, near := t.unknownTarget(s), []string{}
 	if target != nil {
@@ -357,7 +361,7 @@ func (t *explainer) addOtherTargets(s *want) {
 	} else if target = t.b.w.boundTarget(s); target == nil {
 		return
 	}
-	written := target.At.Line > 0 // from an edited lock, not from the command line
+	written := target.At.Line > 0 // the target is an edited version in the lock, not a flag
 	addTarget := func(version, text string) {
 		other, change := *target, explain.Remedy{Text: "request " + s.ns + "/" + s.pkg + text}
 		if other.Version = version; written {
@@ -399,8 +403,8 @@ func (t *explainer) pinnedTargets() []Target {
 	return out
 }
 
-// versionField returns the setting with the version of Kubernetes that excludes an operator that needs
-// version v: that of the workspace, or those of clusters.
+// versionField returns the setting for the version of Kubernetes: that of the workspace, or those
+// of the clusters whose version is too low for an operator that needs version v.
 func (t *explainer) versionField(operator, v string) string {
 	if len(t.b.w.opt.Clusters) == 0 {
 		return "spec.kubernetesVersion"
@@ -414,12 +418,12 @@ func (t *explainer) versionField(operator, v string) string {
 	return "kubernetesVersion of " + diag.Some(below, 3)
 }
 
-// addSetting adds a remedy that changes a setting of quayside.yaml.
+// addSetting adds a remedy that changes a setting in quayside.yaml.
 func (t *explainer) addSetting(text string, change func(*inputs)) {
 	t.add(remedy{Remedy: explain.Remedy{Text: text + " in quayside.yaml"}, apply: change})
 }
 
-// addSettings adds remedies that change the settings which the causes name.
+// addSettings adds remedies that change the settings that the causes mention.
 func (t *explainer) addSettings() {
 	addGlobal := func(ns string, id catalog.ID, offer string) {
 		if t.b.w.isVisible(ns, id) {
@@ -457,7 +461,7 @@ func (t *explainer) addSettings() {
 }
 
 // addNamespaces adds remedies that move a declared subscription to another namespace: an existing
-// one, or a new one whose OperatorGroup watches only that namespace.
+// one, or a new one whose OperatorGroup watches only this namespace.
 func (t *explainer) addNamespaces() {
 	for _, s := range t.declaredWants() {
 		addMove := func(ns, text string, change func(*inputs)) {

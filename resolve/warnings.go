@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// reportRound warns about effects of a round that the user did not request. It implements Rule 6.
+// reportRound warns about effects of a round that the user has not requested. It implements Rule 6.
 func (w *world) reportRound(r *round) {
 	for _, root := range r.b.roots {
 		s := root.want
@@ -34,7 +34,8 @@ func (w *world) reportRound(r *round) {
 	}
 }
 
-// countSteps returns the number of different bundles that are preferred to the named one.
+// countSteps returns the number of different bundles in of before the one with this name, which are
+// all preferred to it.
 func countSteps(of []option, name string) int {
 	seen := map[string]bool{}
 	for _, o := range of {
@@ -46,7 +47,8 @@ func countSteps(of []option, name string) int {
 	return len(seen)
 }
 
-// reportChannelHop warns about a subscription without a channel that left the default channel.
+// reportChannelHop warns that a subscription without a channel is resolved to a bundle that is not
+// in the default channel.
 func (w *world) reportChannelHop(s *want, got *atom) {
 	if len(s.channels) > 0 || got.entry == nil || s.isV1() || s.current != nil && s.current.bundle == got.bundle() {
 		return
@@ -69,21 +71,21 @@ func (w *world) warnFor(s *want, code, msg string) {
 	w.warn(diag.Warning{Pos: s.requestPos(), Code: code, Msg: msg, Subject: s.operator()})
 }
 
-// whyNotChosen returns the reason why the named bundle is not chosen for root, even if it is the
-// only candidate.
+// whyNotChosen returns the reason why root does not choose the bundle with this name, even if there
+// is no other candidate.
 func (r *round) whyNotChosen(root root, name string) string {
 	return r.findObstacle(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name })).text
 }
 
-// obstacle is the reason why some candidates of a root are not chosen.
+// obstacle is the reason why none of some candidates of a root can be chosen.
 type obstacle struct {
-	text    string   // the chain of causes, in one line
-	refused []string // operators whose bundles Options.Objection refused; sorted
+	text    string   // the causes, in one line
+	refused []string // operators whose bundles Options.Objection rejected; sorted
 }
 
-// findObstacle returns the reason why none of the atoms can be chosen for root: no solution
-// contains one of them, or no solution contains one of them together with the atoms that were
-// chosen for earlier roots. It omits the line about the subscription of root itself.
+// findObstacle returns the reason why root can choose none of the atoms: there is no solution with
+// one of them, or none that keeps the choices of earlier roots. The subscription of root itself is
+// not mentioned.
 func (r *round) findObstacle(root root, of []int) obstacle {
 	p := r.b.p
 	p.Roots = slices.Clone(p.Roots)
@@ -123,10 +125,10 @@ func (r *round) findObstacle(root root, of []int) obstacle {
 	return out
 }
 
-// reportResult warns about the state after the last round, which is recorded in the lock. It
-// implements Rule 6.
+// reportResult warns about the state after the last round, which becomes the lock. It implements
+// Rule 6.
 func (w *world) reportResult(r *round, st *state, res *Result) {
-	reported := map[catalog.ID]bool{} // reported by a conflict
+	reported := map[catalog.ID]bool{} // catalogs that a conflict already mentions
 	for _, c := range res.Conflicts {
 		for _, id := range c.UnreadableCatalogs {
 			reported[id] = true
@@ -171,8 +173,8 @@ func (w *world) reportResult(r *round, st *state, res *Result) {
 	}
 }
 
-// reportOrphans warns about dependencies that are no longer required, with their unmet requirements
-// and duplicate APIs. It implements Rule 6.
+// reportOrphans warns about dependencies that are no longer required. It mentions their unmet
+// requirements, and APIs that other operators provide as well. It implements Rule 6.
 func (w *world) reportOrphans(st *state) {
 	needed := st.needed()
 	for _, s := range st.wants {
@@ -196,7 +198,7 @@ func (w *world) reportOrphans(st *state) {
 	}
 }
 
-// reportBadRanges warns about malformed skipRanges in the channels of the subscriptions. It
+// reportBadRanges warns about malformed skipRanges in the channels that subscriptions use. It
 // implements Rule 4.
 func (w *world) reportBadRanges(st *state) {
 	for _, s := range st.wants {
@@ -230,12 +232,12 @@ func (w *world) reportDeprecated(i *installed, s *want) {
 	}
 }
 
-// oneLine joins several faults into one line.
+// oneLine returns the message of an error with several lines as one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// reportCannotRun warns about a pinned bundle that will not run on the cluster or in its namespace.
-// It can be pinned only if it was already installed, or if Options.Requirements is "warn". It
-// implements Rule 7.
+// reportCannotRun warns about a pinned bundle that cannot run in its namespace or on the cluster.
+// Such a bundle is pinned only if it was already installed, or if Options.Requirements is "warn".
+// It implements Rule 7.
 func (w *world) reportCannotRun(i *installed, s *want) {
 	a := &atom{ns: i.ns, entry: i.entry, facts: i.facts, watch: w.watchOf(i.ns, s, i.entry.Bundle())}
 	if no := w.cannotRun(a); no.kind != 0 {
@@ -243,8 +245,8 @@ func (w *world) reportCannotRun(i *installed, s *want) {
 	}
 }
 
-// reportUnchecked warns about checks that are skipped because a version of the cluster is not set,
-// or because it has no patch. It implements Rule 7.
+// reportUnchecked warns about version checks that were skipped, because the version of the cluster
+// is not set or has no patch number. It implements Rule 7.
 func (w *world) reportUnchecked(st *state) {
 	kube, shift := 0, 0
 	for _, i := range st.installed {
@@ -271,8 +273,8 @@ func (w *world) reportUnchecked(st *state) {
 	}
 }
 
-// reportOverlap warns about installs that provide the same API to a common namespace, if overlap
-// is allowed.
+// reportOverlap warns about installs that provide the same API to a common namespace, if this is
+// allowed (Options.AllowOverlap).
 func (w *world) reportOverlap(st *state) {
 	if !w.opt.AllowOverlap {
 		return
@@ -302,8 +304,8 @@ func (w *world) watchedNamespaces(st *state, i *installed) []string {
 	return w.watchOf(i.ns, s, i.entry.Bundle())
 }
 
-// reportNamespaces warns about missing OperatorGroups, and about operators that the upstream lock
-// does not pin.
+// reportNamespaces warns about namespaces without an OperatorGroup, and about operators that the
+// upstream lock does not pin.
 func (w *world) reportNamespaces(st *state) {
 	for _, s := range st.wants {
 		if s.decl == nil || s.current == nil {

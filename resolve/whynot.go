@@ -13,8 +13,8 @@ import (
 )
 
 // WhyNot returns the obstacles to installing a version of a package in a namespace, and the
-// smallest change that would allow it. An empty version means the head of the channel. The error
-// for an unknown package or version suggests similar names.
+// smallest changes that would remove them. An empty version means the channel head. If the package
+// or the version does not exist, the error suggests similar names.
 func WhyNot(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options, t Target) (*explain.Obstacles, error) {
 	opt.Upgrade, opt.From, opt.KeepGoing, opt.Hops = true, nil, true, 1
 	opt.Named = []Target{{Namespace: t.Namespace, Package: t.Package}}
@@ -42,19 +42,20 @@ func (w *world) whyNot(prev *lockfile.File, t Target) (*explain.Obstacles, error
 	return q.answer()
 }
 
-// question is one call of WhyNot.
+// question is the state of one call of WhyNot.
 type question struct {
 	w        *world
 	st       *state
 	prev     *lockfile.File
 	target   Target
 	want     *want
-	declared bool             // a subscription requests the package
-	entries  []*catalog.Entry // entries of the version in all channels, permitted ones first
+	declared bool             // a declared subscription requests the package
+	entries  []*catalog.Entry // entries of the version in all channels; those in permitted channels first
 	out      *explain.Obstacles
 }
 
-// lookUpVersion looks up the version in the catalogs visible in the namespace.
+// lookUpVersion finds the entries of the version in the catalogs that are visible in the namespace.
+// It returns an error if there are none.
 func (q *question) lookUpVersion() error {
 	var all []*catalog.Entry
 	var names, versions []string
@@ -78,7 +79,7 @@ func (q *question) lookUpVersion() error {
 	if len(all) == 0 {
 		return q.target.faultf("no package %[2]q visible in namespace %[1]s%[3]s", q.target.Namespace, q.target.Package, didYouMean(q.target.Package, names))
 	}
-	if q.target.Version == "" { // no permitted channel exists
+	if q.target.Version == "" { // none of the permitted channels exists
 		q.target.Version = all[0].Bundle().Version().String()
 	}
 	for _, e := range all {
@@ -144,7 +145,7 @@ func (q *question) answer() (*explain.Obstacles, error) {
 }
 
 // addOfferObstacles returns the candidates of the subscription that have the version. If there are
-// none, it adds the reasons to the result.
+// none, it adds the reasons to q.out.
 func (q *question) addOfferObstacles() []*catalog.Entry {
 	opts := q.w.options(q.want)
 	var offered []*catalog.Entry
@@ -191,8 +192,9 @@ func (q *question) channelNames() []string {
 	return names
 }
 
-// explainConflict returns the explainer of the conflict that occurs if es are the only candidates of
-// the subscription, or nil if there is none. It relaxes the parties of unrelated conflicts.
+// explainConflict resolves with es as the only candidates of the subscription. It returns an
+// explainer of the conflict, or nil if there is a solution. The parties of unrelated conflicts are
+// relaxed.
 func (q *question) explainConflict(es []*catalog.Entry) (*explainer, error) {
 	w := *q.w
 	w.forced = map[*want][]*catalog.Entry{q.want: es}
@@ -212,15 +214,16 @@ func (q *question) explainConflict(es []*catalog.Entry) (*explainer, error) {
 	}
 }
 
-// pinsVersion reports whether Resolve pins the version with the remedy applied, if the version is named
-// as a target.
+// pinsVersion reports whether Resolve pins the version if remedy r is applied and the version is
+// named as a target.
 func (q *question) pinsVersion(r remedy) bool {
 	next := *q.w
 	next.opt.Upgrade, next.opt.Named = false, []Target{{Namespace: q.target.Namespace, Package: q.target.Package, Version: q.out.Version}}
 	return trial{w: &next, prev: q.prev}.pinnedWith(q.target, r) == q.out.Bundle
 }
 
-// availableChanges returns changes that may make the version available. It implements Rule 13.
+// availableChanges returns changes after which the version may be installable. It implements
+// Rule 13.
 func (q *question) availableChanges() []remedy {
 	key := q.target.Namespace + "/" + q.target.Package
 	var out []remedy
@@ -264,7 +267,8 @@ func (q *question) availableChanges() []remedy {
 	return out
 }
 
-// upgradePath returns the bundles on the shortest upgrade path to the version.
+// upgradePath returns the bundles on the shortest upgrade path from the installed bundle to the
+// version.
 func (q *question) upgradePath() []string {
 	var names []string
 	if pkgs, bad := q.w.packages(q.want); bad == nil && q.want.current != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// world resolves. It holds the data that all rounds share, and the reports about them.
+// world is the state of one call of Resolve: data that all rounds share, and warnings.
 type world struct {
 	converter
 	heldPromotions map[string]HeldUpgrade
-	along          map[string]string // by operator: PinChange.Along
-	reportedHolds  []*Hold           // elements of Options.Held with a warning
-	quiet          bool              // a trial: no reports and no suggestions
+	along          map[string]string // operator → PinChange.Along
+	reportedHolds  []*Hold           // elements of Options.Held that a warning mentions
+	quiet          bool              // no warnings and no suggestions: used for trying remedies
 }
 
 // converter converts locks and declarations to states, and states to locks.
@@ -26,11 +26,11 @@ type converter struct{ chooser }
 // chooser lists and ranks the candidates of subscriptions.
 type chooser struct {
 	environment
-	successors map[string]*declare.Subscription // by operator: the declaration that replaces it
-	forced     map[*want][]*catalog.Entry       // for WhyNot: the only candidates, regardless of edges
+	successors map[string]*declare.Subscription // operator → declaration with spec.replaces that names it
+	forced     map[*want][]*catalog.Entry       // used by WhyNot: candidates that replace the usual ones, without regard to upgrade edges
 }
 
-// environment holds the catalogs, the declarations and data derived from them.
+// environment holds the catalogs, the declarations, and data derived from them.
 type environment struct {
 	x          *catalog.Index
 	decl       *declare.Set
@@ -47,19 +47,19 @@ type entriesKey struct {
 	req *requirement
 }
 
-// installNamespace holds the declared settings of one install namespace. A fault affects only this
+// installNamespace holds the settings of one install namespace. A fault in them affects only this
 // namespace (Rule 4).
 type installNamespace struct {
-	group    *declare.OperatorGroup // nil: none declared
-	watch    []string               // watched by the group; empty: all namespaces
-	exclude  bool                   // catalogs of global namespaces are not visible
-	fault    string                 // the reason why nothing can be installed here
+	group    *declare.OperatorGroup // nil if none is declared
+	watch    []string               // namespaces that the group watches; empty means all
+	exclude  bool                   // catalogs of global namespaces are not visible here
+	fault    string                 // reason why nothing can be installed here, or ""
 	faultPos diag.Pos
 }
 
-// runUntilStable calls f, each time with a new world, until no further CEL rule exceeds its cost
-// limit. A rule that has exceeded the limit matches nothing in the next call, so that the result
-// does not depend on the order of evaluation.
+// runUntilStable calls f with a new world, again and again until no more CEL rules exceed the cost
+// limit. A rule that has exceeded it matches no bundle in the next call. So the result does not
+// depend on the order of evaluation.
 func runUntilStable[T any](x *catalog.Index, decl *declare.Set, opt Options, f func(*world) (T, error)) (T, error) {
 	read := newReader()
 	for {
@@ -85,17 +85,15 @@ func newWorld(x *catalog.Index, decl *declare.Set, opt Options) *world {
 	return w
 }
 
-// forTrial returns a quiet world with other declarations and options. It shares the facts about
-// bundles and the cached entries with w.
+// forTrial returns a quiet world with other declarations and options. It shares the caches of w.
 func (w *world) forTrial(decl *declare.Set, opt Options) *world {
 	next := newWorld(w.x, decl, opt)
 	next.facts, next.entries, next.quiet = w.facts, w.entries, true
 	return next
 }
 
-// unreadableNeeds returns the unreadable catalogs that s may depend on. If s names a catalog, this
-// is that catalog, if unreadable. If s names none, these are all unreadable catalogs, unless a
-// readable one has the package.
+// unreadableNeeds returns the unreadable catalogs that may contain the package of s. If s names a
+// catalog, only that one counts. Otherwise all do, unless a readable catalog has the package.
 func (w *environment) unreadableNeeds(s *want) []catalog.ID {
 	broken := w.x.Broken()
 	switch {
@@ -109,7 +107,7 @@ func (w *environment) unreadableNeeds(s *want) []catalog.ID {
 
 func (w *environment) warn(warning diag.Warning) { w.warnings = append(w.warnings, warning) }
 
-// namespace returns the data of an install namespace.
+// namespace returns the settings of an install namespace.
 func (w *environment) namespace(ns string) *installNamespace {
 	if s, ok := w.namespaces[ns]; ok {
 		return s
@@ -132,8 +130,8 @@ func (w *environment) namespace(ns string) *installNamespace {
 	return s
 }
 
-// applyGroup applies an OperatorGroup to the namespace. Its selector is matched against the
-// declared Namespaces (rule 11).
+// applyGroup sets the watched namespaces from an OperatorGroup. Its selector is matched against the
+// labels of declared Namespaces (rule 11).
 func (w *environment) applyGroup(s *installNamespace, g *declare.OperatorGroup) {
 	s.group, s.exclude = g, g.ExcludeGlobal
 	s.watch = g.TargetNamespaces
@@ -151,8 +149,8 @@ func (w *environment) applyGroup(s *installNamespace, g *declare.OperatorGroup) 
 	}
 }
 
-// isGlobal reports whether catalogs of that namespace are visible everywhere. It is true for the
-// empty namespace.
+// isGlobal reports whether the catalogs of namespace ns are visible in all namespaces. It returns
+// true for "", the namespace of ClusterCatalogs.
 func (w *environment) isGlobal(ns string) bool {
 	return ns == "" || w.opt.GlobalNamespaces == nil || slices.Contains(w.opt.GlobalNamespaces, ns)
 }
@@ -162,8 +160,8 @@ func (w *environment) isVisible(ns string, id catalog.ID) bool {
 	return id.Namespace == ns || w.isGlobal(id.Namespace) && !w.namespace(ns).exclude
 }
 
-// catalogs returns the catalogs visible in ns, in order of preference: by priority, then catalogs
-// in ns before the others, then by namespace and name. It implements Rule 3.
+// catalogs returns the catalogs that are visible in ns, most preferred first: by priority, then
+// those in ns, then by namespace and name. It implements Rule 3.
 func (w *environment) catalogs(ns string) []*catalog.Catalog {
 	if cats, ok := w.visible[ns]; ok {
 		return cats
@@ -188,9 +186,9 @@ func (w *environment) catalogs(ns string) []*catalog.Catalog {
 	return cats
 }
 
-// providers returns the entries of one catalog that meet a requirement, in order of preference:
-// entries of default channels first, then by package, then by channel, and within a channel from
-// the head down. It implements Rule 3.
+// providers returns the entries of a catalog that meet a requirement, most preferred first: entries
+// of default channels first, then by package, then by channel, and within a channel from the head
+// down. It implements Rule 3.
 func (w *environment) providers(c *catalog.Catalog, r *requirement) []*catalog.Entry {
 	key := entriesKey{c, r}
 	if got, ok := w.entries[key]; ok {
@@ -208,7 +206,7 @@ func (w *environment) providers(c *catalog.Catalog, r *requirement) []*catalog.E
 	return found
 }
 
-// channelsFor returns the channels that may contain matching bundles, in the order of
+// channelsFor returns the channels of c that may contain bundles in the scope, in the order of
 // Catalog.Channels.
 func (w *environment) channelsFor(c *catalog.Catalog, where searchScope) []*catalog.Channel {
 	if where.anywhere {

@@ -9,42 +9,42 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Conflict is a minimal set of declarations, requirements and facts that contradict each other: the
-// set has no solution, but if any one element is removed, the rest has one. Error renders its
-// structured data.
+// Conflict is a minimal set of declarations, requirements and facts that contradict each other:
+// without any one of them, there is a solution. Error formats the fields as text.
 type Conflict struct {
 	Namespace     string   `json:"namespace"`
-	Subscriptions []string `json:"subscriptions"`      // "ns/name" of the subscriptions that take part, sorted; may be empty
-	At            string   `json:"position,omitempty"` // position of a requested version ("--upgrade=a@1.2.3"), otherwise of the first subscription: "subscriptions/a.yaml:9:12"
-	Chain         []Link   `json:"chain"`              // requirements, from the subscription down
-	Changes       []Remedy `json:"changes"`            // proven solutions, each sufficient by itself; the least invasive first
-	Tried         int      `json:"tried"`              // the number of tried changes
+	Subscriptions []string `json:"subscriptions"`      // subscriptions that take part ("namespace/name"), sorted; may be empty
+	At            string   `json:"position,omitempty"` // position of the requested version ("--upgrade=a@1.2.3") or of the first subscription ("subscriptions/a.yaml:9:12")
+	Chain         []Link   `json:"chain"`              // the contradiction, line by line, from the subscriptions down
+	Changes       []Remedy `json:"changes"`            // changes that resolve the conflict, each on its own and proven by trying; least invasive first
+	Tried         int      `json:"tried"`              // number of changes that were tried
 
-	UnreadableCatalogs []catalog.ID `json:"-"` // unreadable catalogs that its subscriptions need
+	UnreadableCatalogs []catalog.ID `json:"-"` // unreadable catalogs that may contain the packages of its subscriptions
 }
 
 // Link is one line of a chain.
 type Link struct {
-	Depth int    `json:"depth"` // 0: a declaration, or a broken rule
+	Depth int    `json:"depth"` // 0 for a declaration or a violated rule
 	At    string `json:"position,omitempty"`
 	Text  string `json:"text"` // "a.v1.0.0 requires the API b.example.com/v1 B"
 }
 
-// Remedy is one action that resolves a conflict.
+// Remedy is a change that resolves a conflict.
 type Remedy struct {
 	At   string `json:"position,omitempty"`
 	Text string `json:"text"`
 }
 
-// String returns the text with its position.
+// String returns the position and the text.
 func (c Remedy) String() string { return positionPrefix(c.At) + c.Text }
 
-// IsBetween reports whether the conflict is between these subscriptions ("ns/name", sorted).
+// IsBetween reports whether the conflict has exactly this namespace and these subscriptions
+// ("namespace/name", sorted).
 func (c *Conflict) IsBetween(namespace string, subscriptions []string) bool {
 	return c.Namespace == namespace && slices.Equal(c.Subscriptions, subscriptions)
 }
 
-// Reason returns the chain of the conflict in one line.
+// Reason returns the lines of the chain as one line.
 func (c *Conflict) Reason() string {
 	var texts []string
 	for _, l := range c.Chain {
@@ -53,7 +53,7 @@ func (c *Conflict) Reason() string {
 	return strings.Join(texts, "; ")
 }
 
-// Title summarizes the conflict in one line.
+// Title returns a summary of the conflict in one line.
 func (c *Conflict) Title() string {
 	switch len(c.Subscriptions) {
 	case 0:
@@ -64,8 +64,8 @@ func (c *Conflict) Title() string {
 	return "no solution for subscriptions " + strings.Join(c.Subscriptions, ", ") + " together"
 }
 
-// Error renders the conflict: a title with its position, the chain indented by tabs, and the
-// proven changes.
+// Error returns the conflict as text: the title with its position, the chain indented by tabs, and
+// the suggested changes.
 func (c *Conflict) Error() string {
 	var b strings.Builder
 	b.WriteString(sanitize.Line(positionPrefix(c.At) + c.Title()))
@@ -78,8 +78,8 @@ func (c *Conflict) Error() string {
 	return b.String()
 }
 
-// formatAdvice renders changes as lines. If there are none, the line contains the number of changes
-// that were tried.
+// formatAdvice formats suggested changes as lines. If there are none, it returns one line with the
+// number of changes that were tried. verb is the effect of the changes.
 func formatAdvice(verb string, changes []Remedy, tried int) []string {
 	switch len(changes) {
 	case 0:
@@ -104,7 +104,7 @@ func positionPrefix(pos string) string {
 // Conflicts holds all conflicts of a resolution, sorted by namespace and subscriptions.
 type Conflicts []*Conflict
 
-// Error renders the conflicts one after the other.
+// Error returns the texts of all conflicts, one after the other.
 func (cs Conflicts) Error() string {
 	texts := make([]string, len(cs))
 	for i, c := range cs {
@@ -113,7 +113,7 @@ func (cs Conflicts) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Unwrap returns each conflict.
+// Unwrap returns the conflicts as errors.
 func (cs Conflicts) Unwrap() []error {
 	errs := make([]error, len(cs))
 	for i, c := range cs {

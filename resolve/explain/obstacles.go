@@ -6,20 +6,20 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Obstacles lists the obstacles to a version of a package.
+// Obstacles lists the reasons why a version of a package cannot be installed.
 type Obstacles struct {
 	Namespace string    `json:"namespace"`
 	Package   string    `json:"package"`
 	Version   string    `json:"version"`
 	Bundle    string    `json:"bundle,omitempty"`
-	Pinned    bool      `json:"pinned"`             // already pinned
-	Reasons   []string  `json:"against"`            // empty: no obstacles
-	Conflict  *Conflict `json:"conflict,omitempty"` // if there is no solution with it
-	Changes   []Remedy  `json:"changes"`            // each sufficient by itself, proven; the least invasive first
-	Tried     int       `json:"tried"`              // the number of tried changes
+	Pinned    bool      `json:"pinned"`             // the version is already pinned
+	Reasons   []string  `json:"against"`            // reasons; empty if there are no obstacles
+	Conflict  *Conflict `json:"conflict,omitempty"` // set if there is no solution with the version
+	Changes   []Remedy  `json:"changes"`            // changes that remove the obstacles, each on its own and proven by trying; least invasive first
+	Tried     int       `json:"tried"`              // number of changes that were tried
 }
 
-// Text renders the obstacles, then the changes.
+// Text returns the obstacles and the changes as text.
 func (o *Obstacles) Text() string {
 	var b strings.Builder
 	b.WriteString(sanitize.Line(o.Namespace+"/"+o.Package+" "+o.Version) + "\n")

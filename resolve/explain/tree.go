@@ -7,20 +7,20 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Node is one pin in the tree of requesters and requirements.
+// Node is one pin in a tree of operators and their dependencies.
 type Node struct {
 	Namespace    string `json:"namespace"`
 	Package      string `json:"package"`
 	Version      string `json:"version"`
-	Subscription string `json:"subscription,omitempty"` // for a root: its declaration; for an orphan: its generated subscription
-	Orphan       bool   `json:"orphan,omitempty"`       // it is no longer required
-	Requirement  string `json:"requirement,omitempty"`  // requirement of the parent; several are joined by commas
-	Repeated     bool   `json:"repeated,omitempty"`     // its children are listed at its first occurrence
+	Subscription string `json:"subscription,omitempty"` // declaration of a root; generated subscription of an orphan
+	Orphan       bool   `json:"orphan,omitempty"`       // a dependency that is no longer required
+	Requirement  string `json:"requirement,omitempty"`  // requirement of the parent that it meets; several are joined by commas
+	Repeated     bool   `json:"repeated,omitempty"`     // its children are omitted, because they are listed at its first occurrence
 	Children     []Node `json:"children"`
 }
 
-// Tree returns the pins as trees. The roots are the declared pins and the orphans, by namespace
-// and package.
+// Tree returns the pins of a lock as trees. The roots are the declared pins, and dependencies that
+// are no longer required. They are sorted by namespace and package.
 func Tree(lock *lockfile.File) []Node {
 	children := childrenOf(lock)
 	shown := map[string]bool{}
@@ -48,7 +48,7 @@ func Tree(lock *lockfile.File) []Node {
 		n.Subscription, n.Orphan = p.Subscription(), p.Generated()
 		roots = append(roots, n)
 	}
-	for _, p := range lock.Pins { // pins that only require each other
+	for _, p := range lock.Pins { // a cycle of pins that only require each other
 		if !shown[p.Key()] {
 			n := node(p)
 			n.Subscription, n.Orphan = p.Subscription(), true
@@ -58,13 +58,13 @@ func Tree(lock *lockfile.File) []Node {
 	return roots
 }
 
-// requiredPin is a pin required by another pin.
+// requiredPin is a pin with the requirement that it meets.
 type requiredPin struct {
 	pin lockfile.Pin
 	why []string
 }
 
-// childrenOf returns, by the key of each pin, the pins that it requires.
+// childrenOf returns the pins that each pin requires, by the key of the pin.
 func childrenOf(lock *lockfile.File) map[string][]requiredPin {
 	out := map[string][]requiredPin{}
 	for _, by := range lock.Pins {
@@ -81,7 +81,7 @@ func childrenOf(lock *lockfile.File) map[string][]requiredPin {
 	return out
 }
 
-// TreeText renders trees, one pin per line, indented by tabs.
+// TreeText formats trees, one pin per line, indented by tabs.
 func TreeText(nodes []Node) string {
 	var b strings.Builder
 	var show func(n Node, depth int)

@@ -1,8 +1,7 @@
-// Package explain defines the explanations of a resolution as plain values and renders them as
-// text: the chains and trees of declarations behind a pinned operator, the conflicts of a
-// resolution, and the obstacles to a version. It computes chains and trees from a lock and the
-// declarations. Package resolve computes the conflicts and obstacles, and proves each suggested
-// change by resolving again.
+// Package explain defines the explanations of a resolution as plain values, and formats them as
+// text: why an operator is pinned, which conflicts a resolution has, and why a version cannot be
+// installed. It computes only the first kind, from a lock and the declarations. Package resolve
+// computes the others, and proves each suggested change by resolving again.
 //
 // There is no compatibility promise yet: exported names may change in any release.
 //
@@ -21,30 +20,30 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Reasons lists the chains that explain why a package is pinned.
+// Reasons lists the chains of requirements that explain why a package is pinned.
 type Reasons struct {
 	Namespace string        `json:"namespace"`
 	Package   string        `json:"package"`
 	Version   string        `json:"version"`
 	Bundle    string        `json:"bundle"`
-	Chains    [][]ChainStep `json:"chains"` // each from a declaration to the package; empty: it is no longer required
+	Chains    [][]ChainStep `json:"chains"` // each leads from a declaration to the package; empty if the package is no longer required
 }
 
 // ChainStep is one step of a chain.
 type ChainStep struct {
-	Subscription string `json:"subscription,omitempty"` // "ns/name": the chain begins here
+	Subscription string `json:"subscription,omitempty"` // set in the first step: the declaration ("namespace/name")
 	At           string `json:"position,omitempty"`     // position of the declaration
-	Pin          string `json:"pin"`                    // "ns/package" added by this step
+	Pin          string `json:"pin"`                    // pin of this step ("namespace/package")
 	Version      string `json:"version"`
-	Requirement  string `json:"requirement,omitempty"` // the requirement that pin meets for the previous step
+	Requirement  string `json:"requirement,omitempty"` // requirement of the previous pin that this pin meets
 }
 
-// maxChains limits the number of chains that Why returns.
+// maxChains is the maximum number of chains that Why returns.
 const maxChains = 100
 
-// Why returns the chains from declarations to a pinned package, the shortest first. If ns is empty,
-// the package must be pinned in exactly one namespace. If the package is not pinned, the error
-// suggests similar names. If it is pinned in several namespaces, the error lists them.
+// Why returns the chains that lead from declarations to a pinned package, shortest first. If ns is
+// empty, the package must be pinned in exactly one namespace; otherwise, the error lists the
+// namespaces. If the package is not pinned, the error suggests similar names.
 func Why(lock *lockfile.File, decl *declare.Set, ns, pkg string) (*Reasons, error) {
 	pin, err := pinOf(lock, ns, pkg)
 	if err != nil {
@@ -62,7 +61,7 @@ func Why(lock *lockfile.File, decl *declare.Set, ns, pkg string) (*Reasons, erro
 	}
 	type path struct {
 		pin   lockfile.Pin
-		steps []ChainStep // from the package upwards
+		steps []ChainStep // from the package up to the declaration
 		seen  map[string]bool
 	}
 	queue := []path{{pin: pin, seen: map[string]bool{pin.Key(): true}}}
@@ -88,7 +87,8 @@ func Why(lock *lockfile.File, decl *declare.Set, ns, pkg string) (*Reasons, erro
 	return out, nil
 }
 
-// pinOf returns the only pin of a package in ns, or in any namespace if ns is empty.
+// pinOf returns the pin of a package in ns. If ns is empty, there must be exactly one pin of the
+// package.
 func pinOf(lock *lockfile.File, ns, pkg string) (lockfile.Pin, error) {
 	var found []lockfile.Pin
 	var keys, keysOf, names []string
@@ -110,7 +110,8 @@ func pinOf(lock *lockfile.File, ns, pkg string) (lockfile.Pin, error) {
 	}
 }
 
-// notPinnedError returns the error for a missing pin, with the most similar pinned names.
+// notPinnedError returns the error that what is not pinned. It suggests the names in among that are
+// similar to word.
 func notPinnedError(what, word string, among []string) error {
 	slices.Sort(among)
 	if near := diag.Nearest(word, slices.Compact(among)); len(near) > 0 {
@@ -119,7 +120,7 @@ func notPinnedError(what, word string, among []string) error {
 	return fmt.Errorf("%s is not pinned", what)
 }
 
-// Text renders the chains, one hop per line, root first.
+// Text returns the chains as text, one step per line, from the declaration down.
 func (r *Reasons) Text() string {
 	var b strings.Builder
 	linef := func(format string, args ...any) { b.WriteString(sanitize.Line(fmt.Sprintf(format, args...)) + "\n") }

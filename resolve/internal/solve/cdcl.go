@@ -1,7 +1,7 @@
 package solve
 
-// solve reports whether the constraints are satisfiable under the assumptions. Afterwards, s.model
-// is a model, or s.final holds assumptions that contradict each other.
+// solve reports whether the constraints and the assumptions are satisfiable. If they are, s.model
+// is a solution. If not, s.final contains assumptions that contradict each other.
 func (s *sat) solve(assume []lit) (bool, error) {
 	s.final = nil
 	s.backtrack(0)
@@ -26,8 +26,8 @@ func (s *sat) solve(assume []lit) (bool, error) {
 	}
 }
 
-// decide assigns the next assumption. After the last one, it decides the next atom of the heap. It
-// reports done if every constrained atom has a value, or if an assumption is false.
+// decide assigns the next assumption or, if there is none left, the next atom of the heap. done is
+// true if the search has ended: every constrained atom has a value, or an assumption is false.
 func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 	for len(s.limits) < len(assume) {
 		l := assume[len(s.limits)]
@@ -37,7 +37,7 @@ func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 			s.backtrack(0)
 			return true, false
 		case 1:
-			s.limits = append(s.limits, len(s.trail)) // an empty level keeps levels and assumptions aligned
+			s.limits = append(s.limits, len(s.trail)) // the assumption is already true: an empty level, so that levels and assumptions have equal numbers
 			continue
 		}
 		s.limits = append(s.limits, len(s.trail))
@@ -64,8 +64,8 @@ func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 	}
 }
 
-// isSelector reports whether atom a is the selector of a tag. The constraints of the tag apply only
-// if its selector is assumed.
+// isSelector reports whether atom a is the selector of a tag. A constraint with a tag applies only
+// while the selector of its tag is assumed.
 func (s *sat) isSelector(a int) bool {
 	_, is := s.tagOf[positiveLit(a)]
 	return is
@@ -80,8 +80,9 @@ func (s *sat) saveModel() {
 	}
 }
 
-// learn performs conflict analysis: it derives the clause of the first unique implication point,
-// backtracks to the level at which the clause is unit, and assigns the remaining literal.
+// learn analyses a conflict: it derives the clause of the first unique implication point,
+// backtracks to the level at which this clause is unit, and assigns its remaining literal. bad are
+// the literals of a false clause.
 func (s *sat) learn(bad []lit) {
 	clause := []lit{noLit}
 	var marked []int
@@ -135,7 +136,7 @@ func (s *sat) learn(bad []lit) {
 	s.assign(clause[0], reason{clause: s.attach(clause), group: -1})
 }
 
-// failedAssumptions returns the assumptions that together contradict assumption l, including l.
+// failedAssumptions returns the assumptions that together contradict assumption l, and l itself.
 func (s *sat) failedAssumptions(l lit) []lit {
 	out := []lit{l}
 	if s.level[l.atom()] == 0 {

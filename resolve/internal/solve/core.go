@@ -2,9 +2,9 @@ package solve
 
 import "slices"
 
-// minimalCore returns a minimal unsatisfiable core as tags. It starts with the failed assumptions
-// of the solver, then drops each tag that is not needed for the contradiction. A tag that is needed
-// for a set is also needed for its subsets, so it is tested only once.
+// minimalCore returns a minimal unsatisfiable core, as tags. It begins with the failed assumptions
+// of the solver and drops each tag without which there is still a contradiction. A tag that is
+// needed in a set is needed in its subsets, too, and is tested only once.
 func minimalCore(p *Problem) ([]int, error) {
 	try, all := tryTags(p)
 	core, unsat, err := try(all)
@@ -15,14 +15,14 @@ func minimalCore(p *Problem) ([]int, error) {
 	for _, tag := range core {
 		in[tag] = true
 	}
-	small := keepTags(*p, in) // the rest of the problem is irrelevant
+	small := keepTags(*p, in) // constraints with other tags are not needed
 	try, _ = tryTags(&small)
 	return shrinkCore(core, try)
 }
 
-// tryTags returns all tags of a problem, and a function that tests a set of tags. The function
-// reports whether the constraints of the tags contradict each other, and returns a contradicting
-// subset of the tags.
+// tryTags returns all tags of a problem, and a function for testing a set of tags. The function
+// reports whether the constraints with these tags contradict each other, and returns the tags of a
+// contradicting subset.
 func tryTags(p *Problem) (test func([]int) ([]int, bool, error), all []int) {
 	s := load(p, true)
 	sel := make(map[int]lit, len(s.tagOf))
@@ -49,8 +49,9 @@ func tryTags(p *Problem) (test func([]int) ([]int, bool, error), all []int) {
 	}, all
 }
 
-// shrinkCore removes unneeded tags, from the last to the first. If there are several minimal cores,
-// the one with the earliest tags tends to remain. The result depends only on the problem.
+// shrinkCore removes tags that are not needed for the contradiction, from the last to the first. So
+// of several minimal cores, it tends to return the one with the earliest tags. The result depends
+// only on the problem.
 func shrinkCore(core []int, try func([]int) ([]int, bool, error)) ([]int, error) {
 	for i := len(core) - 1; i >= 0; i-- {
 		if i >= len(core) {
@@ -64,7 +65,7 @@ func shrinkCore(core []int, try func([]int) ([]int, bool, error)) ([]int, error)
 		if !unsat {
 			continue
 		}
-		needed := core[i+1:] // proven necessary
+		needed := core[i+1:] // already proven to be needed
 		next := slices.Clone(smaller)
 		next = append(next, needed...)
 		slices.Sort(next)

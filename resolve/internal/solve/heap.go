@@ -1,15 +1,15 @@
 package solve
 
-// heap is a priority queue of atoms, by activity in recent conflicts (VSIDS), then by number. It
-// contains only atoms that occur in a constraint; the others remain false.
+// heap is a priority queue of atoms, sorted by activity in recent conflicts (VSIDS), then by
+// number. It contains only atoms that occur in a constraint. The others remain false.
 type heap struct {
 	items  []int
-	at     []int // by atom: its index in items, or -1
+	at     []int // at[atom] is its index in items, or -1
 	weight []float64
 	step   float64
 }
 
-// grow makes room for atoms below n.
+// grow makes room for atoms with numbers below n.
 func (h *heap) grow(n int) {
 	if h.step == 0 {
 		h.step = 1

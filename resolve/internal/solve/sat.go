@@ -2,7 +2,7 @@ package solve
 
 import "slices"
 
-// lit is an atom (2a) or its negation (2a+1).
+// lit is a literal: 2a for atom a, and 2a+1 for its negation.
 type lit int32
 
 const noLit lit = -1
@@ -13,26 +13,26 @@ func (l lit) not() lit         { return l ^ 1 }
 func (l lit) atom() int        { return int(l >> 1) }
 func (l lit) isNegative() bool { return l&1 == 1 }
 
-// reason is the cause of an assignment by propagation: a clause, or a true member of an at-most-one
-// group.
+// reason is the constraint that forced an assignment: a clause, or an at-most-one group with its
+// true member.
 type reason struct {
-	clause int32 // -1: none
-	other  lit   // with group ≥ 0
-	group  int32 // -1: none
+	clause int32 // index of the clause, or -1
+	other  lit   // the true member, if group ≥ 0
+	group  int32 // index of the group, or -1
 }
 
 func noReason() reason { return reason{clause: -1, group: -1} }
 
-// sat is an incremental CDCL solver (conflict-driven clause learning with two watched literals) for
-// clauses and at-most-one groups under assumptions. It is deterministic: the same calls give the
-// same results.
+// sat is an incremental SAT solver for clauses and at-most-one groups, under assumptions. It uses
+// conflict-driven clause learning (CDCL) with two watched literals. It is deterministic: the same
+// calls give the same results.
 //
-// quayside has its own solver because the search runs hundreds of small queries on one set of
-// constraints. This needs reversible propagation, groups that are not expanded to clauses, and
-// unsatisfiable cores under assumptions. BenchmarkSolve compares it with gophersat, which the tests
-// also use as an oracle.
+// quayside has its own solver because a resolution needs hundreds of small searches with the same
+// constraints. They need propagation that can be undone, groups that are not expanded to clauses,
+// and unsatisfiable cores under assumptions. BenchmarkSolve compares it with gophersat, which the
+// tests use as a reference.
 type sat struct {
-	ok        bool // false: unsatisfiable without any assumption
+	ok        bool // false if unsatisfiable even without assumptions
 	value     []int8
 	level     []int32
 	why       []reason
@@ -42,14 +42,14 @@ type sat struct {
 	limits    []int
 	head      int
 	clauses   [][]lit
-	watches   [][]int32 // by literal: clauses that watch it
+	watches   [][]int32 // watches[l]: indexes of the clauses that watch literal l
 	groups    [][]lit
 	groupSel  []lit
-	memberOf  [][]int32 // by atom
-	selects   [][]int32 // by atom: groups that apply only if it holds
+	memberOf  [][]int32 // memberOf[atom]: indexes of the groups with a literal of the atom
+	selects   [][]int32 // selects[atom]: indexes of the groups that apply only if the atom is true
 	order     heap
 	model     []bool
-	final     []lit // assumptions that contradict each other, after an unsatisfiable solve
+	final     []lit // after solve returned false: assumptions that contradict each other
 	tagOf     map[lit]int
 	conflicts int
 }
@@ -102,7 +102,7 @@ func (s *sat) addClause(lits ...lit) {
 	case 0:
 		s.ok = false
 	case 1:
-		switch s.val(lits[0]) { // propagated after all constraints are added
+		switch s.val(lits[0]) { // only assigned: load propagates after adding all constraints
 		case -1:
 			s.ok = false
 		case 0:
@@ -124,7 +124,8 @@ func (s *sat) attach(lits []lit) int32 {
 	return i
 }
 
-// addGroup adds an at-most-one group. It applies only if sel is true, or always if sel is noLit.
+// addGroup adds an at-most-one group. It applies only if sel is true. If sel is noLit, it always
+// applies.
 func (s *sat) addGroup(lits []lit, sel lit) {
 	lits = slices.Clone(lits)
 	slices.Sort(lits)
@@ -156,7 +157,8 @@ func (s *sat) assign(l lit, why reason) {
 	s.trail = append(s.trail, l)
 }
 
-// propagate performs unit propagation. On a conflict, it returns the literals of a false clause.
+// propagate performs unit propagation. On a conflict it returns the literals of a false clause,
+// otherwise nil.
 func (s *sat) propagate() []lit {
 	for s.head < len(s.trail) {
 		l := s.trail[s.head]
@@ -174,8 +176,8 @@ func (s *sat) propagate() []lit {
 	return nil
 }
 
-// propagateClauses propagates the clauses that watch l, which has become false. On a conflict, it
-// returns the false clause.
+// propagateClauses updates the clauses that watch l, which is now false. On a conflict it returns
+// the false clause, otherwise nil.
 func (s *sat) propagateClauses(l lit) []lit {
 	list := s.watches[l]
 	keep := list[:0]
@@ -212,8 +214,9 @@ func (s *sat) propagateClauses(l lit) []lit {
 	return nil
 }
 
-// propagateGroups makes the other members of l's groups false. If l enables groups, their true
-// members exclude the others.
+// propagateGroups makes the other members of the groups of l false, because l is now true. If l is
+// a selector, the groups that it enables exclude all but their true member. On a conflict it
+// returns the literals of a false clause.
 func (s *sat) propagateGroups(l lit) []lit {
 	for _, g := range s.memberOf[l.atom()] {
 		if sel := s.groupSel[g]; sel != noLit && s.val(sel) <= 0 {
@@ -237,8 +240,8 @@ func (s *sat) propagateGroups(l lit) []lit {
 	return nil
 }
 
-// exclude makes every member of group g except l false. If another member is already true, it
-// returns the conflict as the literals of a false clause.
+// exclude makes every member of group g except l false. If another member is true, it returns the
+// conflict as the literals of a false clause.
 func (s *sat) exclude(g int32, l lit) []lit {
 	for _, m := range s.groups[g] {
 		if m == l {
@@ -258,8 +261,8 @@ func (s *sat) exclude(g int32, l lit) []lit {
 	return nil
 }
 
-// antecedents returns the literals of the clause or group that forced atom a. A clause includes the
-// literal of a itself. It returns nil if a was decided, assumed or set by a unit clause.
+// antecedents returns the literals of the clause or group that forced atom a; for a clause, the
+// literal of a is included. It returns nil if a was decided, assumed or set by a unit clause.
 func (s *sat) antecedents(a int) []lit {
 	w := s.why[a]
 	switch {
@@ -274,8 +277,8 @@ func (s *sat) antecedents(a int) []lit {
 	return nil
 }
 
-// try assumes l on a new decision level, and reports whether propagation finds no conflict. On a
-// conflict, it undoes the level.
+// try assumes l on a new decision level and propagates. On a conflict, it undoes the level and
+// returns false.
 func (s *sat) try(l lit) bool {
 	if s.head < len(s.trail) && len(s.limits) == 0 && s.propagate() != nil {
 		s.ok = false
@@ -294,7 +297,7 @@ func (s *sat) try(l lit) bool {
 	return true
 }
 
-// backtrack undoes all assignments above the decision level.
+// backtrack undoes all assignments above a decision level.
 func (s *sat) backtrack(level int) {
 	if len(s.limits) <= level {
 		return

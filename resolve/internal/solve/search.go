@@ -1,6 +1,6 @@
 package solve
 
-// queue holds the choices in the order of their resolution.
+// queue holds the choices that must still be made, in order.
 type queue struct {
 	p       *Problem
 	pending []Choice
@@ -12,7 +12,7 @@ func newQueue(p *Problem) *queue {
 	return &queue{p: p, pending: append([]Choice(nil), p.Roots...), have: make([]bool, p.Atoms+1)}
 }
 
-// next returns the first choice that no chosen atom satisfies yet.
+// next returns the first choice that no chosen atom satisfies. It returns false if there is none.
 func (q *queue) next() (Choice, bool) {
 	for len(q.pending) > 0 {
 		c := q.pending[0]
@@ -38,7 +38,7 @@ func (q *queue) isMet(c Choice) bool {
 	return false
 }
 
-// choose records that atom is chosen, and adds its needs to the queue.
+// choose records atom as chosen and appends its needs to the queue.
 func (q *queue) choose(atom int) {
 	q.have[atom] = true
 	q.chosen = append(q.chosen, atom)
@@ -47,10 +47,10 @@ func (q *queue) choose(atom int) {
 	}
 }
 
-// solveGreedily resolves the choices in order, and relies on unit propagation to exclude atoms. If
-// every choice finds an atom, the result is the preferred solution: the skipped atoms are
-// impossible, and the chosen atoms are part of a solution. It returns false if no atom remains for
-// a choice.
+// solveGreedily makes the choices in order. It excludes atoms by unit propagation only. If it finds
+// an atom for every choice, the result is the preferred solution, the same as that of solveExactly:
+// an atom that propagation excludes cannot be part of a solution. It returns false if no atom is
+// left for a choice.
 func solveGreedily(p *Problem, s *sat) ([]int, bool) {
 	defer s.backtrack(0)
 	q := newQueue(p)
@@ -66,8 +66,8 @@ func solveGreedily(p *Problem, s *sat) ([]int, bool) {
 	return q.chosen, true
 }
 
-// solveExactly is like solveGreedily, but runs the complete solver for each atom before it chooses
-// the atom. It returns false if there is no solution.
+// solveExactly makes the choices in order. For each atom, it runs the complete solver before
+// choosing it. It returns false if there is no solution.
 func solveExactly(p *Problem, s *sat) ([]int, bool, error) {
 	var taken []lit
 	test := func(more ...lit) (bool, error) {
@@ -84,7 +84,7 @@ func solveExactly(p *Problem, s *sat) ([]int, bool, error) {
 				return false
 			}
 			if s.model[a] {
-				return true // part of the last model, as is everything taken so far
+				return true // the last model is a solution with this atom and all chosen ones
 			}
 			ok, err := test(positiveLit(a))
 			fault = err
@@ -115,8 +115,8 @@ func firstPossible(c Choice, can func(int) bool) (int, bool) {
 	return 0, false
 }
 
-// load returns a new solver with the constraints of p. If selectors is true, every tag has a
-// selector literal, and its constraints apply only if that literal is assumed.
+// load returns a solver with the constraints of p. If selectors is true, every tag has a selector
+// literal, and its constraints apply only while the literal is assumed.
 func load(p *Problem, selectors bool) *sat {
 	b := loader{s: newSAT(p.Atoms + p.Aux + 1), selectors: selectors, sel: map[int]lit{}}
 	rules := len(p.Links) + len(p.Roots) + len(p.Bans)
@@ -154,7 +154,7 @@ type loader struct {
 	tagOf     map[lit]int
 }
 
-// selector returns the selector literal of a tag, or noLit if tags have none.
+// selector returns the selector literal of a tag. Without selectors, it returns noLit.
 func (b *loader) selector(tag int) lit {
 	if !b.selectors {
 		return noLit

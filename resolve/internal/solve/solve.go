@@ -1,42 +1,42 @@
 // Package solve chooses atoms that satisfy constraints, in an order of preference. An atom is a
-// small integer with a meaning defined by the caller; the package is independent of operators.
+// number with a meaning known to the caller: the package does not depend on operators.
 //
-// The choices form a queue, which begins with the roots. A choice that contains an already chosen
-// atom is skipped. Otherwise the solver chooses the first of its atoms that leads to a complete
-// solution, and appends that atom's needs to the queue. The result is unique and sound (every
-// constraint is satisfied). The search is complete (it finds a solution if there is one) and
-// chooses only atoms that a choice needs.
+// The choices are in a queue that begins with the roots. If an atom of a choice is already chosen,
+// the choice is met. Otherwise the solver chooses the first of its atoms that leads to a complete
+// solution, and appends the needs of this atom to the queue. The result is unique, satisfies every
+// constraint, and contains only atoms that a choice needs. If there is a solution, the solver finds
+// it.
 //
-// If there is no solution, the result is a minimal unsatisfiable core: tags of constraints that
-// contradict each other, but have a solution if any one of the tags is removed.
+// If there is no solution, the result is a minimal unsatisfiable core: the tags of constraints that
+// contradict each other, but have a solution without any one of the tags.
 //
 // Start from [Problem], [Solve] and [Result].
 package solve
 
 import "errors"
 
-// Problem is a set of constraints. Atoms are numbered from 1 to Atoms. A tag is the caller's
-// identifier of a constraint. Constraints with the same tag are kept or dropped together in a core.
-// Solve does not modify a Problem.
+// Problem is a set of constraints on the atoms 1 to Atoms. A tag identifies a constraint for the
+// caller. Constraints with the same tag are in a core together, or not at all. Solve does not
+// modify a Problem.
 type Problem struct {
 	Atoms  int
-	Roots  []Choice   // in order of preference
-	Needs  [][]Choice // by atom: its needs if chosen; may be shorter than Atoms+1
-	Groups []Group    // at most one atom of each may be chosen
-	Bans   []Ban      // atoms that may not be chosen
-	Links  []Link     // consequences, for facts that several atoms share
-	Aux    int        // further atoms Atoms+1 … Atoms+Aux: facts, never chosen, true only by a Link
+	Roots  []Choice   // first choices, in order
+	Needs  [][]Choice // Needs[atom]: choices to make if atom is chosen; may be shorter than Atoms+1
+	Groups []Group    // of each group, at most one atom can be chosen
+	Bans   []Ban      // atoms that cannot be chosen
+	Links  []Link     // implications from atoms to auxiliary atoms
+	Aux    int        // number of auxiliary atoms, Atoms+1 … Atoms+Aux: facts that a Link makes true and that are never chosen
 }
 
 // Choice requires at least one of its atoms.
 type Choice struct {
-	Of   []int // the atoms, preferred ones first
-	Also []int // atoms that also meet the choice; the last resort if none of Of is possible
-	Soft bool  // for a root: skipped if it cannot be met; its tag is in no core
+	Of   []int // atoms, most preferred first
+	Also []int // atoms that meet the choice, too, but are chosen for it only if none of Of is possible
+	Soft bool  // only for roots: skipped if it cannot be met; its tag is in no core
 	Tag  int
 }
 
-// Group permits at most one of its atoms.
+// Group allows at most one of its atoms.
 type Group struct {
 	Of  []int
 	Tag int
@@ -48,22 +48,22 @@ type Ban struct {
 	Tag  int
 }
 
-// Link makes the fact To true if From is true. It has no tag, because it is a definition.
+// Link makes the auxiliary atom To true if From is true. It has no tag, because it is a definition.
 type Link struct {
 	From, To int
 }
 
 // Result is a solution, or an unsatisfiable core if there is none.
 type Result struct {
-	Chosen []int // in order of choice; nil: no solution
+	Chosen []int // chosen atoms, in the order in which they were chosen; nil if there is no solution
 	Core   []int // tags, ascending, without duplicates; nil if there is a solution
 }
 
 // ErrTooHard is returned if the search exceeds its limit of conflicts.
 var ErrTooHard = errors.New("the search reached its limit without a result")
 
-// maxConflicts limits the conflicts of one search. Real catalogs cause a few; the limit protects
-// against hostile ones.
+// maxConflicts is the maximum number of conflicts in one search. Real catalogs cause a few; the
+// limit protects against hostile ones.
 const maxConflicts = 10_000
 
 // Solve returns the preferred solution of a Problem, or a minimal unsatisfiable core. The error is
