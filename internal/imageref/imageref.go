@@ -1,13 +1,13 @@
-// Package imageref parses references to container images, adds their default parts, compares
-// them, and matches prefixes.
+// Package imageref parses references to container images, adds their default parts, compares them,
+// and matches prefixes.
 //
-// It has three degrees of strictness. [Split] accepts any text, as container runtimes do:
-// references in manifests are not rejected. [Valid] reports whether a container runtime
-// accepts a reference. [Parse] accepts references that can be fetched from a registry;
-// quayside uses it for its own fetches.
+// There are three degrees of strictness. [Split] accepts any text, as container runtimes do:
+// references in manifests must not be rejected. [Valid] reports whether a container runtime accepts
+// a reference. [Parse] accepts references that can be requested from a registry; quayside uses it
+// for its own requests.
 //
-// The package opens no files or connections and supports no schemes ("oci:", "docker://"):
-// see package registry. Only this package contains the names of Docker's own registry.
+// The package opens no files or connections and supports no schemes such as "oci:"; see
+// internal/oci. Only this package contains the names of Docker's own registry.
 //
 // Start from [Ref], [Parse] and [Normal].
 package imageref
@@ -20,32 +20,31 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Docker's registry is the default of a reference without a registry.
+// Names of Docker's registry, the default registry of references.
 const (
 	dockerHub      = "docker.io"
-	dockerAlias    = name.DefaultRegistry // alias, used for requests
-	officialPrefix = "library/"           // path of images without a path
+	dockerAlias    = name.DefaultRegistry // other name, used for requests
+	officialPrefix = "library/"           // path of images that are written without a path
 )
 
-// dockerNames returns the other names of Docker's registry: its first public name, the host
-// of its API, and the web site, which also serves the API.
+// dockerNames returns other names of Docker's registry: its first public name, the host of its API,
+// and the website, which serves the API, too.
 func dockerNames() []string {
 	return []string{dockerAlias, "registry-1.docker.io", "registry.hub.docker.com"}
 }
 
-// segmentPattern is the pattern of one segment of a repository's path.
+// segmentPattern matches one segment of the path of a repository.
 const segmentPattern = `[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*`
 
-// Ref is a parsed reference, with default parts added.
+// Ref is a parsed reference. Missing parts are replaced by their defaults.
 type Ref struct {
-	Registry   string // "quay.io", "127.0.0.1:5000"; by default "docker.io"
+	Registry   string // "quay.io", "127.0.0.1:5000"; default "docker.io"
 	Repository string // "org/name", "library/busybox"
 	Tag        string // may be empty
 	Digest     string // "sha256:…"; may be empty
 }
 
-// Split splits a reference into its parts as container runtimes do. It does not check the
-// parts.
+// Split splits a reference into its parts, as container runtimes do, without validating them.
 func Split(s string) Ref {
 	rest, digest, _ := strings.Cut(s, "@")
 	r := Ref{Digest: digest}
@@ -63,11 +62,12 @@ func Split(s string) Ref {
 	return r
 }
 
-// isHost reports whether s, the text before the first slash, is a registry.
+// isHost reports whether s, the text before the first slash of a reference, is a registry and not
+// part of a path.
 func isHost(s string) bool { return strings.ContainsAny(s, ".:") || s == "localhost" }
 
-// Parse parses a reference for a request to a registry. It drops the tag before a digest.
-// Without tag and digest, the tag is latest.
+// Parse parses a reference for a request to a registry. If there is a digest, a tag is dropped. If
+// there is neither, the tag is "latest".
 func Parse(s string) (Ref, error) {
 	ref, err := name.ParseReference(s)
 	if err != nil {
@@ -82,13 +82,13 @@ func Parse(s string) (Ref, error) {
 	return r, nil
 }
 
-// ErrDigest is the error of [Parse] for a digest that [IsDigest] rejects.
+// ErrDigest is the error of [Parse] for a digest for which [IsDigest] returns false.
 var ErrDigest = errors.New("must have sha256: and 64 hexadecimal digits after the @")
 
-// Name returns the repository with its registry: "quay.io/org/name".
+// Name returns the registry and repository, such as "quay.io/org/name".
 func (r Ref) Name() string { return r.Registry + "/" + r.Repository }
 
-// String returns the reference in full.
+// String returns the full reference.
 func (r Ref) String() string {
 	s := r.Name()
 	if r.Tag != "" {
@@ -100,8 +100,8 @@ func (r Ref) String() string {
 	return s
 }
 
-// Plausible reports whether the parts look like those of a reference. It distinguishes images from
-// other text, but does not validate them.
+// Plausible reports whether the parts look like those of an image reference. Use it to find
+// references in other text; it does not validate them.
 func (r Ref) Plausible() bool {
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789._-/"
 	p := r.Repository
@@ -110,20 +110,20 @@ func (r Ref) Plausible() bool {
 		(r.Digest == "" || strings.HasPrefix(r.Digest, "sha256:") || strings.HasPrefix(r.Digest, "sha512:"))
 }
 
-// IsDelimiter reports whether r ends a reference within a text: white space, a quote, a comma, a
+// IsDelimiter reports whether r ends a reference in a text: white space, a quote, a comma, a
 // semicolon, an equals sign or a bracket.
 func IsDelimiter(r rune) bool { return strings.ContainsRune(" \t\n\"',=;()[]{}", r) }
 
-// Valid reports whether a container runtime accepts s as a reference. A pod with any other
-// reference never starts.
+// Valid reports whether a container runtime accepts s as an image reference. A pod with another
+// text never starts.
 func Valid(s string) bool { return len(s) <= 512 && referencePattern().MatchString(s) }
 
 var referencePattern = compilePattern(`^(?:` + hostPattern + `)?` + segmentPattern + `(?:/` + segmentPattern + `)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$`) //nolint:gochecknoglobals // compiled once
 
 const hostPattern = `(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/`
 
-// IsDigest reports whether s is "sha256:" and 64 hexadecimal digits in lower
-// case, the only form of digest that quayside verifies.
+// IsDigest reports whether s is "sha256:" and 64 hexadecimal digits in lower case. quayside
+// verifies only this form of digest.
 func IsDigest(s string) bool {
 	digits, ok := strings.CutPrefix(s, "sha256:")
 	if !ok || len(digits) != 64 || strings.ToLower(digits) != digits {
@@ -133,7 +133,7 @@ func IsDigest(s string) bool {
 	return err == nil
 }
 
-// DigestIn returns the sha256 digest of a reference, or "".
+// DigestIn returns the sha256 digest in a reference, or "" if it has none.
 func DigestIn(ref string) string {
 	if digest := Split(ref).Digest; strings.HasPrefix(digest, "sha256:") {
 		return digest
@@ -141,7 +141,7 @@ func DigestIn(ref string) string {
 	return ""
 }
 
-// Host returns a registry's usual name: "docker.io" for Docker's alias.
+// Host returns the usual name of a registry: "docker.io" for all names of Docker's registry.
 func Host(registry string) string {
 	if registry == dockerAlias {
 		return dockerHub
@@ -149,18 +149,18 @@ func Host(registry string) string {
 	return registry
 }
 
-// IsRepositoryPrefix reports whether s is a registry, or a registry and a path, without scheme, tag or
-// digest: "quay.io", "quay.io/org".
+// IsRepositoryPrefix reports whether s is a registry with or without a path, without scheme, tag
+// and digest: "quay.io", "quay.io/org".
 func IsRepositoryPrefix(s string) bool {
 	host, remainder, _ := strings.Cut(s, "/")
 	_, err := name.NewRegistry(host, name.StrictValidation)
 	return err == nil && !strings.ContainsAny(s, "*@ ") && !strings.Contains(s, "//") && !strings.HasSuffix(s, "/") && !strings.Contains(remainder, ":")
 }
 
-// CutPrefix returns the rest of a full reference or a repository after a prefix, and reports
-// whether the prefix matches. The prefix is a registry, or a registry and a path ("quay.io",
-// "quay.io/org"); "*.example.com" matches every host below that domain, "*" every host.
-// Registries are compared in normal form, and images of Docker's registry with library/.
+// CutPrefix returns the part of a full reference or repository after prefix, and whether prefix
+// matches. The prefix is a registry with or without a path ("quay.io", "quay.io/org").
+// "*.example.com" matches every host below that domain, and "*" every host. Registries are compared
+// in their normal form, and images of Docker's registry including "library/".
 func CutPrefix(ref, prefix string) (rest string, ok bool) {
 	host, remainder, _ := strings.Cut(ref, "/")
 	wanted, path, deeper := strings.Cut(prefix, "/")

@@ -12,15 +12,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Normal returns the normal form of a reference. It is the same for all references that a
-// client resolves to the same image: the registry in lower case, by its usual name and
-// without the default port; library/ before Docker's own images; only the digest if there
-// is one, otherwise the tag, by default latest. The case of repositories and tags is
-// significant and kept.
+// Normal returns the normal form of a reference. References have the same normal form if clients
+// resolve them to the same image. The registry is in lower case, with its usual name and without
+// the default port. Docker's own images begin with "library/". If there is a digest, the tag is
+// dropped; if there is neither, the tag is "latest". Repositories and tags keep their case, which
+// is significant.
 //
-// It returns an error for a reference with an ambiguous registry or path: a host name with
-// a final dot, a % or non-ASCII characters; an IP address that is not in its shortest form;
-// a path with dots or slashes that servers may drop.
+// It returns an error for an ambiguous registry or path: a host with a final dot, a % or non-ASCII
+// characters; an IP address not in its shortest form; a path with dots or slashes that servers may
+// drop.
 func Normal(s string) (Ref, error) {
 	r := Split(s)
 	host, err := normalHost(r.Registry)
@@ -43,9 +43,9 @@ func Normal(s string) (Ref, error) {
 	return r, nil
 }
 
-// NormalPrefix returns the normal form of a registry with the beginning of a
-// path, as in "quay.io/org/" or "quay.io/org/my-". The slash after the registry is required:
-// without it, the registry's name may be incomplete.
+// NormalPrefix returns the normal form of a registry with the beginning of a path, such as
+// "quay.io/org/" or "quay.io/org/my-". There must be a slash after the registry, because otherwise
+// its name may be incomplete.
 func NormalPrefix(s string) (string, error) {
 	host, rest, found := strings.Cut(s, "/")
 	if !found || !isHost(host) {
@@ -71,7 +71,7 @@ func NormalRepositoryPrefix(s string) (string, error) {
 	return host, nil
 }
 
-// normalPattern is normalHost with support for wildcards such as "*.example.com".
+// normalPattern is normalHost that also accepts wildcards such as "*.example.com".
 func normalPattern(s string) (string, error) {
 	domain, wildcard := strings.CutPrefix(s, "*.")
 	if !wildcard {
@@ -81,7 +81,7 @@ func normalPattern(s string) (string, error) {
 	return "*" + strings.TrimPrefix(host, "any"), err
 }
 
-// hostOrText returns the normal form of a registry, or s if it has none.
+// hostOrText returns the normal form of a registry. If it has none, it returns s.
 func hostOrText(s string) string {
 	if host, err := normalPattern(s); err == nil {
 		return host
@@ -89,9 +89,9 @@ func hostOrText(s string) string {
 	return s
 }
 
-// normalHost returns a registry in lower case, by its usual name, and without the default
-// port. Any other alternative spelling is an error, such as a final dot, zeros before a
-// port, or an IP address that is not in its shortest form.
+// normalHost returns a registry in lower case, with its usual name and without the default port. It
+// returns an error for other alternative spellings, such as a final dot, a port with leading zeros,
+// or an IP address not in its shortest form.
 func normalHost(s string) (string, error) {
 	host := strings.ToLower(s)
 	if plain, ok := strings.CutSuffix(host, ":443"); ok && isHost(plain) {
@@ -120,20 +120,19 @@ func normalHost(s string) (string, error) {
 	if !valid {
 		return "", fmt.Errorf("registry %q is not an ASCII domain name or IP address in its canonical form, optionally with a port", s)
 	}
-	if local && n == 80 { // clients also try plain HTTP for these
+	if local && n == 80 { // port 80 is a default, too: clients try plain HTTP for local registries
 		return plain, nil
 	}
 	return host, nil
 }
 
-// isDomain reports whether a lower-case name is a domain name. A name that ends in a number is
+// isDomain reports whether a name in lower case is a domain name. A name that ends in a number is
 // not, because some resolvers parse it as an IPv4 address.
 func isDomain(host string) bool {
 	return len(host) <= 253 && domainPattern().MatchString(host) && !numericPattern().MatchString(host)
 }
 
-// The patterns are compiled once, on first use: a tree has thousands of images, and some
-// commands need none.
+// Compiled on first use: a tree may have thousands of images, and some commands need none.
 //
 //nolint:gochecknoglobals // they never change
 var (

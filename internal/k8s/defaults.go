@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// defaultObjects are the roles and bindings that a new API server creates. The cluster test
-// TestDefaultRBAC compares the file with a real one, and writes it with -update.
+// defaultObjects contains the roles and bindings that the API server creates in a new cluster. The
+// cluster test TestDefaultRBAC compares the file with a real cluster, and updates it with -update.
 //
 //go:embed defaults.json
 var defaultObjects []byte
 
-// DefaultRBAC returns the roles and bindings that API servers create in a new cluster, and the
-// Kubernetes version of this list. API servers restore removed rules and keep added ones. The
-// caller must not modify the result.
+// DefaultRBAC returns the roles and bindings that the API server creates in a new cluster, and the
+// Kubernetes version that the list is from. An API server restores rules that were removed from
+// them, but keeps added ones. The caller must not modify the result.
 func DefaultRBAC() (version string, objects []map[string]any) {
 	f := parseDefaults()
 	return f.Kubernetes, f.Objects
@@ -26,7 +26,7 @@ type defaultsFile struct {
 	roles      map[roleID]*role
 }
 
-var parseDefaults = sync.OnceValue(func() (f defaultsFile) { //nolint:gochecknoglobals // parsed once, and only where permissions are compared
+var parseDefaults = sync.OnceValue(func() (f defaultsFile) { //nolint:gochecknoglobals // parsed on first use
 	if err := json.Unmarshal(defaultObjects, &f); err != nil {
 		panic(err)
 	}

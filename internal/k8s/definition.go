@@ -6,27 +6,25 @@ import (
 	"strings"
 )
 
-// CRD holds the names and versions of a CustomResourceDefinition of
-// either API version.
+// CRD holds the names and versions of a CustomResourceDefinition, v1 or v1beta1.
 type CRD struct {
 	Name, Group, Kind, Plural string
-	Namespaced                bool         // objects are namespaced
+	Namespaced                bool         // objects of the kind are namespaced
 	Versions                  []CRDVersion // in file order
 }
 
-// CRDVersion is one version of a CRD, including the fields that v1beta1
-// shares between versions. Its mappings are shared with the CRD and must not be
-// modified.
+// CRDVersion is one version of a CRD. It includes the fields that v1beta1 declares once for all
+// versions. Its maps are shared with the CRD and must not be modified.
 type CRDVersion struct {
 	Name                        string
 	Served, Storage, Deprecated bool
 	Schema                      map[string]any // openAPIV3Schema; may be nil
 	Subresources                map[string]any // may be nil
-	Selectable                  []string       // JSON paths of selectable fields
+	Selectable                  []string       // JSON paths of the fields that field selectors can use
 }
 
-// ParseCRD parses a CRD. Missing fields, and fields of another type, are empty; [CRD.Faults]
-// checks them.
+// ParseCRD decodes a CRD. A field that is missing or of a wrong type becomes the zero value.
+// [CRD.Faults] reports invalid names.
 func ParseCRD(crd map[string]any) CRD {
 	spec := Map(crd, "spec")
 	d := CRD{
@@ -56,17 +54,17 @@ func ParseCRD(crd map[string]any) CRD {
 	return d
 }
 
-// Version returns the version with this name.
+// Version returns the version with this name, and whether it exists.
 func (d CRD) Version(name string) (CRDVersion, bool) {
 	return d.findVersion(func(v CRDVersion) bool { return v.Name == name })
 }
 
-// Stored returns the storage version.
+// Stored returns the storage version, and whether there is one.
 func (d CRD) Stored() (CRDVersion, bool) {
 	return d.findVersion(func(v CRDVersion) bool { return v.Storage })
 }
 
-// findVersion returns the first version that satisfies the predicate.
+// findVersion returns the first version for which is returns true.
 func (d CRD) findVersion(is func(CRDVersion) bool) (CRDVersion, bool) {
 	for _, v := range d.Versions {
 		if is(v) {
@@ -76,7 +74,7 @@ func (d CRD) findVersion(is func(CRDVersion) bool) (CRDVersion, bool) {
 	return CRDVersion{}, false
 }
 
-// Served returns the names of the versions that are served, in file order.
+// Served returns the names of the served versions, in file order.
 func (d CRD) Served() []string {
 	var out []string
 	for _, v := range d.Versions {
@@ -87,8 +85,8 @@ func (d CRD) Served() []string {
 	return out
 }
 
-// Faults returns the naming errors for which API servers reject the CRD, by field: names that are
-// invalid, duplicate, or reserved by Kubernetes.
+// Faults returns the errors about names for which the API server rejects the CRD, sorted by field:
+// invalid, duplicate and reserved names.
 func (d CRD) Faults() []string {
 	var out []string
 	fault := func(field, text string) {

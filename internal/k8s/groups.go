@@ -1,6 +1,6 @@
 package k8s
 
-// The API groups whose objects have rules of their own.
+// API groups whose objects are treated specially.
 const (
 	RBACGroup       = "rbac.authorization.k8s.io"
 	AdmissionGroup  = "admissionregistration.k8s.io"

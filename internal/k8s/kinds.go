@@ -10,12 +10,11 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// quaysideGroup is the API group of quayside's own objects.
+// quaysideGroup is the API group of the objects that quayside itself defines.
 const quaysideGroup = "quayside.dev"
 
-// builtinKinds returns the built-in kinds of a group that clients can read, namespaced and
-// cluster-scoped, including kinds whose versions are no longer served. ok is false if the group is
-// not built in.
+// builtinKinds returns the kinds of a built-in API group that clients can read, including kinds
+// that are no longer served. ok is false if the group is not built in.
 func builtinKinds(group string) (namespaced, cluster []string, ok bool) {
 	kinds, ok := map[string][2]string{
 		"":                             {"ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount", "ComponentStatus Namespace Node PersistentVolume"},
@@ -54,8 +53,7 @@ func IsBuiltinGroup(group string) bool {
 	return builtin
 }
 
-// commonClusterKinds lists the cluster-scoped kinds of widespread groups that
-// are not built in.
+// commonClusterKinds returns the cluster-scoped kinds of common API groups that are not built in.
 func commonClusterKinds(group string) []string {
 	return strings.Fields(map[string]string{
 		"snapshot.storage.k8s.io":           "VolumeSnapshotClass VolumeSnapshotContent",
@@ -87,8 +85,8 @@ func Namespaced(group, kind string) bool {
 	return !slices.Contains(cluster, kind)
 }
 
-// KindFaults returns the errors for which API servers reject an apiVersion and kind, by field. The
-// core group and the groups of Kubernetes have a fixed set of kinds.
+// KindFaults returns the errors for which the API server rejects an apiVersion and kind, each with
+// its field. The core group and the groups of Kubernetes have a fixed set of kinds.
 func KindFaults(apiVersion, kind string) []string {
 	var out []string
 	version, group := apiVersion, ""
@@ -123,7 +121,7 @@ func describeGroup(group string) string {
 	return "group " + group
 }
 
-// GroupFault returns the reason why custom kinds must not be added to a group, or "".
+// GroupFault returns the reason why a CRD must not use an API group, or "" if it may.
 func GroupFault(group string) string {
 	_, _, builtin := builtinKinds(group)
 	bad := validation.IsDNS1123Subdomain(group)
@@ -140,8 +138,8 @@ func GroupFault(group string) string {
 	return ""
 }
 
-// LabelFault returns the reason why s is not a valid name of a version, a resource or a
-// lower-case kind, or "". API servers require DNS-1035 labels for these names.
+// LabelFault returns the reason why s is not a valid name of a version, a resource or a kind in
+// lower case, or "" if it is. The API server requires DNS-1035 labels.
 func LabelFault(s string) string {
 	if bad := validation.IsDNS1035Label(s); len(bad) > 0 {
 		return fmt.Sprintf("%q is not valid: %s", s, bad[0])
@@ -149,10 +147,9 @@ func LabelFault(s string) string {
 	return ""
 }
 
-// Resource returns the resource of a kind, as used in roles: "deployments". It
-// returns "" if a built-in group has no such kind, or if group or kind is
-// invalid. For custom kinds it returns the conventional plural; the CRD may
-// define another.
+// Resource returns the resource name of a kind, as used in roles, such as "deployments". It returns
+// "" if the group or kind is invalid, or if a built-in group does not have the kind. For a custom
+// kind it returns the usual plural; its CRD may define another one.
 func Resource(group, kind string) string {
 	if len(KindFaults(strings.TrimPrefix(group+"/v1", "/"), kind)) > 0 {
 		return ""

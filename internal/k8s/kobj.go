@@ -1,14 +1,15 @@
-// Package k8s handles Kubernetes objects without Go types, and Kubernetes' own rules about them:
-// keys, built-in kinds, CRDs, label selectors, permissions of subjects, and Pod Security levels.
+// Package k8s handles Kubernetes objects without Go types: keys, built-in kinds, CRDs, label
+// selectors, permissions of subjects, and Pod Security levels. The rules are those of Kubernetes
+// itself.
 //
-// An object is decoded YAML or JSON, in which any field may be missing or have a wrong type.
-// Getters then return the zero value and never fail. Functions that change an object return a
-// changed copy, so objects can share parts. The package is independent of operators and does not
-// access clusters. Permissions are never guessed: a binding to a role that is neither passed in
-// nor built in becomes a grant with only the name of the role.
+// An object is decoded YAML or JSON, in which any field may be missing or of a wrong type. Then
+// getters return the zero value; they never fail. Functions that change an object return a changed
+// copy, so objects can share parts. The package does not depend on operators and does not access
+// clusters. It never guesses permissions: a binding to a role that is neither given nor built in
+// becomes a grant with only the name of the role.
 //
-// Start from [Object], [Text] and [Items]; for kinds from [KindFaults], [ParseCRD] and [IsReserved];
-// for permissions from [NewPermissions]; for selectors from [SelectorOf].
+// Start from [Object], [Text] and [Items]; for kinds from [KindFaults], [ParseCRD] and
+// [IsReserved]; for permissions from [NewPermissions]; for selectors from [SelectorOf].
 package k8s
 
 import (
@@ -24,7 +25,7 @@ func At(m map[string]any, path ...string) any {
 	return Map(m, path[:len(path)-1]...)[path[len(path)-1]]
 }
 
-// Map returns the mapping at a path of keys, or nil if there is none.
+// Map returns the map at a path of keys, or nil if there is none.
 func Map(m map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		m, _ = m[key].(map[string]any)
@@ -47,12 +48,12 @@ func List(m map[string]any, path ...string) []any {
 	return list
 }
 
-// Items returns the mappings in the list at a path of keys, without elements of other types.
+// Items returns the maps in the list at a path of keys. Elements of other types are omitted.
 func Items(m map[string]any, path ...string) []map[string]any {
 	return filterType[map[string]any](List(m, path...))
 }
 
-// Texts returns the strings in the list at a path of keys, without elements of other types.
+// Texts returns the strings in the list at a path of keys. Elements of other types are omitted.
 func Texts(m map[string]any, path ...string) []string { return filterType[string](List(m, path...)) }
 
 func filterType[T any](list []any) []T {
@@ -65,8 +66,8 @@ func filterType[T any](list []any) []T {
 	return out
 }
 
-// TextMap returns the strings of the mapping at a path of keys. Values of other
-// types become "".
+// TextMap returns the map at a path of keys as a map of strings. A value of another type becomes
+// "".
 func TextMap(m map[string]any, path ...string) map[string]string {
 	in := Map(m, path...)
 	out := make(map[string]string, len(in))
@@ -76,7 +77,7 @@ func TextMap(m map[string]any, path ...string) map[string]string {
 	return out
 }
 
-// Ensure returns the mapping at a path of keys, and creates it if it is missing. It changes m.
+// Ensure returns the map at a path of keys. If it is missing, Ensure adds it to m.
 func Ensure(m map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		next, ok := m[key].(map[string]any)
@@ -89,8 +90,8 @@ func Ensure(m map[string]any, path ...string) map[string]any {
 	return m
 }
 
-// With returns a copy of m with the value v at the path of keys. Only the
-// mappings on the path are copied.
+// With returns a copy of m in which the value at a path of keys is v. Only the maps on the path are
+// copied.
 func With[M ~map[string]any](m M, v any, path ...string) M {
 	out := maps.Clone(m)
 	if out == nil {
@@ -103,8 +104,8 @@ func With[M ~map[string]any](m M, v any, path ...string) M {
 	return out
 }
 
-// Without returns a copy of m without the value at the path of keys. If there is no such value, it
-// returns m itself.
+// Without returns a copy of m without the value at a path of keys. If there is no value, it returns
+// m.
 func Without[M ~map[string]any](m M, path ...string) M {
 	above, last := path[:len(path)-1], path[len(path)-1]
 	parent := Map(m, above...)
@@ -143,8 +144,7 @@ func deepCopy(v any) any {
 	}
 }
 
-// Equal reports whether two values are equal. Numbers of different types are not
-// equal.
+// Equal reports whether two decoded values are equal. Numbers of different Go types are not equal.
 func Equal(a, b any) bool {
 	if o, ok := a.(Object); ok {
 		a = map[string]any(o)
@@ -167,7 +167,7 @@ func Equal(a, b any) bool {
 	return a == b
 }
 
-// Values returns strings as a list of values.
+// Values returns strings as a []any.
 func Values(in ...string) []any {
 	out := make([]any, len(in))
 	for i, s := range in {
@@ -176,7 +176,7 @@ func Values(in ...string) []any {
 	return out
 }
 
-// TypeName returns the type of a decoded value in words: "a list".
+// TypeName returns the type of a decoded value for messages, such as "a list".
 func TypeName(v any) string {
 	switch v.(type) {
 	case nil:

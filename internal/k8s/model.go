@@ -12,30 +12,30 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// MaxGrants is the maximum number of grants of all objects. A rule expands to the product of its
-// lists, and may be untrusted.
+// MaxGrants is the maximum number of grants of all objects together. A rule of an untrusted role
+// expands to the product of its lists.
 const MaxGrants = 200_000
 
-// ErrTooManyGrants is returned if roles expand to more than MaxGrants grants.
+// ErrTooManyGrants means that roles expand to more than MaxGrants grants.
 var ErrTooManyGrants = errors.New("too many permissions")
 
-// Permissions holds the permissions of every subject in a set of objects.
+// Permissions holds the permissions of all subjects in a set of objects.
 type Permissions struct {
 	direct       map[Subject][]Grant
-	accounts     []Subject // ServiceAccounts that exist, sorted
+	accounts     []Subject // ServiceAccounts in the set of objects, sorted
 	objectGrants []ObjectGrants
 	roles        map[roleID]*role
 	cycles       [][]string
 }
 
-// ObjectGrants holds the grants of one object to one subject. The object is a binding,
-// or a ClusterRole that a role outside of the set aggregates.
+// ObjectGrants are the grants of one object to one subject. The object is a binding, or a
+// ClusterRole that is aggregated into a role outside of the set.
 type ObjectGrants struct {
 	To     Subject
-	Grants []Grant // not reduced; must not be modified
+	Grants []Grant // may contain duplicates; must not be modified
 }
 
-// roleID names a role.
+// roleID identifies a Role or ClusterRole.
 type roleID struct{ kind, namespace, name string }
 
 func roleIDOf(o map[string]any) roleID {
@@ -47,21 +47,21 @@ func roleIDOf(o map[string]any) roleID {
 }
 
 type role struct {
-	rules      []rule // from the manifest; the controller replaces those of an aggregated role
+	rules      []rule // rules in the manifest; the cluster replaces those of an aggregated role
 	labels     map[string]string
 	aggregated bool
-	aggregates []labels.Selector // ClusterRoles to add
-	all        []rule            // rules, and those of the aggregated roles
-	bound      bool              // whether a binding of the set refers to the role, directly or through aggregation
+	aggregates []labels.Selector // selects the ClusterRoles to aggregate
+	all        []rule            // effective rules: of this role and the aggregated ones
+	bound      bool              // a binding in the set refers to the role, directly or through aggregation
 }
 
 type rule struct{ verbs, groups, resources, names, urls []string }
 
-// NewPermissions collects the permissions in ServiceAccounts, Roles,
-// ClusterRoles and bindings, each as decoded from JSON. It ignores other kinds
-// and the order of objects, and modifies nothing. Roles with the same name are
-// merged, for example a default role ([DefaultRBAC]) and its extension. The
-// error wraps ErrTooManyGrants and names the role or binding.
+// NewPermissions returns the permissions that result from objects, each decoded from JSON:
+// ServiceAccounts, Roles, ClusterRoles and bindings. Other kinds and the order of objects are
+// ignored, and nothing is modified. Roles with the same name are merged, such as a default role
+// (see [DefaultRBAC]) and additional rules for it. The error wraps ErrTooManyGrants and names the
+// role or binding.
 func NewPermissions(objects []map[string]any) (*Permissions, error) {
 	m := &Permissions{direct: map[Subject][]Grant{}, roles: map[roleID]*role{}}
 	var bindings []map[string]any
@@ -111,13 +111,14 @@ func compareIDs(a, b roleID) int {
 	return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 }
 
-// maxAggregation limits the pairs of an aggregated role and another role.
+// maxAggregation is the maximum number of pairs of an aggregated role and another role.
 const maxAggregation = 20_000_000
 
-// aggregate sets the effective rules of each role. Those of an aggregated role are the rules of
-// all roles that its selectors reach. The rules in its own manifest also count in two cases: if
-// no reached role has rules, because the controller does not replace rules by an empty list, and
-// in a cycle, because another role may have copied them before, and the copies remain.
+// aggregate sets the effective rules of each role. For an aggregated role, these are the rules of
+// all roles that its selectors select, directly or through other aggregated roles. The rules in its
+// own manifest apply in two cases only. First, if none of the selected roles has rules: the
+// controller does not replace rules by an empty list. Second, in a cycle: another role may have
+// copied the rules before, and copies remain.
 func (m *Permissions) aggregate(ids []roleID) error {
 	var aggregated []int
 	for i, id := range ids {
@@ -129,7 +130,7 @@ func (m *Permissions) aggregate(ids []roleID) error {
 	if len(aggregated)*len(ids) > maxAggregation {
 		return fmt.Errorf("%d aggregated roles: %w", len(aggregated), ErrTooManyGrants)
 	}
-	reach := map[int]*big.Int{} // sets of indices of ids
+	reach := map[int]*big.Int{} // role → set of the roles that it aggregates, as indexes of ids
 	for _, i := range aggregated {
 		reach[i] = new(big.Int)
 		for j, id := range ids {
@@ -145,7 +146,7 @@ func (m *Permissions) aggregate(ids []roleID) error {
 			}
 		}
 	}
-	kept := map[int]bool{} // indices of aggregated roles that keep the rules of their manifest
+	kept := map[int]bool{} // aggregated roles whose own rules apply, as indexes of ids
 	for _, i := range aggregated {
 		kept[i] = reach[i].Bit(i) == 1 || !m.reachesRules(ids, reach[i])
 	}
@@ -166,7 +167,8 @@ func (m *Permissions) aggregate(ids []roleID) error {
 	return nil
 }
 
-// aggregatedRules returns the rules of an aggregated role, and of the roles that it reaches.
+// aggregatedRules returns the effective rules of aggregated role i. reached is the set of roles
+// that it aggregates.
 func (m *Permissions) aggregatedRules(ids []roleID, i int, reached *big.Int, kept map[int]bool) []rule {
 	var out []rule
 	for j, id := range ids {
@@ -177,7 +179,7 @@ func (m *Permissions) aggregatedRules(ids []roleID, i int, reached *big.Int, kep
 		if !r.aggregated || kept[j] {
 			out = append(out, r.rules...)
 		}
-		// In every cluster, only cluster-admin has this label.
+		// Only cluster-admin has this label, in every cluster.
 		if r.aggregated && r.selects(map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"}) {
 			all, _ := builtinRoleRules(roleID{"ClusterRole", "", "cluster-admin"})
 			out = append(out, all...)
@@ -186,7 +188,7 @@ func (m *Permissions) aggregatedRules(ids []roleID, i int, reached *big.Int, kep
 	return out
 }
 
-// reachesRules reports whether a reached role has rules in its manifest.
+// reachesRules reports whether any of the reached roles has rules in its manifest.
 func (m *Permissions) reachesRules(ids []roleID, reached *big.Int) bool {
 	for j, id := range ids {
 		if reached.Bit(j) == 1 && len(m.roles[id].rules) > 0 {
@@ -196,8 +198,8 @@ func (m *Permissions) reachesRules(ids []roleID, reached *big.Int) bool {
 	return false
 }
 
-// addCycle adds the names of the roles that role i aggregates and that aggregate it, if it is
-// the first of them.
+// addCycle records a cycle: the roles that role i aggregates and that aggregate role i. It does
+// nothing if role i is not the first of them.
 func (m *Permissions) addCycle(ids []roleID, i int, reach map[int]*big.Int) {
 	var names []string
 	for j, other := range reach {
@@ -210,10 +212,10 @@ func (m *Permissions) addCycle(ids []roleID, i int, reach map[int]*big.Int) {
 	}
 }
 
-// Cycles returns the names of ClusterRoles that aggregate each other, sorted.
+// Cycles returns the groups of ClusterRoles that aggregate each other, by name. They are sorted.
 func (m *Permissions) Cycles() [][]string { return m.cycles }
 
-// bind adds the grants of a binding to its subjects.
+// bind adds the grants of a binding to its subjects. total counts all grants.
 func (m *Permissions) bind(b map[string]any, total *int) error {
 	kind := Text(b, "kind")
 	grants, _ := m.expandRole(boundRole(b), bindingScope(b))
@@ -226,7 +228,7 @@ func (m *Permissions) bind(b map[string]any, total *int) error {
 	return nil
 }
 
-// bindingScope returns the namespace that a binding is limited to, or "".
+// bindingScope returns the namespace of a RoleBinding, or "" for a ClusterRoleBinding.
 func bindingScope(b map[string]any) string {
 	if Text(b, "kind") == "RoleBinding" {
 		return Text(b, "metadata", "namespace")
@@ -234,7 +236,7 @@ func bindingScope(b map[string]any) string {
 	return ""
 }
 
-// boundRole returns the role of a binding.
+// boundRole returns the role that a binding refers to.
 func boundRole(b map[string]any) roleID {
 	id := roleID{Text(b, "roleRef", "kind"), "", Text(b, "roleRef", "name")}
 	if id.kind == "Role" {
@@ -243,8 +245,8 @@ func boundRole(b map[string]any) roleID {
 	return id
 }
 
-// RoleGrants returns the grants of a ClusterRole or Role to its subjects in a namespace ("" is the
-// whole cluster), and whether the role is known.
+// RoleGrants returns the grants of a Role or ClusterRole that is bound in a namespace; "" means in
+// the whole cluster. known is false if the role does not exist.
 func (m *Permissions) RoleGrants(kind, namespace, name string) (out []Grant, known bool) {
 	if kind == "ClusterRole" {
 		return m.expandRole(roleID{kind, "", name}, namespace)
@@ -258,10 +260,10 @@ func (m *Permissions) RoleGrants(kind, namespace, name string) (out []Grant, kno
 	return out, known
 }
 
-// expandRole returns the grants of a role in a scope ("" is the whole cluster), and reports
-// whether the role is known.
+// expandRole returns the grants of a role that is bound in a scope; "" is the whole cluster. It
+// returns false if the role does not exist.
 func (m *Permissions) expandRole(id roleID, scope string) ([]Grant, bool) {
-	rules, known := builtinRoleRules(id) // API servers restore missing rules of built-in roles
+	rules, known := builtinRoleRules(id) // also if the set contains the role: the API server restores missing rules of built-in roles
 	if r := m.roles[id]; r != nil {
 		rules, known = append(rules, r.all...), true
 	}
@@ -272,8 +274,8 @@ func (m *Permissions) expandRole(id roleID, scope string) ([]Grant, bool) {
 }
 
 // expandRules returns the grants of rules: the products of their lists. As in the API server,
-// non-resource URLs count only cluster-wide. It stops just above MaxGrants, so that the caller
-// detects the excess.
+// non-resource URLs apply only in the whole cluster. To limit memory, it stops just above
+// MaxGrants; the caller reports the error.
 func expandRules(rules []rule, scope string) []Grant {
 	var out []Grant
 	for _, r := range rules {
@@ -298,13 +300,13 @@ func expandRules(rules []rule, scope string) []Grant {
 	return out
 }
 
-// addBuiltinSubjects adds a pseudo-subject for each role of the cluster that aggregates a
-// ClusterRole of the set. It represents all subjects bound to that role.
+// addBuiltinSubjects adds a subject of kind ClusterRole for each role of the cluster into which a
+// ClusterRole of the set is aggregated. It stands for all subjects that are bound to that role.
 func (m *Permissions) addBuiltinSubjects(ids []roleID, total *int) error {
 	for _, id := range ids {
 		r := m.roles[id]
 		if d := defaultRoles()[id]; id.kind != "ClusterRole" || d != nil && d.aggregated {
-			continue // admin aggregates edit, so its subjects get these permissions anyway
+			continue // admin aggregates edit: its subjects get these permissions through edit
 		}
 		for _, name := range AggregatesTo(r.labels) {
 			if r.bound && !IsBuiltinRole(name) {
@@ -320,9 +322,10 @@ func (m *Permissions) addBuiltinSubjects(ids []roleID, total *int) error {
 	return nil
 }
 
-// AggregatesTo returns the names of the roles that aggregate ClusterRoles with these labels,
-// by the convention of Kubernetes, OpenShift and others: "aggregate-to-edit" of any domain. They
-// are sorted. OLM's roles are omitted if there is a built-in role.
+// AggregatesTo returns the names of the roles into which ClusterRoles with these labels are
+// aggregated, sorted. It follows the convention of Kubernetes, OpenShift and others: a label
+// "aggregate-to-edit" of any domain. If there is a built-in role among them, OLM's roles are
+// omitted.
 func AggregatesTo(labels map[string]string) []string {
 	var builtin, others, olm []string
 	for label, value := range labels {
@@ -346,29 +349,30 @@ func AggregatesTo(labels map[string]string) []string {
 	return slices.Compact(out)
 }
 
-// IsBuiltinRole reports whether the name is a user-facing aggregated ClusterRole of Kubernetes or
-// OpenShift.
+// IsBuiltinRole reports whether name is a ClusterRole for users that Kubernetes or OpenShift
+// aggregates from others, such as "edit".
 func IsBuiltinRole(name string) bool {
 	return slices.Contains([]string{"admin", "edit", "view", "cluster-reader", "basic-user"}, name)
 }
 
-// Subjects returns all subjects with grants and every ServiceAccount of the set,
-// sorted. It includes groups that contain only ServiceAccounts.
+// Subjects returns all subjects with grants and all ServiceAccounts of the set, sorted. It includes
+// groups of ServiceAccounts.
 func (m *Permissions) Subjects() []Subject {
 	all := slices.AppendSeq(slices.Clone(m.accounts), maps.Keys(m.direct))
 	slices.SortFunc(all, Subject.Compare)
 	return slices.Compact(all)
 }
 
-// ObjectGrants returns the grants of each object, unordered. It must not be modified.
+// ObjectGrants returns the grants of each object, in no particular order. The result must not be
+// modified.
 func (m *Permissions) ObjectGrants() []ObjectGrants { return m.objectGrants }
 
-// Direct returns the grants of bindings to exactly this subject, reduced and
-// sorted.
+// Direct returns the grants to exactly this subject, without those of its groups. The result is
+// sorted and reduced (see ReduceGrants).
 func (m *Permissions) Direct(s Subject) []Grant { return slices.Clone(m.direct[s]) }
 
-// Of returns all permissions of a subject, reduced and sorted: its own, and those of its user
-// and groups.
+// Of returns all permissions of a subject: its own grants, and those of its user and groups. The
+// result is sorted and reduced (see ReduceGrants).
 func (m *Permissions) Of(s Subject) []Grant {
 	all := m.Direct(s)
 	for _, also := range impliedSubjects(s) {
@@ -377,7 +381,7 @@ func (m *Permissions) Of(s Subject) []Grant {
 	return ReduceGrants(all)
 }
 
-// impliedSubjects returns the user and the groups that a subject always belongs to.
+// impliedSubjects returns the user and the groups that a ServiceAccount or user always belongs to.
 func impliedSubjects(s Subject) []Subject {
 	group := func(name string) Subject { return Subject{Kind: "Group", Name: name} }
 	switch s.Kind {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Maximum lengths of names, in bytes.
+// Maximum lengths of names in bytes.
 const (
-	MaxLabel     = 63  // of Services and label values
-	MaxSubdomain = 253 // of most other names
+	MaxLabel     = 63  // names of Services, and label values
+	MaxSubdomain = 253 // most other names
 )
 
-// Fit returns name if it has at most limit bytes, or else its beginning and eight digits of the
-// digest of the whole name.
+// Fit shortens name to at most limit bytes: to its beginning and eight digits of a hash of the
+// whole name. A short name is returned unchanged.
 func Fit(name string, limit int) string {
 	if len(name) <= limit {
 		return name
@@ -21,8 +21,8 @@ func Fit(name string, limit int) string {
 	return appendHash(name, name, limit)
 }
 
-// FitWithout is like [Fit], but if name contains part, it replaces part by a dash and appends
-// the digits.
+// FitWithout is like [Fit]. If name contains part, it also replaces part by a dash and appends the
+// digits.
 func FitWithout(part, name string, limit int) string {
 	plain := name
 	for strings.Contains(plain, part) {
@@ -34,15 +34,16 @@ func FitWithout(part, name string, limit int) string {
 	return appendHash(plain, name, limit)
 }
 
-// appendHash returns the beginning of text and eight digits of the digest of name.
+// appendHash returns the beginning of text and eight digits of a hash of name, with at most limit
+// bytes.
 func appendHash(text, name string, limit int) string {
 	sum := sha256.Sum256([]byte(name))
 	return strings.TrimRight(text[:min(len(text), limit-9)], "-._:") + "-" + hex.EncodeToString(sum[:4])
 }
 
-// Suffixed returns base-suffix. If base and suffix together are longer than 63 bytes, it
-// truncates base so that the result has 63 bytes. As in OLM v1, the dash does not count, so the
-// result may have 64 bytes.
+// Suffixed returns base-suffix. As in OLM v1, if base and suffix together exceed 63 bytes, base is
+// cut so that the result has 63 bytes. The dash is not counted in the comparison: a result may have
+// 64 bytes.
 func Suffixed(base, suffix string) string {
 	if len(base)+len(suffix) > MaxLabel {
 		base = base[:MaxLabel-len(suffix)-1]

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Object is a Kubernetes object: string, bool, int64, float64, json.Number,
-// nil, []any and map[string]any.
+// Object is a decoded Kubernetes object. Values have the types string, bool, int64, float64,
+// json.Number, nil, []any and map[string]any.
 type Object map[string]any
 
 // New returns an object with apiVersion, kind and name, and with the namespace unless it is empty.
@@ -26,10 +26,10 @@ func (o Object) APIVersion() string { return Text(o, "apiVersion") }
 // Kind returns kind.
 func (o Object) Kind() string { return Text(o, "kind") }
 
-// Group returns the API group, "" for the core group.
+// Group returns the API group of o, or "" for the core group.
 func (o Object) Group() string { return Group(o.APIVersion()) }
 
-// Group returns the group of an apiVersion, "" for the core group.
+// Group returns the API group in an apiVersion, or "" for the core group.
 func Group(apiVersion string) string {
 	if group, _, ok := strings.Cut(apiVersion, "/"); ok {
 		return group
@@ -43,11 +43,11 @@ func (o Object) Name() string { return Text(o, "metadata", "name") }
 // Namespace returns metadata.namespace, "" for a cluster-scoped object.
 func (o Object) Namespace() string { return Text(o, "metadata", "namespace") }
 
-// Is reports whether o has the group and kind, in any version.
+// Is reports whether o has this group and kind, in any version.
 func (o Object) Is(group, kind string) bool { return o.Kind() == kind && o.Group() == group }
 
-// IsCRD reports whether o is a CustomResourceDefinition. An empty apiVersion is accepted, because
-// OLM installs such a CRD.
+// IsCRD reports whether o is a CustomResourceDefinition. It accepts an empty apiVersion, because
+// OLM installs such CRDs.
 func IsCRD(o Object) bool {
 	return o.Kind() == "CustomResourceDefinition" && (o.Group() == CRDGroup || o.APIVersion() == "")
 }
@@ -70,7 +70,7 @@ func addMeta(o Object, field string, more map[string]string) Object {
 	return With(o, merged, "metadata", field)
 }
 
-// Key names an object within a cluster.
+// Key identifies an object in a cluster, without its API version.
 type Key struct {
 	Group     string `json:"group,omitempty" doc:"API group; absent for the core group."`
 	Kind      string `json:"kind"`
@@ -78,7 +78,7 @@ type Key struct {
 	Name      string `json:"name"`
 }
 
-// Key returns the identity of o.
+// Key returns the key of o.
 func (o Object) Key() Key { return Key{o.Group(), o.Kind(), o.Namespace(), o.Name()} }
 
 // GroupKind returns "Kind.group", or "Kind" for the core group.
@@ -89,7 +89,7 @@ func (k Key) GroupKind() string {
 	return k.Kind + "." + k.Group
 }
 
-// Is reports whether k has one of these kinds, in the format of GroupKind.
+// Is reports whether the kind of k is one of kinds, each in the format of GroupKind.
 func (k Key) Is(kinds ...string) bool { return slices.Contains(kinds, k.GroupKind()) }
 
 // String returns "Kind namespace/name", with the group if it is not empty.
@@ -101,18 +101,18 @@ func (k Key) String() string {
 	return k.GroupKind() + " " + name
 }
 
-// Compare orders by kind, group, namespace, name.
+// Compare orders keys by kind, group, namespace and name.
 func (k Key) Compare(l Key) int {
 	return cmp.Or(strings.Compare(k.Kind, l.Kind), strings.Compare(k.Group, l.Group),
 		strings.Compare(k.Namespace, l.Namespace), strings.Compare(k.Name, l.Name))
 }
 
-// EscapePointer escapes a key for a JSON pointer.
+// EscapePointer escapes a key for use in a JSON pointer.
 func EscapePointer(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
-// Condition returns the condition of a type in status.conditions, or nil.
+// Condition returns the condition of type kind in status.conditions, or nil.
 func Condition(o map[string]any, kind string) map[string]any {
 	for _, c := range Items(o, "status", "conditions") {
 		if Text(c, "type") == kind {
@@ -122,7 +122,7 @@ func Condition(o map[string]any, kind string) map[string]any {
 	return nil
 }
 
-// HasCondition reports whether the condition of a type is True.
+// HasCondition reports whether the condition of type kind is True.
 func HasCondition(o map[string]any, kind string) bool {
 	return Text(Condition(o, kind), "status") == "True"
 }

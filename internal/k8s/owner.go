@@ -1,6 +1,6 @@
 package k8s
 
-// Labels of rendered objects that identify their owner. Deployments and CRDs
+// Labels of rendered objects that identify the operator that they belong to. Deployments and CRDs
 // also have an annotation with the exact version.
 const (
 	LabelPackage   = "quayside.dev/package"

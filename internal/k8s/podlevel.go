@@ -11,24 +11,23 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// The three levels of namespace labels, from the most to the least permissive.
+// The Pod Security levels, from the most to the least permissive.
 const (
 	Privileged = "privileged"
 	Baseline   = "baseline"
 	Restricted = "restricted"
 )
 
-// RejectsPodLevel reports whether a namespace with the level enforced rejects a pod that needs the
-// level need. Unknown levels reject nothing.
+// RejectsPodLevel reports whether a namespace that enforces one level rejects a pod that needs
+// another. An unknown level rejects nothing.
 func RejectsPodLevel(need, enforced string) bool {
 	levels := []string{Privileged, Baseline, Restricted}
 	a, b := slices.Index(levels, need), slices.Index(levels, enforced)
 	return a >= 0 && b >= 0 && a < b
 }
 
-// PodSecurityLevel returns the strictest level that allows the pod, and the
-// violations of the next stricter level, sorted. The error means that spec is
-// not a pod spec.
+// PodSecurityLevel returns the strictest Pod Security level that allows the pod, and the reasons
+// why the next stricter level does not, sorted. It returns an error if spec is not a pod spec.
 func PodSecurityLevel(meta, spec map[string]any) (level string, why []string, err error) {
 	violations, err := evaluatePod(meta, spec)
 	if err != nil {
@@ -44,9 +43,9 @@ func PodSecurityLevel(meta, spec map[string]any) (level string, why []string, er
 	return Privileged, why, nil
 }
 
-// PodSecurityViolations returns the sorted violations of a level by a pod, at a version of the
-// policy such as "v1.34". As in API servers, any other version means the latest one, and any other
-// level means restricted. The error means that spec is not a pod spec.
+// PodSecurityViolations returns the reasons why a level does not allow a pod, sorted, according to
+// a version of the policy such as "v1.34". As in the API server, any other version means the
+// latest, and any other level means restricted. It returns an error if spec is not a pod spec.
 func PodSecurityViolations(meta, spec map[string]any, level, version string) ([]string, error) {
 	violations, err := evaluatePod(meta, spec)
 	if err != nil {
@@ -55,7 +54,7 @@ func PodSecurityViolations(meta, spec map[string]any, level, version string) ([]
 	return violations(level, version), nil
 }
 
-// evaluatePod returns a function that returns the sorted violations of a level by a pod.
+// evaluatePod returns a function that returns the violations of a level by the pod, sorted.
 func evaluatePod(meta, spec map[string]any) (violations func(level, version string) []string, err error) {
 	var m metav1.ObjectMeta
 	var s corev1.PodSpec

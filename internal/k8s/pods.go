@@ -1,6 +1,6 @@
 package k8s
 
-// PodSpec returns the pod spec of a workload or a pod, or nil.
+// PodSpec returns the pod spec of a pod or a workload, or nil for other kinds.
 func PodSpec(o Object) map[string]any {
 	switch {
 	case o.Is("", "Pod"):
@@ -12,12 +12,11 @@ func PodSpec(o Object) map[string]any {
 	}
 }
 
-// ContainerLists returns the fields of a pod's spec that hold its containers, in
-// the order in which they run.
+// ContainerLists returns the fields of a pod spec that contain containers, in the order in which
+// these start.
 func ContainerLists() []string { return []string{"initContainers", "containers"} }
 
-// Containers returns the containers of a pod's spec in the order in which they
-// run.
+// Containers returns the containers in a pod spec, in the order in which they start.
 func Containers(pod map[string]any) []map[string]any {
 	var out []map[string]any
 	for _, list := range ContainerLists() {
@@ -26,8 +25,9 @@ func Containers(pod map[string]any) []map[string]any {
 	return out
 }
 
-// PodReferences calls each for every Secret and ConfigMap that a pod refers to and that is not
-// optional, with the field, such as "volumes[cert]" or "containers[manager].env[TOKEN]".
+// PodReferences calls each for every Secret and ConfigMap that a pod needs to start. field is the
+// location of the reference, such as "volumes[cert]" or "containers[manager].env[TOKEN]". Optional
+// references are omitted.
 func PodReferences(pod map[string]any, each func(field, kind, name string)) {
 	expect := func(field, kind string, ref map[string]any, key string) {
 		if name := Text(ref, key); name != "" && ref["optional"] != true {

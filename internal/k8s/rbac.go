@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Subject is a user, a group or a ServiceAccount with permissions.
+// Subject is a user, a group or a ServiceAccount.
 type Subject struct {
-	Kind      string // "ServiceAccount", "User", "Group"; "ClusterRole" for all subjects bound to a role that aggregates others
-	Namespace string // of a ServiceAccount
+	Kind      string // "ServiceAccount", "User" or "Group"; "ClusterRole" stands for all subjects bound to that role
+	Namespace string // namespace of a ServiceAccount
 	Name      string
 }
 
@@ -22,30 +22,30 @@ func (s Subject) String() string {
 	return s.Kind + " " + s.Name
 }
 
-// Compare orders by kind, namespace, name.
+// Compare orders subjects by kind, namespace and name.
 func (s Subject) Compare(t Subject) int {
 	return cmp.Or(strings.Compare(s.Kind, t.Kind), strings.Compare(s.Namespace, t.Namespace), strings.Compare(s.Name, t.Name))
 }
 
-// Grant is one permission, in the smallest unit of RBAC.
+// Grant is a single permission: one verb on one resource, URL or object.
 type Grant struct {
-	Namespace string `json:"namespace,omitempty"` // empty: everywhere
+	Namespace string `json:"namespace,omitempty"` // empty: the whole cluster
 	Verb      string `json:"verb,omitempty"`      // "get", "*"
 	Group     string `json:"group,omitempty"`     // "apps", "*"; empty: the core group
 	Resource  string `json:"resource,omitempty"`  // "pods/exec", "*"; empty for a URL or a role
-	Name      string `json:"name,omitempty"`      // name of the only object; empty: all
-	URL       string `json:"url,omitempty"`       // non-resource URL: "/metrics"; else empty
-	Role      string `json:"role,omitempty"`      // "ClusterRole view": a role that is not in the set; else empty
+	Name      string `json:"name,omitempty"`      // name of the object; empty: all objects
+	URL       string `json:"url,omitempty"`       // non-resource URL such as "/metrics"; otherwise empty
+	Role      string `json:"role,omitempty"`      // all permissions of an unknown role, such as "ClusterRole view"; otherwise empty
 }
 
-// Compare orders by namespace, group, resource, name, URL, role, verb.
+// Compare orders grants by namespace, group, resource, name, URL, role and verb.
 func (g Grant) Compare(h Grant) int {
 	return cmp.Or(strings.Compare(g.Namespace, h.Namespace), strings.Compare(g.Group, h.Group),
 		strings.Compare(g.Resource, h.Resource), strings.Compare(g.Name, h.Name), strings.Compare(g.URL, h.URL),
 		strings.Compare(g.Role, h.Role), strings.Compare(g.Verb, h.Verb))
 }
 
-// Covers reports whether g permits everything that h permits.
+// Covers reports whether g allows everything that h allows.
 func (g Grant) Covers(h Grant) bool {
 	if g.Namespace != "" && g.Namespace != h.Namespace {
 		return false
@@ -62,7 +62,8 @@ func (g Grant) Covers(h Grant) bool {
 	return (g.Group == "*" || g.Group == h.Group) && coversResource(g.Resource, h.Resource) && (g.Name == "" || g.Name == h.Name)
 }
 
-// coversURL compares URLs as the API server does: a pattern is "*" or a prefix that ends in "*".
+// coversURL reports whether URL pattern have matches want. As in the API server, a pattern is a
+// URL, "*", or a prefix that ends in "*".
 func coversURL(have, want string) bool {
 	if have == want {
 		return have != ""
@@ -71,8 +72,9 @@ func coversURL(have, want string) bool {
 	return ok && want != "" && strings.HasPrefix(want, prefix)
 }
 
-// coversResource compares resources as the API server does: "*" covers everything, and "*/sub"
-// covers this subresource of every resource. "pods" does not cover "pods/exec".
+// coversResource reports whether resource pattern have matches want. As in the API server, "*"
+// matches everything, and "*/sub" this subresource of every resource. "pods" does not match
+// "pods/exec".
 func coversResource(have, want string) bool {
 	if have == "*" || have == want {
 		return true
@@ -88,7 +90,7 @@ func coversResource(have, want string) bool {
 // GrantSet is a set of grants.
 type GrantSet map[Grant]struct{}
 
-// NewGrantSet returns the set of these grants.
+// NewGrantSet returns grants as a set.
 func NewGrantSet(grants []Grant) GrantSet {
 	s := make(GrantSet, len(grants))
 	for _, g := range grants {
@@ -97,9 +99,9 @@ func NewGrantSet(grants []Grant) GrantSet {
 	return s
 }
 
-// Covers reports whether the set permits g. A lookup is sufficient, because in RBAC several
-// grants never combine to a further permission. Its duration does not depend on the size of the
-// set.
+// Covers reports whether a grant of the set covers g. The duration does not depend on the size of
+// the set: it looks up the few grants that can cover g. In RBAC, several grants never combine to
+// another permission.
 func (s GrantSet) Covers(g Grant) bool {
 	for have := range coveringGrants(g) {
 		if _, ok := s[have]; ok {
@@ -109,7 +111,7 @@ func (s GrantSet) Covers(g Grant) bool {
 	return false
 }
 
-// coveringGrants yields g and every grant that covers it.
+// coveringGrants yields g and every other grant that covers g.
 func coveringGrants(g Grant) iter.Seq[Grant] {
 	return func(yield func(Grant) bool) {
 		for _, ns := range distinctPair(g.Namespace, "") {
@@ -131,8 +133,8 @@ func coveringGrants(g Grant) iter.Seq[Grant] {
 	}
 }
 
-// coveringObjects yields the object of g, without verb and namespace, and every
-// pattern that covers it.
+// coveringObjects yields the resource or URL of g and every pattern that covers it, as grants
+// without verb and namespace.
 func coveringObjects(g Grant) iter.Seq[Grant] {
 	return func(yield func(Grant) bool) {
 		if g.URL != "" {
@@ -160,7 +162,7 @@ func coveringObjects(g Grant) iter.Seq[Grant] {
 	}
 }
 
-// distinctPair returns s, and other if it differs.
+// distinctPair returns s and other, or only s if they are equal.
 func distinctPair(s, other string) []string {
 	if s == other {
 		return []string{s}
@@ -168,15 +170,15 @@ func distinctPair(s, other string) []string {
 	return []string{s, other}
 }
 
-// GainedGrants returns the grants in after that before does not cover, in order. It omits grants
-// covered by another gained one.
+// GainedGrants returns the grants of after that no grant of before covers, in order. A grant that
+// another gained grant covers is omitted.
 func GainedGrants(before, after []Grant) []Grant {
 	had := NewGrantSet(before)
 	return ReduceGrants(slices.DeleteFunc(slices.Clone(after), had.Covers))
 }
 
-// ReduceGrants returns the grants, sorted, without duplicates and without grants covered by
-// another.
+// ReduceGrants returns grants sorted, without duplicates and without grants that another one
+// covers.
 func ReduceGrants(grants []Grant) []Grant {
 	set := NewGrantSet(grants)
 	out := make([]Grant, 0, len(set))

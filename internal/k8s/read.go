@@ -21,7 +21,8 @@ func newRole(o map[string]any) *role {
 	return r
 }
 
-// merge adds the content of another role of the same name, which may be nil.
+// merge adds the rules and selectors of another role with the same name, which may be nil, and
+// returns r.
 func (r *role) merge(other *role) *role {
 	if other == nil {
 		return r
@@ -35,7 +36,7 @@ func (r *role) merge(other *role) *role {
 	}
 }
 
-// selects reports whether the role aggregates roles with these labels.
+// selects reports whether the role aggregates roles that have these labels.
 func (r *role) selects(have map[string]string) bool {
 	return slices.ContainsFunc(r.aggregates, func(s labels.Selector) bool { return s.Matches(labels.Set(have)) })
 }
@@ -53,7 +54,7 @@ func newRule(m map[string]any) rule {
 	return r
 }
 
-// BindingSubjects returns the subjects of a binding, each once.
+// BindingSubjects returns the subjects of a binding, without duplicates.
 func BindingSubjects(b map[string]any) []Subject {
 	var out []Subject
 	for _, m := range Items(b, "subjects") {
@@ -64,8 +65,8 @@ func BindingSubjects(b map[string]any) []Subject {
 	return out
 }
 
-// SubjectIn returns the subject m of a binding in a namespace. A ServiceAccount without a namespace is
-// in the namespace of the binding.
+// SubjectIn returns an element of the subjects of a binding in namespace. If a ServiceAccount has
+// no namespace, it is that of the binding.
 func SubjectIn(namespace string, m map[string]any) Subject {
 	s := Subject{Kind: Text(m, "kind"), Name: Text(m, "name")}
 	if s.Kind == "ServiceAccount" {
@@ -74,7 +75,7 @@ func SubjectIn(namespace string, m map[string]any) Subject {
 	return s
 }
 
-// BoundRole returns the role of a binding.
+// BoundRole returns the key of the role that a binding refers to.
 func BoundRole(binding Object) Key {
 	role := Key{Group: RBACGroup, Kind: Text(binding, "roleRef", "kind"), Name: Text(binding, "roleRef", "name")}
 	if role.Kind == "Role" {
@@ -83,8 +84,8 @@ func BoundRole(binding Object) Key {
 	return role
 }
 
-// builtinRoleRules returns the rules of the roles that every API server has and that do not depend on
-// installed components.
+// builtinRoleRules returns the rules of a role that every API server has, independent of installed
+// components. It returns false for other roles.
 func builtinRoleRules(id roleID) ([]rule, bool) {
 	r := defaultRoles()[id]
 	if r == nil || r.aggregated {

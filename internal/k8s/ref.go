@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Ref identifies one object of a cluster, in one version of its API. Its text is "apps/v1
-// Deployment ns/name" or "v1 Namespace name".
+// Ref identifies an object in a cluster, including its API version. Its text is "apps/v1 Deployment
+// namespace/name" or "v1 Namespace name".
 type Ref struct {
 	APIVersion string
 	Kind       string
@@ -19,13 +19,13 @@ func RefTo(o Object) Ref {
 	return Ref{APIVersion: Text(o, "apiVersion"), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 }
 
-// Key returns the identity of the object, independent of its API version.
+// Key returns the key of the object, without the API version.
 func (r Ref) Key() Key {
 	return Key{Group: Group(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// HoldsOthers reports whether deleting the object deletes others: all objects in a Namespace, all
-// custom resources of a CRD, or the data of a claim.
+// HoldsOthers reports whether deleting the object deletes others or data: everything in a
+// Namespace, all custom resources of a CRD, or the data of a PersistentVolumeClaim.
 func (r Ref) HoldsOthers() bool {
 	key := r.Key()
 	return key.Group == "" && (key.Kind == "Namespace" || key.Kind == "PersistentVolumeClaim") || key.Group == CRDGroup && key.Kind == "CustomResourceDefinition"

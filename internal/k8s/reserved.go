@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// IsDefaultNamespace reports whether a namespace exists in every new cluster.
+// IsDefaultNamespace reports whether every new cluster has the namespace.
 func IsDefaultNamespace(namespace string) bool {
 	return namespace == "default" || strings.HasPrefix(namespace, "kube-")
 }
 
-// IsReservedNamespace reports whether the cluster or its vendor creates a namespace.
+// IsReservedNamespace reports whether the namespace is created by the cluster or its vendor.
 func IsReservedNamespace(name string) bool {
 	return IsDefaultNamespace(name) || strings.HasPrefix(name, "openshift")
 }
 
-// reservedKind is a kind with names that belong to the cluster.
+// reservedKind is a kind with the names that belong to the cluster.
 type reservedKind struct {
 	group, kind string
 	isReserved  func(o Object) bool
@@ -45,26 +45,26 @@ func reservedKinds() []reservedKind {
 	}
 }
 
-// IsReserved reports whether the cluster or its vendor owns objects of this kind and name.
-// Installing such an object would replace the cluster's own object.
+// IsReserved reports whether an object of this kind and name belongs to the cluster or its vendor.
+// Installing it would replace the object of the cluster.
 func IsReserved(o Object) bool {
 	return slices.ContainsFunc(reservedKinds(), func(c reservedKind) bool { return o.Is(c.group, c.kind) && c.isReserved(o) })
 }
 
-// IsReservedName is IsReserved for "Kind/name".
+// IsReservedName is IsReserved for an object given as "Kind/name".
 func IsReservedName(id string) bool {
 	kind, name, _ := strings.Cut(id, "/")
 	return name != "" && slices.ContainsFunc(reservedKinds(), func(c reservedKind) bool { return c.kind == kind && c.isReserved(New("", kind, "", name)) })
 }
 
-// isServedGroup reports whether Kubernetes, OpenShift or OLM serves a group. An APIService for
-// the group would receive all its requests.
+// isServedGroup reports whether Kubernetes, OpenShift or OLM serves an API group. An APIService for
+// such a group would receive its requests.
 func isServedGroup(group string) bool {
 	_, _, builtin := builtinKinds(group)
 	return builtin || group == "packages.operators.coreos.com" || slices.Contains(openShiftGroups(), group)
 }
 
-// openShiftGroups lists the groups that OpenShift serves through APIServices.
+// openShiftGroups returns the API groups that OpenShift serves by APIServices.
 func openShiftGroups() []string {
 	return []string{
 		"apps.openshift.io", "authorization.openshift.io", "build.openshift.io", "image.openshift.io", "oauth.openshift.io", "project.openshift.io",
@@ -72,8 +72,8 @@ func openShiftGroups() []string {
 	}
 }
 
-// bootstrapRoles lists the roles and bindings that Kubernetes or OpenShift creates and restores, except
-// those with the prefix "system:".
+// bootstrapRoles returns the names of the roles and bindings that Kubernetes or OpenShift creates
+// and restores. Those with the prefix "system:" are not included.
 func bootstrapRoles() []string {
 	return []string{
 		"admin", "cluster-admin", "edit", "view",
@@ -83,7 +83,8 @@ func bootstrapRoles() []string {
 	}
 }
 
-// builtinFlowControl lists the flow schemas and priority levels that API servers create.
+// builtinFlowControl returns the names of the flow schemas and priority levels that the API server
+// creates.
 func builtinFlowControl() []string {
 	return []string{
 		"catch-all", "endpoint-controller", "exempt", "global-default", "leader-election", "node-high", "probes", "service-accounts", "workload-high",
@@ -91,8 +92,8 @@ func builtinFlowControl() []string {
 	}
 }
 
-// openShiftConstraints lists OpenShift's own SecurityContextConstraints, without the version suffix of
-// newer ones.
+// openShiftConstraints returns the names of the SecurityContextConstraints of OpenShift, without
+// version suffixes such as "-v2".
 func openShiftConstraints() []string {
 	return []string{
 		"anyuid", "hostaccess", "hostmount-anyuid", "hostnetwork", "nested-container", "node-exporter", "nonroot", "privileged", "restricted",

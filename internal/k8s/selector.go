@@ -6,26 +6,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Selector is a metav1.LabelSelector as decoded.
+// Selector is a decoded metav1.LabelSelector.
 type Selector struct {
 	MatchLabels      map[string]string
 	MatchExpressions []SelectorRequirement
 }
 
-// SelectorRequirement is one metav1.LabelSelectorRequirement.
+// SelectorRequirement is a decoded metav1.LabelSelectorRequirement.
 type SelectorRequirement struct {
 	Key      string
 	Operator string // In, NotIn, Exists, DoesNotExist
 	Values   []string
 }
 
-// Empty reports whether the selector has no requirements.
+// Empty reports whether the selector has no requirements. Such a selector matches everything.
 func (s *Selector) Empty() bool {
 	return s == nil || len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0
 }
 
-// Matches reports whether have satisfies every requirement of the selector. A
-// nil or empty selector matches everything.
+// Matches reports whether the labels in have meet all requirements of the selector. A nil or empty
+// selector matches everything.
 func (s *Selector) Matches(have map[string]string) bool {
 	if s.Empty() {
 		return true
@@ -40,8 +40,8 @@ func (s *Selector) Matches(have map[string]string) bool {
 	return err == nil && got.Matches(labels.Set(have))
 }
 
-// SelectorOf parses a selector of an object. It returns false if the selector is missing, or if
-// the API server would reject it. An empty selector matches everything.
+// SelectorOf parses a label selector. It returns false if fields is nil or if the API server would
+// reject the selector. An empty selector matches everything.
 func SelectorOf(fields map[string]any) (labels.Selector, bool) {
 	if fields == nil {
 		return nil, false
@@ -54,8 +54,8 @@ func SelectorOf(fields map[string]any) (labels.Selector, bool) {
 	return got, err == nil
 }
 
-// PodSelectorOf returns the selector of a workload for its pods. It returns false if there is
-// none, or if the selector matches everything.
+// PodSelectorOf returns the selector of a workload for its pods. It returns false if the workload
+// has none, or if the selector matches everything.
 func PodSelectorOf(workload map[string]any) (labels.Selector, bool) {
 	got, ok := SelectorOf(Map(workload, "spec", "selector"))
 	return got, ok && !got.Empty()

@@ -21,18 +21,18 @@ const (
 	maxArchiveLinks = 10
 )
 
-// tarFiles provides the files of a tar file by path.
+// tarFiles gives access to the files in a tar file by their paths.
 type tarFiles struct {
 	file *os.File
-	temp bool // the file is a decompressed copy, to be removed on Close
+	temp bool // the file is a decompressed copy, which Close removes
 	at   map[string]span
-	link map[string]string // symbolic and hard links, which docker save uses for shared layers
+	link map[string]string // link → target; docker save writes symbolic and hard links for shared layers
 }
 
 type span struct{ off, size int64 }
 
-// openTar opens and indexes a tar file. If the file is compressed or not on disk, it first
-// copies it to an uncompressed temporary file.
+// openTar opens a tar file and indexes its entries. If the file is compressed or not on disk, it
+// reads an uncompressed temporary copy.
 func (c *Client) openTar(ctx context.Context, name string) (*tarFiles, error) {
 	f, err := c.Lookup.openFile(name)
 	if err != nil {
@@ -81,7 +81,8 @@ func (l Lookup) openFile(name string) (fs.File, error) {
 	return f, nil
 }
 
-// unpack writes the uncompressed content of in to to, up to the limit for images.
+// unpack writes the uncompressed content of in to to. It returns an error if the content exceeds
+// the limit for an image.
 func (l Limits) unpack(ctx context.Context, to io.Writer, in io.Reader) error {
 	r, err := decompress(in)
 	if err != nil {
@@ -96,7 +97,7 @@ func (l Limits) unpack(ctx context.Context, to io.Writer, in io.Reader) error {
 	return err
 }
 
-// createTemp creates a temporary file, in the store if the client has one.
+// createTemp creates a temporary file: in the store, if the client has one.
 func (c *Client) createTemp(prefix string) (*os.File, error) {
 	if c.Store != nil {
 		return c.Store.Temp(prefix)
@@ -141,7 +142,7 @@ func (t *tarFiles) index(ctx context.Context) error {
 	}
 }
 
-// open opens the file at a path, and follows links within the archive.
+// open opens the file at path p. It follows links within the archive.
 func (t *tarFiles) open(p string) (io.ReadCloser, error) {
 	name := path.Clean("/" + p)[1:]
 	for range maxArchiveLinks {
@@ -157,7 +158,7 @@ func (t *tarFiles) open(p string) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("the archive does not contain file %q", p)
 }
 
-// Close releases the file.
+// Close closes the file and removes it if it is a temporary copy.
 func (t *tarFiles) Close() error {
 	err := t.file.Close()
 	if t.temp {
@@ -166,8 +167,8 @@ func (t *tarFiles) Close() error {
 	return err
 }
 
-// findTagged returns the entry with a tag. Without a tag it returns the only
-// entry.
+// findTagged returns the image with this tag. Without a tag, the archive must contain a single
+// image.
 func findTagged(all []dockerManifest, tag string) (dockerManifest, error) {
 	var have []string
 	for _, m := range all {
@@ -190,14 +191,15 @@ func findTagged(all []dockerManifest, tag string) (dockerManifest, error) {
 	}
 }
 
-// sameTag reports whether two references are equal in their full form.
+// sameTag reports whether two references are equal after adding their default parts.
 func sameTag(a, b string) bool {
 	x, errX := parseRemote(a, a)
 	y, errY := parseRemote(b, b)
 	return errX == nil && errY == nil && x == y
 }
 
-// archiveLayer returns a layer that is verified by its uncompressed digest.
+// archiveLayer returns a layer of a docker archive. It is verified by diff, the digest of the
+// uncompressed layer.
 func archiveLayer(image string, f *tarFiles, path, diff string) Layer {
 	return Layer{
 		Digest: diff, Size: -1, image: image, diff: diff,

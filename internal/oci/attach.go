@@ -18,22 +18,23 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// BundleType is the media type of a sigstore bundle attached to an image.
+// BundleType is the media type of a sigstore bundle.
 const BundleType = bundleType + ".v0.3+json"
 
 const emptyType types.MediaType = "application/vnd.oci.empty.v1+json"
 
-// Attachment is an artifact attached to an image by [Client.Attach].
+// Attachment is data that [Client.Attach] attaches to an image, as an OCI artifact that refers to
+// the image.
 type Attachment struct {
 	Type        string // media type of the artifact and of Data: "application/vnd.cyclonedx+json"
 	Data        []byte
-	Annotations map[string]string // of the manifest
+	Annotations map[string]string // annotations of the manifest
 }
 
-// Attach attaches a to an image in a registry and returns the digest of the attachment, which
-// depends only on image and attachment. ref must contain the digest of the image. Attach sends
-// nothing if the registry already lists the attachment. If the registry has no referrers API, it
-// maintains the list as an index under a tag.
+// Attach attaches a to an image in a registry. ref must contain the digest of the image. It returns
+// the digest of the attachment, which depends only on the image and a. If the registry already
+// lists the attachment, nothing is sent. If the registry has no referrers API, Attach maintains the
+// list of attachments as an index under a tag.
 func (c *Client) Attach(ctx context.Context, ref string, a Attachment) (digest string, sent bool, err error) {
 	to, up, err := c.openSubject(ref)
 	if err != nil {
@@ -65,9 +66,9 @@ func (c *Client) Attach(ctx context.Context, ref string, a Attachment) (digest s
 	return digest, err == nil, wrapImageError(ref, err)
 }
 
-// AddSignature adds a simple signature of cosign to the signatures of an image, under the tag
-// sha256-<digest>.sig. ref must contain the digest of the image. An existing signature is not
-// sent again. Concurrent additions by others can be lost, because the last writer of a tag wins.
+// AddSignature adds a simple signature of cosign to an image, under the tag sha256-<digest>.sig.
+// ref must contain the digest of the image. An existing signature is not sent again. A signature
+// that another client adds at the same time may be lost, because the last writer of a tag wins.
 func (c *Client) AddSignature(ctx context.Context, ref string, payload []byte, annotations map[string]string) (sent bool, err error) {
 	to, up, err := c.openSubject(ref)
 	if err != nil {
@@ -109,8 +110,7 @@ func (c *Client) AddSignature(ctx context.Context, ref string, payload []byte, a
 	return err == nil, wrapImageError(ref, err)
 }
 
-// signatureConfig returns the configuration of an image whose uncompressed layers are
-// signatures.
+// signatureConfig returns the configuration of an image whose layers are these signatures.
 func signatureConfig(layers []v1.Descriptor) ([]byte, error) {
 	var ids []v1.Hash
 	for _, l := range layers {
@@ -122,7 +122,8 @@ func signatureConfig(layers []v1.Descriptor) ([]byte, error) {
 	})
 }
 
-// openSubject opens the registry of an image for reading and writing.
+// openSubject opens the repository of an image for reading and writing. ref must contain the digest
+// of the image.
 func (c *Client) openSubject(ref string) (*target, *upstream, error) {
 	up, src, err := c.parseSigned(ref)
 	if err != nil {
@@ -132,7 +133,7 @@ func (c *Client) openSubject(ref string) (*target, *upstream, error) {
 	return to, up, err
 }
 
-// subject returns the descriptor of the image for the attachment.
+// subject returns the descriptor of the image that an attachment refers to.
 func (t *target) subject(ctx context.Context) (*v1.Descriptor, error) {
 	d, err := remote.Head(t.reference(), append(t.opts, remote.WithContext(ctx))...)
 	if err == nil && d.Digest.String() != t.src.Digest {
@@ -144,7 +145,7 @@ func (t *target) subject(ctx context.Context) (*v1.Descriptor, error) {
 	return &v1.Descriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size}, nil
 }
 
-// putManifest uploads missing blobs and then the manifest.
+// putManifest uploads the blobs that the registry lacks, and then the manifest.
 func (t *target) putManifest(ctx context.Context, ref name.Reference, manifest []byte, blobs ...v1.Layer) error {
 	for _, b := range blobs {
 		if err := t.pusher.Upload(ctx, t.repo, b); err != nil {
@@ -157,6 +158,6 @@ func (t *target) putManifest(ctx context.Context, ref name.Reference, manifest [
 
 // newDescriptor returns the descriptor of a blob.
 func newDescriptor(kind types.MediaType, data []byte) v1.Descriptor {
-	hash, size, _ := v1.SHA256(bytes.NewReader(data)) // reading from memory cannot fail
+	hash, size, _ := v1.SHA256(bytes.NewReader(data)) // ignore the error: reading from memory cannot fail
 	return v1.Descriptor{MediaType: kind, Digest: hash, Size: size}
 }

@@ -17,19 +17,18 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Credentials finds the user's logins. A nil *Credentials means anonymous access.
+// Credentials looks up the user's logins to registries. A nil *Credentials means anonymous access.
 type Credentials struct {
-	// Files are read in order, in the format of docker's config.json,
-	// including its credential helpers. Missing files are skipped. The first
-	// file with a login for the repository, a parent path or the host wins.
+	// Files are files in the format of docker's config.json, which may name credential helpers.
+	// Missing files are skipped. The first file with a login for the repository, a parent path or
+	// the registry is used.
 	Files []string
 }
 
-// DefaultCredentials returns the login files of podman and docker according
-// to the environment: $REGISTRY_AUTH_FILE,
-// $XDG_RUNTIME_DIR/containers/auth.json,
-// $XDG_CONFIG_HOME/containers/auth.json (default ~/.config),
-// $DOCKER_CONFIG/config.json (default ~/.docker).
+// DefaultCredentials returns the credentials files of podman and docker, as configured in the
+// environment: $REGISTRY_AUTH_FILE, $XDG_RUNTIME_DIR/containers/auth.json,
+// $XDG_CONFIG_HOME/containers/auth.json (default ~/.config) and $DOCKER_CONFIG/config.json (default
+// ~/.docker).
 func DefaultCredentials(getenv func(string) string) *Credentials {
 	c := &Credentials{}
 	add := func(dir string, rest ...string) {
@@ -53,8 +52,8 @@ func DefaultCredentials(getenv func(string) string) *Credentials {
 	return c
 }
 
-// DefaultCertDirs returns the directories of podman and docker for registry
-// certificates.
+// DefaultCertDirs returns the directories with certificates for registries that podman and docker
+// use.
 func DefaultCertDirs(getenv func(string) string) []string {
 	dirs := []string{"/etc/docker/certs.d", "/etc/containers/certs.d"}
 	if home := getenv("HOME"); home != "" {
@@ -63,23 +62,23 @@ func DefaultCertDirs(getenv func(string) string) []string {
 	return dirs
 }
 
-// credential is a login, possibly empty. It must never be printed.
+// credential is a login to a registry; it may be empty. Never print it.
 type credential struct {
 	config authn.AuthConfig
-	origin string // file with the login
-	note   string // error while reading a possible login
+	origin string // file that contains the login, for messages
+	note   string // reason why a configured login could not be read
 }
 
 func (c credential) found() bool { return c.origin != "" }
 
-// account is a repository and its login.
+// account is a repository with the login that is used for it.
 type account struct {
 	repo  name.Repository
 	login credential
 }
 
-// find returns the login for a repository. If a file or helper fails, it returns an anonymous
-// login with a note, which explains a later denial by the registry.
+// find returns the login for a repository. If a file or a helper fails, it returns an anonymous
+// login with a note. The note is part of the message if the registry then denies access.
 func (c *Credentials) find(repo name.Repository) credential {
 	var none credential
 	if c == nil {
@@ -100,7 +99,7 @@ func (c *Credentials) find(repo name.Repository) credential {
 				none.note = fmt.Sprintf("the credential helper named in %s for %s %s", path, repo.RegistryStr(), helperFault(file, key, err))
 				continue
 			}
-			login.ServerAddress = "" // this field is also set without a login
+			login.ServerAddress = "" // clear it, because it is set even without a login
 			if login != (types.AuthConfig{}) {
 				return credential{origin: path, config: authn.AuthConfig{
 					Username: login.Username, Password: login.Password, Auth: login.Auth,
@@ -112,18 +111,18 @@ func (c *Credentials) find(repo name.Repository) credential {
 	return none
 }
 
-// helperFault describes the failure of a credential helper. It omits the
-// output of the helper, which may be secret.
+// helperFault describes the failure of a credential helper, without its output, which may contain
+// secrets.
 func helperFault(file *configfile.ConfigFile, key string, err error) string {
 	program := "docker-credential-" + cmp.Or(file.CredentialHelpers[key], file.CredentialsStore)
-	if strings.Contains(err.Error(), "executable file not found") { // the library does not wrap the error of os/exec
+	if strings.Contains(err.Error(), "executable file not found") { // compare the text: the library does not wrap the error of os/exec
 		return "is not installed: no " + program + " on the PATH"
 	}
 	return "failed (" + program + ")"
 }
 
-// readLogins reads a file with logins, or returns nil if it does not exist. Its errors do not
-// contain file content.
+// readLogins reads a credentials file. It returns nil if the file does not exist. Errors do not
+// contain any content of the file.
 func readLogins(path string) (*configfile.ConfigFile, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,8 +139,8 @@ func readLogins(path string) (*configfile.ConfigFile, error) {
 	return file, nil
 }
 
-// loginKeys returns the possible keys of a login, the most specific first.
-// podman also uses repositories and parent paths.
+// loginKeys returns the keys under which a file may have the login for a repository, most specific
+// first. podman also uses repositories and parent paths as keys.
 func loginKeys(repo name.Repository) []string {
 	hosts := []string{repo.RegistryStr()}
 	if repo.RegistryStr() == name.DefaultRegistry {

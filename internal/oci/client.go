@@ -1,13 +1,13 @@
 // Package oci opens, packs and pushes container images.
 //
-// An image comes from a registry, an OCI layout directory, or an archive of either kind; see
-// [ParseReference] for the syntax. All content is verified against its digest. Blobs from a registry
-// are cached in the content-addressed store, so that an image can be read again with
-// [Client.Offline] set, which never opens a socket.
+// An image comes from a registry, an OCI layout directory, or an archive; [ParseReference]
+// describes the syntax of references. All content is verified against its digest. Blobs from a
+// registry are stored in a content-addressed cache, so that an image can be read again with
+// [Client.Offline], which opens no network connection.
 //
-// The package rejects content that is not an image or exceeds [Limits], and sends credentials only
-// to the registry they belong to. It prints nothing and does not read the environment. It uses
-// go-containerregistry with a custom transport.
+// Content that is not an image or that exceeds [Limits] is rejected. Credentials are sent only to
+// the registry that they belong to. The package prints nothing and does not read the environment.
+// It uses go-containerregistry with its own transport.
 //
 // The API is unstable: exported names may change in any release.
 //
@@ -25,40 +25,40 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// Client opens and pushes images. The zero value opens layouts and archives; registries also
-// need a Store. It is safe for concurrent use after its fields are set, and must not be copied.
+// Client opens and pushes images. The zero value can open layouts and archives; registries also
+// need a Store. A Client is safe for concurrent use once its fields are set. It must not be copied.
 type Client struct {
-	Store       *store.Store   // cache of content from registries
-	Vendored    string         // OCI layout to read after the store and before registries, as created by [Client.Vendor]; it need not exist
-	Offline     bool           // never open a socket; content that is not available locally is an [*OfflineError]
-	Lookup      Lookup         // finds layouts and archives, including the vendored layout; nil: by path on disk
-	Platform    string         // "linux/arm64": image to choose from a multi-platform index; default: see [Client.Open]
-	Credentials *Credentials   // nil: anonymous
-	Insecure    []string       // hosts that may use HTTP or an untrusted certificate, such as "registry.corp:5000"; loopback may always use HTTP
-	CertDirs    []string       // directories with <host[:port]>/*.crt, *.cert and *.key, like certs.d of docker and podman
-	Mirrors     Mirrors        // tried before the registries in references
+	Store       *store.Store   // cache for content from registries
+	Vendored    string         // OCI layout from [Client.Vendor], read after the store and before registries; it need not exist
+	Offline     bool           // open no network connection; content that is not available locally causes an [*OfflineError]
+	Lookup      Lookup         // opens layouts and archives, including Vendored; nil: by their paths on disk
+	Platform    string         // image to choose from a multi-platform index, such as "linux/arm64"; default: see [Client.Open]
+	Credentials *Credentials   // nil: anonymous access
+	Insecure    []string       // hosts ("registry.corp:5000") that may use HTTP or an untrusted certificate; loopback addresses may always use HTTP
+	CertDirs    []string       // directories with <host[:port]>/*.crt, *.cert and *.key, as certs.d of docker and podman
+	Mirrors     Mirrors        // tried before the registry in a reference
 	UserAgent   string         // default: "quayside"
-	Limits      Limits         // zero fields: the defaults
-	Retry       Retry          // zero fields: the defaults
+	Limits      Limits         // a zero field means the default
+	Retry       Retry          // a zero field means the default
 	Progress    func(Progress) // called during transfers, by one goroutine at a time; may be nil
 
-	conns    sync.Map // *conn by repository
-	locks    sync.Map // *sync.Mutex by key of the work, to do it once
-	uploaded sync.Map // registry and digest → repository with the blob
+	conns    sync.Map // repository → *conn
+	locks    sync.Map // key of a task → *sync.Mutex, so that each task is done once
+	uploaded sync.Map // registry and digest → repository that has the blob
 	progress sync.Mutex
 }
 
-// Lookup finds a directory or a file. For a directory it returns its files, for a file those of
-// its directory and the base name.
+// Lookup opens a file or directory. For a directory, files is the directory. For a file, files is
+// the directory that contains it, and base is its name.
 type Lookup func(name string) (files fs.FS, base string, err error)
 
-// Limits are the limits for input from untrusted sources.
+// Limits bounds the input from untrusted sources. A zero field means the default.
 type Limits struct {
 	Manifest   int64 // bytes of one manifest or index; default 4 MiB
-	Config     int64 // bytes of an image's configuration; default 4 MiB
+	Config     int64 // bytes of an image configuration; default 4 MiB
 	Layers     int   // layers of one image; default 256
-	LayerBytes int64 // stored bytes of one layer; default 4 GiB
-	ImageBytes int64 // bytes of all layers of one image; default 8 GiB
+	LayerBytes int64 // bytes of one layer as stored in the registry; default 4 GiB
+	ImageBytes int64 // bytes of all layers of one image together; default 8 GiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -72,12 +72,13 @@ func (l Limits) withDefaults() Limits {
 }
 
 // Retry configures timeouts and retries. Only temporary errors are retried: a lost or stalled
-// connection, 408, 429 and 5xx, but not 401, 403 or 404.
+// connection, and the statuses 408, 429 and 5xx. 401, 403 and 404 are not. A zero field means the
+// default.
 type Retry struct {
-	Attempts int           // for each request, including the first; default 4
-	Wait     time.Duration // before the second attempt, doubled before each further one; default 500 ms
-	MaxWait  time.Duration // maximum Retry-After; default 1 minute
-	Stall    time.Duration // an attempt fails after this long without an answer or below 1 KiB/s; default 30 s
+	Attempts int           // attempts for each request, including the first; default 4
+	Wait     time.Duration // delay before the second attempt, doubled for each further one; default 500 ms
+	MaxWait  time.Duration // longest Retry-After that is obeyed; default 1 minute
+	Stall    time.Duration // an attempt fails after this time without a response, or at less than 1 KiB/s; default 30 s
 	Parallel int           // layers fetched concurrently; default 4
 }
 
@@ -91,13 +92,13 @@ func (r Retry) withDefaults() Retry {
 	}
 }
 
-// Progress is the progress of transferring one blob. Before layers are fetched together, each
-// missing one is reported once.
+// Progress describes the transfer of one blob. Before several layers are fetched concurrently, each
+// missing layer is reported once.
 type Progress struct {
 	Image  string // reference as requested
-	Digest string // of the blob
-	Done   int64  // bytes
-	Total  int64  // bytes
+	Digest string // digest of the blob
+	Done   int64  // bytes transferred
+	Total  int64  // size of the blob in bytes
 }
 
 func (c *Client) report(p Progress) {
@@ -109,16 +110,16 @@ func (c *Client) report(p Progress) {
 	c.Progress(p)
 }
 
-// Open opens the image of source (see [ParseReference]). It reads and verifies
-// the manifest and configuration but no layers.
+// Open opens the image that source refers to (see [ParseReference]). It reads and verifies the
+// manifest and the configuration, but no layers.
 //
-// From a multi-platform index it chooses the image for Platform. If Platform
-// is empty, it chooses linux/amd64, else the first image for linux, else the
-// first: catalogs and bundles are the same on every platform.
+// From a multi-platform index it chooses the image for Platform. If Platform is empty, it chooses
+// linux/amd64, or else the first image for linux, or else the first image: catalogs and bundles are
+// the same on every platform.
 //
-// A tag is resolved by the registry each time. With Offline, the last known
-// digest is used, and an unknown tag is an [*OfflineError]. To avoid this
-// dependency, open images by digest.
+// A tag is resolved by the registry on each call. With Offline, the last known digest of the tag is
+// used, and an unknown tag causes an [*OfflineError]. A reference by digest does not depend on
+// this.
 func (c *Client) Open(ctx context.Context, source string) (*Image, error) {
 	src, err := ParseReference(source)
 	if err != nil {
@@ -136,7 +137,7 @@ func (c *Client) Open(ctx context.Context, source string) (*Image, error) {
 	return im, nil
 }
 
-// openManifest opens an image with a manifest.
+// openManifest opens an image that has a manifest, as opposed to a docker archive.
 func (c *Client) openManifest(ctx context.Context, im *Image, src Reference) error {
 	from, digest, data, closer, err := c.openRoot(ctx, src)
 	if err != nil {
@@ -151,7 +152,7 @@ func (c *Client) openManifest(ctx context.Context, im *Image, src Reference) err
 	return c.loadImage(ctx, im, from, digest, data)
 }
 
-// lockFor returns the lock for a key of work to do once.
+// lockFor returns the mutex for a task that must be done only once.
 func (c *Client) lockFor(key string) *sync.Mutex {
 	lock, _ := c.locks.LoadOrStore(key, new(sync.Mutex))
 	return lock.(*sync.Mutex)

@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-const maxParts = 10_000 // limit for the blobs and manifests of an image with all platforms
+const maxParts = 10_000 // maximum number of blobs and manifests of an image with all its platforms
 
-// part is a stored part of an image: a manifest or a blob.
+// part is a manifest or a blob of an image.
 type part struct {
 	digest    string
 	size      int64
@@ -23,8 +23,8 @@ type part struct {
 	manifest  []byte // nil for a blob
 }
 
-// openRoot returns the origin of a source, and the digest and content of its root manifest. The
-// caller must close closer, which may be nil.
+// openRoot opens the image that src refers to. It returns the digest and the content of its root
+// manifest, and the origin of its other parts. The caller must close closer unless it is nil.
 func (c *Client) openRoot(ctx context.Context, src Reference) (from origin, digest string, data []byte, closer io.Closer, err error) {
 	var f files
 	switch src.Kind {
@@ -53,9 +53,9 @@ func (c *Client) openRoot(ctx context.Context, src Reference) (from origin, dige
 	return l, digest, data, f, nil
 }
 
-// listParts returns all parts of an image. Each part comes after the parts that it refers to,
-// and the last one has the given digest. For an index, the parts include all images, or if
-// chosenOnly is true, only the image that [Client.Open] chooses.
+// listParts returns all parts of an image. A part comes after the parts that it refers to; the last
+// one is the root manifest. For an index, the parts include all images. If chosenOnly is true, they
+// include only the image that [Client.Open] chooses.
 func (c *Client) listParts(ctx context.Context, from origin, digest string, data []byte, chosenOnly bool) ([]part, error) {
 	w := &partWalk{client: c, from: from, chosenOnly: chosenOnly, seen: map[string]bool{}}
 	err := w.manifest(ctx, digest, data, 0)
@@ -113,7 +113,7 @@ func (w *partWalk) image(data []byte) error {
 	}
 	for _, d := range append([]v1.Descriptor{m.Config}, m.Layers...) {
 		if !d.MediaType.IsDistributable() && len(d.URLs) > 0 {
-			continue // such a layer is only available from its URLs
+			continue // a foreign layer: registries do not have it
 		}
 		if err := checkDescriptor("blob", d, lim.LayerBytes); err != nil {
 			return err
@@ -155,8 +155,8 @@ func (w *partWalk) index(ctx context.Context, data []byte, depth int) error {
 	return nil
 }
 
-// mediaTypeOf returns the media type of a manifest. The type is optional in
-// OCI manifests.
+// mediaTypeOf returns the media type of a manifest. An OCI manifest need not contain it; then it
+// depends on kind.
 func mediaTypeOf(data []byte, kind string) types.MediaType {
 	if m, err := v1.ParseManifest(bytes.NewReader(data)); err == nil && m.MediaType != "" {
 		return m.MediaType
@@ -167,7 +167,8 @@ func mediaTypeOf(data []byte, kind string) types.MediaType {
 	return types.OCIImageIndex
 }
 
-// openVerified opens a blob. The reader returns io.EOF only after the blob is verified.
+// openVerified opens a blob for reading. Its reader returns io.EOF only if the content matches the
+// digest.
 func openVerified(ctx context.Context, from origin, p part) (*store.Verifier, error) {
 	if p.manifest != nil {
 		return store.NewVerifier(io.NopCloser(bytes.NewReader(p.manifest)), p.digest, p.size), nil

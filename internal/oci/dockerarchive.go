@@ -16,9 +16,9 @@ type dockerManifest struct {
 	Layers   []string
 }
 
-// openDockerArchive opens an archive written by docker save. Its layers are verified against the
-// configuration, which contains the digests of the uncompressed layers. The digest of the
-// configuration is the digest of the image.
+// openDockerArchive opens an archive written by docker save. The configuration contains the digests
+// of the uncompressed layers, by which they are verified. The digest of the configuration is the
+// digest of the image.
 func (c *Client) openDockerArchive(ctx context.Context, im *Image, src Reference) error {
 	archive, err := c.openTar(ctx, src.Name)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Error is an error of one image. It contains neither credentials nor text
-// from a registry.
+// Error is an error about one image. Its message contains neither credentials nor text from a
+// registry.
 type Error struct {
-	Image  string // "quay.io/org/name:tag", "oci:catalogs/x"
-	Status int    // HTTP status of the registry; 0 for other errors
+	Image  string // reference: "quay.io/org/name:tag" or "oci:catalogs/x"
+	Status int    // HTTP status from the registry; 0 for other errors
 	Err    error
 }
 
@@ -31,24 +31,23 @@ func (e *Error) Error() string { return fmt.Sprintf("image %q: %v", e.Image, e.E
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// OfflineError is the error for content that is not available offline.
+// OfflineError means that content is not available locally, and that downloads are not allowed.
 type OfflineError struct {
-	Missing string // "manifest sha256:…", "layer sha256:…", "tag \"v1\""
+	Missing string // the content: "manifest sha256:…", "layer sha256:…" or "tag \"v1\""
 }
 
-// Error names the missing content.
 func (e *OfflineError) Error() string {
 	return e.Missing + " is not in the cache, and --offline allows no download"
 }
 
-// NotFound reports whether the image does not exist in the registry.
+// NotFound reports whether the registry does not have the image.
 func (e *Error) NotFound() bool { return e.Status == http.StatusNotFound }
 
-// statusError is an unexpected HTTP status of a registry.
+// statusError is an HTTP response with an unexpected status.
 type statusError struct {
 	host   string
 	status int
-	code   string // "MANIFEST_UNKNOWN"; may be empty
+	code   string // error code of the registry: "MANIFEST_UNKNOWN"; may be empty
 	hint   string
 }
 
@@ -64,7 +63,7 @@ func (e *statusError) Error() string {
 	return b.String()
 }
 
-// hintFor returns a hint for an HTTP status.
+// hintFor returns a hint for the message about an HTTP status, such as how to log in.
 func hintFor(status int, host string, login credential) string {
 	again := fmt.Sprintf(`log in with "podman login %s" or "docker login %s"`, host, host)
 	switch {
@@ -91,7 +90,7 @@ func hintFor(status int, host string, login credential) string {
 	}
 }
 
-// wrapImageError adds the image to err unless err already has it.
+// wrapImageError returns err with the name of the image. If err already has it, it returns err.
 func wrapImageError(image string, err error) error {
 	if err == nil {
 		return nil
@@ -108,8 +107,8 @@ func wrapImageError(image string, err error) error {
 	return e
 }
 
-// redact removes potential secrets from an error of the HTTP client: URLs, because redirects may
-// have signed queries, and the bodies of responses, which may contain tokens.
+// redact removes possible secrets from an error of the HTTP client: URLs, because a redirect may
+// contain a signed query, and response bodies, which may contain tokens.
 func (a account) redact(err error) error {
 	if err == nil {
 		return nil
@@ -120,7 +119,7 @@ func (a account) redact(err error) error {
 		return own
 	}
 	var unproven *tls.CertificateVerificationError
-	if errors.As(err, &unproven) { // on loopback, HTTP is tried too, and its error would hide this one
+	if errors.As(err, &unproven) { // checked first: on loopback, HTTP is tried as well, and its error would hide this one
 		return fmt.Errorf("connecting to %s: %w: add the certificate of its CA to ~/.config/containers/certs.d/%s/ca.crt", host, &noURLError{unproven}, host)
 	}
 	var terr *transport.Error
@@ -135,7 +134,7 @@ func (a account) redact(err error) error {
 		}
 		return status
 	}
-	if urlErr, ok := err.(*url.Error); ok { //nolint:errorlint // keep all errors if several hosts were tried
+	if urlErr, ok := err.(*url.Error); ok { //nolint:errorlint // only a bare url.Error: keep the joined errors of several hosts
 		err = urlErr.Err
 	}
 	switch {
@@ -148,7 +147,7 @@ func (a account) redact(err error) error {
 	}
 }
 
-// noURLError is an error without the URLs in its message.
+// noURLError wraps an error and removes the URLs from its message.
 type noURLError struct{ err error }
 
 func (h *noURLError) Error() string {
@@ -164,7 +163,7 @@ func (h *noURLError) Error() string {
 
 func (h *noURLError) Unwrap() error { return h.err }
 
-// plainCode returns a registry's error code, or "" if it does not have the usual form.
+// plainCode returns the error code of a registry, or "" if it is not in the usual form.
 func plainCode(s string) string {
 	if len(s) > 40 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" {
 		return ""

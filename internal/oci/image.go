@@ -18,7 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// Image is an opened image. Its layers are read on demand.
+// Image is an opened image. Its layers are fetched when they are needed.
 type Image struct {
 	name        string
 	digest      string
@@ -26,20 +26,19 @@ type Image struct {
 	labels      map[string]string
 	annotations map[string]string
 	layers      []Layer
-	fetch       func(context.Context) error // fetches all layers; nil if they are local
+	fetch       func(context.Context) error // fetches all layers; nil if they are available locally
 	closers     []io.Closer
 }
 
-// Name returns the full reference of the image, as in errors.
+// Name returns the full reference of the image, as used in errors.
 func (im *Image) Name() string { return im.name }
 
-// Digest returns the digest of the index or the manifest. For a docker
-// archive, which has no manifest, it is the digest of the configuration (the
-// "image ID").
+// Digest returns the digest of the index or, if there is none, of the manifest. A docker archive
+// has no manifest: its digest is that of the configuration (the "image ID").
 func (im *Image) Digest() string { return im.digest }
 
-// ManifestDigest returns the digest of the chosen manifest. It differs from
-// Digest for a multi-platform index, and is empty for a docker archive.
+// ManifestDigest returns the digest of the manifest of the chosen image. For a multi-platform
+// index, it differs from Digest. For a docker archive, it is empty.
 func (im *Image) ManifestDigest() string { return im.manifest }
 
 // Labels returns a copy of the configuration's labels.
@@ -48,11 +47,11 @@ func (im *Image) Labels() map[string]string { return maps.Clone(im.labels) }
 // Annotations returns a copy of the manifest's annotations.
 func (im *Image) Annotations() map[string]string { return maps.Clone(im.annotations) }
 
-// Layers returns the layers, the lowest first.
+// Layers returns the layers, lowest first.
 func (im *Image) Layers() []Layer { return slices.Clone(im.layers) }
 
-// Fetch fetches all layers into the store, several at once. Layers fetched before an error
-// remain in the store.
+// Fetch fetches all layers into the store, several concurrently. After an error, the layers that
+// were fetched remain in the store.
 func (im *Image) Fetch(ctx context.Context) error {
 	if im.fetch == nil {
 		return nil
@@ -60,7 +59,7 @@ func (im *Image) Fetch(ctx context.Context) error {
 	return wrapImageError(im.name, im.fetch(ctx))
 }
 
-// Close closes the file of an archive. Layers cannot be opened afterwards.
+// Close closes the file of an archive. Do not open layers afterwards.
 func (im *Image) Close() error {
 	errs := make([]error, 0, len(im.closers))
 	for _, c := range im.closers {
@@ -72,18 +71,18 @@ func (im *Image) Close() error {
 
 // Layer is one layer of an image.
 type Layer struct {
-	Digest string // digest of the stored layer; in a docker archive, of the uncompressed layer
-	Size   int64  // stored bytes
+	Digest string // digest of the layer as stored; in a docker archive, digest of the uncompressed layer
+	Size   int64  // size as stored, in bytes
 
 	image string
 	open  func(context.Context) (*store.Verifier, error)
-	diff  string // digest of the uncompressed layer, verified if the stored layer has none
+	diff  string // digest of the uncompressed layer; verified if the digest of the stored layer is unknown
 }
 
-// Open returns the uncompressed tar stream of the layer. It detects gzip, zstd and plain layers
-// by their first bytes. The reader returns io.EOF only after verification; do not trust the
-// content before. A [*store.CorruptError] means that a damaged stored copy was removed: opening
-// the layer again fetches it.
+// Open returns the uncompressed tar stream of the layer. It detects gzip, zstd and uncompressed
+// layers by their first bytes. The content is verified only when the reader returns io.EOF: do not
+// trust it before. A [*store.CorruptError] means that a damaged copy was removed from the store;
+// opening the layer again fetches it.
 func (l Layer) Open(ctx context.Context) (io.ReadCloser, error) {
 	raw, err := l.open(ctx)
 	if err != nil {
@@ -100,17 +99,17 @@ func (l Layer) wrap(err error) error {
 	return wrapImageError(l.image, fmt.Errorf("layer %s: %w", l.Digest, err))
 }
 
-// origin is a source of the parts of an image.
+// origin provides the manifests and blobs of an image.
 type origin interface {
-	// manifest returns a verified manifest or index.
+	// manifest returns the manifest or index with this digest, verified.
 	manifest(ctx context.Context, digest string) ([]byte, error)
-	// blob opens a layer or configuration, verified while reading.
+	// blob opens the layer or configuration with this digest. It is verified while it is read.
 	blob(ctx context.Context, digest string, size int64) (*store.Verifier, error)
 }
 
 const maxIndexDepth = 4
 
-// loadImage sets the fields of im from a manifest or index.
+// loadImage sets the fields of im from data, the manifest or index with this digest.
 func (c *Client) loadImage(ctx context.Context, im *Image, from origin, digest string, data []byte) error {
 	im.digest = digest
 	var err error
@@ -120,8 +119,8 @@ func (c *Client) loadImage(ctx context.Context, im *Image, from origin, digest s
 	return c.loadManifest(ctx, im, from, im.manifest, data)
 }
 
-// resolveImage returns the manifest that [Client.Open] chooses from an index or
-// manifest, and its digest.
+// resolveImage returns the manifest of the image that [Client.Open] chooses, and its digest. data
+// is an index or a manifest with the digest root.
 func resolveImage(ctx context.Context, from origin, root string, data []byte, platform string) (digest string, manifest []byte, err error) {
 	digest = root
 	for range maxIndexDepth {
@@ -146,8 +145,8 @@ func resolveImage(ctx context.Context, from origin, root string, data []byte, pl
 	return "", nil, fmt.Errorf("index %s: nested deeper than %d levels", root, maxIndexDepth)
 }
 
-// manifestKind returns the kind of a manifest by its content: image or index. It rejects
-// ambiguous content, which clients may interpret differently.
+// manifestKind returns the kind of a manifest according to its content: image or index. Content
+// that clients could interpret as either is an error.
 func manifestKind(data []byte) (string, error) {
 	var m struct {
 		SchemaVersion int             `json:"schemaVersion"`
@@ -172,7 +171,8 @@ func manifestKind(data []byte) (string, error) {
 	}
 }
 
-// chooseImage returns the digest of the image that Open chooses.
+// chooseImage returns the digest of the image that [Client.Open] chooses from the entries of an
+// index.
 func chooseImage(ms []v1.Descriptor, platform string) (string, error) {
 	want := cmp.Or(platform, "linux/amd64")
 	var have []string
@@ -217,13 +217,13 @@ func platformOf(d *v1.Descriptor) string {
 	return p
 }
 
-// isAttestation reports whether d is not an image, but an attestation that a build tool added to
-// an index.
+// isAttestation reports whether an entry of an index is an attestation that a build tool added, and
+// not an image.
 func isAttestation(d *v1.Descriptor) bool {
 	return d.Annotations["vnd.docker.reference.type"] != "" || platformOf(d) == "unknown/unknown"
 }
 
-// loadManifest sets the fields of im from the manifest of one image.
+// loadManifest sets the fields of im from data, the manifest with this digest.
 func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, digest string, data []byte) error {
 	m, err := c.Limits.parseManifest(digest, data)
 	if err != nil {
@@ -231,7 +231,7 @@ func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, diges
 	}
 	im.labels, err = readLabels(ctx, from, m.Config)
 	var damaged *store.CorruptError
-	if errors.As(err, &damaged) { // the store has already removed it
+	if errors.As(err, &damaged) { // the store has removed the damaged copy: fetch it again
 		im.labels, err = readLabels(ctx, from, m.Config)
 	}
 	if err != nil {
@@ -247,7 +247,7 @@ func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, diges
 	return nil
 }
 
-// parseManifest decodes an image manifest and checks the limits.
+// parseManifest decodes the manifest of an image and checks it against the limits.
 func (l Limits) parseManifest(digest string, data []byte) (*v1.Manifest, error) {
 	m, err := v1.ParseManifest(bytes.NewReader(data))
 	if err == nil {
@@ -295,7 +295,8 @@ func checkDescriptor(noun string, d v1.Descriptor, limit int64) error {
 	}
 }
 
-// readLabels returns the labels of a configuration. The caller must check its size before.
+// readLabels returns the labels in the image configuration d. The caller must have checked its
+// size.
 func readLabels(ctx context.Context, from origin, d v1.Descriptor) (map[string]string, error) {
 	data, err := readAll(ctx, from, d)
 	if err != nil {
@@ -305,17 +306,18 @@ func readLabels(ctx context.Context, from origin, d v1.Descriptor) (map[string]s
 	return labels, err
 }
 
-// readAll returns a verified blob. The caller must check its size before.
+// readAll returns the content of the blob d, verified. The caller must have checked its size.
 func readAll(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error) {
 	r, err := from.blob(ctx, d.Digest.String(), d.Size)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }()               // ignore the error: the blob is only read
-	return io.ReadAll(io.LimitReader(r, d.Size+1)) // one more byte to reach the verification
+	defer func() { _ = r.Close() }()               // ignore the error: the blob was only read
+	return io.ReadAll(io.LimitReader(r, d.Size+1)) // read one byte more than the size, because the content is verified at its end
 }
 
-// parseConfig returns the labels and the digests of the uncompressed layers.
+// parseConfig returns the labels in an image configuration, and diffs, the digests of the
+// uncompressed layers.
 func parseConfig(data []byte) (labels map[string]string, diffs []string, err error) {
 	var config struct {
 		Config struct {

@@ -10,14 +10,14 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Inspection describes an image as its registry stores it.
+// Inspection describes an image as it is stored in its registry.
 type Inspection struct {
-	Digest    string   // of the index or manifest
-	Platforms []string // "linux/amd64", sorted; platforms of all images of an index
-	Bytes     int64    // stored bytes of all blobs of an image; 0 for an index
+	Digest    string   // digest of the index or manifest
+	Platforms []string // platforms of all images, such as "linux/amd64"; sorted
+	Bytes     int64    // bytes of all blobs of an image as stored; 0 for an index
 }
 
-// Inspect describes the image of source without reading its layers.
+// Inspect returns a description of the image that source refers to. It does not read the layers.
 func (c *Client) Inspect(ctx context.Context, source string) (Inspection, error) {
 	src, err := ParseReference(source)
 	if err != nil {

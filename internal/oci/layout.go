@@ -18,20 +18,20 @@ import (
 
 const refName = "org.opencontainers.image.ref.name"
 
-// files provides the files of a layout or archive.
+// files gives access to the files of a layout or archive.
 type files interface {
-	// open returns one file by its slash-separated path.
+	// open opens the file at a slash-separated path.
 	open(path string) (io.ReadCloser, error)
 	Close() error
 }
 
-// layout is the origin of images in an OCI layout, as a directory or archive.
+// layout is the origin of the images in an OCI layout, either a directory or an archive.
 type layout struct {
 	files files
-	limit int64 // bytes of a manifest
+	limit int64 // maximum bytes of a manifest
 }
 
-// find finds a layout or an archive.
+// find opens a layout or archive by name. If l is nil, name is a path on disk.
 func (l Lookup) find(name string) (files fs.FS, base string, err error) {
 	if l != nil {
 		return l(name)
@@ -54,7 +54,7 @@ func (l Lookup) openDir(name string) (files, error) {
 	return dirFiles{dir}, nil
 }
 
-// root returns the digest and content of the manifest that src refers to.
+// root returns the digest and the content of the manifest that src refers to.
 func (l *layout) root(ctx context.Context, src Reference) (string, []byte, error) {
 	if src.Digest != "" {
 		data, err := l.manifest(ctx, src.Digest)
@@ -76,8 +76,8 @@ func (l *layout) root(ctx context.Context, src Reference) (string, []byte, error
 	return digest, data, err
 }
 
-// findEntry returns the digest of the entry with a name. Without a name it
-// returns the only entry.
+// findEntry returns the digest of the index entry with this tag. Without a tag, the layout must
+// contain a single image.
 func findEntry(ms []v1.Descriptor, tag string) (string, error) {
 	var names []string
 	for _, d := range ms {
@@ -98,7 +98,7 @@ func findEntry(ms []v1.Descriptor, tag string) (string, error) {
 	}
 }
 
-// read returns the content of a file, which must not exceed the limit of a manifest.
+// read returns the content of a file with at most as many bytes as a manifest may have.
 func (l *layout) read(path string) ([]byte, error) {
 	f, err := l.files.open(path)
 	if err != nil {
@@ -115,7 +115,7 @@ func (l *layout) read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// absentError is the error for a manifest missing from a layout. It matches fs.ErrNotExist.
+// absentError means that the layout does not contain a manifest. It matches fs.ErrNotExist.
 type absentError struct{ digest string }
 
 func (e *absentError) Error() string {
@@ -155,8 +155,8 @@ func (l *layout) blob(_ context.Context, digest string, size int64) (*store.Veri
 	return store.NewVerifier(f, digest, size), nil
 }
 
-// blobPath returns the path of a blob in a layout. It validates the digest,
-// which becomes part of the path.
+// blobPath returns the path of a blob in a layout. It returns an error for an invalid digest, which
+// must not become part of a path.
 func blobPath(digest string) (string, error) {
 	if !imageref.IsDigest(digest) {
 		return "", fmt.Errorf("digest %q: only sha256 is supported", digest)
@@ -182,7 +182,7 @@ func (d dirFiles) open(path string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// joinNames joins names for an error, without empty ones and up to a maximum.
+// joinNames joins names for a message. Empty names are omitted, and long lists are cut.
 func joinNames(names []string) string {
 	const most = 10
 	var some []string

@@ -14,38 +14,38 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Mirrors maps registries to mirrors. Only requests go to a mirror; references, digests, locks
-// and records keep the original name. The zero value has no mirrors.
+// Mirrors are rules for pulling images from mirrors of their registries. A mirror is used only for
+// requests: references, locks and records keep the original name. The zero value has no rules.
 type Mirrors struct {
 	rules []mirrorRule
 }
 
-// mirrorRule is one source with its mirrors.
+// mirrorRule is the rule for one registry or part of it, with its mirrors.
 type mirrorRule struct {
-	prefix   string // "quay.io/org", "*.example.com"
-	location string // replaces the prefix in requests to the source; empty: no replacement
+	prefix   string // images that the rule is for: "quay.io/org", "*.example.com"
+	location string // replaces the prefix in requests to the original registry; empty: no replacement
 	insecure bool
-	blocked  bool // no requests to the source
+	blocked  bool // requests to the original registry are not allowed
 	mirrors  []mirror
-	from     string // file with the rule
+	from     string // file that contains the rule
 }
 
-// mirror is a mirror to try before the source.
+// mirror is a location to try before the original registry.
 type mirror struct {
 	location string
 	insecure bool
-	tags     bool // used for references by tag
-	digests  bool // used for references by digest
+	tags     bool // serves references by tag
+	digests  bool // serves references by digest
 }
 
-// Join returns the rules of m, followed by those of o.
+// Join returns the rules of m followed by the rules of o.
 func (m Mirrors) Join(o Mirrors) Mirrors {
 	return Mirrors{rules: slices.Concat(m.rules, o.rules)}
 }
 
-// ParseMirrors parses one file: registries.conf version 2 (file name ending
-// in .conf or .toml), or YAML with objects of the kinds ImageDigestMirrorSet,
-// ImageTagMirrorSet and ImageContentSourcePolicy; other kinds are ignored.
+// ParseMirrors parses a file with mirror rules. A name that ends in .conf or .toml means
+// registries.conf version 2. Any other file is YAML with objects of the kinds ImageDigestMirrorSet,
+// ImageTagMirrorSet and ImageContentSourcePolicy; objects of other kinds are ignored.
 func ParseMirrors(file string, data []byte) (Mirrors, error) {
 	switch path.Ext(file) {
 	case ".conf", ".toml":
@@ -55,8 +55,7 @@ func ParseMirrors(file string, data []byte) (Mirrors, error) {
 	}
 }
 
-// registriesConf is the part of containers-registries.conf(5) about locations
-// of images.
+// registriesConf contains the fields of containers-registries.conf(5) about mirrors.
 type registriesConf struct {
 	Registry []struct {
 		Prefix             string `toml:"prefix"`
@@ -121,7 +120,7 @@ func parseRegistriesConf(file string, data []byte) (Mirrors, error) {
 	return m, faults.Err()
 }
 
-// mirrorSet is an object of any of the three kinds.
+// mirrorSet is an object of one of the three kinds that ParseMirrors supports.
 type mirrorSet struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -190,8 +189,8 @@ func mirrorSetRules(faults *diag.List, file string, doc *yamlnode.Node) []mirror
 	return rules
 }
 
-// normalPrefix returns the normal form of a location, or of a wildcard for all hosts of a
-// domain. It adds a fault for any other text.
+// normalPrefix returns the normal form of a registry with or without a path, or of a wildcard for
+// all hosts of a domain. It adds a fault for any other text.
 func normalPrefix(faults *diag.List, pos diag.Pos, where, s string) string {
 	if plain := strings.TrimPrefix(s, "*."); !imageref.IsRepositoryPrefix(plain) {
 		checkLocation(faults, pos, where, plain)
@@ -204,7 +203,7 @@ func normalPrefix(faults *diag.List, pos diag.Pos, where, s string) string {
 	return normal
 }
 
-// checkLocation adds a fault unless s is a host, or a host and a path.
+// checkLocation adds a fault unless s is a registry with or without a path.
 func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
 	if !imageref.IsRepositoryPrefix(s) {
 		faults.Addf(pos, "%s: %q is not a registry, or a registry and a path (without a scheme, a tag and a digest)", where, s)
@@ -213,11 +212,10 @@ func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
 	}
 }
 
-// locations returns the locations to try for an image of repo, in order: the
-// mirrors of the longest matching prefix, then the source. Rules with the
-// same prefix are joined in file order. Mirrors blocked by another prefix are
-// omitted. It returns an error if no location remains, or if the rules are
-// ambiguous.
+// locations returns the repositories to try for an image of repo, in order: the mirrors of the
+// longest matching prefix, then the original registry. If several rules have this prefix, their
+// mirrors are joined in the order of the rules. Mirrors that another rule blocks are omitted. It
+// returns an error if there is no location left, or if the rules are ambiguous.
 func (m Mirrors) locations(repo string, byDigest bool) ([]string, error) {
 	if _, err := imageref.NormalRepositoryPrefix(repo); err != nil && len(m.rules) > 0 {
 		return nil, fmt.Errorf("mirror rules cannot be applied: %w", err)
@@ -250,7 +248,7 @@ func (m Mirrors) locations(repo string, byDigest bool) ([]string, error) {
 	return uniqueStrings(all), nil
 }
 
-// matchingRules returns the rules of the longest matching prefix.
+// matchingRules returns the rules with the longest prefix that matches repo.
 func (m Mirrors) matchingRules(repo string) []mirrorRule {
 	var best []mirrorRule
 	for _, r := range m.rules {
@@ -266,7 +264,7 @@ func (m Mirrors) matchingRules(repo string) []mirrorRule {
 	return best
 }
 
-// blockingFile returns the file that blocks a location, or "" if it is not blocked.
+// blockingFile returns the file with the rule that blocks a location, or "" if it is not blocked.
 func (m Mirrors) blockingFile(location string) string {
 	for _, r := range m.matchingRules(location) {
 		if r.blocked {
@@ -276,16 +274,16 @@ func (m Mirrors) blockingFile(location string) string {
 	return ""
 }
 
-// Rewrite is the mirror that a cluster uses for references with a prefix.
+// Rewrite is the mirror that a cluster uses for images whose name begins with Prefix.
 type Rewrite struct {
-	Prefix        string // "quay.io/org", "*.example.com"
-	Mirror        string // the first of its mirrors: "mirror.example.com/org"
-	Tags, Digests bool   // kinds of references that the mirror serves
+	Prefix        string // "quay.io/org" or "*.example.com"
+	Mirror        string // replaces the prefix: "mirror.example.com/org"
+	Tags, Digests bool   // the mirror serves references by tag, by digest, or both
 }
 
-// Rewrites returns the first mirror of every prefix for references by tag, and for references by
-// digest, in the order of the rules. If a prefix has no mirror for one of these kinds, clusters
-// pull such images from the original location.
+// Rewrites returns, for each prefix, the first mirror for references by tag and the first one for
+// references by digest, in the order of the rules. If a prefix has no mirror for one of the two,
+// clusters pull these images from the original registry.
 func (m Mirrors) Rewrites() []Rewrite {
 	type key struct {
 		prefix string
@@ -312,7 +310,7 @@ func (m Mirrors) Rewrites() []Rewrite {
 	return out
 }
 
-// uniqueStrings returns the strings without duplicates, in order.
+// uniqueStrings returns all without duplicates, in order of first appearance.
 func uniqueStrings(all []string) []string {
 	var kept []string
 	for _, s := range all {
@@ -323,8 +321,7 @@ func uniqueStrings(all []string) []string {
 	return kept
 }
 
-// isInsecure reports whether a rule marks the location of a repository as
-// insecure.
+// isInsecure reports whether a rule marks the registry of a repository as insecure.
 func (m Mirrors) isInsecure(repo string) bool {
 	within := func(prefix string) bool {
 		_, ok := imageref.CutPrefix(repo, prefix)

@@ -20,24 +20,23 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// PackOptions configures packing a directory as an image.
+// PackOptions are the options of [Pack].
 type PackOptions struct {
-	Labels      map[string]string // of the image configuration
-	Annotations map[string]string // of the manifest
-	Prefix      string            // "configs": directory in the image for the files; default: its root
-	Platform    string            // "linux/amd64", the default
+	Labels      map[string]string // labels in the image configuration
+	Annotations map[string]string // annotations of the manifest
+	Prefix      string            // directory for the files in the image, such as "configs"; default: its root
+	Platform    string            // default: "linux/amd64"
 }
 
-// Packed is an image or an artifact with one layer: a manifest, a
-// configuration and a compressed layer, in memory.
+// Packed is an image or artifact in memory: a manifest, a configuration and one compressed layer.
 type Packed struct {
 	manifest, config, layer       []byte
 	digest, configDigest, layerID string
 }
 
-// Pack builds an image with one gzip layer from the files of fsys. The output
-// is deterministic: entries are sorted, owned by root, dated 1970, and their
-// modes are 0644 and 0755. Symbolic links and special files are rejected.
+// Pack builds an image with one gzip layer from the files of fsys. The same files give the same
+// bytes: entries are sorted, owned by root and dated 1970, with the modes 0644 and 0755. Symbolic
+// links and special files are an error.
 func Pack(fsys fs.FS, opt PackOptions) (*Packed, error) {
 	layer, diff, err := packLayer(func(tw *tar.Writer) error { return packFiles(tw, fsys, opt.Prefix) })
 	if err != nil {
@@ -59,16 +58,16 @@ func Pack(fsys fs.FS, opt PackOptions) (*Packed, error) {
 	}.Pack()
 }
 
-// Artifact describes an artifact with one blob that is not an image.
+// Artifact is the content of an OCI artifact, which is not an image: one blob.
 type Artifact struct {
 	ConfigType  string
 	Config      []byte
 	LayerType   string
 	Layer       []byte
-	Annotations map[string]string // of the manifest
+	Annotations map[string]string // annotations of the manifest
 }
 
-// Pack builds the artifact. The output is deterministic.
+// Pack builds the manifest of the artifact. The same artifact gives the same bytes.
 func (a Artifact) Pack() (*Packed, error) {
 	p := &Packed{
 		config: a.Config, configDigest: store.DigestOf(a.Config),
@@ -94,12 +93,11 @@ func (a Artifact) Pack() (*Packed, error) {
 // Digest returns the digest of the manifest.
 func (p *Packed) Digest() string { return p.digest }
 
-// Size returns the total bytes of the manifest, the configuration and the
-// layer.
+// Size returns the size of the manifest, the configuration and the layer together, in bytes.
 func (p *Packed) Size() int64 { return int64(len(p.manifest) + len(p.config) + len(p.layer)) }
 
-// PackLayer returns a layer with the files of fsys, like [Pack], and the
-// digest of its uncompressed bytes.
+// PackLayer returns a compressed layer with the files of fsys, as [Pack] builds it, and diff, the
+// digest of the uncompressed layer.
 func PackLayer(fsys fs.FS) (layer []byte, diff string, err error) {
 	return packLayer(func(tw *tar.Writer) error { return packFiles(tw, fsys, "") })
 }
@@ -108,8 +106,8 @@ func descriptorFields(mediaType string, data []byte, digest string) map[string]a
 	return map[string]any{"mediaType": mediaType, "digest": digest, "size": len(data)}
 }
 
-// packLayer returns a layer with the output of write, and the digest of its
-// uncompressed bytes.
+// packLayer returns a compressed layer with the tar entries that write writes, and diff, the digest
+// of the uncompressed layer.
 func packLayer(write func(*tar.Writer) error) (layer []byte, diff string, err error) {
 	var buf bytes.Buffer
 	zw := gzip.NewWriter(&buf)
@@ -163,7 +161,7 @@ func packFile(tw *tar.Writer, fsys fs.FS, from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // ignore the error: the file is only read
+	defer func() { _ = f.Close() }() // ignore the error: the file was only read
 	info, err := f.Stat()
 	if err != nil {
 		return err

@@ -22,14 +22,14 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// Push sends p to a registry, under the tag of target. If target has no tag, it must have the
-// digest of p. Existing blobs are not sent again.
+// Push sends p to the repository of target and sets the tag of target. If target has a digest
+// instead of a tag, it must be the digest of p. Blobs that the repository has are not sent.
 func (c *Client) Push(ctx context.Context, target string, p *Packed) error {
 	_, err := c.Send(ctx, target, p)
 	return err
 }
 
-// Send is [Client.Push] with a report of the transfer.
+// Send pushes p as [Client.Push], and returns statistics of the transfer.
 func (c *Client) Send(ctx context.Context, target string, p *Packed) (UploadResult, error) {
 	to, err := c.pushTarget(target)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Client) Send(ctx context.Context, target string, p *Packed) (UploadResu
 	return to.uploadMissing(ctx, "image to push", memoryOrigin(p.blobs()), p.digest, p.manifest)
 }
 
-// memoryOrigin is the origin of an image in memory, by digest.
+// memoryOrigin is the origin of an image in memory. The keys are digests.
 type memoryOrigin map[string][]byte
 
 func (h memoryOrigin) manifest(_ context.Context, digest string) ([]byte, error) {
@@ -49,10 +49,10 @@ func (h memoryOrigin) blob(_ context.Context, digest string, size int64) (*store
 	return store.NewVerifier(io.NopCloser(bytes.NewReader(h[digest])), digest, size), nil
 }
 
-// WriteLayout adds p under a name to the OCI layout in a directory named by the user, and
-// replaces the previous image of that name; tag may be empty. It creates dir if needed. It
-// writes blobs before the index, so that concurrent readers find either the old or the new
-// layout. The result does not depend on the order of additions.
+// WriteLayout adds p to the OCI layout in dir, under the name tag, which may be empty. It replaces
+// the image that had this name before, and creates dir if needed. The index is written last, so
+// that concurrent readers find either the old or the new layout. The result does not depend on the
+// order in which images are added.
 func (p *Packed) WriteLayout(dir, tag string) error {
 	entry := layoutEntry{MediaType: types.OCIManifestSchema1, Digest: p.digest, Size: len(p.manifest)}
 	root, err := openLayout(filetree.OpenUserDir(dir))
@@ -65,7 +65,7 @@ func (p *Packed) WriteLayout(dir, tag string) error {
 	return nil
 }
 
-// openLayout opens the directory of a layout for writing, and creates it if needed.
+// openLayout opens the directory of a layout for writing. It creates the directory if needed.
 func openLayout(dir filetree.Dir) (*os.Root, error) {
 	if err := dir.CheckLinks(blobsDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -73,12 +73,12 @@ func openLayout(dir filetree.Dir) (*os.Root, error) {
 	return dir.Open(0o755)
 }
 
-// blobs returns all parts of the image by digest.
+// blobs returns the manifest, the configuration and the layer by digest.
 func (p *Packed) blobs() map[string][]byte {
 	return map[string][]byte{p.digest: p.manifest, p.configDigest: p.config, p.layerID: p.layer}
 }
 
-// writeLayout writes blobs, and then the index entry for them.
+// writeLayout writes blobs to a layout, and then adds entry to its index.
 func writeLayout(root *os.Root, tag string, blobs map[string][]byte, entry layoutEntry) error {
 	release, err := useLayout(root, ".", blobsDir)
 	if err != nil {
@@ -127,7 +127,8 @@ func writeBlobs(root *os.Root, blobs map[string][]byte) error {
 	return nil
 }
 
-// lockLayout locks a layout against other writers of its index.
+// lockLayout waits until no other process writes the index of the layout, and locks it. The caller
+// must call unlock.
 func lockLayout(root *os.Root) (unlock func(), err error) {
 	self, err := root.Open(".")
 	if err != nil {
@@ -136,15 +137,15 @@ func lockLayout(root *os.Root) (unlock func(), err error) {
 	return store.LockFile(self, layoutWait)
 }
 
-// layoutWait is the maximum wait for other processes that write to the same layout. Only
-// vendoring of many images takes long.
+// layoutWait is the maximum time to wait for other processes that write to the same layout. Only
+// vendoring of many images takes so long.
 const layoutWait = time.Minute
 
 const blobsDir = "blobs/sha256"
 
-// useLayout creates the directories of a layout and marks the layout as in use. If no other
-// process uses it, useLayout removes temporary files of killed processes from the directories in
-// tidy.
+// useLayout creates the directories of a layout and marks the layout as in use until release is
+// called. If no other process uses it, it removes temporary files that killed processes left in the
+// directories in tidy.
 func useLayout(root *os.Root, tidy ...string) (release func(), err error) {
 	if err := root.MkdirAll(blobsDir, 0o755); err != nil {
 		return nil, err
@@ -172,8 +173,7 @@ func useLayout(root *os.Root, tidy ...string) (release func(), err error) {
 	})
 }
 
-// formatIndex returns the content of index.json. It does not depend on the
-// order of entries.
+// formatIndex returns the content of index.json. The order of entries does not matter.
 func formatIndex(entries []layoutEntry) ([]byte, error) {
 	compare := func(a, b layoutEntry) int {
 		return cmp.Or(cmp.Compare(a.Annotations[refName], b.Annotations[refName]), cmp.Compare(a.Digest, b.Digest))
@@ -208,7 +208,8 @@ type layoutEntry struct {
 	Annotations  map[string]string `json:"annotations,omitempty"`
 }
 
-// replaceFile replaces a file atomically, unless its content is unchanged.
+// replaceFile replaces the content of a file atomically. It does not write if the content is the
+// same.
 func replaceFile(root *os.Root, name string, data []byte) error {
 	if have, err := root.ReadFile(name); err == nil && bytes.Equal(have, data) {
 		return nil

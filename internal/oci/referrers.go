@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	maxPages            = 32 // of the referrers of one image
+	maxPages            = 32 // maximum number of pages of the list of referrers
 	notarySignatureType = "application/vnd.cncf.notary.signature"
 )
 
-// referrers returns the digests of all referrers of an image with a wanted
-// artifact type.
+// referrers returns the digests of the manifests that refer to an image and for whose artifact type
+// wanted returns true.
 func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest string, wanted func(artifactType string) bool) ([]string, error) {
 	var out []string
 	ref := digest
@@ -49,9 +49,9 @@ func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest s
 	return nil, fmt.Errorf("the referrers of %s have more than %d pages", digest, maxPages)
 }
 
-// referrersPage returns one page of the referrers, and the query of the next page. If the
-// registry has no referrers API, it returns the index under a tag instead, or nil if there is
-// none.
+// referrersPage returns one page of the list of referrers, and the query for the next page. If the
+// registry has no referrers API, it returns the index under the tag that clients maintain instead,
+// or nil if there is none.
 func (r *upstream) referrersPage(ctx context.Context, repo name.Repository, digest, ref string) (list *v1.IndexManifest, next string, err error) {
 	data, header, err := r.client.fetchReferrers(ctx, repo, ref)
 	if err != nil {
@@ -73,19 +73,21 @@ func (r *upstream) referrersPage(ctx context.Context, repo name.Repository, dige
 	return list, next, nil
 }
 
-// mayBeBundle reports whether a referrer with an artifact type may be a sigstore bundle. Some
-// registries report the media type of the manifest's configuration instead, which is empty.
+// mayBeBundle reports whether a referrer with this artifact type may be a sigstore bundle. It
+// returns true for the empty media type, too: some registries report the type of the configuration
+// instead of the artifact type.
 func mayBeBundle(artifactType string) bool {
 	return artifactType == "" || artifactType == "application/vnd.oci.empty.v1+json" || strings.HasPrefix(artifactType, bundleType)
 }
 
-// isAnySignature is [mayBeBundle] for copying, which includes other kinds of signatures.
+// isAnySignature reports whether a referrer may be a signature of any kind. Copying uses it instead
+// of [mayBeBundle].
 func isAnySignature(artifactType string) bool {
 	return mayBeBundle(artifactType) || artifactType == notarySignatureType
 }
 
-// nextPage returns the query of the next page from a response header, or "" after the last page.
-// It only uses the query of the link: the next page belongs to the same list.
+// nextPage returns the query for the next page from a response header, or "" after the last page.
+// The link in the header must be to the same list.
 func nextPage(header http.Header, list, digest string) (string, error) {
 	for _, link := range header.Values("Link") {
 		target, rest, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(link), "<"), ">")
@@ -101,7 +103,7 @@ func nextPage(header http.Header, list, digest string) (string, error) {
 	return "", nil
 }
 
-// getOptional fetches a manifest, or returns nil if it does not exist.
+// getOptional fetches a manifest. It returns nil if the registry does not have it.
 func (r *upstream) getOptional(ctx context.Context, repo name.Repository, ref string) ([]byte, error) {
 	data, err := r.client.fetchManifest(ctx, repo, ref)
 	var status *statusError
@@ -111,9 +113,8 @@ func (r *upstream) getOptional(ctx context.Context, repo name.Repository, ref st
 	return data, err
 }
 
-// fetchReferrers fetches a page of the referrers of an image, and the response header. It
-// returns nil if the registry does not have the API. go-containerregistry only fetches the first
-// page.
+// fetchReferrers fetches one page of the list of referrers, with the response header. It returns
+// nil if the registry has no referrers API. (go-containerregistry would fetch only the first page.)
 func (c *Client) fetchReferrers(ctx context.Context, repo name.Repository, ref string) ([]byte, http.Header, error) {
 	connection, err := c.connect(ctx, repo)
 	if err != nil {

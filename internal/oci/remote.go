@@ -20,7 +20,7 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-const tagRecords = "tag" // kind of the records of the last known digests of tags
+const tagRecords = "tag" // kind of record in the store: the last known digest of a tag
 
 // conn is an authenticated connection to one repository.
 type conn struct {
@@ -29,8 +29,8 @@ type conn struct {
 	http   *http.Client
 }
 
-// get sends a request that go-containerregistry does not support. It also fetches blobs, because
-// the library would compute their digest a second time.
+// get sends a request that go-containerregistry does not support. Blobs are fetched with it, too,
+// because the library would compute their digests a second time.
 func (w *conn) get(ctx context.Context, endpoint, ref string) (*http.Response, error) {
 	url := fmt.Sprintf("%s://%s/v2/%s/%s/%s", w.repo.Scheme(), w.repo.RegistryStr(), w.repo.RepositoryStr(), endpoint, ref)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -43,8 +43,8 @@ func (w *conn) get(ctx context.Context, endpoint, ref string) (*http.Response, e
 	return w.http.Do(req)
 }
 
-// connect returns a connection to a repository. The first call negotiates the scheme and fetches
-// a token.
+// connect returns the connection to a repository. The first call for a repository detects the
+// scheme and fetches a token.
 func (c *Client) connect(ctx context.Context, repo name.Repository) (*conn, error) {
 	if c.Offline {
 		return nil, &OfflineError{Missing: "repository " + repo.Name()}
@@ -73,16 +73,15 @@ func (c *Client) connect(ctx context.Context, repo name.Repository) (*conn, erro
 	return connected, nil
 }
 
-// upstream is the origin of an image in a registry, with the store as a
-// cache.
+// upstream is the origin of images in a registry. It caches content in the store.
 type upstream struct {
 	client  *Client
-	image   string // name in errors and progress
+	image   string // name of the image in errors and progress
 	repos   []name.Repository
 	offline bool // do not fetch anything
 }
 
-// upstream returns the origin of the images in src's repository.
+// upstream returns the origin of the images in the repository of src.
 func (c *Client) upstream(src Reference) (*upstream, error) {
 	if c.Store == nil {
 		return nil, errors.New("client has no store for downloads")
@@ -94,7 +93,7 @@ func (c *Client) upstream(src Reference) (*upstream, error) {
 	return &upstream{client: c, image: src.String(), repos: repos, offline: c.Offline}, nil
 }
 
-// candidates returns the repositories to try in order, mirrors first.
+// candidates returns the repositories to try for src, in order: mirrors first.
 func (c *Client) candidates(src Reference) ([]name.Repository, error) {
 	locations, err := c.Mirrors.locations(src.Name, src.Digest != "")
 	if err != nil {
@@ -109,7 +108,7 @@ func (c *Client) candidates(src Reference) ([]name.Repository, error) {
 	return repos, nil
 }
 
-// repository parses the name of a repository. It permits HTTP if the registry is insecure.
+// repository parses the name of a repository. It allows HTTP if the registry is insecure.
 func (c *Client) repository(s string) (name.Repository, error) {
 	repo, err := name.NewRepository(s)
 	if err != nil {
@@ -152,7 +151,7 @@ func (r *upstream) resolve(ctx context.Context, src Reference) (string, []byte, 
 	return digest, data, r.client.Store.PutRecord(tagRecords, src.String(), []byte(digest))
 }
 
-// manifest returns the manifest with a digest, from the store, the vendored layout or a
+// manifest returns the manifest with this digest, from the store, the vendored layout or a
 // registry.
 func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) {
 	if !imageref.IsDigest(digest) {
@@ -174,7 +173,7 @@ func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) 
 	return data, r.storeManifest(ctx, digest, data)
 }
 
-// blob opens a blob in the store, after fetching it if it is missing.
+// blob opens a blob in the store. It first fetches the blob if the store does not have it.
 func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
 	if have, err := r.client.Store.Size(digest); err != nil || have != size {
 		if v, err := r.client.vendored().blob(ctx, digest, size); err == nil {
@@ -187,13 +186,13 @@ func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.
 	return r.client.Store.Get(digest)
 }
 
-// canRefetch reports whether fetching the content again can fix an error of the store.
+// canRefetch reports whether an error of the store can be fixed by fetching the content again.
 func canRefetch(err error) bool {
 	var corrupt *store.CorruptError
 	return errors.Is(err, fs.ErrNotExist) || errors.As(err, &corrupt)
 }
 
-// storeManifest stores a fetched manifest and replaces a damaged copy.
+// storeManifest stores a manifest. It replaces a damaged copy.
 func (r *upstream) storeManifest(ctx context.Context, digest string, data []byte) error {
 	if _, err := r.client.Store.Read(digest, int64(len(data))); err == nil {
 		return nil
@@ -204,7 +203,7 @@ func (r *upstream) storeManifest(ctx context.Context, digest string, data []byte
 	return r.client.Store.Put(ctx, digest, bytes.NewReader(data), int64(len(data)))
 }
 
-// getManifest fetches a manifest from the first candidate that has it.
+// getManifest fetches a manifest from the first candidate repository that has it.
 func (r *upstream) getManifest(ctx context.Context, ref, digest string) ([]byte, error) {
 	var errs []error
 	for _, repo := range r.repos {
@@ -223,7 +222,7 @@ func (r *upstream) getManifest(ctx context.Context, ref, digest string) ([]byte,
 	return nil, joinAttemptErrors(errs)
 }
 
-// fetchManifest fetches the manifest of a tag or digest.
+// fetchManifest fetches the manifest with a tag or digest from a repository.
 func (c *Client) fetchManifest(ctx context.Context, repo name.Repository, ref string) ([]byte, error) {
 	connection, err := c.connect(ctx, repo)
 	if err != nil {
@@ -240,8 +239,8 @@ func (c *Client) fetchManifest(ctx context.Context, repo name.Repository, ref st
 	return found.Manifest, nil
 }
 
-// checkManifestText checks that a response is a manifest with this digest; an empty digest matches
-// any. ref is the manifest's name in errors. Proxies may respond with HTML pages.
+// checkManifestText returns an error if data is not a manifest with this digest; a proxy may send
+// an HTML page. If digest is empty, it is not checked. ref is the name of the manifest in errors.
 func checkManifestText(data []byte, ref, digest string) error {
 	if got := store.DigestOf(data); digest != "" && got != digest {
 		return fmt.Errorf("manifest %s: %w", ref, &store.MismatchError{Got: got, WantSize: -1})
@@ -252,8 +251,8 @@ func checkManifestText(data []byte, ref, digest string) error {
 	return nil
 }
 
-// ensureBlob fetches a blob if it is missing from the store and the vendored layout, or
-// truncated in the store. A client fetches each blob only once.
+// ensureBlob fetches a blob if the store has no complete copy and the vendored layout does not
+// contain it. A client fetches each blob only once.
 func (r *upstream) ensureBlob(ctx context.Context, digest string, size int64) error {
 	lock := r.client.lockFor(digest)
 	lock.Lock()
@@ -262,12 +261,12 @@ func (r *upstream) ensureBlob(ctx context.Context, digest string, size int64) er
 		if have == size {
 			return nil
 		}
-		if err := r.client.Store.Remove(digest); err != nil { // truncated by a failing disk
+		if err := r.client.Store.Remove(digest); err != nil { // the copy has the wrong size
 			return err
 		}
 	}
 	if v, err := r.client.vendored().blob(ctx, digest, size); err == nil {
-		return v.Close() // every read verifies it
+		return v.Close() // the size is right; the content is verified when it is read
 	}
 	if r.offline {
 		return &OfflineError{Missing: "blob " + digest}
@@ -286,8 +285,7 @@ func (r *upstream) ensureBlob(ctx context.Context, digest string, size int64) er
 	return joinAttemptErrors(errs)
 }
 
-// download fetches one blob into the store. It restarts interrupted
-// transfers.
+// download fetches one blob into the store. It starts again after an interrupted transfer.
 func (r *upstream) download(ctx context.Context, repo name.Repository, digest string, size int64) error {
 	retry := r.client.Retry.withDefaults()
 	for attempt := 1; ; attempt++ {
@@ -311,7 +309,8 @@ func (r *upstream) download(ctx context.Context, repo name.Repository, digest st
 	}
 }
 
-// fetchBlob fetches a blob from a repository into the store. It reads the response through t.
+// fetchBlob fetches a blob from one repository into the store. t reads the response and counts its
+// bytes.
 func (r *upstream) fetchBlob(ctx context.Context, repo name.Repository, digest string, t *transfer) error {
 	connection, err := r.client.connect(ctx, repo)
 	if err != nil {
@@ -334,18 +333,18 @@ func (r *upstream) fetchBlob(ctx context.Context, repo name.Repository, digest s
 	return err
 }
 
-// errBroken is the error for a connection lost during a transfer.
+// errBroken means that the connection was lost during a transfer.
 var errBroken = errors.New("connection lost")
 
-// transfer reads a response body of a known size.
+// transfer reads the body of a response whose size is known.
 type transfer struct {
 	body       io.ReadCloser
 	size, done int64
-	broken     bool // the body ended too early
+	broken     bool // the body ended before the expected size
 	progress   func(done int64)
 }
 
-// Read implements io.Reader. A wrong size is an error.
+// Read implements io.Reader. It returns an error if the body has another size than expected.
 func (t *transfer) Read(p []byte) (int, error) {
 	n, err := t.body.Read(p)
 	t.done += int64(n)
@@ -358,7 +357,7 @@ func (t *transfer) Read(p []byte) (int, error) {
 	case err == nil:
 		return n, nil
 	case t.done == t.size:
-		return n, io.EOF // the store verifies the content
+		return n, io.EOF // complete; the store verifies the content
 	}
 	t.broken = true
 	if isTemporaryError(err) && !errors.Is(err, io.EOF) || errors.Is(err, errStalled) {
@@ -367,8 +366,8 @@ func (t *transfer) Read(p []byte) (int, error) {
 	return n, &store.MismatchError{WantSize: t.size, GotSize: t.done}
 }
 
-// joinAttemptErrors joins the errors of several candidates. The last one is from the registry of the
-// reference.
+// joinAttemptErrors joins the errors from all candidate repositories. The last one is from the
+// original registry.
 func joinAttemptErrors(errs []error) error {
 	if len(errs) == 0 {
 		return errors.New("no registry or mirror to fetch it from")
@@ -383,7 +382,7 @@ func joinAttemptErrors(errs []error) error {
 	return fmt.Errorf("%w (%d mirrors also failed, the first: %w)", last, len(errs)-1, errs[0])
 }
 
-// fetchAll fetches the layers into the store, a few at once.
+// fetchAll fetches layers into the store, several concurrently.
 func (r *upstream) fetchAll(ctx context.Context, layers []Layer) error {
 	for _, l := range layers {
 		if !r.client.Store.Has(l.Digest) {

@@ -16,28 +16,29 @@ import (
 )
 
 const (
-	signatureRecords  = "signatures"                          // kind of the records of the locations of signatures
-	bundleType        = "application/vnd.dev.sigstore.bundle" // prefix of the media type of a sigstore bundle
+	signatureRecords  = "signatures"                          // kind of record in the store: the locations of the signatures of an image
+	bundleType        = "application/vnd.dev.sigstore.bundle" // beginning of the media types of sigstore bundles
 	simpleSigningType = "application/vnd.dev.cosign.simplesigning.v1+json"
 
-	maxSignatures     = 64      // manifests to read per image
-	maxSignatureBytes = 1 << 20 // bytes of one signature
+	maxSignatures     = 64      // maximum number of signature manifests of an image
+	maxSignatureBytes = 1 << 20 // maximum bytes of one signature
 )
 
-// Signature is a possible signature of an image. Its parts match their digests, but nothing else
-// is verified: see internal/oci/trust.
+// Signature is an unverified signature of an image. Its parts match their digests; package
+// internal/oci/trust verifies the signature itself.
 type Signature struct {
-	Name        string            // location: "quay.io/org/x:sha256-….sig", "quay.io/org/x@sha256:…"
-	Manifest    string            // digest of the manifest with the signature
+	Name        string            // location: "quay.io/org/x:sha256-….sig" or "quay.io/org/x@sha256:…"
+	Manifest    string            // digest of the manifest that contains the signature
 	Payload     []byte            // signed content of a simple signature; nil for a bundle
-	Annotations map[string]string // of a simple signature: the signature itself, certificates, log entries
+	Annotations map[string]string // annotations of a simple signature: the signature itself, certificates, log entries
 	Bundle      []byte            // a sigstore bundle as JSON; nil for a simple signature
 }
 
-// Signatures returns the signatures of an image by digest ("quay.io/org/x@sha256:…") in registry
-// order, from the registry or its mirrors: those under the tag sha256-<digest>.sig, and sigstore
-// bundles that refer to the image. It ignores bundles that are too large for a signature, and
-// stores the others. The result is empty for an image without signatures.
+// Signatures returns the signatures of an image, given by digest ("quay.io/org/x@sha256:…"). It
+// looks in the registry and its mirrors: under the tag sha256-<digest>.sig, and for sigstore
+// bundles that refer to the image. The signatures are in the order of the registry, and are stored.
+// Bundles that are too large for a signature are ignored. For an image without signatures, the
+// result is empty.
 func (c *Client) Signatures(ctx context.Context, ref string) ([]Signature, error) {
 	up, src, err := c.parseSigned(ref)
 	if err != nil {
@@ -53,7 +54,7 @@ func (c *Client) Signatures(ctx context.Context, ref string) ([]Signature, error
 	return c.recordSignatures(ctx, up, src, found)
 }
 
-// recordSignatures reads signatures and records their locations.
+// recordSignatures reads the signatures at these locations, and records the locations in the store.
 func (c *Client) recordSignatures(ctx context.Context, up *upstream, src Reference, found []VendoredImage) ([]Signature, error) {
 	var out []Signature
 	for _, m := range found {
@@ -73,9 +74,8 @@ func (c *Client) recordSignatures(ctx context.Context, up *upstream, src Referen
 	return out, c.Store.PutRecord(signatureRecords, src.String(), data)
 }
 
-// SignatureImages returns the locations of the signatures of an image by digest, for copying:
-// those of [Client.Signatures], and referrers with other kinds of signatures. It only reads
-// manifests.
+// SignatureImages returns the locations of the signatures of an image for copying: those of
+// [Client.Signatures], and referrers with other kinds of signatures. It reads only manifests.
 func (c *Client) SignatureImages(ctx context.Context, ref string) ([]VendoredImage, error) {
 	up, src, err := c.parseSigned(ref)
 	if err != nil {
@@ -88,7 +88,8 @@ func (c *Client) SignatureImages(ctx context.Context, ref string) ([]VendoredIma
 	return found, nil
 }
 
-// VendoredSignatures is [Client.SignatureImages] for the vendored layout.
+// VendoredSignatures returns the locations of the signatures of an image in the vendored layout, as
+// [Client.SignatureImages].
 func (c *Client) VendoredSignatures(ctx context.Context, ref string) ([]VendoredImage, error) {
 	_, src, err := c.parseSigned(ref)
 	if err != nil {
@@ -97,8 +98,8 @@ func (c *Client) VendoredSignatures(ctx context.Context, ref string) ([]Vendored
 	return c.vendored().signatures(ctx, src), nil
 }
 
-// LocalSignatures returns the signatures of an image by digest that are in the store or the
-// vendored layout. It never opens a socket.
+// LocalSignatures returns the signatures of an image that are in the store or in the vendored
+// layout. It opens no network connection.
 func (c *Client) LocalSignatures(ctx context.Context, ref string) ([]Signature, error) {
 	local, src, err := c.parseSigned(ref)
 	if err != nil {
@@ -125,8 +126,8 @@ func (c *Client) LocalSignatures(ctx context.Context, ref string) ([]Signature, 
 	return out, nil
 }
 
-// parseSigned parses a reference, which must contain a digest, and returns the origin of its
-// image.
+// parseSigned parses the reference of a signed image, which must contain a digest. It returns the
+// origin of the image.
 func (c *Client) parseSigned(ref string) (*upstream, Reference, error) {
 	src, err := ParseReference(ref)
 	if err == nil && (src.Kind != Remote || src.Digest == "") {
@@ -140,7 +141,8 @@ func (c *Client) parseSigned(ref string) (*upstream, Reference, error) {
 	return up, src, err
 }
 
-// signatures returns the locations of the signatures in the first candidate that has signatures.
+// signatures returns the locations of the signatures in the first candidate repository that has
+// any.
 func (r *upstream) signatures(ctx context.Context, src Reference, wanted func(artifactType string) bool) ([]VendoredImage, error) {
 	var errs []error
 	for _, repo := range r.repos {
@@ -193,7 +195,7 @@ func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src R
 			return nil, err
 		}
 		if m, err := v1.ParseManifest(bytes.NewReader(data)); err != nil || m.Subject == nil || m.Subject.Digest.String() != src.Digest {
-			continue // this referrer has another subject
+			continue // the manifest refers to another image
 		}
 		if err := add(src.Name+"@"+digest, data); err != nil {
 			return nil, err
@@ -202,7 +204,7 @@ func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src R
 	return out, nil
 }
 
-// readSignatures reads the signatures in one manifest.
+// readSignatures returns the signatures in the manifest at a location.
 func readSignatures(ctx context.Context, from origin, at VendoredImage) ([]Signature, error) {
 	data, err := from.manifest(ctx, at.Digest)
 	if err != nil {
@@ -215,7 +217,7 @@ func readSignatures(ctx context.Context, from origin, at VendoredImage) ([]Signa
 	if len(m.Layers) > maxSignatures {
 		return nil, fmt.Errorf("signature %s: %d layers exceed the limit of %d", at.Digest, len(m.Layers), maxSignatures)
 	}
-	if _, err := readBlob(ctx, from, m.Config); err != nil { // this stores the configuration, because vendoring copies all parts of a manifest
+	if _, err := readBlob(ctx, from, m.Config); err != nil { // only to store the configuration: vendoring copies all parts of a manifest
 		return nil, fmt.Errorf("signature %s: %w", at.Digest, err)
 	}
 	var out []Signature
@@ -226,7 +228,7 @@ func readSignatures(ctx context.Context, from origin, at VendoredImage) ([]Signa
 			continue
 		}
 		if bundled && l.Size > maxSignatureBytes {
-			continue // a layer too large for a signature, such as a bill of materials
+			continue // too large for a signature: for example an SBOM
 		}
 		blob, err := readBlob(ctx, from, l)
 		if err != nil {
@@ -243,7 +245,8 @@ func readSignatures(ctx context.Context, from origin, at VendoredImage) ([]Signa
 	return out, nil
 }
 
-// readBlob returns a verified blob of the size of a signature.
+// readBlob returns the content of a blob, verified. It returns an error if the blob is too large
+// for a signature.
 func readBlob(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error) {
 	if err := checkDescriptor("layer", d, maxSignatureBytes); err != nil {
 		return nil, err

@@ -8,10 +8,10 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// Kind is the kind of location of an image.
+// Kind is the kind of place that an image comes from.
 type Kind string
 
-// The kinds of sources, by their prefix in references.
+// The kinds of places. The values are the prefixes of references.
 const (
 	Remote        Kind = "image"
 	Layout        Kind = "oci"
@@ -25,7 +25,7 @@ const maxReference = 4096
 type Reference struct {
 	Kind   Kind
 	Name   string // repository with its registry, or path of a layout or archive
-	Tag    string // tag in a registry, or name within a layout or archive; may be empty
+	Tag    string // tag in a registry, or name in a layout or archive; may be empty
 	Digest string // "sha256:…"; may be empty
 }
 
@@ -97,8 +97,8 @@ func parseRemote(s, rest string) (Reference, error) {
 // without this scheme.
 func CutRemote(ref string) (name string, ok bool) { return strings.CutPrefix(ref, string(Remote)+":") }
 
-// String returns the source in the syntax of [ParseReference], without the scheme for a registry,
-// and with the default tag.
+// String returns the reference in the syntax of [ParseReference]. A reference to a registry has no
+// scheme, and the default tag is included.
 func (s Reference) String() string {
 	text := s.Name
 	if s.Kind != Remote {
@@ -113,14 +113,14 @@ func (s Reference) String() string {
 	return text
 }
 
-// Registry returns the host of a reference of kind [Remote]: "quay.io",
-// "127.0.0.1:5000".
+// Registry returns the host of a reference to a registry, such as "quay.io" or "127.0.0.1:5000". It
+// returns "" for other references.
 func (s Reference) Registry() string {
 	host, _, _ := strings.Cut(s.Name, "/")
 	return host
 }
 
-// ByDigest replaces the tag of a reference by a digest. For a layout, it keeps the path.
+// ByDigest replaces the tag of a reference by a digest.
 func ByDigest(ref, digest string) string {
 	src, err := ParseReference(ref)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 
 const maxZstdWindow = 128 << 20
 
-// tarStream is the uncompressed content of a layer. If the stored bytes are damaged, it returns
-// that error instead of the resulting decompression error.
+// tarStream reads the uncompressed content of a layer. If the stored bytes are damaged, it returns
+// the error about the damage instead of the error of decompressing them.
 type tarStream struct {
 	layer Layer
 	raw   *store.Verifier
 	dec   io.ReadCloser
-	err   error // sticky
+	err   error // returned by all further calls of Read
 }
 
 func newTarStream(raw *store.Verifier, l Layer) (*tarStream, error) {
@@ -50,11 +50,11 @@ func (t *tarStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the layer. It does not verify the content.
+// Close closes the layer, without verifying the rest of the content.
 func (t *tarStream) Close() error { return errors.Join(t.dec.Close(), t.raw.Close()) }
 
-// storedError verifies the rest of the stored bytes and returns their error, or else err, which
-// may be io.EOF.
+// storedError reads the remaining stored bytes to verify them. It returns the error of the
+// verification or, if there is none, err, which may be io.EOF.
 func storedError(raw *store.Verifier, err error) error {
 	if damage := raw.Drain(); damage != nil {
 		return damage
@@ -69,7 +69,7 @@ func storedError(raw *store.Verifier, err error) error {
 	return fmt.Errorf("reading the compressed layer: %w", err)
 }
 
-// decompress returns a reader of the uncompressed content of r. It detects the format.
+// decompress returns a reader for the uncompressed content of r. It detects the compression format.
 func decompress(r io.Reader) (io.ReadCloser, error) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	head, err := br.Peek(4)

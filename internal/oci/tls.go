@@ -16,9 +16,9 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// tlsConfig returns the TLS configuration for a repository's host. It accepts the certificate
-// authorities of the system and of CertDirs, and uses the client certificate in CertDirs. It
-// does not verify an insecure host.
+// tlsConfig returns the TLS configuration for the host of a repository: with the certificate
+// authorities of the system and of CertDirs, and the client certificate in CertDirs. The
+// certificate of an insecure host is not verified.
 func (c *Client) tlsConfig(repo name.Repository) (*tls.Config, error) {
 	host := repo.RegistryStr()
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -33,14 +33,14 @@ func (c *Client) tlsConfig(repo name.Repository) (*tls.Config, error) {
 	return config, nil
 }
 
-// isInsecure reports whether the user marked the host of a repository as
-// insecure.
+// isInsecure reports whether the user has marked the host of a repository as insecure.
 func (c *Client) isInsecure(repo name.Repository) bool {
 	return slices.Contains(c.Insecure, repo.RegistryStr()) || c.Mirrors.isInsecure(imageref.Split(repo.Name()).Name())
 }
 
-// addCertificates adds the certificates in the directory of one host, like docker and podman:
-// *.crt are certificate authorities, *.cert and *.key of the same name are client certificates.
+// addCertificates adds the certificates in dir, the directory of one host, with the naming of
+// docker and podman: *.crt are certificate authorities, and *.cert and *.key with the same name are
+// a client certificate.
 func addCertificates(config *tls.Config, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

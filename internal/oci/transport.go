@@ -19,19 +19,19 @@ import (
 
 const (
 	maxRedirects = 5
-	minRate      = 1 << 10 // bytes a second, over Retry.Stall
+	minRate      = 1 << 10 // minimum bytes per second, on average over Retry.Stall
 )
 
-// roundTripper sends the requests of go-containerregistry. It retries temporary errors, honors
-// Retry-After, rejects unsafe redirects, and limits the size and duration of every response.
+// roundTripper sends the requests of go-containerregistry. It retries after temporary errors, obeys
+// Retry-After, refuses unsafe redirects, and limits the size and duration of every response.
 type roundTripper struct {
 	inner http.RoundTripper
 	retry Retry
-	limit int64 // maximum bytes of a response that is not a blob
+	limit int64 // maximum bytes of a response; does not apply to blobs
 }
 
-// transport returns a transport for a repository without authentication. It uses the proxies in
-// the environment, like net/http.
+// transport returns the transport for a repository, without authentication. As in net/http, the
+// environment determines the proxy.
 func (c *Client) transport(repo name.Repository) (http.RoundTripper, error) {
 	retry := c.Retry.withDefaults()
 	config, err := c.tlsConfig(repo)
@@ -52,8 +52,7 @@ func (c *Client) transport(repo name.Repository) (http.RoundTripper, error) {
 	return transport.NewUserAgent(own, cmp.Or(c.UserAgent, "quayside")), nil
 }
 
-// RoundTrip implements http.RoundTripper. It retries only requests without a
-// body.
+// RoundTrip implements http.RoundTripper. Requests with a body are not retried.
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := checkRedirect(req); err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 			if ok {
 				wait = delay
 			}
-			_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // a fully read response lets the connection be reused
+			_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // read the rest, so that the connection can be reused
 			res.Body.Close()
 		}
 		if err := sleepContext(req.Context(), wait); err != nil {
@@ -82,8 +81,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// retryLaterError is returned if a registry requests a longer delay than
-// allowed by [Retry].
+// retryLaterError means that a registry requests a longer delay than [Retry] allows.
 type retryLaterError struct {
 	wait time.Duration
 	err  error
@@ -95,7 +93,8 @@ func (e *retryLaterError) Error() string { return e.err.Error() }
 // Unwrap returns the error of the response.
 func (e *retryLaterError) Unwrap() error { return e.err }
 
-// unboundedKey is the context key of requests for blobs. The reader of the blob limits its size.
+// unboundedKey is the context key for requests of blobs, whose responses are not limited here: the
+// reader of the blob checks the size.
 type unboundedKey struct{}
 
 // send sends the request once.
@@ -114,7 +113,7 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 
 var errStalled = errors.New("stalled")
 
-// boundedBody is a response body. Reading fails if it is too long or too slow.
+// boundedBody is a response body. Reading returns an error if the body is too long or too slow.
 type boundedBody struct {
 	io.ReadCloser
 	host      string
@@ -123,10 +122,10 @@ type boundedBody struct {
 	limit     int64
 	unbounded bool
 	read      int64
-	recent    atomic.Int64 // bytes since the last check
+	recent    atomic.Int64 // bytes received since the last check
 }
 
-// watch cancels the request if the response is slower than minRate during a window.
+// watch cancels the request if the response is slower than minRate in any period of length window.
 func (b *boundedBody) watch(window time.Duration) {
 	tick := time.NewTicker(window)
 	defer tick.Stop()
@@ -162,10 +161,10 @@ func (b *boundedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// checkRedirect checks a request after redirects. Registries use redirects for blobs. It limits
-// their number, and rejects redirects from HTTPS to HTTP, from a public host to a private
-// network, and of a form, which may contain an identity token for a token server. Credentials
-// are only added for the registry itself.
+// checkRedirect decides whether to follow a redirect; registries use redirects for blobs. It limits
+// their number. It refuses redirects from HTTPS to HTTP, from a public host to a private network,
+// and of a form, because the form for a token server may contain an identity token. Credentials are
+// added only for the registry itself.
 func checkRedirect(req *http.Request) error {
 	first, n := req, 0
 	for first.Response != nil && first.Response.Request != nil {
@@ -193,7 +192,7 @@ func isPrivate(host string) bool {
 	return host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified())
 }
 
-// isTemporary reports whether a retry may succeed.
+// isTemporary reports whether a retry may help.
 func isTemporary(res *http.Response, err error) bool {
 	if err != nil {
 		return isTemporaryError(err)
@@ -217,8 +216,7 @@ func isTemporaryError(err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// retryAfter returns the delay requested by the registry, and whether there
-// is one.
+// retryAfter returns the delay that the registry requests, and whether it requests one.
 func retryAfter(res *http.Response) (time.Duration, bool) {
 	text := res.Header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil && seconds >= 0 {
@@ -230,7 +228,7 @@ func retryAfter(res *http.Response) (time.Duration, bool) {
 	return 0, false
 }
 
-// backoff returns the delay after a number of attempts.
+// backoff returns the delay after this number of failed attempts.
 func (r Retry) backoff(attempts int) time.Duration {
 	return min(r.Wait<<(attempts-1), r.MaxWait)
 }

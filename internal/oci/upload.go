@@ -14,19 +14,19 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// UploadResult is the result of copying an image to a registry.
+// UploadResult describes the copy of an image to a registry.
 type UploadResult struct {
-	Digest   string // of the image in source and target
-	Sent     int    // blobs sent
-	Bytes    int64  // total bytes of the sent blobs
-	UpToDate bool   // the tag of the target already referred to this image; nothing was sent
-	Exists   bool   // the repository already contained this image; at most the tag was set
+	Digest   string // digest of the image
+	Sent     int    // number of blobs that were sent
+	Bytes    int64  // total size of these blobs in bytes
+	UpToDate bool   // the tag already referred to this image, and nothing was sent
+	Exists   bool   // the repository already had this image; at most the tag was set
 }
 
-// Upload copies the image of source with all platforms, byte for byte, to the registry,
-// repository and tag of target. Existing parts are not sent again, so an interrupted copy can be
-// resumed. Blobs pass through the store for verification; Upload then removes those that it
-// added.
+// Upload copies the image that source refers to, with all platforms and byte for byte, to the
+// repository and tag of target. Parts that the repository has are not sent, so an interrupted copy
+// can be continued. Blobs pass through the store to be verified; afterwards, Upload removes the
+// ones that it added.
 func (c *Client) Upload(ctx context.Context, source, target string) (UploadResult, error) {
 	src, err := ParseReference(source)
 	if err != nil {
@@ -46,8 +46,8 @@ func (c *Client) Upload(ctx context.Context, source, target string) (UploadResul
 	return to.uploadMissing(ctx, src.String(), from, digest, data)
 }
 
-// uploadMissing uploads the missing parts of the image with a digest. data is its root manifest,
-// and source its name in errors.
+// uploadMissing uploads the parts of an image that the repository lacks. data is its root manifest,
+// with this digest. source is the name of the image in errors.
 func (t *target) uploadMissing(ctx context.Context, source string, from origin, digest string, data []byte) (UploadResult, error) {
 	out := UploadResult{Digest: digest}
 	if t.src.Digest != "" && t.src.Digest != digest {
@@ -76,7 +76,7 @@ func (t *target) uploadMissing(ctx context.Context, source string, from origin, 
 	return out, nil
 }
 
-// target is the destination of an image.
+// target is the repository and tag that an image is copied to.
 type target struct {
 	account
 	client *Client
@@ -85,7 +85,7 @@ type target struct {
 	opts   []remote.Option
 }
 
-// pushTarget opens a registry for writing.
+// pushTarget opens the repository of ref for writing.
 func (c *Client) pushTarget(ref string) (*target, error) {
 	src, err := ParseReference(ref)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *Client) pushTarget(ref string) (*target, error) {
 	t.opts = []remote.Option{
 		remote.WithTransport(base), remote.WithAuth(authn.FromConfig(t.login.config)),
 		remote.WithRetryBackoff(remote.Backoff{Duration: retry.Wait, Factor: 2, Steps: retry.Attempts}),
-		remote.WithRetryStatusCodes(), // the transport retries
+		remote.WithRetryStatusCodes(), // no retries: the transport retries
 	}
 	t.pusher, err = remote.NewPusher(t.opts...)
 	return t, err
@@ -124,7 +124,7 @@ func (t *target) reference() name.Reference {
 	return t.repo.Tag(t.src.Tag)
 }
 
-// hasReference reports whether a reference already resolves to the digest.
+// hasReference reports whether ref in the registry already has this digest.
 func (t *target) hasReference(ctx context.Context, ref name.Reference, digest string) (bool, error) {
 	d, err := remote.Head(ref, append(t.opts, remote.WithContext(ctx))...)
 	err = t.redact(err)
@@ -135,8 +135,8 @@ func (t *target) hasReference(ctx context.Context, ref name.Reference, digest st
 	return err == nil && d.Digest.String() == digest, err
 }
 
-// uploadPart uploads one part and counts it in out. The last part, the root manifest, gets the
-// tag.
+// uploadPart uploads one part and counts it in out. If last is true, the part is the root manifest
+// and gets the tag.
 func (t *target) uploadPart(ctx context.Context, from origin, p part, last bool, out *UploadResult) error {
 	if p.manifest != nil {
 		var ref name.Reference = t.repo.Digest(p.digest)
@@ -162,7 +162,7 @@ func (t *target) uploadPart(ctx context.Context, from origin, p part, last bool,
 	}
 	held := t.client.Store != nil && t.client.Store.Has(p.digest)
 	err = t.pusher.Upload(ctx, t.repo, layer)
-	if blob.err != nil { // this error is more precise than that of the library
+	if blob.err != nil { // reading the blob failed: this error is more precise than that of the library
 		return wrapImageError(t.src.String(), fmt.Errorf("blob %s: %w", p.digest, blob.err))
 	}
 	if err != nil {
@@ -180,14 +180,14 @@ func (t *target) uploadPart(ctx context.Context, from origin, p part, last bool,
 	return nil
 }
 
-// rawManifest adapts a manifest to go-containerregistry.
+// rawManifest implements the manifest interface of go-containerregistry for a part.
 type rawManifest struct{ part }
 
 func (m rawManifest) RawManifest() ([]byte, error)        { return m.manifest, nil }
 func (m rawManifest) MediaType() (types.MediaType, error) { return m.mediaType, nil }
 
-// lazyBlob adapts a blob to go-containerregistry. It opens the blob only if
-// the registry does not have it.
+// lazyBlob implements the layer interface of go-containerregistry for a part. The blob is opened
+// only if the registry does not have it.
 type lazyBlob struct {
 	ctx    context.Context //nolint:containedctx // used only during one upload
 	from   origin

@@ -16,36 +16,37 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// VendoredImage is an image to keep in a layout.
+// VendoredImage is an image to store in a layout.
 type VendoredImage struct {
-	Name   string `json:"name"`   // full reference to find it by: "quay.io/org/catalog:v1", "quay.io/org/bundle@sha256:…"
-	Digest string `json:"digest"` // digest of the reference
+	Name   string `json:"name"`   // full reference: "quay.io/org/catalog:v1" or "quay.io/org/bundle@sha256:…"
+	Digest string `json:"digest"` // digest of the image
 }
 
-// VendorReport lists the differences between a layout and its intended content. File names are
-// relative to the layout, sorted.
+// VendorReport lists the changes of a layout, or in check mode, the changes that are needed. File
+// names are relative to the layout and sorted.
 type VendorReport struct {
-	Added    []string `json:"added"`   // in check mode: missing
-	Removed  []string `json:"removed"` // in check mode: superfluous
-	Kept     int      `json:"kept"`    // number of unchanged files
-	Bytes    int64    `json:"bytes"`   // of all files at the end
-	NewBytes int64    `json:"-"`       // of added image files
+	Added    []string `json:"added"`   // files added; in check mode, missing files
+	Removed  []string `json:"removed"` // files removed; in check mode, unneeded files
+	Kept     int      `json:"kept"`    // number of files that did not change
+	Bytes    int64    `json:"bytes"`   // size of all files afterwards
+	NewBytes int64    `json:"-"`       // size of the added manifests and blobs
 }
 
-// VendorOptions configures a layout. The zero value keeps only the parts of images that quayside
-// reads.
+// VendorOptions are the options of [Client.Vendor]. With the zero value, the layout contains only
+// the parts of images that quayside reads.
 type VendorOptions struct {
-	Check  bool // write nothing
-	Mirror bool // for use by other tools: keep all platforms and existing content, and do not keep blobs in the store
+	Check  bool // check mode: write nothing
+	Mirror bool // for other tools: include all platforms, keep existing content, and do not keep blobs in the store
 }
 
-// Changed reports whether there is any difference.
+// Changed reports whether a file was, or must be, added or removed.
 func (r *VendorReport) Changed() bool { return len(r.Added)+len(r.Removed) > 0 }
 
-// Vendor updates the OCI layout in dir to contain exactly these images. For a multi-platform
-// image, it keeps the index and the image that [Client.Open] chooses. Existing blobs are not
-// fetched again. Blobs are written before the index, and unused ones are removed last. The output
-// is deterministic. With VendorOptions.Mirror, several goroutines may add to one layout at once.
+// Vendor updates the OCI layout in dir so that it contains exactly these images. For a
+// multi-platform image, it contains the index and the image that [Client.Open] chooses. Blobs that
+// the layout has are not fetched. Blobs are written before the index, and unneeded ones are removed
+// last. The same images give the same bytes. With VendorOptions.Mirror, several goroutines may add
+// to the same layout concurrently.
 func (c *Client) Vendor(ctx context.Context, dir filetree.Dir, images []VendoredImage, opt VendorOptions) (*VendorReport, error) {
 	v := &layoutUpdate{VendorOptions: opt, client: c, dir: dir, need: map[string]bool{}, report: &VendorReport{Added: []string{}, Removed: []string{}}}
 	release, err := v.begin()
@@ -74,14 +75,14 @@ type layoutUpdate struct {
 	VendorOptions
 	client *Client
 	dir    filetree.Dir
-	root   *os.Root        // nil in check mode if there is no layout
-	need   map[string]bool // paths
+	root   *os.Root        // nil in check mode if the layout does not exist
+	need   map[string]bool // paths of the files that the images need
 	report *VendorReport
 }
 
-// begin initializes the layout, so that an interrupted run can be resumed, and locks it until
-// release is called. Other processes must wait, because the final cleanup would remove their
-// additions. With Mirror there is no cleanup, and no lock.
+// begin creates the files that mark the layout, so that an interrupted run can be continued, and
+// locks the layout until release is called. Other processes must wait, because finish would remove
+// the files that they add. With Mirror, nothing is removed, and there is no lock.
 func (v *layoutUpdate) begin() (release func(), err error) {
 	lock := v.client.lockFor("layout " + v.dir.String())
 	lock.Lock()
@@ -99,12 +100,12 @@ func (v *layoutUpdate) begin() (release func(), err error) {
 		release = func() { _ = v.root.Close() }
 	}
 	tidy := []string{"."}
-	if v.Mirror { // otherwise, finish removes and reports unused blobs
+	if v.Mirror { // without Mirror, finish removes and reports unneeded blobs
 		tidy = append(tidy, blobsDir)
 	}
 	unlock := func() {}
 	if !v.Check {
-		if unlock, err = lockLayout(v.root); err != nil { // another process may be initializing it
+		if unlock, err = lockLayout(v.root); err != nil { // wait for a process that may be creating it
 			return release, err
 		}
 		closeRoot := release
@@ -160,7 +161,7 @@ func (v *layoutUpdate) copyImage(ctx context.Context, im VendoredImage) (layoutE
 	}, nil
 }
 
-// copyPart copies one part unless the layout already has it.
+// copyPart copies one part to the layout, unless the layout has it.
 func (v *layoutUpdate) copyPart(ctx context.Context, from origin, p part) error {
 	name, err := blobPath(p.digest)
 	if err != nil {
@@ -183,7 +184,7 @@ func (v *layoutUpdate) copyPart(ctx context.Context, from origin, p part) error 
 	if v.Check {
 		return nil
 	}
-	// Remove a damaged file, so that it is not used as the source.
+	// Remove the damaged file, so that it is not read as the source.
 	if err := v.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -192,14 +193,14 @@ func (v *layoutUpdate) copyPart(ctx context.Context, from origin, p part) error 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // ignore the error: the part is only read
+	defer func() { _ = r.Close() }() // ignore the error: the part was only read
 	if err := writeFile(v.root, name, r); err != nil || held || !v.Mirror {
 		return err
 	}
 	return v.client.Store.Remove(p.digest)
 }
 
-// hasDigest reports whether a file of the layout has the digest.
+// hasDigest reports whether the content of a file in the layout has this digest.
 func (v *layoutUpdate) hasDigest(name, digest string) bool {
 	if v.root == nil {
 		return false
@@ -209,11 +210,11 @@ func (v *layoutUpdate) hasDigest(name, digest string) bool {
 		return false
 	}
 	content := store.NewVerifier(f, digest, -1)
-	defer func() { _ = content.Close() }() // ignore the error: the file is only read
+	defer func() { _ = content.Close() }() // ignore the error: the file was only read
 	return content.Drain() == nil
 }
 
-// writeFile writes the content of r to a file of a layout atomically.
+// writeFile writes the content of r to a file of a layout, atomically.
 func writeFile(root *os.Root, name string, r io.Reader) error {
 	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
@@ -222,7 +223,7 @@ func writeFile(root *os.Root, name string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = root.Remove(temporary) }() // no effect after the rename
+	defer func() { _ = root.Remove(temporary) }() // after a successful rename, there is nothing to remove
 	_, err = io.Copy(f, r)
 	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return err
@@ -232,7 +233,7 @@ func writeFile(root *os.Root, name string, r io.Reader) error {
 
 const tempBlob = ".new-"
 
-// finish writes the index and removes unreferenced blobs.
+// finish writes the index and removes unneeded blobs.
 func (v *layoutUpdate) finish(entries []layoutEntry) error {
 	lock := v.client.lockFor("layout " + v.dir.String())
 	lock.Lock()
@@ -257,18 +258,18 @@ func (v *layoutUpdate) finish(entries []layoutEntry) error {
 	return v.prune()
 }
 
-// otherEntries returns the entries of the existing layout whose names are not in entries.
+// otherEntries returns the entries of the existing index whose names are not in entries.
 func (v *layoutUpdate) otherEntries(entries []layoutEntry) []layoutEntry {
 	index, err := (&layout{files: dirFiles{v.root.FS()}, limit: v.client.Limits.withDefaults().Manifest}).index()
 	if err != nil {
-		return nil // the index is unreadable
+		return nil // there is no index, or it is invalid
 	}
 	return slices.DeleteFunc(index.Manifests, func(old layoutEntry) bool {
 		return slices.ContainsFunc(entries, func(e layoutEntry) bool { return e.Annotations[refName] == old.Annotations[refName] })
 	})
 }
 
-// putFile writes a file of the layout unless it is unchanged.
+// putFile writes a file of the layout, unless its content is the same.
 func (v *layoutUpdate) putFile(name string, data []byte) error {
 	v.report.Bytes += int64(len(data))
 	if v.hasDigest(name, store.DigestOf(data)) {
@@ -282,7 +283,7 @@ func (v *layoutUpdate) putFile(name string, data []byte) error {
 	return replaceFile(v.root, name, data)
 }
 
-// prune removes unused blobs and temporary files of killed processes.
+// prune removes unneeded blobs, and temporary files that killed processes left.
 func (v *layoutUpdate) prune() error {
 	if v.root == nil {
 		return nil
@@ -307,8 +308,8 @@ func (v *layoutUpdate) prune() error {
 	return nil
 }
 
-// VendoredDigest returns the digest of a reference by tag in the vendored
-// layout, or "" if it is missing.
+// VendoredDigest returns the digest that a reference by tag has in the vendored layout, or "" if
+// the layout does not contain it.
 func (c *Client) VendoredDigest(ref string) string {
 	src, err := ParseReference(ref)
 	if err != nil || src.Digest != "" {

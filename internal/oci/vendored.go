@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// vendored is the vendored layout of a client. Each request opens the layout again, because it may
-// be written meanwhile. If there is none, the error of a request is fs.ErrNotExist.
+// vendored is the vendored layout of a client. Each request opens the layout anew, because other
+// processes may change it. If there is no layout, requests return fs.ErrNotExist.
 type vendored struct {
 	dir    string
 	find   Lookup
@@ -26,7 +26,7 @@ func (c *Client) vendored() vendored {
 	return vendored{dir: c.Vendored, find: c.Lookup, limits: c.Limits.withDefaults()}
 }
 
-// open opens the layout. The caller closes its files.
+// open opens the layout. The caller must close its files.
 func (v vendored) open() (*layout, error) {
 	if v.dir == "" {
 		return nil, fs.ErrNotExist
@@ -38,7 +38,7 @@ func (v vendored) open() (*layout, error) {
 	return &layout{files: dir, limit: v.limits.Manifest}, nil
 }
 
-// manifest returns a manifest of the layout.
+// manifest returns the manifest with this digest from the layout.
 func (v vendored) manifest(ctx context.Context, digest string) ([]byte, error) {
 	l, err := v.open()
 	if err != nil {
@@ -48,13 +48,13 @@ func (v vendored) manifest(ctx context.Context, digest string) ([]byte, error) {
 	return l.manifest(ctx, digest)
 }
 
-// blob opens a blob of the layout.
+// blob opens the blob with this digest in the layout.
 func (v vendored) blob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
 	l, err := v.open()
 	if err != nil {
 		return nil, err
 	}
-	defer l.files.Close() // an open blob remains readable
+	defer l.files.Close() // an opened blob remains readable
 	b, err := l.blob(ctx, digest, size)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (v vendored) blob(ctx context.Context, digest string, size int64) (*store.V
 	}), nil
 }
 
-// index returns the index of the layout.
+// index returns the content of index.json.
 func (v vendored) index() (*layoutIndex, error) {
 	l, err := v.open()
 	if err != nil {
@@ -74,7 +74,7 @@ func (v vendored) index() (*layoutIndex, error) {
 	return l.index()
 }
 
-// tag returns the digest of a reference by tag, or "" if it is missing.
+// tag returns the digest that the layout has for a reference by tag, or "".
 func (v vendored) tag(src Reference) string {
 	index, err := v.index()
 	if err != nil {
@@ -89,7 +89,7 @@ func (v vendored) tag(src Reference) string {
 }
 
 // signatures returns the locations of the signatures of an image: the manifest under the signature
-// tag, and manifests of the same repository that refer to the image.
+// tag, and the manifests of the same repository that refer to the image.
 func (v vendored) signatures(ctx context.Context, src Reference) []VendoredImage {
 	var out []VendoredImage
 	tagged := Reference{Kind: Remote, Name: src.Name, Tag: strings.Replace(src.Digest, ":", "-", 1) + ".sig"}
@@ -116,7 +116,7 @@ func (v vendored) signatures(ctx context.Context, src Reference) []VendoredImage
 	return out
 }
 
-// index returns the index of the layout.
+// index returns the content of index.json.
 func (l *layout) index() (*layoutIndex, error) {
 	data, err := l.read("index.json")
 	if err != nil {

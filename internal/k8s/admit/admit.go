@@ -1,7 +1,7 @@
-// Package admit simulates the API server's processing of a new custom resource: pruning,
-// defaulting, schema validation, list invariants and CEL.
+// Package admit simulates what the API server does with a new custom resource: pruning, defaulting,
+// and validation by schema, list types and CEL rules.
 //
-// It is the only package that imports the API server's extension code. It accepts and returns
+// It is the only package that imports the API server's code for CRDs. Its arguments and results are
 // plain values.
 //
 // Start from [Open] and [Kind.Write].
@@ -31,21 +31,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Kind is a parsed CRD that can admit objects.
+// Kind is a parsed CRD, for admitting objects.
 type Kind struct {
 	versions map[string]version
-	status   map[string]bool // versions with a status subresource
-	storage  string          // the version that objects are stored in
-	stored   version         // version used for storage, served or not
+	status   map[string]bool // names of the versions with a status subresource
+	storage  string          // name of the storage version
+	stored   version         // the storage version, whether served or not
 	converts bool            // a conversion webhook converts between versions
 	budget   *Budget
 }
 
-// Converts reports whether a conversion webhook converts objects of this version before they are
-// stored. The result of the conversion is unknown here.
+// Converts reports whether a conversion webhook converts objects of this version for storage. The
+// result of such a conversion is not known here.
 func (k *Kind) Converts(apiVersion string) bool { return k.converts && apiVersion != k.storage }
 
-// version is a served version.
+// version is a version of the CRD that is served or stored.
 type version struct {
 	structural *schema.Structural
 	validator  validation.SchemaValidator
@@ -53,16 +53,16 @@ type version struct {
 	preserve   bool
 }
 
-// WriteResult is the outcome for one object. Fields are paths in the API server's notation:
-// "spec.listeners[0].port".
+// WriteResult is the result of writing one object. Fields are paths in the notation of the API
+// server, such as "spec.listeners[0].port".
 type WriteResult struct {
-	Rejected  []Fault  // reasons for the rejection; empty if the object is admitted
-	Dropped   []string // unknown fields, which are lost, sorted
-	Defaulted []Value  // fields set to defaults, sorted; a missing object counts as one field
-	Unchecked bool     // the CEL rules were not evaluated because the budget is exhausted
+	Rejected  []Fault  // reasons why the object is rejected; empty if it is admitted
+	Dropped   []string // unknown fields, which the API server drops; sorted
+	Defaulted []Value  // fields that get a default, sorted; for an added object, only the field that contains it
+	Unchecked bool     // the CEL rules were not evaluated, because the budget was used up
 }
 
-// Fault is one reason to reject an object.
+// Fault is one reason why an object is rejected.
 type Fault struct{ Field, Message string }
 
 func (f Fault) compare(g Fault) int {
@@ -75,24 +75,24 @@ type Value struct {
 	Value any
 }
 
-// Limits of the API server for one rule and one object (apiserver/pkg/apis/cel), and quayside's
-// limit for all objects together.
+// Limits of the API server for the CEL cost of one rule and of one object (apiserver/pkg/apis/cel),
+// and the limit of quayside for all objects together.
 const (
 	perCallLimit = 1_000_000
 	costBudget   = 10_000_000
 	runBudget    = 10 * costBudget
 )
 
-// Budget is the total CEL cost allowed for the rules of CRDs. It is not safe for
+// Budget is the remaining CEL cost for the rules of all CRDs in a run. It is not safe for
 // concurrent use.
 type Budget struct{ remaining int64 }
 
 // NewBudget returns an unused budget.
 func NewBudget() *Budget { return &Budget{remaining: runBudget} }
 
-// Open parses a CRD (apiextensions.k8s.io/v1), as decoded from JSON. It ignores versions that
-// are neither served nor stored. The error names the version with a schema that the API server
-// would reject. Evaluations of the rules by Write are charged to b.
+// Open parses a CRD (apiextensions.k8s.io/v1) that was decoded from JSON. Versions that are neither
+// served nor stored are ignored. The error names a version whose schema the API server would
+// reject. Evaluating rules in Write reduces b.
 func Open(crd map[string]any, b *Budget) (*Kind, error) {
 	ext, err := decodeDefinition(crd)
 	if err != nil {
@@ -143,11 +143,11 @@ func openVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) (version, e
 	return version{structural: s, validator: validator, cel: cel.NewValidator(s, true, perCallLimit)}, nil
 }
 
-// ErrNotServed is returned if the CRD does not serve the object's version.
+// ErrNotServed means that the CRD does not serve the version of the object.
 var ErrNotServed = errors.New("version is not served")
 
-// Write simulates a create request for the object, which is not modified. The error is ErrNotServed,
-// or reports that the object cannot be converted to JSON.
+// Write simulates a request to create object, which is not modified. It returns ErrNotServed, or an
+// error if the object cannot be converted to JSON.
 func (k *Kind) Write(apiVersion string, object map[string]any) (WriteResult, error) {
 	v, ok := k.versions[apiVersion]
 	if !ok {
@@ -173,7 +173,7 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (WriteResult, err
 	out.Defaulted = listDefaulted("", before, obj)
 	out.Rejected, out.Unchecked = v.validate(obj, k.budget)
 	if apiVersion != k.storage && !k.converts {
-		// without a conversion, only apiVersion changes
+		// Without a conversion webhook, only apiVersion changes between versions.
 		out.Dropped = append(out.Dropped, k.stored.prune(runtime.DeepCopyJSON(obj))...)
 	}
 	slices.Sort(out.Dropped)
@@ -181,7 +181,7 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (WriteResult, err
 	return out, nil
 }
 
-// prune removes fields that the version does not define from an object, and returns them.
+// prune removes the fields that the version does not define from obj, and returns their paths.
 func (v version) prune(obj map[string]any) []string {
 	if v.preserve || v.structural == nil {
 		return nil
@@ -189,7 +189,7 @@ func (v version) prune(obj map[string]any) []string {
 	return pruning.PruneWithOptions(obj, v.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 }
 
-// toPlainJSON converts an object, given as a map or a struct, to the types that the API server's code
+// toPlainJSON converts an object, a map or a struct, to the types that the code of the API server
 // expects.
 func toPlainJSON(object any) (map[string]any, error) {
 	data, err := json.Marshal(object)
@@ -200,9 +200,8 @@ func toPlainJSON(object any) (map[string]any, error) {
 	return out, utiljson.Unmarshal(data, &out)
 }
 
-// validate runs the checks in the order of the API server. As there, CEL rules are evaluated
-// only if all other checks pass. The boolean reports whether they were skipped because of their
-// cost.
+// validate runs the checks of the API server in the same order. CEL rules are evaluated only if all
+// other checks pass. The second result is true if they were skipped because the budget is used up.
 func (v version) validate(obj map[string]any, b *Budget) ([]Fault, bool) {
 	ctx := context.Background()
 	faults := validation.ValidateCustomResource(nil, obj, v.validator)
@@ -219,7 +218,8 @@ func (v version) validate(obj map[string]any, b *Budget) ([]Fault, bool) {
 	return sortFaults(found), false
 }
 
-// sortFaults returns faults sorted, without struct values such as whole schemas.
+// sortFaults returns faults sorted by field. Values that are structs, such as whole schemas, are
+// omitted from the messages.
 func sortFaults(faults field.ErrorList) []Fault {
 	var out []Fault
 	for _, f := range faults {

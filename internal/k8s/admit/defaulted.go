@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// listDefaulted returns the topmost values in after that are missing in before, sorted.
+// listDefaulted returns the values in after that are missing in before, sorted. Of an added object,
+// it returns only the whole object.
 func listDefaulted(at string, before, after any) []Value {
 	switch b := after.(type) {
 	case map[string]any:

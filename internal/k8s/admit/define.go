@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// decodeDefinition decodes a CRD and sets the defaults of the API server.
+// decodeDefinition decodes a CRD and sets the same defaults as the API server.
 func decodeDefinition(crd map[string]any) (*apiextensionsv1.CustomResourceDefinition, error) {
 	data, err := json.Marshal(crd)
 	if err != nil {
@@ -27,8 +27,8 @@ func decodeDefinition(crd map[string]any) (*apiextensionsv1.CustomResourceDefini
 	return &ext, nil
 }
 
-// CheckCRD simulates a create request for a CRD (apiextensions.k8s.io/v1) and
-// returns the reasons for its rejection, sorted by field, or nil.
+// CheckCRD simulates a request to create a CRD (apiextensions.k8s.io/v1). It returns the reasons
+// why the API server rejects it, sorted by field, or nil.
 func CheckCRD(crd map[string]any) []Fault {
 	if validateDefinition(trimDefinition(crd)) == nil {
 		return nil
@@ -36,7 +36,7 @@ func CheckCRD(crd map[string]any) []Fault {
 	return validateDefinition(crd)
 }
 
-// validateDefinition is CheckCRD without the shortcut for valid CRDs.
+// validateDefinition does the work of CheckCRD, without the faster check of a trimmed CRD.
 func validateDefinition(crd map[string]any) []Fault {
 	ext, err := decodeDefinition(crd)
 	if err != nil {
@@ -54,14 +54,14 @@ func validateDefinition(crd map[string]any) []Fault {
 		}
 	}
 	faults := validation.ValidateCustomResourceDefinition(context.Background(), &internal)
-	faults = slices.DeleteFunc(faults, func(f *field.Error) bool { return strings.HasPrefix(f.Field, "status.") }) // derived from spec
+	faults = slices.DeleteFunc(faults, func(f *field.Error) bool { return strings.HasPrefix(f.Field, "status.") }) // the status is derived from spec, so its faults are repetitions
 	for _, f := range faults {
 		f.Field = fieldInV1(f.Field)
 	}
 	return sortFaults(faults)
 }
 
-// fieldInV1 converts a field path of the internal CRD type to its path in v1.
+// fieldInV1 converts a field path of the internal CRD type to the path of the same field in v1.
 func fieldInV1(at string) string {
 	for own, v1 := range map[string]string{
 		"spec.validation.":                         "spec.versions[0].schema.",

@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Metadata returns the faults in the metadata of an object and of its pod
-// template: names, labels, annotations and other fields that all kinds share.
-// They are sorted; nil means valid.
+// Metadata returns the faults in the metadata of an object and of its pod template, sorted: names,
+// labels, annotations and other fields that all kinds have. It returns nil if the metadata is
+// valid.
 func Metadata(o k8s.Object) []Fault {
 	faults := validateMetadata(k8s.Map(o, "metadata"), nameValidator(o), field.NewPath("metadata"))
 	if template := k8s.Map(o, "spec", "template", "metadata"); template != nil && (o.Group() == "apps" || o.Group() == "batch") {
@@ -22,8 +22,9 @@ func Metadata(o k8s.Object) []Fault {
 	return sortFaults(faults)
 }
 
-// Rules returns the faults in the rules of a Role or ClusterRole, sorted; nil means valid, or another
-// kind. They are those of ValidatePolicyRule in k8s.io/kubernetes/pkg/apis/rbac/validation.
+// Rules returns the faults in the rules of a Role or ClusterRole, sorted, as ValidatePolicyRule in
+// k8s.io/kubernetes/pkg/apis/rbac/validation. It returns nil if the rules are valid, and for other
+// kinds.
 func Rules(o k8s.Object) []Fault {
 	if o.Group() != "rbac.authorization.k8s.io" {
 		return nil
@@ -59,7 +60,7 @@ func validateMetadata(fields map[string]any, name validation.ValidateNameFunc, a
 	return validation.ValidateObjectMeta(&meta, meta.Namespace != "", name, at)
 }
 
-// nameValidator returns the validation of names of the object's kind.
+// nameValidator returns the function that validates names of the kind of o.
 func nameValidator(o k8s.Object) validation.ValidateNameFunc {
 	switch {
 	case o.Group() == "rbac.authorization.k8s.io":

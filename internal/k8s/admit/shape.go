@@ -16,15 +16,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Shape is the difference between an object and its type. Fields are paths:
+// Shape lists the fields of an object that do not match its type. Fields are paths such as
 // "spec.template.spec.containers[0].args".
 type Shape struct {
 	Unknown []string // fields that the type does not have, sorted; strict decoding and server-side apply reject them, other requests drop them
-	Wrong   []Fault  // values of a wrong type, sorted; every request with them is rejected
+	Wrong   []Fault  // values of a wrong type, sorted; the API server rejects them in every request
 }
 
-// Check compares an object with the type of its kind, as the API server's strict decoding does.
-// For kinds that are not built in, it checks only the metadata, which all kinds share.
+// Check compares an object with the Go type of its kind, as strict decoding in the API server. For
+// kinds that are not built in, it checks only the metadata.
 func (t *Types) Check(object map[string]any) Shape {
 	w := typeChecker{types: t}
 	of := t.kind(k8s.Text(object, "apiVersion"), k8s.Text(object, "kind"))
@@ -36,7 +36,7 @@ func (t *Types) Check(object map[string]any) Shape {
 	return w.sortedShape()
 }
 
-// Prune returns an object without the unknown fields that [Types.Check] finds.
+// Prune returns the object without the unknown fields that [Types.Check] reports.
 func (t *Types) Prune(object map[string]any) map[string]any {
 	of := t.kind(k8s.Text(object, "apiVersion"), k8s.Text(object, "kind"))
 	if of == nil {
@@ -47,8 +47,9 @@ func (t *Types) Prune(object map[string]any) map[string]any {
 	return object
 }
 
-// PrunePart compares the value at a path with the type of a part, and returns it without unknown
-// fields. If there are none, it returns the value itself.
+// PrunePart compares value with the type of part. It returns value without unknown fields, and the
+// differences. at is the path of the value. If there are no unknown fields, it returns the same
+// value, not a copy.
 func PrunePart[V any](t *Types, part Part, value V, at string) (V, Shape) {
 	w := typeChecker{types: t}
 	w.checkAt(step{name: at}, part.of, value)
@@ -59,13 +60,13 @@ func PrunePart[V any](t *Types, part Part, value V, at string) (V, Shape) {
 	return value, w.sortedShape()
 }
 
-// typeChecker compares values with their types.
+// typeChecker compares values with Go types.
 type typeChecker struct {
 	Shape
 	types         *Types
-	at            []step // of the value being checked
-	prune         bool   // unknown fields are deleted
-	ignoreUnknown int    // unknown fields are ignored if positive
+	at            []step // path of the value being checked
+	prune         bool   // delete unknown fields
+	ignoreUnknown int    // if positive, ignore unknown fields
 }
 
 func (w *typeChecker) sortedShape() Shape {
@@ -82,11 +83,11 @@ func (w *typeChecker) addFault(problem string) {
 	w.Wrong = append(w.Wrong, Fault{w.path(), problem})
 }
 
-// step is one step of a path: "." and "" around the name of a field, "[" and "]" around a key of
-// a map or an index.
+// step is one step of a path, with the text around it: "." and "" for a field, "[" and "]" for a
+// map key or an index.
 type step struct{ before, name, after string }
 
-// path returns the path of the value being checked: "spec.containers[0].args".
+// path returns the path of the value being checked, such as "spec.containers[0].args".
 func (w *typeChecker) path() string {
 	var b strings.Builder
 	for _, s := range w.at {
@@ -95,7 +96,7 @@ func (w *typeChecker) path() string {
 	return strings.TrimPrefix(b.String(), ".")
 }
 
-// checkAt checks a value one step below the current one.
+// checkAt checks a value that is one step below the current one.
 func (w *typeChecker) checkAt(at step, of reflect.Type, v any) {
 	w.at = append(w.at, at)
 	w.checkValue(of, v)
@@ -187,7 +188,7 @@ func (w *typeChecker) checkScalar(kind reflect.Kind, v any) {
 		default:
 			w.addTypeFault("a number", v)
 		}
-	default: // the API has no other integer types
+	default: // the API uses no other integer types
 		w.checkInteger(kind == reflect.Int32, v)
 	}
 }
@@ -208,7 +209,7 @@ func (w *typeChecker) checkInteger(small bool, v any) {
 	}
 }
 
-// checkCustom checks a value whose type has its own JSON decoding, which is not strict.
+// checkCustom checks a value whose type has its own UnmarshalJSON, which is not strict.
 func (w *typeChecker) checkCustom(of reflect.Type, v any) {
 	schema := reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
 	w.ignoreUnknown++

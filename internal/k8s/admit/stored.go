@@ -17,10 +17,11 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Stored returns an object as the API server stores it: in the canonical form of its type, with
-// the defaults of kinds that bundles install, without its status. It lacks values that only the
-// API server can set, such as a Service's address. An object of an unknown kind is returned in
-// its JSON form. The error means that the object does not match its kind.
+// Stored returns an object as the API server stores it: encoded from its Go type, with the API
+// server's defaults for the kinds that bundles install, and without a status. Values that only the
+// API server can set, such as the address of a Service, are missing. An object of a kind that is
+// not built in is only converted to JSON types. It returns an error if the object does not match
+// its kind.
 func (t *Types) Stored(o k8s.Object) (k8s.Object, error) {
 	o = k8s.Without(o, "status")
 	of := t.kind(o.APIVersion(), o.Kind())
@@ -40,7 +41,7 @@ func (t *Types) Stored(o k8s.Object) (k8s.Object, error) {
 	return k8s.Without(k8s.Object(stored), "status"), err
 }
 
-// setDefaults sets the defaults of an object.
+// setDefaults sets the API server's defaults in an object.
 func setDefaults(object any) {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
@@ -75,7 +76,7 @@ func setDefaults(object any) {
 	}
 }
 
-// setDefault sets a field if it has the zero value.
+// setDefault sets *field if it is the zero value.
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -83,7 +84,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// setPointerDefault sets a field if it is nil.
+// setPointerDefault sets *field if it is nil.
 func setPointerDefault[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	defaultFileMode = int32(0o644) // default mode of files in volumes
-	tokenSeconds    = int64(3600)  // lifetime of a projected token
+	defaultFileMode = int32(0o644) // default mode of the files in a volume
+	tokenSeconds    = int64(3600)  // default lifetime of a projected token
 )
 
-// podDefaults sets the defaults of the pods of a template. Some defaults apply only to pods
-// themselves.
+// podDefaults sets the defaults of a pod spec in a pod template. (The API server sets more defaults
+// in pods themselves.)
 func podDefaults(pod *corev1.PodSpec) {
 	setDefault(&pod.DNSPolicy, corev1.DNSClusterFirst)
 	setDefault(&pod.RestartPolicy, corev1.RestartPolicyAlways)
@@ -87,8 +87,8 @@ func probeDefaults(p *corev1.Probe) {
 	}
 }
 
-// volumeDefaults sets the defaults of the volume types that operators use. It ignores the storage
-// types of single vendors.
+// volumeDefaults sets the defaults of a volume, for the types that operators use. It does not
+// support the storage types of single vendors.
 func volumeDefaults(v *corev1.VolumeSource) {
 	if *v == (corev1.VolumeSource{}) {
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}

@@ -25,7 +25,7 @@ func mutatingDefaults(o *admissionregistrationv1.MutatingWebhookConfiguration) {
 	}
 }
 
-// webhookDefaults sets the defaults that both kinds of webhooks share.
+// webhookDefaults sets the defaults that validating and mutating webhooks share.
 func webhookDefaults(client *admissionregistrationv1.WebhookClientConfig, rules []admissionregistrationv1.RuleWithOperations,
 	failure **admissionregistrationv1.FailurePolicyType, match **admissionregistrationv1.MatchPolicyType, seconds **int32, selectors ...**metav1.LabelSelector,
 ) {

@@ -6,9 +6,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// trimDefinition returns a CRD without the parts of its schemas that are always valid, in any
-// context: most of a schema consists of types and descriptions. Every fault of the CRD is also a
-// fault of the result, though maybe at another position.
+// trimDefinition returns a CRD without the parts of its schemas that are valid in any context.
+// These are most of a schema: types and descriptions. If the CRD has a fault, the result has it,
+// too, possibly at another position.
 func trimDefinition(crd map[string]any) map[string]any {
 	var versions []any
 	for _, version := range k8s.List(crd, "spec", "versions") {
@@ -23,10 +23,10 @@ func trimDefinition(crd map[string]any) map[string]any {
 	return k8s.With(crd, versions, "spec", "versions")
 }
 
-// trimSchema returns a schema without descriptions and without its plain properties. It keeps the
-// properties in named, and those with unknown fields. It keeps all properties if a rule or a
-// default may refer to any of them, or if all is set. plain reports whether the schema is always
-// valid.
+// trimSchema returns a schema without descriptions and without plain properties, those that are
+// always valid. It keeps the properties in named, and those with unknown fields. It keeps all
+// properties if all is set, or if a rule or default may refer to any of them. plain reports whether
+// the whole schema is always valid.
 func trimSchema(s map[string]any, all bool, named ...string) (out map[string]any, plain bool) {
 	all = all || s["x-kubernetes-validations"] != nil || s["default"] != nil
 	out, plain = make(map[string]any, len(s)), !all && (s["type"] != nil || s["x-kubernetes-preserve-unknown-fields"] != nil)
@@ -58,13 +58,13 @@ func trimSchema(s map[string]any, all bool, named ...string) (out map[string]any
 	return out, plain
 }
 
-// isKeptWhole reports whether a field of a schema is validated alone, or together with fields
-// that trimSchema keeps.
+// isKeptWhole reports whether a field of a schema is valid or invalid regardless of the properties
+// that trimSchema removes.
 func isKeptWhole(key string) bool {
 	return slices.Contains([]string{"default", "pattern", "x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-validations"}, key)
 }
 
-// isPlainField reports whether a field of a schema has the correct type and is always valid.
+// isPlainField reports whether a field of a schema has the right type and is valid in any context.
 func isPlainField(s map[string]any, key string, v any) bool {
 	switch key {
 	case "description", "title", "format":

@@ -32,8 +32,8 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// apiVersions lists the API versions that every cluster serves, each with the function that
-// registers its kinds.
+// apiVersions returns the API versions that every cluster serves, each with the function that
+// registers its Go types.
 func apiVersions() map[string]func(*runtime.Scheme) error {
 	return map[string]func(*runtime.Scheme) error{
 		"v1":                              corev1.AddToScheme,
@@ -58,18 +58,18 @@ func apiVersions() map[string]func(*runtime.Scheme) error {
 	}
 }
 
-// Types looks up the types of built-in kinds and caches them. It is not safe for concurrent use.
+// Types looks up the Go types of built-in kinds. It caches them and is not safe for concurrent use.
 type Types struct {
 	kinds  map[string]map[string]reflect.Type       // apiVersion → kind
-	fields map[reflect.Type]map[string]reflect.Type // struct → its fields by their names in JSON
+	fields map[reflect.Type]map[string]reflect.Type // struct → types of its fields by JSON name
 }
 
-// NewTypes returns a Types with an empty cache.
+// NewTypes returns Types with an empty cache.
 func NewTypes() *Types {
 	return &Types{kinds: map[string]map[string]reflect.Type{}, fields: map[reflect.Type]map[string]reflect.Type{}}
 }
 
-// kind returns the type of a kind's objects, or nil if the kind is not built in.
+// kind returns the Go type of a kind, or nil if the kind is not built in.
 func (t *Types) kind(apiVersion, kind string) reflect.Type {
 	known, ok := t.kinds[apiVersion]
 	if !ok {
@@ -85,8 +85,8 @@ func (t *Types) kind(apiVersion, kind string) reflect.Type {
 	return known[kind]
 }
 
-// fieldsOf returns the types of a struct's fields by their JSON names, including those of embedded
-// structs.
+// fieldsOf returns the types of the fields of a struct by their JSON names. Fields of embedded
+// structs are included.
 func (t *Types) fieldsOf(of reflect.Type) map[string]reflect.Type {
 	if known, ok := t.fields[of]; ok {
 		return known
@@ -108,7 +108,7 @@ func (t *Types) fieldsOf(of reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// Part is the type of a part of an object or a CSV.
+// Part is the Go type of a part of an object or of a CSV.
 type Part struct{ of reflect.Type }
 
 // Fields returns the names of the part's fields, sorted.
@@ -139,8 +139,8 @@ func EnvVarSource() Part { return Part{reflect.TypeFor[corev1.EnvVarSource]()} }
 // Resources returns the Part for the resources of a container.
 func Resources() Part { return Part{reflect.TypeFor[corev1.ResourceRequirements]()} }
 
-// FieldPath converts the field of a Fault to the format of positions: "requests.cpu" for
-// "requests[cpu]".
+// FieldPath converts the field of a Fault to the format used for positions: "requests[cpu]" to
+// "requests.cpu".
 func FieldPath(field string) string {
 	return regexp.MustCompile(`\[([^\]]*[^\]0-9][^\]]*)\]`).ReplaceAllString(field, ".$1")
 }
@@ -154,7 +154,8 @@ func DeploymentSpec() Part { return Part{reflect.TypeFor[appsv1.DeploymentSpec](
 // PolicyRule returns the Part for a rule of a Role.
 func PolicyRule() Part { return Part{reflect.TypeFor[rbacv1.PolicyRule]()} }
 
-// Webhook returns the Part for a webhook in a CSV, with OLM's own fields and those of the API.
+// Webhook returns the Part for a webhook in a CSV: the fields of the API, and the fields that OLM
+// adds.
 func Webhook(mutating bool) Part {
 	if mutating {
 		return Part{reflect.TypeFor[struct {
@@ -168,7 +169,7 @@ func Webhook(mutating bool) Part {
 	}]()}
 }
 
-// webhook has the fields of WebhookDescription (operators.coreos.com/v1alpha1) that the webhook
+// webhook has those fields of WebhookDescription (operators.coreos.com/v1alpha1) that the webhook
 // types of Kubernetes do not have.
 type webhook struct {
 	GenerateName   string             `json:"generateName"`

@@ -16,22 +16,22 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// ApprovalAnnotation is the annotation that v1 requires of CRDs in protected
-// groups of Kubernetes, such as "keda.k8s.io": the approval, or "unapproved,
-// <why>".
+// ApprovalAnnotation is the annotation that v1 requires for CRDs in API groups of the Kubernetes
+// community, such as "keda.k8s.io". Its value is the URL of the approval, or "unapproved,
+// <reason>".
 const ApprovalAnnotation = v1beta1.KubeAPIApprovedAnnotation
 
-// NeedsApproval reports whether CRDs of the group need ApprovalAnnotation.
+// NeedsApproval reports whether CRDs of an API group need ApprovalAnnotation.
 func NeedsApproval(group string) bool { return apihelpers.IsProtectedCommunityGroup(group) }
 
-// Upgrade converts the spec of a CRD from v1beta1 to v1: it copies the fields that all versions
-// share into each version, makes schemas structural if that keeps their meaning, and keeps the
-// setting that preserves unknown fields. Parts that API servers also reject in v1beta1 remain
-// unchanged.
+// Upgrade converts the spec of a CRD from v1beta1 to v1. It copies the fields that v1beta1 declares
+// once into each version. It makes schemas structural if that does not change their meaning. It
+// keeps the setting that preserves unknown fields. Parts that the API server rejects in v1beta1,
+// too, remain unchanged.
 //
 // omitted lists the omitted fields, in order: those without an equivalent in v1, and the schema of
-// metadata except its names. The error lists the fields with a wrong type, and everything that
-// no structural schema can express. The argument is not changed.
+// metadata except for its names. The error lists fields of a wrong type, and everything that a
+// structural schema cannot express. spec is not modified.
 func Upgrade(spec map[string]any) (out map[string]any, omitted []string, err error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
@@ -74,8 +74,7 @@ func Upgrade(spec map[string]any) (out map[string]any, omitted []string, err err
 	return out, omitted, err
 }
 
-// hasMeaning reports whether a value differs from its zero value and from an
-// empty list or mapping.
+// hasMeaning reports whether a value is neither the zero value nor an empty list or map.
 func hasMeaning(v any) bool {
 	r := reflect.ValueOf(v)
 	switch r.Kind() {
@@ -88,8 +87,8 @@ func hasMeaning(v any) bool {
 	}
 }
 
-// makeStructural gives every version its own structural schema and its own copy
-// of shared fields. It returns the omitted fields.
+// makeStructural gives each version its own structural schema, and its own copies of shared fields.
+// It returns the omitted fields.
 func makeStructural(spec *apiextensions.CustomResourceDefinitionSpec) (omitted []string, err error) {
 	s := structurer{keepUnknown: *spec.PreserveUnknownFields}
 	for i := range spec.Versions {
@@ -113,10 +112,10 @@ func makeStructural(spec *apiextensions.CustomResourceDefinitionSpec) (omitted [
 
 type schemaProps = apiextensions.JSONSchemaProps
 
-// structurer makes schemas structural, in place.
+// structurer converts schemas to structural schemas, in place.
 type structurer struct {
-	keepUnknown bool     // keep unknown fields
-	errs        []string // schemas without a structural form, unique
+	keepUnknown bool     // preserve unknown fields
+	errs        []string // messages about schemas that cannot be converted, without duplicates
 }
 
 func (c *structurer) addFault(at, what string) {
@@ -126,20 +125,20 @@ func (c *structurer) addFault(at, what string) {
 	}
 }
 
-// anySchema returns the schema of an arbitrary value.
+// anySchema returns a schema that accepts any value.
 func (c *structurer) anySchema() schemaProps {
 	yes := true
 	return schemaProps{XPreserveUnknownFields: &yes, Nullable: c.keepUnknown}
 }
 
-// anyItems returns the schema of a list of arbitrary values.
+// anyItems returns the schema of list items that may be any values.
 func (c *structurer) anyItems() *apiextensions.JSONSchemaPropsOrArray {
 	any := c.anySchema()
 	return &apiextensions.JSONSchemaPropsOrArray{Schema: &any}
 }
 
-// convertRoot makes the schema of an object structural. It reports whether the schema restricted metadata
-// in a way that v1 does not permit.
+// convertRoot converts the schema of a whole object. restricted is true if the schema restricts
+// metadata in a way that v1 does not allow.
 func (c *structurer) convertRoot(s *schemaProps) (restricted bool) {
 	s.Type = cmp.Or(s.Type, "object")
 	for _, name := range []string{"apiVersion", "kind"} {
@@ -169,12 +168,11 @@ func (c *structurer) convertRoot(s *schemaProps) (restricted bool) {
 	return restricted || len(meta.Required) > 0
 }
 
-// convertNode makes the schema of the field at a path structural, including nested
-// ones.
+// convertNode converts the schema of the field at a path, including the schemas below it.
 func (c *structurer) convertNode(s *schemaProps, at string) {
 	c.convertJunctors(s, at)
 	yes, extra := true, s.AdditionalProperties
-	if extra != nil && extra.Allows && extra.Schema == nil { // v1 would keep the field, but prune its content
+	if extra != nil && extra.Allows && extra.Schema == nil { // with additionalProperties: true, v1 would keep the field, but prune its content
 		s.XPreserveUnknownFields, s.AdditionalProperties, extra = &yes, nil, nil
 	}
 	switch {
@@ -199,8 +197,9 @@ func (c *structurer) convertNode(s *schemaProps, at string) {
 	}
 }
 
-// convertJunctors moves the parts that a structural schema needs out of anyOf, oneOf, allOf and not,
-// if that keeps the meaning. A schema without a type becomes nullable, because it accepts null.
+// convertJunctors moves the parts that must be outside of anyOf, oneOf, allOf and not in a
+// structural schema, if this does not change the meaning. A schema without a type becomes nullable,
+// because it accepts null.
 func (c *structurer) convertJunctors(s *schemaProps, at string) {
 	s.Nullable = s.Nullable || c.keepUnknown && s.Type == ""
 	for _, list := range []*[]schemaProps{&s.AnyOf, &s.OneOf} {
@@ -233,8 +232,8 @@ func (c *structurer) convertJunctors(s *schemaProps, at string) {
 	}
 }
 
-// dropImpossibleTypes removes the alternatives with an unknown type, which match no value. If no
-// others remain, it returns all.
+// dropImpossibleTypes removes alternatives with an unknown type, because no value matches them. If
+// all are of this kind, it removes none.
 func dropImpossibleTypes(list []schemaProps) []schemaProps {
 	types := []string{"", "array", "boolean", "integer", "number", "object", "string"}
 	out := slices.DeleteFunc(slices.Clone(list), func(b schemaProps) bool { return !slices.Contains(types, b.Type) })
@@ -244,8 +243,7 @@ func dropImpossibleTypes(list []schemaProps) []schemaProps {
 	return out
 }
 
-// intOrString reports whether the alternatives are exactly an integer and a
-// string.
+// intOrString reports whether the alternatives are exactly "integer" and "string".
 func intOrString(list []schemaProps) bool {
 	types := map[string]bool{}
 	for _, b := range list {
@@ -257,7 +255,7 @@ func intOrString(list []schemaProps) bool {
 	return len(list) == 2 && types["integer"] && types["string"]
 }
 
-// commonType returns the type shared by all alternatives, or "".
+// commonType returns the type that all alternatives have, or "" if they differ.
 func commonType(list []schemaProps) string {
 	if len(list) == 0 || slices.ContainsFunc(list, func(b schemaProps) bool { return b.Type != list[0].Type }) {
 		return ""
@@ -265,7 +263,7 @@ func commonType(list []schemaProps) string {
 	return list[0].Type
 }
 
-// listBranches returns the schemas that s combines.
+// listBranches returns the schemas in anyOf, oneOf, allOf and not of s.
 func listBranches(s *schemaProps) []*schemaProps {
 	var out []*schemaProps
 	for _, list := range [][]schemaProps{s.AllOf, s.AnyOf, s.OneOf} {
@@ -279,9 +277,9 @@ func listBranches(s *schemaProps) []*schemaProps {
 	return out
 }
 
-// reduceBranch reduces b, a part of a junctor of outer. It removes descriptions and everything that
-// outer already requires, and declares in outer every field that b restricts. within means that
-// outer is itself such a part.
+// reduceBranch reduces b, a schema in anyOf, oneOf, allOf or not of outer. It removes descriptions
+// and everything that outer requires as well, and declares in outer each field that b restricts.
+// within means that outer is itself such a schema.
 func (c *structurer) reduceBranch(b, outer *schemaProps, at string, within bool) {
 	b.Title, b.Description, b.Default, b.Example, b.ExternalDocs = "", "", nil, nil, nil
 	if b.Type == outer.Type && !(within && outer.Nullable) {

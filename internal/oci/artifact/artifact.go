@@ -1,9 +1,8 @@
-// Package artifact packs a tree of files as an OCI artifact for Flux's
-// OCIRepository and Argo CD's OCI source, and reads such artifacts.
+// Package artifact packs a tree of files as an OCI artifact for Flux's OCIRepository and Argo CD's
+// OCI source, and reads such artifacts.
 //
-// Packing is deterministic. Artifacts are untrusted input: they are verified
-// by digest, may only contain regular files, and are limited in size, number
-// and depth.
+// The same tree gives the same bytes. Artifacts are untrusted input: their content is verified by
+// digest, may contain only regular files, and is limited in size, number of files and depth.
 //
 // Start from [Pack] and [Open].
 package artifact
@@ -17,7 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// Media types of the parts of an artifact, as used by Flux.
+// Media types of the manifest, configuration and layer of an artifact, as used by Flux.
 const (
 	ConfigType  = "application/vnd.cncf.flux.config.v1+json"
 	ContentType = "application/vnd.cncf.flux.content.v1.tar+gzip"
@@ -29,19 +28,17 @@ const (
 	annotationCreated  = "org.opencontainers.image.created"
 )
 
-// Meta describes the origin of the files of an artifact. Unknown fields are
-// empty.
+// Meta describes where the files of an artifact are from. Unknown fields are empty.
 type Meta struct {
-	Source   string    // URL of the repository
-	Revision string    // "main@sha1:…", as Flux writes it
-	Created  time.Time // commit time of the revision
+	Source   string    // URL of the Git repository
+	Revision string    // branch and commit in the format of Flux: "main@sha1:…"
+	Created  time.Time // time of the commit
 }
 
-// When returns the commit time in RFC 3339 format.
+// When returns Created in RFC 3339 format.
 func (m Meta) When() string { return m.Created.UTC().Format(time.RFC3339) }
 
-// Pack builds an artifact from the files of fsys. It rejects symbolic links
-// and special files.
+// Pack builds an artifact from the files of fsys. Symbolic links and special files are an error.
 func Pack(fsys fs.FS, m Meta) (*oci.Packed, error) {
 	layer, diff, err := oci.PackLayer(fsys)
 	if err != nil {
@@ -72,7 +69,7 @@ func (m Meta) annotations() map[string]string {
 	return out
 }
 
-// metaOf parses annotations. An invalid time becomes the zero time.
+// metaOf decodes the annotations of an artifact. An invalid time becomes the zero time.
 func metaOf(annotations map[string]string) Meta {
 	created, _ := time.Parse(time.RFC3339, annotations[annotationCreated])
 	return Meta{Source: annotations[annotationSource], Revision: annotations[annotationRevision], Created: created.UTC()}

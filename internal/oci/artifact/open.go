@@ -20,16 +20,16 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// Artifact is an artifact with its files.
+// Artifact is an opened artifact.
 type Artifact struct {
 	Name   string // full reference
-	Digest string // of the manifest
-	Meta   Meta   // unverified
+	Digest string // digest of the manifest
+	Meta   Meta   // from annotations, which are not verified
 	Files  *filetree.Tree
 }
 
-// Tree returns the directory of the rendered tree, and whether the tree is complete: an artifact
-// may also contain selected clusters only. Without a rendered tree it returns the root.
+// Tree returns the directory with the rendered tree. whole is false if the artifact contains only
+// the directories of selected clusters. Without a rendered tree, dir is the root.
 func (a *Artifact) Tree() (dir string, whole bool) {
 	dir, depth := ".", -1
 	for name := range a.Files.All() {
@@ -41,10 +41,10 @@ func (a *Artifact) Tree() (dir string, whole bool) {
 	return dir, whole
 }
 
-// limits are the limits for an untrusted artifact.
+// limits bounds the content of an untrusted artifact.
 type limits struct {
-	layer   int64 // stored bytes
-	content int64 // bytes of all files
+	layer   int64 // bytes of the layer as stored
+	content int64 // bytes of all files together
 	file    int64 // bytes of one file
 	entries int
 	path    int // bytes of a path
@@ -55,7 +55,7 @@ func defaultLimits() limits {
 	return limits{layer: 256 << 20, content: 1 << 30, file: 64 << 20, entries: 500_000, path: 4096, depth: 100}
 }
 
-// Operators returns the sorted operators ("namespace/package") with manifests in the tree.
+// Operators returns the operators ("namespace/package") that have manifests in the tree, sorted.
 func (a *Artifact) Operators() []string {
 	names := map[string]bool{}
 	for name := range a.treePaths() {
@@ -66,13 +66,13 @@ func (a *Artifact) Operators() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Layout returns the layout of the rendered files in the tree.
+// Layout returns the layout of the rendered tree.
 func (a *Artifact) Layout() (*layout.Tree, error) {
 	top, _ := a.Tree()
 	return layout.Read(a.treePaths(), func(name string) ([]byte, bool) { return a.Files.Get(path.Join(top, name)) })
 }
 
-// treePaths yields the paths of the tree's files, relative to the tree.
+// treePaths yields the paths of the files in the tree, relative to the tree.
 func (a *Artifact) treePaths() iter.Seq[string] {
 	top, _ := a.Tree()
 	return func(yield func(string) bool) {
@@ -85,8 +85,8 @@ func (a *Artifact) treePaths() iter.Seq[string] {
 	}
 }
 
-// Clusters returns the sorted names of the tree's clusters, or nil if their list is missing or
-// invalid.
+// Clusters returns the names of the clusters in the tree, sorted. It returns nil if the list of
+// clusters is missing or invalid.
 func (a *Artifact) Clusters() []string {
 	var names []string
 	if listing, err := a.Layout(); err == nil {
@@ -97,16 +97,16 @@ func (a *Artifact) Clusters() []string {
 	return names
 }
 
-// Open opens the artifact of a reference ("oci://registry/name:tag", "oci:directory", …) and
-// verifies its content. It first passes the digest to admit, which may reject it; nil admits
-// every digest. Open also rejects artifacts that GitOps engines may interpret differently: with
-// several layers, links, or duplicate files.
+// Open opens the artifact that ref refers to ("oci://registry/name:tag", "oci:directory", …) and
+// verifies its content. It first calls admit with the digest of the artifact: an error of admit
+// rejects the artifact. admit may be nil. Open also rejects artifacts that GitOps tools may
+// interpret differently: with several layers, links or duplicate files.
 func Open(ctx context.Context, c *oci.Client, ref string, admit func(digest string) error) (*Artifact, error) {
 	im, err := c.Open(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = im.Close() }() // ignore the error: the image is only read
+	defer func() { _ = im.Close() }() // ignore the error: the image was only read
 	if admit != nil {
 		if err := admit(im.Digest()); err != nil {
 			return nil, err
@@ -114,7 +114,7 @@ func Open(ctx context.Context, c *oci.Client, ref string, admit func(digest stri
 	}
 	files, err := readLayer(ctx, im, defaultLimits())
 	var damaged *store.CorruptError
-	if errors.As(err, &damaged) { // the store has already removed it
+	if errors.As(err, &damaged) { // the store has removed the damaged layer: fetch it again
 		files, err = readLayer(ctx, im, defaultLimits())
 	}
 	if err != nil {
@@ -123,7 +123,7 @@ func Open(ctx context.Context, c *oci.Client, ref string, admit func(digest stri
 	return &Artifact{Name: im.Name(), Digest: im.ManifestDigest(), Meta: metaOf(im.Annotations()), Files: files}, nil
 }
 
-// wrapArtifactError adds the artifact to err.
+// wrapArtifactError adds the name of the artifact to err.
 func wrapArtifactError(im *oci.Image, err error) error {
 	var known *oci.Error
 	if errors.As(err, &known) {
@@ -132,7 +132,7 @@ func wrapArtifactError(im *oci.Image, err error) error {
 	return &oci.Error{Image: im.Name(), Err: err}
 }
 
-// readLayer reads the only layer of an artifact.
+// readLayer returns the files in the only layer of an artifact.
 func readLayer(ctx context.Context, im *oci.Image, lim limits) (*filetree.Tree, error) {
 	layers := im.Layers()
 	if len(layers) != 1 || im.Digest() != im.ManifestDigest() {
@@ -149,11 +149,11 @@ func readLayer(ctx context.Context, im *oci.Image, lim limits) (*filetree.Tree, 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }() // ignore the error: the layer is only read
+	defer func() { _ = r.Close() }() // ignore the error: the layer was only read
 	return readTar(r, lim)
 }
 
-// readTar reads a tar stream to the end and returns its files.
+// readTar reads a tar stream to its end and returns the files.
 func readTar(r io.Reader, lim limits) (*filetree.Tree, error) {
 	whole := &cappedReader{r: r, left: lim.content + int64(lim.entries)*3*512}
 	in := tar.NewReader(whole)
@@ -178,7 +178,7 @@ func readTar(r io.Reader, lim limits) (*filetree.Tree, error) {
 
 const maxShown = 200 // maximum bytes of a path in a message
 
-// unpacker collects the entries of an archive.
+// unpacker collects the files of a tar stream.
 type unpacker struct {
 	lim     limits
 	tree    *filetree.Tree
@@ -215,7 +215,7 @@ func (x *unpacker) addEntry(h *tar.Header, r io.Reader) error {
 	}
 }
 
-// addDirectory adds a directory. It must not also be a file.
+// addDirectory adds a directory. It returns an error if there is a file of the same name.
 func (x *unpacker) addDirectory(name string) error {
 	if !fs.ValidPath(name) {
 		return fmt.Errorf("%q is not a valid path", sanitize.Truncate(name, maxShown))
@@ -244,7 +244,7 @@ func (x *unpacker) addFile(name string, size int64, r io.Reader) error {
 	return x.tree.Add(name, data)
 }
 
-// cappedReader limits the size of a stream.
+// cappedReader returns an error if more than a maximum number of bytes is read.
 type cappedReader struct {
 	r    io.Reader
 	left int64

@@ -17,15 +17,15 @@ import (
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 )
 
-// NewKey returns a signer with a private key in PEM form: an encrypted key of
-// cosign or OpenSSL, or an unencrypted ECDSA, RSA or Ed25519 key. It uses no
-// services, and signatures are deterministic.
+// NewKey returns a signer for a private key in PEM format: an encrypted key of cosign or OpenSSL,
+// or an unencrypted ECDSA, RSA or Ed25519 key. It uses no external services. Signing the same data
+// gives the same signature.
 func NewKey(text []byte, password string) (*Signer, error) {
 	key, err := parseKey(text, password)
 	if err != nil {
 		return nil, err
 	}
-	if err := cryptoutils.ValidatePubKey(key.Public()); err != nil { //nolint:staticcheck // it checks only size and curve, as cosign does; the suggested replacement is for certificate authorities
+	if err := cryptoutils.ValidatePubKey(key.Public()); err != nil { //nolint:staticcheck // checks size and curve as cosign does; the suggested replacement is for certificate authorities
 		return nil, fmt.Errorf("key too weak, or of a type that cosign does not support: %w", err)
 	}
 	public, err := cryptoutils.MarshalPublicKeyToPEM(key.Public())
@@ -58,15 +58,15 @@ func parseKey(text []byte, password string) (crypto.Signer, error) {
 	}
 }
 
-// keyPair creates deterministic signatures: ECDSA as in RFC 6979, RSA as in
-// PKCS #1 v1.5. Like cosign it hashes with SHA-256 for all curves.
+// keyPair creates signatures that depend only on key and data: ECDSA as in RFC 6979, RSA as in PKCS
+// #1 v1.5. As in cosign, the hash is SHA-256 for all curves.
 type keyPair struct {
 	key    crypto.Signer
 	public []byte
 }
 
-// SignData returns the signature and the data that was signed: the hash, or for Ed25519 the data
-// itself.
+// SignData returns the signature of data, and what was signed: the hash of data, or for Ed25519 the
+// data itself.
 func (k keyPair) SignData(_ context.Context, data []byte) (signature, signed []byte, err error) {
 	if _, whole := k.key.(ed25519.PrivateKey); whole {
 		signature, err = k.key.Sign(nil, data, crypto.Hash(0))
@@ -77,7 +77,7 @@ func (k keyPair) SignData(_ context.Context, data []byte) (signature, signed []b
 	return signature, sum[:], err
 }
 
-// GetHint returns the key hint of cosign.
+// GetHint returns the hint that identifies the key, in the format of cosign.
 func (k keyPair) GetHint() []byte {
 	block, _ := pem.Decode(k.public)
 	sum := sha256.Sum256(block.Bytes)
@@ -89,14 +89,13 @@ func (keyPair) GetHashAlgorithm() protocommon.HashAlgorithm {
 	return protocommon.HashAlgorithm_SHA2_256
 }
 
-// GetSigningAlgorithm implements sign.Keypair. The value is only needed for logs and
+// GetSigningAlgorithm implements sign.Keypair. The value is used for logs and certificate
 // authorities, not for signing with a key.
 func (keyPair) GetSigningAlgorithm() protocommon.PublicKeyDetails {
 	return protocommon.PublicKeyDetails_PUBLIC_KEY_DETAILS_UNSPECIFIED
 }
 
-// GetKeyAlgorithm implements sign.Keypair. Like GetSigningAlgorithm, it is not needed for
-// signing with a key.
+// GetKeyAlgorithm implements sign.Keypair. It is not used for signing with a key.
 func (keyPair) GetKeyAlgorithm() string { return "" }
 
 // GetPublicKey implements sign.Keypair.

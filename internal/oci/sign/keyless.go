@@ -14,12 +14,12 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/sign"
 )
 
-// Services are the services for signing with an identity: a certificate
-// authority (Fulcio), and a log (Rekor v1) or a timestamp authority, or both.
+// Services are the external services for signing with an identity: a certificate authority
+// (Fulcio), and a transparency log (Rekor v1), a timestamp authority or both.
 type Services struct {
-	Fulcio    string // URL
-	Rekor     string // URL; may be empty
-	Timestamp string // URL with path; may be empty
+	Fulcio    string // URL of the certificate authority
+	Rekor     string // URL of the transparency log; may be empty
+	Timestamp string // URL of the timestamp authority with its path; may be empty
 	Token     string // OpenID Connect token of the identity
 }
 
@@ -29,12 +29,12 @@ const (
 	requestTimeout = 30 * time.Second
 )
 
-// maxResponse is the maximum size of a response in bytes. Log entries contain only hashes and an
-// inclusion proof.
+// maxResponse is the maximum size of a response in bytes. Log entries are small: they contain
+// hashes and an inclusion proof.
 const maxResponse = 1 << 20
 
-// Keyless returns a signer with a temporary key. It requests a certificate on first use. If
-// there is a log, all signatures are published in it.
+// Keyless returns a signer with a temporary key. The first signature requests a certificate. If s
+// has a transparency log, all signatures are published in it.
 func Keyless(s Services) (*Signer, error) {
 	if s.Token == "" {
 		return nil, errors.New("no identity token")
@@ -74,7 +74,7 @@ func Keyless(s Services) (*Signer, error) {
 	return out, nil
 }
 
-// certificates requests and caches a certificate.
+// certificates requests a certificate and caches it.
 type certificates struct {
 	from sign.CertificateProvider
 	cert []byte
@@ -93,8 +93,8 @@ func (c *certificates) GetCertificate(ctx context.Context, pair sign.Keypair, op
 	return c.cert, nil
 }
 
-// guardedTransport prevents sending a token unencrypted, including after redirects,
-// and limits responses to maxResponse bytes.
+// guardedTransport refuses to send a token without TLS, also after redirects, and limits the size
+// of responses.
 type guardedTransport struct{}
 
 // RoundTrip implements http.RoundTripper.
@@ -113,7 +113,7 @@ func (guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// checkConfidential checks that a URL uses TLS or a loopback address.
+// checkConfidential returns an error unless a URL uses TLS or a loopback address.
 func checkConfidential(u *url.URL) error {
 	ip := net.ParseIP(u.Hostname())
 	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()

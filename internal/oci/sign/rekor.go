@@ -13,8 +13,8 @@ import (
 	"github.com/sigstore/rekor/pkg/generated/models"
 )
 
-// rekor is a client of a log. The library's default client follows redirects to any address,
-// reads responses of any length, and dereferences missing fields.
+// rekor is a client for a Rekor log. The default client of the library follows redirects to any
+// address, reads responses of any length, and panics if a field is missing.
 type rekor struct{ entries.ClientService }
 
 func newRekor(service string) (rekor, error) {
@@ -57,7 +57,7 @@ func (r rekor) GetLogEntryByUUID(p *entries.GetLogEntryByUUIDParams, opts ...ent
 
 var errIncompleteEntry = errors.New("the log's response is not a complete entry")
 
-// checkEntry returns an error if a field is missing that the library dereferences.
+// checkEntry returns an error if the log entry lacks a field that the library dereferences.
 func checkEntry(e models.LogEntryAnon) error {
 	if v := e.Verification; e.LogID != nil && e.LogIndex != nil && e.IntegratedTime != nil && v != nil {
 		if p := v.InclusionProof; p != nil && p.RootHash != nil && p.LogIndex != nil && p.TreeSize != nil && p.Checkpoint != nil {

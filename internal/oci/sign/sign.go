@@ -1,10 +1,10 @@
-// Package sign signs images in a registry, and statements about them, like
-// cosign: with a key, or with a certificate for an identity.
+// Package sign signs images in a registry, and statements about them, as cosign does: with a key,
+// or with a certificate for an identity.
 //
-// A signature is stored in both formats of cosign, because verifiers support
-// only one of them: as a simple signature under a tag, and as a sigstore
-// bundle that refers to the image. A statement is stored as a bundle only. Signatures with a
-// key are deterministic, and existing ones are not sent again.
+// A signature is stored in both formats of cosign, because most verifiers support only one: as a
+// simple signature under a tag, and as a sigstore bundle that refers to the image. A statement is
+// stored as a bundle only. Signatures with a key are reproducible, and are not sent if the registry
+// has them.
 //
 // Start from [NewKey] or [Keyless], and [Signer.Sign].
 package sign
@@ -31,19 +31,18 @@ const (
 	signPredicate   = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// Signer signs with one key. It can sign several images, but not
-// concurrently.
+// Signer signs with one key. It is not safe for concurrent use.
 type Signer struct {
 	pair    sign.Keypair
 	options sign.BundleOptions
-	public  []byte // PEM; nil for a temporary key
+	public  []byte // public key in PEM format; nil for a temporary key
 }
 
-// PublicKey returns the public key in PEM form, or nil for keyless signing.
+// PublicKey returns the public key in PEM format, or nil for keyless signing.
 func (s *Signer) PublicKey() []byte { return s.public }
 
-// Sign signs an image in a registry and reports whether it sent anything. ref must contain the
-// digest of the image.
+// Sign signs an image in a registry. ref must contain the digest of the image. The result reports
+// whether anything was sent.
 func (s *Signer) Sign(ctx context.Context, c *oci.Client, ref string) (bool, error) {
 	payload, err := simplePayload(ref)
 	if err != nil {
@@ -65,8 +64,8 @@ func (s *Signer) Sign(ctx context.Context, c *oci.Client, ref string) (bool, err
 	return simple || bundled, err
 }
 
-// SignBlob returns a sigstore bundle with a signature of data, like 'cosign
-// sign-blob --bundle'. It sends nothing to a registry.
+// SignBlob returns a signature of data as a sigstore bundle, as 'cosign sign-blob --bundle'. It
+// sends nothing to a registry.
 func (s *Signer) SignBlob(ctx context.Context, data []byte) ([]byte, error) {
 	b, err := s.bundle(ctx, &sign.PlainData{Data: data})
 	if err != nil {
@@ -77,8 +76,8 @@ func (s *Signer) SignBlob(ctx context.Context, data []byte) ([]byte, error) {
 	return marshalBundle(b)
 }
 
-// Attest attaches a signed in-toto statement to an image in a registry and reports whether it
-// sent anything. ref must contain the digest of the image. The predicate is encoded as JSON.
+// Attest attaches a signed in-toto statement to an image in a registry. ref must contain the digest
+// of the image. predicate is encoded as JSON. The result reports whether anything was sent.
 func (s *Signer) Attest(ctx context.Context, c *oci.Client, ref, predicateType string, predicate any) (bool, error) {
 	text, err := newStatement(ref, predicateType, predicate)
 	if err != nil {
@@ -109,7 +108,8 @@ func (s *Signer) bundle(ctx context.Context, content sign.Content) (*protobundle
 	return b, nil
 }
 
-// marshalBundle returns a bundle as JSON without the random spaces of protojson.
+// marshalBundle encodes a bundle as JSON. The output is deterministic, unlike that of protojson,
+// which inserts random spaces.
 func marshalBundle(b *protobundle.Bundle) ([]byte, error) {
 	text, err := protojson.Marshal(b)
 	if err != nil {

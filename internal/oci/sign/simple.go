@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// simplePayload returns the signed content of a simple signature. ref must contain the digest of
+// simplePayload returns the document that a simple signature signs. ref must contain the digest of
 // the image.
 func simplePayload(ref string) ([]byte, error) {
 	digest := imageref.Split(ref).Digest
@@ -29,8 +29,8 @@ func simplePayload(ref string) ([]byte, error) {
 	}})
 }
 
-// simpleAnnotations returns the annotations of a simple signature: the
-// signature and its verification material.
+// simpleAnnotations returns the annotations of a simple signature: the signature itself and the
+// material to verify it.
 func simpleAnnotations(b *protobundle.Bundle) (map[string]string, error) {
 	out := map[string]string{
 		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(b.GetMessageSignature().GetSignature()),

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// Token returns an identity token: SIGSTORE_ID_TOKEN, as set by GitLab and others, or a token that
-// it requests from GitHub, in a GitHub job with the permission 'id-token: write'.
+// Token returns an OpenID Connect token for keyless signing: the value of SIGSTORE_ID_TOKEN, which
+// GitLab and others set, or a token requested from GitHub, in a GitHub job with the permission
+// 'id-token: write'.
 func Token(ctx context.Context, getenv func(string) string) (string, error) {
 	if token := getenv("SIGSTORE_ID_TOKEN"); token != "" {
 		return token, nil
@@ -45,7 +46,7 @@ func requestGitHubToken(ctx context.Context, tokenURL, secret string) (string, e
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = resp.Body.Close() }() // ignore the error: the response is only read
+	defer func() { _ = resp.Body.Close() }() // ignore the error: the response was only read
 	if resp.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the server returned status %d", resp.StatusCode)
 	}

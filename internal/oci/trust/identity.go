@@ -22,21 +22,21 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// signPredicate is the predicate type of cosign's image signatures. Other
-// statements, such as provenance, are not signatures of the image.
+// signPredicate is the predicate type of cosign's image signatures. Statements of other types, such
+// as provenance, are not signatures of the image.
 const signPredicate = "https://sigstore.dev/cosign/sign/v1"
 
-// identityChecker accepts signatures of an identity with a certificate from
-// an authority of the trust root.
+// identityChecker accepts signatures with a certificate for an identity, issued by a certificate
+// authority of the trust root.
 type identityChecker struct {
 	verifier *verify.Verifier
 	identity verify.CertificateIdentity
 	wanted   string
 }
 
-// newIdentityChecker derives requirements from the trust root. If it lists transparency logs, an
-// entry in one of them is required; the same applies to certificate transparency logs. A
-// verified signing time is always required, because certificates are valid for minutes.
+// newIdentityChecker returns the checker for a rule. If the trust root has transparency logs, an
+// entry in one of them is required; likewise for certificate transparency logs. A verified time of
+// signing is always required, because certificates are valid only for minutes.
 func newIdentityChecker(r SignerRule) (*identityChecker, error) {
 	trusted, err := root.NewTrustedRootFromJSON(r.TrustRoot)
 	if err != nil {
@@ -74,7 +74,7 @@ func newIdentityChecker(r SignerRule) (*identityChecker, error) {
 
 func (c *identityChecker) signerName() string { return c.wanted }
 
-// check verifies a signature and returns the identity and its issuer.
+// check verifies a signature. It returns the identity with its issuer.
 func (c *identityChecker) check(digest string, s oci.Signature) (finding, error) {
 	b, artifact, err := c.bundleAndPolicy(digest, s)
 	if err != nil {
@@ -107,7 +107,8 @@ func (c *identityChecker) verify(b *bundle.Bundle, artifact verify.ArtifactPolic
 	return finding{sanitize.TruncateLine(cert.SubjectAlternativeName+" ("+cert.Issuer+")", maxText), verifiedType(res)}, nil
 }
 
-// bundleAndPolicy returns a signature as a bundle, and the policy for its subject.
+// bundleAndPolicy returns a signature as a sigstore bundle, and the policy that it must be for the
+// image with this digest.
 func (c *identityChecker) bundleAndPolicy(digest string, s oci.Signature) (*bundle.Bundle, verify.ArtifactPolicyOption, error) {
 	if s.Bundle != nil {
 		b, err := parseBundle(s.Bundle)
@@ -125,7 +126,7 @@ func (c *identityChecker) bundleAndPolicy(digest string, s oci.Signature) (*bund
 	return b, verify.WithArtifactDigest("sha256", sum[:]), err
 }
 
-// subjectPolicy returns a policy that requires a bundle for the image.
+// subjectPolicy returns the policy that a bundle must be for the image with this digest.
 func subjectPolicy(digest string) (verify.ArtifactPolicyOption, error) {
 	raw, err := rawDigest(digest)
 	return verify.WithArtifactDigest("sha256", raw), err
@@ -147,7 +148,7 @@ func parseBundle(data []byte) (*bundle.Bundle, error) {
 	return &b, nil
 }
 
-// simpleBundle converts a simple signature with a certificate to a bundle.
+// simpleBundle converts a simple signature with a certificate to a sigstore bundle.
 func simpleBundle(s oci.Signature) (*bundle.Bundle, error) {
 	sig, err := base64.StdEncoding.DecodeString(s.Annotations[annotationSignature])
 	if err != nil || len(sig) == 0 {
@@ -187,7 +188,7 @@ func simpleBundle(s oci.Signature) (*bundle.Bundle, error) {
 	})
 }
 
-// logEntry decodes the log entry that cosign stores with a signature.
+// logEntry decodes the log entry that cosign stores with a simple signature.
 func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
 	var promise struct {
 		SignedEntryTimestamp []byte

@@ -23,7 +23,7 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// The annotations of a simple signature.
+// Annotations of a simple signature.
 const (
 	annotationSignature   = "dev.cosignproject.cosign/signature"
 	annotationCertificate = "dev.sigstore.cosign/certificate"
@@ -31,16 +31,16 @@ const (
 	annotationTimestamp   = "dev.sigstore.cosign/rfc3161timestamp"
 )
 
-// keyChecker accepts signatures of any of its keys.
+// keyChecker accepts signatures by any of its keys.
 type keyChecker struct {
 	keys []publicKey
 }
 
 type publicKey struct {
 	name      string
-	id        string               // "sha256:…" of the DER form of the key
-	simple    signature.Verifier   // cosign uses SHA-256 for simple documents with all keys
-	envelopes []signature.Verifier // the hash of an envelope depends on the key
+	id        string               // "sha256:" and the digest of the key in DER format
+	simple    signature.Verifier   // for simple signatures: cosign uses SHA-256 with all keys
+	envelopes []signature.Verifier // for bundles: the hash depends on the key
 }
 
 func newKeyChecker(keys []Key) (*keyChecker, error) {
@@ -90,7 +90,7 @@ func (c *keyChecker) signerName() string {
 	return strings.Join(names, " or ")
 }
 
-// check verifies a signature and returns its key as "key sha256:…".
+// check verifies a signature. It returns its key, as "key sha256:…".
 func (c *keyChecker) check(digest string, s oci.Signature) (finding, error) {
 	if s.Bundle != nil {
 		return c.checkBundle(digest, s)
@@ -99,7 +99,7 @@ func (c *keyChecker) check(digest string, s oci.Signature) (finding, error) {
 	return finding{signer: "key " + k.id}, err
 }
 
-// checkSimple returns the key that signed a simple document about the image.
+// checkSimple verifies a simple signature of the image with this digest. It returns the key.
 func (c *keyChecker) checkSimple(digest string, s oci.Signature) (publicKey, error) {
 	sig, err := base64.StdEncoding.DecodeString(s.Annotations[annotationSignature])
 	if err != nil || len(sig) == 0 {
@@ -117,8 +117,8 @@ func (c *keyChecker) checkSimple(digest string, s oci.Signature) (publicKey, err
 	return c.keys[i], nil
 }
 
-// checkPayload returns an error if a simple document is not about the image. Its signature must
-// be valid.
+// checkPayload returns an error unless text, a document with a valid simple signature, is about the
+// image with this digest.
 func checkPayload(digest string, text []byte) error {
 	var doc payload.SimpleContainerImage
 	if err := json.Unmarshal(text, &doc); err != nil {
@@ -133,8 +133,8 @@ func checkPayload(digest string, text []byte) error {
 	return nil
 }
 
-// checkBundle returns the key that signed a bundle about the image, and the type
-// of its statement.
+// checkBundle verifies a sigstore bundle for the image with this digest. It returns the key and the
+// type of the statement.
 func (c *keyChecker) checkBundle(digest string, s oci.Signature) (finding, error) {
 	artifact, err := subjectPolicy(digest)
 	if err != nil {
@@ -147,8 +147,8 @@ func (c *keyChecker) checkBundle(digest string, s oci.Signature) (finding, error
 	return f, nil
 }
 
-// VerifyBlob verifies a sigstore bundle with a signature of data by any of the keys, as created
-// by 'cosign sign-blob --bundle' or [sign.Signer.SignBlob].
+// VerifyBlob verifies a sigstore bundle that contains a signature of data by one of the keys, such
+// as one from 'cosign sign-blob --bundle' or [sign.Signer.SignBlob].
 func VerifyBlob(keys []Key, data, bundle []byte) error {
 	c, err := newKeyChecker(keys)
 	if err != nil {
@@ -172,8 +172,8 @@ func verifyBlob(c checker, data, bundle []byte) error {
 	return nil
 }
 
-// signer returns the key that signed a bundle about an artifact, and the type
-// of its statement.
+// signer verifies a sigstore bundle for an artifact. It returns the key and the type of the
+// statement.
 func (c *keyChecker) signer(bundle []byte, artifact func() verify.ArtifactPolicyOption) (finding, error) {
 	var first error
 	for _, k := range c.keys {

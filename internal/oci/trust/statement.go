@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// verifiedType returns the predicate type of a verified statement, or "" for an
-// image signature.
+// verifiedType returns the predicate type of a verified statement. It returns "" for an image
+// signature.
 func verifiedType(res *verify.VerificationResult) string {
 	if res.Statement == nil || res.Statement.GetPredicateType() == signPredicate {
 		return ""
@@ -17,11 +17,11 @@ func verifiedType(res *verify.VerificationResult) string {
 	return res.Statement.GetPredicateType()
 }
 
-// unknownType is the predicate type of an unreadable bundle.
+// unknownType stands for the predicate type of a bundle that cannot be decoded.
 const unknownType = "?"
 
-// claimedType returns the unverified predicate type of a bundle: "" for an image signature,
-// unknown for an unreadable bundle. It only classifies errors.
+// claimedType returns the predicate type of an unverified bundle: "" for an image signature, and
+// unknownType if it cannot be decoded. Use it only to explain errors.
 func claimedType(s oci.Signature) string {
 	if s.Bundle == nil {
 		return ""
@@ -36,16 +36,17 @@ func claimedType(s oci.Signature) string {
 	}
 }
 
-// statementPredicate returns the unverified predicate of a bundle.
+// statementPredicate returns the predicate of the statement in an unverified bundle.
 func statementPredicate(s oci.Signature) []byte { return statementIn(s).Predicate }
 
-// statement is the decoded part of an in-toto statement.
+// statement contains the fields of an in-toto statement that are used here.
 type statement struct {
 	PredicateType string          `json:"predicateType"`
 	Predicate     json.RawMessage `json:"predicate"`
 }
 
-// statementIn returns the unverified statement of a bundle, or an empty one.
+// statementIn returns the statement in an unverified bundle. It returns an empty one if there is
+// none.
 func statementIn(s oci.Signature) statement {
 	var out statement
 	b, err := parseBundle(s.Bundle)

@@ -1,13 +1,11 @@
-// Package trust verifies the signatures of images against the trust policy of
-// a workspace.
+// Package trust verifies the signatures of images against the trust policy of a workspace.
 //
-// A [Policy] is a list of rules; the first rule that matches an image's
-// repository defines the accepted signers: the owners of public keys, or an
-// identity certified by an authority of a given trust root. cosign's simple
-// signatures and sigstore bundles are supported. A signature must be valid
-// and contain the image's digest. The same applies to required statements,
-// such as provenance. The registry is not trusted, no other trust root is
-// used, and no service is called.
+// A [Policy] is a list of rules. The first rule that matches the repository of an image defines who
+// must have signed it: the owner of a public key, or an identity with a certificate from an
+// authority of a given trust root. cosign's simple signatures and sigstore bundles are supported. A
+// signature must be valid and contain the digest of the image; the same applies to required
+// statements, such as provenance. The registry is not trusted, no other trust root is used, and no
+// external service is called.
 //
 // Start from [New] and [Policy.Verify].
 package trust
@@ -24,55 +22,56 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// SignerRule defines the accepted signers of matching images: if Keys is set, the owner of any of
-// these keys; otherwise Identity (or IdentityRegexp) certified at Issuer, according to
-// TrustRoot.
+// SignerRule defines who must have signed the matching images. If Keys is set, it is the owner of
+// any of these keys. Otherwise it is Identity (or a match of IdentityRegexp), with a certificate
+// for Issuer from an authority in TrustRoot.
 type SignerRule struct {
-	Match          string // "quay.io/org/name", "quay.io/org/*", "*": see [Matches]
+	Match          string // pattern for repositories: "quay.io/org/name", "quay.io/org/*" or "*"; see [Matches]
 	Keys           []Key
 	Identity       string // the subject of the certificate: "https://github.com/org/repo/.github/workflows/release.yml@refs/heads/main"
-	IdentityRegexp string // instead of Identity; must match the whole subject
+	IdentityRegexp string // alternative to Identity; must match the whole subject of the certificate
 	Issuer         string // "https://token.actions.githubusercontent.com"
-	TrustRoot      []byte // trusted_root.json
-	Where          string // position of the rule in errors: "quayside.yaml:12:5"
+	TrustRoot      []byte // content of trusted_root.json
+	Where          string // position of the rule for errors: "quayside.yaml:12:5"
 }
 
 // Key is a public key.
 type Key struct {
-	Name string // name of the key in errors: "cosign.pub"
+	Name string // name of the key for errors: "cosign.pub"
 	PEM  []byte
 }
 
-// Policy is a list of parsed rules. It is safe for concurrent use. The nil policy requires no
+// Policy is a list of parsed rules. It is safe for concurrent use. A nil *Policy requires no
 // signatures.
 type Policy struct {
 	rules        []rule
 	observations []rule
 }
 
-// Observations is the pattern of rules about observations of clusters instead of images.
+// Observations is the value of SignerRule.Match for rules about observations of clusters instead of
+// images.
 const Observations = "observations"
 
 type rule struct {
 	SignerRule
-	pattern string // normalized Match
+	pattern string // normal form of Match
 	check   checker
 }
 
-// checker verifies one signature of an image, or of a statement about it.
+// checker verifies signatures against one rule.
 type checker interface {
 	check(digest string, s oci.Signature) (finding, error)
-	checkBlob(data, bundle []byte) (finding, error) // verifies a bundle with a signature of data
-	signerName() string                             // signers that it accepts
+	checkBlob(data, bundle []byte) (finding, error) // verifies a sigstore bundle that signs data
+	signerName() string                             // accepted signers, for messages
 }
 
-// finding is the result of verifying one signature.
+// finding is the result of verifying a signature.
 type finding struct {
 	signer    string
 	predicate string // predicate type of the statement; empty for an image signature
 }
 
-// New parses rules. The error lists all invalid ones.
+// New parses rules. The error lists all invalid rules.
 func New(rules []SignerRule) (*Policy, error) {
 	p := &Policy{}
 	var errs []error
@@ -102,8 +101,8 @@ func newChecker(r SignerRule) (checker, error) {
 	return newIdentityChecker(r)
 }
 
-// normalMatch returns the normal form of a pattern, like that of repository names. It rejects a
-// pattern that matches no name, because such a rule would silently have no effect.
+// normalMatch returns the normal form of a pattern, as that of repository names. It returns an
+// error for a pattern that no repository can match, because the rule would silently have no effect.
 func normalMatch(pattern string) (string, error) {
 	if pattern == "*" {
 		return pattern, nil
@@ -123,7 +122,7 @@ func normalMatch(pattern string) (string, error) {
 	return "", fmt.Errorf("match %q: no repository can match: write it in full and in lower case, such as quay.io/org/* or docker.io/library/busybox", pattern)
 }
 
-// VerifyObservation verifies a sigstore bundle with a signature of data by a signer of any rule for
+// VerifyObservation verifies a sigstore bundle that signs data, by a signer of any rule for
 // [Observations].
 func (p *Policy) VerifyObservation(data, bundle []byte) error {
 	if p == nil || len(p.observations) == 0 {
@@ -140,8 +139,8 @@ func (p *Policy) VerifyObservation(data, bundle []byte) error {
 	return errors.New(sanitize.TruncateLine(strings.Join(faults, "; "), maxText))
 }
 
-// Matches reports whether a pattern matches a repository
-// ("quay.io/org/name"), both normalized. A trailing * matches any rest.
+// Matches reports whether a pattern matches a repository ("quay.io/org/name"). Both must be in
+// normal form. A final * matches any rest.
 func Matches(pattern, repository string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(repository, prefix)
@@ -149,8 +148,9 @@ func Matches(pattern, repository string) bool {
 	return pattern == repository
 }
 
-// RequiresSignature reports whether a rule matches an image ("quay.io/org/name@sha256:…"), in any spelling
-// of its registry. It returns an error if the reference has no normal form.
+// RequiresSignature reports whether a rule matches an image ("quay.io/org/name@sha256:…").
+// Different spellings of the same registry are equal. It returns an error if the reference has no
+// normal form.
 func (p *Policy) RequiresSignature(ref string) (bool, error) {
 	_, ok, err := p.matchingRule(ref)
 	return ok, err
@@ -178,27 +178,27 @@ func (p *Policy) matchingRule(ref string) (rule, bool, error) {
 	return p.rules[i], true, nil
 }
 
-// Verification is the result of verifying an image with a rule.
+// Verification is the result of verifying an image against a rule.
 type Verification struct {
-	Identities []string        // trusted signers, sorted; never empty
+	Identities []string        // accepted signers who signed the image, sorted; never empty
 	Signatures []oci.Signature // valid signatures
-	Statements []Statement     // required statements, in registry order
+	Statements []Statement     // required statements, in the order of the registry
 }
 
 // Statement is a verified statement about an image.
 type Statement struct {
-	Type      string // predicate type: [Provenance]
-	Predicate []byte // JSON
+	Type      string // predicate type, such as [Provenance]
+	Predicate []byte // predicate as JSON
 }
 
-// Provenance is the predicate type of provenance statements.
+// Provenance is the predicate type of SLSA provenance statements.
 const Provenance = "https://slsa.dev/provenance/v1"
 
-// Verify returns the verified signatures of an image by digest ("quay.io/org/name@sha256:…"), or
-// nil if no rule matches. For each type in statements it also requires a statement by a signer
-// that the rule accepts. It checks the store and the vendored layout before the registry. It
-// returns an [*Error] if a valid signature or statement is missing, or if signatures are not
-// available offline.
+// Verify verifies the signatures of an image, given by digest ("quay.io/org/name@sha256:…"). It
+// returns nil if no rule matches. For each type in statements, it also requires a statement by an
+// accepted signer. It reads the store and the vendored layout before the registry. The error is an
+// [*Error] if a valid signature or statement is missing, or if signatures are not available
+// offline.
 func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statements ...string) (*Verification, error) {
 	r, ok, err := p.matchingRule(ref)
 	if err != nil || !ok {
@@ -228,10 +228,10 @@ func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statemen
 }
 
 // checkSignatures returns the valid signatures and statements of an image. If a required one is
-// missing, the error contains the requirement and the faults of the invalid ones.
+// missing, the error names the requirement, and the reasons why the existing ones are not accepted.
 func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []string) (*Verification, *Error) {
 	var got Verification
-	faults := map[string][]string{} // by the type of the missing statement; "": a signature
+	faults := map[string][]string{} // predicate type → reasons; "" for a signature of the image
 	for _, s := range sigs {
 		f, err := r.check.check(digest, s)
 		switch {
@@ -270,17 +270,16 @@ func (r rule) error(statement string, faults []string) *Error {
 	return &Error{Rule: r.Where, Wanted: r.check.signerName(), Statement: statement, Faults: slices.Compact(faults)}
 }
 
-// Error is the error for a missing signature or statement required by a rule.
+// Error means that a signature or statement is missing that a rule requires.
 type Error struct {
 	Image     string   // "quay.io/org/name@sha256:…"
-	Rule      string   // position of the rule
-	Wanted    string   // "key cosign.pub"
+	Rule      string   // position of the rule in a file
+	Wanted    string   // accepted signers: "key cosign.pub"
 	Statement string   // predicate type of the missing statement; empty if the signature of the image is missing
-	Faults    []string // errors of the signatures found, sorted
-	Offline   bool     // offline mode: the registry was not contacted
+	Faults    []string // reasons why existing signatures are not accepted, sorted
+	Offline   bool     // the registry was not contacted, because of offline mode
 }
 
-// Error names the image, the requirement, the signatures found and a hint.
 func (e *Error) Error() string {
 	const most = 3
 	var b strings.Builder
