@@ -11,20 +11,20 @@ import (
 	"sync"
 )
 
-// Dir is a directory on disk. Reads and writes through it cannot leave its root, neither by a
-// path nor by a symbolic link. The root is opened on first use.
+// Dir is a directory on disk that belongs to a root directory. Reading and writing through a Dir
+// never leaves the root, neither by a path nor by a symbolic link. The root is opened on first use.
 //
 // Names are slash-separated and relative to the directory. They may begin with "..".
 type Dir struct {
 	root *root
-	in   string // path in the root
-	name string // as given by the user
+	in   string // path of the directory, relative to the root
+	name string // path as given by the user
 }
 
-// root is the directory that reads and writes cannot leave.
+// root is a directory that reading and writing does not leave.
 type root struct {
-	dir  string // absolute
-	kind string // "repository"
+	dir  string // absolute path
+	kind string // kind of directory for messages: "repository"
 	open func() (*os.Root, error)
 }
 
@@ -32,8 +32,8 @@ func newRoot(dir, kind string) *root {
 	return &root{dir: dir, kind: kind, open: sync.OnceValues(func() (*os.Root, error) { return os.OpenRoot(dir) })}
 }
 
-// OpenDir returns a directory. Its root is the work tree of the Git repository around it, or
-// without one the directory itself, called kind in messages.
+// OpenDir returns a directory. Its root is the work tree of the Git repository that contains it.
+// Without a repository, the root is the directory itself, which messages call kind.
 func OpenDir(dir, kind string) Dir {
 	top, in, found := repositoryAround(dir)
 	if found {
@@ -45,9 +45,9 @@ func OpenDir(dir, kind string) Dir {
 // OpenRootDir returns a directory that is its own root.
 func OpenRootDir(dir string) Dir { return Dir{newRoot(dir, "directory"), ".", dir} }
 
-// OpenUserDir returns a directory named by the user, which need not exist. Its root is the work
-// tree of the Git repository around it. Without one, its root is the nearest directory that
-// exists, and the path may lead through symbolic links.
+// OpenUserDir returns a directory that the user has named; it need not exist. Its root is the work
+// tree of the Git repository that contains it. Without a repository, the root is the nearest
+// existing parent, and the path may contain symbolic links.
 func OpenUserDir(dir string) Dir {
 	top, in, found := repositoryAround(dir)
 	if found {
@@ -62,7 +62,8 @@ func OpenUserDir(dir string) Dir {
 	return Dir{newRoot(top, "directory"), in, dir}
 }
 
-// NamedFile returns the directory of a file named by the user, and the name of the file in it.
+// NamedFile returns the directory of a file that the user has named, and the name of the file in
+// it.
 func NamedFile(name string) (dir Dir, base string) {
 	if _, _, found := repositoryAround(filepath.Dir(name)); !found {
 		if real, err := filepath.EvalSymlinks(name); err == nil {
@@ -74,8 +75,9 @@ func NamedFile(name string) (dir Dir, base string) {
 	return OpenUserDir(filepath.Dir(name)), filepath.Base(name)
 }
 
-// repositoryAround returns the absolute path of the work tree around a directory, and the path
-// of the directory in it. If there is none, it returns the directory and ".".
+// repositoryAround returns the absolute path of the work tree that contains a directory, and the
+// path of the directory relative to it. Without a repository, it returns the directory, "." and
+// false.
 func repositoryAround(dir string) (top, in string, found bool) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -92,10 +94,10 @@ func repositoryAround(dir string) (top, in string, found bool) {
 	}
 }
 
-// InRoot returns the path of the directory in its root: ".", "envs/dev".
+// InRoot returns the path of the directory relative to its root, such as "." or "envs/dev".
 func (d Dir) InRoot() string { return d.in }
 
-// Top returns the path of the root, relative to the current directory if the directory is.
+// Top returns the path of the root. It is relative to the current directory if the path of d is.
 func (d Dir) Top() string {
 	if d.in == "." {
 		return d.name
@@ -103,23 +105,23 @@ func (d Dir) Top() string {
 	return filepath.Join(d.name, strings.Repeat("../", strings.Count(d.in, "/")+1))
 }
 
-// Root returns the root as a directory.
+// Root returns the root as a Dir.
 func (d Dir) Root() Dir { return Dir{d.root, ".", d.Top()} }
 
-// Kind returns the kind of the root, for messages: "repository".
+// Kind returns the kind of the root for messages, such as "repository".
 func (d Dir) Kind() string { return d.root.kind }
 
 // String returns the directory as given by the user.
 func (d Dir) String() string { return d.name }
 
-// Sub returns a directory by its name.
+// Sub returns the directory with this name.
 func (d Dir) Sub(name string) (Dir, error) {
 	full, err := d.resolveName(name)
 	return Dir{d.root, full, d.displayPath(name)}, err
 }
 
-// PathInRoot returns the path in the root of a name, which may be absolute. It returns false for a
-// name outside of the root.
+// PathInRoot returns the path of name relative to the root. name may be absolute. It returns false
+// if name is outside of the root.
 func (d Dir) PathInRoot(name string) (full string, inside bool) {
 	name = filepath.FromSlash(name)
 	if filepath.IsAbs(name) {
@@ -138,7 +140,7 @@ func (d Dir) resolveName(name string) (string, error) {
 	return full, nil
 }
 
-// displayPath returns the path of a name for messages.
+// displayPath returns name as a path for messages.
 func (d Dir) displayPath(name string) string {
 	if name = filepath.FromSlash(name); filepath.IsAbs(name) {
 		return name
@@ -146,11 +148,11 @@ func (d Dir) displayPath(name string) string {
 	return filepath.Join(d.name, name)
 }
 
-// FS returns the files of the directory.
+// FS returns the directory as a file system.
 func (d Dir) FS() fs.FS { return dirFS(d) }
 
-// Lookup finds a file or a directory. For a directory it returns its files, for a file those of
-// its directory and the base name.
+// Lookup opens a file or directory. For a directory, files is the directory. For a file, files is
+// the directory that contains it, and base is its name.
 func (d Dir) Lookup(name string) (files fs.FS, base string, err error) {
 	full, err := d.resolveName(name)
 	if err != nil {
@@ -167,7 +169,8 @@ func (d Dir) Lookup(name string) (files fs.FS, base string, err error) {
 	return Dir{d.root, full, d.displayPath(name)}.FS(), base, nil
 }
 
-// LookupIn returns a function like [Dir.Lookup] for paths named by the user, relative to dir.
+// LookupIn returns a function like [Dir.Lookup] for paths that the user has named. Relative paths
+// are relative to dir.
 func LookupIn(dir string) func(name string) (files fs.FS, base string, err error) {
 	return func(name string) (fs.FS, string, error) {
 		if name = filepath.FromSlash(name); !filepath.IsAbs(name) {
@@ -178,8 +181,8 @@ func LookupIn(dir string) func(name string) (files fs.FS, base string, err error
 	}
 }
 
-// Open opens the directory, and creates it with permissions if it does not exist. The caller
-// closes it.
+// Open opens the directory. If it does not exist, Open creates it with permissions perm. The caller
+// must close it.
 func (d Dir) Open(perm fs.FileMode) (*os.Root, error) {
 	top, err := d.root.open()
 	if err != nil {
@@ -197,7 +200,7 @@ func (d Dir) Open(perm fs.FileMode) (*os.Root, error) {
 	return nil, d.root.wrapError("open", d.name, d.in, err)
 }
 
-// CheckLinks returns an error if a symbolic link on the path of a name leads out of the root.
+// CheckLinks returns an error if a symbolic link on the path of name leads out of the root.
 func (d Dir) CheckLinks(name string) error {
 	full, err := d.resolveName(name)
 	if err == nil {
@@ -219,8 +222,8 @@ func (d Dir) Remove(name string) error {
 	return d.root.wrapError("remove", d.displayPath(name), full, err)
 }
 
-// wrapError adds the display path to an error. If a symbolic link on the path leads out of the root,
-// the result reports the link as the cause.
+// wrapError adds the path shown to an error. If a symbolic link on the path leads out of the root,
+// the returned error reports the link as the cause.
 func (r *root) wrapError(op, shown, full string, err error) error {
 	if err == nil {
 		return nil
@@ -233,7 +236,7 @@ func (r *root) wrapError(op, shown, full string, err error) error {
 	return &fs.PathError{Op: op, Path: shown, Err: causeOf(err)}
 }
 
-// causeOf returns an error without its operation and path.
+// causeOf returns the cause of an error of the file system, without operation and path.
 func causeOf(err error) error {
 	var pathErr *fs.PathError
 	var linkErr *os.LinkError
@@ -246,7 +249,7 @@ func causeOf(err error) error {
 	return err
 }
 
-// resolveLinks returns the target of a path in the root.
+// resolveLinks returns the path in the root that full leads to after following symbolic links.
 func (r *root) resolveLinks(full string) (string, error) {
 	top, err := r.open()
 	if err != nil {
@@ -255,15 +258,16 @@ func (r *root) resolveLinks(full string) (string, error) {
 	return ResolveLinks(full, top.Readlink, r.kind, nil)
 }
 
-// ErrOutside is the error for a symbolic link that leads out of a root.
+// ErrOutside is the cause if a symbolic link leads out of a root.
 var ErrOutside = errors.New("points outside")
 
-// maxLinks limits the symbolic links in one path.
+// maxLinks is the maximum number of symbolic links on one path.
 const maxLinks = 40
 
-// ResolveLinks returns the target of a path after following its symbolic links, which readLink
-// reads. A link that leads out of the files or into a directory .git is an error that names the
-// link and kind, the kind of root. plain caches directories that are not links; it may be nil.
+// ResolveLinks returns the path that name leads to after following symbolic links. readLink returns
+// the target of a link, or an error for other files. A link that leads out of the root, or into a
+// directory .git, is an error that names the link and kind, the kind of the root. plain caches
+// directories that are not links; it may be nil.
 func ResolveLinks(name string, readLink func(string) (string, error), kind string, plain map[string]bool) (string, error) {
 	at, rest, links, link, target := ".", strings.Split(name, "/"), 0, "", ""
 	for len(rest) > 0 {
@@ -281,7 +285,7 @@ func ResolveLinks(name string, readLink func(string) (string, error), kind strin
 		}
 		to, err := readLink(at)
 		if err != nil {
-			if len(rest) > 0 && plain != nil { // a directory, which later paths may share
+			if len(rest) > 0 && plain != nil { // a directory, which other paths may share
 				plain[at] = true
 			}
 			continue
@@ -295,10 +299,10 @@ func ResolveLinks(name string, readLink func(string) (string, error), kind strin
 	return at, nil
 }
 
-// dirFS is the files of a directory.
+// dirFS is the file system of a directory.
 type dirFS Dir
 
-// resolveName returns the root and the path of a name in it.
+// resolveName returns the root and the path of name relative to it.
 func (d dirFS) resolveName(op, name string) (*os.Root, string, error) {
 	if !fs.ValidPath(name) {
 		return nil, "", &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
@@ -323,7 +327,7 @@ func (d dirFS) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// Stat returns the file info of a file or of the target of a link.
+// Stat returns information about a file, after following links.
 func (d dirFS) Stat(name string) (fs.FileInfo, error) {
 	top, full, err := d.resolveName("stat", name)
 	if err != nil {
@@ -333,7 +337,7 @@ func (d dirFS) Stat(name string) (fs.FileInfo, error) {
 	return info, d.root.wrapError("stat", name, full, err)
 }
 
-// Lstat returns the file info of a file or a link.
+// Lstat returns information about a file or link, without following links.
 func (d dirFS) Lstat(name string) (fs.FileInfo, error) {
 	top, full, err := d.resolveName("lstat", name)
 	if err != nil {
@@ -343,7 +347,7 @@ func (d dirFS) Lstat(name string) (fs.FileInfo, error) {
 	return info, d.root.wrapError("lstat", name, full, err)
 }
 
-// ReadLink returns the target of a link.
+// ReadLink returns the target of a symbolic link.
 func (d dirFS) ReadLink(name string) (string, error) {
 	top, full, err := d.resolveName("readlink", name)
 	if err != nil {
@@ -363,7 +367,7 @@ func (d dirFS) ReadFile(name string) ([]byte, error) {
 	return data, d.root.wrapError("open", name, full, err)
 }
 
-// Sub returns the files of a directory.
+// Sub returns the file system of a directory.
 func (d dirFS) Sub(name string) (fs.FS, error) {
 	_, full, err := d.resolveName("sub", name)
 	return dirFS{d.root, full, path.Join(d.name, name)}, err

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock takes an exclusive lock on an open directory, until it is closed. It does nothing on a
-// file system without locks.
+// lock takes an exclusive lock on an open directory. Closing the directory releases it. On a file
+// system without locks it does nothing.
 func lock(dir *os.File) error {
 	err := unix.Flock(int(dir.Fd()), unix.LOCK_EX)
 	if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOLCK) {
@@ -18,7 +18,7 @@ func lock(dir *os.File) error {
 	return err
 }
 
-// syncTree flushes the file system of an open directory to disk.
+// syncTree writes the file system that contains an open directory to disk.
 func syncTree(dir *os.File) error {
 	if err := unix.Syncfs(int(dir.Fd())); err != nil {
 		return fmt.Errorf("syncing the file system: %w", err)

@@ -4,8 +4,8 @@ package filetree
 
 import "os"
 
-// lock does nothing: there is no portable lock.
+// lock does nothing, because there is no portable lock.
 func lock(*os.File) error { return nil }
 
-// syncTree does nothing: there is no portable sync of a file system.
+// syncTree does nothing, because there is no portable way to sync a file system.
 func syncTree(*os.File) error { return nil }

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Edits are the differences between two trees.
+// Edits is the difference between two trees.
 type Edits struct {
-	files map[string][]byte // by path; nil: removed
-	gaps  map[gap][]string  // paths added or removed there, sorted
+	files map[string][]byte // path → new content; nil if removed
+	gaps  map[gap][]string  // position in an index → paths added or removed there, sorted
 }
 
-// gap is a position between the lines of an index: the number of files before it.
+// gap is a position between two lines of an index: the number of files before it.
 type gap struct {
 	dir    string
 	before int
 }
 
-// EditsOf returns the differences from base to next, two trees without indices.
+// EditsOf returns the difference between base and next, two trees without index files.
 func EditsOf(base, next *Tree) *Edits {
 	e := &Edits{files: map[string][]byte{}, gaps: map[gap][]string{}}
 	for name, data := range next.files {
@@ -38,10 +38,10 @@ func EditsOf(base, next *Tree) *Edits {
 	return e
 }
 
-// addGaps records the positions of added and removed files. A removed file counts for the
-// gaps on both sides of it.
+// addGaps records where files are added to or removed from an index. A removed file counts for the
+// positions before and after it.
 func (e *Edits) addGaps(base *Tree) {
-	in := map[string][]string{} // the files of base, by directory
+	in := map[string][]string{} // directory → files of base in it
 	for name := range base.Names() {
 		in[path.Dir(name)] = append(in[path.Dir(name)], name)
 	}
@@ -58,10 +58,10 @@ func (e *Edits) addGaps(base *Tree) {
 	}
 }
 
-// MergesCleanly reports whether Git can merge the two edited trees, with their indices, without a
-// conflict. Both edits start from the same tree. No file may have different edits in e and o,
-// and no gap different additions or removals. A file removed in both is also a conflict: Git may
-// treat it as renamed in one of them.
+// MergesCleanly reports whether Git can merge the trees that result from e and o, including their
+// index files, without a conflict. Both must start from the same tree. There is a conflict if both
+// edit a file differently, or add or remove different files at the same position of an index. A
+// file that both remove is a conflict, too: Git may treat it as renamed in one of them.
 func (e *Edits) MergesCleanly(o *Edits) bool {
 	for name, data := range e.files {
 		if other, both := o.files[name]; both && (data == nil || !sameFile(data, other)) {
@@ -76,12 +76,12 @@ func (e *Edits) MergesCleanly(o *Edits) bool {
 	return true
 }
 
-// sameFile reports whether two edits of a file are equal; nil is a removal.
+// sameFile reports whether two edits of a file are equal. nil means that the file is removed.
 func sameFile(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
-// Apply applies the edits to have and returns the files written by quayside, without indices. It
-// returns an error if an edited file differs between have and base, the tree that the edits start
-// from.
+// Apply returns the files written by quayside in have after applying the edits, without index
+// files. base is the tree that the edits start from. It returns an error if an edited file in have
+// differs from base.
 func (e *Edits) Apply(base, have *Tree) (*Tree, error) {
 	own, err := have.indexEntries()
 	if err != nil {

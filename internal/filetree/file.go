@@ -10,10 +10,9 @@ import (
 	"path"
 )
 
-// WriteFile writes data to a file and reports whether the content changed. It writes a
-// temporary file in the same directory and renames it. The new file keeps the mode of the old
-// one, and its owner and group if permitted. After an error the old file is unchanged. Missing
-// directories on the way are created.
+// WriteFile writes data to a file atomically, through a temporary file in the same directory.
+// written is false if the file already has this content. The file keeps its mode and, if permitted,
+// its owner and group. Missing directories are created. After an error, the old file is unchanged.
 func (d Dir) WriteFile(name string, data []byte) (written bool, err error) {
 	full, err := d.resolveName(name)
 	if err != nil {
@@ -33,13 +32,13 @@ func (d Dir) WriteFile(name string, data []byte) (written bool, err error) {
 	return written, nil
 }
 
-// WriteFile is [Dir.WriteFile] for a file named by the user.
+// WriteFile is [Dir.WriteFile] for a file that the user has named.
 func WriteFile(name string, data []byte) (written bool, err error) {
 	dir, base := NamedFile(name)
 	return dir.WriteFile(base, data)
 }
 
-// ReadFile reads a file named by the user.
+// ReadFile returns the content of a file that the user has named.
 func ReadFile(name string) ([]byte, error) {
 	dir, base := NamedFile(name)
 	data, err := fs.ReadFile(dir.FS(), base)
@@ -78,7 +77,7 @@ func replaceFile(top *os.Root, name string, data []byte) (written bool, err erro
 	}()
 	_, err = f.Write(data)
 	if err == nil && old != nil {
-		_ = keepOwner(f, old) // without permission, the current user owns the new file
+		_ = keepOwner(f, old) // ignore the error: without permission, the current user owns the new file
 	}
 	if err == nil {
 		err = f.Chmod(mode)
@@ -92,7 +91,7 @@ func replaceFile(top *os.Root, name string, data []byte) (written bool, err erro
 	return true, top.Rename(temporary, name)
 }
 
-// CreateTemp creates a file in a directory of a root, with a new name that begins with prefix.
+// CreateTemp creates a file with a new name, which begins with prefix, in directory dir of top.
 func CreateTemp(top *os.Root, dir, prefix string) (f *os.File, name string, err error) {
 	name = path.Join(dir, prefix+rand.Text())
 	f, err = top.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

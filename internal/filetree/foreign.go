@@ -1,8 +1,8 @@
 package filetree
 
-// UserFiles returns the sorted paths of the user's files in have: files that are neither in
-// want nor in the indices of have, and edited files that an earlier version handed over to
-// the user. It returns nil if have has no index, or an invalid one.
+// UserFiles returns the paths of the files in have that belong to the user, sorted. These are the
+// files that are neither in want nor in an index of have, and files that an earlier version handed
+// over to the user and that were edited. If have has no valid index, it returns nil.
 func UserFiles(have, want *Tree) []string {
 	own, err := have.indexEntries()
 	if len(own) == 0 || err != nil {

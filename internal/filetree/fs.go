@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// FS returns the tree as a file system. Do not add files while it is in use.
+// FS returns the tree as a file system. Do not add files to the tree while it is in use.
 func (t *Tree) FS() fs.FS {
 	files := make(map[string]func() (Content, error), len(t.files))
 	for name, data := range t.files {
@@ -27,8 +27,8 @@ type Content interface {
 	Size() int64
 }
 
-// Lazy returns a file system that loads the content of a file on Open, or for its size.
-// Its open files implement Content.
+// Lazy returns a file system that loads the content of a file only when the file is opened or its
+// size is needed. Opened files implement Content.
 func Lazy(files map[string]func() (Content, error)) fs.FS {
 	l := lazyFS{files, map[string]map[string]bool{".": {}}}
 	for name := range files {
@@ -76,17 +76,17 @@ func (l lazyFS) Open(name string) (fs.File, error) {
 	return &openDir{info: info{name: path.Base(name), dir: true}, entries: entries}, nil
 }
 
-// lazyEntry is a directory entry for an unopened file or directory.
+// lazyEntry is a directory entry for a file that is not loaded, or for a directory.
 type lazyEntry struct {
 	info
 	fsys lazyFS
 	path string
 }
 
-// Info returns the file's info. It opens the file for its size.
+// Info returns information about the file. It loads the file, because the size is needed.
 func (e lazyEntry) Info() (fs.FileInfo, error) { return fs.Stat(e.fsys, e.path) }
 
-// Type returns the type bits.
+// Type returns the type bits of the mode.
 func (e lazyEntry) Type() fs.FileMode { return e.Mode().Type() }
 
 // info implements fs.FileInfo.
@@ -128,7 +128,7 @@ func (d *openDir) Read([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "read", Path: d.info.name, Err: fs.ErrInvalid}
 }
 
-// ReadDir returns the next n entries, or all remaining entries if n ≤ 0.
+// ReadDir returns the next n entries. If n ≤ 0, it returns all remaining entries.
 func (d *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
 	left := d.entries[d.read:]
 	if n <= 0 {

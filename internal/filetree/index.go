@@ -13,34 +13,35 @@ import (
 	"strings"
 )
 
-// Index is the base name of the files that list the program's own files. A written tree
-// has one in its root and in each directory with such files; it lists only the files of
-// its own directory. A line is "name sha256"; lines that start with # are comments.
+// Index is the base name of index files. They list the files that quayside has written. In a
+// written tree, the root and each directory with such files has an index, which lists the files
+// directly in that directory. A line is "name sha256"; a line that begins with # is a comment.
 //
-// Earlier versions wrote one index at the root: "path" for a generated file,
-// "path sha256" for a file handed over to the user.
+// Earlier versions wrote a single index in the root: "path" for a file that quayside wrote, and
+// "path sha256" for a file that was handed over to the user.
 const Index = ".quayside-files"
 
 const (
 	indexHeader = "# Files that quayside wrote. It removes those it no longer renders and leaves all others alone.\n"
-	rootMark    = "# Root of the tree." // a directory with this mark is another tree
+	rootMark    = "# Root of the tree." // marks the index in the root of a tree: a subdirectory with such an index is another tree
 )
 
 // entry is the entry of a file in an index.
 type entry struct {
-	digest     string // "" if unknown
-	handedOver bool   // handed over by an earlier version: the user's file once it is edited
+	digest     string // sha256 of the written content; "" if unknown
+	handedOver bool   // handed over by an earlier version: belongs to the user once it is edited
 }
 
-// edited reports whether data differs from the content recorded by Write.
+// edited reports whether data differs from the content that Write recorded.
 func (e entry) edited(data []byte) bool { return e.digest != "" && e.digest != sum(data) }
 
-// index maps paths to the entries of all indices of a tree, the indices included.
+// index holds the entries of all index files of a tree, by path. The index files themselves have
+// entries, too.
 type index map[string]entry
 
 func isIndex(name string) bool { return path.Base(name) == Index }
 
-// withIndexes returns a copy of the tree with its indices.
+// withIndexes returns a copy of the tree with its index files.
 func (t *Tree) withIndexes() *Tree {
 	lists := map[string][]byte{".": []byte(indexHeader + rootMark + "\n")}
 	for name, data := range t.All() {
@@ -60,8 +61,8 @@ func (t *Tree) withIndexes() *Tree {
 	return out
 }
 
-// entryOf returns the index lines of a file. Two constant lines surround the line with the
-// digest. They let Git merge changes of neighbouring files.
+// entryOf returns the lines of an index for a file. The line with the digest is between two
+// constant lines, so that Git can merge changes of neighbouring files.
 func entryOf(base string, data []byte) string {
 	return "## " + base + "\n" + base + " " + sum(data) + "\n#\n"
 }
@@ -71,13 +72,13 @@ func sum(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// indexEntries returns the entries of the tree's indices.
+// indexEntries returns the entries of all index files of the tree.
 func (t *Tree) indexEntries() (index, error) {
 	return readIndexes(maps.Keys(t.files), func(name string) ([]byte, error) { return t.files[name], nil })
 }
 
-// readIndexes returns the entries of the indices among names. A subdirectory with a root
-// index is another tree and belongs to the user.
+// readIndexes returns the entries of the index files among names. A subdirectory whose index is a
+// root index is another tree, and belongs to the user.
 func readIndexes(names iter.Seq[string], read func(name string) ([]byte, error)) (index, error) {
 	var dirs, others []string
 	for name := range names {
@@ -85,7 +86,7 @@ func readIndexes(names iter.Seq[string], read func(name string) ([]byte, error))
 			dirs = append(dirs, path.Dir(name))
 		}
 	}
-	slices.Sort(dirs) // a directory before those in it
+	slices.Sort(dirs) // parents before their subdirectories
 	own := index{}
 	for _, dir := range dirs {
 		if slices.ContainsFunc(others, func(other string) bool { return strings.HasPrefix(dir, other+"/") }) {
@@ -112,8 +113,8 @@ func readIndexes(names iter.Seq[string], read func(name string) ([]byte, error))
 	return own, nil
 }
 
-// parseIndex parses an index and reports whether it is a root index. It drops the digests
-// inside a merge conflict, because the files themselves may also be merged.
+// parseIndex parses an index file. root reports whether it is the index of the root of a tree.
+// Within a merge conflict, digests are dropped, because the files may have been merged, too.
 func parseIndex(file string, data []byte) (list index, root bool, err error) {
 	list = index{}
 	conflict := false
@@ -147,19 +148,19 @@ func parseIndex(file string, data []byte) (list index, root bool, err error) {
 	return list, root, nil
 }
 
-// state is the relation of a file to the wanted tree.
+// state describes a file on disk in relation to the wanted tree.
 type state int
 
 const (
-	userOwned state = iota // the user's, kept
-	claimed                // the user's, but the wanted tree has the same path
-	edited                 // the program's, edited since
-	stale                  // the program's, to be replaced or removed
-	same                   // the program's, equal to the wanted file
+	userOwned state = iota // belongs to the user, and is kept
+	claimed                // belongs to the user, but the wanted tree has the same path
+	edited                 // written by quayside, and edited since
+	stale                  // written by quayside, to be replaced or removed
+	same                   // written by quayside, equal to the wanted file
 )
 
-// stateOf returns the state of a file with content data. data may be nil for a file that
-// is neither listed nor wanted.
+// stateOf returns the state of the file name with content data. For a file that is neither in an
+// index nor wanted, data may be nil.
 func (x index) stateOf(name string, data []byte, want *Tree) state {
 	e, listed := x[name]
 	wanted, keeps := want.files[name]
@@ -177,17 +178,17 @@ func (x index) stateOf(name string, data []byte, want *Tree) state {
 	}
 }
 
-// Kind is the kind of difference between a file on disk and the wanted file.
+// Kind is the kind of a difference between a file on disk and the wanted tree.
 type Kind string
 
-// The kinds of change.
+// The kinds of differences.
 const (
-	Missing  Kind = "missing" // wanted, not on disk
-	Modified Kind = "differs" // on disk with different content
-	Extra    Kind = "extra"   // written by an earlier run, no longer wanted
+	Missing  Kind = "missing" // wanted, but not on disk
+	Modified Kind = "differs" // on disk with other content
+	Extra    Kind = "extra"   // written by an earlier run, but no longer wanted
 )
 
-// Sign returns "+" for Missing, "-" for Extra and "~" otherwise.
+// Sign returns "+" for Missing, "-" for Extra and "~" for Modified.
 func (k Kind) Sign() string {
 	switch k {
 	case Missing:
@@ -199,16 +200,16 @@ func (k Kind) Sign() string {
 	}
 }
 
-// FileChange is a file that Write would change.
+// FileChange is a file that Write would add, change or remove.
 type FileChange struct {
 	Path string `json:"path"`
 	Kind Kind   `json:"change"`
 }
 
-// Diff returns the changes by Write from have to want, sorted by path. It ignores the
-// user's files: those of have that are neither in its indices nor in want. The result
-// includes an index only if no other file of its directory changes. If have has no index,
-// Write did not write it, and Diff compares all files in both directions.
+// Diff returns the changes that Write would make to get from have to want, sorted by path. Files of
+// the user are ignored: files in have that are neither in an index nor in want. An index file is
+// listed only if no other file of its directory changes. If have has no index, it was not written
+// by Write: then Diff compares all files.
 func Diff(have, want *Tree) []FileChange {
 	own, err := have.indexEntries()
 	written := err != nil || len(own) > 0
@@ -230,7 +231,7 @@ func Diff(have, want *Tree) []FileChange {
 			changes[name] = Extra
 		}
 	}
-	touched := map[string]bool{} // directories
+	touched := map[string]bool{} // directories with other changes
 	for name := range changes {
 		touched[path.Dir(name)] = touched[path.Dir(name)] || !isIndex(name)
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Mount returns a file system with each of dirs as a directory in its root. Names must be
-// single path elements; others are unreachable.
+// Mount returns a file system whose root contains each of dirs as a directory. A name with a slash
+// cannot be reached.
 func Mount(dirs map[string]fs.FS) fs.FS { return mounts(dirs) }
 
 type mounts map[string]fs.FS

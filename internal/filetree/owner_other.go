@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// keepOwner does nothing: there is no portable owner of a file.
+// keepOwner does nothing, because there is no portable way to get the owner of a file.
 func keepOwner(*os.File, fs.FileInfo) error { return nil }

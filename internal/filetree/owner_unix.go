@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// keepOwner sets the owner and group of f to those of old. Without permission for both,
-// it tries to set the group alone and returns an error.
+// keepOwner sets the owner and group of f to those of old. If this is not permitted, it tries to
+// set only the group, and returns the error.
 func keepOwner(f *os.File, old fs.FileInfo) error {
 	is, err := f.Stat()
 	if err != nil {
@@ -22,7 +22,7 @@ func keepOwner(f *os.File, old fs.FileInfo) error {
 	}
 	err = f.Chown(int(want.Uid), int(want.Gid))
 	if err != nil && have.Gid != want.Gid {
-		_ = f.Chown(-1, int(want.Gid)) // at least the group
+		_ = f.Chown(-1, int(want.Gid)) // ignore the error: set at least the group, if possible
 	}
 	return err
 }

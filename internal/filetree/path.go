@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Within reports whether name is dir or a path below it. Both must be slash-separated,
-// clean and relative, without "..".
+// Within reports whether name is dir or a path below dir. Both must be slash-separated, clean and
+// relative, without "..".
 func Within(name, dir string) bool {
 	return dir == "." || name == dir || strings.HasPrefix(name, dir+"/")
 }

@@ -6,9 +6,9 @@ import (
 	"io/fs"
 )
 
-// CheckReplaceable returns an error if a directory must not be replaced: it is not empty and does
-// not contain the regular file mark. kind is the expected kind of directory, for the message:
-// "an OCI layout". A missing directory is replaceable.
+// CheckReplaceable returns an error if the content of a directory must not be replaced: it is not
+// empty and does not contain the regular file mark. kind describes the expected directory for the
+// message, such as "an OCI layout". A missing directory is replaceable.
 func CheckReplaceable(dir fs.FS, mark, kind string) error {
 	entries, err := fs.ReadDir(dir, ".")
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {

@@ -5,9 +5,9 @@ import (
 	"maps"
 )
 
-// SimulateWrite returns the result of Write to a directory with the files of have: want with its
-// indices, and the user's files. It does not modify its arguments. Like Write, it rejects
-// user files at wanted paths, and edited files with an [*EditedError].
+// SimulateWrite returns the tree after writing want to a directory that contains have: want with
+// its index files, and the files of the user. It does not modify its arguments. As in Write, a
+// user's file at a wanted path is an error, and edited files are an [*EditedError].
 func SimulateWrite(have, want *Tree) (*Tree, error) {
 	own, err := have.indexEntries()
 	if err != nil {
@@ -24,7 +24,7 @@ func SimulateWrite(have, want *Tree) (*Tree, error) {
 			return nil, fmt.Errorf("%s was not written by quayside: move it away or delete it", name)
 		case edited:
 			edits = append(edits, name)
-		case stale, same: // replaced, removed or copied from want below
+		case stale, same: // removed, or replaced by the file in want, below
 		}
 	}
 	if len(edits) > 0 {

@@ -1,10 +1,10 @@
-// Package filetree holds file trees in memory, compares them and writes them to disk. It
-// replaces each file atomically and writes the final indices last: after an interruption
-// the next write completes the tree.
+// Package filetree holds file trees in memory, compares them and writes them to disk. Each file is
+// replaced atomically, and the index files are written last: if a write is interrupted, the next
+// one completes it.
 //
-// Each directory of a written tree with files of the program has an [Index] of them. Files
-// without an index entry belong to the user: the package never changes or removes them.
-// Inside a tree it never follows a symbolic link.
+// Each directory of a written tree that contains files written by quayside has an [Index] of them.
+// A file without an index entry belongs to the user: the package never changes or removes it.
+// Within a tree, it never follows a symbolic link.
 //
 // Start from [Tree], [Diff] and [Write].
 package filetree
@@ -20,10 +20,10 @@ import (
 	"strings"
 )
 
-// Tree is a set of files. The zero value is not usable: call New.
+// Tree is a set of files by path. Create it with New.
 type Tree struct {
 	files  map[string][]byte
-	folded map[string]string // lower case → path as added, directories included
+	folded map[string]string // path in lower case → path as added, including directories
 }
 
 // New returns an empty tree.
@@ -31,9 +31,9 @@ func New() *Tree {
 	return &Tree{files: map[string][]byte{}, folded: map[string]string{}}
 }
 
-// Add adds a file to the tree without copying data. It returns an error if name is no
-// fs.ValidPath, if it exists already, if it differs from another path only in case, or if
-// a path would be both a file and a directory.
+// Add adds a file to the tree. data is not copied. It returns an error if name is not a valid path
+// (fs.ValidPath), if the file exists, if name differs from another path only in case, or if a path
+// would be both a file and a directory.
 func (t *Tree) Add(name string, data []byte) error {
 	if !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, "\\\x00\n") {
 		return fmt.Errorf("%q is not a valid path", name)
@@ -57,7 +57,7 @@ func (t *Tree) Add(name string, data []byte) error {
 	return nil
 }
 
-// All yields the files, sorted by path.
+// All yields the paths and contents of the files, sorted by path.
 func (t *Tree) All() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for _, name := range slices.Sorted(maps.Keys(t.files)) {
@@ -68,12 +68,12 @@ func (t *Tree) All() iter.Seq2[string, []byte] {
 	}
 }
 
-// Names yields the sorted paths of the files.
+// Names yields the paths of the files, sorted.
 func (t *Tree) Names() iter.Seq[string] {
 	return slices.Values(slices.Sorted(maps.Keys(t.files)))
 }
 
-// Get returns the content of a file and reports whether the file exists.
+// Get returns the content of a file, and whether the file exists.
 func (t *Tree) Get(name string) ([]byte, bool) {
 	data, ok := t.files[name]
 	return data, ok
@@ -82,12 +82,11 @@ func (t *Tree) Get(name string) ([]byte, bool) {
 // Len returns the number of files.
 func (t *Tree) Len() int { return len(t.files) }
 
-// Read returns the regular files of fsys, without the checks of Add. It skips symbolic
-// links and other special files.
+// Read returns a tree with the regular files in fsys, without the checks of Add. Symbolic links and
+// special files are skipped.
 func Read(fsys fs.FS) (*Tree, error) { return ReadLike(fsys, New()) }
 
-// ReadLike is like Read, but shares the content of unchanged files with like to save
-// memory.
+// ReadLike is Read with less memory: files that are the same in like share its content.
 func ReadLike(fsys fs.FS, like *Tree) (*Tree, error) {
 	t := New()
 	var buf bytes.Buffer
@@ -101,7 +100,7 @@ func ReadLike(fsys fs.FS, like *Tree) (*Tree, error) {
 	return t, err
 }
 
-// readLike returns the content of a file: like itself if the content is equal.
+// readLike returns the content of a file. If it is equal to like, it returns like itself.
 func readLike(fsys fs.FS, name string, like []byte, buf *bytes.Buffer) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {

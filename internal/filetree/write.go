@@ -14,20 +14,21 @@ import (
 	"syscall"
 )
 
-// Write makes the program's own files in the directory equal to want. It does not change the user's
-// files.
+// Write changes the files that quayside has written in the directory to those of want. It does not
+// change files of the user.
 //
-// Write replaces each file atomically, by renaming a temporary file. All new contents
-// are on disk before the first file changes. After the new files are in place, Write
-// removes the files in dir's indices that are not in want, and writes the final indices
-// last. The next Write, of the same or another tree, recovers from an interrupted one.
+// Each file is replaced atomically, by renaming a temporary file. First, all new contents are
+// written to disk as temporary files. Then the files are renamed, and files in an index that are
+// not in want are removed. The final index files are written last. If Write is interrupted, the
+// next Write, of the same or another tree, recovers.
 //
-// A wanted file that exists, is in no index and has different content belongs to the user:
-// the error names it. Write overwrites or removes an edited file of an index only with
-// [Force]; otherwise the error is an [*EditedError]. Write returns these errors before any
-// change. If nothing differs, it writes nothing.
+// A wanted file that exists with other content, but is in no index, belongs to the user: Write
+// returns an error that names it. If a file in an index was edited, Write overwrites or removes it
+// only with [Force]; otherwise it returns an [*EditedError]. These errors occur before any change.
+// If nothing differs, nothing is written.
 //
-// Write creates dir if it does not exist. The top of a Git work tree is an error.
+// Write creates the directory if it does not exist. It returns an error for the top of a Git work
+// tree.
 func (d Dir) Write(want *Tree, opts ...Option) error {
 	p, err := newPlan(d, want, opts...)
 	if err != nil {
@@ -40,46 +41,44 @@ func (d Dir) Write(want *Tree, opts ...Option) error {
 	return p.run()
 }
 
-// Write is [Dir.Write] in a directory named by the user.
+// Write is [Dir.Write] for a directory that the user has named.
 func Write(dir string, want *Tree, opts ...Option) error {
 	return OpenUserDir(dir).Write(want, opts...)
 }
 
-// Option changes the behavior of Write.
+// Option is an option of Write.
 type Option func(*plan)
 
-// Force lets Write overwrite and remove edited files if on is true.
+// Force makes Write overwrite and remove edited files if on is true.
 func Force(on bool) Option { return func(p *plan) { p.force = on } }
 
-// EditedError reports files that were edited since the last Write and would be
-// overwritten or removed.
+// EditedError means that Write would overwrite or remove files that were edited since the last
+// Write.
 type EditedError struct {
-	Paths []string // from the root of the tree, sorted
+	Paths []string // paths relative to the root of the tree, sorted
 }
 
-// Error returns a message with the paths of the files.
 func (e *EditedError) Error() string {
 	return "files were edited by hand: " + strings.Join(e.Paths, ", ")
 }
 
-// plan is the plan of one Write.
+// plan holds the changes of one Write.
 type plan struct {
-	dir       string // for messages
+	dir       string // path of the directory for messages
 	root      *os.Root
-	self      *os.File // the directory itself
-	want      *Tree    // with its indices
+	self      *os.File // the directory itself, for locking
+	want      *Tree    // the wanted tree with its index files
 	force     bool
 	disk      map[string]fs.FileMode // path → type and permissions
-	users     []string               // the user's files
-	same      map[string]bool        // own files with the wanted content
-	remove    []string               // own files that are not wanted, sorted, indices last
-	leftovers []string               // temporary files of an interrupted Write
-	lists     map[string][]byte      // indices on disk that need an update
-	done      bool                   // nothing to do
+	users     []string               // paths of the user's files
+	same      map[string]bool        // files that already have the wanted content
+	remove    []string               // files written by quayside that are not wanted; sorted, index files last
+	leftovers []string               // temporary files that an interrupted Write left
+	lists     map[string][]byte      // index files on disk that must be updated
+	done      bool                   // there is nothing to do
 }
 
-// newPlan opens and locks a directory, and compares it with the wanted files. The caller
-// closes the plan.
+// newPlan opens and locks a directory, and compares it with want. The caller must close the plan.
 func newPlan(d Dir, want *Tree, opts ...Option) (_ *plan, err error) {
 	for name := range want.files {
 		if isIndex(name) || isTemporary(name) {
@@ -111,7 +110,7 @@ func newPlan(d Dir, want *Tree, opts ...Option) (_ *plan, err error) {
 	return p, p.compare()
 }
 
-// close releases the directory and its lock.
+// close closes the directory and releases its lock.
 func (p *plan) close() {
 	if p.self != nil {
 		_ = p.self.Close()
@@ -119,7 +118,7 @@ func (p *plan) close() {
 	_ = p.root.Close()
 }
 
-// compare compares the directory with the wanted files.
+// compare compares the directory with the wanted tree.
 func (p *plan) compare() error {
 	if err := p.scan(); err != nil {
 		return fmt.Errorf("reading %s: %w", p.dir, err)
@@ -158,8 +157,8 @@ func (p *plan) scan() error {
 	})
 }
 
-// read returns the content of a file. For other than regular files it returns a
-// placeholder that equals no content of the program's files.
+// read returns the content of a file. For a file that is not regular, it returns a placeholder that
+// differs from the content of every file that quayside writes.
 func (p *plan) read(name string) ([]byte, error) {
 	if mode := p.disk[name]; !mode.IsRegular() {
 		return []byte("\x00" + mode.String()), nil
@@ -167,7 +166,7 @@ func (p *plan) read(name string) ([]byte, error) {
 	return p.root.ReadFile(name)
 }
 
-// indexEntries returns the entries of the indices on disk.
+// indexEntries returns the entries of the index files on disk.
 func (p *plan) indexEntries() (index, error) {
 	return readIndexes(func(yield func(string) bool) {
 		for name, mode := range p.disk {
@@ -178,10 +177,10 @@ func (p *plan) indexEntries() (index, error) {
 	}, p.read)
 }
 
-// classify separates the user's files from the program's own files, and returns the own files
-// that were edited.
+// classify sorts the files on disk into files of the user and files written by quayside. own are
+// the entries of the index files. It returns the files written by quayside that were edited.
 func (p *plan) classify(own index) (edits []string, err error) {
-	dirs := map[string]bool{".": true} // directories of own files, present or wanted
+	dirs := map[string]bool{".": true} // directories that contain files of quayside, on disk or in the wanted tree
 	for _, name := range slices.AppendSeq(slices.Collect(maps.Keys(own)), p.want.Names()) {
 		for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
 			dirs[dir] = true
@@ -211,7 +210,7 @@ func (p *plan) classify(own index) (edits []string, err error) {
 			p.same[name] = true
 		case edited:
 			edits = append(edits, name)
-		case stale, claimed: // conflicts reports claimed files
+		case stale, claimed: // checkConflicts reports claimed files
 		}
 		if listed && wanted && isIndex(name) {
 			p.lists[name] = data
@@ -224,8 +223,8 @@ func (p *plan) classify(own index) (edits []string, err error) {
 	return edits, nil
 }
 
-// checkConflicts returns an error for each of the user's files or directories in the place of
-// a wanted file or directory.
+// checkConflicts returns an error for each file or directory of the user that is in the place of a
+// wanted file or directory.
 func (p *plan) checkConflicts(own index) error {
 	var errs []error
 	blocked := map[string]bool{}
@@ -249,13 +248,13 @@ func (p *plan) checkConflicts(own index) error {
 	return errors.Join(errs...)
 }
 
-// hasUserFiles reports whether dir contains a file of the user.
+// hasUserFiles reports whether dir contains a file of the user, at any depth.
 func (p *plan) hasUserFiles(dir string) bool {
 	return slices.ContainsFunc(p.users, func(name string) bool { return strings.HasPrefix(name, dir+"/") })
 }
 
-// checkWritable returns an error if a directory with changes is read-only, even if the process
-// could write to it.
+// checkWritable returns an error if a directory with changes is read-only. It does so even for a
+// process that could write anyway, such as one of root.
 func (p *plan) checkWritable() error {
 	changed := slices.DeleteFunc(slices.Collect(p.want.Names()), func(name string) bool { return p.same[name] })
 	for _, name := range append(changed, p.remove...) {
@@ -266,7 +265,7 @@ func (p *plan) checkWritable() error {
 	return nil
 }
 
-// step is one operation on the file name.
+// step is one operation on a file.
 type step struct {
 	name string
 	do   func(root *os.Root) error
@@ -278,7 +277,7 @@ func (p *plan) run() error {
 	for _, s := range steps {
 		if err := s.do(p.root); err != nil {
 			for _, name := range temporaries {
-				_ = p.root.Remove(name) // the next run removes any leftover
+				_ = p.root.Remove(name) // ignore the error: the next run removes leftover files
 			}
 			return p.wrapError(s.name, err)
 		}
@@ -286,14 +285,14 @@ func (p *plan) run() error {
 	return nil
 }
 
-// steps returns the operations that write the tree, and the temporary files. Another run
-// can continue after any step. No file of the tree changes before the first sync. A new
-// directory gets its index first. If an index changes, an intermediate index lists both
-// the old and the new files.
+// steps returns the operations that write the tree, and the names of the temporary files. If the
+// process ends after any step, another run can continue. No file of the tree changes before the
+// first sync. A new directory gets its index first. If an index changes, it is first replaced by
+// one that lists both the old and the new files.
 func (p *plan) steps() (steps []step, temporaries []string) {
 	add := func(name string, do func(root *os.Root) error) { steps = append(steps, step{name, do}) }
 	var placements []step
-	created := map[string]bool{".": true} // directories
+	created := map[string]bool{".": true} // directories that exist or have a step
 	write := func(name string, data []byte) {
 		temporary := path.Join(p.nearestExisting(path.Dir(name)), fmt.Sprintf("%s.%d", Index, len(temporaries)))
 		temporaries = append(temporaries, temporary)
@@ -338,7 +337,8 @@ func (p *plan) steps() (steps []step, temporaries []string) {
 	return steps, temporaries
 }
 
-// compareIndicesLast compares paths: indices after other files, and the root index last.
+// compareIndicesLast orders paths so that index files come after other files, and the index of the
+// root comes last.
 func compareIndicesLast(a, b string) int {
 	rank := func(name string) int {
 		switch {
@@ -356,7 +356,7 @@ func compareIndicesLast(a, b string) int {
 // isTemporary reports whether name is a temporary file of Write.
 func isTemporary(name string) bool { return strings.HasPrefix(path.Base(name), Index+".") }
 
-// nearestExisting returns dir or its nearest parent that exists on disk.
+// nearestExisting returns dir if it exists on disk, otherwise its nearest parent that exists.
 func (p *plan) nearestExisting(dir string) string {
 	for dir != "." && !p.disk[dir].IsDir() {
 		dir = path.Dir(dir)
@@ -364,7 +364,7 @@ func (p *plan) nearestExisting(dir string) string {
 	return dir
 }
 
-// write writes data to the temporary file for name, with the mode of an existing file and,
+// write writes data to the temporary file for name. It gets the mode of the existing file name and,
 // if permitted, its owner and group.
 func (p *plan) write(root *os.Root, temporary, name string, data []byte) error {
 	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -375,16 +375,16 @@ func (p *plan) write(root *os.Root, temporary, name string, data []byte) error {
 	if mode, there := p.disk[name]; there && mode.IsRegular() && err == nil {
 		var old fs.FileInfo
 		if old, err = root.Lstat(name); err == nil {
-			_ = keepOwner(f, old) // without permission, the current user owns the new file
+			_ = keepOwner(f, old) // ignore the error: without permission, the current user owns the new file
 			err = f.Chmod(old.Mode().Perm())
 		}
 	}
 	return errors.Join(err, f.Close())
 }
 
-// blockingPaths returns files in the place of wanted directories, and directories in the place
-// of wanted files, with their content. The order is files, indices, directories, with
-// subdirectories before their parents.
+// blockingPaths returns the paths that must be removed first: files in the place of wanted
+// directories, and directories in the place of wanted files, with everything in them. Files come
+// first, then index files, then directories, subdirectories before their parents.
 func (p *plan) blockingPaths(names []string) []string {
 	found := map[string]bool{}
 	for _, name := range names {
@@ -412,21 +412,21 @@ func (p *plan) blockingPaths(names []string) []string {
 	return append(files, dirs...)
 }
 
-// removeFile removes a file and then its empty parent directories.
+// removeFile removes a file, and its parent directories if they become empty.
 func removeFile(root *os.Root, name string) error {
 	if err := ignoreMissing(root.Remove(name)); err != nil {
 		return err
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if root.Remove(dir) != nil {
-			break // not empty
+			break // the directory is not empty
 		}
 	}
 	return nil
 }
 
-// ignoreMissing returns nil if err reports a missing file, or a file in the place of its
-// directory. Other errors are returned unchanged.
+// ignoreMissing returns nil if err means that a file does not exist, or that there is a file in the
+// place of its directory. It returns other errors unchanged.
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil
@@ -434,7 +434,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// wrapError adds the path of the unwritten file to err.
+// wrapError adds the path of the file that could not be written to err.
 func (p *plan) wrapError(name string, err error) error {
 	return fmt.Errorf("writing %s: %w", filepath.Join(p.dir, filepath.FromSlash(name)), causeOf(err))
 }

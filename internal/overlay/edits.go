@@ -15,7 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Edit is a JSON patch of one Deployment in a kustomization.
+// Edit is a JSON patch in a kustomization with a single Deployment as its target.
 type Edit struct {
 	Key   k8s.Key
 	patch types.Patch
@@ -23,19 +23,19 @@ type Edit struct {
 	types *admit.Types
 }
 
-// op is an operation of a JSON patch.
+// op is one operation of a JSON patch.
 type op struct {
-	name  string // add, replace or remove
+	name  string // "add", "replace" or "remove"
 	path  []string
 	value any
 }
 
-// maxOps limits the operations of one patch, since each copies the changed
-// value.
+// maxOps is the maximum number of operations of one patch. Each operation copies the value that it
+// changes.
 const maxOps = 1000
 
-// parseTargets returns the targets of patches if each names exactly one
-// Deployment, or nil.
+// parseTargets returns the targets of patches. It returns nil unless each patch has exactly one
+// Deployment as its target.
 func parseTargets(patches []types.Patch) []Edit {
 	var out []Edit
 	for _, p := range patches {
@@ -47,7 +47,7 @@ func parseTargets(patches []types.Patch) []Edit {
 		plain := *p.Target
 		plain.Group, plain.Version, plain.Kind, plain.Namespace, plain.Name = "", "", "", "", ""
 		literal := regexp.QuoteMeta(name) == p.Target.Name && regexp.QuoteMeta(key.Namespace) == key.Namespace
-		// In kustomize, an object without a namespace matches the namespace "default".
+		// In kustomize, an object without a namespace also matches the namespace "default".
 		if plain != (types.Selector{}) || !literal || name == "" || key.Namespace == "" || key.Namespace == "default" ||
 			key.Group != "apps" || p.Target.Version != "v1" || key.Kind != "Deployment" {
 			return nil
@@ -57,8 +57,8 @@ func parseTargets(patches []types.Patch) []Edit {
 	return out
 }
 
-// Edits returns the changes that a build of o makes to its listed objects, in order. It returns
-// false if the build also makes other changes, or if only kustomize can determine them.
+// Edits returns the changes that building o makes to the objects that it lists, in order. It
+// returns false if the build makes other changes, or if only kustomize can determine them.
 func (o *Overlay) Edits() ([]Edit, bool) {
 	var out []Edit
 	plain := true
@@ -83,8 +83,8 @@ func (o *Overlay) Edits() ([]Edit, bool) {
 	return out, plain
 }
 
-// parseOperations parses a JSON patch. It returns false if an operation is
-// unsupported.
+// parseOperations parses a JSON patch. It returns false if it does not support one of the
+// operations.
 func parseOperations(text []byte) ([]op, bool) {
 	list, ok := decodeList(text)
 	if !ok || len(list) == 0 || len(list) > maxOps {
@@ -99,8 +99,8 @@ func parseOperations(text []byte) ([]op, bool) {
 	return out, true
 }
 
-// parseOperation parses an operation that changes the spec of an object, or an annotation that
-// kustomize ignores. It returns false for any other operation.
+// parseOperation parses an operation that changes the spec of an object, or an annotation without a
+// meaning for kustomize. It returns false for any other operation.
 func parseOperation(v any) (op, bool) {
 	operation, _ := v.(map[string]any)
 	x := op{name: k8s.Text(operation, "op"), path: strings.Split(k8s.Text(operation, "path"), "/")}
@@ -124,12 +124,12 @@ func parseOperation(v any) (op, bool) {
 	return x, annotation && isText && x.name != "remove" && !strings.Contains(x.path[2], "k8s.io") && !strings.Contains(x.path[2], "kubernetes.io")
 }
 
-// unescapeStep returns a step of a JSON pointer without its escapes.
+// unescapeStep returns one step of a JSON pointer with its escapes replaced.
 func unescapeStep(step string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
 }
 
-// decodeList decodes a list from YAML. It returns false for anything else.
+// decodeList decodes a YAML list. It returns false for anything else.
 func decodeList(text []byte) ([]any, bool) {
 	docs, err := yamlnode.Objects("", slices.Concat([]byte("list:\n"), text), yamlnode.Limits{})
 	if err != nil || len(docs) != 1 || len(docs[0]) != 1 {
@@ -139,13 +139,13 @@ func decodeList(text []byte) ([]any, bool) {
 	return list, ok
 }
 
-// isPlainValue reports whether v contains no null and no numbers other than int64.
+// isPlainValue reports whether v contains neither null nor a number of another type than int64.
 func isPlainValue(v any) bool {
 	return !containsValue(v, func(v any) bool { return v == nil || isFraction(v) })
 }
 
-// Apply returns the patched Deployment, which shares unchanged values with the object. It
-// returns false if only kustomize can determine the result. The object is not modified.
+// Apply returns the patched object, which shares unchanged values with object. It returns false if
+// only kustomize can determine the result. object is not modified.
 func (e Edit) Apply(object map[string]any) (map[string]any, bool) {
 	have, there := k8s.At(object, "metadata", "annotations").(map[string]any)
 	if there && len(have) == 0 || k8s.Text(object, "apiVersion") != "apps/v1" || hasFractions(object) {
@@ -158,13 +158,13 @@ func (e Edit) Apply(object map[string]any) (map[string]any, bool) {
 			return nil, false
 		}
 	}
-	// kustomize rejects some objects with values of a wrong type at this point.
+	// kustomize rejects some objects with a value of a wrong type here.
 	out, ok := v.(map[string]any)
 	return out, ok && len(e.types.Check(out).Wrong) == 0
 }
 
-// hasFractions reports whether v contains a non-integer number, which kustomize
-// may format differently.
+// hasFractions reports whether v contains a number that is not an integer. kustomize may format it
+// differently.
 func hasFractions(v any) bool { return containsValue(v, isFraction) }
 
 func isFraction(v any) bool {
@@ -175,7 +175,7 @@ func isFraction(v any) bool {
 	return false
 }
 
-// containsValue reports whether the predicate is true for v or for a value inside v.
+// containsValue reports whether predicate returns true for v or for a value inside v.
 func containsValue(v any, predicate func(any) bool) bool {
 	if predicate(v) {
 		return true
@@ -193,7 +193,8 @@ func containsValue(v any, predicate func(any) bool) bool {
 	return false
 }
 
-// apply returns v with the value at a path changed.
+// apply returns a copy of v with the operation applied at a path. It returns false if only
+// kustomize can determine the result.
 func (x op) apply(v any, path []string) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -14,14 +14,14 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// flatten returns the files of a build after replacing simple kustomizations, which only list
-// and edit objects, by kustomizations that list the edited objects. This saves kustomize a
-// search through all objects for each patch.
+// flatten returns the files of a build for kustomize. A kustomization that only lists and edits
+// objects is replaced by one that lists the edited objects: this saves kustomize a search through
+// all objects for each patch.
 func (o *Overlay) flatten() map[string][]byte {
 	files := o.All()
 	all := o.Kustomizations()
 	for k := range all {
-		if len(k.kustomization.BuildMetadata)+len(k.links) > 0 { // objects get origin annotations, or paths depend on links
+		if len(k.kustomization.BuildMetadata)+len(k.links) > 0 { // not possible: objects get origin annotations, or paths depend on links
 			return files
 		}
 	}
@@ -33,8 +33,9 @@ func (o *Overlay) flatten() map[string][]byte {
 	return files
 }
 
-// BuildTree is [Overlay.Build] for a tree of rendered files. If o only lists files for which rendered
-// returns true and makes simple edits, it does not run kustomize.
+// BuildTree is [Overlay.Build] for a tree of rendered files. It does not run kustomize if all of
+// these are true: o only lists files and makes simple edits, and rendered returns true for these
+// files.
 func (o *Overlay) BuildTree(rendered func(name string) bool) ([][]byte, error) {
 	if !slices.ContainsFunc(o.Resources(), func(name string) bool { return !rendered(name) }) {
 		if built, ok := o.buildListed(); ok {
@@ -44,8 +45,9 @@ func (o *Overlay) BuildTree(rendered func(name string) bool) ([][]byte, error) {
 	return o.Build()
 }
 
-// buildListed returns the objects of Build without running kustomize. All resources must have the
-// format of yamlnode.Encode. It returns false if o does more than list objects and make simple edits.
+// buildListed returns the result of Build without running kustomize. It returns false if o does
+// more than list objects and make simple edits. All resource files must be in the format of
+// yamlnode.Encode.
 func (o *Overlay) buildListed() ([][]byte, bool) {
 	for k := range o.Kustomizations() {
 		if len(k.kustomization.BuildMetadata)+len(k.links) > 0 {
@@ -74,7 +76,7 @@ func (o *Overlay) buildListed() ([][]byte, bool) {
 	return out, true
 }
 
-// editsByKey returns the edits by object. It returns false if Edits does.
+// editsByKey returns the edits for each object. It returns false if Edits does.
 func (o *Overlay) editsByKey() (map[k8s.Key][]Edit, bool) {
 	edits, ok := o.Edits()
 	out := map[k8s.Key][]Edit{}
@@ -99,7 +101,8 @@ func encodeEdited(object map[string]any, edits []Edit) ([]byte, bool) {
 }
 
 // isLoadedUnchanged reports whether kustomize certainly accepts an object and keeps all its fields.
-// Kustomize interprets some annotations, drops the key "<<" and writes fractions in its own form.
+// It returns false for annotations that kustomize interprets, for the key "<<", which it drops, and
+// for fractions, which it formats differently.
 func isLoadedUnchanged(object k8s.Object) bool {
 	if _, has := object["items"]; has && strings.HasSuffix(object.Kind(), "List") {
 		return false
@@ -117,7 +120,7 @@ func isLoadedUnchanged(object k8s.Object) bool {
 		})
 }
 
-// replaceResources replaces the resources of a kustomization with the given texts.
+// replaceResources replaces the resources of o in files by texts, one file for each.
 func (o *Overlay) replaceResources(files map[string][]byte, texts [][]byte) {
 	dir := "made"
 	taken := func(name string) bool { return filetree.Within(name, path.Join(o.Dir, dir)) }
@@ -134,8 +137,8 @@ func (o *Overlay) replaceResources(files map[string][]byte, texts [][]byte) {
 	files[o.File] = []byte(list.String())
 }
 
-// editedTexts returns the texts of the resources of o after its edits, in order. It returns
-// false if o has no edits, or if only kustomize can determine the result.
+// editedTexts returns the resources of o after its edits, in order. It returns false if o has no
+// edits, or if only kustomize can determine the result.
 func (o *Overlay) editedTexts() ([][]byte, bool) {
 	edits, ok := o.editsByKey()
 	if !ok || o.targets == nil {
@@ -162,7 +165,8 @@ func (o *Overlay) editedTexts() ([][]byte, bool) {
 	return texts, true
 }
 
-// appendTexts appends the documents of o's resource files to out, in kustomize's load order.
+// appendTexts appends the documents of the resource files of o to out, in the order in which
+// kustomize loads them.
 func (o *Overlay) appendTexts(out [][]byte) [][]byte {
 	children := o.children
 	for _, name := range o.kustomization.Resources {
@@ -175,8 +179,8 @@ func (o *Overlay) appendTexts(out [][]byte) [][]byte {
 	return out
 }
 
-// splitDocuments splits a text into documents. It returns the whole text if a marker may be part
-// of a document, or if a document is empty.
+// splitDocuments splits a text into documents. It returns the whole text if a document is empty, or
+// if a marker may be part of a document.
 func splitDocuments(text []byte) [][]byte {
 	marker := []byte("\n---\n")
 	n := bytes.Count(text, marker)
@@ -190,8 +194,8 @@ func splitDocuments(text []byte) [][]byte {
 	return out
 }
 
-// singleObject returns the only object of a file. It returns false if the file has none or
-// several.
+// singleObject returns the object in a file. It returns false if the file does not have exactly
+// one.
 func singleObject(text []byte) (map[string]any, bool) {
 	docs, err := yamlnode.Objects("", text, yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {

@@ -9,17 +9,17 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// memory is the file system of one build. It has only the operations that a build needs, and resolves
-// symbolic links. kustomize's own file system in memory refuses names with spaces and other
-// characters.
+// memory is an in-memory file system for one build. It supports only the operations that a build
+// needs, and symbolic links. The in-memory file system of kustomize does not accept names with
+// spaces and some other characters.
 type memory struct {
-	filesys.FileSystem                   // nil: the other operations
-	files              map[string][]byte // by absolute path
+	filesys.FileSystem                   // nil: other operations panic
+	files              map[string][]byte // absolute path → content
 	dirs               map[string]bool
-	links              map[string]string // absolute path of the target
+	links              map[string]string // absolute path → absolute path of the target
 }
 
-// newMemory returns a file system with files and links, which have paths without a leading slash.
+// newMemory returns a file system with files and links, whose paths have no leading slash.
 func newMemory(files map[string][]byte, links map[string]string) memory {
 	m := memory{files: map[string][]byte{}, dirs: map[string]bool{"/": true}, links: map[string]string{}}
 	for name, data := range files {
@@ -40,7 +40,7 @@ func (m memory) ReadFile(name string) ([]byte, error) {
 	if !found {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	return slices.Clone(data), nil // kustomize may change it
+	return slices.Clone(data), nil // a copy, because kustomize may change it
 }
 
 func (m memory) IsDir(name string) bool { return m.dirs[path.Join("/", name)] }
@@ -51,8 +51,8 @@ func (m memory) Exists(name string) bool {
 	return isFile || m.dirs[name]
 }
 
-// CleanedAbs returns the directory and the file name of the target of a path. The name is empty for a
-// directory.
+// CleanedAbs returns the directory and the file name of the file that a path leads to, after
+// following links. For a directory, the file name is empty.
 func (m memory) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
 	at := path.Join("/", name)
 	if to, is := m.links[at]; is {

@@ -1,10 +1,10 @@
-// Package overlay determines the input of a kustomization and builds it like
-// stock kustomize, from files in memory only.
+// Package overlay determines the input of a kustomization and builds it as stock kustomize does,
+// but only from files in memory.
 //
-// All input is collected first, from the references of each kustomization, and
-// kustomize sees nothing else. As a result, the digest of an [Overlay] covers
-// all of its input, the size of the input is known before a build, and a build
-// opens no sockets and starts no programs.
+// All input is collected before the build, from the references in each kustomization, and kustomize
+// has access to nothing else. So the digest of an [Overlay] covers all input of its build, the size
+// of the input is known before the build, and a build opens no network connection and starts no
+// program.
 //
 // Start from [New], [Files.Open] and [Overlay.Build].
 package overlay
@@ -34,42 +34,41 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// maxLoaded is the maximum number of bytes that a build loads. A file counts once per reference, and
-// each kustomization adds bytesPerKustomization: if each level includes the next one twice, the size
-// doubles with every level. maxDepth is the maximum number of levels, because each level of kustomize
-// processes all objects below it again.
+// Limits of a build. maxLoaded is the maximum number of bytes that are loaded. A file counts once
+// for each reference to it, and each kustomization counts as bytesPerKustomization: if each level
+// includes the next one twice, the number doubles with every level. maxDepth is the maximum number
+// of levels, because each level processes all objects below it again.
 const (
 	maxLoaded             = 64 << 20
 	bytesPerKustomization = 1 << 10
 	maxDepth              = 100
 )
 
-// Files opens kustomizations from a source and caches them.
+// Files opens kustomizations from a source. It caches them.
 type Files struct {
 	source   Source
-	plain    map[string]bool // paths that are not links
+	plain    map[string]bool // paths that are known not to be links
 	nodes    map[string]*Overlay
-	parsed   map[string]*parsedKustomization // kustomizations, by their text
-	depth    int                             // nesting of the current Open
+	parsed   map[string]*parsedKustomization // text of a kustomization → its content
+	depth    int                             // nesting depth of the current call of Open
 	remote   *regexp.Regexp
 	types    *admit.Types
 	tolerant bool              // see NewTolerant
-	previous *Files            // files with reusable overlays; nil if there are none
-	changed  map[*Overlay]bool // overlays of previous with changed input
+	previous *Files            // set by ReuseFrom; nil if there is nothing to reuse
+	changed  map[*Overlay]bool // overlays of previous whose input has changed
 }
 
-// New returns the files of a source.
+// New returns Files for a source.
 func New(source Source) *Files {
 	return &Files{
 		source: source, plain: map[string]bool{}, nodes: map[string]*Overlay{}, parsed: map[string]*parsedKustomization{}, types: admit.NewTypes(), changed: map[*Overlay]bool{},
-		// remote matches references that kustomize treats as the address of a file or a
-		// repository.
+		// remote matches references that kustomize treats as URLs of files or repositories.
 		remote: regexp.MustCompile(`(?i)^(git::)*(ssh://|https?:|file://|[a-z][a-z0-9-]*@|github\.com[/:])`),
 	}
 }
 
-// NewTolerant returns the files of a source, in which plugins that are programs are skipped, instead of
-// being errors: see [Overlay.Skipped].
+// NewTolerant returns Files that skip plugins that are programs, instead of returning errors: see
+// [Overlay.Skipped].
 func NewTolerant(source Source) *Files {
 	f := New(source)
 	f.tolerant = true
@@ -78,41 +77,40 @@ func NewTolerant(source Source) *Files {
 
 // Overlay is a kustomization with all input of its build.
 type Overlay struct {
-	Dir    string   // "rendered/clusters/prod"
-	File   string   // "rendered/clusters/prod/kustomization.yaml"
-	Digest [32]byte // of all input of a build
-	Plain  bool     // it and all listed directories only list files and directories
+	Dir    string   // directory: "rendered/clusters/prod"
+	File   string   // kustomization file: "rendered/clusters/prod/kustomization.yaml"
+	Digest [32]byte // digest of all input of the build
+	Plain  bool     // the kustomization, and those in all listed directories, only list files and directories
 
-	Skipped []Plugin // generators and transformers of the kustomization itself that are not part of its build
-	Remote  []string // remote files and directories that the kustomization itself refers to: errors
+	Skipped []Plugin // generators and transformers in the kustomization itself that the build skips
+	Remote  []string // remote files and directories that the kustomization itself refers to, which are errors
 
 	kustomization    types.Kustomization
 	onlyLists        bool              // the kustomization itself only lists resources
-	hasOptionalFiles bool              // a plugin may refer to optional files
-	ownFiles         map[string][]byte // File and the files that it refers to, by path
-	links            map[string]string // targets of references, by path
-	listedFiles      []string          // paths of the files among the resources, in order
-	children         []*Overlay        // referenced directories
-	targets          []Edit            // targets of its patches, if it only lists and patches single objects
-	fileCount        int               // number of files listed in it and below, with repetitions
+	hasOptionalFiles bool              // the configuration of a plugin may refer to optional files
+	ownFiles         map[string][]byte // File and the files that it refers to: path → content
+	links            map[string]string // path of a link → path of its target
+	listedFiles      []string          // paths of the resources that are files, in order
+	children         []*Overlay        // overlays of the directories that it refers to
+	targets          []Edit            // targets of its patches; nil if it does more than list objects and patch single ones
+	fileCount        int               // number of files listed in it and below, counted as often as they are listed
 	types            *admit.Types
-	loadedBytes      int   // bytes
-	depth            int   // levels, including this one
-	err              error // of Open
+	loadedBytes      int   // bytes that the build loads
+	depth            int   // number of levels, including this one
+	err              error // error of Open
 }
 
-// ErrNone is returned for a directory without a kustomization.
+// ErrNone means that a directory has no kustomization.
 var ErrNone = errors.New("no kustomization.yaml")
 
-// ErrOutside is returned for a reference that leads out of the source.
+// ErrOutside means that a reference leads out of the source.
 var ErrOutside = errors.New("is outside of the repository")
 
 var errTooDeep = fmt.Errorf("kustomizations are nested deeper than %d levels", maxDepth)
 
-// Open collects the input of the build of a directory. Errors have the position
-// of an invalid reference: one to a missing file, to a file outside of the
-// source, or to a program. Together with such an error, Open returns the overlay with its other input,
-// which cannot be built.
+// Open collects the input for building a directory. An error has the position of an invalid
+// reference: to a missing file, to a file outside of the source, or to a program. Open then also
+// returns the overlay with its other input, which cannot be built.
 func (f *Files) Open(dir string) (*Overlay, error) {
 	dir, err := f.resolveLinks(dir)
 	if err != nil {
@@ -134,7 +132,7 @@ func (f *Files) Open(dir string) (*Overlay, error) {
 	f.depth++
 	o, err := f.open(dir)
 	f.depth--
-	if o == nil || errors.Is(err, errTooDeep) { // from another directory, it may not be too deep
+	if o == nil || errors.Is(err, errTooDeep) { // do not cache errTooDeep: from another directory, the depth may be allowed
 		delete(f.nodes, dir)
 		return nil, err
 	}
@@ -168,16 +166,15 @@ func (f *Files) open(dir string) (*Overlay, error) {
 	return o, faults.Err()
 }
 
-// parsedKustomization is the content of a kustomization. It is shared and must not be
-// modified.
+// parsedKustomization is the content of a kustomization. It is shared and must not be modified.
 type parsedKustomization struct {
 	kustomization types.Kustomization
 	onlyLists     bool
 	references    []reference
-	targets       []Edit // targets of its patches, if it only lists resources and patches single objects
+	targets       []Edit // targets of its patches; nil if it does more than list resources and patch single objects
 }
 
-// parse parses a kustomization. It caches the result by the text.
+// parse parses the text of a kustomization. It caches the result by the text.
 func (f *Files) parse(file string, data []byte) (*parsedKustomization, error) {
 	if known, is := f.parsed[string(data)]; is {
 		return known, nil
@@ -189,7 +186,7 @@ func (f *Files) parse(file string, data []byte) (*parsedKustomization, error) {
 	if err := p.kustomization.Unmarshal(data); err != nil {
 		return nil, diag.Errorf(diag.Pos{File: file}, "%w", err)
 	}
-	k := types.Kustomization{TypeMeta: p.kustomization.TypeMeta, MetaData: p.kustomization.MetaData, Resources: p.kustomization.Resources} // metadata has no effect on the build
+	k := types.Kustomization{TypeMeta: p.kustomization.TypeMeta, MetaData: p.kustomization.MetaData, Resources: p.kustomization.Resources} // a kustomization that only lists resources; metadata has no effect on the build
 	p.onlyLists = reflect.DeepEqual(p.kustomization, k)
 	if k.Patches = p.kustomization.Patches; reflect.DeepEqual(p.kustomization, k) {
 		p.targets = parseTargets(k.Patches)
@@ -200,12 +197,13 @@ func (f *Files) parse(file string, data []byte) (*parsedKustomization, error) {
 	return p, nil
 }
 
-// position returns the position of a field of File, or that of File.
+// position returns the position of a field in File. If it is unknown, it returns the position of
+// File.
 func (o *Overlay) position(field string) diag.Pos {
 	return o.positions().At(field, diag.Pos{File: o.File})
 }
 
-// positions returns the positions of the fields of File.
+// positions returns the positions of all fields in File.
 func (o *Overlay) positions() diag.Fields {
 	docs, err := yamlnode.Documents(o.File, o.ownFiles[o.File], yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {
@@ -214,7 +212,7 @@ func (o *Overlay) positions() diag.Fields {
 	return yamlnode.Positions(o.File, docs[0])
 }
 
-// setDigest sets o.Digest, which covers every file, link and directory with its path relative to o.
+// setDigest sets o.Digest. It covers every file, link and directory, with paths relative to o.
 func (o *Overlay) setDigest() {
 	sum := sha256.New()
 	var line []byte
@@ -235,7 +233,7 @@ func (o *Overlay) setDigest() {
 	sum.Sum(o.Digest[:0])
 }
 
-// readKustomization reads the kustomization file of a directory and sets o.File.
+// readKustomization reads the kustomization file in the directory of o and sets o.File.
 func (f *Files) readKustomization(o *Overlay) ([]byte, error) {
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		at, err := f.resolveReference(o, name)
@@ -260,7 +258,7 @@ func (f *Files) readKustomization(o *Overlay) ([]byte, error) {
 	return o.ownFiles[o.File], nil
 }
 
-// addReference adds the target of a reference to o.
+// addReference adds the file or directory that a reference leads to.
 func (f *Files) addReference(o *Overlay, r reference) error {
 	name := path.Join(o.Dir, r.name)
 	switch {
@@ -315,13 +313,14 @@ func (f *Files) addReference(o *Overlay, r reference) error {
 	return o.addFile(name, data, r.kind)
 }
 
-// localizeHint returns the hint for a kustomization with remote resources.
+// localizeHint returns the hint for a kustomization with remote resources: how to copy them into
+// the repository.
 func localizeHint(dir string) string {
 	name := "localized-" + path.Base(dir)
 	return fmt.Sprintf("at the top of the repository, run %q, and use %q instead", "kustomize localize --scope . "+shellWord(dir)+" "+shellWord(name), path.Join(name, dir))
 }
 
-// shellWord returns a word for a POSIX shell.
+// shellWord returns s quoted as a word for a POSIX shell, if necessary.
 func shellWord(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune("-_./+@:,", r) && (r > '~' || !isLetter(byte(r))) }) {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
@@ -329,7 +328,8 @@ func shellWord(s string) string {
 	return s
 }
 
-// addDirectory adds a directory to the input of o. The error is that of the directory.
+// addDirectory adds the overlay of a directory to the input of o. It returns the error of that
+// overlay.
 func (o *Overlay) addDirectory(sub *Overlay) error {
 	o.children = append(o.children, sub)
 	o.Plain = o.Plain && sub.Plain
@@ -341,8 +341,8 @@ func (o *Overlay) addDirectory(sub *Overlay) error {
 	return sub.err
 }
 
-// addFile adds a file to the input of a build. YAML with anchors must be within
-// the limits of yamlnode, because kustomize has none.
+// addFile adds a file to the input of o. YAML with anchors must be within the limits of yamlnode,
+// because kustomize limits nothing.
 func (o *Overlay) addFile(name string, data []byte, kind kind) error {
 	o.ownFiles[name] = data
 	o.loadedBytes = min(o.loadedBytes+len(data), maxLoaded+1)
@@ -353,7 +353,7 @@ func (o *Overlay) addFile(name string, data []byte, kind kind) error {
 		return nil
 	}
 	_, err := yamlnode.Documents(name, data, yamlnode.Limits{})
-	if err != nil { // a patch may also be a list
+	if err != nil { // not an error: a patch may be a list
 		if _, listErr := yamlnode.Documents(name, slices.Concat([]byte("list:\n"), data), yamlnode.Limits{}); listErr == nil {
 			return nil
 		}
@@ -361,8 +361,8 @@ func (o *Overlay) addFile(name string, data []byte, kind kind) error {
 	return err
 }
 
-// mayHaveAnchor reports whether a text may contain a YAML anchor: an ampersand that is neither
-// after a letter nor before white space.
+// mayHaveAnchor reports whether a text may contain a YAML anchor: an ampersand that neither follows
+// a letter nor precedes white space.
 func mayHaveAnchor(data []byte) bool {
 	for i, b := range data {
 		if b == '&' && (i == 0 || !isLetter(data[i-1])) && i+1 < len(data) && !strings.ContainsRune(" \t\r\n", rune(data[i+1])) {
@@ -376,7 +376,7 @@ func isLetter(b byte) bool {
 	return '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// All returns the files that go into a build, by path. Skipped plugins are removed from the
+// All returns all files of the build: path → content. Skipped plugins are removed from the
 // kustomizations.
 func (o *Overlay) All() map[string][]byte {
 	out := map[string][]byte{}
@@ -392,11 +392,11 @@ func (o *Overlay) All() map[string][]byte {
 // Files returns the paths of File and of the files that it refers to, sorted.
 func (o *Overlay) Files() []string { return slices.Sorted(maps.Keys(o.ownFiles)) }
 
-// Data returns the content of a file that o itself refers to.
+// Data returns the content of a file that the kustomization itself refers to.
 func (o *Overlay) Data(name string) []byte { return o.ownFiles[name] }
 
-// Listing returns a key of the files listed in o and below. If two overlays of the same files
-// have equal keys, they list the same files.
+// Listing returns a key for the files that o and the kustomizations below list. Two overlays from
+// the same Files with equal keys list the same files.
 func (o *Overlay) Listing() string {
 	if len(o.listedFiles) == 0 && len(o.children) == 1 {
 		return o.children[0].Listing()
@@ -409,14 +409,14 @@ func (o *Overlay) Listing() string {
 	return strings.Join(parts, "\n")
 }
 
-// Changes reports whether o itself does more than list resources.
+// Changes reports whether the kustomization itself does more than list resources.
 func (o *Overlay) Changes() bool { return !o.onlyLists }
 
-// IsComponent reports whether o is a component, which cannot be built alone.
+// IsComponent reports whether o is a kustomize component, which cannot be built alone.
 func (o *Overlay) IsComponent() bool { return o.kustomization.Kind == types.ComponentKind }
 
-// Count returns the number of objects that a build of o loads, each as often as
-// it is referenced. The error has the position of a file without objects.
+// Count returns the number of objects that building o loads, counted as often as they are referred
+// to. A file without objects is an error with its position.
 func (o *Overlay) Count() (int, error) {
 	known := map[*Overlay]int{}
 	var faults diag.List
@@ -444,8 +444,8 @@ func (o *Overlay) Count() (int, error) {
 	return known[o], faults.Err()
 }
 
-// visitChildrenFirst calls visit once for each kustomization of the build of o that is not in seen,
-// after the kustomizations that it refers to.
+// visitChildrenFirst calls visit for each kustomization of the build, after the kustomizations that
+// it refers to. It skips those in seen and adds the others to it.
 func (o *Overlay) visitChildrenFirst(seen map[*Overlay]bool, visit func(*Overlay)) {
 	if seen[o] {
 		return
@@ -457,16 +457,15 @@ func (o *Overlay) visitChildrenFirst(seen map[*Overlay]bool, visit func(*Overlay
 	visit(o)
 }
 
-// Kustomizations returns o and every kustomization that goes into its build,
-// each once.
+// Kustomizations returns the set of all kustomizations of the build, including o.
 func (o *Overlay) Kustomizations() map[*Overlay]bool {
 	seen := map[*Overlay]bool{}
 	o.visitChildrenFirst(seen, func(*Overlay) {})
 	return seen
 }
 
-// Resources returns the listed files, in path order. If o only lists resources, a build returns
-// exactly their objects.
+// Resources returns the listed files, sorted by path. If o only lists resources, a build returns
+// exactly the objects in these files.
 func (o *Overlay) Resources() []string {
 	var out []string
 	for k := range o.Kustomizations() {
@@ -476,11 +475,11 @@ func (o *Overlay) Resources() []string {
 	return slices.Compact(out)
 }
 
-// Build returns the objects of a kustomize build, in its order, as JSON. An
-// error has the position of the patch that it names, or else of o.
+// Build returns the objects of a kustomize build as JSON, in the order of kustomize. An error has
+// the position of the patch that it is about, or else of o.
 func (o *Overlay) Build() ([][]byte, error) {
 	built, err := o.build(o.flatten())
-	if err != nil { // report errors of the original files
+	if err != nil { // build the original files, so that the error is about them
 		built, err = o.build(o.All())
 	}
 	if err != nil {
@@ -489,13 +488,13 @@ func (o *Overlay) Build() ([][]byte, error) {
 	return built, nil
 }
 
-// path returns the path of a reference in o.
+// path returns the path of a file that o refers to by name.
 func (o *Overlay) path(name string) string {
 	name = path.Join(o.Dir, name)
 	return cmp.Or(o.links[name], name)
 }
 
-// build builds o with these files.
+// build builds o from the given files.
 func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
 	objects, err := o.runKustomize(files)
 	if err != nil {
@@ -512,8 +511,8 @@ func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-// runKustomize runs kustomize on o and converts panics into errors: kustomize
-// panics on some patches, such as those that remove the name of an object.
+// runKustomize runs kustomize on o. kustomize panics on some patches, such as those that remove the
+// name of an object: a panic becomes an error.
 func (o *Overlay) runKustomize(files map[string][]byte) (objects resmap.ResMap, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// patchPosition returns the position of the patch without a match that an error of kustomize
-// names, such as "Deployment.v1.apps/web.shop". If it names none, the result is the position of
-// the kustomization being built, or else of o's file.
+// patchPosition returns the position for an error message of kustomize about a patch whose target
+// does not exist, such as "Deployment.v1.apps/web.shop": that of the patch. For other messages, it
+// is the kustomization that was being built, or else the file of o.
 func (o *Overlay) patchPosition(message string) diag.Pos {
 	for _, k := range o.sortedKustomizations() {
 		for i, p := range k.kustomization.Patches {
@@ -19,7 +19,7 @@ func (o *Overlay) patchPosition(message string) diag.Pos {
 			if p.Path == "" {
 				file, text = k.File, []byte(p.Patch)
 			}
-			docs, _ := yamlnode.Documents(file, text, yamlnode.Limits{}) // kustomize has parsed it
+			docs, _ := yamlnode.Documents(file, text, yamlnode.Limits{}) // ignore the error: kustomize has parsed the file
 			for _, doc := range docs {
 				_, kind := yamlnode.Field(doc, "kind")
 				_, meta := yamlnode.Field(doc, "metadata")
@@ -47,6 +47,6 @@ func (o *Overlay) patchPosition(message string) diag.Pos {
 	return diag.Pos{File: o.File}
 }
 
-// accumulationPath matches the nested directories that kustomize was processing when it failed. The
-// last match is the innermost directory.
+// accumulationPath matches the directories in an error message of kustomize, from the outermost to
+// the innermost one that it was processing.
 var accumulationPath = regexp.MustCompile(`accumulation of path '/([^']+)'`)

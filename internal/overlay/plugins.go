@@ -13,19 +13,19 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Plugin is a generator, transformer or validator that is a program, or renders a Helm chart.
+// Plugin is a generator, transformer or validator that is a program or renders a Helm chart.
 type Plugin struct {
-	Pos        diag.Pos // of the reference in the kustomization
-	APIVersion string   // "" for helmCharts and directories
-	Kind       string   // "ksops"
+	Pos        diag.Pos // position of the reference in the kustomization
+	APIVersion string   // apiVersion of its configuration; "" for helmCharts and directories
+	Kind       string   // kind of its configuration, such as "ksops"
 	Chart      string   // name of the Helm chart
-	Transforms bool     // whether it changes other objects, instead of generating some
+	Transforms bool     // it changes objects; otherwise it generates objects
 }
 
 // Renders reports whether the plugin renders a Helm chart.
 func (p Plugin) Renders() bool { return strings.HasPrefix(strings.ToLower(p.Kind), "helmchart") }
 
-// String returns the kind for messages: "ksops of viaduct.ai/v1".
+// String returns the plugin for messages, such as "ksops of viaduct.ai/v1".
 func (p Plugin) String() string {
 	switch {
 	case p.Kind == "helmCharts":
@@ -39,7 +39,7 @@ func (p Plugin) String() string {
 	}
 }
 
-// Hint returns the edit that replaces the plugin by its output.
+// Hint returns the hint how to replace the plugin by its output.
 func (p Plugin) Hint() string {
 	if p.Renders() {
 		return "render the chart into the repository with 'helm template', and list the file under resources"
@@ -47,7 +47,7 @@ func (p Plugin) Hint() string {
 	return "write its output into the repository, and list the file under resources"
 }
 
-// fault returns the error for a plugin that is not skipped.
+// fault returns the error for a plugin, if plugins are not skipped.
 func (p Plugin) fault() error {
 	if p.Renders() {
 		return diag.Hintf(p.Pos, p.Hint(), "%s is not supported: Helm charts are not rendered", p)
@@ -55,7 +55,8 @@ func (p Plugin) fault() error {
 	return diag.Hintf(p.Pos, p.Hint(), "plugin %s is not supported, because it runs a program: use only plugins of kustomize itself (apiVersion: builtin)", p)
 }
 
-// addCharts skips the field helmCharts of o, or returns an error.
+// addCharts handles the field helmCharts of o: it is skipped if f is tolerant, and otherwise an
+// error.
 func (f *Files) addCharts(o *Overlay) error {
 	var faults diag.List
 	for i, chart := range o.kustomization.HelmCharts {
@@ -70,9 +71,8 @@ func (f *Files) addCharts(o *Overlay) error {
 	return faults.Err()
 }
 
-// addPlugins adds the files that plugin configurations refer to. data are the
-// configurations in file, to which r refers. Only kustomize's own plugins are allowed, because
-// others are programs.
+// addPlugins adds the files that plugin configurations refer to. data is the content of file, which
+// r refers to. Only the plugins of kustomize itself are allowed, because others are programs.
 func (f *Files) addPlugins(o *Overlay, r reference, file string, data []byte) error {
 	o.hasOptionalFiles = true
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
@@ -109,28 +109,28 @@ func (f *Files) addPlugins(o *Overlay, r reference, file string, data []byte) er
 	return nil
 }
 
-// generates reports whether the reference is to a generator.
+// generates reports whether the reference is in the field generators.
 func (r reference) generates() bool { return strings.HasPrefix(r.field, "generators") }
 
 // skip removes a plugin from the build of o.
 func (o *Overlay) skip(r reference, p Plugin) {
 	o.Skipped = append(o.Skipped, p)
 	isIt := func(name string) bool { return name == r.name }
-	k := &o.kustomization // its lists are shared
+	k := &o.kustomization // copy lists before changing them: they are shared
 	k.Generators = slices.DeleteFunc(slices.Clone(k.Generators), isIt)
 	k.Transformers = slices.DeleteFunc(slices.Clone(k.Transformers), isIt)
 	k.Validators = slices.DeleteFunc(slices.Clone(k.Validators), isIt)
 }
 
-// withoutSkipped returns the text of the kustomization without the skipped plugins.
+// withoutSkipped returns the text of the kustomization without skipped plugins.
 func (o *Overlay) withoutSkipped() []byte {
 	k := o.kustomization
-	if len(k.ConfigMapGenerator)+len(k.SecretGenerator) == 0 { // has no effect, but kustomize refuses an empty kustomization
+	if len(k.ConfigMapGenerator)+len(k.SecretGenerator) == 0 { // add a field without effect, because kustomize refuses an empty kustomization
 		k.GeneratorOptions = &types.GeneratorOptions{DisableNameSuffixHash: true}
 	}
 	data, err := json.Marshal(k)
 	if err != nil {
-		panic(err) // it was decoded from YAML
+		panic(err) // impossible: it was decoded from YAML
 	}
 	return data
 }

@@ -16,12 +16,12 @@ import (
 type kind int
 
 const (
-	content   kind = iota // a file of any form
-	config                // a YAML file that kustomize parses
-	resource              // a file of objects, or a directory
+	content   kind = iota // a file with any content
+	config                // a YAML file that configures kustomize
+	resource              // a file with objects, or a directory
 	component             // a directory
-	plugin                // a configuration of a generator or transformer: a file or inline text
-	patch                 // a file with a patch, or the text of a patch
+	plugin                // a file or inline text that configures a generator or transformer
+	patch                 // a file with a patch, or an inline patch
 )
 
 // reference is a value in a kustomization that refers to input of the build.
@@ -31,14 +31,13 @@ type reference struct {
 	kind  kind
 }
 
-// isInline reports whether the value is a configuration or a patch, instead of
-// the path of one.
+// isInline reports whether the value is itself a configuration or a patch, and not a path.
 func (r reference) isInline() bool {
 	return (r.kind == plugin || r.kind == patch) && strings.ContainsAny(r.name, "\n{")
 }
 
-// listReferences returns everything that a kustomization refers to: the fields of
-// types.Kustomization that kustomize passes to its loader.
+// listReferences returns all references in a kustomization: the fields of types.Kustomization that
+// kustomize passes to its loader.
 func listReferences(k types.Kustomization) []reference {
 	var out []reference
 	add := func(kind kind, field string, names ...string) {
@@ -62,10 +61,10 @@ func listReferences(k types.Kustomization) []reference {
 	for i, p := range k.Patches {
 		one(config, fmt.Sprintf("patches[%d].path", i), p.Path)
 	}
-	for i, p := range k.PatchesJson6902 { //nolint:staticcheck // kustomize still supports it
+	for i, p := range k.PatchesJson6902 { //nolint:staticcheck // deprecated, but kustomize still supports the field
 		one(config, fmt.Sprintf("patchesJson6902[%d].path", i), p.Path)
 	}
-	for i, p := range k.PatchesStrategicMerge { //nolint:staticcheck // kustomize still supports it
+	for i, p := range k.PatchesStrategicMerge { //nolint:staticcheck // deprecated, but kustomize still supports the field
 		one(patch, fmt.Sprintf("patchesStrategicMerge[%d]", i), string(p))
 	}
 	for i, r := range k.Replacements {
@@ -89,8 +88,8 @@ func listReferences(k types.Kustomization) []reference {
 	return out
 }
 
-// addPluginFiles adds the files in the configuration of one of kustomize's own
-// plugins.
+// addPluginFiles adds the files that v, the configuration of a built-in plugin of kustomize, may
+// refer to.
 func (f *Files) addPluginFiles(o *Overlay, v any) error {
 	var faults []error
 	var visit func(key string, v any)
@@ -113,7 +112,7 @@ func (f *Files) addPluginFiles(o *Overlay, v any) error {
 				if _, file, keyed := strings.Cut(x, "="); keyed {
 					x = file
 				}
-				// Most of these are field paths in objects; missing files are ignored.
+				// Most of these strings are field paths and not file names: ignore missing files.
 				at, err := f.resolveReference(o, x)
 				if errors.Is(err, filetree.ErrOutside) {
 					faults = append(faults, err)

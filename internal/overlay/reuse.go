@@ -9,13 +9,12 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 )
 
-// ReuseFrom makes f reuse the overlays of other if all their input is equal in f.
-// Two revisions usually differ in few overlays, and comparing the input is faster
-// than opening the overlay.
+// ReuseFrom makes f reuse overlays of other whose input is the same in f. Two revisions usually
+// differ in few overlays, and comparing the input is faster than opening an overlay.
 func (f *Files) ReuseFrom(other *Files) { f.previous = other }
 
-// findReusable returns the overlay of a directory from the other files if all
-// its input is equal here, or nil.
+// findReusable returns the overlay of a directory from f.previous if all of its input is the same
+// in f, otherwise nil.
 func (f *Files) findReusable(dir string) *Overlay {
 	if f.previous == nil || f.previous.nodes[dir] == nil || !f.reuse(f.previous.nodes[dir]) {
 		return nil
@@ -23,8 +22,7 @@ func (f *Files) findReusable(dir string) *Overlay {
 	return f.nodes[dir]
 }
 
-// reuse reports whether opening o here would give the same result. If so, it records o in
-// f.nodes.
+// reuse reports whether all input of o is the same in f. If so, it records o in f.nodes.
 func (f *Files) reuse(o *Overlay) bool {
 	if have, known := f.nodes[o.Dir]; known {
 		return have == o

@@ -14,9 +14,10 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// BuildSelected builds o with only those of its resource files that have objects which the kustomizations
-// in the files that isUser accepts select. This is much faster than a build of all objects. before are the
-// objects in these files. Kustomizations that rename objects or run transformers are not built.
+// BuildSelected builds only some of the resource files of o: those with objects that a user's
+// kustomization selects. isUser reports whether a kustomization file is the user's. This is much
+// faster than building all objects. before lists the objects in the built files. Kustomizations
+// that rename objects or run transformers are not built.
 func (o *Overlay) BuildSelected(isUser func(file string) bool) (before []k8s.Key, built [][]byte, err error) {
 	var targets []types.Selector
 	for _, k := range o.sortedKustomizations() {
@@ -47,7 +48,7 @@ func (o *Overlay) BuildSelected(isUser func(file string) bool) (before []k8s.Key
 				if isUser(name) {
 					continue
 				}
-				objects, _ := yamlnode.Objects(name, k.ownFiles[name], yamlnode.Limits{}) // the build reports invalid YAML
+				objects, _ := yamlnode.Objects(name, k.ownFiles[name], yamlnode.Limits{}) // ignore the error: the build reports invalid YAML
 				var keys []k8s.Key
 				for _, object := range objects {
 					keys = append(keys, k8s.Object(object).Key())
@@ -89,11 +90,11 @@ func (o *Overlay) BuildSelected(isUser func(file string) bool) (before []k8s.Key
 	return before, built, err
 }
 
-// selectedDir is the directory of the selected objects in a build of BuildSelected.
+// selectedDir is the directory with the selected objects in a build by BuildSelected.
 const selectedDir = "selected"
 
-// renderedPatches returns the patches with a target of the kustomizations below o in files that isUser
-// rejects, in the order of the build, such as those for the config of a cluster.
+// renderedPatches returns the patches that have a target and are in rendered kustomizations (isUser
+// returns false), in the order of the build. They include the patches for the config of a cluster.
 func (o *Overlay) renderedPatches(isUser func(file string) bool) []types.Patch {
 	var out []types.Patch
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {
@@ -112,11 +113,11 @@ func (o *Overlay) renderedPatches(isUser func(file string) bool) []types.Patch {
 	return out
 }
 
-// keepsNames reports whether o patches, replaces, labels and adds objects only.
+// keepsNames reports whether o only patches, replaces, labels and adds objects.
 func (o *Overlay) keepsNames() bool {
 	k := o.kustomization
 	k.TypeMeta, k.MetaData, k.Resources, k.Components, k.Patches, k.Replacements, k.Replicas = types.TypeMeta{}, nil, nil, nil, nil, nil, nil
-	k.Labels, k.CommonLabels, k.CommonAnnotations, k.Images = nil, nil, nil, nil //nolint:staticcheck // users still have deprecated fields
+	k.Labels, k.CommonLabels, k.CommonAnnotations, k.Images = nil, nil, nil, nil //nolint:staticcheck // deprecated fields are still in use
 	k.ConfigMapGenerator, k.SecretGenerator, k.GeneratorOptions, k.SortOptions, k.BuildMetadata = nil, nil, nil, nil, nil
 	return reflect.DeepEqual(k, types.Kustomization{})
 }

@@ -17,20 +17,21 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Selector is a field of a kustomization that selects objects: the target of a patch or of a
-// replacement, or an entry of images. Kustomize ignores a selector that selects nothing.
+// Selector is a part of a kustomization that selects objects: the target of a patch or replacement,
+// or an entry of images. kustomize does not report a selector that selects nothing.
 type Selector struct {
 	Pos  diag.Pos
-	Hits int // number of selected objects in one build
+	Hits int // number of objects that it selects in a build
 
-	field  string         // patch, replacement or image
-	target types.Selector // of a patch or a replacement
-	image  string         // regular expression for the names of images
+	field  string         // "patch", "replacement" or "image"
+	target types.Selector // target of a patch or replacement
+	image  string         // regular expression for image names
 }
 
-// Selectors returns the selectors in the files that include accepts, with the number of objects that
-// they select in a build of o. Targets require another kustomize build, because their selection depends
-// on all earlier changes. built are the objects of the build.
+// Selectors returns the selectors in the files for which include returns true, with the number of
+// objects that they select in a build of o. built are the objects of the build. Counting the
+// objects of a target requires another kustomize build, because earlier changes affect its
+// selection.
 func (o *Overlay) Selectors(include func(file string) bool, built [][]byte) ([]Selector, error) {
 	files := o.flatten()
 	var out []Selector
@@ -63,8 +64,8 @@ func (o *Overlay) Selectors(include func(file string) bool, built [][]byte) ([]S
 	return append(out, o.imageSelectors(include, built)...), nil
 }
 
-// marked returns o's kustomization with marks for the objects that the targets of its patches and
-// replacements select. It adds these targets to out.
+// marked returns the kustomization of o with additional patches that mark each object that a target
+// selects. It adds the targets to out.
 func (o *Overlay) marked(out *[]Selector) types.Kustomization {
 	marked := o.kustomization
 	marked.Patches, marked.Replacements = nil, nil
@@ -74,7 +75,7 @@ func (o *Overlay) marked(out *[]Selector) types.Kustomization {
 			marked.Patches = append(marked.Patches, types.Patch{Patch: mark, Target: p.Target})
 			*out = append(*out, Selector{Pos: o.position(fmt.Sprintf("patches[%d].target", i)), field: "patch", target: *p.Target})
 		}
-		if text := p.Patch + string(o.ownFiles[o.path(p.Path)]); !strings.Contains(text, "$patch") { // deleting an object would also delete its mark
+		if text := p.Patch + string(o.ownFiles[o.path(p.Path)]); !strings.Contains(text, "$patch") { // not for patches that delete objects: the mark would be deleted, too
 			marked.Patches = append(marked.Patches, p)
 		}
 	}
@@ -82,7 +83,7 @@ func (o *Overlay) marked(out *[]Selector) types.Kustomization {
 	for _, r := range o.replacements() {
 		for j, target := range r.Targets {
 			if target.Select == nil {
-				continue // the build fails
+				continue // invalid: the build reports it
 			}
 			mark := &types.TargetSelector{
 				Select: target.Select, Reject: target.Reject,
@@ -96,10 +97,10 @@ func (o *Overlay) marked(out *[]Selector) types.Kustomization {
 	return marked
 }
 
-// replacement is a replacement of a kustomization or in one of its files.
+// replacement is a replacement in a kustomization or in a file that it refers to.
 type replacement struct {
 	types.Replacement
-	targets string // format for the field of a target, or of the file
+	targets string // format of the field path of a target; or the field path of the file
 }
 
 func (o *Overlay) replacements() []replacement {
@@ -111,7 +112,7 @@ func (o *Overlay) replacements() []replacement {
 		}
 		text := o.ownFiles[o.path(r.Path)]
 		list, ok := decodeList(text)
-		if objects, _ := yamlnode.Objects(r.Path, text, yamlnode.Limits{}); !ok && len(objects) == 1 { // the build reports invalid YAML
+		if objects, _ := yamlnode.Objects(r.Path, text, yamlnode.Limits{}); !ok && len(objects) == 1 { // ignore the error: the build reports invalid YAML
 			list = []any{objects[0]}
 		}
 		var read []types.Replacement
@@ -124,9 +125,10 @@ func (o *Overlay) replacements() []replacement {
 	return out
 }
 
-// imageSelectors returns the images entries in the files that include accepts. An entry has a hit if a
-// container in the build has its old or new name, or if another entry may have renamed it. If
-// kustomizations configure the fields of images, the result is empty.
+// imageSelectors returns the entries of images in the files for which include returns true. An
+// entry counts as used if a container in the build has its old or new name, or if another entry may
+// have renamed the image. If a kustomization configures which fields contain images, the result is
+// empty.
 func (o *Overlay) imageSelectors(include func(file string) bool, built [][]byte) []Selector {
 	var out []Selector
 	renamed := o.newImageNames()
@@ -151,7 +153,7 @@ func (o *Overlay) imageSelectors(include func(file string) bool, built [][]byte)
 	return out
 }
 
-// newImageNames returns the new names of all images entries.
+// newImageNames returns the new names in all entries of images.
 func (o *Overlay) newImageNames() []string {
 	var out []string
 	for k := range o.Kustomizations() {
@@ -162,16 +164,16 @@ func (o *Overlay) newImageNames() []string {
 	return out
 }
 
-// matchesAnyImage reports whether a name in an images entry, which is a regular expression, matches one
-// of the images, as in kustomize.
+// matchesAnyImage reports whether one of the images matches the name in an entry of images. As in
+// kustomize, the name is a regular expression.
 func matchesAnyImage(name string, images []string) bool {
 	pattern, err := regexp.Compile("^" + name + `(:[a-zA-Z0-9_.{}-]*)?(@sha256:[a-zA-Z0-9_.{}-]*)?$`)
 	return err == nil && slices.ContainsFunc(images, pattern.MatchString)
 }
 
-// HasTargets reports whether the selectors in the files that include accepts, and strategic merge
-// patches, each select one of the objects by kind and name, or one of the images. It returns false for
-// targets with labels or exceptions, for which this cannot be decided without a build.
+// HasTargets reports whether each selector in the files for which include returns true, and each
+// strategic merge patch, selects one of the objects by kind and name, or one of the images. For a
+// target with labels or annotations it returns false, because only a build can decide that.
 func (o *Overlay) HasTargets(include func(file string) bool, objects []k8s.Key, images []string) bool {
 	images = append(o.newImageNames(), images...)
 	for k := range o.Kustomizations() {
@@ -208,8 +210,8 @@ func selectorOf(gvk resid.Gvk, namespace, name string) types.Selector {
 	return types.Selector{ResId: resid.ResId{Gvk: resid.Gvk{Group: gvk.Group, Kind: gvk.Kind}, Name: regexp.QuoteMeta(name), Namespace: regexp.QuoteMeta(namespace)}}
 }
 
-// selectsAny reports whether a target selects one of the objects by kind and name, and whether this is
-// known without its labels and annotations.
+// selectsAny reports whether a target selects one of the objects by kind and name. known is false
+// if this depends on its labels or annotations.
 func selectsAny(target types.Selector, objects []k8s.Key) (found, known bool) {
 	target.Version = ""
 	regex, err := types.NewSelectorRegex(&target)
@@ -221,13 +223,14 @@ func selectsAny(target types.Selector, objects []k8s.Key) (found, known bool) {
 	}), true
 }
 
-// targetsOf returns the target of a patch or, without one, the objects in its text.
+// targetsOf returns the target of a patch. If it has none, it returns selectors for the objects in
+// the text of the patch.
 func (o *Overlay) targetsOf(p types.Patch) []types.Selector {
 	if p.Target != nil {
 		return []types.Selector{*p.Target}
 	}
 	var out []types.Selector
-	docs, _ := yamlnode.Objects(o.path(p.Path), append([]byte(p.Patch), o.ownFiles[o.path(p.Path)]...), yamlnode.Limits{}) // the build reports invalid YAML
+	docs, _ := yamlnode.Objects(o.path(p.Path), append([]byte(p.Patch), o.ownFiles[o.path(p.Path)]...), yamlnode.Limits{}) // ignore the error: the build reports invalid YAML
 	for _, d := range docs {
 		key := k8s.Object(d).Key()
 		out = append(out, selectorOf(resid.Gvk{Group: key.Group, Kind: key.Kind}, key.Namespace, key.Name))
@@ -235,16 +238,16 @@ func (o *Overlay) targetsOf(p types.Patch) []types.Selector {
 	return out
 }
 
-// hitAnnotation returns the annotation that marks the objects selected by a target.
+// hitAnnotation returns the name of the annotation that marks the objects selected by target i.
 func hitAnnotation(i int) string { return fmt.Sprintf("hit.quayside.dev/p%dp", i) }
 
-// sortedKustomizations returns the kustomizations of a build by directory.
+// sortedKustomizations returns the kustomizations of the build, sorted by directory.
 func (o *Overlay) sortedKustomizations() []*Overlay {
 	return slices.SortedFunc(maps.Keys(o.Kustomizations()), func(a, b *Overlay) int { return strings.Compare(a.Dir, b.Dir) })
 }
 
-// Unmatched returns the message for a selector without a hit. It suggests similar names in the objects
-// of the build.
+// Unmatched returns the message for a selector that selects nothing. It suggests similar names from
+// the objects of the build.
 func (s Selector) Unmatched(built [][]byte) string {
 	if s.image != "" {
 		var images []string
@@ -274,8 +277,8 @@ func (s Selector) Unmatched(built [][]byte) string {
 	return fmt.Sprintf("the target of this %s does not exist: %s%s", s.field, describeTarget(s.target), diag.DidYouMean(s.target.Name, slices.Compact(names)))
 }
 
-// containerImages returns the images that an images entry can change in the objects of a build: those of
-// containers and of volumes, at any depth, except in CRDs.
+// containerImages returns the images in the objects of a build that an entry of images can change:
+// those of containers and of image volumes, at any depth. CRDs are skipped.
 func containerImages(built [][]byte) []string {
 	var out []string
 	var walk func(v any)
@@ -308,7 +311,7 @@ func containerImages(built [][]byte) []string {
 	return out
 }
 
-// describeTarget returns the fields of a target for a message.
+// describeTarget formats the fields of a target for a message.
 func describeTarget(target types.Selector) string {
 	var words []string
 	for _, field := range []struct{ name, value string }{

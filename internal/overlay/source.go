@@ -6,32 +6,32 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// Source provides files by slash-separated paths without ".." and symbolic
-// links. ReadFile returns fs.ErrNotExist for a missing file, and ReadLink an
-// error for anything other than a symbolic link.
+// Source provides files. Paths are slash-separated and contain neither ".." nor symbolic links. For
+// a missing file, ReadFile returns fs.ErrNotExist. For anything but a symbolic link, ReadLink
+// returns an error.
 type Source interface {
 	ReadFile(name string) ([]byte, error)
 	ReadLink(name string) (string, error)
 }
 
-// FileFunc is a source without symbolic links.
+// FileFunc is a Source without symbolic links.
 type FileFunc func(name string) ([]byte, error)
 
-// ReadFile reads a file.
+// ReadFile returns read(name).
 func (read FileFunc) ReadFile(name string) ([]byte, error) { return read(name) }
 
-// ReadLink returns an error.
+// ReadLink returns fs.ErrInvalid.
 func (FileFunc) ReadLink(string) (string, error) { return "", fs.ErrInvalid }
 
-// ReplacingSource is a source that replaces files of another source, Base. Dir contains only the
-// replacing files, and no link leads into it.
+// ReplacingSource is Base with some files replaced. Dir contains only replaced files, and no
+// symbolic link leads into it.
 type ReplacingSource struct {
 	Dir   string
 	Files func(name string) ([]byte, bool) // returns false for files that are not replaced
 	Base  Source
 }
 
-// ReadFile reads a file.
+// ReadFile returns the content of a file.
 func (o ReplacingSource) ReadFile(name string) ([]byte, error) {
 	if data, there := o.Files(name); there {
 		return data, nil

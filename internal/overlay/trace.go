@@ -15,18 +15,18 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Trace maps the values of built objects to their origins.
+// Trace maps values in the objects of a build to the places that they are from.
 type Trace struct {
 	top     *Overlay
 	order   []*Overlay // kustomizations, each after those that it refers to
-	origins []string   // file of each object, by its path; empty if unknown
+	origins []string   // origins[i] is the path of the file that object i is from; empty if unknown
 	docs    map[string][]*yamlnode.Node
 	patches []patchText // in the order of the kustomizations
 }
 
-// Trace returns the origins of the objects of a build. It builds o once more with origin
-// annotations of kustomize. This build is separate because patches can see these annotations. If
-// the two builds differ, no origin is known.
+// Trace returns the trace of a build. It builds o again, with the origin annotations of kustomize;
+// patches can see these annotations, so the original build must not have them. If the results of
+// the two builds differ, all origins are unknown.
 func (o *Overlay) Trace() *Trace {
 	t := &Trace{top: o, docs: map[string][]*yamlnode.Node{}}
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) { t.order = append(t.order, k) })
@@ -55,10 +55,10 @@ func (o *Overlay) Trace() *Trace {
 	return t
 }
 
-// Places returns the origins of the keys and values of an object, by position in n. n is object i of
-// Build, parsed as if it were in the file of the overlay. The origin of a value is its position in
-// the file of the resource if it is unchanged there, or else the patch that sets it, or else the
-// namespace field of a kustomization. Other values have no origin.
+// Places returns the origins of the keys and values of object i of the build, by their positions in
+// n, which is the parsed object. A value that a patch sets is from the patch. An unchanged value is
+// from the file of the resource. A namespace may be from the field namespace of a kustomization.
+// Other values have no origin.
 func (t *Trace) Places(i int, n *yamlnode.Node) map[diag.Pos]diag.Pos {
 	p := valueOrigins{file: t.top.File, origins: map[diag.Pos]diag.Pos{}}
 	origin, file := t.origin(i, n)
@@ -79,7 +79,7 @@ func (t *Trace) Places(i int, n *yamlnode.Node) map[diag.Pos]diag.Pos {
 	return p.origins
 }
 
-// origin returns the source document of an object and its file, or nil if unknown.
+// origin returns the document that object i is from, and its file. It returns nil if unknown.
 func (t *Trace) origin(i int, n *yamlnode.Node) (doc *yamlnode.Node, file string) {
 	if i >= len(t.origins) || t.origins[i] == "" {
 		return nil, ""
@@ -87,7 +87,7 @@ func (t *Trace) origin(i int, n *yamlnode.Node) (doc *yamlnode.Node, file string
 	file = t.origins[i]
 	docs, read := t.docs[file]
 	if !read {
-		docs, _ = yamlnode.Documents(file, t.top.All()[file], yamlnode.Limits{}) // kustomize has parsed it
+		docs, _ = yamlnode.Documents(file, t.top.All()[file], yamlnode.Limits{}) // ignore the error: kustomize has parsed the file
 		docs = flattenLists(docs)
 		t.docs[file] = docs
 	}
@@ -111,7 +111,7 @@ func (t *Trace) origin(i int, n *yamlnode.Node) (doc *yamlnode.Node, file string
 	}
 }
 
-// flattenLists replaces documents that are lists by their items.
+// flattenLists replaces documents that are Lists by their items.
 func flattenLists(docs []*yamlnode.Node) []*yamlnode.Node {
 	var out []*yamlnode.Node
 	for _, doc := range docs {
@@ -129,7 +129,7 @@ func findField(n *yamlnode.Node, name string) *yamlnode.Node {
 	return v
 }
 
-// objectID identifies an object within one file.
+// objectID identifies an object in a file.
 type objectID struct{ apiVersion, kind, name string }
 
 func objectIDOf(n *yamlnode.Node) (h objectID) {
@@ -139,26 +139,27 @@ func objectIDOf(n *yamlnode.Node) (h objectID) {
 	return h
 }
 
-// mayBeRenamed reports whether h can result from was by adding a prefix and a suffix to the name.
+// mayBeRenamed reports whether a prefix and a suffix may have changed the name of object was to
+// that of h.
 func (h objectID) mayBeRenamed(was objectID) bool {
 	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
 }
 
-// valueOrigins holds the origins of the parts of one object.
+// valueOrigins holds the origins of the values of one object.
 type valueOrigins struct {
 	file    string
 	origins map[diag.Pos]diag.Pos
 }
 
-// record sets the origin of n, unless it is already set.
+// record sets the origin of n, unless it is set.
 func (p valueOrigins) record(n *yamlnode.Node, pos diag.Pos) {
 	if _, known := p.origins[yamlnode.At(p.file, n)]; !known {
 		p.origins[yamlnode.At(p.file, n)] = pos
 	}
 }
 
-// walk records the positions of the parts of an object that also appear in source. at returns
-// the position of a node of source.
+// walk sets the origins of those keys and values in n that are the same in source. at returns the
+// position of a node in source.
 func (p valueOrigins) walk(n, source *yamlnode.Node, at func(*yamlnode.Node) diag.Pos) {
 	switch {
 	case n.Kind != source.Kind:
@@ -182,8 +183,8 @@ func (p valueOrigins) walk(n, source *yamlnode.Node, at func(*yamlnode.Node) dia
 	}
 }
 
-// findCounterpart returns the element of items that corresponds to item, which has index i: the
-// element with the same name, or else the element at i.
+// findCounterpart returns the element of items for item, which has index i in its own list: the
+// element with the same name, or else the element with index i.
 func findCounterpart(item *yamlnode.Node, items []*yamlnode.Node, i int) *yamlnode.Node {
 	if name := findField(item, "name"); name != nil {
 		at := slices.IndexFunc(items, func(n *yamlnode.Node) bool { of := findField(n, "name"); return of != nil && equalScalars(name, of) })
@@ -205,15 +206,15 @@ func equalScalars(a, b *yamlnode.Node) bool {
 	return errA == nil && errB == nil && bytes.Equal(x, y)
 }
 
-// patchText is the text of one patch of a kustomization.
+// patchText is a parsed patch of a kustomization.
 type patchText struct {
-	target *types.Selector  // nil: the patch itself names its target
+	target *types.Selector  // nil if the patch itself names its target
 	docs   []*yamlnode.Node // documents of a strategic merge patch
 	ops    []*yamlnode.Node // operations of a JSON patch
 	at     func(*yamlnode.Node) diag.Pos
 }
 
-// patchTexts returns the patches of o, in the order of its fields.
+// patchTexts returns the patches of o, in the order of the fields of a kustomization.
 func (o *Overlay) patchTexts() []patchText {
 	var out []patchText
 	add := func(target *types.Selector, field, file, text string) {
@@ -243,8 +244,8 @@ func (o *Overlay) patchTexts() []patchText {
 	return out
 }
 
-// parsePatch parses the text of a patch that kustomize accepted. A JSON patch is a list, which
-// [yamlnode.Documents] does not accept.
+// parsePatch parses a patch that kustomize has accepted. move converts positions in the text to
+// positions in file. A JSON patch is a list, which [yamlnode.Documents] does not accept.
 func parsePatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchText {
 	p := patchText{at: func(n *yamlnode.Node) diag.Pos { return move(yamlnode.At(file, n)) }}
 	docs, err := yamlnode.Documents(file, text, yamlnode.Limits{})
@@ -266,8 +267,9 @@ func parsePatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchTex
 	return p
 }
 
-// inlinePosition returns a function that maps positions in the text of a field to positions in o's
-// file: exactly if the text is a literal block, or else to the start of the field.
+// inlinePosition returns a function that converts positions in the text of a field to positions in
+// the file of o. It is exact if the text is a literal block. Otherwise, all positions are the
+// beginning of the field.
 func (o *Overlay) inlinePosition(field, text string) func(diag.Pos) diag.Pos {
 	whole := o.position(field)
 	lines := strings.Split(string(o.ownFiles[o.File]), "\n")
@@ -286,8 +288,8 @@ func (o *Overlay) inlinePosition(field, text string) func(diag.Pos) diag.Pos {
 	}
 }
 
-// matches reports whether a patch may apply to an object, by its current name,
-// or by its name in its file if that is known.
+// matches reports whether a patch may apply to object n. origin is the object in its original file,
+// or nil if unknown: the patch may use its original name.
 func (p patchText) matches(n, origin *yamlnode.Node) bool {
 	heads := []*yamlnode.Node{n}
 	if origin != nil {
@@ -308,7 +310,7 @@ func (p patchText) matches(n, origin *yamlnode.Node) bool {
 	})
 }
 
-// recordOrigins records the positions of the parts of an object that a patch sets.
+// recordOrigins sets the origins of the values of object n that the patch sets.
 func (p patchText) recordOrigins(of valueOrigins, n *yamlnode.Node) {
 	for _, doc := range p.docs {
 		for _, part := range []string{"metadata", "spec"} {
@@ -331,8 +333,8 @@ func (p patchText) recordOrigins(of valueOrigins, n *yamlnode.Node) {
 	}
 }
 
-// resolvePointer returns the value at a JSON pointer, with its key in a mapping,
-// or nil.
+// resolvePointer returns the value at a JSON pointer and, in a mapping, its key. Both are nil if
+// there is no such value.
 func resolvePointer(n *yamlnode.Node, pointer string) (key, at *yamlnode.Node) {
 	at = n
 	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {

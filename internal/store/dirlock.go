@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Lock locks a directory or a file with [LockFile].
+// Lock locks a directory or file by name. See [LockFile].
 func Lock(name string, wait time.Duration) (unlock func(), err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -18,10 +18,10 @@ func Lock(name string, wait time.Duration) (unlock func(), err error) {
 	return LockFile(f, wait)
 }
 
-// LockFile locks an open directory or file, against other processes and other callers in this
-// process, until unlock is called or the process dies. It returns an error if the lock is
-// still held after wait. It creates no file. On file systems without locks it locks nothing.
-// unlock closes the file; LockFile closes it before returning an error.
+// LockFile locks an open directory or file against other processes and other callers in this
+// process, until unlock is called or the process ends. If another one still holds the lock after
+// wait, it returns an error. It creates no file. On file systems without locks, nothing is locked.
+// unlock closes f; if LockFile fails, it closes f itself.
 func LockFile(f *os.File, wait time.Duration) (unlock func(), err error) {
 	unlock = func() { unlockAndClose(f) }
 	for until := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
@@ -35,7 +35,8 @@ func LockFile(f *os.File, wait time.Duration) (unlock func(), err error) {
 	}
 }
 
-// OpenLock opens the lock file with this name, and creates it if it does not exist.
+// OpenLock opens the lock file with this name in the store. It creates the file if it does not
+// exist.
 func (s *Store) OpenLock(name string) (*os.File, error) {
 	dir := filepath.Join(s.dir, "locks")
 	if s.dir == "" {
@@ -47,9 +48,9 @@ func (s *Store) OpenLock(name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, strings.TrimPrefix(DigestOf([]byte(name)), "sha256:")), os.O_RDWR|os.O_CREATE, 0o600)
 }
 
-// ShareDir marks an open directory as in use until release is called or the process dies. If no
-// other process uses the directory, it first calls tidy to remove leftover files. release closes
-// the directory; ShareDir closes it before returning an error.
+// ShareDir marks an open directory as in use, until release is called or the process ends. If no
+// other process uses the directory, it first calls tidy, which removes leftover files. release
+// closes f; if ShareDir fails, it closes f itself.
 func ShareDir(f *os.File, tidy func() error) (release func(), err error) {
 	if tryLock(f) == nil {
 		err = tidy()
@@ -63,8 +64,8 @@ func ShareDir(f *os.File, tidy func() error) (release func(), err error) {
 	return func() { unlockAndClose(f) }, nil
 }
 
-// unlockAndClose unlocks and closes a file opened for reading. Closing alone is not enough:
-// between fork and exec, a child process holds the file and with it the lock.
+// unlockAndClose unlocks and closes f. Closing alone is not enough: between fork and exec, a child
+// process has the file open, which keeps the lock.
 func unlockAndClose(f *os.File) {
 	unlockFile(f)
 	_ = f.Close()

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// maxFiles is the maximum number of files of one kind. The oldest are removed.
+// maxFiles is the maximum number of files of one kind. Beyond it, the oldest are removed.
 const maxFiles = 64
 
-// PutFile stores the file that write fills under kind and key, and replaces any previous one
-// atomically. Like a record, it is not verified: the reader must check the content. Beyond
-// maxFiles files of the kind, the least recently used ones are removed.
+// PutFile stores a file under kind and key. write writes its content. An existing file is replaced
+// atomically. The store does not verify such files: the reader must check the content. If there are
+// more than maxFiles files of this kind, the least recently used ones are removed.
 func (s *Store) PutFile(kind, key string, write func(f *os.File) error) error {
 	if err := s.put(kind, key, write); err != nil {
 		return err
@@ -24,8 +24,8 @@ func (s *Store) PutFile(kind, key string, write func(f *os.File) error) error {
 	return nil
 }
 
-// OpenFile opens the file stored under kind and key, and returns its size. The error is
-// [fs.ErrNotExist] if there is none. The caller closes the file.
+// OpenFile opens the file stored under kind and key, and returns it with its size. If there is
+// none, the error is [fs.ErrNotExist]. The caller must close the file.
 func (s *Store) OpenFile(kind, key string) (*os.File, int64, error) {
 	path, err := s.recordPath(kind, key)
 	if err != nil {
@@ -41,23 +41,24 @@ func (s *Store) OpenFile(kind, key string) (*os.File, int64, error) {
 		return nil, 0, fmt.Errorf("file %s %q: %w", kind, key, err)
 	}
 	if now := time.Now(); now.Sub(info.ModTime()) > staleAge {
-		_ = os.Chtimes(path, now, now) // mark as used, for prune
+		_ = os.Chtimes(path, now, now) // record the time of use for prune
 	}
 	return f, info.Size(), nil
 }
 
-// prune removes the files of a directory beyond maxFiles, oldest first.
+// prune removes the oldest files in a directory until maxFiles are left.
 func prune(dir string) {
 	for i, info := range listNewestFirst(dir) {
 		if i >= maxFiles {
-			_ = os.Remove(filepath.Join(dir, info.Name())) // another process may have removed it
+			_ = os.Remove(filepath.Join(dir, info.Name())) // ignore the error: another process may have removed it
 		}
 	}
 }
 
-// listNewestFirst returns the entries of a directory, newest first, or nil if it cannot be read.
+// listNewestFirst returns the files in a directory, newest first. It returns nil if the directory
+// cannot be read.
 func listNewestFirst(dir string) []fs.FileInfo {
-	entries, _ := os.ReadDir(dir) // not created yet, or not readable
+	entries, _ := os.ReadDir(dir) // ignore the error: the directory may not exist yet
 	var infos []fs.FileInfo
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {

@@ -8,20 +8,20 @@ import (
 	"syscall"
 )
 
-// tryLock locks an open file until it is unlocked or the process ends.
+// tryLock locks an open file until it is unlocked or the process ends. It does not wait.
 func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// unlockFile unlocks an open file, also if other processes have it open.
+// unlockFile unlocks an open file, even if other processes have the file open.
 func unlockFile(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
-// errLockHeld is the error of tryLock for a lock held elsewhere. Any other error means a file
-// system without locks.
+// errLockHeld is the error of tryLock if another one holds the lock. Any other error means that the
+// file system has no locks.
 const errLockHeld = syscall.EWOULDBLOCK
 
-// lockShared converts the lock on f to a shared one, or waits for a shared lock. It returns
-// nil on file systems without locks.
+// lockShared waits for a shared lock on f; an exclusive lock becomes a shared one. On file systems
+// without locks it returns nil.
 func lockShared(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH)
 	if err != nil && !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.ENOLCK) {

@@ -10,9 +10,9 @@ import (
 
 const maxRecord = 1 << 20
 
-// PutRecord stores data under kind and key, and replaces any previous record. A record is a
-// hint for the next run, never evidence: it is not verified, and its reader must check it.
-// The kind consists of lower-case letters and hyphens; the key may be any text.
+// PutRecord stores data under kind and key. It replaces an existing record. The store does not
+// verify records: the reader must check the content, and must be able to do without it. kind
+// consists of lower case letters and hyphens; key may be any text.
 func (s *Store) PutRecord(kind, key string, data []byte) error {
 	if len(data) > maxRecord {
 		return fmt.Errorf("record %s %q is larger than %d bytes", kind, key, maxRecord)
@@ -23,7 +23,7 @@ func (s *Store) PutRecord(kind, key string, data []byte) error {
 	})
 }
 
-// put stores the output of write as the file under kind and key.
+// put stores a file under kind and key. write writes its content.
 func (s *Store) put(kind, key string, write func(f *os.File) error) error {
 	path, err := s.recordPath(kind, key)
 	if err != nil {
@@ -32,8 +32,8 @@ func (s *Store) put(kind, key string, write func(f *os.File) error) error {
 	return s.writeAtomically(path, kind+"-", write)
 }
 
-// Record returns the record stored under kind and key. The error is [fs.ErrNotExist] if
-// there is none.
+// Record returns the record stored under kind and key. If there is none, the error is
+// [fs.ErrNotExist].
 func (s *Store) Record(kind, key string) ([]byte, error) {
 	path, err := s.recordPath(kind, key)
 	if err != nil {
@@ -54,7 +54,8 @@ func (s *Store) Record(kind, key string) ([]byte, error) {
 	return data, nil
 }
 
-// recordPath returns the path of a record. The key is hashed because it may be any text.
+// recordPath returns the path of a record. It contains a hash of the key, because the key may be
+// any text.
 func (s *Store) recordPath(kind, key string) (string, error) {
 	if kind == "" {
 		return "", errors.New("record without a kind")

@@ -1,11 +1,10 @@
-// Package store keeps fetched content by its digest.
+// Package store caches fetched content by its digest.
 //
-// The path of a blob is blobs/sha256/<hex> below the store's directory. A blob is verified
-// while it is written, appears there by one rename, and is verified again by every read: a
-// blob that no longer matches its digest is removed and reported as a [*CorruptError]. The
-// caller can then fetch it again.
-// Several processes may use one store at once. The store never follows a
-// symbolic link, never keeps credentials and never opens a socket.
+// A blob is stored as blobs/sha256/<hex> in the directory of the store. It is verified while it is
+// written, and again by every read. A blob that no longer matches its digest is removed and
+// reported as a [*CorruptError]; the caller can fetch it again. Several processes may use one store
+// concurrently. The store never follows a symbolic link, never contains credentials and never opens
+// a network connection.
 //
 // Start from [Open], [Store.Put] and [Store.Get].
 package store
@@ -25,21 +24,21 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// Store is a directory of blobs and records. It is safe for concurrent use by goroutines and
+// Store is a directory with blobs and records. It is safe for concurrent use by goroutines and
 // processes.
 type Store struct {
 	dir   string
-	fault error // reason for an absent store, or nil
+	fault error // set if the store is absent: the error of all reads and writes
 }
 
 const (
 	dirPerm  = 0o700
-	staleAge = 24 * time.Hour // minimum age of leftover temporary files
+	staleAge = 24 * time.Hour // age at which temporary files are removed
 )
 
-// Open returns the store in dir. The directory need not exist: the first write creates it,
-// and a store on a read-only disk can be read. Open removes temporary files older than a
-// day. If dir cannot contain a store, it returns an [Absent] store.
+// Open returns the store in dir. dir need not exist: the first write creates it. A store on a
+// read-only disk can be read. Open removes temporary files that are older than a day. If dir cannot
+// contain a store, it returns an [Absent] store.
 func Open(dir string) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("opening the store: no directory given")
@@ -56,21 +55,21 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// Absent returns a store without content. Its reads and writes fail with cause, so that only
-// callers that use the store are affected.
+// Absent returns a store without content. Its reads and writes return cause, so that only callers
+// that use the store fail.
 func Absent(cause error) *Store { return &Store{fault: absent{cause}} }
 
-// absent is the reason for an absent store. It also matches [fs.ErrNotExist].
+// absent is the error of an absent store. It also matches [fs.ErrNotExist].
 type absent struct{ error }
 
 func (a absent) Unwrap() []error { return []error{a.error, fs.ErrNotExist} }
 
-// Dir returns the absolute path of the store's directory, or "" for an absent store.
+// Dir returns the absolute path of the directory of the store, or "" for an absent store.
 func (s *Store) Dir() string { return s.dir }
 
-// Put stores the content of r as the blob of that digest. Content of more than limit bytes,
-// or of another digest (a [*MismatchError]), does not change the store. If the blob already
-// exists, r is not read. Errors of r are returned unchanged; the caller adds the blob's name.
+// Put stores the content of r as the blob with this digest. If the content has more than limit
+// bytes or another digest (a [*MismatchError]), the store does not change. If the blob exists, r is
+// not read. Errors of r are returned unchanged; the caller adds the name of the blob.
 func (s *Store) Put(ctx context.Context, digest string, r io.Reader, limit int64) error {
 	path, err := s.blobPath(digest)
 	if err != nil {
@@ -89,13 +88,14 @@ func (s *Store) Put(ctx context.Context, digest string, r io.Reader, limit int64
 	})
 }
 
-// writeAtomically writes a file at path with the output of write, via a temporary file.
+// writeAtomically writes a file through a temporary file whose name begins with prefix. write
+// writes the content.
 func (s *Store) writeAtomically(path, prefix string, write func(f *os.File) error) error {
 	f, err := s.temp(prefix)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // already renamed on success
+	defer func() { _ = os.Remove(f.Name()) }() // after success, the file has been renamed
 	defer f.Close()
 	if err := write(f); err != nil {
 		return err
@@ -103,14 +103,14 @@ func (s *Store) writeAtomically(path, prefix string, write func(f *os.File) erro
 	return s.commit(f, path)
 }
 
-// Has reports whether the store contains the blob. It does not verify the blob.
+// Has reports whether the store has the blob. The blob is not verified.
 func (s *Store) Has(digest string) bool {
 	_, err := s.Size(digest)
 	return err == nil
 }
 
-// Size returns the blob's length in bytes. The error is [fs.ErrNotExist] if the store does
-// not contain the blob.
+// Size returns the size of the blob in bytes. If the store does not have it, the error is
+// [fs.ErrNotExist].
 func (s *Store) Size(digest string) (int64, error) {
 	path, err := s.blobPath(digest)
 	if err != nil {
@@ -126,11 +126,10 @@ func (s *Store) Size(digest string) (int64, error) {
 	return info.Size(), nil
 }
 
-// Get opens the blob for reading from its start. The blob is verified while it is read: if
-// its bytes do not match the digest, the last read returns a [*CorruptError] instead of
-// io.EOF, and the blob is removed from the store. Do not trust the content before io.EOF;
-// [Verifier.Drain] verifies early. The error is [fs.ErrNotExist] if the store does not
-// contain the blob.
+// Get opens the blob for reading. It is verified while it is read: if its content does not match
+// the digest, the last read returns a [*CorruptError] instead of io.EOF, and the blob is removed.
+// Do not trust the content before io.EOF; [Verifier.Drain] verifies all of it. If the store does
+// not have the blob, the error is [fs.ErrNotExist].
 func (s *Store) Get(digest string) (*Verifier, error) {
 	path, err := s.blobPath(digest)
 	if err != nil {
@@ -142,20 +141,20 @@ func (s *Store) Get(digest string) (*Verifier, error) {
 	}
 	v := NewVerifier(f, digest, -1)
 	v.onMismatch = func(m *MismatchError) error {
-		_ = os.Remove(path) // another process may have removed it already
+		_ = os.Remove(path) // ignore the error: another process may have removed it
 		return &CorruptError{Digest: digest, Err: m}
 	}
 	return v, nil
 }
 
-// Read returns the whole blob, verified. A blob of more than limit bytes is an
-// error; otherwise as [Store.Get].
+// Read returns the content of the blob, verified. More than limit bytes are an error. Other errors
+// are those of [Store.Get].
 func (s *Store) Read(digest string, limit int64) ([]byte, error) {
 	r, err := s.Get(digest)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }() // ignore the error: the file is only read
+	defer func() { _ = r.Close() }() // ignore the error: the file was only read
 	size, err := s.Size(digest)
 	if err != nil {
 		return nil, err
@@ -170,7 +169,7 @@ func (s *Store) Read(digest string, limit int64) ([]byte, error) {
 	return data.Bytes(), r.Drain()
 }
 
-// Remove removes the blob from the store. A missing blob is not an error.
+// Remove removes the blob. It is not an error if the store does not have it.
 func (s *Store) Remove(digest string) error {
 	path, err := s.blobPath(digest)
 	if err == nil {
@@ -182,9 +181,9 @@ func (s *Store) Remove(digest string) error {
 	return nil
 }
 
-// Temp creates an empty temporary file in the store, or in the system's temporary directory
-// if the store is not writable. Only the owner can read the file. The caller closes and
-// removes it; [Open] removes leftover files in the store after a day.
+// Temp creates an empty temporary file that only the owner can read: in the store or, if that is
+// not writable, in the temporary directory of the system. The caller must close and remove it.
+// [Open] removes leftover files in the store after a day.
 func (s *Store) Temp(prefix string) (*os.File, error) {
 	if f, err := s.temp(prefix); err == nil {
 		return f, nil
@@ -201,7 +200,7 @@ func (s *Store) temp(prefix string) (*os.File, error) {
 	return f, wrapWriteError(err)
 }
 
-// wrapWriteError adds the failed operation to err; it returns nil for nil.
+// wrapWriteError adds "writing to the store" to err. It returns nil if err is nil.
 func wrapWriteError(err error) error {
 	if err == nil {
 		return nil
@@ -209,7 +208,7 @@ func wrapWriteError(err error) error {
 	return fmt.Errorf("writing to the store: %w", err)
 }
 
-// commit makes the temporary file durable and moves it to path.
+// commit writes the temporary file f to disk (fsync) and renames it to path.
 func (s *Store) commit(f *os.File, path string) error {
 	rel, err := filepath.Rel(s.dir, filepath.Dir(path))
 	if err != nil {
@@ -228,8 +227,8 @@ func (s *Store) commit(f *os.File, path string) error {
 	return nil
 }
 
-// mkdir creates a directory below the store's directory and returns its path. It rejects
-// symbolic links on the path.
+// mkdir creates a directory in the store and returns its path. A symbolic link on the path is an
+// error.
 func (s *Store) mkdir(names ...string) (string, error) {
 	if s.fault != nil {
 		return "", s.fault
@@ -254,18 +253,18 @@ func (s *Store) mkdir(names ...string) (string, error) {
 	return dir, nil
 }
 
-// removeStale removes stale temporary files.
+// removeStale removes temporary files older than staleAge.
 func (s *Store) removeStale() {
 	dir := filepath.Join(s.dir, "tmp")
 	for _, info := range listNewestFirst(dir) {
 		if time.Since(info.ModTime()) > staleAge {
-			_ = os.Remove(filepath.Join(dir, info.Name())) // harmless if it remains
+			_ = os.Remove(filepath.Join(dir, info.Name())) // ignore the error: the file is harmless
 		}
 	}
 }
 
-// blobPath returns the path of the blob. It validates the digest, which becomes part of the
-// path.
+// blobPath returns the path of a blob. It returns an error for an invalid digest, which must not
+// become part of a path.
 func (s *Store) blobPath(digest string) (string, error) {
 	if !imageref.IsDigest(digest) {
 		return "", fmt.Errorf("digest %q: must be sha256: and 64 hexadecimal digits", digest)
@@ -276,8 +275,8 @@ func (s *Store) blobPath(digest string) (string, error) {
 	return filepath.Join(s.dir, "blobs", "sha256", strings.TrimPrefix(digest, "sha256:")), nil
 }
 
-// openRegular opens the regular file at path. It rejects any other file, and also symbolic
-// links. If a concurrent writer replaces the file in the meantime, it tries again.
+// openRegular opens a regular file. Other files and symbolic links are errors. If another process
+// replaces the file in the meantime, it tries again.
 func openRegular(path string) (*os.File, error) {
 	for range maxOpenAttempts {
 		before, err := os.Lstat(path)
@@ -302,20 +301,20 @@ func openRegular(path string) (*os.File, error) {
 // maxOpenAttempts is the maximum number of attempts to open a file that is being replaced.
 const maxOpenAttempts = 100
 
-// syncDir makes a rename durable if the system supports it.
+// syncDir writes a renamed file's directory to disk, if the system supports it.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
-		_ = d.Sync() // some file systems cannot; the blob is verified on read anyway
+		_ = d.Sync() // ignore the error: some file systems cannot, and blobs are verified when they are read
 		d.Close()
 	}
 }
 
-// NewContextReader returns a reader of r that fails with ctx's error once ctx is done.
+// NewContextReader returns a reader that returns the error of ctx once ctx is done.
 func NewContextReader(ctx context.Context, r io.Reader) io.Reader { return ctxReader{ctx, r} }
 
-// ctxReader stops reading once ctx is done.
+// ctxReader reads until its context is done.
 type ctxReader struct {
-	ctx context.Context //nolint:containedctx // the reader is used only during the call with ctx
+	ctx context.Context //nolint:containedctx // the reader is used only during the call that ctx belongs to
 	r   io.Reader
 }
 

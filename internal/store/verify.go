@@ -9,20 +9,20 @@ import (
 	"io"
 )
 
-// DigestOf returns the digest of data.
+// DigestOf returns the sha256 digest of data.
 func DigestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// MismatchError is the error for content that does not match its digest or size.
+// MismatchError means that content does not match its digest or size.
 type MismatchError struct {
-	Got      string // digest; "" if the content is too long
-	WantSize int64  // negative if unknown
-	GotSize  int64  // bytes read
+	Got      string // actual digest; "" if the content is too long
+	WantSize int64  // expected size in bytes; negative if unknown
+	GotSize  int64  // number of bytes read
 }
 
-// Error describes the mismatch; the caller adds the blob's name.
+// Error returns the difference. The caller adds the name of the blob.
 func (e *MismatchError) Error() string {
 	switch {
 	case e.WantSize >= 0 && e.GotSize < e.WantSize:
@@ -34,8 +34,8 @@ func (e *MismatchError) Error() string {
 	}
 }
 
-// CorruptError is the error for a corrupt blob in the store. The blob has been removed; fetch
-// it again.
+// CorruptError means that a blob in the store is damaged. The blob has been removed; fetch it
+// again.
 type CorruptError struct {
 	Digest string
 	Err    error
@@ -49,28 +49,28 @@ func (e *CorruptError) Error() string {
 // Unwrap returns the cause.
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// Verifier is a reader that hashes the content. It never returns io.EOF for content that does
-// not match the digest.
+// Verifier is a reader that verifies the content. It never returns io.EOF if the content does not
+// match the digest.
 type Verifier struct {
 	r          io.ReadCloser
 	h          hash.Hash
 	digest     string
 	size, n    int64
-	err        error // sticky
+	err        error // returned by all further reads
 	onMismatch func(*MismatchError) error
 }
 
-// NewVerifier returns a reader of r that ends in a [*MismatchError] unless r
-// contains exactly size bytes of that digest. A negative size means unknown.
+// NewVerifier returns a reader for the content of r. At the end it returns a [*MismatchError]
+// unless r has exactly size bytes with this digest. A negative size means that the size is unknown.
 func NewVerifier(r io.ReadCloser, digest string, size int64) *Verifier {
 	return &Verifier{r: r, h: sha256.New(), digest: digest, size: size}
 }
 
-// NewUnverified returns a Verifier that does not verify r, for content without a digest. The
-// caller must verify the result.
+// NewUnverified returns a Verifier that does not verify r, for content whose digest is unknown. The
+// caller must verify what results from the content.
 func NewUnverified(r io.ReadCloser) *Verifier { return &Verifier{r: r, size: -1} }
 
-// OnMismatch sets the function that returns the error for a mismatch, and returns v.
+// OnMismatch sets a function that converts the error of a mismatch. It returns v.
 func (v *Verifier) OnMismatch(f func(*MismatchError) error) *Verifier {
 	v.onMismatch = f
 	return v
@@ -97,7 +97,7 @@ func (v *Verifier) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Drain reads to the end and returns nil if the content matches the digest.
+// Drain reads to the end. It returns nil if the content matches the digest.
 func (v *Verifier) Drain() error {
 	if _, err := io.Copy(io.Discard, v); err != nil {
 		return err
@@ -105,10 +105,10 @@ func (v *Verifier) Drain() error {
 	return nil
 }
 
-// Close closes the underlying reader. It does not verify the content.
+// Close closes the underlying reader, without verifying the rest of the content.
 func (v *Verifier) Close() error { return v.r.Close() }
 
-// end returns io.EOF if the content matches the digest and size, or else the mismatch.
+// end returns io.EOF if the content matches the digest and the size, otherwise a MismatchError.
 func (v *Verifier) end() error {
 	if v.h == nil {
 		return io.EOF

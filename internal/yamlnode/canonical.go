@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// Canonical returns a JSON value as canonical JSON: sorted keys, no blanks, numbers in the form
-// of [JSON]. An empty raw is null. A value nested deeper than the default limit of a document is
-// an error.
+// Canonical returns a JSON value as canonical JSON: sorted keys, no white space, numbers in the
+// form of [JSON]. An empty raw is null. A value that is nested deeper than the default limit of a
+// document is an error.
 func Canonical(raw []byte) ([]byte, error) {
 	if len(raw) == 0 {
 		return []byte("null"), nil
@@ -29,15 +29,15 @@ func Canonical(raw []byte) ([]byte, error) {
 	return w.out, nil
 }
 
-// FlowJSON writes a JSON value as flow YAML on one line, with sorted keys: {a: 1, b: [x, y]}.
-// Strings have the form of [Quote].
+// FlowJSON writes a JSON value to b as flow YAML on one line, with sorted keys: {a: 1, b: [x, y]}.
+// Strings are written as by [Quote].
 func FlowJSON(b *bytes.Buffer, raw []byte) error {
 	return encodeCanonical(b, raw, func(e *encoder, v any) { e.flow(v) })
 }
 
-// BlockJSON writes a JSON value as the YAML value of a key at column indent, starting after the
-// colon and ending with a line break. The format is that of [Encode], except that every string is a
-// single line, as returned by [Quote].
+// BlockJSON writes a JSON value to b as the YAML value of a key in column indent. It starts after
+// the colon and ends with a line break. The format is that of [Encode], except that every string is
+// on one line, as from [Quote].
 func BlockJSON(b *bytes.Buffer, raw []byte, indent int) error {
 	return encodeCanonical(b, raw, func(e *encoder, v any) { e.value(v, indent) })
 }

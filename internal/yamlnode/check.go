@@ -9,24 +9,25 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// Checker collects the faults in the values of one object, each with the position of its
-// field: "spec.channels[0]".
+// Checker collects faults in the fields of one object. A fault has the position of its field, such
+// as "spec.channels[0]".
 type Checker struct {
-	Fields diag.Fields // from Positions
-	Whole  diag.Pos    // fallback for a missing field
+	Fields diag.Fields // positions of the fields, from Positions
+	Whole  diag.Pos    // position of the object, for missing fields
 	Faults *diag.List
 }
 
-// At returns the position of a field, or of the nearest field around it.
+// At returns the position of a field. If the field is missing, it returns the position of the
+// nearest field around it.
 func (c Checker) At(field string) diag.Pos { return c.Fields.At(field, c.Whole) }
 
-// Addf adds a fault of a field. The message begins with the field.
+// Addf adds a fault about a field. The message begins with the field.
 func (c Checker) Addf(field, format string, args ...any) {
 	c.Faults.Addf(c.At(field), field+": "+format, args...)
 }
 
-// Require reports whether value is set, and adds a fault if it is not. If the field already has a
-// fault, such as a wrong type, it adds no other one.
+// Require reports whether value is set. If it is not, Require adds the fault that the field is
+// missing, unless the field already has a fault, such as a wrong type.
 func (c Checker) Require(field, value string) bool {
 	if value != "" {
 		return true
@@ -38,36 +39,36 @@ func (c Checker) Require(field, value string) bool {
 	return false
 }
 
-// Name checks a required name of an object.
+// Name adds a fault unless value is a valid name of a Kubernetes object. An empty value is a fault.
 func (c Checker) Name(field, value string) {
 	if c.Require(field, value) && !IsDNS1123Subdomain(value) {
 		c.Addf(field, "%q is not a Kubernetes name (lower case letters, digits, - and .)", value)
 	}
 }
 
-// Namespace checks a required name of a namespace.
+// Namespace adds a fault unless value is a valid name of a namespace. An empty value is a fault.
 func (c Checker) Namespace(field, value string) {
 	if c.Require(field, value) {
 		c.Label(field, value)
 	}
 }
 
-// Label checks that value can name a namespace.
+// Label adds a fault unless value is a valid name of a namespace.
 func (c Checker) Label(field, value string) {
 	if !IsDNS1123Label(value) {
 		c.Addf(field, "%q is not a valid namespace name (lower case letters, digits and -, at most 63)", value)
 	}
 }
 
-// Enum checks that value is one of the allowed words.
+// Enum adds a fault unless value is one of the allowed words.
 func (c Checker) Enum(field, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
 		c.Addf(field, "%q: must be one of %s%s", value, strings.Join(allowed, ", "), diag.DidYouMean(value, allowed))
 	}
 }
 
-// IsDNS1123Label reports whether s can name a namespace.
+// IsDNS1123Label reports whether s is a valid name of a namespace.
 func IsDNS1123Label(s string) bool { return len(validation.IsDNS1123Label(s)) == 0 }
 
-// IsDNS1123Subdomain reports whether s can name most other objects.
+// IsDNS1123Subdomain reports whether s is a valid name of most other objects.
 func IsDNS1123Subdomain(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }

@@ -8,14 +8,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// columns converts positions of the parser to lines of an editor and columns in bytes. The
-// parser counts columns in characters, and its line breaks include more characters than the
-// newline.
+// columns converts positions of the YAML parser to lines as in an editor, with columns in bytes.
+// The parser counts columns in characters, and treats more characters as line breaks than "\n".
 type columns struct {
 	data   []byte
-	breaks []int // offset of each line's first byte, by the parser's line breaks
-	lines  []int // offset of each line's first byte, by an editor's line breaks
-	at     place // the last position
+	breaks []int // offset of the first byte of each line of the parser
+	lines  []int // offset of the first byte of each line of an editor
+	at     place // the position that was converted last
 }
 
 type place struct{ line, col, offset int }
@@ -52,7 +51,7 @@ func (c *columns) fixNode(n *yaml.Node) {
 	if n.Line < 1 {
 		return
 	}
-	offset := len(c.data) // an implied null is at the end
+	offset := len(c.data) // an implied null is at the end of the text
 	if n.Line <= len(c.breaks) {
 		offset = c.offset(n.Line, n.Column)
 	}
@@ -60,8 +59,8 @@ func (c *columns) fixNode(n *yaml.Node) {
 	n.Column = offset - c.lines[n.Line-1] + 1
 }
 
-// offset converts a position of the parser to a byte offset. It continues from the last
-// position if possible: a line may be as long as the file.
+// offset converts a position of the parser to a byte offset. If possible, it continues from the
+// last position, because a line may be as long as the file.
 func (c *columns) offset(line, col int) int {
 	if line != c.at.line || col < c.at.col {
 		c.at = place{line: line, col: 1, offset: c.breaks[line-1]}

@@ -16,15 +16,17 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Decode fills the struct that into points to, by its json tags. An unknown field and a
-// value of the wrong type are faults. The error is a diag.List of all faults, up to
-// [MaxFaults]. Null does not change a field. A json.RawMessage accepts any value as
-// canonical JSON, a *yaml.Node accepts any node, an encoding.TextUnmarshaler accepts a string,
-// and a struct with a [ShortForm] also accepts a string. Inside a field tagged
-// `yamlnode:"open"` unknown fields are ignored.
+// Decode decodes n into the struct that into points to, by its json tags. Unknown fields and values
+// of a wrong type are faults. The error is a diag.List of all faults, up to [MaxFaults].
+//
+// Null leaves a field unchanged. A json.RawMessage accepts any value, as canonical JSON; a
+// *yaml.Node accepts any node; an encoding.TextUnmarshaler accepts a string; a struct with a
+// [ShortForm] also accepts a string. In a field tagged `yamlnode:"open"`, unknown fields are
+// ignored.
 func Decode(file string, n *yaml.Node, into any) error { return decode(file, n, into, false) }
 
-// DecodeOpen is Decode for documents with foreign fields: unknown fields are ignored.
+// DecodeOpen is Decode for documents that may have fields of other programs: unknown fields are
+// ignored.
 func DecodeOpen(file string, n *yaml.Node, into any) error { return decode(file, n, into, true) }
 
 func decode(file string, n *yaml.Node, into any, open bool) error {
@@ -108,7 +110,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) 
 			continue
 		}
 		at, ok := known.byName[key]
-		if !ok { // a field named "on", which YAML 1.1 resolves to true
+		if !ok { // a field named "on": YAML 1.1 decodes this key as true
 			if at, ok = known.byName[n.Content[i].Value]; ok {
 				key = n.Content[i].Value
 			}
@@ -207,24 +209,24 @@ func fieldPrefix(path string) string {
 	return " in " + path
 }
 
-// Fields returns the fields of a struct that have a JSON name, under that name, in order.
-// It includes the fields of an embedded struct and of a field tagged `json:",inline"`. The
-// caller must not change the result.
+// Fields returns the fields of a struct that have a name in JSON, in order and with this name.
+// Fields of an embedded struct, and of a field tagged `json:",inline"`, are included. The caller
+// must not modify the result.
 func Fields(t reflect.Type) []reflect.StructField { return shapeOf(t).fields }
 
-// ShortForm returns the field tagged `yamlnode:"text"`: a string in place of the mapping sets this
-// field. It returns false if the struct has none.
+// ShortForm returns the field tagged `yamlnode:"text"`, which is set if the YAML has a string
+// instead of a mapping. It returns false if the struct has no such field.
 func ShortForm(t reflect.Type) (reflect.StructField, bool) { return shapeOf(t).shortForm() }
 
-// shape holds the fields of a struct type.
+// shape describes the fields of a struct type.
 type shape struct {
 	fields []reflect.StructField
-	byName map[string]int // index of the last field of each name
-	short  int            // index of the short form; -1: none
+	byName map[string]int // name → index of the last field with this name
+	short  int            // index of the field of the short form, or -1
 }
 
-// shapes caches the shape of each type. Without it, the tags took a third of the time to
-// read a lock.
+// shapes caches the shape of each type. Without the cache, parsing struct tags took a third of the
+// time for reading a lock.
 var shapes sync.Map //nolint:gochecknoglobals // a cache of struct types, which never change
 
 func shapeOf(t reflect.Type) *shape {
@@ -247,7 +249,7 @@ func (s *shape) shortForm() (reflect.StructField, bool) {
 	return s.fields[s.short], true
 }
 
-// names returns the names of the fields, in order.
+// names returns the JSON names of the fields, in order.
 func (s *shape) names() []string {
 	out := make([]string, len(s.fields))
 	for i, f := range s.fields {
@@ -256,7 +258,7 @@ func (s *shape) names() []string {
 	return out
 }
 
-// Required reports whether the form tag of a field contains "required".
+// Required reports whether the tag "form" of a field contains "required".
 func Required(f reflect.StructField) bool {
 	for word := range strings.FieldsSeq(f.Tag.Get("form")) {
 		if word == "required" {

@@ -12,13 +12,13 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode/internal/blockyaml"
 )
 
-// Filter selects the parts of a value to write as JSON. A nil Filter selects the whole
+// Filter selects the parts of a value that are converted to JSON. A nil Filter selects the whole
 // value.
 type Filter struct {
-	Open  func()                                      // called at the start of a mapping or sequence; may be nil
-	Field func(name []byte) (of *Filter, wanted bool) // nil: selects every field as a whole
-	Items *Filter                                     // nil: selects every item as a whole
-	Text  func(s []byte) []byte                       // returns the replacement of a string; may be nil
+	Open  func()                                      // called at the beginning of a mapping or sequence; may be nil
+	Field func(name []byte) (of *Filter, wanted bool) // returns the filter for a field, and whether it is selected; nil selects all fields
+	Items *Filter                                     // filter for the items of a sequence; nil selects the whole items
+	Text  func(s []byte) []byte                       // replaces a string; may be nil
 }
 
 func (f *Filter) open() {
@@ -48,7 +48,7 @@ func (f *Filter) text(s []byte) []byte {
 	return f.Text(s)
 }
 
-// Document is one document as canonical JSON.
+// Document is a YAML document, converted to canonical JSON.
 type Document struct {
 	JSON []byte
 
@@ -57,11 +57,11 @@ type Document struct {
 	nodes  []*yaml.Node
 }
 
-// origin maps an offset in JSON, where a value or a key begins, to its place in YAML: an
-// offset, or the index of a node.
+// origin is the origin of a value or key that begins at an offset of the JSON: an offset in the
+// YAML, or the index of a node.
 type origin struct{ offset, at int }
 
-// Pos returns the position in YAML of the value or key that contains an offset of JSON.
+// Pos returns the position in the YAML of the value or key at an offset of the JSON.
 func (t *Document) Pos(offset int) diag.Pos {
 	next := sort.Search(len(t.places), func(i int) bool { return t.places[i].offset > offset })
 	at := t.places[max(next, 1)-1].at
@@ -71,24 +71,25 @@ func (t *Document) Pos(offset int) diag.Pos {
 	return t.lines.Pos(at)
 }
 
-// maxEmpty is the maximum number of null documents that a Reader ignores.
+// maxEmpty is the maximum number of null documents that a Reader skips.
 const maxEmpty = 10_000
 
-// Reader converts documents to JSON. The zero value is ready to use; it reuses its memory
-// for the next document.
+// Reader converts YAML documents to JSON. The zero value is ready for use. Memory is reused for the
+// next document.
 type Reader struct {
-	Slow  bool // without the fast path; for tests
-	Quick int  // documents that took the fast path; for tests
+	Slow  bool // do not use the fast path; for tests
+	Quick int  // number of documents read by the fast path; for tests
 
-	empty  int // null documents so far; each costs as much as any other
+	empty  int // number of null documents so far; each costs as much time as another document
 	walker blockyaml.Walker
 	writer writer
 	one    [1]Document
 }
 
-// Read returns the documents in text, reduced to the parts that filter selects, in the form of
-// [JSON]. It omits null documents. A text from a [Stream] has one document at most. The result is
-// valid until the next call. line is the line of file where text begins. The error is a diag.List.
+// Read converts the documents in text to JSON, in the form of [JSON] and reduced to the parts that
+// filter selects. Null documents are omitted. A text from a [Stream] has at most one document. line
+// is the line of the file at which text begins. The result is valid until the next call. The error
+// is a diag.List.
 func (r *Reader) Read(file string, line int, text []byte, lim Limits, filter *Filter) ([]Document, error) {
 	lim = lim.orDefaults()
 	if !r.Slow && len(text) <= lim.Bytes {
@@ -121,7 +122,7 @@ func (r *Reader) Read(file string, line int, text []byte, lim Limits, filter *Fi
 	return out, nil
 }
 
-// shiftError returns an error with its positions in file, moved down by lines.
+// shiftError returns err with its positions moved to file and down by lines.
 func shiftError(err error, file string, lines int) error {
 	var list diag.List
 	var one *diag.Error
@@ -141,17 +142,17 @@ func shiftError(err error, file string, lines int) error {
 	return out
 }
 
-// writer is a sink that writes the parts selected by a filter as canonical JSON.
+// writer is a sink that writes canonical JSON, reduced to the parts that a filter selects.
 type writer struct {
 	out       []byte
 	places    []origin
-	duplicate bool    // a mapping has two equal keys
-	next      *Filter // for the next value in a mapping
+	duplicate bool    // a mapping has a repeated key
+	next      *Filter // filter for the next value in a mapping
 	stack     []frame
 
-	members []span // of the mappings in stack
+	members []span // members of the open mappings
 	keys    []byte // names of the members
-	sorted  []byte // for sort
+	sorted  []byte // buffer for sort
 	moved   []origin
 }
 
@@ -159,14 +160,14 @@ type writer struct {
 type frame struct {
 	filter   *Filter
 	list     bool
-	start    int  // offset in out after its opening brace
-	placed   int  // index in places of its first member
-	first    int  // index in members of its first member
-	keys     int  // offset in keys of its first key
-	unsorted bool // its keys do not ascend
+	start    int  // offset in out, after the opening brace
+	placed   int  // index of its first member in places
+	first    int  // index of its first member in members
+	keys     int  // offset of its first key in keys
+	unsorted bool // its keys are not sorted
 }
 
-// span is a member of a mapping: its range in out, in places, and the range of its name in
+// span is a member of a mapping: its ranges in out and in places, and the range of its name in
 // keys.
 type span struct{ from, to, placed, placedTo, key, keyTo int }
 
@@ -245,7 +246,7 @@ func (w *writer) scalar(s scalar, at int) {
 	}
 }
 
-// value begins a value and returns its filter.
+// value begins a value and returns the filter for it.
 func (w *writer) value(at int) *Filter {
 	here := w.next
 	if last := len(w.stack) - 1; last >= 0 && w.stack[last].list {
@@ -256,17 +257,17 @@ func (w *writer) value(at int) *Filter {
 	return here
 }
 
-// comma writes the separator before a member, except the first.
+// comma writes the separator before a member. It writes nothing before the first member.
 func (w *writer) comma(f *frame) {
 	if len(w.out) > f.start {
 		w.out = append(w.out, ',')
 	}
 }
 
-// key returns a member's name.
+// key returns the name of a member.
 func (w *writer) key(m span) []byte { return w.keys[m.key:m.keyTo] }
 
-// sort sorts the members of a mapping by name. The mapping ends at the end of out.
+// sort sorts the members of the mapping f by name. f must be at the end of out.
 func (w *writer) sort(f frame) {
 	members := w.members[f.first:]
 	for i := range members {

@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Quote returns s as a YAML scalar. It returns s without quotes if every reader parses that as the
-// same text, and in double quotes otherwise. The result fits flow and block style.
+// Quote returns s as a YAML scalar on one line: without quotes if every YAML reader parses that as
+// the string s, otherwise in double quotes. The result is valid in flow and block style.
 func Quote(s string) string {
 	if isPlainKey(s) {
 		return s
@@ -16,12 +16,12 @@ func Quote(s string) string {
 	return doubleQuoted(s, isVisible, false)
 }
 
-// isVisible reports whether r needs no escape. It excludes invisible characters, which include all
-// characters that some reader rejects or parses as a line break.
+// isVisible reports whether r needs no escape. It returns false for invisible characters. These
+// include all characters that some YAML reader rejects or treats as a line break.
 func isVisible(r rune) bool { return !sanitize.IsInvisible(r) }
 
-// doubleQuoted returns s in double quotes, and escapes the characters that asIs rejects. If short
-// is true, it uses escapes of two digits where possible.
+// doubleQuoted returns s in double quotes. It escapes the characters for which asIs returns false.
+// If short is true, it uses escapes with two digits where possible.
 func doubleQuoted(s string, asIs func(rune) bool, short bool) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -48,8 +48,8 @@ func doubleQuoted(s string, asIs func(rune) bool, short bool) string {
 	return b.String()
 }
 
-// isPlainKey reports whether s needs no quotes. It is stricter than YAML, because other decoders
-// differ.
+// isPlainKey reports whether key s needs no quotes. It is stricter than the YAML specification,
+// because decoders differ.
 func isPlainKey(s string) bool {
 	if s == "" || !isBareByte(s[0], "/_.") || !isBareByte(s[len(s)-1], "/_.@+=-") {
 		return false
@@ -69,7 +69,7 @@ func isBareByte(c byte, others string) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte(others, c) >= 0
 }
 
-// looksNumeric reports whether some reader might parse s as a date or a number in base 60.
+// looksNumeric reports whether some YAML reader might parse s as a date or as a number in base 60.
 func looksNumeric(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return (r < '0' || r > '9') && r != ':' && r != '-' && r != '_' && r != ' ' })
 }

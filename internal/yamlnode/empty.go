@@ -6,20 +6,19 @@ import (
 	"slices"
 )
 
-// MaxDocuments is the maximum number of documents in one input. Each has a cost for the
-// parser, and an empty one has only three bytes.
+// MaxDocuments is the maximum number of documents in one input. An empty document has only three
+// bytes, but costs the parser as much as another.
 const MaxDocuments = 100_000
 
-// condense returns YAML without the empty documents between two markers, at the cost of one
-// scan of the lines. It replaces all but the first of these markers with blanks, so that all
-// other text keeps its position. It does not modify data. More than [MaxDocuments] remaining
-// documents are an error.
+// condense returns YAML without empty documents between two markers; it scans the lines once. Of
+// such markers, it keeps the first and replaces the others by spaces, so that all other text keeps
+// its position. data is not modified. More than [MaxDocuments] remaining documents are an error.
 func condense(data []byte) ([]byte, error) {
 	if !bytes.HasPrefix(data, []byte("---")) && !bytes.Contains(data, []byte("\n---")) && !bytes.Contains(data, []byte("\n...")) {
 		return data, nil
 	}
 	out := data
-	documents, at, empty := 1, 0, false // empty: nothing since the last marker
+	documents, at, empty := 1, 0, false // empty: there is no content since the last marker
 	for line := range bytes.Lines(data) {
 		switch rest, begins := cutMarker(line, "---"); {
 		case begins && empty && isBlank(rest):
@@ -45,8 +44,8 @@ func condense(data []byte) ([]byte, error) {
 	return out, nil
 }
 
-// IsEmpty reports whether a document has only blanks, comments and markers, without parsing
-// it.
+// IsEmpty reports whether a document contains only white space, comments and markers. It does not
+// parse the document.
 func IsEmpty(document []byte) bool {
 	for line := range bytes.Lines(document) {
 		rest, begins := cutMarker(line, "---")
@@ -60,8 +59,8 @@ func IsEmpty(document []byte) bool {
 	return true
 }
 
-// cutMarker cuts a document marker from the start of a line. Without a marker it returns
-// the whole line and false.
+// cutMarker returns the rest of a line after a document marker. If the line does not begin with the
+// marker, it returns the line and false.
 func cutMarker(line []byte, marker string) (rest []byte, ok bool) {
 	rest, ok = bytes.CutPrefix(line, []byte(marker))
 	if !ok || len(rest) > 0 && bytes.IndexByte([]byte(" \t\r\n"), rest[0]) < 0 {
@@ -70,8 +69,8 @@ func cutMarker(line []byte, marker string) (rest []byte, ok bool) {
 	return rest, true
 }
 
-// isBlank reports whether a line, or its rest after a marker, has only blanks and a comment. It
-// returns false for a lone \r, which the parser treats as a line break.
+// isBlank reports whether a line, or its rest after a marker, contains only white space and a
+// comment. It returns false for a \r within the line, which the parser treats as a line break.
 func isBlank(line []byte) bool {
 	line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	line = bytes.TrimLeft(line, " ")
@@ -82,7 +81,7 @@ func isBlank(line []byte) bool {
 		return false
 	}
 	for _, c := range line {
-		if c < ' ' && c != '\t' || c >= 0x7f { // includes line breaks of the parser
+		if c < ' ' && c != '\t' || c >= 0x7f { // includes characters that the parser treats as line breaks
 			return false
 		}
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Encode returns v as block YAML: sorted keys, lists indented like their key, no folded lines.
-// v is a value that encoding/json can decode into an any, or a map type of such values.
-// Strings that a YAML 1.1 or 1.2 reader could take for another type are quoted. Equal
-// values give equal bytes, and both kinds of reader return the same value.
+// Encode returns v as block YAML, with sorted keys, lists indented like their key, and no folded
+// lines. v is a value that encoding/json decodes into an any, or a map type of such values. A
+// string that a YAML 1.1 or 1.2 reader could parse as another type is quoted: both kinds of readers
+// return v again. Equal values give equal bytes.
 func Encode(v any) []byte { return slices.Clone(AppendEncoded(make([]byte, 0, 4<<10), v)) }
 
-// AppendEncoded appends [Encode] of v to dst, and returns the extended slice.
+// AppendEncoded appends Encode(v) to dst and returns the extended slice.
 func AppendEncoded(dst []byte, v any) []byte {
 	e := encoder{out: dst}
 	if m := reflect.ValueOf(v); m.IsValid() && m.CanConvert(reflect.TypeFor[map[string]any]()) {
@@ -31,7 +31,7 @@ func AppendEncoded(dst []byte, v any) []byte {
 	return e.out
 }
 
-// Marshal returns the JSON form of v as YAML in the style of [Encode].
+// Marshal converts v to JSON and returns the result as YAML, in the style of [Encode].
 func Marshal(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -44,7 +44,7 @@ func Marshal(v any) ([]byte, error) {
 	return Encode(plain), nil
 }
 
-// fromJSON decodes a JSON value as encoding/json does, with json.Number for numbers.
+// fromJSON decodes a JSON value as encoding/json, with numbers as json.Number.
 func fromJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -53,11 +53,11 @@ func fromJSON(data []byte) (any, error) {
 	return v, err
 }
 
-// encoder appends YAML to out. A node begins at the end of out; a node of several lines
-// continues at indent and ends with a line break.
+// encoder appends YAML to out. A node with several lines continues in column indent and ends with a
+// line break.
 type encoder struct {
 	out  []byte
-	lock bool // style of the lock: each string on one line, as Quote returns it
+	lock bool // style of quayside.lock: each string is on one line, as from Quote
 }
 
 func (e *encoder) node(v any, indent int) {
@@ -100,14 +100,15 @@ func (e *encoder) mapping(m map[string]any, indent int) {
 	}
 }
 
-// sortedKeys returns the sorted keys of m. It allocates once: a tree has many mappings.
+// sortedKeys returns the keys of m, sorted. It allocates only once, because a tree has many
+// mappings.
 func sortedKeys(m map[string]any) []string {
 	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
 	slices.Sort(keys)
 	return keys
 }
 
-// value writes the value after the colon of a key in column indent.
+// value writes the value of a key in column indent, beginning after the colon.
 func (e *encoder) value(v any, indent int) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -171,7 +172,7 @@ func (e *encoder) flow(v any) {
 	}
 }
 
-// quoted returns a string as a scalar of one line.
+// quoted returns a string as a scalar on one line.
 func (e *encoder) quoted(s string) string {
 	if e.lock {
 		return Quote(s)
@@ -179,7 +180,8 @@ func (e *encoder) quoted(s string) string {
 	return encodeLoosely(s)
 }
 
-// text writes a string. Several lines become a literal block if that is exact.
+// text writes a string. A string with several lines becomes a literal block, if that preserves it
+// exactly.
 func (e *encoder) text(s string, indent int) {
 	if e.lock || !strings.Contains(s, "\n") || !isLiteral(s) {
 		e.raw(e.quoted(s) + "\n")
@@ -204,8 +206,8 @@ func (e *encoder) text(s string, indent int) {
 	}
 }
 
-// isLiteral reports whether a string of several lines can be a literal block: it begins
-// with neither a blank nor a line break, and has only characters that readers keep.
+// isLiteral reports whether a string with several lines can be a literal block: it begins with
+// neither a space nor a line break, and every YAML reader keeps all of its characters.
 func isLiteral(s string) bool {
 	if first := s[0]; first == ' ' || first == '\t' || first == '\n' {
 		return false
@@ -221,20 +223,21 @@ func isLiteral(s string) bool {
 	return utf8.ValidString(s)
 }
 
-// isPrintable reports whether r is visible, and every reader keeps it and does not treat it as a
-// line break.
+// isPrintable reports whether r is visible, and every YAML reader keeps it and does not treat it as
+// a line break.
 func isPrintable(r rune) bool {
 	return r >= ' ' && r < 0x7f || r > 0xa0 && r != utf8.RuneError && unicode.IsPrint(r) && !sanitize.IsInvisible(r)
 }
 
-// hasDirectives reports whether s contains text that display must escape, such as a command of a
-// CI system. Only double quotes allow such escapes.
+// hasDirectives reports whether s contains text that must be escaped for display, such as a command
+// for a CI system. Such escapes are possible only in double quotes.
 func hasDirectives(s string) bool {
 	return (strings.Contains(s, "##") || strings.Contains(s, "::")) && sanitize.Lines(s) != s
 }
 
-// encodeLoosely returns s without quotes if that is safe in a block, and in double quotes
-// otherwise. It quotes less than [Quote], because people read the tree, and no checksum covers it.
+// encodeLoosely returns s without quotes if that is safe in block style, otherwise in double
+// quotes. It quotes fewer strings than [Quote]: it is used for the rendered tree, which people read
+// and which has no checksum.
 func encodeLoosely(s string) string {
 	if canBePlain(s) {
 		return s
@@ -242,7 +245,7 @@ func encodeLoosely(s string) string {
 	return doubleQuoted(s, isPrintable, true)
 }
 
-// canBePlain reports whether s without quotes remains a string for every reader.
+// canBePlain reports whether every YAML reader parses s without quotes as a string.
 func canBePlain(s string) bool {
 	if s == "" || len(s) > 1024 && strings.ContainsAny(s, "\"'") || !unquotedStart(s) || isReserved(s) || isNumeric(s) || hasDirectives(s) {
 		return false
@@ -272,7 +275,7 @@ func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }
 
-// isReserved reports whether some decoder parses s as a boolean or null.
+// isReserved reports whether some YAML reader parses s as a boolean or null.
 func isReserved(s string) bool {
 	if len(s) > 5 {
 		return false
@@ -284,8 +287,8 @@ func isReserved(s string) bool {
 	return false
 }
 
-// isNumeric reports whether s may be a number, a time or a date in YAML 1.1 or 1.2: it begins
-// like one and has only characters of these types.
+// isNumeric reports whether s may be a number, a time or a date in YAML 1.1 or 1.2: it begins like
+// one, and has only characters of these types.
 func isNumeric(s string) bool {
 	if c := s[0]; c != '+' && c != '-' && c != '.' && (c < '0' || c > '9') {
 		return false
@@ -312,8 +315,8 @@ func valueText(v any) string {
 	}
 }
 
-// Append appends a document to a stream of YAML documents, after a marker unless the stream
-// is empty.
+// Append appends a document to a stream of YAML documents. It adds a marker before the document
+// unless the stream is empty.
 func Append(stream, document []byte) []byte {
 	if len(stream) == 0 {
 		return document
@@ -325,7 +328,8 @@ func Append(stream, document []byte) []byte {
 	return append(append(out, "---\n"...), document...)
 }
 
-// DeleteDocuments removes the documents of a stream that contain any of lines, which count from 1.
+// DeleteDocuments removes the documents that contain one of the given lines from a stream. The
+// first line is 1.
 func DeleteDocuments(stream []byte, lines []int) []byte {
 	var out []byte
 	var doc []byte
@@ -352,7 +356,7 @@ func DeleteDocuments(stream []byte, lines []int) []byte {
 	return out
 }
 
-// HasDocuments reports whether a stream has documents, not only comments.
+// HasDocuments reports whether a stream contains a document, and not only comments.
 func HasDocuments(stream []byte) bool {
 	for line := range bytes.Lines(stream) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && string(line) != "---" {

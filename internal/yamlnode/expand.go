@@ -6,23 +6,23 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// extent is the size of a node with its aliases expanded.
+// extent is the size of a node after expanding its aliases.
 type extent struct{ nodes, height int }
 
-// expander replaces aliases and merge keys with their targets. The nodes are shared, so expansion
-// needs no extra memory, but each use counts as a copy, so that an alias bomb exceeds the limit.
+// expander replaces aliases and merge keys by their targets. The nodes are shared, so expansion
+// needs no more memory. Each use counts as a copy, so that an alias bomb exceeds the limit.
 type expander struct {
 	file   string
 	lim    Limits
 	total  int
-	full   bool // a limit was exceeded and reported
+	full   bool // a limit was exceeded, and the fault was added
 	size   map[*yaml.Node]extent
 	active map[*yaml.Node]bool
 	errs   diag.List
 }
 
-// document returns the root mapping of a document node, or nil if the document is empty or
-// faulty.
+// document returns the root mapping of a document node. It returns nil if the document is empty or
+// has a fault.
 func (e *expander) document(doc *yaml.Node) *yaml.Node {
 	root := doc
 	if doc.Kind == yaml.DocumentNode {
@@ -95,7 +95,7 @@ func (e *expander) alias(n *yaml.Node, depth int) (*yaml.Node, extent) {
 		return e.stop(n, "anchor %q contains itself", n.Value)
 	}
 	ext, known := e.size[target]
-	if !known { // a scalar
+	if !known { // the target is a scalar
 		ext = extent{nodes: 1, height: 1}
 	}
 	e.total += ext.nodes
@@ -108,11 +108,11 @@ func (e *expander) alias(n *yaml.Node, depth int) (*yaml.Node, extent) {
 	return target, ext
 }
 
-// merge checks the keys of a mapping and adds the fields of its merge keys. The mapping's
-// own keys win, then the merged mappings in order.
+// merge checks the keys of a mapping and adds the fields of its merge keys. For equal keys, the
+// mapping itself takes precedence, then the merged mappings in order.
 func (e *expander) merge(n *yaml.Node) {
 	first := make(map[string]*yaml.Node, len(n.Content)/2)
-	indexOf := map[string]int{} // index of a key in own, for repeated keys
+	indexOf := map[string]int{} // key → its index in own, to find repeated keys
 	var own, merged []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
@@ -155,7 +155,7 @@ func isMerge(k *yaml.Node) bool {
 	return k.Kind == yaml.ScalarNode && k.Value == "<<" && k.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0
 }
 
-// mergeSources returns the mappings of a merge key.
+// mergeSources returns the mappings that a merge key refers to.
 func (e *expander) mergeSources(k, v *yaml.Node) []*yaml.Node {
 	switch v.Kind {
 	case yaml.MappingNode:

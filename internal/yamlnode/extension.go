@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// HasExtension reports whether the name of a file ends like one with YAML or JSON.
+// HasExtension reports whether a file name has an extension of YAML or JSON.
 func HasExtension(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// CheckHeader checks the apiVersion and kind of a quayside document. It returns false if a newer
-// program wrote the document: its other fields cannot be checked, and the fault names both
-// versions.
+// CheckHeader adds faults unless a document has the given apiVersion and kind. It returns false if
+// a newer version of quayside wrote the document: then the other fields cannot be checked, and the
+// fault names both versions.
 //
-// The schema number of such a document is its apiVersion, in the order of Kubernetes API
-// versions. Optional fields may be added to a schema; any other change needs a new one.
+// The apiVersion is the schema number of the document, in the order of Kubernetes API versions. A
+// schema may get additional optional fields; any other change requires a new apiVersion.
 func CheckHeader(file string, n *yaml.Node, apiVersion, kind string, errs *diag.List) bool {
 	for _, want := range [][2]string{{"apiVersion", apiVersion}, {"kind", kind}} {
 		_, v := Field(n, want[0])
@@ -36,7 +36,7 @@ func CheckHeader(file string, n *yaml.Node, apiVersion, kind string, errs *diag.
 	return true
 }
 
-// isNewer reports whether apiVersion is a later version of the same group than known.
+// isNewer reports whether apiVersion is a later version of the same API group than known.
 func isNewer(apiVersion, known string) bool {
 	group, supported, _ := strings.Cut(known, "/")
 	got, ok := strings.CutPrefix(apiVersion, group+"/")

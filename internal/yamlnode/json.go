@@ -13,24 +13,25 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode/internal/blockyaml"
 )
 
-// JSON returns n as canonical JSON: sorted keys, no blanks, exact integers, and scalars with the
-// types that the API server gives them.
+// JSON returns n as canonical JSON: sorted keys, no white space, exact integers. Scalars have the
+// types that the API server assigns to them.
 func JSON(n *yaml.Node) ([]byte, error) {
 	var w writer
 	err := (&nodeReader{sink: &w}).value(n)
 	return w.out, err
 }
 
-// sink receives the content of a text, and also resolved scalars.
+// sink receives the content of a document. In addition to blockyaml.Sink, it receives scalars whose
+// type is already known.
 type sink interface {
 	blockyaml.Sink
 	scalar(s scalar, at int)
 }
 
-// nodeReader passes the content of nodes to a sink. Its positions are indexes into nodes.
+// nodeReader passes nodes to a sink. Positions are indexes of nodes.
 type nodeReader struct {
 	sink    sink
-	placing bool // whether to record positions in nodes
+	placing bool // record the nodes for positions
 	nodes   []*yaml.Node
 }
 
@@ -44,7 +45,7 @@ func (r *nodeReader) at(n *yaml.Node) int {
 // value passes n to the sink. The error is a diag.Error.
 func (r *nodeReader) value(n *yaml.Node) error {
 	at := r.at(n)
-	switch n.Kind { //nolint:exhaustive // other kinds are rejected below
+	switch n.Kind { //nolint:exhaustive // all other kinds are errors, below
 	case yaml.MappingNode:
 		r.sink.Open('{', at)
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -85,12 +86,12 @@ func (r *nodeReader) field(name, value *yaml.Node) error {
 	if r.sink.Key([]byte(key), r.at(name)) {
 		return r.value(value)
 	}
-	return (&nodeReader{sink: &writer{}}).value(value) // an unwanted value is checked by the same rules
+	return (&nodeReader{sink: &writer{}}).value(value) // a value that is not selected must be valid, too
 }
 
-// appendString appends a string in the form of encoding/json without HTML escapes.
+// appendString appends a JSON string, in the form of encoding/json without HTML escapes.
 func appendString(out, s []byte) []byte {
-	if bytes.Contains(s, []byte("\u2028")) || bytes.Contains(s, []byte("\u2029")) || !utf8.Valid(s) { // jsontext differs here
+	if bytes.Contains(s, []byte("\u2028")) || bytes.Contains(s, []byte("\u2029")) || !utf8.Valid(s) { // jsontext formats these strings differently
 		var b bytes.Buffer
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)

@@ -18,7 +18,7 @@ import (
 // errNotJSON means that the input must be parsed as YAML.
 var errNotJSON = errors.New("not JSON")
 
-// limitError is the error for a value that exceeds a limit.
+// limitError means that a value exceeds a limit.
 type limitError struct {
 	at     int
 	format string
@@ -28,14 +28,14 @@ type limitError struct {
 // Error implements error.
 func (e *limitError) Error() string { return fmt.Sprintf(e.format, e.limit) }
 
-// jsonReader passes the content of a stream of JSON values to a sink.
+// jsonReader passes a stream of JSON values to a sink.
 type jsonReader struct {
 	data  []byte
 	dec   *jsontext.Decoder
 	lim   Limits
 	sink  blockyaml.Sink
 	nodes int
-	plain []byte // a string without its escapes
+	plain []byte // buffer for strings without their escapes
 	err   error
 }
 
@@ -46,7 +46,7 @@ func newJSONReader(data []byte, lim Limits, sink blockyaml.Sink) *jsonReader {
 	}
 }
 
-// more reports whether another value follows.
+// more reports whether there is another value.
 func (r *jsonReader) more() bool {
 	if r.dec.PeekKind() != jsontext.KindInvalid {
 		return true
@@ -57,8 +57,8 @@ func (r *jsonReader) more() bool {
 	return false
 }
 
-// value passes the next value, at nesting level depth, to the sink. The error, also in r.err,
-// wraps errNotJSON or is a limitError.
+// value passes the next value to the sink. depth is its nesting level. The error, which is also in
+// r.err, wraps errNotJSON or is a limitError.
 func (r *jsonReader) value(depth int) error {
 	kind := r.dec.PeekKind()
 	at := r.next()
@@ -71,7 +71,7 @@ func (r *jsonReader) value(depth int) error {
 	case '"':
 		r.sink.Text(r.text(), at)
 	case jsontext.KindInvalid:
-		r.token() // sets the error
+		r.token() // fails and sets r.err
 	default:
 		raw := r.raw()
 		switch {
@@ -107,7 +107,7 @@ func (r *jsonReader) collection(open byte, at, depth int) error {
 	return r.err
 }
 
-// count counts a value or a key, and checks the limits.
+// count counts a value or key and checks the limits.
 func (r *jsonReader) count(at, depth int) {
 	switch {
 	case r.err != nil:
@@ -139,7 +139,7 @@ func (r *jsonReader) raw() []byte {
 	return value
 }
 
-// text returns the next string without quotes and escapes.
+// text returns the next string, without quotes and escapes.
 func (r *jsonReader) text() []byte {
 	raw := r.raw()
 	switch {
@@ -148,7 +148,7 @@ func (r *jsonReader) text() []byte {
 	case bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw):
 		return raw[1 : len(raw)-1]
 	}
-	r.plain, _ = jsontext.AppendUnquote(r.plain[:0], raw) // the decoder accepted it
+	r.plain, _ = jsontext.AppendUnquote(r.plain[:0], raw) // ignore the error: the decoder has accepted the string
 	return r.plain
 }
 
@@ -161,8 +161,8 @@ func (r *jsonReader) next() int {
 	return i
 }
 
-// parseJSON returns the JSON values in data. The error wraps errNotJSON or, beyond the
-// limits, is a diag.List.
+// parseJSON returns the JSON values in data as nodes. The error wraps errNotJSON, or is a diag.List
+// if a limit is exceeded.
 func parseJSON(file string, data []byte, lim Limits) ([]*yaml.Node, error) {
 	b := &nodes{lines: diag.Lines{File: file, Text: data, Line: 1}}
 	r := newJSONReader(data, lim, b)
@@ -177,11 +177,11 @@ func parseJSON(file string, data []byte, lim Limits) ([]*yaml.Node, error) {
 	return b.roots, r.err
 }
 
-// nodes is a sink that builds nodes.
+// nodes is a sink that builds yaml.Nodes.
 type nodes struct {
 	lines diag.Lines
 	roots []*yaml.Node
-	stack []*yaml.Node // open nodes, the innermost last
+	stack []*yaml.Node // open nodes, innermost last
 }
 
 func (b *nodes) add(at int, n *yaml.Node) *yaml.Node {

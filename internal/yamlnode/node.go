@@ -8,10 +8,10 @@ import (
 )
 
 // Node is a node of a parsed document. Other packages use this name, so that only this package
-// depends on the parser.
+// depends on the YAML library.
 type Node = yaml.Node
 
-// Kinds of nodes.
+// The kinds of nodes.
 const (
 	DocumentNode = yaml.DocumentNode
 	MappingNode  = yaml.MappingNode
@@ -22,7 +22,7 @@ const (
 // DoubleQuotedStyle is the style of a scalar in double quotes.
 const DoubleQuotedStyle = yaml.DoubleQuotedStyle
 
-// EncodeNode returns a tree as YAML, with its comments and styles.
+// EncodeNode returns a node as YAML. It keeps comments and styles.
 func EncodeNode(n *Node) []byte {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
@@ -33,7 +33,7 @@ func EncodeNode(n *Node) []byte {
 	return b.Bytes()
 }
 
-// IsNull reports whether the API server parses n as null.
+// IsNull reports whether the API server decodes n as null.
 func IsNull(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode {
 		return false
@@ -42,8 +42,8 @@ func IsNull(n *yaml.Node) bool {
 	return err == nil && s.kind == kindNull
 }
 
-// Key returns the key of a mapping as the API server parses it, or its source text if the key is
-// invalid.
+// Key returns a key of a mapping as the API server decodes it. It returns the source text of an
+// invalid key.
 func Key(n *yaml.Node) string {
 	if k, err := keyText(n); err == nil {
 		return k

@@ -2,7 +2,8 @@ package yamlnode
 
 import "strings"
 
-// NodesAt returns the nodes at a field path such as "spec.sources.[].path".
+// NodesAt returns the nodes at a field path such as "spec.sources.[].path", in which [] stands for
+// all items of a list.
 func NodesAt(n *Node, where string) []*Node {
 	nodes := []*Node{n}
 	for step := range strings.SplitSeq(where, ".") {

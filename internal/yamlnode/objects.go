@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode/internal/blockyaml"
 )
 
-// Objects returns the documents of [Documents] as Go values: map[string]any, []any, string,
-// bool, nil, and numbers. Whole numbers are int64, larger ones written as integers are
-// json.Number, all others are float64.
+// Objects returns the documents in data, as [Documents], as Go values: map[string]any, []any,
+// string, bool, nil, and numbers. A whole number is an int64, or a json.Number if it overflows and
+// is written as an integer. Any other number is a float64.
 func Objects(file string, data []byte, lim Limits) ([]map[string]any, error) {
 	if out, ok := quickObjects(data, lim.orDefaults()); ok {
 		return out, nil
@@ -35,7 +35,7 @@ func slowObjects(file string, data []byte, lim Limits) ([]map[string]any, error)
 	return o.list, nil
 }
 
-// value returns a scalar as a Go value, as in [Objects].
+// value returns a scalar as a Go value, with the types of [Objects].
 func (s scalar) value() any {
 	switch s.kind {
 	case kindNull:
@@ -48,7 +48,7 @@ func (s scalar) value() any {
 		}
 		return json.Number(s.text)
 	case kindFloat:
-		f, _ := strconv.ParseFloat(s.text, 64) // the text is valid JSON
+		f, _ := strconv.ParseFloat(s.text, 64) // ignore the error: the text is a valid number
 		if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 			return int64(f)
 		}
@@ -58,11 +58,11 @@ func (s scalar) value() any {
 	}
 }
 
-// isJSON reports whether JSON can represent a scalar.
+// isJSON reports whether JSON can represent the scalar.
 func (s scalar) isJSON() bool { return s.kind != kindFloat || json.Valid([]byte(s.text)) }
 
-// quickObjects is the fast path of Objects, for JSON and for YAML in the style that tools
-// write. It returns false for any other text and for a text with a fault.
+// quickObjects is a faster Objects, for JSON and for the YAML style that tools write. It returns
+// false for any other text, and for a text with a fault.
 func quickObjects(data []byte, lim Limits) ([]map[string]any, bool) {
 	if len(data) > lim.Bytes {
 		return nil, false
@@ -103,12 +103,12 @@ func beginsJSON(data []byte) bool {
 	return len(first) > 0 && first[0] == '{'
 }
 
-// objects is a sink that builds objects.
+// objects is a sink that builds Go values.
 type objects struct {
-	unique  bool              // the sink must reject a repeated key itself
-	names   map[string]string // interned keys
+	unique  bool              // reject repeated keys; the reader does not
+	names   map[string]string // keys so far, so that equal keys share memory
 	root    any
-	stack   []collection // open collections, the innermost last
+	stack   []collection // open collections, innermost last
 	invalid bool
 	list    []map[string]any
 }
@@ -117,11 +117,11 @@ type objects struct {
 type collection struct {
 	fields map[string]any
 	items  []any
-	key    string // of the next value
+	key    string // key of the next value
 }
 
-// next ends a document and adds its object to the list. A null document is omitted. It
-// returns false for any other value and for a fault.
+// next ends a document and adds its object to the list. A null document is omitted. It returns
+// false for other values, and if there was a fault.
 func (v *objects) next() bool {
 	root, isObject := v.root.(map[string]any)
 	if isObject {
@@ -181,7 +181,7 @@ func (v *objects) Word(s []byte, _ int) {
 	case 't', 'f':
 		v.add(s[0] == 't')
 	default:
-		i, _ := strconv.ParseInt(string(s), 10, 64) // it fits
+		i, _ := strconv.ParseInt(string(s), 10, 64) // ignore the error: it fits int64
 		v.add(i)
 	}
 }
@@ -198,7 +198,7 @@ func (v *objects) Plain(s []byte, _ int, _ bool) bool {
 // scalar implements sink.
 func (v *objects) scalar(s scalar, _ int) { v.add(s.value()) }
 
-// add adds a value to the innermost open collection, or sets the root.
+// add adds a value to the innermost open collection. If there is none, the value is the root.
 func (v *objects) add(value any) {
 	if len(v.stack) == 0 {
 		v.root = value

@@ -25,14 +25,14 @@ const (
 	kindFloat
 )
 
-// scalar is a scalar with the type that the API server gives it.
+// scalar is a scalar with the type that the API server assigns to it.
 type scalar struct {
 	kind kind
-	text string // a string's value; for the other kinds canonical JSON, or NaN, +Inf, -Inf
+	text string // the value of a string; otherwise canonical JSON, or NaN, +Inf or -Inf
 }
 
-// resolve resolves a scalar by the rules of YAML 1.1 in sigs.k8s.io/yaml: yes, no, on, off,
-// y and n are booleans, 0777 is octal, a timestamp is text.
+// resolve returns the type and value of a scalar by the rules of sigs.k8s.io/yaml, which are those
+// of YAML 1.1: yes, no, on, off, y and n are booleans, 0777 is octal, and a timestamp is a string.
 func resolve(n *yaml.Node) (scalar, error) {
 	if n.Kind != yaml.ScalarNode {
 		return scalar{}, fmt.Errorf("expected a scalar, got %s", describeNode(n))
@@ -57,7 +57,7 @@ func resolve(n *yaml.Node) (scalar, error) {
 	return parseTagged(tag, n.Value)
 }
 
-// parseTagged resolves a scalar with an explicit tag.
+// parseTagged returns the type and value of a scalar with an explicit tag.
 func parseTagged(tag, text string) (scalar, error) {
 	s := plainScalar(text)
 	want, known := map[string]kind{"!!null": kindNull, "!!bool": kindBool, "!!int": kindInt, "!!float": kindFloat}[tag]
@@ -127,8 +127,8 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// isDecimal reports whether s consists of digits with an optional point and exponent. Other
-// input of strconv, such as 0x1p4 or infinity, is text in YAML.
+// isDecimal reports whether s consists of digits with an optional point and exponent. strconv
+// accepts more, such as 0x1p4 or infinity, but YAML does not.
 func isDecimal(s string) bool {
 	mantissa, exponent, found := strings.Cut(strings.ReplaceAll(s, "E", "e"), "e")
 	if found && !isDigits(strings.TrimPrefix(strings.TrimPrefix(exponent, "-"), "+")) {
@@ -138,14 +138,14 @@ func isDecimal(s string) bool {
 	return isDigits(whole) && (part == "" || isDigits(part)) || whole == "" && isDigits(part)
 }
 
-// formatFloat formats f like encoding/json. NaN and infinities keep a text that is invalid
-// in JSON.
+// formatFloat returns f as a scalar, formatted as by encoding/json. NaN and infinities have texts
+// that are not valid JSON.
 func formatFloat(f float64) scalar {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return scalar{kindFloat, strconv.FormatFloat(f, 'g', -1, 64)}
 	}
 	if f == 0 {
-		f = 0 // JSON has a negative zero, YAML integers do not
+		f = 0 // -0 becomes 0: JSON has a negative zero, but YAML integers do not
 	}
 	b, err := json.Marshal(f)
 	if err != nil {
@@ -154,7 +154,7 @@ func formatFloat(f float64) scalar {
 	return scalar{kindFloat, string(b)}
 }
 
-// keyText returns a mapping key in its JSON form: true for yes.
+// keyText returns a mapping key as JSON has it: "true" for yes.
 func keyText(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode {
 		return "", fmt.Errorf("expected a scalar as key, got %s", describeNode(n))
@@ -163,7 +163,7 @@ func keyText(n *yaml.Node) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch s.kind { //nolint:exhaustive // the other kinds are returned as text
+	switch s.kind { //nolint:exhaustive // other kinds are returned as their text
 	case kindNull:
 		return "", errors.New("expected a key, got null")
 	case kindInt, kindFloat:
@@ -172,8 +172,8 @@ func keyText(n *yaml.Node) (string, error) {
 	return s.text, nil
 }
 
-// numberKey formats a number like the API server's YAML reader, which parses fractions in single
-// precision and rejects some integers.
+// numberKey formats a number that is a mapping key, as the YAML library of the API server does.
+// That library parses fractions in single precision, and rejects some integers.
 func numberKey(n scalar) (string, error) {
 	if n.kind == kindInt {
 		if _, err := strconv.ParseInt(n.text, 10, 64); err == nil {
@@ -183,7 +183,7 @@ func numberKey(n scalar) (string, error) {
 			return "", fmt.Errorf("expected a string as key, got the number %s (put it in quotes)", n.text)
 		}
 	}
-	f, _ := strconv.ParseFloat(n.text, 64) // overflow gives an infinity
+	f, _ := strconv.ParseFloat(n.text, 64) // ignore the error: overflow gives an infinity
 	switch s := strconv.FormatFloat(f, 'g', -1, 32); s {
 	case "+Inf":
 		return ".inf", nil
@@ -196,9 +196,9 @@ func numberKey(n scalar) (string, error) {
 	}
 }
 
-// describeNode describes the value of n, for messages.
+// describeNode describes the value of n for a message, such as "the number 5".
 func describeNode(n *yaml.Node) string {
-	switch n.Kind { //nolint:exhaustive // scalars follow below
+	switch n.Kind { //nolint:exhaustive // scalars are handled below
 	case yaml.MappingNode:
 		return "a mapping"
 	case yaml.SequenceNode:
@@ -220,5 +220,5 @@ func describeNode(n *yaml.Node) string {
 	return fmt.Sprintf("%q", sanitize.Truncate(s.text, maxShown))
 }
 
-// maxShown is the maximum length of a quoted value in a message, in bytes.
+// maxShown is the maximum number of bytes of a value in a message.
 const maxShown = 60

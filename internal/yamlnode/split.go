@@ -7,24 +7,24 @@ import (
 	"io"
 )
 
-// Stream cuts YAML at its document markers, which cannot occur elsewhere at the start of a
-// line. Only one document at a time is in memory. A Stream reuses its memory after Reset.
+// Stream splits YAML into documents at its document markers. A marker cannot occur at the beginning
+// of a line otherwise. Only one document at a time is in memory. Memory is reused after Reset.
 type Stream struct {
-	Offset int64 // file offset of the document returned last
+	Offset int64 // offset in the file of the document that Next returned last
 
 	in       *bufio.Scanner
 	buf      []byte // initial buffer of in
-	maxSize  int    // maximum size of a document in bytes
-	searched int    // bytes after end already searched for a marker
-	lines    int    // line breaks returned so far
-	end      int64  // end offset of the document returned last
+	maxSize  int    // maximum bytes of a document
+	searched int    // number of bytes after end that were already searched for a marker
+	lines    int    // number of line breaks in the documents so far
+	end      int64  // offset of the end of the document that Next returned last
 }
 
-// readSize is the size of one read, in bytes.
+// readSize is the number of bytes to read at once.
 const readSize = 256 << 10
 
-// Reset makes s read from r, which begins at an offset of its file. maxSize is the maximum
-// size of a document, in bytes.
+// Reset makes s read r, which begins at the given offset of its file. maxSize is the maximum number
+// of bytes of a document.
 func (s *Stream) Reset(r io.Reader, offset int64, maxSize int) {
 	if s.buf == nil {
 		s.buf = make([]byte, readSize)
@@ -34,8 +34,9 @@ func (s *Stream) Reset(r io.Reader, offset int64, maxSize int) {
 	s.in.Split(s.split)
 }
 
-// Next returns the next document that does not look empty, valid until the next call, and
-// its first line number. It returns io.EOF after the last document.
+// Next returns the next document, and the number of its first line. It skips documents that are
+// obviously empty. The document is valid until the next call. After the last document, the error is
+// io.EOF.
 func (s *Stream) Next() ([]byte, int, error) {
 	for {
 		text, line, err := s.next()
@@ -60,7 +61,7 @@ func (s *Stream) next() ([]byte, int, error) {
 	return text, start, nil
 }
 
-// split is the bufio.SplitFunc of a Stream.
+// split is a bufio.SplitFunc that returns one document at a time.
 func (s *Stream) split(text []byte, last bool) (int, []byte, error) {
 	end, found := cutDocument(text, s.searched, last)
 	s.searched = end
@@ -74,9 +75,9 @@ func (s *Stream) split(text []byte, last bool) (int, []byte, error) {
 	return end, text[:end], nil
 }
 
-// cutDocument returns the end of the first document in text and true. If it needs more
-// text, it returns the offset to continue at and false. It searches from offset at; last
-// means that no more text follows.
+// cutDocument returns the end of the first document in text, and true. If it needs more text, it
+// returns the offset at which to continue, and false. It searches from offset at. last means that
+// there is no more text.
 func cutDocument(text []byte, at int, last bool) (int, bool) {
 	for at < len(text) {
 		if c := text[at]; (c == '-' || c == '.') && (at == 0 || text[at-1] == '\n') {
@@ -104,14 +105,14 @@ func cutDocument(text []byte, at int, last bool) (int, bool) {
 	return len(text), last
 }
 
-// isMarker reports whether a line begins with a document marker.
+// isMarker reports whether a line begins with this document marker.
 func isMarker(line []byte, marker string) bool {
 	_, ok := cutMarker(line, marker)
 	return ok
 }
 
-// isPreamble reports whether text has only blanks, directives and comments, which belong to
-// the document after the next marker.
+// isPreamble reports whether text contains only white space, directives and comments. They belong
+// to the document after the next marker.
 func isPreamble(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '%' && line[0] != '#' {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// FindUnreadable returns the first field of a value, in the order of [Encode], whose key or text
-// contains DEL, a C1 control character, U+FFFE or U+FFFF, and the character. Programs based on
-// go-yaml write these characters but cannot parse them in any form. With such a character, a
-// kustomize build fails or changes the text, because kustomize parses its own output.
+// FindUnreadable finds a character in v that go-yaml writes but cannot parse: DEL, a C1 control
+// character, U+FFFE or U+FFFF. It returns the first field whose key or text contains one, in the
+// order of [Encode], and the character. kustomize parses its own output with go-yaml, so such a
+// character makes a build fail or changes the text.
 func FindUnreadable(v map[string]any) (field string, char rune, found bool) {
 	return findUnreadable(v, "")
 }
@@ -17,7 +17,7 @@ func findUnreadable(v any, at string) (string, rune, bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		field, char, found, first := "", rune(0), false, ""
-		for key, value := range v { // without sorting, because hardly any value has such a character
+		for key, value := range v { // unsorted: nearly all values have no such character
 			if found && key > first {
 				continue
 			}
@@ -53,7 +53,8 @@ func joinField(parts ...string) string {
 	return out
 }
 
-// firstUnreadable returns the first character of s that go-yaml cannot parse.
+// firstUnreadable returns the first character of s that go-yaml cannot parse, and whether there is
+// one.
 func firstUnreadable(s string) (rune, bool) {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {

@@ -1,8 +1,8 @@
 // Package yamlnode parses YAML and JSON into trees with positions.
 //
-// Input is untrusted, and faults need positions: size, depth and alias expansion are
-// limited before a tree is walked, a repeated key is an error, and every fault has a file,
-// line and column. Scalars have the types that the API server gives them, by YAML 1.1.
+// Input is untrusted: size, depth and the expansion of aliases are limited. A repeated key is an
+// error. Every fault has a file, line and column. Scalars have the types that the API server
+// assigns to them, by the rules of YAML 1.1.
 //
 // Start from [Documents], then [Decode] into a struct or [JSON].
 package yamlnode
@@ -22,16 +22,16 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// Limits limits the input. A zero field means its default.
+// Limits bounds the input. A zero field means the default.
 type Limits struct {
-	Bytes    int  // of the whole input; default 64 MiB
-	Depth    int  // of nested mappings and sequences; default 100
-	Nodes    int  // after aliases are expanded, over all documents; default 2,000,000
+	Bytes    int  // bytes of the whole input; default 64 MiB
+	Depth    int  // nesting depth of mappings and sequences; default 100
+	Nodes    int  // values in all documents together, with aliases expanded; default 2,000,000
 	Repeated bool // the last value of a repeated key wins, as in the API server; default: an error
 }
 
-// MaxFaults is the maximum number of faults listed for one document or file. A hostile document
-// could have one per byte.
+// MaxFaults is the maximum number of faults that are listed for one document or file. A hostile
+// document could have one for each byte.
 const MaxFaults = 100
 
 func (l Limits) orDefaults() Limits {
@@ -47,11 +47,10 @@ func (l Limits) orDefaults() Limits {
 	return l
 }
 
-// Documents returns the root mapping of each document in data, in order. Empty documents
-// are omitted; at most [MaxDocuments] others are allowed. Input that begins with a brace
-// is parsed as a stream of JSON objects if it is one. Aliases and merge keys (<<) are
-// expanded: a node may occur several times in the tree, with the position of its anchor,
-// and must not be modified. The error is a diag.List.
+// Documents returns the root mapping of each document in data, in order. Empty documents are
+// omitted; there may be at most [MaxDocuments] others. Input that is a stream of JSON objects is
+// parsed as such. Aliases and merge keys (<<) are expanded: a node may occur several times in the
+// tree, with the position of its anchor, and must not be modified. The error is a diag.List.
 func Documents(file string, data []byte, lim Limits) ([]*yaml.Node, error) {
 	lim = lim.orDefaults()
 	whole := diag.Pos{File: file}
@@ -109,7 +108,7 @@ func parse(file string, data []byte, lim Limits) ([]*yaml.Node, error) {
 	return roots, nil
 }
 
-// invalidUTF8 returns the offset of the first byte of invalid UTF-8, or -1.
+// invalidUTF8 returns the offset of the first invalid UTF-8 sequence, or -1.
 func invalidUTF8(data []byte) int {
 	if utf8.Valid(data) {
 		return -1
@@ -124,8 +123,8 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// countDelimiters estimates the number of values without parsing, because the parser
-// allocates a node before it can be counted.
+// countDelimiters estimates the number of values without parsing. This is needed because the parser
+// allocates nodes before they can be counted.
 func countDelimiters(data []byte) int {
 	n := 0
 	for i, c := range data {
@@ -141,12 +140,12 @@ func countDelimiters(data []byte) int {
 	return n
 }
 
-// syntaxError adds a position to an error of the parser.
+// syntaxError converts an error of the YAML parser to an error with a position.
 func syntaxError(file string, data []byte, err error) *diag.Error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	pos := diag.Pos{File: file, Line: 1}
 	if m := regexp.MustCompile(`^line ([0-9]+): `).FindStringSubmatch(msg); m != nil {
-		pos.Line, _ = strconv.Atoi(m[1]) // the pattern admits digits only
+		pos.Line, _ = strconv.Atoi(m[1]) // ignore the error: the pattern matches only digits
 		msg = msg[len(m[0]):]
 		if countsFromZero(msg) {
 			pos.Line++
@@ -167,8 +166,8 @@ func syntaxError(file string, data []byte, err error) *diag.Error {
 	return diag.Errorf(pos, "malformed YAML: %s", msg)
 }
 
-// countsFromZero reports whether a message comes from the parser stage that counts lines
-// from 0. The stage before it counts from 1.
+// countsFromZero reports whether the line in a message counts from 0. This depends on the stage of
+// the parser that the message is from; the other stages count from 1.
 func countsFromZero(msg string) bool {
 	for _, s := range []string{"key", "'-' indicator", "node content", "',' or ']'", "',' or '}'", "<document start>", "<stream-start>"} {
 		if msg == "did not find expected "+s {
@@ -178,18 +177,19 @@ func countsFromZero(msg string) bool {
 	return strings.HasPrefix(msg, "found undefined tag handle")
 }
 
-// offsetPos returns the position of a byte offset.
+// offsetPos returns the position of a byte offset in data.
 func offsetPos(file string, data []byte, offset int) diag.Pos {
 	lines := diag.Lines{File: file, Text: data, Line: 1}
 	return lines.Pos(offset)
 }
 
-// At returns the position of n.
+// At returns the position of n in file.
 func At(file string, n *yaml.Node) diag.Pos {
 	return diag.Pos{File: file, Line: n.Line, Col: n.Column}
 }
 
-// Field returns the key and the value of a mapping's field, or nil, nil.
+// Field returns the key and value nodes of a field of a mapping. Both are nil if there is no such
+// field.
 func Field(n *yaml.Node, name string) (key, value *yaml.Node) {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil, nil
@@ -202,7 +202,7 @@ func Field(n *yaml.Node, name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// Text returns the text of a scalar that the API server parses as a string.
+// Text returns the text of a scalar, and whether the API server decodes it as a string.
 func Text(n *yaml.Node) (string, bool) {
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return "", false
@@ -214,7 +214,7 @@ func Text(n *yaml.Node) (string, bool) {
 	return s.text, true
 }
 
-// Positions returns the position of each value below n by path: "spec.channel",
+// Positions returns the position of each value below n, by field path such as "spec.channel" or
 // "spec.channels[0]".
 func Positions(file string, n *yaml.Node) map[string]diag.Pos {
 	out := map[string]diag.Pos{}
@@ -226,7 +226,7 @@ func collectPositions(file string, n *yaml.Node, path string, out map[string]dia
 	if path != "" {
 		out[path] = At(file, n)
 	}
-	switch n.Kind { //nolint:exhaustive // scalars contain no values
+	switch n.Kind { //nolint:exhaustive // other kinds contain no values
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			k, err := keyText(n.Content[i])
@@ -234,7 +234,7 @@ func collectPositions(file string, n *yaml.Node, path string, out map[string]dia
 				continue
 			}
 			collectPositions(file, n.Content[i+1], diag.Member(path, k), out)
-			if literal := n.Content[i].Value; literal == "on" { // a field name that YAML 1.1 resolves to true
+			if literal := n.Content[i].Value; literal == "on" { // a field name that YAML 1.1 decodes as true
 				collectPositions(file, n.Content[i+1], diag.Member(path, literal), out)
 			}
 		}

@@ -2,11 +2,12 @@ package blockyaml
 
 import "bytes"
 
-// longestKey is the maximum size of a key in bytes, below the limit of a full parser.
+// longestKey is the maximum size of a key in bytes. It is below the limit of a complete YAML
+// parser.
 const longestKey = 1000
 
-// key reads the key at the cursor and reports whether there is one. It rejects a key that
-// might not be a string.
+// key reads the key at the cursor, and reports whether there is one. A key that might not be a
+// string is not supported.
 func (p *parser) key() bool {
 	i := p.off
 	if q := p.data[i]; q == '"' || q == '\'' {
@@ -34,16 +35,15 @@ func (p *parser) key() bool {
 	return c == '"' || c == '\'' || isCertainString(p.name)
 }
 
-// names tracks the keys of one mapping. The keys themselves are on the parser's stack,
-// which saves memory per mapping.
+// names tracks the keys of one mapping. To save memory, the keys themselves are in parser.keys.
 type names struct {
 	first    int  // index of the first key in parser.keys
-	unsorted bool // the keys do not ascend
+	unsorted bool // the keys are not sorted
 	seen     map[string]bool
 }
 
-// isRepeatedKey reports whether the mapping already has the last key, and adds it. It searches only
-// if a key is not greater than the one before: tools write sorted keys.
+// isRepeatedKey adds the last key to the mapping, and reports whether the mapping already had it.
+// Tools write sorted keys: only a key that is not greater than the previous one needs a search.
 func (p *parser) isRepeatedKey(n *names) bool {
 	const few = 32
 	keys := p.keys[n.first:]
@@ -78,7 +78,7 @@ func isKeyByte(c byte) bool {
 	return c|0x20-'a' < 26 || c-'0' < 10 || c == '-' || c == '_' || c == '.' || c == '/' || c == '$'
 }
 
-// isCertainString reports whether a plain scalar can only be a string.
+// isCertainString reports whether every YAML reader parses plain scalar s as a string.
 func isCertainString(s []byte) bool {
 	c := s[0]
 	switch {
@@ -97,7 +97,7 @@ func isCertainString(s []byte) bool {
 	return c == '$' || c == '_' || c == '/'
 }
 
-// isWord reports whether s is a boolean or null in any spelling with letters.
+// isWord reports whether s is a boolean or null, in any spelling with letters.
 func isWord(s []byte) bool {
 	switch string(s) {
 	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "n", "N", "no", "No", "NO", "off", "Off", "OFF",

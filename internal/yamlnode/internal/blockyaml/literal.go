@@ -2,16 +2,16 @@ package blockyaml
 
 import "bytes"
 
-// blockText is the state of a literal or folded block.
+// blockText is the state of reading a literal or folded block.
 type blockText struct {
 	folded bool
-	chomp  byte // '-', '+' or 0
-	indent int  // -1: unknown so far
-	blank  int  // blank lines since the last line of text
-	lines  int  // lines of text
+	chomp  byte // chomping indicator: '-', '+', or 0 for none
+	indent int  // indentation of the text; -1 until known
+	blank  int  // number of blank lines since the last line of text
+	lines  int  // number of lines of text
 }
 
-// blockScalar reads a literal or folded block into p.text.
+// blockScalar reads a literal or folded block into p.text. parent is the column of the parent node.
 func (p *parser) blockScalar(parent int) {
 	b := blockText{folded: p.data[p.off] == '>'}
 	p.off++
@@ -28,10 +28,10 @@ func (p *parser) blockScalar(parent int) {
 			col := countBlanks(p.data[at:])
 			switch {
 			case col == len(line) && col > 0, col < len(line) && line[col] == '\t':
-				p.fail() // blanks that might set the indentation
+				p.fail() // unsupported: the spaces might determine the indentation
 				return
 			case col < len(line) && (col <= parent || col == 0):
-				b.indent = 0 // there is no text
+				b.indent = 0 // the block has no text
 			case col < len(line):
 				b.indent = col
 			}
@@ -42,7 +42,7 @@ func (p *parser) blockScalar(parent int) {
 		at = end + 1
 	}
 	if p.added && at >= len(p.data) {
-		p.fail() // a full parser decides whether the text ends with a line break
+		p.fail() // unsupported: parsers differ in whether the text ends with a line break
 		return
 	}
 	p.chomp(&b)
@@ -52,7 +52,7 @@ func (p *parser) blockScalar(parent int) {
 	}
 }
 
-// blockLine adds one line, and reports whether it belongs to the block.
+// blockLine adds one line to the text, and reports whether the line belongs to the block.
 func (p *parser) blockLine(b *blockText, line []byte) bool {
 	if len(line) <= b.indent || b.indent < 0 {
 		if len(bytes.TrimLeft(line, " ")) > 0 {
@@ -68,7 +68,7 @@ func (p *parser) blockLine(b *blockText, line []byte) bool {
 	}
 	text := line[b.indent:]
 	if b.folded && (text[0] == ' ' || text[0] == '\t') {
-		p.fail() // indented lines are not folded
+		p.fail() // unsupported: more indented lines are not folded
 		return false
 	}
 	if p.skim == 0 {
@@ -80,7 +80,7 @@ func (p *parser) blockLine(b *blockText, line []byte) bool {
 	return true
 }
 
-// separate adds the separator between the last line of text and the next one, with b.blank
+// separate adds the separator between the previous line of text and the next one. There are b.blank
 // blank lines between them.
 func (p *parser) separate(b *blockText) {
 	switch {
@@ -95,7 +95,7 @@ func (p *parser) separate(b *blockText) {
 	}
 }
 
-// chomp adds the line breaks at the end of the text that the chomping indicator requires.
+// chomp adds the line breaks at the end of the text, depending on the chomping indicator.
 func (p *parser) chomp(b *blockText) {
 	if b.chomp != '-' && b.lines > 0 {
 		p.text = append(p.text, '\n')
@@ -107,8 +107,8 @@ func (p *parser) chomp(b *blockText) {
 	}
 }
 
-// blockHeader reads the chomping and indentation indicators of a block, and reports whether
-// the line ends there.
+// blockHeader reads the chomping and indentation indicators of a block. It reports whether there is
+// nothing else on the line.
 func (p *parser) blockHeader(b *blockText, parent int) bool {
 	b.indent = -1
 	for range 2 {

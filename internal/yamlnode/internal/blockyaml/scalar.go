@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// scalar parses the scalar, {} or [] at the cursor, and moves the cursor to the next content.
-// parent is the column of the parent node.
+// scalar reads the scalar, {} or [] at the cursor, passes it to the sink, and moves the cursor to
+// the next content. parent is the column of the parent node.
 func (p *parser) scalar(parent int) {
 	start := p.off
 	switch c := p.data[p.off]; c {
@@ -41,7 +41,7 @@ func (p *parser) scalar(parent int) {
 	}
 }
 
-// emptyFlow reads {} and []; other flow collections are unsupported.
+// emptyFlow reads {} or []. Other flow collections are not supported.
 func (p *parser) emptyFlow(closing byte) {
 	if p.data[p.off+1] != closing {
 		p.fail()
@@ -57,7 +57,8 @@ func (p *parser) emptyFlow(closing byte) {
 	p.line(p.off)
 }
 
-// plain parses a plain scalar. It continues on lines that are indented more than parent.
+// plain reads a plain scalar. The scalar continues on the next lines while they are indented more
+// than parent.
 func (p *parser) plain(parent int) {
 	p.count()
 	start := p.off
@@ -70,7 +71,7 @@ func (p *parser) plain(parent int) {
 	p.line(end + 1)
 	switch {
 	case p.bad, !p.end && p.col > parent && !more:
-		p.fail() // a comment ends the scalar
+		p.fail() // unsupported: a comment ends the scalar
 	case !p.end && p.col > parent && p.col > 0:
 		p.text = append(p.text[:0], first...)
 		p.plainLines(parent, end+1)
@@ -82,7 +83,7 @@ func (p *parser) plain(parent int) {
 	}
 }
 
-// plainLines adds the lines from offset at to p.text while they are indented more than parent.
+// plainLines adds to p.text the lines from offset at on, while they are indented more than parent.
 func (p *parser) plainLines(parent, at int) {
 	breaks := 0
 	for at < len(p.data) {
@@ -108,8 +109,8 @@ func (p *parser) plainLines(parent, at int) {
 	p.line(at)
 }
 
-// fold adds the folded line break between two lines of a scalar: a space, or one line break
-// for each blank line between them.
+// fold adds the replacement for a line break within a scalar: a space, or if there are blank lines,
+// one line break for each.
 func (p *parser) fold(blank int) {
 	if blank == 0 {
 		p.text = append(p.text, ' ')
@@ -119,8 +120,8 @@ func (p *parser) fold(blank int) {
 	}
 }
 
-// plainLine returns one line of a plain scalar without trailing blanks. more is false if a
-// comment ends the line, ok is false if the line is unsupported.
+// plainLine returns one line of a plain scalar without trailing spaces. more is false if the line
+// ends with a comment; ok is false if the line is not supported.
 func (p *parser) plainLine(line []byte) (text []byte, more, ok bool) {
 	more = true
 	if i := commentStart(line); i >= 0 {
@@ -144,8 +145,8 @@ func (p *parser) plainLine(line []byte) (text []byte, more, ok bool) {
 	return line, more, true
 }
 
-// commentStart returns the offset of the comment in a line that begins with a scalar, or
-// -1.
+// commentStart returns the offset of the comment in a line that begins with a scalar, or -1 if
+// there is none.
 func commentStart(line []byte) int {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(line[at:], '#')
@@ -158,7 +159,7 @@ func commentStart(line []byte) int {
 	}
 }
 
-// resolve passes a plain scalar of one line to the sink, by its type.
+// resolve determines the type of a plain scalar on one line and passes it to the sink.
 func (p *parser) resolve(s []byte, at int) {
 	wanted := p.skim == 0
 	switch {
@@ -183,7 +184,7 @@ func (p *parser) resolve(s []byte, at int) {
 		}
 		return
 	}
-	if bytes.HasPrefix(s, []byte("---")) || bytes.HasPrefix(s, []byte("...")) { // alone on a line, this is a document marker
+	if bytes.HasPrefix(s, []byte("---")) || bytes.HasPrefix(s, []byte("...")) { // a document marker, if it is alone on a line
 		p.fail()
 		return
 	}
@@ -192,8 +193,8 @@ func (p *parser) resolve(s []byte, at int) {
 	}
 }
 
-// isInteger reports whether s is zero, or fewer than 18 digits without a leading zero,
-// which fit int64.
+// isInteger reports whether s is a decimal integer that certainly fits int64: zero, or up to 17
+// digits without a leading zero.
 func isInteger(s []byte) bool {
 	if s[0] == '0' {
 		return len(s) == 1
@@ -206,7 +207,7 @@ func isInteger(s []byte) bool {
 	return len(s) < 18
 }
 
-// quoted reads a quoted scalar of one or more lines into p.text.
+// quoted reads a quoted scalar, which may have several lines, into p.text.
 func (p *parser) quoted(parent int) {
 	quote := p.data[p.off]
 	start := p.off + 1
@@ -235,11 +236,11 @@ func (p *parser) quoted(parent int) {
 	}
 }
 
-// unquote reads the quoted text from offset i into p.text, and returns the offset after the
-// closing quote.
+// unquote reads the text of a quoted scalar from offset i on into p.text. It returns the offset
+// after the closing quote.
 func (p *parser) unquote(i int, quote byte) int {
 	p.text = p.text[:0]
-	fixed := 0 // blanks before this index of p.text are kept at a line end
+	fixed := 0 // spaces in p.text before this index are kept at the end of a line
 	for i < len(p.data) {
 		run := i
 		i = p.plainRunEnd(i, quote)
@@ -275,9 +276,9 @@ func (p *parser) unquote(i int, quote byte) int {
 	return i
 }
 
-// plainRunEnd returns the end of a run of plain characters from offset i: the offset of the
-// quote, a line break, a tab, or, in double quotes, a backslash. The last line break of the text
-// always ends the run.
+// plainRunEnd returns the offset of the first byte from i on that needs special handling: the
+// quote, a line break, a tab or, in double quotes, a backslash. There is always one, because the
+// text ends with a line break.
 func (p *parser) plainRunEnd(i int, quote byte) int {
 	other := byte('\\')
 	if quote == '\'' {
@@ -296,15 +297,16 @@ func (p *parser) plainRunEnd(i int, quote byte) int {
 	return i
 }
 
-// hasByte returns a word whose lowest set bit is in the first byte of w equal to c, or 0.
+// hasByte returns a word whose lowest set bit is in the first byte of w that equals c. It returns 0
+// if no byte does.
 func hasByte(w uint64, c byte) uint64 {
 	const ones = 0x0101010101010101
 	w ^= uint64(c) * ones
 	return (w - ones) &^ w & (0x80 * ones)
 }
 
-// foldQuoted adds the folded form of the line break at i, and returns the offset of the
-// next content.
+// foldQuoted adds the replacement for the line break at i, and returns the offset of the next
+// content.
 func (p *parser) foldQuoted(i int) int {
 	blank := -1
 	for i < len(p.data) && p.data[i] == '\n' {
@@ -321,9 +323,9 @@ func (p *parser) foldQuoted(i int) int {
 	return i
 }
 
-// escape adds the character of the escape sequence at i, after the backslash, and returns
-// the length of the sequence. It returns 0 for an unknown sequence and for a slash, which
-// only YAML 1.2 can escape.
+// escape adds the character for the escape sequence at i, which is after the backslash, and returns
+// the length of the sequence. It returns 0 for an unknown sequence, and for a slash, which only
+// YAML 1.2 escapes.
 func (p *parser) escape(i int) int {
 	const plain = "\"\\ abefnrtv0"
 	const values = "\"\\ \a\b\x1b\f\n\r\t\v\x00"

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// isSimple reports whether text is valid UTF-8 with "\n" as its only line break and no
-// control characters except tabs. tabs reports whether it has a tab.
+// isSimple reports whether text is valid UTF-8 with "\n" as the only line break, and without
+// control characters except tabs. The result tabs reports whether there are tabs.
 func isSimple(text []byte) (tabs, ok bool) {
 	const step = 32
 	ascii := true
@@ -30,9 +30,9 @@ func isSimple(text []byte) (tabs, ok bool) {
 	return tabs, utf8.Valid(text) && !hasSpecial(text)
 }
 
-// oddBytes returns 0 if the first eight bytes are printable ASCII or "\n". For a byte below
-// 0x80, each addition sets the top bit: 1 for 0x7f, 0x60 for 0x20 and above, 0x7f for any
-// byte except 0.
+// oddBytes returns 0 if the first eight bytes of text are printable ASCII or "\n". It tests all
+// bytes at once: for a byte below 0x80, adding 1 sets the top bit only for 0x7f, adding 0x60 only
+// for 0x20 and above, and adding 0x7f for any byte except 0.
 func oddBytes(text []byte) uint64 {
 	const ones = 0x0101010101010101
 	w := binary.LittleEndian.Uint64(text)
@@ -40,8 +40,9 @@ func oddBytes(text []byte) uint64 {
 	return (w | (w + ones) | ^(w+0x60*ones)&other) & (0x80 * ones)
 }
 
-// plainBytes checks the bytes below 0x80. high reports whether there are others, tab
-// whether text has a tab or tabs is set. ok is false if text has another control character.
+// plainBytes checks the bytes of text that are below 0x80. high reports whether there are other
+// bytes. tab reports whether there is a tab, or tabs is set. ok is false if there is another
+// control character.
 func plainBytes(text []byte, tabs bool) (high, tab, ok bool) {
 	for _, c := range text {
 		switch {
@@ -56,8 +57,8 @@ func plainBytes(text []byte, tabs bool) (high, tab, ok bool) {
 	return high, tabs, true
 }
 
-// hasSpecial reports whether text, which is valid UTF-8, has control characters, line
-// separators or byte order marks beyond ASCII. It also matches some characters with the
+// hasSpecial reports whether text contains control characters, line separators or byte order marks
+// beyond ASCII. text must be valid UTF-8. It also returns true for some other characters with the
 // same first bytes.
 func hasSpecial(text []byte) bool {
 	return hasFollowing(text, 0xc2, func(next []byte) bool { return next[0] < 0xa0 }) ||
@@ -65,7 +66,7 @@ func hasSpecial(text []byte) bool {
 		hasFollowing(text, 0xef, func(next []byte) bool { return next[0] == 0xbb || next[0] == 0xbf })
 }
 
-// hasFollowing reports whether odd matches the bytes after any occurrence of lead.
+// hasFollowing reports whether odd returns true for the bytes after any occurrence of lead.
 func hasFollowing(text []byte, lead byte, odd func(next []byte) bool) bool {
 	for {
 		i := bytes.IndexByte(text, lead)

@@ -1,45 +1,44 @@
-// Package blockyaml reads the YAML block style that tools write: mappings with plain or
-// quoted keys, sequences, scalars of every style. It is many times as fast as a full parser
-// and returns the same values. It detects unsupported text and gives up; a full parser must
-// then read the whole text. Package yamlnode, its only user, compares both in tests.
+// Package blockyaml is a fast reader for the YAML style that tools write: block mappings with plain
+// or quoted keys, block sequences, and scalars of every style. It returns the same values as a
+// complete YAML parser, many times as fast. It detects text that it does not support; then a
+// complete parser must read the text from the beginning. Package yamlnode, its only user, compares
+// both in tests.
 //
 // Start from [Walker].
 package blockyaml
 
 import "bytes"
 
-// Sink receives the content of a document, in the order of the text. Byte slices are valid
-// until the method returns; at is the offset of the value in the text.
+// Sink receives the content of a document, in the order of the text. at is the offset of a value in
+// the text. Byte slices are valid only during the call.
 type Sink interface {
-	// Open begins a mapping, by '{', or a sequence, by '['.
+	// Open begins a mapping ('{') or a sequence ('[').
 	Open(kind byte, at int)
-	// Close ends the mapping, by '}', or the sequence, by ']'.
+	// Close ends a mapping ('}') or a sequence (']').
 	Close(kind byte)
-	// Key receives the key of the next value in a mapping; keys are unique. It returns whether
-	// the sink needs the value. Other values are checked by the same rules, but of the methods
-	// only Plain is called for them.
+	// Key receives the key of the next value of a mapping. Keys are unique. If wanted is false, the
+	// value is checked, but not passed to the sink, except for calls of Plain.
 	Key(name []byte, at int) (wanted bool)
 	// Text receives a string.
 	Text(s []byte, at int)
-	// Word receives null, true, false, or a decimal integer that fits int64, in the
-	// spelling of JSON.
+	// Word receives null, true, false, or a decimal integer that fits int64, spelled as in JSON.
 	Word(s []byte, at int)
-	// Plain receives any other plain scalar that might not be a string. It returns false
-	// for an unsupported scalar, which ends the walk.
+	// Plain receives any other plain scalar that might not be a string. If it returns false, the
+	// scalar is not supported, and the walk ends.
 	Plain(s []byte, at int, wanted bool) bool
 }
 
-// Walker reads documents. It reuses its memory for the next document.
+// Walker reads documents. Memory is reused for the next document.
 type Walker struct {
-	Depth int // maximum nesting of a document
-	Nodes int // remaining values and keys; Walk subtracts those of a document
+	Depth int // maximum nesting depth of a document
+	Nodes int // maximum number of values and keys in all further documents; Walk reduces it
 
 	p parser
 }
 
-// Walk reads the single document in text, with or without its "---" line, and reports
-// whether the sink received all of it. It returns false if the text is empty, invalid,
-// beyond the limits or unsupported; the sink may then have received a part.
+// Walk reads text, a single document with or without a "---" line, and reports whether the sink
+// received all of it. It returns false if the text is empty, invalid, not supported or beyond the
+// limits. The sink may then have received a part.
 func (w *Walker) Walk(text []byte, sink Sink) bool {
 	w.p.sink, w.p.depth, w.p.nodes = sink, w.Depth, w.Nodes
 	ok := w.p.document(text, skipMarker(text)) && !w.p.empty
@@ -47,8 +46,8 @@ func (w *Walker) Walk(text []byte, sink Sink) bool {
 	return ok
 }
 
-// skipMarker returns the offset after the first "---" line of text. It returns 0 if other lines
-// than blank ones and comments precede that line.
+// skipMarker returns the offset after the first "---" line of text. If there is other content
+// before it, it returns 0.
 func skipMarker(text []byte) int {
 	for at := 0; at < len(text); {
 		end := at + 1 + bytes.IndexByte(text[at:], '\n')
@@ -68,32 +67,32 @@ func skipMarker(text []byte) int {
 	return 0
 }
 
-// isMarker reports whether a line is the "---" line that begins a document.
+// isMarker reports whether a line is a "---" line.
 func isMarker(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("---")) && len(bytes.TrimRight(line[3:], " \n")) == 0
 }
 
-// parser reads one document.
+// parser reads one document. Its cursor is at the next content.
 type parser struct {
-	data  []byte // ends with a line break
+	data  []byte // text of the document, which ends with a line break
 	sink  Sink
-	off   int // offset of the next content
-	col   int // its column
+	off   int // offset of the cursor
+	col   int // column of the cursor
 	end   bool
-	bad   bool     // unsupported text
-	empty bool     // only blanks and comments
+	bad   bool     // the text is not supported
+	empty bool     // the text contains only white space and comments
 	tabs  bool     // the text has a tab
-	added bool     // the last line break is not in the text
-	skim  int      // number of unwanted values around the cursor
-	depth int      // remaining levels
+	added bool     // the last line break was added
+	skim  int      // number of unwanted values that contain the cursor
+	depth int      // remaining nesting levels
 	nodes int      // remaining values and keys
 	next  int      // offset after the last key
 	name  []byte   // the last key
-	keys  [][]byte // of the mappings around the cursor
-	text  []byte   // text of the last quoted, block or multi-line scalar
+	keys  [][]byte // keys of the mappings that contain the cursor
+	text  []byte   // value of the last quoted, block or multi-line scalar
 }
 
-// document reads text from offset from, and reports whether it succeeded.
+// document reads text from offset from on, and reports whether it succeeded.
 func (p *parser) document(text []byte, from int) bool {
 	var ok bool
 	if p.tabs, ok = isSimple(text); !ok {
@@ -112,7 +111,7 @@ func (p *parser) document(text []byte, from int) bool {
 	return !p.bad && p.end
 }
 
-// line moves the cursor to the next content at or after off, the start of a line.
+// line moves the cursor to the next content at or after off, which is the beginning of a line.
 func (p *parser) line(off int) {
 	for off < len(p.data) {
 		col := countBlanks(p.data[off:])
@@ -133,7 +132,8 @@ func (p *parser) line(off int) {
 	p.off, p.col, p.end = len(p.data), -1, true
 }
 
-// countBlanks returns how many blanks text begins with. Text ends with a line break.
+// countBlanks returns the number of spaces at the beginning of text. text must end with a line
+// break.
 func countBlanks(text []byte) int {
 	n := 0
 	for text[n] == ' ' {
@@ -170,14 +170,14 @@ func (p *parser) block(parent int) {
 	}
 }
 
-// count counts a value or a key. Beyond the limits of values, keys or levels, it fails the walk.
+// count counts a value or key. If a limit for values, keys or levels is exceeded, the walk fails.
 func (p *parser) count() {
 	if p.nodes--; p.nodes < 0 || p.depth < 1 {
 		p.fail()
 	}
 }
 
-// dash reports whether a sequence item begins at the cursor.
+// dash reports whether the cursor is at the dash of a sequence item.
 func (p *parser) dash() bool {
 	return p.data[p.off] == '-' && (p.data[p.off+1] == ' ' || p.data[p.off+1] == '\n')
 }
@@ -205,8 +205,8 @@ func (p *parser) sequence(col int) {
 	p.close(']')
 }
 
-// skipToLineEnd skips blanks and reports whether the line ends there, with or without a comment. If
-// so, the cursor is at the line break.
+// skipToLineEnd skips white space and a comment, and reports whether the line ends there. If so,
+// the cursor is at the line break.
 func (p *parser) skipToLineEnd() bool {
 	from := p.off
 	for p.data[p.off] == ' ' {
@@ -224,7 +224,7 @@ func (p *parser) skipToLineEnd() bool {
 	return false
 }
 
-// mapping reads a mapping after its first key.
+// mapping reads a mapping in column col, after its first key.
 func (p *parser) mapping(col int) {
 	p.open('{')
 	seen := names{first: len(p.keys)}
@@ -258,7 +258,7 @@ func (p *parser) mapping(col int) {
 	p.close('}')
 }
 
-// value reads the value after the colon of a key in column col.
+// value reads the value of a key in column col, after the colon.
 func (p *parser) value(col int) {
 	start := p.off
 	if !p.skipToLineEnd() {
@@ -291,7 +291,7 @@ func (p *parser) close(kind byte) {
 	}
 }
 
-// null passes a missing value to the sink as null; at is the offset after its key or dash.
+// null passes a missing value to the sink as null. at is the offset after its key or dash.
 func (p *parser) null(at int) {
 	p.count()
 	if p.skim == 0 && !p.bad {
