@@ -1,23 +1,23 @@
 package diag
 
-// Step is the part of a command that reports all warnings of a kind.
+// Step is the part of a command that reports a warning.
 type Step string
 
-// The steps. Unused waivers of warnings without a step cannot be detected.
+// The steps. Only for warnings of a step can unused waivers be detected.
 const (
 	Resolving Step = "resolve" // declarations, catalogs and lock
 	Rendering Step = "render"  // the tree of a lock
-	OtherStep Step = ""        // any other action of a command
+	OtherStep Step = ""        // anything else
 )
 
 // Code is a kind of warning.
 type Code struct {
-	ID      string // "no-operatorgroup"; stable
+	ID      string // stable identifier, such as "no-operatorgroup"
 	Step    Step
-	Meaning string // meaning, for a table
+	Meaning string // explanation for the documentation
 }
 
-// Codes returns every kind of warning, by step, then by ID.
+// Codes returns all kinds of warnings, sorted by step, then by ID.
 func Codes() []Code {
 	return []Code{
 		{"bad-skip-range", Resolving, "A bundle's skipRange is invalid: it skips nothing."},

@@ -1,8 +1,8 @@
-// Package diag collects errors and warnings with their positions in the user's files,
-// and waivers that accept findings and warnings until an expiry date.
+// Package diag collects errors and warnings with their positions in the user's files, and handles
+// waivers, which accept findings and warnings until a date.
 //
-// A parser adds every error to a [List] and continues. The list formats one error per line,
-// sorted, as file:line:col: message. The package neither parses nor prints.
+// A parser adds every error to a [List] and continues. The list formats one error per line, sorted,
+// as file:line:col: message. The package does not parse or print anything.
 //
 // Start from [Pos], [Error] and [List]; for waivers from [Review].
 package diag
@@ -18,18 +18,18 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Pos is a place in a file. Line and Col count from 1, in bytes; a zero Line
-// means the file as a whole, a zero Col the line as a whole.
+// Pos is a position in a file. Line and Col count from 1; Col is in bytes. If Line is 0, the
+// position is the whole file; if Col is 0, it is the whole line.
 type Pos struct {
-	File string // "subscriptions/etcd.yaml", slash-separated, as the user would name it
+	File string // path as the user would write it, slash-separated: "subscriptions/etcd.yaml"
 	Line int    // 7
 	Col  int    // 3
 }
 
-// IsZero reports whether p is the zero Pos, which is not a place in a file.
+// IsZero reports whether p is the zero value, which means that there is no position.
 func (p Pos) IsZero() bool { return p == Pos{} }
 
-// String returns "file:line:col", without the parts that are unknown.
+// String returns "file:line:col", without parts that are unknown.
 func (p Pos) String() string {
 	var b strings.Builder
 	b.WriteString(sanitize.Line(p.File))
@@ -46,20 +46,20 @@ func (p Pos) String() string {
 	return b.String()
 }
 
-// MarshalText returns the result of String.
+// MarshalText returns p.String().
 func (p Pos) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// Compare orders by file, line, column.
+// Compare orders positions by file, line and column.
 func (p Pos) Compare(q Pos) int {
 	return cmp.Or(strings.Compare(p.File, q.File), cmp.Compare(p.Line, q.Line), cmp.Compare(p.Col, q.Col))
 }
 
-// Fields maps the fields of an object, such as "spec.channels[0]", to the positions of their
+// Fields maps field paths of an object, such as "spec.channels[0]", to the positions of their
 // values.
 type Fields map[string]Pos
 
-// At returns the position of a field. If the field is missing, it returns the position of
-// the nearest enclosing field, or else whole.
+// At returns the position of a field. If it is unknown, At returns the position of the nearest
+// enclosing field, and if there is none, whole.
 func (f Fields) At(field string, whole Pos) Pos {
 	for field != "" {
 		if p, ok := f[field]; ok {
@@ -70,17 +70,17 @@ func (f Fields) At(field string, whole Pos) Pos {
 	return whole
 }
 
-// Error is one error at one position.
+// Error is an error with a position.
 type Error struct {
 	Pos Pos
 	Msg string // "unknown field \"chanel\" (did you mean \"channel\"?)"
-	Err error  // the cause; may be nil
+	Err error  // cause; may be nil
 
-	Hint string // the command or the edit that fixes it; may be empty
+	Hint string // command or edit that fixes the error; may be empty
 }
 
-// Error returns "position: message: cause", without empty parts, as one line. If the cause
-// is a List, each further error has a separate line, and so has the hint.
+// Error returns "position: message: cause", without empty parts. If the cause is a List, its
+// further errors are on separate lines. So is the hint.
 func (e *Error) Error() string {
 	if e.Hint != "" {
 		return (&Error{Pos: e.Pos, Msg: e.Msg, Err: e.Err}).Error() + "\n  hint: " + sanitize.Line(e.Hint)
@@ -105,7 +105,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf returns an error at pos. errors.Is and errors.As find the operand of %w in format.
+// Errorf returns an error at pos. The operand of %w in format is the cause.
 func Errorf(pos Pos, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	if errors.Unwrap(err) == nil {
@@ -114,14 +114,14 @@ func Errorf(pos Pos, format string, args ...any) *Error {
 	return &Error{Pos: pos, Err: err}
 }
 
-// Hintf is Errorf with a hint: the command or the edit that fixes the error.
+// Hintf is Errorf with a hint: the command or edit that fixes the error.
 func Hintf(pos Pos, hint, format string, args ...any) *Error {
 	e := Errorf(pos, format, args...)
 	e.Hint = hint
 	return e
 }
 
-// List collects errors. The zero value is empty and ready to use.
+// List collects errors. The zero value is an empty list.
 type List []*Error
 
 // Addf adds an error at pos.
@@ -129,24 +129,24 @@ func (l *List) Addf(pos Pos, format string, args ...any) {
 	*l = append(*l, Errorf(pos, format, args...))
 }
 
-// Add adds err: an *Error unchanged, each error of a List, any other error at pos.
-// A nil err adds nothing.
+// Add adds err. An *Error is added unchanged, a List as its errors, and any other error at pos. If
+// err is nil, nothing is added.
 func (l *List) Add(pos Pos, err error) {
 	if err == nil {
 		return
 	}
-	if one, ok := err.(*Error); ok { //nolint:errorlint // an error that wraps an *Error is added as one error
+	if one, ok := err.(*Error); ok { //nolint:errorlint // an error that wraps an *Error is added as a new error at pos
 		*l = append(*l, one)
 		return
 	}
-	if many, ok := err.(List); ok { //nolint:errorlint // likewise
+	if many, ok := err.(List); ok { //nolint:errorlint // likewise for an error that wraps a List
 		*l = append(*l, many...)
 		return
 	}
 	*l = append(*l, &Error{Pos: pos, Err: err})
 }
 
-// Err returns the errors sorted by position, then message, without duplicates, or nil if
+// Err returns the errors sorted by position, then by message, without duplicates. It returns nil if
 // there are none.
 func (l *List) Err() error {
 	if l == nil || len(*l) == 0 {
@@ -179,18 +179,19 @@ func (l List) Unwrap() []error {
 	return errs
 }
 
-// Warning is a problem that does not stop the command.
+// Warning is a problem that does not prevent the command from continuing.
 type Warning struct {
-	Pos  Pos    `json:"position,omitzero"` // zero if no file is the cause
-	Code string `json:"code,omitempty"`    // an ID of Codes: "declaration-in-tree"
+	Pos  Pos    `json:"position,omitzero"` // position in a file, or zero
+	Code string `json:"code,omitempty"`    // ID of one of Codes, such as "declaration-in-tree"
 	Msg  string `json:"message"`
 
-	// "namespace/package" of an operator, a catalog, or a package; empty: see Pos.
+	// Subject is an operator ("namespace/package"), a catalog or a package. If it is empty, the
+	// warning is about the file in Pos.
 	Subject string `json:"subject,omitempty" doc:"subject, in the format of the field object of a waiver"`
 
 	Waived bool `json:"waived,omitempty" doc:"whether a waiver in quayside.yaml accepts it"`
 
-	// Minor marks a warning that only the author of a bundle can fix.
+	// Minor marks a warning that only the author of a bundle can act on.
 	Minor bool `json:"-"`
 }
 
@@ -202,12 +203,12 @@ func (w Warning) String() string {
 	return w.Pos.String() + ": " + w.Msg
 }
 
-// Line returns w in the format of compilers, as [Fault.Line] does.
+// Line formats w as compilers do. See [Fault.Line].
 func (w Warning) Line(label string) string {
 	return Fault{Position: w.Pos.String(), Code: w.Code, Message: w.Msg}.Line(label)
 }
 
-// Fault is an error or a warning as part of an output document.
+// Fault is an error or a warning in an output document.
 type Fault struct {
 	Position string `json:"position,omitempty"`
 	Code     string `json:"code,omitempty"`
@@ -215,17 +216,17 @@ type Fault struct {
 	Hint     string `json:"hint,omitempty" doc:"the command or the edit that fixes it"`
 }
 
-// FaultOf returns the fault of err, with the position separate from the message.
+// FaultOf returns err as a fault: its position and its message are separate.
 func FaultOf(err error) Fault {
-	one, ok := err.(*Error) //nolint:errorlint // an error that wraps an *Error keeps its message
+	one, ok := err.(*Error) //nolint:errorlint // an error that wraps an *Error keeps its whole message
 	if !ok {
 		return Fault{Message: err.Error()}
 	}
 	return Fault{Position: one.Pos.String(), Message: (&Error{Msg: one.Msg, Err: one.Err}).Error(), Hint: sanitize.Line(one.Hint)}
 }
 
-// Line returns f in the format of compilers, "position: message [code]", with label, such as
-// "warning: ", before the message.
+// Line formats f as compilers do: "position: message [code]". label, such as "warning: ", precedes
+// the message.
 func (f Fault) Line(label string) string {
 	text := label + sanitize.Line(f.Message)
 	if f.Position != "" {
@@ -237,7 +238,8 @@ func (f Fault) Line(label string) string {
 	return text
 }
 
-// SortWarnings sorts in place by position, code and message, and drops adjacent duplicates.
+// SortWarnings sorts ws by position, code and message, and removes duplicates. It modifies ws and
+// returns the result.
 func SortWarnings(ws []Warning) []Warning {
 	slices.SortStableFunc(ws, func(a, b Warning) int {
 		return cmp.Or(a.Pos.Compare(b.Pos), strings.Compare(a.Code, b.Code), strings.Compare(a.Msg, b.Msg))

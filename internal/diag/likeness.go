@@ -5,19 +5,19 @@ import (
 	"unicode"
 )
 
-// Likeness is the degree of similarity between a name and a search word, best first.
+// Likeness is the degree of similarity between a name and a search term. Lower is more similar.
 type Likeness int
 
-// The likenesses. Case and the separators between words are ignored.
+// The degrees of similarity. Case, and separators between words, are ignored.
 const (
-	Same   Likeness = iota // "grafana operator", of grafana-operator
-	Begins                 // "grafana"
-	Words                  // "operator": prefixes of words of the name, in this order
-	Part                   // "fana"
+	Same   Likeness = iota // the whole name: "grafana operator" for grafana-operator
+	Begins                 // the beginning of the name: "grafana"
+	Words                  // beginnings of words of the name, in the same order: "operator"
+	Part                   // any other part: "fana"
 	Unlike
 )
 
-// Like returns the likeness of name to word. An empty word is unlike any name.
+// Like returns how similar a name is to a search term. An empty term is not similar to any name.
 func Like(word, name string) Likeness {
 	word, name = strings.ToLower(word), strings.ToLower(name)
 	queryWords, nameWords := strings.FieldsFunc(word, isSeparator), strings.FieldsFunc(name, isSeparator)
@@ -40,7 +40,7 @@ func Like(word, name string) Likeness {
 
 func isSeparator(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
-// inOrder reports whether queryWords are prefixes of words in nameWords, in this order.
+// inOrder reports whether queryWords are beginnings of words in nameWords, in the same order.
 func inOrder(queryWords, nameWords []string) bool {
 	for _, h := range nameWords {
 		if len(queryWords) > 0 && strings.HasPrefix(h, queryWords[0]) {

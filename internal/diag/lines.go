@@ -2,15 +2,15 @@ package diag
 
 import "bytes"
 
-// Lines converts offsets of a text to positions. Lookups in ascending order scan the text
-// only once.
+// Lines converts offsets in a text to positions. If the offsets ascend, the text is scanned only
+// once.
 type Lines struct {
 	File string
 	Text []byte
 	Line int // number of the first line
 
-	first             int // offset of the start of the first line; may be negative after Drop
-	at, start, breaks int // last offset, the start of its line, and line breaks before
+	first             int // offset of the beginning of the first line; may be negative after Drop
+	at, start, breaks int // last offset, offset of the beginning of its line, and number of line breaks before it
 }
 
 // Pos returns the position of an offset.
@@ -29,8 +29,8 @@ func (l *Lines) Pos(at int) Pos {
 	return Pos{File: l.File, Line: l.Line + l.breaks, Col: at - l.start + 1}
 }
 
-// Drop removes the first n bytes of Text and moves the rest to the front, for a text that is
-// read piece by piece. Later offsets count from the new beginning.
+// Drop removes the first n bytes of Text, for a text that is read in parts. Later offsets count
+// from the new beginning.
 func (l *Lines) Drop(n int) {
 	l.Line = l.Pos(n).Line
 	l.first = l.start - n

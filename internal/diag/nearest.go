@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// maxNear is the maximum length of words for Nearest, in bytes: suggestions for longer words
-// are noise, and the comparison is quadratic.
+// maxNear is the maximum length of words for Nearest in bytes. The comparison takes quadratic time,
+// and suggestions for longer words are not useful.
 const maxNear = 128
 
-// minLike is the minimum length of a word to search in longer names.
+// minLike is the minimum length of a word that is searched in longer names.
 const minLike = 3
 
-// Nearest returns the names in among that are most similar to word, best first, at most three.
-// If a name differs only in case, only such names are returned. The order is: names that begin
-// with word, names that differ in few letters, names whose first words differ in few letters,
-// and names that contain the words of word, see [Like]. The result is nil if no name is similar.
+// Nearest returns up to three names in among that are most similar to word, most similar first. If
+// some names differ only in case, it returns only those. Otherwise the order is: names that begin
+// with word, names that differ in a few letters, names whose first words differ in a few letters,
+// and names that contain the words of word (see [Like]). It returns nil if no name is similar.
 func Nearest(word string, among []string) []string {
 	type scored struct {
 		name       string
@@ -51,7 +51,7 @@ func Nearest(word string, among []string) []string {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.dist, b.dist), strings.Compare(a.name, b.name))
 	})
 	near = slices.Compact(near)
-	if len(near) > 0 && near[0].rank == 0 { // only the case differs
+	if len(near) > 0 && near[0].rank == 0 { // these names differ only in case
 		near = slices.DeleteFunc(near, func(s scored) bool { return s.rank > 0 })
 	}
 	var names []string
@@ -61,14 +61,14 @@ func Nearest(word string, among []string) []string {
 	return names
 }
 
-// firstWords returns as many words of name, separated by "-", as word has.
+// firstWords returns the beginning of name with as many words, separated by "-", as word has.
 func firstWords(name, word string) string {
 	words := strings.Split(name, "-")
 	return strings.Join(words[:min(len(words), strings.Count(word, "-")+1)], "-")
 }
 
-// DidYouMean returns ` (did you mean "a" or "b"?)` for the end of a message, or "" if no
-// name in among is near word.
+// DidYouMean returns a message suffix with the names in among that are similar to word: ` (did you
+// mean "a" or "b"?)`. It returns "" if no name is similar.
 func DidYouMean(word string, among []string) string {
 	near := Nearest(word, among)
 	if len(near) == 0 {
@@ -81,8 +81,8 @@ func DidYouMean(word string, among []string) string {
 	return " (did you mean " + strings.Join(quoted, " or ") + "?)"
 }
 
-// editDistance returns the number of insertions, deletions, replacements and swaps of
-// neighbors that turn a into b, or some number above limit if it exceeds limit.
+// editDistance returns the number of letters to insert, delete, replace or swap with their
+// neighbour to get from a to b. If it exceeds limit, the result is some number above limit.
 func editDistance(a, b string, limit int) int {
 	if max(len(a), len(b))-min(len(a), len(b)) > limit {
 		return limit + 1

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// MapPositions returns err with the positions of its errors replaced by move. An error without
+// MapPositions returns err with each position replaced by move(position). An error without
 // positions is returned unchanged.
 func MapPositions(err error, move func(Pos) Pos) error {
 	var list List
@@ -26,12 +26,12 @@ func MapPositions(err error, move func(Pos) Pos) error {
 	return out
 }
 
-// PrefixPositions returns err with dir prepended to the file names of its positions.
+// PrefixPositions returns err with dir prepended to the files in its positions.
 func PrefixPositions(dir string, err error) error {
 	return MapPositions(err, func(p Pos) Pos { return p.inDir(dir) })
 }
 
-// PrefixWarnings is PrefixPositions for warnings.
+// PrefixWarnings returns ws with dir prepended to the files in their positions.
 func PrefixWarnings(dir string, ws []Warning) []Warning {
 	out := slices.Clone(ws)
 	for i := range out {

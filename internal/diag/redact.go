@@ -2,8 +2,8 @@ package diag
 
 import "regexp"
 
-// Redact hides the user names and passwords of URLs in a text, because either may be a token.
-// All output passes through it.
+// Redact hides user names and passwords in the URLs of a text; either may be a token. It is applied
+// to all output.
 func Redact(s string) string {
 	return regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*:/{2,}|^//)[^/?#\s"'<>]*@`).ReplaceAllString(s, "${1}***@")
 }

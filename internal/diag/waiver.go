@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Waiver accepts the findings that all its selectors match, up to and including a day. An
-// empty selector matches everything.
+// Waiver accepts the findings and warnings that all its selectors match, until the end of its last
+// day. An empty selector matches everything.
 type Waiver struct {
 	Rule          string   `json:"rule" form:"required nonempty" doc:"Rule of the finding, such as rbac.wildcard, or rbac.* for the whole family; name of a rule of your own; or code of a warning, such as namespace-expected."`
 	Operator      string   `json:"operator,omitempty" doc:"namespace/package. Default: every operator."`
@@ -23,19 +23,19 @@ type Waiver struct {
 	Pos Pos `json:"-"`
 }
 
-// Subject is the smallest unit that a waiver can select: a finding about one field
-// or one vulnerability in one cluster, or a warning.
+// Subject is the smallest unit that a waiver can accept: a finding about one field or one
+// vulnerability in one cluster, or a warning.
 type Subject struct {
 	Rule            string
 	Operator        string
-	Objects         []string // names of the object
+	Objects         []string // names by which a waiver can select the object
 	Field           string
 	Container       string
-	Vulnerabilities []string // names of the vulnerability
+	Vulnerabilities []string // names of the vulnerability, such as CVE IDs
 	Cluster         string
 }
 
-// Selects reports whether every selector of the waiver matches.
+// Selects reports whether all selectors of the waiver match s.
 func (w Waiver) Selects(s Subject) bool {
 	return Matches(w.Rule, s.Rule) &&
 		(w.Operator == "" || Matches(w.Operator, s.Operator)) &&
@@ -49,7 +49,7 @@ func (w Waiver) Selects(s Subject) bool {
 // Expired reports whether the last day of the waiver is before today.
 func (w Waiver) Expired(today string) bool { return w.Expires != "" && w.Expires < today }
 
-// Selectors returns the selectors as text: "rbac.gained (operator ops/etcd)".
+// Selectors formats the selectors as text, such as "rbac.gained (operator ops/etcd)".
 func (w Waiver) Selectors() string {
 	var more []string
 	for _, s := range [][2]string{
@@ -70,7 +70,8 @@ func (w Waiver) Selectors() string {
 	return w.Rule + " (" + strings.Join(more, ", ") + ")"
 }
 
-// Matches reports whether s equals pattern or, if pattern ends in "*", begins with the rest.
+// Matches reports whether s matches pattern: s equals it, or if pattern ends in "*", begins with
+// the text before.
 func Matches(pattern, s string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(s, prefix)
@@ -78,11 +79,12 @@ func Matches(pattern, s string) bool {
 	return pattern == s
 }
 
-// noticeDays is the number of days before expiry in which a waiver causes a warning.
+// noticeDays is the number of days before the expiry of a waiver from which on there is a warning.
 const noticeDays = 14
 
-// Review returns a warning for each waiver that has expired, expires within 14 days, or was
-// not used. today is a day such as "2026-11-24"; if it is empty, nothing expires.
+// Review returns a warning for each waiver that has expired, that expires within 14 days, or that
+// was not used. used[i] belongs to waivers[i]. today is the current day, such as "2026-11-24"; if
+// it is empty, no waiver expires.
 func Review(waivers []Waiver, used []bool, today string) []Warning {
 	var out []Warning
 	for i, w := range waivers {
@@ -99,7 +101,7 @@ func Review(waivers []Waiver, used []bool, today string) []Warning {
 	return out
 }
 
-// daysLeft returns the number of days from today to the last day of a waiver, or -1 if a
+// daysLeft returns the number of days from today to the last day of a waiver. It returns -1 if a
 // date is invalid.
 func daysLeft(expires, today string) int {
 	last, err := time.Parse(time.DateOnly, expires)
@@ -110,7 +112,8 @@ func daysLeft(expires, today string) int {
 	return int(last.Sub(now).Hours() / 24)
 }
 
-// MarkWaived returns a copy of ws with Waived set for warnings that a current waiver selects.
+// MarkWaived returns a copy of ws in which Waived is set for the warnings that a valid waiver
+// selects.
 func MarkWaived(ws []Warning, waivers []Waiver, today string) []Warning {
 	out := slices.Clone(ws)
 	for i, w := range out {
@@ -119,8 +122,9 @@ func MarkWaived(ws []Warning, waivers []Waiver, today string) []Warning {
 	return out
 }
 
-// ReviewWarnings reviews the waivers of warnings of one step. ws are all warnings of that
-// step. Waivers of warnings without a step are reviewed with step Resolving, only for expiry.
+// ReviewWarnings returns the warnings of Review for the waivers of warnings of one step. ws are all
+// warnings of the step. Waivers for warnings without a step are reviewed together with step
+// Resolving, and only for their expiry.
 func ReviewWarnings(step Step, ws []Warning, waivers []Waiver, today string) []Warning {
 	var own []Waiver
 	var used []bool

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Count returns "1 hop" or "3 hops".
+// Count returns a number with a noun in singular or plural, such as "1 hop" or "3 hops".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -14,7 +14,8 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Some joins a list, or its first n items: "a, b and 3 more".
+// Some joins a list. If it has more than n items, it joins the first n and adds the number of the
+// others: "a, b and 3 more".
 func Some(list []string, n int) string {
 	if len(list) <= n {
 		return strings.Join(list, ", ")
@@ -22,7 +23,7 @@ func Some(list []string, n int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:n], ", "), len(list)-n)
 }
 
-// Member returns the path of a member of the field at a path: "spec.catalogs".
+// Member returns the path of a field of the object at path, such as "spec.catalogs".
 func Member(path, key string) string {
 	if path == "" {
 		return key
@@ -30,5 +31,5 @@ func Member(path, key string) string {
 	return path + "." + key
 }
 
-// Item returns the path of an item of the field at a path: "spec.catalogs[0]".
+// Item returns the path of an item of the list at path, such as "spec.catalogs[0]".
 func Item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }

@@ -18,12 +18,12 @@ import (
 
 // FileEdit is the change of one file in a commit.
 type FileEdit struct {
-	Path    string // from the top of the repository
+	Path    string // path from the top of the repository
 	Data    []byte
 	Removed bool
 }
 
-// Commit is the content of a commit made by [Repo.Branch].
+// Commit describes a commit for [Repo.Branch].
 type Commit struct {
 	Message string
 	Changes []FileEdit
@@ -31,11 +31,11 @@ type Commit struct {
 	When    time.Time
 }
 
-// Author is the author and committer of a commit.
+// Author is the author and the committer of a commit.
 type Author struct{ Name, Email string }
 
-// Author returns the author for commits from GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL, or
-// from Git's configuration if they are empty.
+// Author returns the author for new commits, from GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL. If these
+// are empty, it returns the author in Git's configuration.
 func (r *Repo) Author(ctx context.Context, getenv func(string) string) (Author, error) {
 	git, err := r.program()
 	if err != nil {
@@ -55,10 +55,10 @@ func (r *Repo) Author(ctx context.Context, getenv func(string) string) (Author, 
 	return Author{string(ident[1]), string(ident[2])}, nil
 }
 
-// Branch creates or replaces a branch with one commit on top of parent and returns the hash of
-// the commit. It does not change the work tree, the index or HEAD. It keeps an existing branch
-// at the same commit, also if the commits differ only in their signatures. Git refuses to
-// replace a branch that is checked out in any work tree.
+// Branch creates a branch with one commit on top of parent, or replaces an existing branch by it.
+// It returns the hash of the commit. The work tree, the index and HEAD do not change. If the branch
+// already has the same commit, perhaps with another signature, it is kept. Git refuses to replace a
+// branch that is checked out in a work tree.
 func (r *Repo) Branch(ctx context.Context, name string, parent *Revision, c Commit) (hash string, err error) {
 	hash, err = r.branch(ctx, name, parent, c)
 	if err != nil {
@@ -102,8 +102,9 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 	return hash, err
 }
 
-// IsGenerated reports whether tip is a commit by [Repo.Branch], or is contained in head. A commit by
-// Branch has the time of its parent; commits that a person makes, amends or rebases do not.
+// IsGenerated reports whether tip is a commit by [Repo.Branch], or is contained in head. Branch
+// uses the commit time of the parent; a person who makes, amends or rebases a commit gets another
+// time.
 func (r *Repo) IsGenerated(tip, head *Revision) bool {
 	c := tip.commit
 	if c.NumParents() == 1 && c.Author.String() == c.Committer.String() && c.Author.When.Equal(c.Committer.When) {
@@ -115,7 +116,7 @@ func (r *Repo) IsGenerated(tip, head *Revision) bool {
 	return r.contains(head, tip)
 }
 
-// checkBranch returns an error if name is no valid branch name.
+// checkBranch returns an error if name is not a valid name of a branch.
 func checkBranch(name string) error {
 	if name == "HEAD" || strings.HasPrefix(name, "refs/") {
 		return errors.New("reserved by Git: choose another name, without refs/")
@@ -123,7 +124,7 @@ func checkBranch(name string) error {
 	return plumbing.NewBranchReferenceName(name).Validate()
 }
 
-// sameCommit reports whether two commits are equal except for their signatures.
+// sameCommit reports whether two commits are equal, apart from their signatures.
 func (r *Repo) sameCommit(a, b plumbing.Hash) bool {
 	if a == b {
 		return true
@@ -138,9 +139,9 @@ func (r *Repo) sameCommit(a, b plumbing.Hash) bool {
 	return x.Encode(&one) == nil && y.Encode(&two) == nil && one.Hash() == two.Hash()
 }
 
-// commit creates a commit in a temporary work tree, so the user's filters, hooks and
-// signatures apply. It checks out unchanged files only if the repository has hooks, because
-// hooks may read them.
+// commit creates a commit in a temporary work tree, so that the user's filters, hooks and
+// signatures apply. Unchanged files are checked out only if the repository has hooks, because hooks
+// may read them.
 func (p *program) commit(ctx context.Context, parent string, c Commit) (hash string, err error) {
 	hooks, err := p.runsHooks(ctx)
 	if err != nil {
@@ -152,10 +153,10 @@ func (p *program) commit(ctx context.Context, parent string, c Commit) (hash str
 	}
 	in := &program{p.path, filepath.Join(tmp, "work")}
 	defer func() {
-		_, _ = p.run(context.WithoutCancel(ctx), nil, nil, "worktree", "remove", "--force", "--", in.dir) // 'git gc' removes any leftover
+		_, _ = p.run(context.WithoutCancel(ctx), nil, nil, "worktree", "remove", "--force", "--", in.dir) // ignore the error: 'git gc' removes leftover files
 		err = errors.Join(err, os.RemoveAll(tmp))
 	}()
-	lazy := []string{"GIT_LFS_SKIP_SMUDGE=1"} // the content of LFS files is not needed
+	lazy := []string{"GIT_LFS_SKIP_SMUDGE=1"} // do not download the content of LFS files
 	add := []string{"-c", "core.hooksPath=" + os.DevNull, "worktree", "add", "--quiet", "--detach"}
 	if !hooks {
 		add = append(add, "--no-checkout")
@@ -182,8 +183,8 @@ func (p *program) commit(ctx context.Context, parent string, c Commit) (hash str
 	return in.runLine(ctx, "rev-parse", "HEAD")
 }
 
-// stage writes changes to the work tree and the index. Files keep their mode in the index.
-// os.Root prevents writes through symbolic links to the outside.
+// stage writes changes to the work tree and the index. A file keeps its mode. os.Root prevents
+// writing to other directories through symbolic links.
 func (p *program) stage(ctx context.Context, changes []FileEdit) error {
 	root, err := os.OpenRoot(p.dir)
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 )
 
-// Ignore matches the files of a work tree that Git ignores according to its .gitignore
-// files. Walk the work tree from the top and call [Ignore.Load] for each directory before
-// [Ignore.Match] for its content.
+// Ignore decides which files of a work tree Git ignores, according to .gitignore files. Walk the
+// work tree from its top, and in each directory call [Ignore.Load] before [Ignore.Match].
 type Ignore struct{ patterns []gitignore.Pattern }
 
 // NewIgnore returns an Ignore without patterns.
 func NewIgnore() *Ignore { return &Ignore{} }
 
-// WalkFiles calls visit for each regular file of a work tree that Git does not ignore, in lexical
-// order. It does not enter directories that skip accepts. A missing work tree is empty.
+// WalkFiles calls visit for each regular file in files that Git does not ignore, in lexical order.
+// It does not enter directories for which skip returns true. If files does not exist, there is no
+// error.
 func WalkFiles(files fs.FS, skip func(dir string) bool, visit func(name string, d fs.DirEntry) error) error {
 	ignored := NewIgnore()
 	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -38,7 +38,7 @@ func WalkFiles(files fs.FS, skip func(dir string) bool, visit func(name string, 
 	})
 }
 
-// Load adds the patterns of the .gitignore in the directory rel of the work tree, if it exists.
+// Load adds the patterns in the .gitignore of directory rel, if there is one.
 func (g *Ignore) Load(files fs.FS, rel string) error {
 	data, err := fs.ReadFile(files, path.Join(rel, ".gitignore"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func (g *Ignore) Load(files fs.FS, rel string) error {
 	return nil
 }
 
-// Parse adds the patterns of a file in the format of a .gitignore in the directory rel.
+// Parse adds patterns in the format of .gitignore that apply to directory rel.
 func (g *Ignore) Parse(data []byte, rel string) {
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimRight(line, "\r\n")
@@ -61,7 +61,7 @@ func (g *Ignore) Parse(data []byte, rel string) {
 	}
 }
 
-// Match reports whether Git ignores the file or directory at rel.
+// Match reports whether Git ignores the file rel, or the directory rel if dir is true.
 func (g *Ignore) Match(rel string, dir bool) bool {
 	if rel == "." || len(g.patterns) == 0 {
 		return false

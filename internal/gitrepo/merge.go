@@ -11,18 +11,18 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Merge describes branches that were combined in a work tree.
+// Merge describes branches that were merged in a work tree.
 type Merge struct {
-	Base  *Revision   // common base of the sides; nil if this clone has none
-	Sides []*Revision // at least one
-	Open  bool        // an uncommitted merge, rebase, cherry-pick or revert
+	Base  *Revision   // common ancestor of the sides; nil if the clone does not have one
+	Sides []*Revision // merged commits; at least one
+	Open  bool        // the merge, rebase, cherry-pick or revert is not committed yet
 }
 
-// Merges returns the merges that led to the current work tree. An uncommitted merge is the only
-// one. Otherwise the result is the completed merge that led to HEAD, if there is one and it has a
-// base, then HEAD alone without a base. The sides of a completed merge are the two parents of a
-// merge commit at HEAD, or the branch before its last rebase and the branch it was rebased onto.
-// Merges returns nil before the first commit.
+// Merges returns the merges that the work tree may result from. If there is an uncommitted merge,
+// it is the only one. Otherwise they are the completed merge that led to HEAD, if there is one with
+// a base, and then HEAD alone, without a base. The sides of a completed merge are the parents of a
+// merge commit at HEAD, or the branch before its last rebase and the branch that it was rebased
+// onto. Before the first commit, Merges returns nil.
 func (r *Repo) Merges() ([]Merge, error) {
 	head, err := r.findRevision("HEAD", "HEAD")
 	if head == nil || err != nil {
@@ -43,7 +43,7 @@ func (r *Repo) Merges() ([]Merge, error) {
 	return out, err
 }
 
-// uncommittedMerge returns the uncommitted merge; nil if there is none.
+// uncommittedMerge returns the uncommitted merge, or nil if there is none.
 func (r *Repo) uncommittedMerge(head *Revision) (*Merge, error) {
 	theirs, err := r.findRevision("MERGE_HEAD", "MERGE_HEAD")
 	if theirs == nil && err == nil {
@@ -54,7 +54,7 @@ func (r *Repo) uncommittedMerge(head *Revision) (*Merge, error) {
 	}
 	for _, name := range []string{"REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
 		if name == "REBASE_HEAD" && !r.hasStateFile("rebase-merge") && !r.hasStateFile("rebase-apply") {
-			continue // Git may leave this file behind
+			continue // Git may have left this file behind
 		}
 		picked, err := r.findRevision(name, name)
 		if err != nil {
@@ -66,7 +66,7 @@ func (r *Repo) uncommittedMerge(head *Revision) (*Merge, error) {
 		var parent *Revision
 		if picked.commit.NumParents() > 0 {
 			if parent, err = r.resolveRevision(name+"^", picked.commit.ParentHashes[0].String()); err != nil {
-				return &Merge{Sides: []*Revision{head, picked}, Open: true}, nil //nolint:nilerror // the history of the clone ends here
+				return &Merge{Sides: []*Revision{head, picked}, Open: true}, nil //nolint:nilerror // the clone does not have the parent
 			}
 		}
 		if name == "REVERT_HEAD" && parent != nil {
@@ -77,17 +77,17 @@ func (r *Repo) uncommittedMerge(head *Revision) (*Merge, error) {
 	return nil, err
 }
 
-// completedMerge returns the completed merge that resulted in HEAD; nil if there is none, or if its
-// commits are missing in the clone.
+// completedMerge returns the completed merge that led to HEAD. It returns nil if there is none, or
+// if the clone lacks its commits.
 func (r *Repo) completedMerge(head *Revision) (*Merge, error) {
 	if head.commit.NumParents() == 2 {
 		ours, err := r.resolveRevision("HEAD^1", head.commit.ParentHashes[0].String())
 		if err != nil {
-			return nil, nil //nolint:nilerror // the history of the clone ends here
+			return nil, nil //nolint:nilerror // the clone does not have the parent
 		}
 		theirs, err := r.resolveRevision("HEAD^2", head.commit.ParentHashes[1].String())
 		if err != nil {
-			return nil, nil //nolint:nilerror // the history of the clone ends here
+			return nil, nil //nolint:nilerror // the clone does not have the parent
 		}
 		return r.newMerge(false, ours, theirs)
 	}
@@ -104,7 +104,7 @@ func (r *Repo) completedMerge(head *Revision) (*Merge, error) {
 	return nil, nil
 }
 
-// newMerge returns the merge of two revisions, with their merge base if this clone has one.
+// newMerge returns the merge of two revisions, with their merge base if the clone has one.
 func (r *Repo) newMerge(open bool, ours, theirs *Revision) (*Merge, error) {
 	base, err := r.MergeBase(ours, theirs)
 	if errors.Is(err, ErrNoBase) || errors.Is(err, plumbing.ErrObjectNotFound) {
@@ -113,13 +113,13 @@ func (r *Repo) newMerge(open bool, ours, theirs *Revision) (*Merge, error) {
 	return &Merge{Base: base, Sides: []*Revision{ours, theirs}, Open: open}, err
 }
 
-// contains reports whether v is ancestor itself or a descendant of it.
+// contains reports whether ancestor is v or an ancestor of v.
 func (r *Repo) contains(v, ancestor *Revision) bool {
 	base, err := r.base(v.commit, ancestor.commit)
 	return err == nil && base != nil && base.Hash == ancestor.commit.Hash
 }
 
-// squashedCommit returns the commit of an uncommitted squash merge; nil if there is none.
+// squashedCommit returns the merged commit of an uncommitted squash merge, or nil if there is none.
 func (r *Repo) squashedCommit() (*Revision, error) {
 	data, err := os.ReadFile(filepath.Join(r.gitDir, "SQUASH_MSG"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -132,13 +132,13 @@ func (r *Repo) squashedCommit() (*Revision, error) {
 	return r.resolveRevision(shortHash(string(first[1])), string(first[1]))
 }
 
-// rebaseTargets returns the full names of the likely targets of a rebase of the current branch:
-// its upstream branch and the default branch.
+// rebaseTargets returns the full names of the branches that the current branch was probably rebased
+// onto: its upstream branch and the default branch.
 func (r *Repo) rebaseTargets() []plumbing.ReferenceName {
 	var out []plumbing.ReferenceName
 	if set, err := r.git.Config(); err == nil {
 		if branch := set.Branches[r.HeadBranch()]; branch == nil || branch.Remote == "" {
-			// no upstream
+			// The branch has no upstream.
 		} else if branch.Remote == "." {
 			out = append(out, branch.Merge)
 		} else {
@@ -154,8 +154,8 @@ func (r *Repo) rebaseTargets() []plumbing.ReferenceName {
 	return out
 }
 
-// findRevision returns the commit with the full name in Git, for example MERGE_HEAD, as a Revision
-// with the given name. It returns nil if there is no such commit.
+// findRevision returns the commit with a full name such as MERGE_HEAD as a Revision called name. It
+// returns nil if there is no such commit.
 func (r *Repo) findRevision(name, full string) (*Revision, error) {
 	if full == strings.ToUpper(full) && !r.hasStateFile(full) {
 		return nil, nil
@@ -170,7 +170,8 @@ func (r *Repo) findRevision(name, full string) (*Revision, error) {
 	return v, nil
 }
 
-// hasStateFile reports whether Git's directory of the work tree contains a file or directory name.
+// hasStateFile reports whether the Git directory of the work tree contains a file or directory with
+// this name.
 func (r *Repo) hasStateFile(name string) bool {
 	_, err := os.Stat(filepath.Join(r.gitDir, name))
 	return err == nil

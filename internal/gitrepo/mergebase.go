@@ -10,26 +10,26 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// mark is a bit set: the sides that reach a commit, and stale.
+// mark is a set of bits for a commit: which of the two commits reach it, and whether it is stale.
 type mark uint8
 
 const (
 	fromA mark = 1 << iota
 	fromB
-	stale // an ancestor of a common ancestor
+	stale // the commit is an ancestor of a common ancestor
 	both  = fromA | fromB
 )
 
-// walk traverses the history from two commits at once, youngest commit first.
+// walk follows the history of two commits at the same time, youngest commits first.
 type walk struct {
 	git     *git.Repository
 	marks   map[plumbing.Hash]mark
-	shallow map[plumbing.Hash]bool // commits without parents in a shallow clone
+	shallow map[plumbing.Hash]bool // commits at which the history of a shallow clone ends
 	queue   commits
 }
 
-// base returns the best common ancestor of two commits; nil if there is none. It walks back
-// only as far as necessary. A shallow clone limits the history.
+// base returns the best common ancestor of two commits, or nil if there is none. It reads only as
+// much history as necessary. In a shallow clone, the history is incomplete.
 func (r *Repo) base(a, b *object.Commit) (*object.Commit, error) {
 	w := walk{git: r.git, marks: map[plumbing.Hash]mark{}, shallow: map[plumbing.Hash]bool{}}
 	ends, err := r.git.Storer.Shallow()
@@ -60,8 +60,9 @@ func (w *walk) base(a, b *object.Commit) (*object.Commit, error) {
 	return w.pickBest(found)
 }
 
-// pickBest returns the youngest found commit that is no ancestor of another; nil if there is
-// none. Wrong clocks can put an ancestor before its descendant.
+// pickBest returns the youngest commit in found that is not an ancestor of another, or nil if found
+// is empty. The commit times are not sufficient: with wrong clocks, an ancestor may be younger than
+// its descendant.
 func (w *walk) pickBest(found []*object.Commit) (*object.Commit, error) {
 	found = slices.DeleteFunc(found, func(c *object.Commit) bool { return w.marks[c.Hash]&stale != 0 })
 	for _, c := range found {

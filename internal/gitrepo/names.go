@@ -11,8 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// fullNames returns the full names that a user's name can mean: hashes of commits, references
-// such as "refs/heads/main", HEAD.
+// fullNames returns the full names that a name given by a user may stand for: hashes of commits,
+// references such as "refs/heads/main", and HEAD.
 func (r *Repo) fullNames(name string) ([]string, error) {
 	if regexp.MustCompile(`^([0-9a-fA-F]{40}|[0-9a-fA-F]{64})$`).MatchString(name) || strings.HasPrefix(name, "refs/") {
 		return []string{name}, nil
@@ -34,7 +34,7 @@ func (r *Repo) fullNames(name string) ([]string, error) {
 	return found, nil
 }
 
-// possibleRefs returns the references that Git may look up for a name, in Git's order.
+// possibleRefs returns the references that Git tries for a name, in the same order.
 func possibleRefs(name string) []plumbing.ReferenceName {
 	var out []plumbing.ReferenceName
 	if regexp.MustCompile(`^([A-Z_]+_)?HEAD$`).MatchString(name) {
@@ -49,8 +49,8 @@ func possibleRefs(name string) []plumbing.ReferenceName {
 	return out
 }
 
-// commitsFrom returns the hashes of the commits and tags that begin with these digits, at
-// least four as in Git.
+// commitsFrom returns the hashes of the commits and tags that begin with the given digits. As in
+// Git, there must be at least four digits.
 func (r *Repo) commitsFrom(digits string) ([]string, error) {
 	if digits = strings.ToLower(digits); !regexp.MustCompile(`^[0-9a-f]{4,39}$`).MatchString(digits) {
 		return nil, nil

@@ -15,11 +15,11 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// program runs the git program in a directory.
+// program runs the git command in a directory.
 type program struct{ path, dir string }
 
-// program returns the git program for the work tree. It rejects a bare repository: one may
-// be among the files of a clone, with settings that run programs.
+// program returns the git command for the work tree. A bare repository is an error: it may be part
+// of the files of a clone, and its settings may run programs.
 func (r *Repo) program() (*program, error) {
 	if r.root == "" {
 		return nil, errors.New("a bare repository has no work tree: use a clone of it")
@@ -31,8 +31,8 @@ func (r *Repo) program() (*program, error) {
 	return &program{found, r.root}, nil
 }
 
-// run runs a git command with env added to its environment and returns its output. An error
-// includes Git's message, without credentials.
+// run runs a git command and returns its output. env is added to the environment. An error contains
+// the message of Git, without credentials.
 func (p *program) run(ctx context.Context, env []string, stdin io.Reader, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, p.path, append([]string{"-C", p.dir}, args...)...)
 	cmd.Env = append(gitEnvironment(), env...)
@@ -52,9 +52,9 @@ func (p *program) runLine(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// gitEnvironment returns the environment for Git. It removes the variables that select a
-// repository or an index, because hooks set them. It makes paths literal, disables prompts
-// and optional locks, and sets the language of messages to English.
+// gitEnvironment returns the environment for git commands. It removes the variables that select a
+// repository or an index, which are set in hooks. It makes paths literal, disables prompts and
+// optional locks, and sets the language of messages to English.
 func gitEnvironment() []string {
 	repositoryVars := []string{
 		"GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -68,9 +68,9 @@ func gitEnvironment() []string {
 	return append(env, "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LANGUAGE=en")
 }
 
-// DirtyFiles returns the files in and below paths that differ from HEAD: changed, new, ignored
-// or deleted files, compared after Git's filters. absent lists the files that a sparse
-// checkout omits. paths are relative to the work tree.
+// DirtyFiles returns the files in and below paths that differ from HEAD after Git's filters:
+// changed, new, ignored and deleted files. absent lists the files that are not checked out because
+// of a sparse checkout. paths are relative to the work tree.
 func (r *Repo) DirtyFiles(ctx context.Context, paths []string) (differ, absent []string, err error) {
 	git, err := r.program()
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *Repo) DirtyFiles(ctx context.Context, paths []string) (differ, absent [
 	}
 	for _, list := range []struct {
 		args  []string
-		skip  int // bytes before the path
+		skip  int // number of bytes before the path
 		named *[]string
 	}{
 		{[]string{"-c", "core.fsmonitor=false", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=traditional", "--"}, 3, &differ},
@@ -97,9 +97,9 @@ func (r *Repo) DirtyFiles(ctx context.Context, paths []string) (differ, absent [
 	return differ, absent, nil
 }
 
-// runsHooks reports whether the repository has hooks for commits.
+// runsHooks reports whether the repository has hooks that run on commit.
 func (p *program) runsHooks(ctx context.Context) (bool, error) {
-	if set, _ := p.runLine(ctx, "config", "--name-only", "--get-regexp", `^hook\.`); set != "" { // fails if there are none
+	if set, _ := p.runLine(ctx, "config", "--name-only", "--get-regexp", `^hook\.`); set != "" { // ignore the error: the command fails if there are none
 		return true, nil
 	}
 	dir, err := p.runLine(ctx, "rev-parse", "--git-path", "hooks")

@@ -15,11 +15,11 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// Push pushes a branch to a remote, given as for [Repo.Address], and reports whether the
-// remote changed. The remote must have the branch at the commit old, or not at all if old is
-// empty. Over https, Push uses the credentials of the URL, or token if not empty, or Git's
-// configuration. Over ssh, it uses Git's configuration. Over plain http, it sends token only to
-// this machine ([Confidential]), and credentials in the URL of another machine are an error.
+// Push pushes a branch to a remote (see [Repo.Address]), and reports whether the remote branch
+// changed. The remote branch must be at the commit old; if old is empty, it must not exist. Over
+// https, the credentials are those in the URL, or token if it is not empty, or those in Git's
+// configuration. Over ssh, they are those in Git's configuration. Over http, token is sent only to
+// this machine (see [Confidential]), and credentials in a URL of another machine are an error.
 func (r *Repo) Push(ctx context.Context, remote, branch, token, old string) (changed bool, err error) {
 	ref := string(plumbing.NewBranchReferenceName(branch))
 	if changed, err = r.push(ctx, remote, token, ref+":"+ref, old); err != nil {
@@ -28,7 +28,7 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token, old string) (cha
 	return changed, err
 }
 
-// DeleteRemoteBranch deletes a branch of a remote. Its parameters are those of [Repo.Push].
+// DeleteRemoteBranch deletes a branch of a remote. The parameters are those of [Repo.Push].
 func (r *Repo) DeleteRemoteBranch(ctx context.Context, remote, branch, token, old string) error {
 	if _, err := r.push(ctx, remote, token, ":"+string(plumbing.NewBranchReferenceName(branch)), old); err != nil {
 		return fmt.Errorf("deleting %s in %s: %w", branch, diag.Redact(remote), err)
@@ -45,9 +45,9 @@ func (r *Repo) push(ctx context.Context, remote, token, spec, old string) (chang
 	return err == nil && !bytes.Contains(out, []byte("\n=\t")), err
 }
 
-// RemoteBranches returns the tips of the remote branch below and of those below it ("up", "up/…"),
-// by branch. It uses the credentials of [Repo.Push]. It fetches the commits, as loose objects for
-// go-git, and creates no references.
+// RemoteBranches returns the commits of remote branches by name: the branch below, and the branches
+// in it ("up", "up/…"). The credentials are those of [Repo.Push]. The commits are fetched as loose
+// objects, which go-git can read; no references are created.
 func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) (map[string]*Revision, error) {
 	head := string(plumbing.NewBranchReferenceName(below))
 	list, err := r.runRemote(ctx, remote, token, false, "ls-remote", "--", "", head, head+"/*")
@@ -83,9 +83,9 @@ func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) 
 	return out, nil
 }
 
-// runRemote runs a git command that accesses a remote. The remote's name replaces the empty
-// argument. If pushes is true, the command uses the remote's push URLs. The token is passed only to
-// the hosts of the URLs, and never on the command line.
+// runRemote runs a git command that accesses a remote. An empty argument in args stands for the
+// name of the remote. If pushes is true, the push URLs of the remote are used. The token is passed
+// only to the hosts in the URLs, and never on the command line.
 func (r *Repo) runRemote(ctx context.Context, remote, token string, pushes bool, args ...string) ([]byte, error) {
 	p, err := r.program()
 	if err != nil {
@@ -137,13 +137,13 @@ func (r *Repo) runRemote(ctx context.Context, remote, token string, pushes bool,
 	}
 }
 
-// acceptsToken reports whether a push to a URL can use a token. Credentials in a URL without
-// a confidential connection are an error.
+// acceptsToken reports whether a token may be sent to a URL. Credentials in a URL without a
+// confidential connection are an error.
 func acceptsToken(remote string) (bool, error) {
 	u, err := url.Parse(remote)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http":
-		return false, nil //nolint:nilerr // a path, or ssh
+		return false, nil //nolint:nilerr // a path or an ssh address
 	case u.User != nil && !Confidential(u):
 		return false, errors.New("credentials are only sent over https: use https, or remove the credentials from the URL")
 	default:
@@ -151,8 +151,8 @@ func acceptsToken(remote string) (bool, error) {
 	}
 }
 
-// Confidential reports whether requests to u are protected in transit: by https, or because
-// they do not leave this machine.
+// Confidential reports whether requests to u cannot be read by others: they use https or do not
+// leave this machine.
 func Confidential(u *url.URL) bool {
 	addr, err := netip.ParseAddr(u.Hostname())
 	return u.Scheme == "https" || u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()

@@ -1,13 +1,12 @@
-// Package gitrepo provides the Git operations of quayside: find the repository of a
-// directory, read the files of a revision, find a merge base, create a branch with one
-// commit, and push.
+// Package gitrepo provides the Git operations of quayside: find the repository of a directory, read
+// the files of a revision, find a merge base, create a branch with one commit, and push.
 //
-// The package reads with go-git. Reading never changes a repository, takes no lock and runs
-// no program. The content of a revision is untrusted: the package checks paths and limits
-// sizes and counts. It compares the work tree, commits and pushes with the git program, to
-// apply the user's hooks, filters, signatures and credentials. The git program runs only in
-// work trees, never in a bare repository. The package never writes the user's work tree,
-// index or HEAD, not even in [Repo.Branch].
+// Reading uses go-git. It never changes a repository, takes no lock and runs no program. The
+// content of a revision is untrusted: paths are checked, and sizes and counts are limited.
+//
+// Comparing the work tree, committing and pushing use the git command, so that the user's hooks,
+// filters, signatures and credentials apply. It runs only in work trees, never in a bare
+// repository. The user's work tree, index and HEAD are never written, not even by [Repo.Branch].
 //
 // Start from [Open], [Repo.Revision] and [Revision.List].
 package gitrepo
@@ -33,19 +32,19 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// ErrNone reports that a directory is in no Git repository.
+// ErrNone means that a directory is not in a Git repository.
 var ErrNone = errors.New("not in a Git repository")
 
 // Repo is an opened repository.
 type Repo struct {
 	git     *git.Repository
-	objects *filesystem.Storage // of git
-	root    string              // of the work tree, absolute, symbolic links resolved; empty for a bare repository
-	gitDir  string              // Git's directory of the work tree
+	objects *filesystem.Storage // storage of the repository, for reading objects
+	root    string              // top of the work tree, absolute and without symbolic links; empty for a bare repository
+	gitDir  string              // Git directory of the work tree
 }
 
-// Open opens the repository that contains dir: a clone, a linked work tree or a bare
-// repository, shallow or not. The error wraps ErrNone if there is none.
+// Open opens the repository that contains dir: a clone, a linked work tree or a bare repository. It
+// may be shallow. If there is none, the error wraps ErrNone.
 func Open(dir string) (*Repo, error) {
 	abs, err := realPath(dir)
 	if err != nil {
@@ -63,9 +62,9 @@ func Open(dir string) (*Repo, error) {
 	return repo, nil
 }
 
-// find returns the path of .git for the repository that contains dir, and the top of its
-// work tree: dir or its nearest parent with a .git. If dir itself is a bare repository, or
-// if there is no repository, find returns dir and no root.
+// find returns the path of .git for the repository that contains dir, and the top of its work tree,
+// which is dir or its nearest parent with a .git. If dir is a bare repository, or if there is no
+// repository, it returns dir and an empty root.
 func find(dir string) (state, root string) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
@@ -82,14 +81,14 @@ func find(dir string) (state, root string) {
 	}
 }
 
-// open opens the repository at state: Git's directory, or a file with the path of that
-// directory.
+// open opens the repository whose Git directory is state. state may also be a file that contains
+// the path of the Git directory.
 func open(state, root string) (*Repo, error) {
 	state, err := resolveState(state, root)
 	if err != nil {
 		return nil, err
 	}
-	common := state // shared by all work trees, with objects and branches
+	common := state // directory with objects and branches, which all work trees share
 	if data, err := os.ReadFile(filepath.Join(state, "commondir")); err == nil {
 		if common = strings.TrimSpace(string(data)); !filepath.IsAbs(common) {
 			common = filepath.Join(state, common)
@@ -100,11 +99,12 @@ func open(state, root string) (*Repo, error) {
 	return &Repo{git: opened, objects: files, root: root, gitDir: state}, err
 }
 
-// resolveState returns Git's directory of a work tree: .git, or the directory in that file.
+// resolveState returns the Git directory of a work tree: .git itself or, if .git is a file, the
+// directory that it names.
 func resolveState(state, root string) (string, error) {
 	data, err := os.ReadFile(state)
 	if err != nil {
-		return state, nil //nolint:nilerr // a directory
+		return state, nil //nolint:nilerr // .git is a directory
 	}
 	linked, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
 	if !ok {
@@ -116,7 +116,7 @@ func resolveState(state, root string) (string, error) {
 	return linked, nil
 }
 
-// StateDir returns Git's directory of the work tree at top. Linked work trees have one each.
+// StateDir returns the Git directory of the work tree at top. Each linked work tree has its own.
 func StateDir(top string) (string, error) {
 	state := filepath.Join(top, ".git")
 	if _, err := os.Stat(state); err != nil {
@@ -125,12 +125,12 @@ func StateDir(top string) (string, error) {
 	return resolveState(state, top)
 }
 
-// tolerantStorage is a storage that hides irrelevant repository extensions from go-git:
-// worktreeConfig, relativeWorktrees, preciousObjects and partialClone. Missing objects of
-// a partial clone result in an error on reading.
+// tolerantStorage hides repository extensions from go-git that do not matter for reading:
+// worktreeConfig, relativeWorktrees, preciousObjects and partialClone. Reading an object that a
+// partial clone lacks is an error.
 type tolerantStorage struct{ *filesystem.Storage }
 
-// Config returns the repository's configuration without the irrelevant extensions.
+// Config returns the configuration of the repository without these extensions.
 func (t tolerantStorage) Config() (*config.Config, error) {
 	c, err := t.Storage.Config()
 	if err == nil && c.Raw.HasSection("extensions") {
@@ -141,12 +141,12 @@ func (t tolerantStorage) Config() (*config.Config, error) {
 	return c, err
 }
 
-// Root returns the top of the work tree, as an absolute path without symbolic
-// links; empty for a bare repository.
+// Root returns the top of the work tree, as an absolute path without symbolic links. It returns ""
+// for a bare repository.
 func (r *Repo) Root() string { return r.root }
 
-// Path returns the slash-separated path of dir from the top of the repository, "." for the
-// top. In a bare repository it returns "." for every directory.
+// Path returns the path of dir from the top of the repository, slash-separated, or "." for the top.
+// In a bare repository it returns "." for every directory.
 func (r *Repo) Path(dir string) (string, error) {
 	if r.root == "" {
 		return ".", nil
@@ -162,14 +162,14 @@ func (r *Repo) Path(dir string) (string, error) {
 	return filepath.ToSlash(rel), nil
 }
 
-// Shallow reports whether the repository is a shallow clone, with truncated history.
+// Shallow reports whether the repository is a shallow clone, whose history is incomplete.
 func (r *Repo) Shallow() bool {
 	ends, err := r.git.Storer.Shallow()
 	return err == nil && len(ends) > 0
 }
 
-// realPath returns the absolute path of a directory, which need not exist, without symbolic
-// links.
+// realPath returns the absolute path of a directory without symbolic links. The directory need not
+// exist.
 func realPath(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -183,7 +183,8 @@ func realPath(dir string) (string, error) {
 	return real, err
 }
 
-// HeadBranch returns the current branch; empty if HEAD is detached or unreadable.
+// HeadBranch returns the name of the current branch. It returns "" if HEAD is detached or cannot be
+// read.
 func (r *Repo) HeadBranch() string {
 	head, err := r.git.Reference(plumbing.HEAD, false)
 	if err != nil || !head.Target().IsBranch() {
@@ -192,8 +193,9 @@ func (r *Repo) HeadBranch() string {
 	return head.Target().Short()
 }
 
-// Branches returns the tips of the branch below and of those below it ("up", "up/…"), by branch.
-// With tracking, it includes remote-tracking branches, so that a branch can have several tips.
+// Branches returns the commits of branches by name: the branch below, and the branches in it ("up",
+// "up/…"). If tracking is true, remote-tracking branches are included, so that a branch may have
+// several commits.
 func (r *Repo) Branches(below string, tracking bool) (map[string][]*Revision, error) {
 	refs, err := r.git.References()
 	if err != nil {
@@ -217,9 +219,9 @@ func (r *Repo) Branches(below string, tracking bool) (map[string][]*Revision, er
 	})
 }
 
-// DefaultBranch returns the tip of the default branch: the target of origin/HEAD, or in a
-// repository without a remote "origin" the branch main or master. It never guesses a branch of
-// origin by its name, because others may push one of that name.
+// DefaultBranch returns the commit of the default branch: of the branch that origin/HEAD refers to
+// or, without a remote "origin", of main or master. It does not guess the default branch of origin
+// by its name, because others may push a branch of that name.
 func (r *Repo) DefaultBranch() (*Revision, error) {
 	head, err := r.git.Reference(plumbing.NewRemoteHEADReferenceName("origin"), false)
 	if err == nil && strings.HasPrefix(string(head.Target()), "refs/remotes/origin/") {
@@ -238,12 +240,12 @@ func (r *Repo) DefaultBranch() (*Revision, error) {
 	return nil, errors.New("no default branch found (tried main and master): specify the branch with --base, or a revision")
 }
 
-// localDefaults returns the usual names of the default branch.
+// localDefaults returns the usual names of default branches.
 func localDefaults() []plumbing.ReferenceName {
 	return []plumbing.ReferenceName{plumbing.NewBranchReferenceName("main"), plumbing.NewBranchReferenceName("master")}
 }
 
-// Address returns the address of a remote. remote is its name, a URL or a path.
+// Address returns the URL of a remote. remote is the name of a remote, or itself a URL or path.
 func (r *Repo) Address(remote string) (string, error) {
 	if to := r.remoteURL(remote); to != "" {
 		return to, nil
@@ -257,7 +259,7 @@ func (r *Repo) Address(remote string) (string, error) {
 	return remote, nil
 }
 
-// remoteURL returns the URL of a remote; empty if there is no such remote.
+// remoteURL returns the URL of a remote, or "" if there is no such remote.
 func (r *Repo) remoteURL(name string) string {
 	found, err := r.git.Remote(name)
 	if err != nil || len(found.Config().URLs) == 0 {
@@ -266,17 +268,17 @@ func (r *Repo) remoteURL(name string) string {
 	return found.Config().URLs[len(found.Config().URLs)-1]
 }
 
-// Origin returns the URL of the remote "origin" without secrets; empty if there is none, or
-// if it names no other machine.
+// Origin returns the URL of the remote "origin" without secrets. It returns "" if there is no such
+// remote, or if it is not on another machine.
 func (r *Repo) Origin() string { return WithoutSecrets(r.remoteURL("origin")) }
 
-// WithoutSecrets returns the URL of a repository without its password, query and fragment.
-// It also removes the user from http and https URLs, because it may be a token. The result
-// is empty if the URL names no other machine.
+// WithoutSecrets returns the URL of a repository without password, query and fragment. For http and
+// https it also removes the user, which may be a token. It returns "" if the repository is not on
+// another machine.
 func WithoutSecrets(remote string) string {
 	u, err := url.Parse(remote)
 	switch {
-	case !strings.Contains(remote, "://"): // user@host:path or a path
+	case !strings.Contains(remote, "://"): // "user@host:path", or a path
 		if host, _, ok := strings.Cut(remote, ":"); !ok || strings.ContainsAny(host, `/\`) || len(host) < 2 {
 			return ""
 		}

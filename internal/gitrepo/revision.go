@@ -23,7 +23,7 @@ type Revision struct {
 	recent recent
 }
 
-// Name returns the name of the revision as given by the user: "main".
+// Name returns the name of the revision as the user gave it, such as "main".
 func (v *Revision) Name() string { return v.name }
 
 // Hash returns the full hash of the commit in hexadecimal digits.
@@ -35,17 +35,17 @@ func (v *Revision) Author() string { return v.commit.Author.Name }
 // Message returns the commit message.
 func (v *Revision) Message() string { return v.commit.Message }
 
-// HasParent reports whether another commit is a parent of the commit.
+// HasParent reports whether parent is a parent of the commit.
 func (v *Revision) HasParent(parent *Revision) bool {
 	return slices.Contains(v.commit.ParentHashes, parent.commit.Hash)
 }
 
-// Time returns the committer's time of the commit.
+// Time returns the commit time.
 func (v *Revision) Time() time.Time { return v.commit.Committer.When }
 
-// Revision resolves name to a commit. name is a branch, a tag, an expression such as
-// "HEAD~1", or the first digits of a hash. A name with several meanings is an error that
-// lists them: Git itself prefers a tag, which may be anyone's, to a branch.
+// Revision returns the commit that name stands for: a branch, a tag, an expression such as
+// "HEAD~1", or the first digits of a hash. A name with several meanings is an error that lists
+// them. (Git would prefer a tag to a branch, but anyone may have pushed the tag.)
 func (r *Repo) Revision(name string) (*Revision, error) {
 	if name == "" || strings.HasPrefix(name, "-") || strings.Contains(name, ":") || strings.Contains(name, "^{") {
 		return nil, fmt.Errorf("%q is not a commit", name)
@@ -80,9 +80,8 @@ func (r *Repo) Revision(name string) (*Revision, error) {
 // Head returns the current commit.
 func (r *Repo) Head() (*Revision, error) { return r.resolveRevision("HEAD", "HEAD") }
 
-// resolveRevision returns the commit with a full name, as in lookUpRevision, as a Revision with the
-// given name.
-// Errors include that name and a hint for shallow clones.
+// resolveRevision returns the commit with a full name (see lookUpRevision) as a Revision called
+// name. Errors contain name and, in a shallow clone, a hint.
 func (r *Repo) resolveRevision(name, full string) (*Revision, error) {
 	v, err := r.lookUpRevision(name, full)
 	if err != nil {
@@ -99,8 +98,8 @@ func (r *Repo) resolveError(name string, err error) error {
 	return fmt.Errorf("revision %q: %w%s", name, err, r.fetchHint())
 }
 
-// lookUpRevision is like resolveRevision, but returns the errors of go-git. full is a whole hash, a reference
-// such as "refs/heads/main", or a name such as HEAD.
+// lookUpRevision returns the commit with a full name: a whole hash, a reference such as
+// "refs/heads/main", or a name such as HEAD. It returns the errors of go-git unchanged.
 func (r *Repo) lookUpRevision(name, full string) (*Revision, error) {
 	hash := plumbing.NewHash(full)
 	if !plumbing.IsHash(full) {
@@ -117,7 +116,7 @@ func (r *Repo) lookUpRevision(name, full string) (*Revision, error) {
 	return &Revision{repo: r, name: name, commit: c}, err
 }
 
-// commitAt returns a commit by its own hash, or by that of a tag.
+// commitAt returns the commit with this hash, or the commit that the tag with this hash refers to.
 func (r *Repo) commitAt(hash plumbing.Hash) (*object.Commit, error) {
 	c, err := r.git.CommitObject(hash)
 	if !errors.Is(err, plumbing.ErrObjectNotFound) {
@@ -130,7 +129,8 @@ func (r *Repo) commitAt(hash plumbing.Hash) (*object.Commit, error) {
 	return tag.Commit()
 }
 
-// fetchHint returns advice for a missing object or name in a shallow clone.
+// fetchHint returns a message suffix for a missing object or name. It returns "" unless the clone
+// is shallow.
 func (r *Repo) fetchHint() string {
 	if r.Shallow() {
 		return " (the clone is shallow: run 'git fetch --unshallow')"
@@ -138,11 +138,12 @@ func (r *Repo) fetchHint() string {
 	return ""
 }
 
-// ErrNoBase reports that two revisions have no common ancestor in this clone.
+// ErrNoBase means that two revisions have no common ancestor in this clone.
 var ErrNoBase = errors.New("no common ancestor")
 
-// LastChange returns the newest commit in the history of HEAD that adds or removes a text in a file, and
-// its first parent. Both are nil if there is no such commit; the parent is nil if the clone lacks it.
+// LastChange returns the newest commit in the history of HEAD that adds or removes a text in a
+// file, and its first parent. Both are nil if there is no such commit; before is nil if the clone
+// lacks the parent.
 func (r *Repo) LastChange(ctx context.Context, file, text string) (change, before *Revision, err error) {
 	p, err := r.program()
 	if err != nil {
@@ -162,7 +163,7 @@ func (r *Repo) LastChange(ctx context.Context, file, text string) (change, befor
 	}
 	parent, err := commit.Parent(0)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return change, nil, nil // a shallow clone
+		return change, nil, nil // a shallow clone does not have the parent
 	}
 	if err != nil {
 		return nil, nil, err
@@ -170,9 +171,9 @@ func (r *Repo) LastChange(ctx context.Context, file, text string) (change, befor
 	return change, &Revision{repo: r, name: shortHash(parent.Hash.String()), commit: parent}, nil
 }
 
-// MergeBase returns the best common ancestor of two revisions, the youngest of several
-// equally good ones. A shallow clone limits the history. The error wraps ErrNoBase if
-// there is none.
+// MergeBase returns the best common ancestor of two revisions, or the youngest if there are
+// several. In a shallow clone, the history is incomplete. If there is none, the error wraps
+// ErrNoBase.
 func (r *Repo) MergeBase(a, b *Revision) (*Revision, error) {
 	base, err := r.base(a.commit, b.commit)
 	if err != nil {

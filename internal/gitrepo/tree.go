@@ -19,26 +19,26 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// Limits for reading one revision.
+// Limits for reading a revision.
 const (
-	maxEntries = 500_000  // files
-	maxDepth   = 100      // nested directories
-	maxFile    = 64 << 20 // bytes of one file
+	maxEntries = 500_000  // maximum number of files
+	maxDepth   = 100      // maximum nesting depth of directories
+	maxFile    = 64 << 20 // maximum bytes of one file
 )
 
-// Entry is a regular file of a revision.
+// Entry is a regular file in a revision.
 type Entry struct {
-	Path string // from the top of the repository
-	Hash string // of the content
+	Path string // path from the top of the repository
+	Hash string // Git hash of the content
 }
 
-// HashOf returns Git's blob hash of data.
+// HashOf returns the Git hash (blob) of data.
 func HashOf(data []byte) string {
 	return plumbing.ComputeHash(plumbing.BlobObject, data).String()
 }
 
-// List returns the regular files below dir ("." is the top), sorted by path; nil if dir is
-// not a directory. It skips symbolic links and submodules.
+// List returns the regular files below dir, sorted by path. "." is the top. If dir is not a
+// directory, it returns nil. Symbolic links and submodules are omitted.
 func (v *Revision) List(dir string) ([]Entry, error) {
 	top, prefix := v.top(), ""
 	if dir != "." && dir != "" {
@@ -55,12 +55,12 @@ func (v *Revision) List(dir string) ([]Entry, error) {
 	return out, err
 }
 
-// top returns the root tree of the revision.
+// top returns the root directory of the revision.
 func (v *Revision) top() object.TreeEntry {
 	return object.TreeEntry{Mode: filemode.Dir, Hash: v.commit.TreeHash}
 }
 
-// find returns the entry at a path other than the top. If it is missing, the error is
+// find returns the entry at a path, which must not be the top. If there is none, the error is
 // fs.ErrNotExist.
 func (v *Revision) find(name string) (object.TreeEntry, error) {
 	e := v.top()
@@ -81,7 +81,7 @@ func (v *Revision) find(name string) (object.TreeEntry, error) {
 	return e, nil
 }
 
-// recent is a cache of directories: consecutive look-ups share most of their path.
+// recent caches directories, because consecutive look-ups have most of their path in common.
 type recent struct {
 	mu    sync.Mutex
 	trees map[plumbing.Hash][]object.TreeEntry
@@ -90,7 +90,7 @@ type recent struct {
 // maxRecent is the maximum number of cached directories.
 const maxRecent = 64
 
-// dir returns the entries of a directory. Callers must not change them.
+// dir returns the entries of a directory. They must not be modified.
 func (v *Revision) dir(hash plumbing.Hash) ([]object.TreeEntry, error) {
 	v.recent.mu.Lock()
 	defer v.recent.mu.Unlock()
@@ -108,7 +108,7 @@ func (v *Revision) dir(hash plumbing.Hash) ([]object.TreeEntry, error) {
 	return tree.Entries, nil
 }
 
-// list appends the files below the tree at the path prefix to out.
+// list appends the files below a directory to out. prefix is the path of the directory.
 func (v *Revision) list(hash plumbing.Hash, prefix string, depth int, out *[]Entry) error {
 	if depth > maxDepth {
 		return v.wrapError(prefix, fmt.Errorf("directories nested deeper than %d levels", maxDepth))
@@ -138,8 +138,8 @@ func (v *Revision) list(hash plumbing.Hash, prefix string, depth int, out *[]Ent
 	return nil
 }
 
-// Read returns the content of a regular file by its path from the top of the repository. If
-// it is missing, the error wraps fs.ErrNotExist.
+// Read returns the content of a regular file. name is its path from the top of the repository. If
+// there is none, the error wraps fs.ErrNotExist.
 func (v *Revision) Read(name string) ([]byte, error) {
 	e, err := v.find(name)
 	if err != nil {
@@ -151,8 +151,8 @@ func (v *Revision) Read(name string) ([]byte, error) {
 	return v.ReadEntry(Entry{Path: name, Hash: e.Hash.String()})
 }
 
-// Link returns the target of a symbolic link by its path from the top of the repository,
-// and reports whether the link exists.
+// Link returns the target of a symbolic link, and whether name is one. name is its path from the
+// top of the repository.
 func (v *Revision) Link(name string) (target string, is bool) {
 	e, err := v.find(name)
 	if err != nil || e.Mode != filemode.Symlink {
@@ -162,7 +162,7 @@ func (v *Revision) Link(name string) (target string, is bool) {
 	return string(data), err == nil
 }
 
-// Size returns the size in bytes of a file returned by List.
+// Size returns the size of a file from List, in bytes.
 func (v *Revision) Size(e Entry) (int64, error) {
 	size, err := v.repo.git.Storer.EncodedObjectSize(plumbing.NewHash(e.Hash))
 	if err != nil {
@@ -171,7 +171,7 @@ func (v *Revision) Size(e Entry) (int64, error) {
 	return size, nil
 }
 
-// ReadEntry returns the content of a file returned by List.
+// ReadEntry returns the content of a file from List.
 func (v *Revision) ReadEntry(e Entry) ([]byte, error) {
 	size, err := v.Size(e)
 	if err != nil {
@@ -190,7 +190,7 @@ func (v *Revision) ReadEntry(e Entry) ([]byte, error) {
 	return data, nil
 }
 
-// blob returns the content of a file, at most size+1 bytes.
+// blob returns the content of a file, but at most size+1 bytes.
 func (v *Revision) blob(hash plumbing.Hash, size int64) ([]byte, error) {
 	blob, err := v.repo.git.BlobObject(hash)
 	if err != nil {
@@ -204,8 +204,9 @@ func (v *Revision) blob(hash plumbing.Hash, size int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, size+1))
 }
 
-// FS returns the regular files below dir ("." is the top). Open reads a file; the first Open
-// of a directory lists all names. Open of another kind of file is an error.
+// FS returns a file system with the regular files below dir. "." is the top. Opening a file reads
+// only this file; opening a directory for the first time lists all names. Opening a symbolic link
+// or submodule is an error.
 func (v *Revision) FS(dir string) fs.FS {
 	return revisionFS{v, dir, sync.OnceValues(func() (fs.FS, error) {
 		entries, err := v.List(dir)
@@ -255,10 +256,10 @@ func (f revisionFS) Open(name string) (fs.File, error) {
 	return dir, openErr
 }
 
-// Sub returns the files below dir. It lists no other files.
+// Sub returns a file system with the files below dir.
 func (f revisionFS) Sub(dir string) (fs.FS, error) { return f.rev.FS(path.Join(f.dir, dir)), nil }
 
-// wrapError adds the revision and the path of the file to err.
+// wrapError adds the revision and the path of a file to err.
 func (v *Revision) wrapError(name string, err error) error {
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
 		err = errors.New("a Git object is missing: the clone is partial or broken")
@@ -266,8 +267,8 @@ func (v *Revision) wrapError(name string, err error) error {
 	return fmt.Errorf("%s:%s: %w", v.name, strings.TrimSuffix(name, "/"), err)
 }
 
-// Submodules returns the sorted paths in the content of a .gitmodules file. Git fetches only
-// the submodules in this file.
+// Submodules returns the paths in a .gitmodules file, sorted. Git fetches only submodules that are
+// in this file.
 func Submodules(data []byte) ([]string, error) {
 	modules := config.NewModules()
 	if err := modules.Unmarshal(data); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Reasons of the conditions.
+// Reasons of conditions.
 const (
 	reasonCurrent     = "Current"
 	reasonProgressing = "Progressing"
@@ -22,8 +22,8 @@ const (
 	reasonNoObjects   = "NoObjects"
 )
 
-// newConditions returns the Ready condition, and the conditions Stalled and Reconciling if they are
-// True. bad contains the objects that are not Current, in the order of sortWorstFirst.
+// newConditions returns the Ready condition and, if they are True, the conditions Stalled and
+// Reconciling. bad contains the objects that are not Current, in the order of sortWorstFirst.
 func newConditions(c v1alpha1.ObjectCounts, bad []v1alpha1.ObjectHealth) []metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.Ready, Message: describeObjects(bad)}
 	pending := c.InProgress + c.NotFound + c.Terminating
@@ -58,10 +58,10 @@ func filterByHealth(bad []v1alpha1.ObjectHealth, states ...v1alpha1.HealthStatus
 	return slices.DeleteFunc(slices.Clone(bad), func(b v1alpha1.ObjectHealth) bool { return !slices.Contains(states, b.Health) })
 }
 
-// maxNamed is the maximum number of objects that a message lists.
+// maxNamed is the maximum number of objects in a message.
 const maxNamed = 3
 
-// describeObjects lists the first objects of bad with their messages, such as "Deployment
+// describeObjects formats the first objects of bad with their messages, such as "Deployment
 // my-etcd/etcd-operator: Available: 0/1; and 2 more".
 func describeObjects(bad []v1alpha1.ObjectHealth) string {
 	var parts []string
@@ -81,10 +81,10 @@ func describeObjects(bad []v1alpha1.ObjectHealth) string {
 
 const operatorConditionKind = "OperatorCondition"
 
-// upgradeableCondition returns the Upgradeable condition of the operator's OperatorCondition, and
-// false if there is none. spec.overrides takes precedence over spec.conditions, and spec.conditions
-// over status.conditions, which operators with the older API write. Only OLM copies these fields
-// into one another, so all are evaluated.
+// upgradeableCondition returns the Upgradeable condition from the OperatorCondition of the
+// operator. It returns false if there is none. spec.overrides takes precedence over
+// spec.conditions, and that over status.conditions, which operators with the older API write. All
+// three are evaluated, because without OLM nothing copies one to another.
 func upgradeableCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1alpha1.Observed) (metav1.Condition, bool) {
 	o := operatorCondition(spec, found)
 	for _, at := range [][]string{{"spec", "overrides"}, {"spec", "conditions"}, {"status", "conditions"}} {
@@ -97,7 +97,7 @@ func upgradeableCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1al
 			case status == metav1.ConditionTrue, status == metav1.ConditionFalse:
 				out.Status = status
 			case at[1] == "overrides":
-				out.Status = metav1.ConditionFalse // like OLM
+				out.Status = metav1.ConditionFalse // as in OLM
 			}
 			return out, true
 		}
@@ -105,8 +105,7 @@ func upgradeableCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1al
 	return metav1.Condition{}, false
 }
 
-// operatorCondition returns the installation's OperatorCondition, or nil if
-// there is none.
+// operatorCondition returns the OperatorCondition of the installation, or nil if there is none.
 func operatorCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1alpha1.Observed) map[string]any {
 	if spec.OperatorCondition == "" {
 		return nil
@@ -120,7 +119,7 @@ func operatorCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1alpha
 	return nil
 }
 
-// conditionReason returns s if it is a valid condition reason, or a default.
+// conditionReason returns s if it is a valid reason of a condition, otherwise a default.
 func conditionReason(s string) string {
 	if len(s) <= 1024 && regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(s) {
 		return s

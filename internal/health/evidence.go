@@ -15,8 +15,8 @@ func (s *Summary) Evidence() gate.Observation {
 	return gate.Observation{Environment: s.Environment, Cluster: s.Cluster, ClusterUID: s.ClusterUID, At: s.At, Unsigned: s.Unsigned}
 }
 
-// Judge sets Problem to the reason why the summary is no evidence of the clusters of an environment
-// by the rule, or to "".
+// Judge sets s.Problem to the reason why rule does not accept the summary as an observation of the
+// given clusters of an environment, or to "" if it does.
 func (s *Summary) Judge(rule gate.Criteria, environment string, clusters []string, now time.Time) {
 	e := s.Evidence()
 	cause, note := rule.Problem(environment, clusters, e, now)
@@ -31,8 +31,8 @@ func (s *Summary) Judge(rule gate.Criteria, environment string, clusters []strin
 }
 
 // Observations returns the observations of all operators for the gate. If a summary lacks an
-// operator that another summary of the same cluster contains, its observation is Absent. The order
-// is that of the summaries, then that of the operators' names.
+// operator that another summary of the same cluster has, it gets an observation that is Absent. The
+// order is that of the summaries, then of the operators by name.
 func Observations(list []*Summary) []gate.Observation {
 	type cluster struct{ environment, name string }
 	operators := map[cluster]map[string]bool{}

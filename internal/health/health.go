@@ -12,16 +12,16 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Health is the health of an object.
+// Health is the health of one object.
 type Health struct {
 	Status  v1alpha1.HealthStatus
 	Message string // reason for the status; may be empty
 }
 
-// Compute returns the health of an object from the API server, with numbers as int64 or float64. A
-// nil object is NotFound, a malformed one Unknown. Built-in kinds, and objects with a condition
-// Reconciling, Stalled or Ready, are evaluated by kstatus. ruleOf adds or replaces rules for some
-// kinds.
+// Compute returns the health of an object as read from the API server, with numbers as int64 or
+// float64. A nil object is NotFound, and a malformed one is Unknown. kstatus evaluates built-in
+// kinds, and objects with a condition Reconciling, Stalled or Ready. For some kinds, ruleOf adds a
+// check or replaces that of kstatus.
 func Compute(o map[string]any, now time.Time) Health {
 	if o == nil {
 		return Health{v1alpha1.NotFound, "it does not exist"}
@@ -43,7 +43,7 @@ func Compute(o map[string]any, now time.Time) Health {
 	return more.judge(o, now)
 }
 
-// kstatusHealth returns the health computed by kstatus.
+// kstatusHealth returns the health according to kstatus.
 func kstatusHealth(o map[string]any) Health {
 	res, err := status.Compute(&unstructured.Unstructured{Object: o})
 	if err != nil {
@@ -70,8 +70,8 @@ func kstatusHealth(o map[string]any) Health {
 	return h
 }
 
-// explainMissingPods adds the reason why a Deployment or ReplicaSet has no pods
-// to its health. kstatus reports only their number.
+// explainMissingPods adds the reason why a Deployment or ReplicaSet has no pods to the message of
+// its health. kstatus only reports their number.
 func explainMissingPods(o map[string]any, h Health) Health {
 	if c := k8s.Condition(o, "ReplicaFailure"); k8s.Text(c, "status") == "True" && k8s.Text(c, "message") != "" {
 		h.Message = clipMessage(h.Message + "; " + k8s.Text(c, "message"))
@@ -79,13 +79,13 @@ func explainMissingPods(o map[string]any, h Health) Health {
 	return h
 }
 
-// kindRule is an additional check for one kind.
+// kindRule is a check of one kind.
 type kindRule struct {
 	judge       func(o map[string]any, now time.Time) Health
-	skipKstatus bool // whether the check replaces that of kstatus
+	skipKstatus bool // the check replaces that of kstatus
 }
 
-// ruleOf returns the rule for a kind, given as "group/Kind".
+// ruleOf returns the check for a kind, given as "group/Kind", and whether there is one.
 func ruleOf(kind string) (kindRule, bool) {
 	switch kind {
 	case "apiextensions.k8s.io/CustomResourceDefinition":
@@ -100,9 +100,9 @@ func ruleOf(kind string) (kindRule, bool) {
 		return kindRule{judge: certificateHealth}, true
 	case "cert-manager.io/Issuer", "cert-manager.io/ClusterIssuer":
 		return kindRule{judge: readyHealth}, true
-	case "/Pod": // kstatus uses the current time
+	case "/Pod": // replaces kstatus, which uses the current time
 		return kindRule{judge: podHealth, skipKstatus: true}, true
-	case "operators.coreos.com/OperatorCondition": // its conditions describe the operator
+	case "operators.coreos.com/OperatorCondition": // its conditions are about the operator, not the object
 		return kindRule{judge: alwaysCurrent, skipKstatus: true}, true
 	default:
 		return kindRule{}, false
@@ -115,8 +115,8 @@ func readyHealth(o map[string]any, _ time.Time) Health { return conditionHealth(
 
 func availableHealth(o map[string]any, _ time.Time) Health { return conditionHealth(o, "Available") }
 
-// conditionHealth returns Current if a condition is True, or else InProgress. A missing condition
-// is InProgress, because the controllers of these kinds always set it.
+// conditionHealth returns Current if the condition of type kind is True, otherwise InProgress. A
+// missing condition is InProgress, too, because the controllers of these kinds always set it.
 func conditionHealth(o map[string]any, kind string) Health {
 	c := k8s.Condition(o, kind)
 	switch {
@@ -129,8 +129,8 @@ func conditionHealth(o map[string]any, kind string) Health {
 	}
 }
 
-// migrationHealth returns Current if all objects were rewritten. Failed migrations are not retried;
-// the user must examine and delete them.
+// migrationHealth returns the health of a StorageVersionMigration: Current if all objects were
+// rewritten. A failed migration is not retried: the user must examine and delete it.
 func migrationHealth(o map[string]any, _ time.Time) Health {
 	if c := k8s.Condition(o, "Failed"); k8s.Text(c, "status") == "True" {
 		return Health{v1alpha1.Failed, conditionMessage(c, "the migration failed")}
@@ -141,7 +141,8 @@ func migrationHealth(o map[string]any, _ time.Time) Health {
 	return Health{v1alpha1.InProgress, "objects are being rewritten"}
 }
 
-// conditionMessage returns the message of a condition, or else its reason, or else other.
+// conditionMessage returns the message of a condition. If it is empty, it returns the reason, and
+// if that is empty, other.
 func conditionMessage(c map[string]any, other string) string {
 	for _, key := range []string{"message", "reason"} {
 		if s := k8s.Text(c, key); s != "" {
@@ -153,8 +154,9 @@ func conditionMessage(c map[string]any, other string) string {
 
 const noCA = "waiting for a CA"
 
-// crdHealth checks that the names of an established CRD are accepted, and that its conversion
-// webhook has a CA. kstatus depends on the order of the conditions.
+// crdHealth checks that the names of an established CRD were accepted, and that its conversion
+// webhook has a CA bundle. It replaces the check of kstatus, which depends on the order of the
+// conditions.
 func crdHealth(o map[string]any, _ time.Time) Health {
 	if c := k8s.Condition(o, "NamesAccepted"); k8s.Text(c, "status") == "False" {
 		return Health{v1alpha1.Failed, conditionMessage(c, "its names conflict with another CRD")}
@@ -166,8 +168,8 @@ func crdHealth(o map[string]any, _ time.Time) Health {
 	return Health{Status: v1alpha1.Current}
 }
 
-// webhooksHealth returns InProgress if a webhook that calls a Service has no CA bundle.
-// Certificates of Services need a private CA.
+// webhooksHealth returns InProgress if a webhook that calls a Service has no CA bundle. Without
+// one, the call fails: certificates of Services are from a private CA.
 func webhooksHealth(o map[string]any, _ time.Time) Health {
 	var names []string
 	for _, w := range k8s.Items(o, "webhooks") {
@@ -181,8 +183,8 @@ func webhooksHealth(o map[string]any, _ time.Time) Health {
 	return Health{v1alpha1.InProgress, clipMessage("webhook " + strings.Join(names, ", ") + ": " + noCA)}
 }
 
-// certificateHealth checks that a Certificate is ready and has not expired. It checks the expiry,
-// because the Ready condition is out of date if cert-manager does not run.
+// certificateHealth checks that a Certificate is ready and has not expired. The expiry is checked
+// separately, because the Ready condition is not updated while cert-manager does not run.
 func certificateHealth(o map[string]any, now time.Time) Health {
 	if h := conditionHealth(o, "Ready"); h.Status != v1alpha1.Current {
 		return h
@@ -194,10 +196,11 @@ func certificateHealth(o map[string]any, now time.Time) Health {
 	return Health{Status: v1alpha1.Current}
 }
 
-// scheduleWindow is the time that a pod may remain unschedulable, as in kstatus.
+// scheduleWindow is the time for which a pod may be unschedulable before it counts as failed, as in
+// kstatus.
 const scheduleWindow = 15 * time.Second
 
-// podHealth evaluates a pod like kstatus, but at the given time.
+// podHealth evaluates a pod as kstatus does, but at the time now.
 func podHealth(o map[string]any, now time.Time) Health {
 	switch phase := k8s.Text(o, "status", "phase"); phase {
 	case "Succeeded":

@@ -13,15 +13,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-const maxDigests = 8 // maximum number of digests per container in a status
+const maxDigests = 8 // maximum number of digests of a container in a status
 
-// imageComparison compares the images of running workloads with the lock.
+// imageComparison compares the images that workloads run with those in the lock.
 type imageComparison struct {
-	pods      map[string][]map[string]any // by namespace
+	pods      map[string][]map[string]any // namespace → pods in it
 	list      []v1alpha1.RunningImage
-	different []string // messages about containers with another digest
-	waiting   int      // containers that cannot be compared yet
-	same      int      // containers that run the locked digest
+	different []string // messages about containers that run another digest
+	waiting   int      // number of containers that cannot be compared yet
+	same      int      // number of containers that run the digest in the lock
 }
 
 func newImageComparison(pods []map[string]any) *imageComparison {
@@ -33,8 +33,8 @@ func newImageComparison(pods []map[string]any) *imageComparison {
 	return out
 }
 
-// add compares the containers of a workload. Digests are compared only if the workload is Current,
-// because otherwise old pods may still run.
+// add compares the containers of a workload. It compares digests only if the workload is Current,
+// because otherwise pods of the old version may still run.
 func (im *imageComparison) add(ref v1alpha1.ObjectReference, o map[string]any, h v1alpha1.HealthStatus) {
 	if len(ref.Images) == 0 {
 		return
@@ -63,7 +63,7 @@ func (im *imageComparison) add(ref v1alpha1.ObjectReference, o map[string]any, h
 	}
 }
 
-// condition returns the ImagesMatch condition. It returns false if the lock contains no digest.
+// condition returns the ImagesMatch condition. It returns false if the lock has no digests.
 func (im *imageComparison) condition() (metav1.Condition, bool) {
 	c := metav1.Condition{Type: v1alpha1.ImagesMatch}
 	switch {
@@ -82,7 +82,7 @@ func (im *imageComparison) condition() (metav1.Condition, bool) {
 	return c, true
 }
 
-// templateImages returns the images in the pod template of a workload by container.
+// templateImages returns the images in the pod template of a workload, by container.
 func templateImages(o map[string]any) map[string]string {
 	out := map[string]string{}
 	for _, c := range k8s.Containers(k8s.PodSpec(o)) {
@@ -91,7 +91,7 @@ func templateImages(o map[string]any) map[string]string {
 	return out
 }
 
-// digests returns the sorted digests that the pods of a workload report, by container.
+// digests returns the digests that the pods of a workload report, by container and sorted.
 func (im *imageComparison) digests(ref v1alpha1.ObjectReference, o map[string]any) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range im.pods[ref.Namespace] {
@@ -100,8 +100,8 @@ func (im *imageComparison) digests(ref v1alpha1.ObjectReference, o map[string]an
 		}
 		for _, s := range slices.Concat(k8s.Items(p, "status", "initContainerStatuses"), k8s.Items(p, "status", "containerStatuses")) {
 			// An imageID such as "docker-pullable://quay.io/x/y@sha256:…" contains the digest of a
-			// manifest. A bare digest is that of the image's configuration, which the lock does not
-			// contain.
+			// manifest. An imageID that is only a digest is that of the image configuration, which
+			// is not in the lock.
 			name, digest := k8s.Text(s, "name"), imageref.Split(k8s.Text(s, "imageID")).Digest
 			if imageref.IsDigest(digest) && !slices.Contains(out[name], digest) {
 				out[name] = append(out[name], digest)
@@ -115,8 +115,8 @@ func (im *imageComparison) digests(ref v1alpha1.ObjectReference, o map[string]an
 	return out
 }
 
-// ownsPod reports whether a pod belongs to the workload o: its selector matches, or o is the pod.
-// It returns false for pods that are being deleted.
+// ownsPod reports whether a pod belongs to workload o: o selects it, or o is the pod itself. It
+// returns false for a pod that is being deleted.
 func ownsPod(o, pod map[string]any) bool {
 	if k8s.Text(pod, "metadata", "deletionTimestamp") != "" {
 		return false

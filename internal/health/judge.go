@@ -15,19 +15,19 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Limits of lists in a status. Further items are counted.
+// Maximum lengths of lists in a status. Further items are only counted.
 const (
 	maxObjects = 100
 	maxImages  = 100
 )
 
-// Judge returns the status of an installation. spec and generation are the desired state. got
-// contains observations of the expected objects, and pods the pods in their namespaces, both in any
+// Judge returns the status of an installation. spec and generation are its desired state. got are
+// observations of the expected objects, and pods are the pods in their namespaces, both in any
 // order.
 //
-// prev is the current status. Transition times are kept if nothing changed, and ObservedAt is
-// renewed only after the heartbeat, so that the status does not change without a new observation.
-// Judge does not modify its arguments.
+// prev is the current status. If nothing has changed, transition times are kept, and ObservedAt is
+// renewed only after the heartbeat, so that the status does not change with every call. Judge does
+// not modify its arguments.
 func Judge(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.InstallationStatus, got []v1alpha1.Observed, pods []map[string]any, now time.Time) v1alpha1.InstallationStatus {
 	found := indexObserved(got)
 	out := v1alpha1.InstallationStatus{ObservedGeneration: generation, Pin: spec.Pin, Version: spec.Version}
@@ -61,9 +61,9 @@ func Judge(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.Insta
 	return out
 }
 
-// readySince returns the time since which the bundle has been Ready without interruption, or nil if
-// it is not Ready. The transition time of the condition is unsuitable, because Ready may stay True
-// while the bundle is replaced.
+// readySince returns the start of the current period in which the bundle has been Ready without
+// interruption, or nil if it is not Ready. The transition time of the condition is not enough,
+// because Ready may stay True while the bundle is replaced.
 func readySince(spec v1alpha1.InstallationSpec, prev, status v1alpha1.InstallationStatus, now time.Time) *metav1.Time {
 	ready := func(s v1alpha1.InstallationStatus) bool {
 		return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.Ready)
@@ -78,12 +78,12 @@ func readySince(spec v1alpha1.InstallationSpec, prev, status v1alpha1.Installati
 	return truncateToSecond(now)
 }
 
-// heartbeat is the maximum age of ObservedAt in an unchanged status. It is less than the reporter's
-// resync interval.
+// heartbeat is the maximum age of ObservedAt in an unchanged status. It is shorter than the resync
+// interval of the reporter.
 const heartbeat = 30 * time.Minute
 
-// observedAt returns the observation time for a status. It keeps the previous time if the status is
-// unchanged and the time is recent.
+// observedAt returns the time of observation for a status. It is that of prev if the status has not
+// changed and the time is recent, otherwise now.
 func observedAt(prev, status v1alpha1.InstallationStatus, now time.Time) *metav1.Time {
 	status.ObservedAt = prev.ObservedAt
 	if at := prev.ObservedAt; at != nil && now.Sub(at.Time) < heartbeat && !now.Before(at.Time) && equality.Semantic.DeepEqual(prev, status) {
@@ -92,7 +92,7 @@ func observedAt(prev, status v1alpha1.InstallationStatus, now time.Time) *metav1
 	return truncateToSecond(now)
 }
 
-// truncateToSecond returns t in UTC, truncated to the precision of a status.
+// truncateToSecond returns t in UTC and in whole seconds, the precision of a status.
 func truncateToSecond(t time.Time) *metav1.Time {
 	out := metav1.NewTime(t.UTC().Truncate(time.Second))
 	return &out
@@ -110,7 +110,7 @@ func sortWorstFirst(list []v1alpha1.ObjectHealth) {
 	})
 }
 
-// truncateList returns the first limit items, and the number of omitted items.
+// truncateList returns the first limit items of a list, and the number of the others.
 func truncateList[T any](list []T, limit int) ([]T, int32) {
 	if len(list) <= limit {
 		return list, 0
@@ -122,8 +122,8 @@ func keyOf(ref v1alpha1.ObjectReference) k8s.Key {
 	return k8s.Key{Group: k8s.Group(ref.APIVersion), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// indexObserved returns the observations by object. If there are several for one object, it keeps
-// the worst one.
+// indexObserved returns the observations by object. If there are several of one object, it keeps
+// the worst.
 func indexObserved(got []v1alpha1.Observed) map[k8s.Key]v1alpha1.Observed {
 	out := make(map[k8s.Key]v1alpha1.Observed, len(got))
 	for _, o := range got {
@@ -135,7 +135,7 @@ func indexObserved(got []v1alpha1.Observed) map[k8s.Key]v1alpha1.Observed {
 	return out
 }
 
-// compareObserved orders observations: read errors first, then missing objects.
+// compareObserved orders observations: errors first, then missing objects, then others.
 func compareObserved(a, b v1alpha1.Observed) int {
 	there := func(o v1alpha1.Observed) int {
 		switch {
@@ -151,8 +151,8 @@ func compareObserved(a, b v1alpha1.Observed) int {
 		strings.Compare(fmt.Sprint(a.Object), fmt.Sprint(b.Object)))
 }
 
-// judgeObject evaluates an observation of the expected object ref: existence, version, images, and
-// health. read is false if there is no observation.
+// judgeObject returns the health of the expected object ref: whether it exists, has the expected
+// version and images, and is healthy. read is false if there is no observation of it.
 func judgeObject(ref v1alpha1.ObjectReference, o v1alpha1.Observed, read bool, now time.Time) Health {
 	switch {
 	case !read:
@@ -180,7 +180,7 @@ func judgeObject(ref v1alpha1.ObjectReference, o v1alpha1.Observed, read bool, n
 	return h
 }
 
-// describeWrongImages describes the containers whose image differs from the lock, or returns "" if
+// describeWrongImages describes the containers whose image differs from the lock. It returns "" if
 // there are none.
 func describeWrongImages(ref v1alpha1.ObjectReference, o map[string]any) string {
 	if len(ref.Images) == 0 {
@@ -211,7 +211,7 @@ func countObjects(n map[v1alpha1.HealthStatus]int32) v1alpha1.ObjectCounts {
 	return c
 }
 
-// severityRank returns the rank of a health status. The worst status has rank 0.
+// severityRank returns the sort rank of a health status. The worst status has rank 0.
 func severityRank(h v1alpha1.HealthStatus) int {
 	return slices.Index([]v1alpha1.HealthStatus{
 		v1alpha1.Failed, v1alpha1.Terminating, v1alpha1.NotFound, v1alpha1.InProgress, v1alpha1.Forbidden, v1alpha1.Unknown, v1alpha1.Current,
@@ -223,8 +223,8 @@ func compareNames(a, b v1alpha1.ObjectHealth) int {
 		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// setTransitionTimes sets the generation and the transition times of conditions. It keeps the time
-// in prev if the status is unchanged.
+// setTransitionTimes sets the generation and the transition times of conditions. If a condition has
+// the same status as in prev, it keeps the time.
 func setTransitionTimes(conditions, prev []metav1.Condition, generation int64, now time.Time) {
 	for i := range conditions {
 		c := &conditions[i]

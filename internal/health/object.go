@@ -10,7 +10,7 @@ func groupKind(o map[string]any) string {
 	return k8s.Group(k8s.Text(o, "apiVersion")) + "/" + k8s.Text(o, "kind")
 }
 
-const maxMessage = 400 // bytes
+const maxMessage = 400 // maximum bytes of a message
 
-// clipMessage returns s on one line, cut to maxMessage bytes.
+// clipMessage returns s as one line, cut to maxMessage bytes.
 func clipMessage(s string) string { return sanitize.TruncateLine(s, maxMessage) }

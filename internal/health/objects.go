@@ -6,9 +6,9 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// JudgeObjects returns the health of all objects of spec, worst first, then by group, kind,
-// namespace and name. In contrast, the result of Judge omits objects that are Current, and has a
-// limit.
+// JudgeObjects returns the health of all objects in spec, worst first, then by group, kind,
+// namespace and name. (The result of Judge has only those that are not Current, and not more than a
+// limit.)
 func JudgeObjects(spec v1alpha1.InstallationSpec, got []v1alpha1.Observed, now time.Time) []v1alpha1.ObjectHealth {
 	found := indexObserved(got)
 	out := make([]v1alpha1.ObjectHealth, 0, len(spec.Objects))

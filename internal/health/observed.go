@@ -17,7 +17,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Header of the observed file.
+// apiVersion and kind of a file with observations.
 const (
 	APIVersion = "quayside.dev/v1alpha1"
 	Kind       = "Observed"
@@ -26,8 +26,8 @@ const (
 // SystemNamespace is the Namespace whose UID identifies a cluster.
 const SystemNamespace = "kube-system"
 
-// FormatObserved encodes a summary as an observed file: the output of quayside status without the
-// details.
+// FormatObserved encodes a summary as a file with observations: the output of quayside status
+// without the details.
 func FormatObserved(s Summary) []byte {
 	s.APIVersion, s.Kind, s.Operators = APIVersion, Kind, append([]OperatorHealth{}, s.Operators...)
 	for i := range s.Operators {
@@ -35,7 +35,7 @@ func FormatObserved(s Summary) []byte {
 	}
 	data, err := yamlnode.Marshal(s)
 	if err != nil {
-		panic(fmt.Sprintf("health: observed file: %v", err)) // the types have no values without a JSON form
+		panic(fmt.Sprintf("health: observed file: %v", err)) // impossible: all values can be encoded as JSON
 	}
 	return append([]byte("# Written by quayside status, for --observed.\n"), data...)
 }
@@ -51,7 +51,7 @@ type wireFile struct {
 	Classes     []string         `json:"classes"`
 	Operators   []*yamlnode.Node `json:"operators"`
 
-	// In output alone, and ignored.
+	// Only in the output of quayside status, and ignored.
 	Context *yamlnode.Node `json:"context"`
 	Server  *yamlnode.Node `json:"server"`
 	Healthy *yamlnode.Node `json:"healthy"`
@@ -70,7 +70,7 @@ type wireOperator struct {
 	UpgradeMessage string         `json:"upgradeMessage"`
 	Applied        []string       `json:"applied"`
 	StoredVersions []wireStored   `json:"storedVersions"`
-	Details        *yamlnode.Node `json:"details"` // in output alone, and ignored
+	Details        *yamlnode.Node `json:"details"` // only in the output of quayside status, and ignored
 }
 
 type wireStored struct {
@@ -78,7 +78,8 @@ type wireStored struct {
 	Versions   []string `json:"versions"`
 }
 
-// parseObserved parses an observed file or the output of quayside status; nil after a fault.
+// parseObserved parses a file with observations or the output of quayside status. If there is a
+// fault, it returns nil.
 func (r *reader) parseObserved(n *yamlnode.Node) *Summary {
 	var w wireFile
 	before := len(r.errs)
@@ -98,7 +99,7 @@ func (r *reader) parseObserved(n *yamlnode.Node) *Summary {
 	return out
 }
 
-// checkClasses adds a fault for each class that is not in the format of spec.provides.objects.
+// checkClasses adds a fault for each class that does not have the format of spec.provides.objects.
 func (p *parser) checkClasses(n *yamlnode.Node, classes []string) {
 	for _, class := range classes {
 		if _, err := provided.ParseObject(class); err != nil {
@@ -112,7 +113,8 @@ type parser struct {
 	errs diag.List
 }
 
-// position returns the position of a field of n, or the position of n if the field is missing.
+// position returns the position of a field of n. If the field is missing, it returns the position
+// of n.
 func (p *parser) position(n *yamlnode.Node, field string) diag.Pos {
 	if _, v := yamlnode.Field(n, field); v != nil {
 		return yamlnode.At(p.file, v)
@@ -128,7 +130,7 @@ func (p *parser) parseTime(n *yamlnode.Node, field, s string) time.Time {
 	return at.UTC()
 }
 
-// newOperator returns the health of an operator and adds a fault for each invalid field.
+// newOperator returns the health of an operator. It adds a fault for each invalid field.
 func (p *parser) newOperator(n *yamlnode.Node, w wireOperator) OperatorHealth {
 	for _, f := range [][2]string{{"namespace", w.Namespace}, {"package", w.Package}, {"state", w.State}} {
 		if f[1] == "" {
@@ -158,8 +160,8 @@ func (p *parser) newOperator(n *yamlnode.Node, w wireOperator) OperatorHealth {
 	}
 }
 
-// parseStoredVersions returns the sorted stored versions of n. It adds a fault for an entry without
-// versions, because every CRD has at least one.
+// parseStoredVersions returns the stored versions in list, sorted. It adds a fault for an entry
+// without versions, because every CRD has at least one.
 func (p *parser) parseStoredVersions(n *yamlnode.Node, list []wireStored) []v1alpha1.StoredVersions {
 	var out []v1alpha1.StoredVersions
 	for _, s := range list {

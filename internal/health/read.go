@@ -13,16 +13,16 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// parseLimits returns the limits for one file. Complete status documents of 300 operators need a tenth
-// of them.
+// parseLimits returns the limits for one file. They are ten times the size of the complete status
+// of 300 operators.
 func parseLimits() yamlnode.Limits {
 	return yamlnode.Limits{Bytes: 64 << 20, Depth: 50, Nodes: 3_000_000}
 }
 
-// Read parses observations: files and output of 'quayside status', with or without --all, and
-// Installations as printed by kubectl, in any number of documents. Installations do not name their
-// cluster; its UID is that of the Namespace kube-system in the same file. The error is a diag.List of
-// all faults with their positions.
+// Read parses observations in any number of documents: files and output of 'quayside status', with
+// or without --all, and Installations as printed by kubectl. Installations do not contain the name
+// of their cluster; its UID is that of the Namespace kube-system in the same file. The error is a
+// diag.List of all faults.
 func Read(file string, data []byte) ([]*Summary, error) {
 	docs, err := yamlnode.Documents(file, data, parseLimits())
 	if err != nil {
@@ -50,11 +50,11 @@ const supportedInput = "expected a file of 'quayside status --save', or the outp
 type reader struct {
 	parser
 	out       []*Summary
-	dumps     []*Summary // of Installations
+	dumps     []*Summary // summaries of Installations printed by kubectl
 	systemUID string
 }
 
-// readDocument reads a document of any supported kind.
+// readDocument parses one document of any of these kinds.
 func (r *reader) readDocument(n *yamlnode.Node) {
 	switch kind := r.textField(n, "kind"); {
 	case kind == Kind:
@@ -80,13 +80,13 @@ func (r *reader) readDocument(n *yamlnode.Node) {
 		at := yamlnode.At(r.file, n)
 		r.errs.Add(at, diag.Hintf(at, "write a new file with 'quayside status --save FILE'", "no kind: an older quayside printed this observation"))
 	case hasField(n, "errors") && hasField(n, "conflicts"):
-		// quayside status prints this document for an unreachable cluster
+		// 'quayside status' prints this document for a cluster that cannot be reached.
 	default:
 		r.errs.Addf(yamlnode.At(r.file, n), "unknown document: "+supportedInput)
 	}
 }
 
-// readObject reads an Installation, or a Namespace in the same output of kubectl.
+// readObject parses an Installation, or a Namespace in the same output of kubectl.
 func (r *reader) readObject(n *yamlnode.Node, kind string) {
 	switch kind {
 	case v1alpha1.Kind, "":
@@ -100,7 +100,7 @@ func (r *reader) readObject(n *yamlnode.Node, kind string) {
 	}
 }
 
-// add sorts the operators of a summary and adds it. It adds a fault for each duplicate operator.
+// add sorts the operators of a summary and adds the summary. Each duplicate operator is a fault.
 func (r *reader) add(s *Summary) {
 	slices.SortStableFunc(s.Operators, compareOperators)
 	for i, o := range s.Operators {
@@ -116,7 +116,7 @@ func hasField(n *yamlnode.Node, field string) bool {
 	return v != nil
 }
 
-// textField returns the string in a field, or "" if there is none.
+// textField returns the string in a field of n, or "" if there is none.
 func (r *reader) textField(n *yamlnode.Node, field string) string {
 	_, v := yamlnode.Field(n, field)
 	if v == nil {
@@ -126,7 +126,7 @@ func (r *reader) textField(n *yamlnode.Node, field string) string {
 	return s
 }
 
-// listField returns the items of a list field. It adds a fault if the field is not a list.
+// listField returns the items of a list in a field of n. A value of another type is a fault.
 func (r *reader) listField(n *yamlnode.Node, field string) []*yamlnode.Node {
 	_, v := yamlnode.Field(n, field)
 	switch {
@@ -139,15 +139,15 @@ func (r *reader) listField(n *yamlnode.Node, field string) []*yamlnode.Node {
 	return v.Content
 }
 
-// decodeOpen decodes a node into a struct and ignores unknown fields. It returns false if it added
-// a fault.
+// decodeOpen decodes a node into a struct, ignoring unknown fields. If there is a fault, it adds
+// the fault and returns false.
 func (r *reader) decodeOpen(n *yamlnode.Node, into any) bool {
 	before := len(r.errs)
 	r.errs.Add(yamlnode.At(r.file, n), yamlnode.DecodeOpen(r.file, n, into))
 	return len(r.errs) == before
 }
 
-// splitName splits namespace/package.
+// splitName splits "namespace/package". Other text is a fault.
 func (r *reader) splitName(n *yamlnode.Node, name string) (namespace, pkg string) {
 	namespace, pkg, ok := strings.Cut(name, "/")
 	if !ok || namespace == "" || pkg == "" || strings.Contains(pkg, "/") {
@@ -156,7 +156,7 @@ func (r *reader) splitName(n *yamlnode.Node, name string) (namespace, pkg string
 	return namespace, pkg
 }
 
-// wireInstallation has the decoded fields of an Installation.
+// wireInstallation holds the fields of an Installation that are used here.
 type wireInstallation struct {
 	Metadata struct {
 		Namespace  string `json:"namespace"`
@@ -230,7 +230,7 @@ func (r *reader) readInstallation(n *yamlnode.Node) {
 	}
 }
 
-// parseOptionalTime parses a time; "" is the zero time.
+// parseOptionalTime parses a time. An empty string is the zero time; an invalid time is a fault.
 func (p *parser) parseOptionalTime(n *yamlnode.Node, field, s string) time.Time {
 	if s == "" {
 		return time.Time{}

@@ -9,15 +9,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Limits of the reported stored versions. CRDs beyond a limit are omitted, so their versions are
-// unknown.
+// Maximum numbers of stored versions in a status. CRDs beyond a limit are omitted: their versions
+// count as unknown.
 const (
 	maxDefinitions = 500
 	maxVersions    = 50
 )
 
-// listStoredVersions returns the stored versions of the installation's CRDs, sorted by name. It
-// omits unreadable CRDs, and CRDs that define and store only one version.
+// listStoredVersions returns the stored versions of the CRDs of an installation, sorted by name. It
+// omits CRDs that could not be read, and CRDs that define and store only one version.
 func listStoredVersions(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1alpha1.Observed) []v1alpha1.StoredVersions {
 	var out []v1alpha1.StoredVersions
 	for _, ref := range spec.Objects {
@@ -47,7 +47,7 @@ func compareStored(a, b v1alpha1.StoredVersions) int {
 }
 
 // StoredVersions returns the versions in which clusters store objects, by CRD name, sorted and
-// without duplicates. It ignores summaries with a Problem.
+// without duplicates. Summaries with a Problem are ignored.
 func StoredVersions(files []*Summary) map[string][]string {
 	out := map[string][]string{}
 	for _, f := range files {

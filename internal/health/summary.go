@@ -17,57 +17,58 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// OperatorObservation is the observation of an operator. The operator has a pin in the lock or an
+// OperatorObservation is the observation of an operator that has a pin in the lock or an
 // Installation in the cluster.
 type OperatorObservation struct {
 	Namespace, Package string
-	Spec               *v1alpha1.InstallationSpec  // spec of the Installation; nil if there is none
+	Spec               *v1alpha1.InstallationSpec  // spec of the Installation; nil if there is no Installation
 	Status             v1alpha1.InstallationStatus // result of Judge for the pin
-	Applied            []string                    // result of ObservedVersions
+	Applied            []string                    // versions in the cluster, from ObservedVersions
 }
 
 // State is the state of an operator in a cluster.
 type State string
 
-// The states of an operator, worst first.
+// The states of an operator, from the worst to the best.
 const (
-	StateFailed      State = "Failed"      // manual action is needed
-	StateMissing     State = "Missing"     // pinned in the lock, missing in the cluster
+	StateFailed      State = "Failed"      // manual action is required
+	StateMissing     State = "Missing"     // pinned in the lock, but missing in the cluster
 	StateOutOfDate   State = "OutOfSync"   // the cluster has another version or pin
-	StateUnpinned    State = "Unpinned"    // in the cluster, not pinned in the lock
-	StateProgressing State = "Progressing" // rollout in progress
+	StateUnpinned    State = "Unpinned"    // in the cluster, but not pinned in the lock
+	StateProgressing State = "Progressing" // a rollout is in progress
 	StateUnknown     State = "Unknown"     // some objects could not be read
 	StateReady       State = "Ready"       // up to date with the lock and healthy
 )
 
-// States returns all states, worst first.
+// States returns all states, from the worst to the best.
 func States() []State {
 	return []State{StateFailed, StateMissing, StateOutOfDate, StateUnpinned, StateProgressing, StateUnknown, StateReady}
 }
 
-// Summary compares the operators of a lock with those of a cluster. Its JSON form is the one format
-// of observations: quayside status prints and saves it, and --observed of every command reads it.
+// Summary compares the operators in a cluster with those in a lock. It is the only format of
+// observations: quayside status prints and saves its JSON form, and --observed of all commands
+// reads it.
 type Summary struct {
 	APIVersion  string           `json:"apiVersion" form:"const=quayside.dev/v1alpha1"`
 	Kind        string           `json:"kind" form:"const=Observed"`
-	At          time.Time        `json:"observedAt,omitzero" form:"format=date-time"` // in whole seconds, UTC; zero if unknown
+	At          time.Time        `json:"observedAt,omitzero" form:"format=date-time"` // UTC, in whole seconds; zero if unknown
 	Environment string           `json:"environment,omitempty" doc:"name of the workspace; absent for an unnamed one at the top of the repository"`
 	Cluster     string           `json:"cluster,omitempty" doc:"as quayside.yaml names it"`
 	ClusterUID  string           `json:"clusterUID,omitempty" doc:"UID of the Namespace kube-system; absent without permission to get it"`
 	APIs        []string         `json:"apis,omitempty" doc:"group and version of the served APIs, sorted"`
 	Classes     []string         `json:"classes,omitempty" doc:"StorageClasses, PriorityClasses and RuntimeClasses, in the format of spec.provides.objects"`
 	Operators   []OperatorHealth `json:"operators" doc:"by namespace, then package"`
-	Combined    bool             `json:"-"` // the operators have times of their own, and At is the latest
+	Combined    bool             `json:"-"` // merged from several observations: each operator has its own time, and At is the latest
 
-	File     *SavedFile `json:"-"` // file that the summary was read from
-	Unsigned string     `json:"-"` // reason why File is not signed as required
-	Problem  string     `json:"-"` // reason why the summary is no evidence
+	File     *SavedFile `json:"-"` // file that the summary was read from; may be nil
+	Unsigned string     `json:"-"` // reason why File is not signed as required, or ""
+	Problem  string     `json:"-"` // reason why the summary is not accepted as an observation, or ""
 }
 
-// SavedFile is a file with observations, and the sigstore bundle beside it.
+// SavedFile is the content of a file with observations, and of the sigstore bundle next to it.
 type SavedFile struct{ Data, Signature []byte }
 
-// OperatorHealth is the result for one operator.
+// OperatorHealth compares an operator in the cluster with its pin in the lock.
 type OperatorHealth struct {
 	Namespace      string                    `json:"namespace"`
 	Package        string                    `json:"package"`
@@ -83,12 +84,12 @@ type OperatorHealth struct {
 	StoredVersions []v1alpha1.StoredVersions `json:"storedVersions,omitempty" doc:"CRDs with more than one version, and the versions in which objects may be stored"`
 	Details        *Details                  `json:"details,omitempty" doc:"not in a saved file, and ignored by --observed"`
 
-	At     time.Time                   `json:"-"` // time of its observation in a combined summary; zero if unknown
+	At     time.Time                   `json:"-"` // time of the observation, if Summary.Combined; zero if unknown
 	Status v1alpha1.InstallationStatus `json:"-"` // result of Judge
-	Pos    diag.Pos                    `json:"-"` // position in the observed file
+	Pos    diag.Pos                    `json:"-"` // position in the file with observations
 }
 
-// Details are what quayside status prints about an operator and does not save.
+// Details is information about an operator that quayside status prints but does not save.
 type Details struct {
 	Conditions      []metav1.Condition      `json:"conditions"`
 	Summary         v1alpha1.ObjectCounts   `json:"summary"`
@@ -99,29 +100,30 @@ type Details struct {
 	Notes           []string                `json:"notes,omitempty"`
 }
 
-// CustomKind is a kind that an operator defines, with its custom resources.
+// CustomKind is a kind that an operator defines, with the number and health of its custom
+// resources.
 type CustomKind struct {
 	APIVersion string                  `json:"apiVersion"`
 	Kind       string                  `json:"kind"`
 	Count      int                     `json:"count"`
-	AtLeast    bool                    `json:"atLeast,omitempty"` // whether Count is a lower bound
+	AtLeast    bool                    `json:"atLeast,omitempty"` // Count is a lower bound
 	NotReady   int                     `json:"notReady"`
-	Resources  []v1alpha1.ObjectHealth `json:"resources"`         // the first few, those that are not ready first
-	Message    string                  `json:"message,omitempty"` // error of the list request
+	Resources  []v1alpha1.ObjectHealth `json:"resources"`         // the first few resources; those that are not ready come first
+	Message    string                  `json:"message,omitempty"` // error of listing the resources
 }
 
-// Reporter is the status of an operator according to the reporter.
+// Reporter is the state of an operator as published by the in-cluster reporter.
 type Reporter struct {
-	State      string    `json:"state"` // absent, pending, stale, current
+	State      string    `json:"state"` // "absent", "pending", "stale" or "current"
 	Ready      string    `json:"ready,omitempty"`
 	Message    string    `json:"message,omitempty"`
-	ReadySince time.Time `json:"-"` // of the pinned bundle; zero if unknown
+	ReadySince time.Time `json:"-"` // since when the pinned bundle has been ready; zero if unknown
 }
 
-// Key returns namespace/package.
+// Key returns "namespace/package".
 func (o OperatorHealth) Key() string { return o.Namespace + "/" + o.Package }
 
-// Operator returns the health of an operator, and whether the summary contains it.
+// Operator returns the health of an operator, and whether the summary contains the operator.
 func (s *Summary) Operator(namespace, pkg string) (OperatorHealth, bool) {
 	for _, o := range s.Operators {
 		if o.Namespace == namespace && o.Package == pkg {
@@ -131,8 +133,8 @@ func (s *Summary) Operator(namespace, pkg string) (OperatorHealth, bool) {
 	return OperatorHealth{}, false
 }
 
-// HasPin reports whether the cluster was compared with the bundle of a pin. Without the digest of the
-// bundle, it compares the checksums of the pins.
+// HasPin reports whether the observation is about the bundle of pin. If the digest of the bundle is
+// unknown, it compares the checksums of the pins.
 func (o OperatorHealth) HasPin(pin lockfile.Pin) bool {
 	if digest := pin.BundleDigest(); o.Bundle != "" && digest != "" {
 		return o.Bundle == digest
@@ -140,13 +142,13 @@ func (o OperatorHealth) HasPin(pin lockfile.Pin) bool {
 	return o.Pin == pin.Checksum()
 }
 
-// IsHealthy reports whether every operator is Ready.
+// IsHealthy reports whether the state of every operator is Ready.
 func (s Summary) IsHealthy() bool {
 	return !slices.ContainsFunc(s.Operators, func(o OperatorHealth) bool { return o.State != StateReady })
 }
 
-// Summarize compares each pin of the lock with its observation, and adds the observed operators
-// without a pin. It does not modify its arguments.
+// Summarize compares each pin of the lock with its observation. It also adds observed operators
+// that have no pin. It does not modify its arguments.
 func Summarize(lock *lockfile.File, got []OperatorObservation, now time.Time) Summary {
 	out := Summary{APIVersion: APIVersion, Kind: Kind, At: now.UTC().Truncate(time.Second), Operators: []OperatorHealth{}}
 	found := map[[2]string]OperatorObservation{}
@@ -180,8 +182,8 @@ func newUnpinnedHealth(o OperatorObservation) OperatorHealth {
 	return s
 }
 
-// appliedVersions returns the versions in the cluster: those of the objects, or else that of the
-// Installation if no object was read.
+// appliedVersions returns the versions in the cluster: those of the objects or, if no object was
+// read, that of the Installation.
 func appliedVersions(o OperatorObservation) []string {
 	if len(o.Applied) == 0 && o.Spec != nil {
 		return []string{o.Spec.Version}
@@ -220,8 +222,8 @@ func stateOf(ready *metav1.Condition, c v1alpha1.ObjectCounts) (State, string) {
 	}
 }
 
-// describeVersionDifference describes the difference between the version or pin in the cluster and
-// in the lock. It returns "" if there is none.
+// describeVersionDifference describes how the version or pin in the cluster differs from the lock.
+// It returns "" if they are the same.
 func describeVersionDifference(s OperatorHealth, spec *v1alpha1.InstallationSpec) string {
 	others := slices.DeleteFunc(slices.Clone(s.Applied), func(v string) bool { return v == s.Version })
 	switch {
@@ -245,7 +247,7 @@ func formatPin(spec *v1alpha1.InstallationSpec) string {
 	return " (pin " + shortDigest(spec.Pin) + ")"
 }
 
-// shortDigest returns a digest with 12 hexadecimal digits.
+// shortDigest returns a digest shortened to 12 hexadecimal digits.
 func shortDigest(digest string) string {
 	const keep = len("sha256:") + 12
 	digest = clipMessage(digest)
@@ -255,8 +257,8 @@ func shortDigest(digest string) string {
 	return strings.ToValidUTF8(digest[:keep], "")
 }
 
-// ObservedVersions returns the versions of an installation's objects, sorted and without
-// duplicates. The annotation with the exact version takes precedence over the label.
+// ObservedVersions returns the versions of the objects of an installation, sorted and without
+// duplicates. The version of an object is in an annotation (exact) or in a label.
 func ObservedVersions(spec v1alpha1.InstallationSpec, got []v1alpha1.Observed) []string {
 	found := indexObserved(got)
 	var out []string

@@ -8,32 +8,32 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// About holds the constant properties of a profile. A profile without a tool sets only Manager.
+// About holds the fixed properties of a profile. A profile without a GitOps tool sets only Manager.
 type About struct {
 	Tool      string // name of the tool, such as "Argo CD"; empty for a profile without a tool
-	Kind      string // kind of the object that makes the tool apply a tree, with its article, such as "an Application"; empty for a profile without such objects
+	Kind      string // kind of the objects that make the tool apply a tree, with an article: "an Application"; empty if there are none
 	Namespace string // default namespace of these objects
 	Manager   string // field manager of the tool's server-side apply
 
-	Directives          []Directive // annotations and labels of objects that control the tool
-	Appliers            []Applier   // kinds that make the tool apply directories of a repository
-	UntracksCRDs        bool        // the tool does not track CRDs, so it never prunes them
-	Protects            string      // behaviour of the tool when a protected object is removed from the tree, as a verb phrase: "does not prune it"
-	DirectoryPerCluster bool        // the profile's directory in the tree has a subdirectory per cluster
+	Directives          []Directive // annotations and labels by which objects control the tool
+	Appliers            []Applier   // kinds of objects that make the tool apply directories of a repository
+	UntracksCRDs        bool        // the tool does not track CRDs and never prunes them
+	Protects            string      // effect of removing a protected object from the tree, as a verb phrase: "does not prune it"
+	DirectoryPerCluster bool        // the directory of the profile in the tree has a subdirectory for each cluster
 
-	Draft        []string // lines for spec.gitops in a new quayside.yaml, in addition to those of every profile
+	Draft        []string // additional lines for spec.gitops in a new quayside.yaml
 	ControlFiles []string // name patterns of files that control how the tool applies their directory
-	IgnoreFile   string   // file that excludes parts of a repository from the tool; empty if the tool has no such file
+	IgnoreFile   string   // file that excludes parts of a repository from the tool, like .gitignore; empty if the tool has none
 }
 
-// Directive is a set of annotation and label keys that control a tool.
+// Directive describes annotation and label keys by which an object controls a tool.
 type Directive struct {
 	Tool    string
-	Domains []string // domains whose keys, including those of subdomains, belong to the directive
-	Keys    []string // lower-case patterns of other keys
+	Domains []string // all keys with these domains or their subdomains
+	Keys    []string // patterns for other keys, in lower case
 }
 
-// matches reports whether the directive contains a lower-case key.
+// matches reports whether the directive includes key, which must be in lower case.
 func (d Directive) matches(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	inDomain := func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) }
@@ -43,8 +43,8 @@ func (d Directive) matches(key string) bool {
 	}))
 }
 
-// ToolOfKey returns the tool that an annotation or label key controls according to the directives
-// all, or "" if there is none.
+// ToolOfKey returns the tool that an annotation or label with this key controls, according to all.
+// It returns "" if there is none.
 func ToolOfKey(key string, all []Directive) string {
 	for _, d := range all {
 		if d.matches(strings.ToLower(key)) {
@@ -54,7 +54,7 @@ func ToolOfKey(key string, all []Directive) string {
 	return ""
 }
 
-// ToolOfFile returns the tool that a file with that base name controls, or "" if there is none.
+// ToolOfFile returns the tool that a file with this base name controls, or "" if there is none.
 func ToolOfFile(file string) string {
 	for _, l := range profileTable() {
 		a := l.profile.About()
@@ -67,7 +67,7 @@ func ToolOfFile(file string) string {
 	return ""
 }
 
-// IsIgnoreFile reports whether a file with that base name excludes parts of a repository from a
+// IsIgnoreFile reports whether a file with this base name excludes parts of a repository from a
 // tool.
 func IsIgnoreFile(file string) bool {
 	return slices.ContainsFunc(profileTable(), func(l entry) bool { return file != "" && l.profile.About().IgnoreFile == file })
@@ -82,20 +82,21 @@ func Directives() []Directive {
 	return out
 }
 
-// IsToolKey reports whether an annotation or label key is in the domain of a tool that applies
-// trees. Such tools set or read these keys.
+// IsToolKey reports whether an annotation or label key has the domain of a tool that applies trees.
+// Such keys are set or read by the tool.
 func IsToolKey(key string) bool {
 	return slices.ContainsFunc(Directives(), func(d Directive) bool { return Directive{Domains: d.Domains}.matches(key) })
 }
 
-// Applier is a kind that makes a tool apply directories of a repository. Paths are the fields that
-// contain the directories. The step [] is any item of a list, as in "spec.sources.[].path".
+// Applier is a kind of object that makes a tool apply directories of a repository. Paths are the
+// fields that contain the directories. In a field path, [] stands for any item of a list, as in
+// "spec.sources.[].path".
 type Applier struct {
 	Group, Kind string
 	Paths       []string
-	Ignores     string   // name of the files that exclude files from the tool; empty for none
-	Targets     []string // fields with the name, the server or the kubeconfig of the target cluster
-	Sources     string   // API group of the objects that spec.sourceRef names, in which case a missing path means the root of the repository; empty: the field repoURL beside the path names the repository
+	Ignores     string   // base name of files that exclude parts of a directory; empty if there are none
+	Targets     []string // fields that name the target cluster: its name, server or kubeconfig
+	Sources     string   // API group of spec.sourceRef, which then names the repository, and a missing path means its root; if empty, the field repoURL next to the path names the repository
 }
 
 // Appliers returns the appliers of all profiles.
@@ -107,8 +108,8 @@ func Appliers() []Applier {
 	return out
 }
 
-// AboutDirectory returns the properties of the profile whose objects are in the top-level directory
-// name of the tree. It returns false if there is none.
+// AboutDirectory returns the properties of the profile that owns a top-level directory of the tree.
+// It returns false if there is none.
 func AboutDirectory(name string) (About, bool) {
 	for _, l := range profileTable() {
 		if string(l.name) == name && l.profile.About().Kind != "" {
@@ -118,18 +119,18 @@ func AboutDirectory(name string) (About, bool) {
 	return About{}, false
 }
 
-// Removal is the behaviour of a tool when an object is removed from the tree.
+// Removal is the effect of removing an object from the tree.
 type Removal int
 
-// The tool deletes the object, deletes it after confirmation, or keeps it.
+// The tool deletes the object, deletes it only after a confirmation, or keeps it.
 const (
 	RemovalPrune Removal = iota
 	RemovalConfirm
 	RemovalKeep
 )
 
-// RemovalOf returns the behaviour of the first tool that does not delete o without confirmation when o
-// is removed from the tree, and the tool. If there is none, it returns RemovalPrune and "".
+// RemovalOf returns the effect of removing o from the tree, and the tool. It is that of the first
+// tool that does not simply delete o. If there is none, it returns RemovalPrune and "".
 func RemovalOf(o k8s.Object) (removal Removal, tool string) {
 	for _, l := range profileTable() {
 		if removal := l.profile.Removal(o); removal != RemovalPrune {
@@ -139,8 +140,8 @@ func RemovalOf(o k8s.Object) (removal Removal, tool string) {
 	return RemovalPrune, ""
 }
 
-// Protection describes the behaviour of each tool when a protected object is removed from the tree.
-// If definition is true, the object is a CRD.
+// Protection describes what each tool does when a protected object is removed from the tree.
+// definition means that the object is a CRD.
 func Protection(definition bool) string {
 	var each, tools []string
 	for _, l := range profileTable() {
@@ -154,7 +155,8 @@ func Protection(definition bool) string {
 	return strings.Join(each, ", ")
 }
 
-// Engines returns the names of the profiles that render objects for a tool, such as Applications.
+// Engines returns the names of the profiles that render objects for a GitOps tool, such as
+// Applications.
 func Engines() []string {
 	var out []string
 	for _, l := range profileTable() {
@@ -165,7 +167,7 @@ func Engines() []string {
 	return out
 }
 
-// Guard returns an object of a cluster with annotations that protect it from pruning by every tool.
+// Guard returns o with annotations that protect it from pruning by any tool.
 func Guard(o k8s.Object) k8s.Object {
 	for _, l := range profileTable() {
 		o = l.profile.Guard(o)
@@ -173,9 +175,8 @@ func Guard(o k8s.Object) k8s.Object {
 	return o
 }
 
-// ApplierOf returns the tool and its object that apply an object of a cluster, such as "Flux
-// Kustomization ns/name", according to the labels and annotations of o. It returns "" if there are
-// none.
+// ApplierOf returns which object of which tool applies o, such as "Flux Kustomization ns/name",
+// according to the labels and annotations of o. It returns "" if this is unknown.
 func ApplierOf(o k8s.Object) string {
 	for _, l := range profileTable() {
 		if by := l.profile.Applier(o); by != "" {
@@ -185,13 +186,13 @@ func ApplierOf(o k8s.Object) string {
 	return ""
 }
 
-// NeedsSeparateDirs reports whether any profile requires separate directories if there are several
+// NeedsSeparateDirs reports whether any profile requires a separate directory for each of several
 // clusters. g may be nil.
 func NeedsSeparateDirs(g *GitOps) bool {
 	return g != nil && slices.ContainsFunc(profileTable(), func(l entry) bool { return l.profile.NeedsSeparateDirs(*g) })
 }
 
-// Defaults sets the defaults of all profiles.
+// Defaults sets the default values of all profiles.
 func (g *GitOps) Defaults() {
 	for _, l := range profileTable() {
 		l.profile.Defaults(g)

@@ -13,27 +13,27 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// ArgoCD is the profile that renders Applications or ApplicationSets.
+// ArgoCD is the profile for Argo CD, which renders Applications or ApplicationSets.
 const ArgoCD Name = "argocd"
 
 const (
 	argoWave    = "argocd.argoproj.io/sync-wave"
 	argoOptions = "argocd.argoproj.io/sync-options"
 
-	// argoApproved is the annotation with which a user approves a deletion.
+	// argoApproved is the annotation by which a user confirms that an object may be deleted.
 	argoApproved = "argocd.argoproj.io/deletion-approved"
 
-	// localServer is the API server of the cluster in which Argo CD runs.
+	// localServer is the URL of the cluster in which Argo CD itself runs.
 	localServer = "https://kubernetes.default.svc"
 
-	// largeObject is the size in bytes above which the last-applied annotation may exceed the limit
-	// of 256 KiB for all annotations.
+	// largeObject is the size in bytes above which an object may be too large for kubectl's
+	// last-applied annotation: all annotations together are limited to 256 KiB.
 	largeObject = 200 << 10
 )
 
 type argoCD struct{}
 
-// ArgoCDSettings are the fields of spec.gitops for Argo CD.
+// ArgoCDSettings are the fields of spec.gitops that only Argo CD uses.
 type ArgoCDSettings struct {
 	Project           string             `json:"project" default:"\"default\"" doc:"Argo CD project."`
 	Clusters          *Registered        `json:"clusters" doc:"Argo CD: selects registered clusters, instead of the destinations in spec.clusters. If spec.clusters has one entry, it is for all of them; otherwise the entry with the cluster's name is used."`
@@ -41,26 +41,26 @@ type ArgoCDSettings struct {
 	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences" doc:"Argo CD: fields that other controllers write."`
 }
 
-// ArgoCDCluster are the fields of spec.clusters for Argo CD. If both are empty, the destination is
-// the cluster in which Argo CD runs.
+// ArgoCDCluster are the fields of an entry of spec.clusters that only Argo CD uses. If both are
+// empty, the destination is the cluster in which Argo CD runs.
 type ArgoCDCluster struct {
 	Server      string `json:"server" doc:"URL of the API server in Argo CD. Default: the cluster in which Argo CD runs."`
 	Destination string `json:"destination" doc:"Name of the cluster in Argo CD, instead of server."`
 }
 
-// Annotate sets the sync wave and the sync options of an object.
+// Annotate returns o with its sync wave and sync options.
 func (argoCD) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	var options []string
 	switch {
 	case k8s.IsCRD(o) && textSize(map[string]any(o)) > largeObject:
 		options = []string{"ServerSideApply=true"}
-	case k8s.IsCRD(o): // Argo CD does not track CRDs, so it never prunes them
+	case k8s.IsCRD(o): // needs no options: Argo CD does not track CRDs and never prunes them
 	case keepsData(o):
 		options = confirmOptions()
 	case !BuiltinGroup(o.Group()):
 		options = []string{"SkipDryRunOnMissingResource=true"}
 	}
-	if w := syncWave(o, at); w != 0 || !at.InPiece { // 0 is the default of Argo CD
+	if w := syncWave(o, at); w != 0 || !at.InPiece { // 0 is the default in Argo CD
 		o = k8s.Annotate(o, map[string]string{argoWave: strconv.Itoa(w)})
 	}
 	merged := mergeOptions(k8s.Text(o, "metadata", "annotations", argoOptions), options)
@@ -70,7 +70,8 @@ func (argoCD) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	return k8s.With(o, merged, "metadata", "annotations", argoOptions)
 }
 
-// About returns the properties of Argo CD. Argo CD also runs Helm hooks.
+// About returns the properties of Argo CD. Argo CD also runs Helm hooks, so the annotations of Helm
+// control it.
 func (argoCD) About() About {
 	return About{
 		Tool: "Argo CD", Kind: "an Application", Namespace: "argocd", Manager: "argocd-controller",
@@ -93,11 +94,11 @@ func (argoCD) About() About {
 // Defaults sets the default project.
 func (argoCD) Defaults(g *GitOps) { g.Project = cmp.Or(g.Project, "default") }
 
-// NeedsSeparateDirs reports whether the clusters are those registered in Argo CD. The
-// ApplicationSet can then use only their names.
+// NeedsSeparateDirs returns true if the clusters are those registered in Argo CD: then the
+// ApplicationSet knows only their names.
 func (argoCD) NeedsSeparateDirs(g GitOps) bool { return g.Clusters != nil }
 
-// Removal derives the removal of an object from its sync options.
+// Removal returns the effect of removing o from the tree, according to its sync options.
 func (argoCD) Removal(o k8s.Object) Removal {
 	options := k8s.Text(o, "metadata", "annotations", argoOptions)
 	switch {
@@ -115,8 +116,8 @@ func (argoCD) Guard(o k8s.Object) k8s.Object {
 	return k8s.With(o, mergeOptions("Prune=false", others), "metadata", "annotations", argoOptions)
 }
 
-// Applier returns the Application in Argo CD's tracking annotation, or else in the label that
-// earlier versions of Argo CD set. Helm sets this label, too.
+// Applier returns the Application in the tracking annotation of Argo CD, or else in the label of
+// earlier versions. Helm sets that label, too.
 func (argoCD) Applier(o k8s.Object) string {
 	if id, _, ok := strings.Cut(k8s.Text(o, "metadata", "annotations", "argocd.argoproj.io/tracking-id"), ":"); ok {
 		return "Argo CD Application " + id
@@ -127,14 +128,14 @@ func (argoCD) Applier(o k8s.Object) string {
 	return ""
 }
 
-// AnnotateInstallation sets a sync wave before that of the reporter. Argo CD then applies the
+// AnnotateInstallation sets a sync wave before that of the reporter, so that Argo CD applies the
 // Installation even if the reporter is unhealthy.
 func (argoCD) AnnotateInstallation(o k8s.Object) k8s.Object {
 	return k8s.Annotate(o, map[string]string{argoWave: "-1"})
 }
 
-// Faults returns faults for missing or conflicting settings, and for destinations that several
-// clusters share.
+// Faults returns faults for missing and conflicting settings, and for clusters with the same
+// destination.
 func (argoCD) Faults(g GitOps, clusters []Cluster) []Fault {
 	out := missingFaults(ArgoCD, "an Application", map[string]string{
 		"name": g.Name, "repoURL": g.RepoURL, "revision": g.Revision, "path": g.Path, "namespace": g.Namespace, "project": g.Project,
@@ -161,7 +162,8 @@ func (argoCD) Faults(g GitOps, clusters []Cluster) []Fault {
 	return out
 }
 
-// argoAddress returns the destination of a cluster, and the field of spec.clusters that sets it.
+// argoAddress returns the destination of a cluster, and the field of spec.clusters that contains
+// it.
 func (c Cluster) argoAddress() (field, address string) {
 	switch {
 	case c.Destination == "in-cluster":
@@ -175,11 +177,11 @@ func (c Cluster) argoAddress() (field, address string) {
 
 // Apply returns the Applications and ApplicationSets of a tree.
 //
-// With granularity operator, these are an ApplicationSet per piece, and their parent. With
-// granularity cluster, each cluster has an Application for the operators, which applies CRDs from a
-// plain directory, and one for the reporter. ApplicationSets create these if there are several
-// clusters, if the clusters are those registered in Argo CD, or if the objects must be deleted
-// together with the Application.
+// With granularity operator, there is an ApplicationSet for each piece, and an Application that
+// applies them. With granularity cluster, each cluster has one Application for the operators, which
+// applies CRDs from a plain directory, and one for the reporter. These are created by
+// ApplicationSets if there are several clusters, if the clusters are those registered in Argo CD,
+// or if the objects must be deleted together with the Application.
 func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	files := map[string][]byte{}
 	if t.HealthChecks {
@@ -204,17 +206,17 @@ func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	return map[string][]k8s.Object{string(ArgoCD): out}, files
 }
 
-// environmentReadme is a file in a directory for the Applications of an environment. It keeps the
-// directory in Git. If the environment is renamed, the directory is removed. Applications of the
-// old name then do nothing, because one of their sources is missing. Otherwise they and the
-// Applications of the new name would manage the same objects. Such Applications may remain because
-// an ApplicationSet that deletes no Applications orphans them, and because the garbage collector may
-// miss some.
+// environmentReadme is the content of a file in a directory for the Applications of one
+// environment. The file keeps the directory in Git. If the environment is renamed, the directory is
+// removed. Applications with the old name then apply nothing, because one of their sources is
+// missing. Without this, they and the Applications with the new name would manage the same objects.
+// Applications with the old name may remain, because an ApplicationSet may be configured to keep
+// its Applications, and because the garbage collector may miss some.
 const environmentReadme = "The Applications of this environment use this directory as a source, but apply none of its files.\n" +
 	"If the environment is renamed, this directory is removed. Applications of the old name that\n" +
 	"still exist then fail instead of applying old manifests.\n"
 
-// argoDestination returns the destination of the cluster's Applications.
+// argoDestination returns the destination for the Applications of a cluster.
 func (c Cluster) argoDestination() Destination {
 	if c.Destination != "" {
 		return Destination{Name: c.Destination}
@@ -222,8 +224,9 @@ func (c Cluster) argoDestination() Destination {
 	return Destination{Server: cmp.Or(c.Server, localServer)}
 }
 
-// applicationSet returns an ApplicationSet that creates an Application for each cluster. By default
-// it deletes no Applications, and deleting an Application keeps the applied objects.
+// applicationSet returns the ApplicationSet that creates an Application for each cluster. By
+// default it deletes no Applications, and deleting an Application keeps the objects that it
+// applied.
 func applicationSet(t Tree, part string) k8s.Object {
 	o := t.GitOps.newObject("argoproj.io/v1alpha1", "ApplicationSet", t.GitOps.partName(part))
 	var elements []any
@@ -252,7 +255,8 @@ func applicationSet(t Tree, part string) k8s.Object {
 		"goTemplate": true, "goTemplateOptions": k8s.Values("missingkey=error"),
 		"generators": []any{generator},
 		"template":   map[string]any{"metadata": metadata, "spec": applicationSpec(t, part, cluster, prefix, destination)},
-		// The controller would remove a user's approval of a deletion at once.
+		// Keep this annotation: the controller would otherwise remove a user's confirmation of a
+		// deletion at once.
 		"preservedFields": map[string]any{"annotations": k8s.Values(argoApproved)},
 	}
 	if t.GitOps.RemovedClusters != Delete {
@@ -262,8 +266,8 @@ func applicationSet(t Tree, part string) k8s.Object {
 	return o
 }
 
-// registeredSeparator returns the separator before the name of a registered cluster, which only
-// Argo CD knows.
+// registeredSeparator returns a template for the separator before the name of a registered cluster.
+// The name is only known to Argo CD.
 func registeredSeparator(g GitOps) string {
 	dash, dot := g.clusterSeparator(false), g.clusterSeparator(true)
 	if dash == dot {
@@ -272,7 +276,7 @@ func registeredSeparator(g GitOps) string {
 	return `{{if contains "." .nameNormalized}}` + dot + "{{else}}" + dash + "{{end}}"
 }
 
-// applicationSpec returns the spec of the Application of one part for a cluster.
+// applicationSpec returns the spec of the Application for one part of the tree in one cluster.
 func applicationSpec(t Tree, part, cluster, prefix string, destination map[string]any) map[string]any {
 	g := t.GitOps
 	policy := g.SyncPolicy
@@ -286,7 +290,7 @@ func applicationSpec(t Tree, part, cluster, prefix string, destination map[strin
 	return spec
 }
 
-// argoParts returns the parts that have an Application per cluster.
+// argoParts returns the parts of the tree that have an Application for each cluster.
 func argoParts(t Tree) []string {
 	if t.Reporter != nil {
 		return []string{"operators", layout.Reporter}
@@ -294,8 +298,8 @@ func argoParts(t Tree) []string {
 	return []string{"operators"}
 }
 
-// argoSources returns the sources of the Application of one part for a cluster. The last source is
-// the directory of environmentReadme.
+// argoSources returns the sources of the Application for one part of the tree in one cluster. The
+// last source is the directory with environmentReadme.
 func argoSources(t Tree, part, cluster, prefix string) []ApplicationSource {
 	g := t.GitOps
 	source := func(dir string) ApplicationSource {
@@ -313,7 +317,7 @@ func argoSources(t Tree, part, cluster, prefix string) []ApplicationSource {
 	return []ApplicationSource{crds, source(prefix + layout.All), environment}
 }
 
-// fieldMaps returns the fields of each value, see fieldMap.
+// fieldMaps returns each element of a list as a map of its JSON fields (see fieldMap).
 func fieldMaps[T any](of []T) []any {
 	var out []any
 	for _, v := range of {
@@ -322,13 +326,13 @@ func fieldMaps[T any](of []T) []any {
 	return out
 }
 
-// confirmOptions returns the sync options of objects whose deletion loses data. PruneLast is
-// necessary because Argo CD applies nothing else in the same or a later sync wave while it waits
-// for confirmation, for example no upgraded CRD of another operator.
+// confirmOptions returns the sync options for objects whose deletion loses data. PruneLast is
+// needed because Argo CD, while it waits for a confirmation, applies nothing in the same or a later
+// sync wave: not even the upgraded CRD of another operator.
 func confirmOptions() []string { return []string{"Prune=confirm", "PruneLast=true", "Delete=confirm"} }
 
-// mergeOptions appends the options in more to the comma-separated options have. It omits options
-// whose name already exists.
+// mergeOptions appends options to have, which is separated by commas. An option whose name is in
+// have is omitted.
 func mergeOptions(have string, more []string) string {
 	var out, names []string
 	for _, option := range append(strings.Split(have, ","), more...) {
@@ -341,14 +345,14 @@ func mergeOptions(have string, more []string) string {
 	return strings.Join(out, ",")
 }
 
-// syncWave returns the sync wave of an object. Argo CD starts a wave when all objects of earlier
-// waves are healthy, so an object must not precede the objects that make it healthy:
+// syncWave returns the sync wave of an object. Argo CD begins a wave when all objects of earlier
+// waves are healthy. So an object must not come before the objects that make it healthy:
 //
-//   - The workloads of a replaced operator stop before any object of its successor is applied,
+//   - The workloads of a replaced operator stop before anything of its successor is applied,
 //     including CRDs.
 //   - Operators that others require come first. Their certificates are in the same waves as
 //     their workloads.
-//   - Custom resources of earlier operators are in the waves of the workloads of an operator,
+//   - Custom resources of an earlier operator are in the waves of the workloads of this operator,
 //     because each may wait for the other.
 func syncWave(o k8s.Object, at ApplyPosition) int {
 	if at.InPiece {
@@ -376,10 +380,10 @@ func syncWave(o k8s.Object, at ApplyPosition) int {
 	return begin + phaseWave(o)
 }
 
-// pieceWave returns the sync wave of an object of a piece. All objects except stopped workloads
-// share one wave. While a wave waits for earlier waves, Argo CD ignores the commit that repairs
-// them, and it may miss that a CRD exists, because it does not track CRDs. Within a wave it applies
-// kinds in a fixed order and waits for CRDs.
+// pieceWave returns the sync wave of an object in a piece. All objects share one wave, except
+// workloads to be stopped. The reasons: while Argo CD waits for an earlier wave, it ignores a
+// commit that repairs it; and it may not notice that a CRD exists, because it does not track CRDs.
+// Within a wave, it applies kinds in a fixed order and waits for CRDs.
 func pieceWave(at ApplyPosition) int {
 	if at.Stopped {
 		return -1
@@ -388,21 +392,21 @@ func pieceWave(at ApplyPosition) int {
 }
 
 const (
-	// issuerWave is the wave of the workloads of operators that issue certificates. Other objects
-	// of these operators differ by at most two waves.
+	// issuerWave is the wave for the workloads of operators that issue certificates. Their other
+	// objects are at most two waves away.
 	issuerWave = -25
 
-	// levelWaves is the distance between the workloads of consecutive levels. Levels above maxLevel
-	// share their waves.
+	// levelWaves is the number of waves between the workloads of consecutive levels of operators.
+	// Levels above maxLevel have the same waves.
 	levelWaves = 50
 	maxLevel   = 100
 
-	// lastWave is after the waves of all operators.
+	// lastWave is a wave after those of all operators.
 	lastWave = (maxLevel + 1) * levelWaves
 )
 
-// phaseWave returns the wave of an object relative to the workloads of its operator, from -20 to
-// 20.
+// phaseWave returns the wave of an object relative to that of the workloads of its operator, from
+// -20 to 20.
 func phaseWave(o k8s.Object) int {
 	switch p := Phase(o); {
 	case slices.Contains([]string{"ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}, o.Kind()) && BuiltinGroup(o.Group()):
@@ -418,8 +422,8 @@ func phaseWave(o k8s.Object) int {
 	}
 }
 
-// healthScript is a Lua health check for custom resources. A Ready or Available condition
-// determines the health, if there is one.
+// healthScript is a health check for custom resources in Lua. If there is a condition Ready or
+// Available, it determines the health.
 const healthScript = `local known, ready = false, false
 if obj.status ~= nil and obj.status.conditions ~= nil then
   for _, c in ipairs(obj.status.conditions) do
@@ -438,8 +442,8 @@ end
 return {status = "Healthy"}
 `
 
-// healthScripts returns a patch for Argo CD's ConfigMap with health checks of the provided APIs.
-// Users apply it themselves.
+// healthScripts returns a patch for the ConfigMap of Argo CD, with health checks for the custom
+// resources of the operators. The user applies it.
 func healthScripts(t Tree) []byte {
 	data := map[string]any{}
 	for _, api := range t.APIs {
@@ -450,7 +454,7 @@ func healthScripts(t Tree) []byte {
 	return append([]byte("# Patch for the ConfigMap argocd-cm of Argo CD. Apply it yourself: no Application includes it.\n"), yamlnode.Encode(o)...)
 }
 
-// textSize returns the approximate size of v as JSON, in bytes.
+// textSize returns the approximate size of v as JSON in bytes.
 func textSize(v any) int {
 	size := 2
 	switch v := v.(type) {

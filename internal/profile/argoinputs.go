@@ -5,7 +5,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// ArgoCDInput holds the fields of an Input for Argo CD.
+// ArgoCDInput are the fields of an Input that only Argo CD uses.
 type ArgoCDInput struct {
 	Application       string              `json:"application,omitempty" doc:"Argo CD: name of the Application."`
 	Piece             string              `json:"piece,omitempty" doc:"Argo CD: content of the Application: namespace.package, namespace-<name> or reporter; with one Application per cluster, operators or reporter."`
@@ -14,7 +14,7 @@ type ArgoCDInput struct {
 	IgnoreDifferences []IgnoreDifference  `json:"ignoreDifferences,omitempty" doc:"Argo CD: spec.gitops.ignoreDifferences."`
 }
 
-// Destination is the target cluster of an Application, by URL or by name.
+// Destination is the target cluster of an Application: its URL or its name.
 type Destination struct {
 	Server string `json:"server,omitempty" doc:"URL of the API server."`
 	Name   string `json:"name,omitempty" doc:"Name of the cluster in Argo CD."`
@@ -28,15 +28,15 @@ type ApplicationSource struct {
 	Directory      *Directory `json:"directory,omitempty" doc:"Options for directories without a kustomization."`
 }
 
-// Directory configures a source with plain files.
+// Directory configures a source that is a directory without a kustomization.
 type Directory struct {
 	Recurse bool   `json:"recurse,omitempty" doc:"Includes subdirectories."`
 	Exclude string `json:"exclude,omitempty" doc:"Files to leave out."`
 }
 
-// Inputs returns a file for each piece, or for each part with granularity cluster. Each file is a
-// list of clusters for a file generator (generators.git.files), which creates an Application per
-// list item.
+// Inputs returns a file for each piece or, with granularity cluster, for each part. Each file is a
+// list of clusters for a Git file generator (generators.git.files), which creates an Application
+// for each item.
 func (argoCD) Inputs(t Tree) ([]k8s.Object, map[string][]byte) {
 	out := map[string][]byte{}
 	addFile := func(name string, member func(c Cluster) (Input, bool)) {
@@ -50,7 +50,7 @@ func (argoCD) Inputs(t Tree) ([]k8s.Object, map[string][]byte) {
 			in.Destination, in.Piece = &destination, name
 			fields := fieldMap(&in)
 			if fields["ignoreDifferences"] == nil {
-				fields["ignoreDifferences"] = []any{} // templates may refer to the field
+				fields["ignoreDifferences"] = []any{} // not omitted if empty, because templates may refer to it
 			}
 			all = append(all, fields)
 		}

@@ -11,25 +11,25 @@ import (
 )
 
 // generatePaths is the annotation with the paths that an Application depends on. Argo CD compares
-// only the names of changed files with it, so in each of these directories some file must change
-// whenever the directory's content changes.
+// it only with the names of changed files. So whenever the content of one of these directories
+// changes, a file directly in it must change.
 const generatePaths = "argocd.argoproj.io/manifest-generate-paths"
 
-// ArgoCDMember holds the fields of clusters.yaml for Argo CD.
+// ArgoCDMember are the fields of clusters.yaml that only Argo CD uses.
 type ArgoCDMember struct {
 	Application string `json:"application,omitempty" doc:"Argo CD: prefix of the names of its Applications."`
 	Server      string `json:"server,omitempty" doc:"Argo CD: URL of the API server."`
 	Name        string `json:"name,omitempty" doc:"Argo CD: name of the cluster, instead of its URL."`
 }
 
-// Member returns the cluster's entry with its Argo CD destination.
+// Member returns the entry of a cluster in clusters.yaml, with its destination.
 func (argoCD) Member(g GitOps, c Cluster) Member {
 	out, destination := MemberOf(c), c.argoDestination()
 	out.Application, out.Server, out.Name = g.ownerOf(c.Name), destination.Server, destination.Name
 	return out
 }
 
-// argoPieces returns an ApplicationSet per piece, and the parent Application that applies them.
+// argoPieces returns an ApplicationSet for each piece, and the Application that applies them.
 func argoPieces(t Tree) map[string][]k8s.Object {
 	var sets []k8s.Object
 	for _, p := range t.Pieces {
@@ -38,29 +38,29 @@ func argoPieces(t Tree) map[string][]k8s.Object {
 	g := t.GitOps
 	all := g.newObject("argoproj.io/v1alpha1", "Application", objectName(g.owner(), parentPiece))
 	// If this Application is deleted, for example because the environment was renamed, the
-	// ApplicationSets must be deleted, too. Otherwise they and those of the new name would manage
+	// ApplicationSets must be deleted, too. Otherwise they and those with the new name would manage
 	// the same objects.
 	all = k8s.With(all, any(k8s.Values("resources-finalizer.argocd.argoproj.io")), "metadata", "finalizers")
 	all["spec"] = map[string]any{
 		"project": g.Project, "destination": map[string]any{"server": localServer, "namespace": g.Namespace},
 		"source": map[string]any{"repoURL": g.RepoURL, "targetRevision": g.Revision, "path": path.Join(g.Path, layout.Pieces)},
-		// If the last operator is removed, no ApplicationSet remains.
+		// allowEmpty: when the last operator is removed, there are no more ApplicationSets.
 		"syncPolicy": map[string]any{"automated": map[string]any{"prune": true, "selfHeal": true, "allowEmpty": true}, "retry": unlimitedRetry(nil)},
 	}
 	return map[string][]k8s.Object{string(ArgoCD): {all}, layout.Pieces: sets}
 }
 
-// unlimitedRetry returns the retry policy of a sync; r overrides its limits. With refresh, Argo CD
-// retries the newest revision. Otherwise it would retry the failed revision forever, even if a
-// newer one repairs it.
+// unlimitedRetry returns a retry policy for syncs without a limit; r, if set, overrides the limits.
+// With refresh, Argo CD retries with the newest revision. Otherwise it would retry the failed
+// revision forever, even if a newer one repairs it.
 func unlimitedRetry(r *Retry) map[string]any {
 	out := fieldMap(cmp.Or(r, &Retry{Limit: -1, Backoff: Backoff{Duration: "10s", Factor: 2, MaxDuration: "1m"}}))
 	out["refresh"] = true
 	return out
 }
 
-// pieceSet returns the ApplicationSet of a piece, with an Application per cluster. If it is
-// deleted, its Applications are deleted, too, but by default their objects are kept.
+// pieceSet returns the ApplicationSet of a piece, which creates an Application for each cluster.
+// Deleting it deletes the Applications, but by default not the objects that they applied.
 func pieceSet(t Tree, p Piece) k8s.Object {
 	g := t.GitOps
 	o := g.newObject("argoproj.io/v1alpha1", "ApplicationSet", objectName(g.owner(), p.Name))
@@ -89,7 +89,8 @@ func pieceSet(t Tree, p Piece) k8s.Object {
 		"goTemplate": true, "goTemplateOptions": k8s.Values("missingkey=error"),
 		"generators": []any{generator},
 		"template":   map[string]any{"metadata": metadata, "spec": pieceSpec(t, p, prefix, destination)},
-		// The controller would remove a user's approval of a deletion at once.
+		// Keep this annotation: the controller would otherwise remove a user's confirmation of a
+		// deletion at once.
 		"preservedFields": map[string]any{"annotations": k8s.Values(argoApproved)},
 	}
 	if g.RemovedClusters != Delete {
@@ -99,8 +100,8 @@ func pieceSet(t Tree, p Piece) k8s.Object {
 	return o
 }
 
-// memberGenerator returns the generator that lists the clusters. The list is inline if the source
-// is an OCI artifact, because Argo CD cannot read files from it.
+// memberGenerator returns the generator that lists the clusters. If the source is an OCI artifact,
+// the list is inline, because Argo CD cannot read a list from there.
 func memberGenerator(t Tree) map[string]any {
 	g := t.GitOps
 	if strings.HasPrefix(g.RepoURL, "oci://") {
@@ -134,8 +135,8 @@ func pieceSpec(t Tree, p Piece, prefix string, destination map[string]any) map[s
 	return spec
 }
 
-// pieceSources returns the sources of the Application of a piece: plain directories of CRDs first,
-// because Argo CD does not track CRDs, and then the piece.
+// pieceSources returns the sources of the Application of a piece: first the plain directories of
+// CRDs, because Argo CD does not track CRDs, and then the piece.
 func pieceSources(t Tree, p Piece, prefix string) []ApplicationSource {
 	g := t.GitOps
 	var dirs []string
@@ -153,8 +154,8 @@ func pieceSources(t Tree, p Piece, prefix string) []ApplicationSource {
 	return out
 }
 
-// watchedPaths returns the directories on which the Application of a piece depends. If the cluster
-// has overlays, it depends on all directories.
+// watchedPaths returns the directories that the Application of a piece depends on. If the cluster
+// has overlays, these are all directories.
 func watchedPaths(t Tree, p Piece, prefix string) string {
 	if p.Leaving {
 		return path.Join("/", t.GitOps.Path, p.Dir)
@@ -169,7 +170,7 @@ func watchedPaths(t Tree, p Piece, prefix string) string {
 		if prefix == "" {
 			return all
 		}
-		return "/" // only files of the tree list the overlays
+		return "/" // all directories: which overlays exist is only known in the tree
 	}
 	return fmt.Sprintf("{{if .overlays}}/{{else}}%s{{if .prefix}};%s/{{.prefix}}%s{{end}}{{end}}", all, base, p.Dir)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Registered selects the clusters registered in Argo CD by the labels of their Secrets.
+// Registered selects clusters that are registered in Argo CD, by the labels of their Secrets.
 type Registered struct {
 	Selector Selector `json:"selector" doc:"Labels of the clusters' Secrets. Default: all clusters."`
 }
@@ -76,8 +76,8 @@ func (argoCD) Unmatched(g GitOps, objects []k8s.Key) []Fault {
 	return out
 }
 
-// unmatchedReason returns the reason why d selects none of the objects, or "" if it selects one. As in
-// Argo CD, kind and group are patterns, and without a group only the core group is selected.
+// unmatchedReason returns the reason why d selects none of the objects, or "" if it selects one. As
+// in Argo CD, kind and group are patterns, and an empty group means only the core group.
 func (d IgnoreDifference) unmatchedReason(objects []k8s.Key) string {
 	fields := []struct {
 		name, want string
@@ -88,16 +88,16 @@ func (d IgnoreDifference) unmatchedReason(objects []k8s.Key) string {
 		{"name", d.Name, func(o k8s.Key) string { return o.Name }},
 		{"group", d.Group, func(o k8s.Key) string { return o.Group }},
 	}
-	near := make([][]string, len(fields)) // values of the objects for which only this field is wrong
+	near := make([][]string, len(fields)) // for each field, its values in the objects of which only this field does not match
 	for _, o := range objects {
 		var wrong []int
 		for i, f := range fields {
 			isPattern := f.name == "kind" || f.name == "group"
 			ok := f.want == f.have(o) || !isPattern && f.want == ""
 			if !ok && isPattern {
-				ok, _ = path.Match(f.want, f.have(o)) // an invalid pattern matches nothing
+				ok, _ = path.Match(f.want, f.have(o)) // ignore the error: an invalid pattern matches nothing
 			}
-			if !ok && (f.name != "group" || f.want != "" || len(wrong) == 0) { // report a missing group only if all other fields match
+			if !ok && (f.name != "group" || f.want != "" || len(wrong) == 0) { // an empty group counts as wrong only if all other fields match
 				wrong = append(wrong, i)
 			}
 		}
@@ -118,7 +118,7 @@ func (d IgnoreDifference) unmatchedReason(objects []k8s.Key) string {
 	return "selects no object: correct or delete it"
 }
 
-// isValid reports whether the selector is valid for the API server.
+// isValid reports whether the API server accepts the selector.
 func (s Selector) isValid() bool {
 	_, ok := k8s.SelectorOf(fieldMap(&s))
 	return ok

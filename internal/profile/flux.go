@@ -14,14 +14,14 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// Flux is the profile that renders Kustomizations.
+// Flux is the profile for Flux, which renders Kustomizations.
 const Flux Name = "flux"
 
 const (
 	fluxPrefix = "kustomize.toolkit.fluxcd.io/"
-	// stageKey is an annotation on the objects that the first and the last Kustomization of a
-	// cluster's overlay apply. The last one also applies the user's own objects, which lack
-	// quayside's labels.
+	// stageKey is an annotation of the objects that the first and the last Kustomization of the
+	// overlay of a cluster apply. The last one also applies the user's own objects, which have no
+	// labels of quayside.
 	stageKey   = "quayside.dev/stage"
 	stageFirst = "first"
 	stageLast  = "last"
@@ -29,7 +29,7 @@ const (
 
 type flux struct{ plain }
 
-// FluxSettings are the fields of spec.gitops for Flux.
+// FluxSettings are the fields of spec.gitops that only Flux uses.
 type FluxSettings struct {
 	SourceRef SourceRef `json:"sourceRef" doc:"Flux source. Its name is needed by the flux profile."`
 }
@@ -44,7 +44,7 @@ type SourceRef struct {
 // sourceKind is the kind of a Flux source.
 type sourceKind string
 
-// UnmarshalText returns an error for an invalid kind. An empty text is valid.
+// UnmarshalText parses the kind of a source. An empty text is valid; an unknown kind is an error.
 func (k *sourceKind) UnmarshalText(text []byte) error {
 	kinds := []string{"GitRepository", "OCIRepository", "Bucket"}
 	if *k = sourceKind(text); *k != "" && !slices.Contains(kinds, string(text)) {
@@ -53,16 +53,16 @@ func (k *sourceKind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// FluxCluster are the fields of spec.clusters for Flux.
+// FluxCluster are the fields of an entry of spec.clusters that only Flux uses.
 type FluxCluster struct {
 	KubeConfig string `json:"kubeConfig" doc:"Secret in spec.gitops.namespace with the kubeconfig of this cluster, for a Flux that runs in another cluster. Default: Flux runs in this cluster."`
 }
 
-// Annotate sets annotations that protect objects from pruning and from variable substitution, that
-// preserve the injected CA, and that assign a stage. The first stage contains Namespaces, operators
-// that issue certificates, and stopped workloads of replaced operators. The last stage contains
-// operators that require others. An object that will move to a later stage is protected: otherwise
-// Flux would delete it when it leaves its stage.
+// Annotate returns o with annotations that protect it from pruning and from variable substitution,
+// that keep an injected CA, and that assign it to a stage. The first stage contains Namespaces,
+// operators that issue certificates, and workloads of replaced operators, which are stopped. The
+// last stage contains operators that require others. An object that will move to a later stage is
+// protected, because Flux would otherwise delete it when it leaves its stage.
 func (flux) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	more := map[string]string{}
 	if keepsData(o) || at.MovesLater {
@@ -97,13 +97,14 @@ func (flux) About() About {
 	}
 }
 
-// Defaults sets the kind and the namespace of the source.
+// Defaults sets the default kind and namespace of the source.
 func (flux) Defaults(g *GitOps) {
 	g.SourceRef.Kind = cmp.Or(g.SourceRef.Kind, "GitRepository")
 	g.SourceRef.Namespace = cmp.Or(g.SourceRef.Namespace, g.Namespace)
 }
 
-// Removal derives the removal of an object from the annotation that Guard sets.
+// Removal returns the effect of removing o from the tree, according to the annotation that Guard
+// sets.
 func (flux) Removal(o k8s.Object) Removal {
 	if k8s.Text(o, "metadata", "annotations", fluxPrefix+"prune") == "disabled" {
 		return RemovalKeep
@@ -115,7 +116,7 @@ func (flux) Guard(o k8s.Object) k8s.Object {
 	return k8s.With(o, "disabled", "metadata", "annotations", fluxPrefix+"prune")
 }
 
-// Applier returns the Kustomization or HelmRelease in the labels of an object.
+// Applier returns the Kustomization or HelmRelease in the labels of o.
 func (flux) Applier(o k8s.Object) string {
 	for _, by := range [][2]string{{fluxPrefix, "Kustomization"}, {"helm.toolkit.fluxcd.io/", "HelmRelease"}} {
 		if name := k8s.Text(o, "metadata", "labels", by[0]+"name"); name != "" {
@@ -125,7 +126,7 @@ func (flux) Applier(o k8s.Object) string {
 	return ""
 }
 
-// Faults returns faults for missing settings, and for kubeconfigs that several clusters share.
+// Faults returns faults for missing settings, and for clusters with the same kubeconfig.
 func (flux) Faults(g GitOps, clusters []Cluster) []Fault {
 	out := missingFaults(Flux, "a Kustomization", map[string]string{
 		"name": g.Name, "sourceRef.kind": string(g.SourceRef.Kind), "sourceRef.name": g.SourceRef.Name, "path": g.Path, "namespace": g.Namespace,
@@ -135,11 +136,11 @@ func (flux) Faults(g GitOps, clusters []Cluster) []Fault {
 
 // Apply returns the Kustomizations of a tree.
 //
-// With granularity operator, these are a Kustomization per piece, and a parent per cluster. With
-// granularity cluster, each cluster has a directory with a Kustomization for the CRDs and three for
-// the overlay, each of which depends on the previous one. There are always three, and the stage of
-// an operator does not depend on the other installed operators. Otherwise an object could move to a
-// later Kustomization, and Flux would delete it before the later one applies it.
+// With granularity operator, there is a Kustomization for each piece, and a parent for each
+// cluster. With granularity cluster, each cluster has a directory with one Kustomization for the
+// CRDs and three for its overlay; each of them depends on the previous one. There are always three,
+// and the stage of an operator does not depend on which other operators are installed. Otherwise an
+// object could move to a later Kustomization, and Flux would delete it before that one applies it.
 func (flux) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	if t.GitOps.Granularity != PerCluster {
 		return fluxPieces(t), nil
@@ -152,7 +153,7 @@ func (flux) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 		if t.Reporter != nil {
 			reporter := fluxReporter(t.GitOps, c, last, *t.Reporter)
 			installations := fluxKustomization(t.GitOps, c, layout.Installations, c.Prefix+layout.Installations, reporter)
-			k8s.Map(installations, "spec")["wait"] = false // an Installation is ready when its operator is ready
+			k8s.Map(installations, "spec")["wait"] = false // do not wait: an Installation becomes ready only with its operator
 			all = append(all, reporter, installations)
 		}
 		for _, stage := range fluxStages() {
@@ -169,13 +170,13 @@ func (flux) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	return out, nil
 }
 
-// fluxStage is the part of a cluster's overlay that one Kustomization applies.
+// fluxStage is the part of the overlay of a cluster that one Kustomization applies.
 type fluxStage struct {
 	part       string
-	exclusions []any // patches that delete the objects of other stages
+	exclusions []any // patches that remove the objects of other stages
 }
 
-// fluxStages returns the stages of an overlay in order. Each object is in exactly one stage.
+// fluxStages returns the stages of an overlay, in order. Each object is in exactly one stage.
 func fluxStages() []fluxStage {
 	return []fluxStage{
 		{"platform", []any{excludePatch(stageKey+"!="+stageFirst, "")}},
@@ -184,8 +185,8 @@ func fluxStages() []fluxStage {
 	}
 }
 
-// excludePatch returns a patch that removes the objects that both selectors match from a
-// Kustomization. annotations and labels are selectors. An empty selector matches all objects.
+// excludePatch returns a patch that removes objects from a Kustomization: those that both selectors
+// match. An empty selector matches all objects.
 func excludePatch(annotations, labels string) any {
 	target := map[string]any{}
 	for field, selector := range map[string]string{"annotationSelector": annotations, "labelSelector": labels} {
@@ -198,8 +199,8 @@ func excludePatch(annotations, labels string) any {
 
 // fluxReporter returns the Kustomization of the reporter. It does not depend on operators, because
 // the reporter explains why an operator is not ready. Its health check covers only the Deployment,
-// because an Installation is ready only when its operator is ready. The retry interval is short,
-// because applying fails until the operators' namespaces exist.
+// because an Installation becomes ready only with its operator. The retry interval is short,
+// because applying fails until the namespaces of the operators exist.
 func fluxReporter(g GitOps, c Cluster, crds k8s.Object, w Workload) k8s.Object {
 	o := fluxKustomization(g, c, layout.Reporter, c.Prefix+layout.Reporter, crds)
 	spec := k8s.Map(o, "spec")
@@ -208,8 +209,8 @@ func fluxReporter(g GitOps, c Cluster, crds k8s.Object, w Workload) k8s.Object {
 	return o
 }
 
-// fluxKustomization returns the Kustomization of one part of a cluster. dir is its directory in the
-// tree. after is the Kustomization that it depends on, or nil.
+// fluxKustomization returns the Kustomization for one part of the tree in one cluster. dir is its
+// directory in the tree. after is the Kustomization that it depends on, or nil.
 func fluxKustomization(g GitOps, c Cluster, part, dir string, after k8s.Object) k8s.Object {
 	o := fluxObject(g, g.clusterPartName(c.Name, part), path.Join(g.Path, dir), c.KubeConfig)
 	if after != nil {
@@ -218,9 +219,9 @@ func fluxKustomization(g GitOps, c Cluster, part, dir string, after k8s.Object) 
 	return o
 }
 
-// fluxObject returns a Kustomization for a directory of the repository. kubeConfig names the Secret
-// with the kubeconfig of the target cluster. If it is empty, the target is the cluster in which
-// Flux runs.
+// fluxObject returns a Kustomization for a directory of the repository. kubeConfig is the name of
+// the Secret with the kubeconfig of the target cluster; if it is empty, the target is the cluster
+// in which Flux runs.
 func fluxObject(g GitOps, name, dir, kubeConfig string) k8s.Object {
 	o := g.newObject("kustomize.toolkit.fluxcd.io/v1", "Kustomization", name)
 	source := map[string]any{"kind": string(g.SourceRef.Kind), "name": g.SourceRef.Name}
@@ -241,8 +242,8 @@ func fluxObject(g GitOps, name, dir, kubeConfig string) k8s.Object {
 	return o
 }
 
-// healthExpressions returns CEL health checks for custom resources of the provided APIs. A Ready or
-// Available condition determines the health, if there is one.
+// healthExpressions returns health checks in CEL for the custom resources of the operators. If
+// there is a condition Ready or Available, it determines the health.
 func healthExpressions(apis []catalog.GVK) []any {
 	var out []any
 	for _, api := range apis {

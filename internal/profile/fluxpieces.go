@@ -8,22 +8,23 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// Directories below layout.Pieces for Kustomizations that several clusters share: clusters with
-// their own Flux, and clusters that Flux manages from a hub. No cluster can have these names,
-// because cluster names begin with a letter or a digit.
+// Directories in layout.Pieces with Kustomizations that several clusters share: clusters that run
+// Flux themselves, and clusters that Flux manages from a hub. A cluster cannot have one of these
+// names, because names of clusters begin with a letter or digit.
 const (
 	sharedPieces = "_shared"
 	hubPieces    = "_hub"
 )
 
-// Variables in the shared Kustomizations of a hub. The parent of each cluster substitutes them.
+// Variables in the shared Kustomizations for a hub. The parent Kustomization of each cluster sets
+// them.
 const (
 	ownerVariable      = "${quayside_owner}"
 	kubeConfigVariable = "${quayside_kubeconfig}"
 )
 
-// fluxPieces returns a Kustomization per piece and a parent Kustomization per cluster. Clusters
-// without differences share the Kustomizations of pieces.
+// fluxPieces returns a Kustomization for each piece, and a parent Kustomization for each cluster.
+// Clusters whose pieces do not differ share the Kustomizations of pieces.
 func fluxPieces(t Tree) map[string][]k8s.Object {
 	g := t.GitOps
 	out := map[string][]k8s.Object{}
@@ -50,7 +51,7 @@ func fluxPieces(t Tree) map[string][]k8s.Object {
 		// If the parent is deleted, Flux deletes the Kustomizations of the pieces, but keeps the
 		// objects that they applied.
 		spec["deletionPolicy"] = "MirrorPrune"
-		spec["wait"] = false // one unhealthy piece must not block the others
+		spec["wait"] = false // do not wait: an unhealthy piece must not block the others
 		spec["retryInterval"] = "30s"
 		if len(substitute) > 0 {
 			spec["postBuild"] = map[string]any{"substitute": substitute}
@@ -63,7 +64,7 @@ func fluxPieces(t Tree) map[string][]k8s.Object {
 // fluxCluster is one cluster, or several clusters that share Kustomizations.
 type fluxCluster struct{ name, owner, prefix, kubeConfig string }
 
-// kustomizations returns a Kustomization per piece and per package with CRDs.
+// kustomizations returns a Kustomization for each piece, and for each package with CRDs.
 func (c fluxCluster) kustomizations(t Tree) []k8s.Object {
 	var out []k8s.Object
 	crds := map[string]bool{}
@@ -91,7 +92,7 @@ func (c fluxCluster) kustomizations(t Tree) []k8s.Object {
 		}
 		o := fluxObject(t.GitOps, objectName(c.owner, p.Name), dir, c.kubeConfig)
 		spec := k8s.Map(o, "spec")
-		spec["retryInterval"], spec["timeout"] = "30s", "2m" // while Flux waits for unhealthy objects, it ignores the commit that repairs them
+		spec["retryInterval"], spec["timeout"] = "30s", "2m" // short: while Flux waits for unhealthy objects, it ignores a commit that repairs them
 		if len(after) > 0 {
 			var list []any
 			for _, name := range after {
@@ -104,7 +105,7 @@ func (c fluxCluster) kustomizations(t Tree) []k8s.Object {
 		}
 		if p.Reports {
 			// The reporter explains why an operator is not ready, so Flux must not wait for the
-			// operator. It checks only the reporter's Deployment.
+			// operator: check only the Deployment of the reporter.
 			spec["wait"] = false
 			if w := t.Reporter; w != nil && !p.Plain {
 				spec["healthChecks"] = []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": w.Name, "namespace": w.Namespace}}
@@ -115,12 +116,12 @@ func (c fluxCluster) kustomizations(t Tree) []k8s.Object {
 	return out
 }
 
-// environmentKey is a label of the objects in inputs/, by which a ResourceSet can select the
-// objects of one environment.
+// environmentKey is a label of the objects in inputs/, by which a ResourceSet can select those of
+// one environment.
 const environmentKey = "quayside.dev/environment"
 
-// Inputs returns a ResourceSetInputProvider of Flux Operator per cluster. A ResourceSet can select
-// them by their labels.
+// Inputs returns a ResourceSetInputProvider of Flux Operator for each cluster. A ResourceSet can
+// select them by their labels.
 func (flux) Inputs(t Tree) ([]k8s.Object, map[string][]byte) {
 	var out []k8s.Object
 	for _, c := range t.Clusters {

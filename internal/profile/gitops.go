@@ -19,15 +19,15 @@ const (
 
 // Fault is an invalid setting.
 type Fault struct {
-	Field   string // below spec in quayside.yaml: "gitops.repoURL", "clusters[1].server"
-	Message string // such as "missing: …"
+	Field   string // field path below spec in quayside.yaml: "gitops.repoURL", "clusters[1].server"
+	Message string // message without the field, such as "missing: …"
 }
 
-// fieldMap returns the JSON fields of a struct. v is a pointer to it.
+// fieldMap returns a struct as a map of its JSON fields. v is a pointer to the struct.
 func fieldMap(v any) map[string]any {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
 	if err != nil {
-		panic(fmt.Sprintf("profile: %T: %v", v, err)) // all types of this package can be converted
+		panic(fmt.Sprintf("profile: %T: %v", v, err)) // impossible: all types of this package can be encoded as JSON
 	}
 	return out
 }
@@ -37,21 +37,22 @@ func (g GitOps) newObject(apiVersion, kind, name string) k8s.Object {
 	return k8s.Label(k8s.New(apiVersion, kind, g.Namespace, name), g.Labels)
 }
 
-// partName returns the name of the object for a part in all clusters. It is a valid label value.
+// partName returns the name of the object for one part of the tree in all clusters. It is a valid
+// label value.
 func (g GitOps) partName(part string) string {
 	return k8s.Fit(g.Name+"-"+part, k8s.MaxLabel)
 }
 
-// clusterPartName returns the name of the object for a part in one cluster. It is a valid label
-// value. Names are unique on a hub, because environment names have no dot and part names no dash:
-// the environment name ends at the first dot, or at the first dash if there is no dot, and the part
-// name begins after the last dash.
+// clusterPartName returns the name of the object for one part of the tree in one cluster. It is a
+// valid label value. Names are unique on a hub: names of environments contain no dot and names of
+// parts contain no dash. So the name of the environment ends at the first dot, or at the first dash
+// if there is no dot, and the name of the part begins after the last dash.
 func (g GitOps) clusterPartName(cluster, part string) string {
 	return k8s.Fit(g.Name+g.clusterSeparator(strings.Contains(cluster, "."))+cluster+"-"+part, k8s.MaxLabel)
 }
 
-// clusterSeparator returns the separator between the names of the environment and of a cluster.
-// dotted means that the cluster's name contains a dot.
+// clusterSeparator returns the separator between the name of the environment and that of a cluster.
+// dotted means that the name of the cluster contains a dot.
 func (g GitOps) clusterSeparator(dotted bool) string {
 	if dotted || strings.Contains(g.Name, "-") {
 		return "."
@@ -59,8 +60,8 @@ func (g GitOps) clusterSeparator(dotted bool) string {
 	return "-"
 }
 
-// missingFaults returns a fault for each field with an empty value. profile needs the fields to
-// render object.
+// missingFaults returns a fault for each field in values that is empty. object describes what the
+// profile needs the fields for.
 func missingFaults(profile Name, object string, values map[string]string) []Fault {
 	var out []Fault
 	for _, field := range slices.Sorted(maps.Keys(values)) {
@@ -71,8 +72,8 @@ func missingFaults(profile Name, object string, values map[string]string) []Faul
 	return out
 }
 
-// duplicateFaults returns a fault for each cluster with the same address as an earlier cluster.
-// address returns the address, which may be empty, and its field.
+// duplicateFaults returns a fault for each cluster with the same address as an earlier one. address
+// returns the address of a cluster, which may be empty, and the field that contains it.
 func duplicateFaults(clusters []Cluster, address func(Cluster) (field, addr string)) []Fault {
 	var out []Fault
 	first := map[string]string{}

@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/jsonschema"
 )
 
-// Input holds the data of a cluster for the user's own ApplicationSet or ResourceSet. No field is
+// Input is the data of one cluster for the user's own ApplicationSet or ResourceSet. No field is
 // called path, because Argo CD sets a field of this name.
 type Input struct {
 	Environment string            `json:"environment" doc:"Name of the environment, the prefix of the names of Applications or Kustomizations."`
@@ -20,14 +20,14 @@ type Input struct {
 	ArgoCDInput `json:",inline"`
 }
 
-// InputSchema returns the JSON schema of Input. The items of the lists in inputs/ and
-// spec.defaultValues of a ResourceSetInputProvider have this schema.
+// InputSchema returns the JSON schema of Input: of the items of the lists in inputs/, and of
+// spec.defaultValues of a ResourceSetInputProvider.
 func InputSchema() []byte {
 	return jsonschema.Output("https://quayside.dev/schema/inputs.schema.json", "inputs of a cluster", Input{})
 }
 
-// newInput returns the fields of Input that all tools use. The elements of dir are the directory in
-// the tree.
+// newInput returns an Input with the fields that all tools use. The elements of dir are the
+// directory in the tree.
 func (t Tree) newInput(c Cluster, dir ...string) Input {
 	g := t.GitOps
 	values := map[string]string{}

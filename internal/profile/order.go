@@ -7,16 +7,16 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// ApplyPosition is the position of an object in the order of application. The zero value is that of
-// an object that belongs to no operator.
+// ApplyPosition determines when an object is applied. The zero value is for an object that belongs
+// to no operator.
 type ApplyPosition struct {
-	InPiece  bool        // the object belongs to a piece, which does not wait for other pieces
-	Issuer   bool        // the operator issues certificates, so others need it
-	Level    int         // length of the longest chain of operators that this operator requires
-	Provider APIProvider // provider of the object's API
+	InPiece  bool        // the object is in a piece, and pieces do not wait for each other
+	Issuer   bool        // the operator issues certificates that others need
+	Level    int         // length of the longest chain of requirements from this operator
+	Provider APIProvider // provider of the API of a custom resource
 
-	Stopped    bool // the object belongs to a replaced operator, whose workloads stop before the successor starts
-	MovesLater bool // the object will move to a later position and must not be deleted then
+	Stopped    bool // the object belongs to a replaced operator, whose workloads stop before its successor starts
+	MovesLater bool // the object will move to a later position, and must not be deleted in the meantime
 }
 
 // Earlier returns the earlier of two positions, for an object that has both.
@@ -24,26 +24,25 @@ func (p ApplyPosition) Earlier(other ApplyPosition) ApplyPosition {
 	return ApplyPosition{Issuer: p.Issuer || other.Issuer, Level: min(p.Level, other.Level), Provider: max(p.Provider, other.Provider)}
 }
 
-// APIProvider is the provider of the API of a custom resource.
+// APIProvider says who provides the API of a custom resource.
 type APIProvider int
 
 // The providers.
 const (
-	SameOperator    APIProvider = iota // the operator of the custom resource
-	NoOperator                         // not part of the tree; the API must already exist
+	SameOperator    APIProvider = iota // the operator that the custom resource belongs to
+	NoOperator                         // nothing in the tree: the API must already exist
 	EarlierOperator                    // an operator at an earlier position
 	OtherOperator                      // an operator at the same or a later position
 )
 
-// isCustomResource reports whether o is of an API that is neither built-in nor listed in
-// syncPhases.
+// isCustomResource reports whether o has a kind that is neither built-in nor listed in syncPhases.
 func isCustomResource(o k8s.Object) bool {
 	return !BuiltinGroup(o.Group()) && Phase(o) > workloadPhase
 }
 
-// syncPhases returns kinds in the order of application. Kinds of one phase can be applied together
-// after all earlier phases. Other built-in kinds are in the phase of Deployments. Custom resources
-// come last.
+// syncPhases returns kinds in the order in which they are applied. The kinds of one phase can be
+// applied together, after all earlier phases. Other built-in kinds are applied with Deployments.
+// Custom resources come last.
 func syncPhases() [][]string {
 	return [][]string{
 		{"Namespace"},
@@ -64,7 +63,7 @@ func syncPhases() [][]string {
 
 const workloadPhase = 9
 
-// Phase returns the index of the kind of o in the order of application.
+// Phase returns the index of the phase in which o is applied.
 func Phase(o k8s.Object) int {
 	for i, kinds := range syncPhases() {
 		if slices.Contains(kinds, o.Kind()) && isKnownGroup(o.Group()) {
@@ -77,7 +76,8 @@ func Phase(o k8s.Object) int {
 	return len(syncPhases())
 }
 
-// BuiltinGroup reports whether the API server serves the group without extensions.
+// BuiltinGroup reports whether the API server itself serves an API group, without CRDs and
+// APIServices.
 func BuiltinGroup(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && slices.Contains([]string{
 		"rbac.authorization.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "admissionregistration.k8s.io", "scheduling.k8s.io",
@@ -86,7 +86,7 @@ func BuiltinGroup(group string) bool {
 	}, group)
 }
 
-// isKnownGroup reports whether syncPhases applies to the kinds of a group.
+// isKnownGroup reports whether the kinds of an API group have phases in syncPhases.
 func isKnownGroup(group string) bool {
 	return BuiltinGroup(group) || slices.Contains([]string{
 		"cert-manager.io", "monitoring.coreos.com", "console.openshift.io", "operators.coreos.com", "autoscaling.k8s.io",

@@ -4,7 +4,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Plain is the profile without a tool.
+// Plain is the profile without a GitOps tool.
 const Plain Name = "plain"
 
 type plain struct{}
@@ -20,7 +20,7 @@ func (plain) NeedsSeparateDirs(GitOps) bool                     { return false }
 func (plain) Faults(GitOps, []Cluster) []Fault                  { return nil }
 func (plain) Unmatched(GitOps, []k8s.Key) []Fault               { return nil }
 
-// Member returns the common fields of a cluster's entry.
+// Member returns the entry of a cluster without fields of a tool.
 func (plain) Member(_ GitOps, c Cluster) Member { return MemberOf(c) }
 
 func (plain) Apply(Tree) (map[string][]k8s.Object, map[string][]byte) { return nil, nil }

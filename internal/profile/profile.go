@@ -1,9 +1,10 @@
-// Package profile adapts a rendered tree to the GitOps tool that applies it: annotations of
-// objects, objects that make the tool apply the tree, and the order of application.
+// Package profile adapts a rendered tree to the GitOps tool that applies it. It provides
+// annotations for objects, the objects that make the tool apply the tree, and the order in which
+// objects are applied.
 //
-// A new profile needs one file and one entry in profileTable. A profile with settings also needs a
-// field in [GitOps] or [Cluster]. No other code depends on the name of a profile. A profile does
-// not change operators: it adds only annotations and objects for the tool.
+// A new profile needs one file and one entry in profileTable, and if it has settings, a field in
+// [GitOps] or [Cluster]. No other code depends on the name of a profile. A profile does not change
+// operators: it only adds annotations, and objects for the tool.
 //
 // Start from [Lookup] and [Profile].
 package profile
@@ -23,9 +24,10 @@ import (
 // Name is the name of a profile in quayside.yaml.
 type Name string
 
-// Profile adapts a tree to one tool. Implementations embed plain and override some methods.
+// Profile adapts a tree to one GitOps tool. Implementations embed plain and override some of its
+// methods.
 type Profile interface {
-	// About returns the constant properties of the profile.
+	// About returns the fixed properties of the profile.
 	About() About
 
 	// Annotate returns an object of the tree with annotations for the tool.
@@ -35,57 +37,56 @@ type Profile interface {
 	// without waiting for the reporter. It is called before Annotate.
 	AnnotateInstallation(o k8s.Object) k8s.Object
 
-	// Guard returns an object of a cluster with annotations that protect it from pruning.
+	// Guard returns an object with annotations that protect it from pruning.
 	Guard(o k8s.Object) k8s.Object
 
-	// Removal returns the behaviour of the tool when the object is removed from the tree. It
-	// depends on the annotations of the object.
+	// Removal returns the effect of removing an object from the tree, which depends on its
+	// annotations.
 	Removal(o k8s.Object) Removal
 
-	// Applier returns the object of the tool that applies an object of a cluster, such as "Flux
-	// Kustomization ns/name", according to the labels and annotations of o. It returns "" if there
-	// is none.
+	// Applier returns which object of the tool applies o, such as "Flux Kustomization ns/name",
+	// according to the labels and annotations of o. It returns "" if there is none.
 	Applier(o k8s.Object) string
 
-	// Defaults sets the defaults of the profile's settings.
+	// Defaults sets the default values of the profile's settings.
 	Defaults(g *GitOps)
 
-	// NeedsSeparateDirs reports whether several clusters need separate directories, because the
-	// objects of the tool can depend only on the name of a cluster.
+	// NeedsSeparateDirs reports whether each of several clusters needs its own directory, because
+	// the objects of the tool can depend only on the name of a cluster.
 	NeedsSeparateDirs(g GitOps) bool
 
-	// Faults returns the faults in settings that prevent the tool from applying the tree, ordered
-	// by field.
+	// Faults returns the faults in settings for which the tool could not apply the tree, sorted by
+	// field.
 	Faults(g GitOps, clusters []Cluster) []Fault
 
-	// Unmatched returns a fault for each setting that should select objects, but selects none of
-	// the given ones, ordered by field.
+	// Unmatched returns a fault for each setting that selects objects, but none of the given ones,
+	// sorted by field.
 	Unmatched(g GitOps, objects []k8s.Key) []Fault
 
 	// Member returns the entry of a cluster in clusters.yaml.
 	Member(g GitOps, c Cluster) Member
 
 	// Apply returns the objects that make the tool apply the tree, by directory in the tree, and
-	// files that the tool does not apply, by path. The settings must have no Faults.
+	// files that are not applied, by path. Faults must have returned none for the settings.
 	Apply(t Tree) (own map[string][]k8s.Object, files map[string][]byte)
 
-	// Inputs returns the data of each cluster for the user's own ApplicationSet or ResourceSet:
-	// objects to apply, or files by name. The settings must have no Faults.
+	// Inputs returns the data of each cluster for the user's own ApplicationSet or ResourceSet: as
+	// objects to apply, or as files by name. Faults must have returned none for the settings.
 	Inputs(t Tree) (objects []k8s.Object, files map[string][]byte)
 }
 
-// Tree is the content of a rendered tree as far as profiles use it.
+// Tree describes a rendered tree, as far as profiles need it.
 type Tree struct {
 	GitOps       GitOps
 	Clusters     []Cluster
-	OwnCRDs      bool          // each cluster's CRDs are in clusters/<name>/crds instead of crds
-	HealthChecks bool          // whether to render health checks for APIs
-	APIs         []catalog.GVK // custom resources that the operators provide, sorted
-	Reporter     *Workload     // nil if there is no reporter
+	OwnCRDs      bool          // each cluster has its own CRDs, in clusters/<name>/crds instead of crds
+	HealthChecks bool          // render health checks for APIs
+	APIs         []catalog.GVK // APIs that the operators provide, sorted
+	Reporter     *Workload     // the reporter; nil if there is none
 	Pieces       []Piece       // sorted by name
 }
 
-// crdsDir returns the directory of a cluster's CRDs in the tree.
+// crdsDir returns the directory in the tree with the CRDs of a cluster.
 func (t Tree) crdsDir(cluster string) string {
 	if t.OwnCRDs {
 		return path.Join("clusters", cluster, layout.CRDs)
@@ -102,7 +103,7 @@ type entry struct {
 	profile Profile
 }
 
-// profileTable returns the profiles; the first one is the default of quayside.yaml.
+// profileTable returns all profiles. The first one is the default in quayside.yaml.
 func profileTable() []entry {
 	return []entry{
 		{ArgoCD, argoCD{}},
@@ -120,7 +121,7 @@ func Names() []string {
 	return out
 }
 
-// Lookup returns the profile with a name. An empty name selects Plain.
+// Lookup returns the profile with this name. An empty name means Plain.
 func Lookup(name Name) (Profile, error) {
 	if name == "" {
 		name = Plain
@@ -133,7 +134,7 @@ func Lookup(name Name) (Profile, error) {
 	return nil, fmt.Errorf("unknown profile %q: must be one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Enum returns the valid values of Name, for the schema.
+// Enum returns the valid values of Name, for JSON schemas.
 func (Name) Enum() []string { return Names() }
 
 // isCertificate reports whether o is a certificate or an issuer of certificates.
@@ -142,7 +143,7 @@ func isCertificate(o k8s.Object) bool { return certificates.Issues(o.Group(), o.
 // keepsData reports whether deleting o would delete data of operators.
 func keepsData(o k8s.Object) bool { return k8s.IsCRD(o) || o.Is("", "Namespace") }
 
-// containsText reports whether a string or key in v contains text.
+// containsText reports whether any key or string in v contains text.
 func containsText(v any, text string) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// GitOps is spec.gitops of quayside.yaml. Each profile embeds its own fields.
+// GitOps is spec.gitops in quayside.yaml. It embeds the fields of each profile.
 type GitOps struct {
 	Name            string            `json:"name" doc:"Prefix of the names of Applications or Kustomizations. Default: metadata.name, or else the directory of the workspace in the repository, or else quayside."`
 	RepoURL         string            `json:"repoURL" doc:"The repository's URL. Needed by the argocd profile."`
@@ -24,7 +24,7 @@ type GitOps struct {
 	FluxSettings
 }
 
-// Cluster is an entry of spec.clusters in quayside.yaml. Each profile embeds its own fields.
+// Cluster is an entry of spec.clusters in quayside.yaml. It embeds the fields of each profile.
 type Cluster struct {
 	Name string `json:"name" form:"required nonempty" doc:"Name of the overlay."`
 	ArgoCDCluster
@@ -35,26 +35,26 @@ type Cluster struct {
 	Provides          Provides          `json:"provides" doc:"APIs and objects of this cluster, in addition to spec.provides."`
 	Config            json.RawMessage   `json:"config" doc:"Defaults for all operators of this cluster, in the form of a Subscription's spec.config."`
 
-	// Derived from other files of the workspace, and from all settings.
-	Overlays []string `json:"-"` // the team's changes in overlays/<name>/: "" for changes of all pieces, names of pieces, "resources"
-	Prefix   string   `json:"-"` // prefix of the directories of its pieces in the tree: "", or "clusters/<name>/" if any piece differs
+	// Fields that are derived from other files of the workspace and from other settings.
+	Overlays []string `json:"-"` // what overlays/<name>/ changes: "" for all pieces, names of pieces, or "resources"
+	Prefix   string   `json:"-"` // directory of its pieces in the tree: "", or "clusters/<name>/" if a piece differs in this cluster
 }
 
-// WithDefaults returns the cluster with the defaults of its workspace.
+// WithDefaults returns the cluster with the default values of its workspace.
 func (c Cluster) WithDefaults(kubernetesVersion string, provides Provides) Cluster {
 	c.KubernetesVersion = cmp.Or(c.KubernetesVersion, kubernetesVersion)
 	c.Provides = Provides{APIs: slices.Concat(provides.APIs, c.Provides.APIs), Objects: slices.Concat(provides.Objects, c.Provides.Objects)}
 	return c
 }
 
-// Provides lists APIs and objects that clusters have without the rendered tree.
+// Provides lists APIs and objects that exist in clusters independently of the rendered tree.
 type Provides struct {
 	APIs    []string `json:"apis" form:"nonempty" doc:"Group and version of each API, such as cert-manager.io/v1."`
 	Objects []string `json:"objects" form:"nonempty" doc:"Objects that operators refer to, such as Secret/namespace/name or StorageClass//fast."`
 }
 
-// Gets reports whether an operator is installed in the cluster. It returns an error for an invalid
-// glob in Operators.
+// Gets reports whether the cluster gets an operator ("namespace/package"). It returns an error for
+// an invalid pattern in Operators.
 func (c Cluster) Gets(operator string) (bool, error) {
 	if len(c.Operators) == 0 {
 		return true, nil
@@ -70,8 +70,7 @@ func (c Cluster) Gets(operator string) (bool, error) {
 	return found, nil
 }
 
-// ClustersThatGet returns the names of the clusters in which an operator is installed, in the order
-// of clusters.
+// ClustersThatGet returns the names of the clusters that get an operator, in the order of clusters.
 func ClustersThatGet(operator string, clusters []Cluster) ([]string, error) {
 	var out []string
 	for _, c := range clusters {
@@ -86,26 +85,26 @@ func ClustersThatGet(operator string, clusters []Cluster) ([]string, error) {
 	return out, nil
 }
 
-// GetsAll reports whether every operator is installed in the cluster.
+// GetsAll reports whether the cluster gets every operator.
 func (c Cluster) GetsAll() bool {
 	return len(c.Operators) == 0 || slices.Contains(c.Operators, "*") || slices.Contains(c.Operators, "*/*")
 }
 
-// Shared returns the settings that affect the content of a cluster's pieces, as JSON. Clusters with
-// equal results share pieces. It omits the name of the cluster and the settings of the tool, which do
-// not affect the content.
+// Shared returns the settings that affect the content of the cluster's pieces, as JSON. Clusters
+// with equal results share pieces. The name of the cluster and the settings of GitOps tools do not
+// affect the content and are omitted.
 func (c Cluster) Shared() string {
-	config := c.Config // canonical, or else invalid JSON that is rejected later
+	config := c.Config // canonical JSON; invalid JSON is reported later
 	c.Name, c.Values, c.Config, c.Provides = "", nil, nil, Provides{}
 	v := reflect.ValueOf(&c).Elem()
 	for i := range v.NumField() {
-		if v.Type().Field(i).Anonymous { // the settings of a tool
+		if v.Type().Field(i).Anonymous { // an embedded struct: the settings of a tool
 			v.Field(i).SetZero()
 		}
 	}
 	data, err := json.Marshal(c)
 	if err != nil {
-		panic(fmt.Sprintf("profile: %+v: %v", c, err)) // the fields are strings and lists of strings
+		panic(fmt.Sprintf("profile: %+v: %v", c, err)) // impossible: the fields are strings and lists of strings
 	}
 	return string(data) + string(config)
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Draft holds the settings of a new workspace. Text writes defaults for empty fields.
+// Draft holds the settings of a new workspace. An empty field means the default.
 type Draft struct {
 	Name              string
 	Declarations      []declare.Path
-	Unread            []string // comments about declarations that are not read
+	Unread            []string // comments about declarations that are not used
 	Catalogs          []CatalogSettings
 	GlobalCatalogs    []string
 	KubernetesVersion string
 	OpenShiftVersion  string
 	Profile           profile.Name
-	RepoURL           string // Git repository that the GitOps tool applies
-	Path              string // of the workspace in the repository: "envs/prod", or "." for the root
+	RepoURL           string // URL of the Git repository that the GitOps tool applies
+	Path              string // path of the workspace in the repository: "envs/prod", or "." for the root
 	Mirrors           []string
 }
 
-// Text returns quayside.yaml with the draft's settings. The most useful other fields are comments.
-// Parse accepts the result.
+// Text returns the content of quayside.yaml with the settings of the draft. Other useful fields are
+// included as comments. Parse accepts the result.
 func (d Draft) Text() []byte {
 	var b bytes.Buffer
 	write := func(lines ...string) { b.WriteString(strings.Join(lines, "\n") + "\n") }
@@ -87,7 +87,7 @@ func (d Draft) Text() []byte {
 	return b.Bytes()
 }
 
-// writeMirrors writes spec.mirrors, or an example as a comment.
+// writeMirrors writes spec.mirrors or, if there are no mirrors, an example as a comment.
 func (d Draft) writeMirrors(write func(...string)) {
 	write("", "  # Files with registry mirrors.")
 	if len(d.Mirrors) == 0 {
@@ -100,7 +100,7 @@ func (d Draft) writeMirrors(write func(...string)) {
 	}
 }
 
-// writeGitOps writes spec.gitops, or an example as a comment.
+// writeGitOps writes spec.gitops or, if it is not set, an example as a comment.
 func (d Draft) writeGitOps(write func(...string)) {
 	indent, url := "  ", d.RepoURL
 	if url == "" {
@@ -116,7 +116,7 @@ func (d Draft) writeGitOps(write func(...string)) {
 	}
 }
 
-// CatalogList returns catalogs as an indented YAML list in the format of spec.catalogs.
+// CatalogList returns catalogs as an indented YAML list, in the format of spec.catalogs.
 func CatalogList(cats []CatalogSettings, indent string) string {
 	var b strings.Builder
 	for _, c := range cats {
@@ -138,14 +138,14 @@ func formatField(key, value string) string { return key + ": " + encodeScalar(va
 // encodeScalar returns s as a YAML scalar on one line.
 func encodeScalar(s string) string { return strings.TrimSuffix(string(yamlnode.Encode(s)), "\n") }
 
-// FileLines are the lines to add to a file.
+// FileLines are lines to add to a file.
 type FileLines struct {
 	Name  string
 	Lines []string
 }
 
-// CompanionFiles returns the lines for other files in the workspace. They prevent Git from changing
-// the line endings of the lock, and the GitOps tool from applying declarations.
+// CompanionFiles returns lines for other files of the workspace. They keep Git from changing the
+// line breaks of the lock, and the GitOps tool from applying declarations.
 func (d Draft) CompanionFiles() []FileLines {
 	out := []FileLines{{".gitattributes", []string{"/quayside.lock text eol=lf"}}}
 	if name := d.profileAbout().IgnoreFile; name != "" {
@@ -154,7 +154,8 @@ func (d Draft) CompanionFiles() []FileLines {
 	return out
 }
 
-// profileAbout returns the description of the profile, or the zero value if the profile is unknown.
+// profileAbout returns the properties of the draft's profile. It returns the zero value if the
+// profile is unknown.
 func (d Draft) profileAbout() profile.About {
 	tool, err := profile.Lookup(d.Profile)
 	if err != nil {

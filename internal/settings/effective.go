@@ -13,15 +13,15 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Setting is the effective value of one field.
+// Setting is one field with its effective value.
 type Setting struct {
-	Field string          // "spec.catalogs[0].source"
+	Field string          // field path, such as "spec.catalogs[0].source"
 	Value json.RawMessage // a string, a boolean, a number, null, an empty list or an empty mapping
-	Pos   diag.Pos        // zero if the value is a default
+	Pos   diag.Pos        // position of the value; zero if it is a default
 }
 
-// Effective returns the effective settings in the order of the schema. It omits spec.extends, and
-// unset fields without a default.
+// Effective returns the effective settings, in the order of the schema. spec.extends, and fields
+// without a value and default, are omitted.
 func (w *Workspace) Effective() []Setting {
 	var out []Setting
 	_, spec := yamlnode.Field(w.effective(), "spec")
@@ -31,7 +31,7 @@ func (w *Workspace) Effective() []Setting {
 	return out
 }
 
-// EffectiveJSON returns the effective settings as one JSON object.
+// EffectiveJSON returns the effective settings as a JSON object.
 func (w *Workspace) EffectiveJSON() json.RawMessage { return encodeJSON(w.effective()) }
 
 func encodeJSON(n *yamlnode.Node) json.RawMessage {
@@ -42,8 +42,8 @@ func encodeJSON(n *yamlnode.Node) json.RawMessage {
 	return raw
 }
 
-// EffectiveYAML returns the effective settings as a quayside.yaml without spec.extends. Comments
-// name the file and the line that set each value.
+// EffectiveYAML returns the effective settings as the content of a quayside.yaml without
+// spec.extends. Comments contain the file and line of each value.
 func (w *Workspace) EffectiveYAML() []byte {
 	root := w.effective()
 	_, spec := yamlnode.Field(root, "spec")
@@ -56,8 +56,8 @@ func (w *Workspace) EffectiveYAML() []byte {
 	return yamlnode.EncodeNode(root)
 }
 
-// positionOf returns the position at which a field is set, possibly in the short form of its parent. It
-// returns the zero position if no file sets the field.
+// positionOf returns the position of the value of a field, which may be part of the short form of
+// its parent. It returns the zero position if no file sets the field.
 func (w *Workspace) positionOf(field string) diag.Pos {
 	if p, set := w.Fields[field]; set {
 		return p
@@ -68,7 +68,7 @@ func (w *Workspace) positionOf(field string) diag.Pos {
 	return diag.Pos{}
 }
 
-// effective returns the effective settings as a YAML tree.
+// effective returns the effective settings as a YAML node.
 func (w *Workspace) effective() *yamlnode.Node {
 	b := treeBuilder{set: w.Fields}
 	root := mappingNode()
@@ -84,7 +84,7 @@ func (w *Workspace) effective() *yamlnode.Node {
 	return root
 }
 
-// treeBuilder converts Go values to YAML trees. It omits empty fields unless set contains them.
+// treeBuilder converts Go values to YAML nodes. Empty fields are omitted unless set contains them.
 type treeBuilder struct{ set diag.Fields }
 
 // build converts the value of a field.
@@ -147,7 +147,7 @@ func isEmpty(v reflect.Value) bool {
 	}
 }
 
-// fromJSON converts canonical JSON to a YAML tree.
+// fromJSON converts canonical JSON to a YAML node.
 func fromJSON(raw json.RawMessage) *yamlnode.Node {
 	docs, err := yamlnode.Documents("", append(append([]byte(`{"v":`), raw...), '}'), yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {
@@ -159,8 +159,8 @@ func fromJSON(raw json.RawMessage) *yamlnode.Node {
 	return out
 }
 
-// plainStyle replaces the JSON styles in a decoded tree by block style and by the quotes that YAML
-// needs.
+// plainStyle changes the style of a decoded tree from JSON to block style with only necessary
+// quotes.
 func plainStyle(n *yamlnode.Node) {
 	if n.Style = 0; n.Kind == yamlnode.ScalarNode && n.ShortTag() == "!!str" {
 		n.Style = stringNode(n.Value).Style
@@ -170,7 +170,7 @@ func plainStyle(n *yamlnode.Node) {
 	}
 }
 
-// mappingNode returns a mapping of alternating keys and nodes.
+// mappingNode returns a mapping. content alternates between keys and values.
 func mappingNode(content ...any) *yamlnode.Node {
 	out := &yamlnode.Node{Kind: yamlnode.MappingNode, Tag: "!!map"}
 	for i := 0; i+1 < len(content); i += 2 {

@@ -10,41 +10,42 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Repository reads the files that quayside.yaml extends. If Read is nil, Load ignores spec.extends.
+// Repository provides the files that quayside.yaml extends. If Read is nil, Load ignores
+// spec.extends.
 type Repository struct {
-	Dir string // directory of the workspace in its repository: "envs/dev"; "." for the root
+	Dir string // directory of the workspace in the repository, such as "envs/dev"; "." for the root
 	// Read returns the content of a file, and its name for messages. path is relative to the
-	// repository. Read must reject symbolic links out of the repository.
+	// repository. Symbolic links that lead out of the repository must be errors.
 	Read func(path string) (name string, data []byte, err error)
 }
 
-// Limits on the settings files of one workspace.
+// Limits for the settings files of a workspace.
 const (
-	maxChain = 10      // files in a chain of spec.extends
-	maxBytes = 4 << 20 // of one file
+	maxChain = 10      // maximum number of files in a chain of spec.extends
+	maxBytes = 4 << 20 // maximum bytes of one file
 )
 
-// lineSpan is the range of line numbers for one file in the merged tree. Lines of file i are
-// shifted by i*lineSpan, similar to offsets in go/token's FileSet, so that the line of a node
-// identifies its file.
+// lineSpan is the number of line numbers reserved for each file in the merged tree. Line numbers of
+// file i are increased by i*lineSpan, so that the line of a node also identifies its file. (The
+// FileSet of go/token does the same with offsets.)
 const lineSpan = 2 * maxBytes
 
 // layer is one file in the chain of spec.extends.
 type layer struct {
-	name string // for messages
-	path string // in the repository
+	name string // name for messages
+	path string // path in the repository
 	root *yamlnode.Node
 }
 
 // loader reads quayside.yaml and the files that it extends.
 type loader struct {
 	repo   Repository
-	layers []layer // quayside.yaml first
+	layers []layer // files in the chain, quayside.yaml first
 	errs   diag.List
 }
 
-// load parses a file and the files that it extends. It returns false if validation is impossible
-// because of a fault.
+// load parses a file and the files that it extends. It returns false if the settings cannot be
+// validated because of a fault.
 func (l *loader) load(name, file string, data []byte) bool {
 	docs, err := yamlnode.Documents(name, data, yamlnode.Limits{Bytes: maxBytes, Depth: 50, Nodes: 100_000})
 	if err != nil {
@@ -78,7 +79,7 @@ func (l *loader) load(name, file string, data []byte) bool {
 	return l.extend(name, file, docs[0])
 }
 
-// extend loads the file that spec.extends of root names, if it is set.
+// extend loads the file named by spec.extends in root, if it is set.
 func (l *loader) extend(name, file string, root *yamlnode.Node) bool {
 	var f struct {
 		Spec struct {
@@ -124,15 +125,15 @@ func (l *loader) extend(name, file string, root *yamlnode.Node) bool {
 	return l.load(shown, base, data)
 }
 
-// locate maps a position in the merged tree to its file and line.
+// locate converts a position in the merged tree to the file and line.
 func (l *loader) locate(p diag.Pos) diag.Pos {
 	p.File = l.layers[p.Line/lineSpan].name
 	p.Line %= lineSpan
 	return p
 }
 
-// mergedTree returns the tree of quayside.yaml with inherited settings. Only spec is inherited. Its
-// paths are changed to be relative to the workspace.
+// mergedTree returns the settings of quayside.yaml merged with the inherited ones. Only spec is
+// inherited. Inherited paths are changed to be relative to the workspace.
 func (l *loader) mergedTree() *yamlnode.Node {
 	m := merger{reset: map[*yamlnode.Node]bool{}}
 	var spec *yamlnode.Node
@@ -174,8 +175,8 @@ func (l *loader) fromWorkspace(p string) string {
 	return filepath.ToSlash(rel)
 }
 
-// extendedFiles returns the files that quayside.yaml extends, directly extended ones first. Their
-// paths are relative to the workspace.
+// extendedFiles returns the files that quayside.yaml extends, relative to the workspace. The file
+// that it extends directly comes first.
 func (l *loader) extendedFiles() []string {
 	var out []string
 	for _, base := range l.layers[1:] {
@@ -184,8 +185,8 @@ func (l *loader) extendedFiles() []string {
 	return out
 }
 
-// copyTree returns a copy of n with lines added to each line number. Aliased nodes are copied for
-// each alias.
+// copyTree returns a copy of n with all line numbers increased by lines. A node with several
+// aliases is copied for each.
 func copyTree(n *yamlnode.Node, lines int) *yamlnode.Node {
 	out := *n
 	out.Line += lines

@@ -11,13 +11,13 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// listRule defines how a list is merged with the inherited list.
+// listRule determines how a list is merged with the inherited list.
 type listRule struct {
-	keys []string // fields that identify an entry; entries with the same identity are merged
-	add  bool     // whether entries are appended to the inherited ones
+	keys []string // fields that identify an entry: entries with equal values in them are merged
+	add  bool     // append the entries to the inherited ones
 }
 
-// listRules returns the rules by field. Lists of other fields replace the inherited list.
+// listRules returns the rules by field. A list in any other field replaces the inherited list.
 func listRules() map[string]listRule {
 	return map[string]listRule{
 		"spec.catalogs":                    {keys: []string{"namespace", "name"}},
@@ -31,13 +31,13 @@ func listRules() map[string]listRule {
 	}
 }
 
-// relativeFields returns the fields that contain a path relative to their file. Each has a function
-// that applies rebase to the path in a value. spec.output is not included, because each workspace
-// has its own output, nor is spec.gitops.path, which is relative to the repository.
+// relativeFields returns the fields with a path that is relative to the file. Each has a function
+// that applies rebase to the path in the value. spec.output is not included, because each workspace
+// has its own, nor is spec.gitops.path, which is relative to the repository.
 func relativeFields() map[string]func(value string, rebase func(string) string) string {
 	whole := func(value string, rebase func(string) string) string { return rebase(value) }
 	out := map[string]func(value string, rebase func(string) string) string{
-		"spec.declarations[]":      whole, // in short form
+		"spec.declarations[]":      whole, // short form of an entry
 		"spec.declarations[].path": whole,
 		"spec.newDeclarations":     whole,
 		"spec.catalogs[].source":   rebaseSource,
@@ -52,12 +52,13 @@ func relativeFields() map[string]func(value string, rebase func(string) string) 
 	return out
 }
 
-// rebaseSource applies rebase to the path in a catalog source, if it has one.
+// rebaseSource applies rebase to the path in the source of a catalog. A source without a path is
+// returned unchanged.
 func rebaseSource(value string, rebase func(string) string) string {
 	return string(source.Ref(value).MapPath(rebase))
 }
 
-// rebaseDirectory applies rebase to a directory. It returns the name of an environment unchanged.
+// rebaseDirectory applies rebase to a directory. The name of an environment is returned unchanged.
 func rebaseDirectory(value string, rebase func(string) string) string {
 	if (&Workspace{Follows: value}).FollowsPath() {
 		return rebase(value)
@@ -65,10 +66,10 @@ func rebaseDirectory(value string, rebase func(string) string) string {
 	return value
 }
 
-// rebaseScalars applies rebase to the paths in n, the value of field, in place. Invalid paths
-// remain unchanged for validation.
+// rebaseScalars applies rebase to the paths in n, the value of field, in place. Invalid paths are
+// not changed: validation reports them.
 func rebaseScalars(n *yamlnode.Node, field string, rebase func(string) string) {
-	switch n.Kind { //nolint:exhaustive // other nodes have no text
+	switch n.Kind { //nolint:exhaustive // other nodes contain no paths
 	case yamlnode.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			rebaseScalars(n.Content[i+1], field+"."+yamlnode.Key(n.Content[i]), rebase)
@@ -92,16 +93,16 @@ func rebaseScalars(n *yamlnode.Node, field string, rebase func(string) string) {
 	}
 }
 
-// merger merges YAML trees. Merging is associative: adjacent files of a chain can be merged in any
-// order.
+// merger merges YAML trees. The order in which adjacent files of a chain are merged does not
+// matter.
 type merger struct {
-	// reset contains the nodes that replace inherited values, because a null or a value of another
-	// kind precedes them in the chain.
+	// reset contains the nodes that replace inherited values, because there is a null or a value of
+	// another kind between them in the chain.
 	reset map[*yamlnode.Node]bool
 }
 
-// merge returns over with values inherited from base. Either may be nil. Both are values of field,
-// in which [] stands for any list entry. The arguments are not modified.
+// merge returns over with the values that it inherits from base. Either may be nil. field is the
+// field of both, with [] for any item of a list. The arguments are not modified.
 func (m merger) merge(field string, base, over *yamlnode.Node) *yamlnode.Node {
 	switch {
 	case base == nil:
@@ -131,7 +132,7 @@ func (m merger) merge(field string, base, over *yamlnode.Node) *yamlnode.Node {
 	return &out
 }
 
-// mergeMapping merges two mappings. Inherited fields keep their position.
+// mergeMapping merges two mappings. Inherited fields keep their place.
 func (m merger) mergeMapping(field string, base, over *yamlnode.Node) []*yamlnode.Node {
 	content := append([]*yamlnode.Node{}, base.Content...)
 	at := map[string]int{}
@@ -150,8 +151,8 @@ func (m merger) mergeMapping(field string, base, over *yamlnode.Node) []*yamlnod
 	return content
 }
 
-// mergeKeyed merges two lists by the identity of their entries. Inherited entries keep their
-// position. Duplicates in over remain for validation.
+// mergeKeyed merges two lists whose entries are identified by keys. Inherited entries keep their
+// place. Duplicates in over are kept: validation reports them.
 func (m merger) mergeKeyed(field string, keys []string, base, over *yamlnode.Node) []*yamlnode.Node {
 	content := append([]*yamlnode.Node{}, base.Content...)
 	at := map[string]int{}
@@ -174,7 +175,8 @@ func (m merger) mergeKeyed(field string, keys []string, base, over *yamlnode.Nod
 	return content
 }
 
-// listIdentity returns the identity of a list entry, and false if the last key is empty.
+// listIdentity returns the values that identify an entry of a list. It returns false if the last of
+// them is empty.
 func listIdentity(entry *yamlnode.Node, keys []string) (string, bool) {
 	parts := make([]string, len(keys))
 	for i, key := range keys {
@@ -184,7 +186,7 @@ func listIdentity(entry *yamlnode.Node, keys []string) (string, bool) {
 	return strings.Join(parts, "/"), parts[len(parts)-1] != ""
 }
 
-// prune returns n without the nulls that reset inherited values.
+// prune returns n without the nulls that only reset inherited values.
 func (m merger) prune(n *yamlnode.Node) *yamlnode.Node {
 	var content []*yamlnode.Node
 	switch n.Kind { //nolint:exhaustive // other nodes have no content
@@ -204,7 +206,7 @@ func (m merger) prune(n *yamlnode.Node) *yamlnode.Node {
 	return &out
 }
 
-// checkNewDeclarations adds a fault if spec.newDeclarations is not among spec.declarations.
+// checkNewDeclarations adds a fault if spec.newDeclarations is not one of spec.declarations.
 func (v validator) checkNewDeclarations() {
 	const field = "spec.newDeclarations"
 	if _, set := v.w.Fields[field]; !set || !v.Require(field, v.w.NewDeclarations) {

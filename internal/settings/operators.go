@@ -10,10 +10,10 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// AddOperators returns the text of quayside.yaml with more patterns in the operators of a cluster, and
-// with an entry for the cluster if spec.clusters is not set. It keeps comments, quotes and order. It
-// returns an error with the edit to make by hand if the style of the file, or an inherited setting,
-// does not allow that.
+// AddOperators returns the text of quayside.yaml with additional patterns in the operators of a
+// cluster. If spec.clusters is not set, it adds an entry for the cluster. Comments, quotes and
+// order are kept. If this is not possible, because of the style of the file or an inherited
+// setting, the error contains the edit to make by hand.
 func AddOperators(text []byte, cluster string, patterns []string) ([]byte, error) {
 	w, err := Parse(FileName, text)
 	if err != nil {
@@ -28,7 +28,8 @@ func AddOperators(text []byte, cluster string, patterns []string) ([]byte, error
 	return nil, diag.Hintf(at, "add it by hand: {name: "+cluster+", operators: "+formatPatterns(patterns)+"}", "YAML style not supported: cannot change the operators of cluster %s in spec.clusters", cluster)
 }
 
-// isExtended reports whether after has the settings of before with more patterns for a cluster.
+// isExtended reports whether after is before with the additional patterns for a cluster, and no
+// other change.
 func isExtended(before, after *Workspace, cluster string, patterns []string) bool {
 	want, have := *before, *after
 	want.Fields = have.Fields
@@ -56,7 +57,8 @@ func isSet(w *Workspace, field string) bool {
 	return ok
 }
 
-// insertOperators returns a text that has the patterns if the style of the file is a usual one.
+// insertOperators returns the text with the patterns inserted. The result is only correct if the
+// file has a usual style; the caller checks it.
 func insertOperators(text []byte, w *Workspace, cluster string, patterns []string) []byte {
 	lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n")+"\n", "\n")
 	lines = lines[:len(lines)-1]
@@ -67,7 +69,7 @@ func insertOperators(text []byte, w *Workspace, cluster string, patterns []strin
 		lines = append(lines, "spec:\n", "  clusters:\n", "  - name: "+encodeScalar(cluster)+"\n", "    operators: "+formatPatterns(patterns)+"\n")
 	case !isSet(w, "spec.clusters"):
 		end, indent := w.At("spec").Line, strings.Repeat(" ", w.At("spec").Col-1)
-		if strings.HasPrefix(lines[end-1], "spec:") { // it has comments only
+		if strings.HasPrefix(lines[end-1], "spec:") { // spec contains only comments
 			indent = "  "
 		}
 		for j, line := range lines[end:] {
@@ -89,8 +91,8 @@ func insertOperators(text []byte, w *Workspace, cluster string, patterns []strin
 	return []byte(strings.Join(lines, ""))
 }
 
-// insertAfter inserts entries after the scalar at a position: on lines of their own in block style, with
-// the indentation of the scalar's key or item, or else in the same line.
+// insertAfter inserts entries after the scalar at a position. In block style, each gets its own
+// line, indented like the key or item of the scalar. Otherwise they are on the same line.
 func insertAfter(lines []string, at diag.Pos, prefix string, entries []string) {
 	line := []rune(lines[at.Line-1])
 	before, rest := string(line[:at.Col-1]), string(line[at.Col-1:])

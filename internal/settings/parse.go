@@ -27,14 +27,15 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Parse decodes quayside.yaml and ignores spec.extends. Missing fields have the values of
-// [Default]. The error is a diag.List of all unknown fields, wrong types and invalid values.
+// Parse decodes and validates quayside.yaml without spec.extends. Missing fields have the values of
+// [Default]. The error is a diag.List of all unknown fields, values of a wrong type, and invalid
+// values.
 func Parse(name string, data []byte) (*Workspace, error) {
 	return Load(name, data, Repository{Dir: "."})
 }
 
-// Load decodes quayside.yaml and the files that it extends. It sets defaults in the merged settings
-// and validates them. The error is a diag.List; positions are in the file that sets the value.
+// Load decodes quayside.yaml and the files that it extends, merges them, sets defaults and
+// validates the result. The error is a diag.List with positions in the file that sets the value.
 func Load(name string, data []byte, repo Repository) (*Workspace, error) {
 	l := loader{repo: repo}
 	if !l.load(name, path.Join(repo.Dir, FileName), data) {
@@ -57,7 +58,7 @@ func Load(name string, data []byte, repo Repository) (*Workspace, error) {
 	return w, nil
 }
 
-// setDerivedFields cleans paths and sets defaults that depend on other fields.
+// setDerivedFields cleans paths, and sets defaults that depend on other fields.
 func (w *Workspace) setDerivedFields() {
 	w.Output = path.Clean(w.Output)
 	if w.FollowsPath() {
@@ -103,12 +104,12 @@ func (w *Workspace) setDerivedFields() {
 	g.Defaults()
 }
 
-// addMissing returns list with the elements of more that it lacks.
+// addMissing returns list with the elements of more that are not in it.
 func addMissing(list, more []string) []string {
 	return append(list, slices.DeleteFunc(more, func(s string) bool { return slices.Contains(list, s) })...)
 }
 
-// fillPromotion sets the defaults of spec.promotion, if it is set.
+// fillPromotion sets the defaults in spec.promotion. It does nothing if spec.promotion is not set.
 func (w *Workspace) fillPromotion() {
 	p := w.Promotion
 	if p == nil {
@@ -125,16 +126,18 @@ func (w *Workspace) fillPromotion() {
 	}
 }
 
-// Title returns the name of the workspace in a directory: metadata.name, or the name of the directory.
+// Title returns the name of the workspace in directory dir: metadata.name, or else the name of the
+// directory.
 func (w *Workspace) Title(dir string) string { return cmp.Or(w.Name, path.Base(dir)) }
 
-// FollowsPath reports whether Follows is a directory instead of a name.
+// FollowsPath reports whether Follows is the path of a directory, and not the name of an
+// environment.
 func (w *Workspace) FollowsPath() bool {
 	return strings.Contains(w.Follows, "/") || w.Follows == "." || w.Follows == ".."
 }
 
-// directoryName returns the base name of the workspace's directory, derived from spec.gitops.path.
-// It returns "" if that path does not end in spec.output.
+// directoryName returns the base name of the directory of the workspace, according to
+// spec.gitops.path. It returns "" if that does not end in spec.output.
 func (w *Workspace) directoryName() string {
 	if dir, ok := strings.CutSuffix(path.Clean(w.GitOps.Path), "/"+w.Output); ok {
 		return path.Base(dir)
@@ -142,7 +145,8 @@ func (w *Workspace) directoryName() string {
 	return ""
 }
 
-// Tool returns the profile of the workspace, or the default profile if spec.profile is unknown.
+// Tool returns the profile of the workspace. If spec.profile is unknown, it returns the default
+// profile.
 func (w *Workspace) Tool() profile.Profile {
 	p, err := profile.Lookup(w.Profile)
 	if err != nil {
@@ -160,8 +164,9 @@ func (w *Workspace) ClusterNames() []string {
 	return names
 }
 
-// ClusterName returns name if a cluster has that name. If name is empty, it returns the only cluster.
-// flag is the command-line flag named in error messages.
+// ClusterName returns name if there is a cluster with this name, otherwise an error. If name is
+// empty, it returns the name of the only cluster. flag is the command-line flag to mention in
+// errors.
 func (w *Workspace) ClusterName(name, flag string) (string, error) {
 	have := w.ClusterNames()
 	switch {
@@ -181,26 +186,26 @@ func (w *Workspace) EffectiveCluster(c profile.Cluster) profile.Cluster {
 	return c.WithDefaults(w.KubernetesVersion, w.Provides)
 }
 
-// OverlaysDir returns the directory of the user's overlays, next to the rendered tree.
+// OverlaysDir returns the path of the user's overlays, next to the rendered tree.
 func (w *Workspace) OverlaysDir() string { return path.Join(w.Output, "..", layout.Overlays) }
 
 // ByOperator reports whether the GitOps tool applies each operator separately.
 func (w *Workspace) ByOperator() bool { return profile.PerPiece(w.Tool(), w.GitOps) }
 
-// setDefault sets s to value if s is empty.
+// setDefault sets *s to value if *s is empty.
 func setDefault(s *string, value string) {
 	if *s == "" {
 		*s = value
 	}
 }
 
-// validator adds the faults in w to its checker.
+// validator validates the workspace w and adds faults to its Checker.
 type validator struct {
 	yamlnode.Checker
 	w *Workspace
 }
 
-// check checks all fields.
+// check validates all fields.
 func (v validator) check() {
 	w := v.w
 	v.Enum("spec.requirements", w.Requirements, "enforce", "warn")
@@ -243,8 +248,8 @@ func (v validator) checkVersion(field, value string) {
 	}
 }
 
-// checkPaths checks the paths of declarations, mirrors and the output. Declarations and output must
-// differ.
+// checkPaths validates the paths of declarations, mirrors and output. The output must not be one of
+// the declarations.
 func (v validator) checkPaths() {
 	w := v.w
 	for i, d := range w.Declarations {
@@ -270,10 +275,10 @@ func (v validator) checkPaths() {
 	v.checkOutput()
 }
 
-// checkOutput checks that the output directory overlaps neither with .git, nor with vendored
-// images, nor with a catalog.
+// checkOutput adds a fault if the output directory overlaps with .git, with the vendored images or
+// with a catalog.
 func (v validator) checkOutput() {
-	out := strings.ToLower(v.w.Output) // some file systems are case-insensitive
+	out := strings.ToLower(v.w.Output) // in lower case, because some file systems ignore case
 	for _, part := range strings.Split(out, "/") {
 		if part == ".git" {
 			v.Addf("spec.output", "%q is inside of .git: choose another directory", v.w.Output)
@@ -291,12 +296,12 @@ func (v validator) checkOutput() {
 	}
 }
 
-// pathsOverlap reports whether one path equals or contains the other.
+// pathsOverlap reports whether one of two paths equals or contains the other.
 func pathsOverlap(a, b string) bool {
 	return strings.HasPrefix(a+"/", b+"/") || strings.HasPrefix(b+"/", a+"/")
 }
 
-// VendorDir is the directory of vendored images in a workspace.
+// VendorDir is the name of the directory with vendored images in a workspace.
 const VendorDir = "quayside.vendor"
 
 // checkRelative adds a fault unless p is a relative path with forward slashes.
@@ -360,11 +365,11 @@ func (v validator) checkClusters() {
 	}
 }
 
-// checkConfig checks the fields and values of a cluster's config.
+// checkConfig validates the fields of a cluster's config.
 func (v validator) checkConfig(at string, raw json.RawMessage) {
 	var config map[string]any
 	if err := utiljson.Unmarshal(raw, &config); err != nil {
-		return // no mapping, reported by the caller
+		return // not a mapping: the caller reports it
 	}
 	_, shape := admit.PrunePart(admit.NewTypes(), admit.Config(), config, at)
 	for _, field := range shape.Unknown {
@@ -432,7 +437,7 @@ func (v validator) checkReporter() {
 	}
 }
 
-// checkSeverities checks the severities in spec.policy.
+// checkSeverities validates the severities in spec.policy.
 func (v validator) checkSeverities() {
 	severities := []string{"off", "info", "low", "medium", "high", "critical"}
 	v.Enum("spec.policy.failOn", v.w.Policy.FailOn, severities...)
@@ -503,7 +508,7 @@ func (v validator) checkURL(field, s string) {
 	}
 }
 
-// isDate reports whether s is a calendar date such as 2027-01-31.
+// isDate reports whether s is a date such as 2027-01-31.
 func isDate(s string) bool {
 	_, err := time.Parse(time.DateOnly, s)
 	return err == nil

@@ -9,7 +9,7 @@ import (
 )
 
 // setPolicyPositions sets the positions of waivers and rules, and the default of
-// spec.policy.rules.on.
+// spec.policy.rules[].on.
 func (w *Workspace) setPolicyPositions() {
 	for i := range w.Policy.Waivers {
 		w.Policy.Waivers[i].Pos = w.At(diag.Item("spec.policy.waivers", i))
@@ -20,7 +20,7 @@ func (w *Workspace) setPolicyPositions() {
 	}
 }
 
-// checkRules checks the user's own rules, including inherited ones.
+// checkRules validates the user-defined rules, including inherited ones.
 func (v validator) checkRules() {
 	first := map[string]string{}
 	for i, r := range v.w.Policy.Rules {
@@ -77,16 +77,16 @@ func (v validator) checkWaivers() {
 	}
 }
 
-// checkPattern adds a fault for a * before the end of text.
+// checkPattern adds a fault if text contains a * before its end.
 func (v validator) checkPattern(field, text string) {
 	if strings.Contains(strings.TrimSuffix(text, "*"), "*") {
 		v.Addf(field, "%q: * is only allowed at the end", text)
 	}
 }
 
-// CheckRules checks all rule names in the policy. findings are the names of the built-in rules. Own
-// rules must differ from them and from warning codes; spec.policy.severity and waivers must refer
-// to existing rules. The error is a diag.List.
+// CheckRules validates all references to rules in the policy. findings are the names of the
+// built-in rules. A user-defined rule must not have the name of a built-in rule or of a warning
+// code. spec.policy.severity and waivers must refer to existing rules. The error is a diag.List.
 func (w *Workspace) CheckRules(findings []string) error {
 	var errs diag.List
 	c := ruleChecker{w: w, findings: findings, errs: &errs}
@@ -115,7 +115,7 @@ func (c *ruleChecker) addf(field, format string, args ...any) {
 	c.errs.Addf(c.w.At(field), "%s: %s", field, fmt.Sprintf(format, args...))
 }
 
-// checkOwnRules checks the names of the user's own rules and collects them.
+// checkOwnRules validates the names of the user-defined rules and collects them.
 func (c *ruleChecker) checkOwnRules() {
 	for i, r := range c.w.Policy.Rules {
 		field := diag.Item("spec.policy.rules", i) + ".name"
@@ -130,7 +130,7 @@ func (c *ruleChecker) checkOwnRules() {
 	}
 }
 
-// checkWaiver checks the selectors of waiver v.
+// checkWaiver validates the selectors of a waiver.
 func (c *ruleChecker) checkWaiver(field string, v diag.Waiver) {
 	names := slices.Concat(c.findings, c.ownRules)
 	selected := slices.ContainsFunc(names, func(name string) bool { return diag.Matches(v.Rule, name) })

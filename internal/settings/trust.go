@@ -10,7 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust"
 )
 
-// checkTrust checks that each trust rule is complete, and that no earlier rule shadows it.
+// checkTrust validates each entry of spec.trust: it must be complete, and must not be unreachable
+// because of an earlier entry.
 func (v validator) checkTrust() {
 	for i, t := range v.w.Trust {
 		field := diag.Item("spec.trust", i)
@@ -28,7 +29,7 @@ func (v validator) checkTrust() {
 	}
 }
 
-// checkKeyless checks the required identity of a signer without keys.
+// checkKeyless validates the identity in an entry without keys.
 func (v validator) checkKeyless(field string, t Trust) {
 	if t.Identity == "" && t.IdentityRegexp == "" && t.Issuer == "" && t.TrustRoot == "" {
 		v.Addf(field, "no signer: specify keys, or identity, issuer and trustRoot")
@@ -53,8 +54,8 @@ func (v validator) checkKeyless(field string, t Trust) {
 	v.checkRelative(field+".trustRoot", t.TrustRoot)
 }
 
-// checkExclusive adds a fault for each non-empty field in others. with is the field that they
-// conflict with.
+// checkExclusive adds a fault for each field in others that is not empty. with is the field that
+// they conflict with.
 func (v validator) checkExclusive(field, with string, others map[string]string) {
 	for _, name := range []string{"identity", "identityRegexp", "issuer", "trustRoot"} {
 		if others[name] != "" {
@@ -63,7 +64,7 @@ func (v validator) checkExclusive(field, with string, others map[string]string) 
 	}
 }
 
-// checkMatch checks the pattern of trust rule i.
+// checkMatch validates the pattern of entry i of spec.trust.
 func (v validator) checkMatch(field string, i int) {
 	field += ".match"
 	m := v.w.Trust[i].Match
@@ -95,8 +96,8 @@ func (v validator) checkMatch(field string, i int) {
 	}
 }
 
-// normalPrefix returns the normal form of a pattern for comparison. It returns invalid patterns
-// unchanged; they are rejected when the rules are used.
+// normalPrefix returns the normal form of a pattern, for comparing patterns. An invalid pattern is
+// returned unchanged: it is reported when the entries are used.
 func normalPrefix(s string) string {
 	if normal, err := imageref.NormalPrefix(s); err == nil {
 		return normal

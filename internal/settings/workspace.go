@@ -1,7 +1,7 @@
 // Package settings decodes and validates quayside.yaml, the settings of a workspace.
 //
 // The file is optional and every field has a default, so a [Workspace] is always complete. The
-// package decodes bytes and opens no files.
+// package opens no files.
 //
 // The API is not stable: exported names may change in any release.
 //
@@ -19,19 +19,19 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// FileName is the name of the file that makes a directory a workspace.
+// FileName is the name of the settings file. A directory that contains it is a workspace.
 const FileName = "quayside.yaml"
 
 // LockFile is the name of the lock in a workspace.
 const LockFile = "quayside.lock"
 
-// APIVersion and Kind are the required header of quayside.yaml.
+// APIVersion and Kind are the required values in quayside.yaml.
 const (
 	APIVersion = "quayside.dev/v1alpha1"
 	Kind       = "Workspace"
 )
 
-// Workspace is the spec of quayside.yaml, including defaults.
+// Workspace is the spec of quayside.yaml with all defaults.
 type Workspace struct {
 	Extends            string            `json:"extends" form:"nonempty" doc:"File whose settings this one inherits, in the same format, relative to this file and in the same Git repository; it may extend another file. Fields set here take precedence. 'quayside config' prints the result."`
 	Declarations       []declare.Path    `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; other directories are read recursively. Objects from a kustomization, or from a path with overrides: true, replace those of earlier paths. Labels and annotations of Namespaces are used; other kinds are counted and ignored, with a warning or an error if a kind looks misspelt."`
@@ -65,9 +65,9 @@ type Workspace struct {
 	Promotion        *Promotion        `json:"promotion" doc:"Health required in the upstream environment before 'quayside promote' promotes a version. Default: no health is required."`
 	Propose          *Propose          `json:"propose" doc:"Pull requests of 'quayside propose'."`
 	Name             string            `json:"-"` // metadata.name
-	File             string            `json:"-"` // file name passed to Parse; empty for Default
-	Extended         []string          `json:"-"` // files in the chain of spec.extends, relative to the workspace, directly extended ones first
-	Fields           diag.Fields       `json:"-"` // positions of values of fields such as "spec.catalogs[0].source"
+	File             string            `json:"-"` // name of the file as passed to Parse; empty for Default
+	Extended         []string          `json:"-"` // files in the chain of spec.extends, relative to the workspace; the directly extended file comes first
+	Fields           diag.Fields       `json:"-"` // positions of values, by field path such as "spec.catalogs[0].source"
 }
 
 // CatalogSettings is a catalog in spec.catalogs.
@@ -78,11 +78,12 @@ type CatalogSettings struct {
 	Priority  int32      `json:"priority" default:"0" doc:"Catalogs with a higher priority are preferred for dependencies."`
 }
 
-// ID returns the catalog's identity.
+// ID returns the ID of the catalog.
 func (c CatalogSettings) ID() catalog.ID { return catalog.ID{Namespace: c.Namespace, Name: c.Name} }
 
-// Trust requires signatures for the catalog and bundle images in matching repositories, or for
-// observations. A signature must be by one of Keys, or by an identity that TrustRoot certifies.
+// Trust requires signatures for catalog and bundle images in matching repositories, or for
+// observations. A signature must be by one of Keys, or by an identity with a certificate from an
+// authority in TrustRoot.
 type Trust struct {
 	Match          string   `json:"match" form:"required nonempty" doc:"Repository, such as quay.io/org/catalog; a * at the end matches any text, as in quay.io/org/*. \"observations\" matches files of 'quayside status --save --sign' instead."`
 	Keys           []string `json:"keys" form:"nonempty" doc:"Files with public keys in PEM form, such as cosign.pub, relative to this file. A signature by one of them is enough."`
@@ -107,7 +108,7 @@ type Reporter struct {
 	LeaderElection bool   `json:"leaderElection" default:"false" doc:"Leader election by a Lease, so that old and new pods of the reporter can overlap."`
 }
 
-// Policy defines which findings of a diff are refused.
+// Policy determines which findings of a diff are refused.
 type Policy struct {
 	FailOn   string            `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
 	Clusters []ClusterSeverity `json:"clusters" doc:"Overrides of spec.policy.failOn for some clusters. The first entry that matches a cluster applies."`
@@ -118,7 +119,7 @@ type Policy struct {
 	Vulnerabilities Vulnerabilities `json:"vulnerabilities" doc:"Policy for the results of scanners (quayside diff --scan)."`
 }
 
-// Vulnerabilities is the policy for the findings of scanners.
+// Vulnerabilities is the policy for findings about vulnerabilities.
 type Vulnerabilities struct {
 	Added []string `json:"added" form:"enum=critical|high|medium|low|negligible|unknown" doc:"Severities, as rated by scanners, of refused new vulnerabilities; an empty list refuses none. Default: according to spec.policy.failOn."`
 }
@@ -133,13 +134,13 @@ type Promotion struct {
 	Signed         bool       `json:"signed" default:"false" doc:"Whether observations must be signed, by a signer of an entry of spec.trust with match: observations."`
 }
 
-// Criteria returns the conditions of a promotion.
+// Criteria returns the rule that the gate applies.
 func (p *Promotion) Criteria() gate.Criteria {
 	return gate.Criteria{Healthy: p.Healthy, Soak: p.Soak, Clusters: p.Clusters, Within: p.ObservedWithin, Identified: true, Signed: p.Signed}
 }
 
-// Propose configures pull requests. Labels, Reviewers and Draft apply only to new ones, so that
-// changes by a person are kept.
+// Propose configures pull requests. Labels, Reviewers and Draft apply only to new pull requests, so
+// that later changes by a person are kept.
 type Propose struct {
 	Labels    []string   `json:"labels" form:"nonempty" doc:"Labels of a new pull request."`
 	Reviewers []string   `json:"reviewers" form:"nonempty" doc:"Users who are asked to review a new pull request; team/NAME is a team of GitHub or Gitea."`
@@ -153,20 +154,21 @@ type Automerge struct {
 	After       gate.Span `json:"after" default:"\"0s\"" doc:"Time since the upgrade was first proposed, such as 3d. The first run after this time enables the merge."`
 }
 
-// ClusterSeverity overrides Policy.FailOn for some clusters.
+// ClusterSeverity is FailOn for some clusters.
 type ClusterSeverity struct {
 	Names  []string `json:"names" form:"required nonempty" doc:"Names of clusters; a * at the end matches any text."`
 	FailOn string   `json:"failOn" form:"required enum=off|info|low|medium|high|critical" doc:"Lowest severity that is refused in these clusters; off refuses nothing."`
 }
 
-// PolicyRule refuses the findings or objects for which its expression is true.
+// PolicyRule is a user-defined rule: it refuses the findings or objects for which its expression is
+// true.
 type PolicyRule struct {
 	Name       string `json:"name" form:"required nonempty" doc:"Name, for the report."`
 	Expression string `json:"expression" form:"required nonempty" doc:"CEL expression; true refuses the finding or object, such as finding.rule.startsWith('images.') && !finding.after.startsWith('quay.io/')."`
 	Message    string `json:"message" doc:"Message for the reader."`
 	On         string `json:"on" default:"\"diff\"" form:"enum=diff|tree" doc:"diff: the expression is evaluated for each finding of a diff. tree: it is evaluated by 'quayside verify' for each object of a cluster."`
 
-	Pos diag.Pos `json:"-"` // of the expression
+	Pos diag.Pos `json:"-"` // position of the expression
 }
 
 // Default returns the settings of a workspace without a quayside.yaml. The caller may modify the
@@ -180,7 +182,7 @@ func Default() *Workspace {
 }
 
 // At returns the position of the value of a field such as "spec.catalogs[0].source". If the field
-// is not set, it returns the position of the nearest enclosing field, or of the file.
+// is not set, it returns the position of the nearest enclosing field, or else of the file.
 func (w *Workspace) At(field string) diag.Pos {
 	return w.Fields.At(field, diag.Pos{File: w.File})
 }

@@ -12,84 +12,85 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Pin is a pinned operator to promote to the next environment.
+// Pin is a pinned operator that may be promoted to the next environment.
 type Pin struct {
-	Environment string   // environment that pins the operator
+	Environment string   // environment whose lock has the pin
 	Operator    string   // namespace/package
 	Bundle      string   // digest of the bundle
-	Checksum    string   // checksum of the pin's block, for observations without a bundle digest
-	Clusters    []string // clusters that the operator is rendered for
+	Checksum    string   // checksum of the pin, for observations without the digest of a bundle
+	Clusters    []string // clusters of the environment that get the operator
 }
 
 // Observation is the state of one operator in one cluster at one time.
 type Observation struct {
-	Environment    string // environment of the cluster; empty if unknown
+	Environment    string // environment that the cluster belongs to; empty if unknown
 	Cluster        string
-	ClusterUID     string // of its Namespace kube-system; empty if unknown
-	Unsigned       string // reason why its file is not signed as required
+	ClusterUID     string // UID of the Namespace kube-system; empty if unknown
+	Unsigned       string // reason why the file is not signed as required; empty if it is
 	Operator       string
 	Absent         bool      // the cluster was observed without the operator
 	At             time.Time // time of the observation; zero if unknown
 	Version        string    // desired version
 	Bundle         string    // digest of the desired bundle; empty if unknown
 	Checksum       string    // checksum of the desired pin
-	Healthy        bool      // whether all objects match the pin and are healthy
+	Healthy        bool      // all objects match the pin and are healthy
 	Message        string    // reason if Healthy is false
-	Since          time.Time // start of the uninterrupted health; zero if unknown
-	Upgradeable    string    // True, False, Unknown; empty if not reported
+	Since          time.Time // start of the current period of uninterrupted health; zero if unknown
+	Upgradeable    string    // "True", "False" or "Unknown"; empty if not reported
 	UpgradeMessage string
 }
 
-// Cause is a reason why an operator is held back.
+// Cause is the kind of reason why an operator is not promoted.
 type Cause string
 
-// The causes, in reporting order.
+// The causes, in the order in which they are reported.
 const (
-	NotUpgradeable    Cause = "notUpgradeable" // the operator blocks upgrades
-	NotObserved       Cause = "notObserved"    // there is no observation, or the latest one is without the operator
-	Unidentified      Cause = "unidentified"   // the latest observation does not name its cluster
+	NotUpgradeable    Cause = "notUpgradeable" // the operator itself blocks upgrades
+	NotObserved       Cause = "notObserved"    // no observation, or the operator is missing in the latest one
+	Unidentified      Cause = "unidentified"   // the latest observation does not identify its cluster
 	Duplicate         Cause = "duplicate"      // another cluster has the same UID
 	Unsigned          Cause = "unsigned"       // the latest observation is not signed as required
 	TooOld            Cause = "tooOld"         // the latest observation is too old
 	OtherBundle       Cause = "otherBundle"    // the cluster has another bundle
 	Unhealthy         Cause = "unhealthy"      // the bundle matches, but is unhealthy
-	NotSoaked         Cause = "notSoaked"      // healthy, but not for long enough
-	TooFew            Cause = "tooFew"         // the environment has fewer clusters than required
-	NoLongerInstalled Cause = "left"           // the cluster was recently observed with the operator, but no longer gets it
+	NotSoaked         Cause = "notSoaked"      // healthy, but not yet for the soak time
+	TooFew            Cause = "tooFew"         // the environment has fewer clusters than the rule requires
+	NoLongerInstalled Cause = "left"           // recently observed with the operator, but the cluster no longer gets it
 )
 
-// Reason is a cause and the affected clusters.
+// Reason is a cause, with the clusters that it applies to.
 type Reason struct {
 	Cause    Cause         `json:"cause" form:"enum=notUpgradeable|notObserved|unidentified|duplicate|unsigned|tooOld|otherBundle|unhealthy|notSoaked|tooFew|left"`
-	Clusters []ClusterNote `json:"clusters"` // in the order of Pin.Clusters, followed by clusters without the operator
+	Clusters []ClusterNote `json:"clusters"` // in the order of Pin.Clusters, then clusters that no longer get the operator
 }
 
-// ClusterNote is the name of a cluster with an explanation.
+// ClusterNote is the name of a cluster, with details of the cause.
 type ClusterNote struct {
 	Name string `json:"name"`
 	Note string `json:"note,omitempty"`
 }
 
-// Verdict is the decision of the gate on one operator.
+// Verdict is the decision whether an operator may be promoted.
 type Verdict struct {
 	Pass     bool      `json:"pass"`
 	Healthy  int       `json:"healthy" doc:"clusters in which it is healthy"`
 	Clusters int       `json:"clusters" doc:"number of clusters with the operator"`
-	Since    time.Time `json:"-"`                                                                                    // latest time at which a counted cluster became healthy; zero if there is none
-	Reasons  []Reason  `json:"causes" doc:"reasons for the clusters that do not count, even if the operator passes"` // in the order of the causes
+	Since    time.Time `json:"-"`                                                                                    // time at which the last of the healthy clusters became healthy; zero if there is none
+	Reasons  []Reason  `json:"causes" doc:"reasons for the clusters that do not count, even if the operator passes"` // sorted by cause
 }
 
-// Judge decides whether observations are sufficient to promote a pin.
+// Judge decides whether observations allow the promotion of a pin.
 //
-// seen may contain observations of any operator and environment, in any order. For each cluster, the
-// latest observation counts, or the worst one if several have the same time. Earlier observations
-// only determine how long the cluster has been healthy. Observations dated after now count only if
-// they block upgrades.
+// seen are observations of any operators and environments, in any order. For each cluster, only the
+// latest observation counts, or the worst of several with the same time. Earlier observations only
+// show for how long the cluster has been healthy. An observation from the future counts only if the
+// operator blocks upgrades.
 //
-// A cluster counts as healthy if its latest observation is evidence by the rule, matches the pin's
-// bundle, and has been healthy for the soak time. The operator passes if the share and the number of
-// healthy clusters are sufficient and no cluster blocks upgrades. A cluster that no longer gets the
-// operator is listed as a reason; it blocks if the operator was unhealthy or not upgradeable there.
+// A cluster counts as healthy if rule accepts its latest observation, the observation is of the
+// pinned bundle, and the operator has been healthy for the soak time. The operator may be promoted
+// if the share and the number of healthy clusters are sufficient and it does not block upgrades in
+// any cluster. A cluster that no longer gets the operator is listed as a reason. It prevents the
+// promotion only if the operator was unhealthy there or blocked upgrades.
 func Judge(rule Criteria, pin Pin, seen []Observation, now time.Time) Verdict {
 	byCluster := map[string][]Observation{}
 	for _, o := range seen {
@@ -99,7 +100,7 @@ func Judge(rule Criteria, pin Pin, seen []Observation, now time.Time) Verdict {
 	}
 	v := Verdict{Clusters: len(pin.Clusters), Reasons: []Reason{}}
 	byCause := map[Cause][]ClusterNote{}
-	names := map[string]string{} // by UID
+	names := map[string]string{} // UID → name of the first cluster with it
 	for _, name := range pin.Clusters {
 		c := judgeCluster(rule, pin, name, byCluster[name], now)
 		if c.refusal != "" {
@@ -136,8 +137,9 @@ func Judge(rule Criteria, pin Pin, seen []Observation, now time.Time) Verdict {
 	return v
 }
 
-// judgeRemoved returns the clusters of the environment that were observed with the operator within
-// rule.Within plus rule.Soak and no longer get it, and whether one of them blocks the promotion.
+// judgeRemoved returns the clusters that no longer get the operator, but were observed with it
+// within rule.Within plus rule.Soak. The second result reports whether one of them prevents the
+// promotion.
 func judgeRemoved(rule Criteria, pin Pin, byCluster map[string][]Observation, now time.Time) (removed []ClusterNote, blocked bool) {
 	began := now.Add(-time.Duration(rule.Within + rule.Soak))
 	for _, name := range slices.Sorted(maps.Keys(byCluster)) {
@@ -166,16 +168,16 @@ func newClusterNotes(names []string) []ClusterNote {
 	return out
 }
 
-// clusterResult is the decision of the gate for one cluster.
+// clusterResult is the decision for one cluster.
 type clusterResult struct {
-	cause   Cause  // reason why the cluster does not count; empty if it does
+	cause   Cause  // reason why the cluster does not count as healthy; empty if it does
 	note    string // details of the cause
-	refusal string // reason why the operator blocks upgrades; empty if it does not
+	refusal string // the operator's reason for blocking upgrades; empty if it does not
 	uid     string // UID of the cluster; empty if unknown
 	since   time.Time
 }
 
-// judgeCluster returns the result for one cluster. If several observations have the latest time,
+// judgeCluster returns the decision for one cluster. If several observations have the latest time,
 // all of them must be healthy.
 func judgeCluster(rule Criteria, pin Pin, name string, seen []Observation, now time.Time) clusterResult {
 	problem := func(o Observation) (Cause, string) {
@@ -225,9 +227,10 @@ func judgeCluster(rule Criteria, pin Pin, name string, seen []Observation, now t
 	return f
 }
 
-// upgradeRefusal returns the operator's latest reason to block upgrades, or "". A reason is valid
-// until newer evidence of the same cluster reports the operator as upgradeable; an observation
-// without the condition is no such evidence. seen is sorted by time.
+// upgradeRefusal returns the operator's latest reason for blocking upgrades in a cluster, or "". A
+// reason remains valid until a newer accepted observation reports Upgradeable=True: an observation
+// without this condition is not enough. seen must be sorted by time. problem returns why an
+// observation is not accepted.
 func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string)) string {
 	isWithdrawn := func(o Observation) bool {
 		return !o.At.IsZero() && slices.ContainsFunc(seen, func(later Observation) bool {
@@ -248,8 +251,8 @@ func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string
 	return ""
 }
 
-// Problem returns the reason why an observation is no evidence of the clusters of an environment at
-// time now, or "". All commands use it to reject observations.
+// Problem returns the reason why an observation is not accepted at time now for the given clusters
+// of an environment, or "". All commands use it.
 func (r Criteria) Problem(environment string, clusters []string, o Observation, now time.Time) (cause Cause, note string) {
 	switch cause, note = r.checkIdentity(environment, clusters, o); {
 	case cause != "":
@@ -264,7 +267,8 @@ func (r Criteria) Problem(environment string, clusters []string, o Observation, 
 	return "", ""
 }
 
-// checkIdentity is [Criteria.Problem] without the checks of the time.
+// checkIdentity is [Criteria.Problem] without the checks of the time: it checks which cluster was
+// observed, and the signature.
 func (r Criteria) checkIdentity(environment string, clusters []string, o Observation) (cause Cause, note string) {
 	var missing []string
 	for _, f := range [][3]string{{"environment", o.Environment, environment}, {"cluster", o.Cluster, "any"}, {"UID of kube-system", o.ClusterUID, "any"}} {
@@ -285,8 +289,8 @@ func (r Criteria) checkIdentity(environment string, clusters []string, o Observa
 	return "", ""
 }
 
-// checkObservation returns the reason why a cluster is not healthy according to an observation,
-// apart from the soak time, or "".
+// checkObservation returns the reason why the operator was not healthy at an observation, or "".
+// The soak time is not checked.
 func checkObservation(pin Pin, o Observation) (cause Cause, note string) {
 	switch {
 	case o.Absent:
@@ -301,7 +305,7 @@ func checkObservation(pin Pin, o Observation) (cause Cause, note string) {
 	return "", ""
 }
 
-// matches reports whether the pin's bundle was observed.
+// matches reports whether an observation is of the bundle of the pin.
 func (p Pin) matches(o Observation) bool {
 	if o.Bundle == "" || p.Bundle == "" {
 		return o.Checksum != "" && o.Checksum == p.Checksum
@@ -309,10 +313,10 @@ func (p Pin) matches(o Observation) bool {
 	return o.Bundle == p.Bundle
 }
 
-// healthySince returns the time since which a cluster has been healthy with the pin without
-// interruption. seen is sorted, and the last observation is healthy. The time between two
-// observations counts as healthy if Since of the later one is not after the earlier one. If Since
-// is unknown, the time must not exceed rule.Within.
+// healthySince returns the start of the period in which the operator has been healthy with the
+// pinned bundle without interruption. seen must be sorted by time, and the last observation
+// healthy. Between two observations, the operator counts as healthy if Since of the later one is
+// not after the earlier one. If Since is unknown, they must not be more than rule.Within apart.
 func healthySince(rule Criteria, pin Pin, seen []Observation) time.Time {
 	last := seen[len(seen)-1]
 	out, first := last.At, last.At
@@ -320,7 +324,7 @@ func healthySince(rule Criteria, pin Pin, seen []Observation) time.Time {
 		o := seen[i]
 		if !pin.matches(o) || !o.Healthy {
 			if !out.After(o.At) {
-				return first // a later observation contradicts Since
+				return first // the period ends here: a later observation contradicts it
 			}
 			return out
 		}
@@ -337,10 +341,10 @@ func healthySince(rule Criteria, pin Pin, seen []Observation) time.Time {
 	return out
 }
 
-// hasGap reports whether the health between two consecutive observations is unknown.
+// hasGap reports whether the operator may have been unhealthy between two consecutive observations.
 func hasGap(rule Criteria, before, after Observation) bool {
 	if before.ClusterUID != after.ClusterUID && before.ClusterUID != "" && after.ClusterUID != "" {
-		return true // another cluster of that name
+		return true // another cluster with the same name
 	}
 	if after.Since.IsZero() {
 		return after.At.Sub(before.At) > time.Duration(rule.Within)

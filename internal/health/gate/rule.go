@@ -1,5 +1,5 @@
-// Package gate decides whether observations of an operator in one environment are sufficient to
-// promote it to the next.
+// Package gate decides whether an operator may be promoted from one environment to the next,
+// according to observations of its health.
 //
 // The package is a pure function of its arguments: pins, observations, the rule and the time. It
 // does not access files, locks or clusters, and does not promote anything.
@@ -14,30 +14,30 @@ import (
 	"time"
 )
 
-// Criteria defines the requirements for a promotion.
+// Criteria is the rule for promotions from an environment.
 type Criteria struct {
-	Healthy  Share `json:"healthy"`        // required share of the operator's clusters that match the pin and are healthy
-	Soak     Span  `json:"soak"`           // minimum time of uninterrupted health
-	Clusters int   `json:"clusters"`       // minimum number of healthy clusters
-	Within   Span  `json:"observedWithin"` // maximum age of observations
+	Healthy  Share `json:"healthy"`        // required share of clusters in which the operator is healthy with the pinned bundle
+	Soak     Span  `json:"soak"`           // required time of uninterrupted health
+	Clusters int   `json:"clusters"`       // required number of healthy clusters
+	Within   Span  `json:"observedWithin"` // maximum age of an observation
 
 	Identified bool `json:"identified" doc:"observations must name environment, cluster and UID"`
 	Signed     bool `json:"signed" doc:"observations must be signed"`
 }
 
-// DefaultCriteria returns the rule for an environment without a configured rule.
+// DefaultCriteria returns the rule for an environment that configures none.
 func DefaultCriteria() Criteria {
 	return Criteria{Healthy: fullShare, Clusters: 1, Within: Span(24 * time.Hour)}
 }
 
-// Share is a fraction in thousandths of a percent.
+// Share is a percentage in thousandths of a percent: 99.5% is 99,500.
 type Share int
 
 // fullShare is 100%.
 const fullShare Share = 100_000
 
-// ParseShare parses a percentage such as 99% or 99.5%. It must be greater than 0% and at most 100%,
-// with up to three decimals.
+// ParseShare parses a percentage such as 99% or 99.5%, above 0% and at most 100%, with up to three
+// decimals.
 func ParseShare(s string) (Share, error) {
 	number, percent := strings.CutSuffix(s, "%")
 	before, after, dotted := strings.Cut(number, ".")
@@ -49,7 +49,7 @@ func ParseShare(s string) (Share, error) {
 	return Share(n), nil
 }
 
-// UnmarshalText parses a share like ParseShare.
+// UnmarshalText parses a percentage. See ParseShare.
 func (s *Share) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseShare(string(text))
 	return err
@@ -60,10 +60,10 @@ func (s Share) String() string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + "%"
 }
 
-// MarshalText returns the share as text.
+// MarshalText returns the percentage as text.
 func (s Share) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Span is a duration with a short text form.
+// Span is a duration with a short text form, such as 24h.
 type Span time.Duration
 
 // ParseSpan parses a non-negative duration such as 24h, 90m or 3d.
@@ -81,13 +81,13 @@ func ParseSpan(s string) (Span, error) {
 	return Span(d), nil
 }
 
-// UnmarshalText parses a duration like ParseSpan.
+// UnmarshalText parses a duration. See ParseSpan.
 func (s *Span) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseSpan(string(text))
 	return err
 }
 
-// String returns the duration without trailing zero units, such as 24h instead of 24h0m0s.
+// String returns the duration without units that are zero: 24h instead of 24h0m0s.
 func (s Span) String() string {
 	text := time.Duration(s).String()
 	if strings.HasSuffix(text, "m0s") {

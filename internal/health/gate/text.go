@@ -7,10 +7,10 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// maxNamed is the maximum number of clusters that a message lists.
+// maxNamed is the maximum number of clusters in a message.
 const maxNamed = 5
 
-// String returns the reason with up to maxNamed clusters.
+// String returns the reason with the names of up to maxNamed clusters.
 func (r Reason) String() string {
 	words := map[Cause]string{
 		NotUpgradeable: "upgrade blocked by the operator", NotObserved: "not observed", Unidentified: "unidentified observation", Duplicate: "observation of another cluster", Unsigned: "unsigned observation", TooOld: "observation too old", OtherBundle: "not at the pinned version",
@@ -34,8 +34,8 @@ func (r Reason) String() string {
 	return words[r.Cause] + ": " + strings.Join(names, ", ")
 }
 
-// Text formats the verdict: the result, the requirements if they are not met, and the reasons.
-// environment is the name of the clusters' environment, which may be empty.
+// Text formats a verdict: the number of healthy clusters, the requirements if they are not met, and
+// the reasons. environment is the name of the environment of the clusters; it may be empty.
 func (v Verdict) Text(rule Criteria, environment string) string {
 	cluster := strings.TrimSpace(environment + " cluster")
 	if v.Clusters == 0 {

@@ -1,9 +1,9 @@
-// Package certificates provides the serving certificates of webhooks and API services, and
-// distributes the CA to their clients.
+// Package certificates provides serving certificates for webhooks and API services, and distributes
+// the CA to their clients.
 //
-// A new provider needs one file and one entry in providerTable. A provider with settings also
-// needs a field in [ProviderSettings]. No other code depends on the name of a provider. No
-// provider writes a private key to the tree.
+// A new provider needs one file and one entry in providerTable, and if it has settings, a field in
+// [ProviderSettings]. No other code depends on the name of a provider. No provider writes a private
+// key to the tree.
 //
 // Start from [NewProvider] and [Provider].
 package certificates
@@ -23,37 +23,39 @@ import (
 // Name is the name of a provider in quayside.yaml.
 type Name string
 
-// Provider creates the certificates of the Services in bundles. Implementations embed base and
-// override some methods.
+// Provider requests certificates for the Services in bundles. Implementations embed base and
+// override some of its methods.
 type Provider interface {
-	// Check returns an error if the settings are insufficient for a certificate.
+	// Check returns an error if the settings are not sufficient for certificates.
 	Check() error
 
-	// Secret returns the name of the Secret with a Service's certificate.
+	// Secret returns the name of the Secret that contains the certificate of a Service.
 	Secret(service string) string
 
-	// Serve returns a Service with the annotations that request its certificate.
+	// Serve returns a Service with the annotations that request a certificate for it.
 	Serve(service k8s.Object) k8s.Object
 
-	// Issue returns the objects that request the certificate of a Service.
+	// Issue returns the objects that request a certificate for a Service.
 	Issue(namespace, service string) []k8s.Object
 
-	// Trust adds the CA of a Service's certificate, or its source, to a webhook configuration,
-	// CRD or APIService.
+	// Trust returns a webhook configuration, CRD or APIService with the CA of a Service's
+	// certificate, or with an annotation that requests it.
 	Trust(o k8s.Object, namespace, service string) k8s.Object
 
-	// InjectAnnotations returns the annotations that request a CA from the provider's controller.
+	// InjectAnnotations returns the annotations by which an object requests a CA from the
+	// provider's controller.
 	InjectAnnotations() []string
 
 	// CanRun reports whether the provider's controller can run in the clusters. openshift means
 	// that they are OpenShift clusters.
 	CanRun(openshift bool) bool
 
-	// Issues reports whether objects of a kind are certificates or issuers of the provider.
+	// Issues reports whether a kind is one of the provider's kinds for certificates and their
+	// issuers.
 	Issues(group, kind string) bool
 
-	// Files returns the file names in the settings, relative to quayside.yaml. The keys are
-	// fields below spec. The file name of an unset field is "".
+	// Files returns the file names in the settings, relative to quayside.yaml, by field below spec.
+	// The file name of a field that is not set is "".
 	Files() map[string]string
 
 	// Faults returns the faults in the provider's settings. chosen means that the workspace uses
@@ -63,11 +65,11 @@ type Provider interface {
 
 // Fault is an invalid setting of a provider.
 type Fault struct {
-	Field   string // below spec in quayside.yaml: "certificateSecret.name"
+	Field   string // field path below spec in quayside.yaml: "certificateSecret.name"
 	Message string
 }
 
-// base is a provider without settings and objects.
+// base implements Provider without settings and without objects.
 type base struct{}
 
 func (base) Check() error                        { return nil }
@@ -83,11 +85,11 @@ func (base) Faults(bool) []Fault                 { return nil }
 type ProviderSettings struct {
 	CertificateSecret SecretSettings `json:"certificateSecret" doc:"The user's own certificates, for spec.certificates: secret."`
 
-	Contents map[string][]byte `json:"-"` // content of the Files by field, in PEM
+	Contents map[string][]byte `json:"-"` // contents of Files by field, in PEM format
 }
 
-// Files returns the file names in the settings of all providers, relative to quayside.yaml. The
-// keys are fields below spec. The file name of an unset field is "".
+// Files returns the file names in the settings of all providers, relative to quayside.yaml, by
+// field below spec. The file name of a field that is not set is "".
 func (s ProviderSettings) Files() map[string]string {
 	out := map[string]string{}
 	for _, l := range providerTable() {
@@ -112,7 +114,7 @@ type entry struct {
 	provider func(ProviderSettings) Provider
 }
 
-// providerTable returns the providers.
+// providerTable returns all providers.
 func providerTable() []entry {
 	return []entry{
 		{CertManager, func(ProviderSettings) Provider { return certManager{} }},
@@ -130,8 +132,8 @@ func Names() []string {
 	return out
 }
 
-// Default returns the default provider: the first one or, on OpenShift, the first one that runs only
-// on OpenShift.
+// Default returns the default provider: on OpenShift the first one that runs only on OpenShift,
+// otherwise the first one.
 func Default(openshift bool) Name {
 	all := providerTable()
 	i := slices.IndexFunc(all, func(l entry) bool {
@@ -141,7 +143,7 @@ func Default(openshift bool) Name {
 	return all[max(0, i)].name
 }
 
-// NewProvider returns the provider with a name. An empty name selects the default.
+// NewProvider returns the provider with this name. An empty name means the default.
 func NewProvider(name Name, s ProviderSettings) (Provider, error) {
 	for _, l := range providerTable() {
 		if l.name == name || name == "" {
@@ -151,11 +153,11 @@ func NewProvider(name Name, s ProviderSettings) (Provider, error) {
 	return nil, fmt.Errorf("certificates: %q: must be one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Enum returns the valid values of Name, for the schema.
+// Enum returns the valid values of Name, for JSON schemas.
 func (Name) Enum() []string { return Names() }
 
-// PEM converts certificates in base64-encoded DER to one PEM file. The error contains the index
-// of the invalid certificate.
+// PEM converts certificates, each in base64-encoded DER, to one PEM file. The error contains the
+// index of an invalid certificate.
 func PEM(der []string) ([]byte, error) {
 	var out []byte
 	for i, text := range der {
@@ -171,8 +173,8 @@ func PEM(der []string) ([]byte, error) {
 	return out, nil
 }
 
-// Injector returns the provider whose controller injects the CA that an object requests, or ""
-// if the object requests none.
+// Injector returns the provider whose controller injects a CA into o, according to the annotations
+// of o. It returns "" if there is none.
 func Injector(o k8s.Object) Name {
 	annotations := k8s.Map(o, "metadata", "annotations")
 	for _, l := range providerTable() {
@@ -185,8 +187,8 @@ func Injector(o k8s.Object) Name {
 	return ""
 }
 
-// IsInjected reports whether a controller in the clusters injects the CA that an object requests.
-// This is the controller of the chosen provider, or of another provider that can run there.
+// IsInjected reports whether a controller in the clusters injects a CA into o. It must be the
+// controller of the chosen provider, or of another provider that can run in the clusters.
 func IsInjected(o k8s.Object, chosen Name, openshift bool) bool {
 	by := Injector(o)
 	for _, l := range providerTable() {
@@ -197,15 +199,15 @@ func IsInjected(o k8s.Object, chosen Name, openshift bool) bool {
 	return false
 }
 
-// Issues reports whether objects of a kind are certificates or issuers. The operator that provides
-// the API must run before operators that need certificates. Its position in the order does not depend
-// on whether an installed operator needs certificates.
+// Issues reports whether a kind is for certificates or their issuers. The operator that provides
+// such a kind is applied before operators that need certificates. This does not depend on whether
+// an installed operator needs one.
 func Issues(group, kind string) bool {
 	return slices.ContainsFunc(providerTable(), func(l entry) bool { return l.provider(ProviderSettings{}).Issues(group, kind) })
 }
 
-// WithoutCA returns an object without the CA bundles with which the API server verifies webhooks
-// and API services.
+// WithoutCA returns o without the CA bundles by which the API server verifies webhooks and API
+// services.
 func WithoutCA(o k8s.Object) k8s.Object {
 	o = k8s.Without(k8s.Without(o, "spec", "caBundle"), "spec", "conversion", "webhook", "clientConfig", "caBundle")
 	hooks := k8s.List(o, "webhooks")
@@ -221,7 +223,8 @@ func WithoutCA(o k8s.Object) k8s.Object {
 	return k8s.With(o, out, "webhooks")
 }
 
-// certificateName returns the name of a Service's certificate, and of the Secret that contains it.
+// certificateName returns the name of the certificate of a Service, and of the Secret that contains
+// it.
 func certificateName(service string) string { return k8s.Suffixed(service, "cert") }
 
 func withAnnotation(o k8s.Object, key, value string) k8s.Object {

@@ -6,8 +6,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// CertManager is the provider that requests a self-signed certificate for each Service from
-// cert-manager.
+// CertManager is the provider that requests a self-signed certificate from cert-manager for each
+// Service.
 const CertManager Name = "cert-manager"
 
 const (
@@ -37,7 +37,7 @@ func (certManager) Issue(namespace, service string) []k8s.Object {
 		"secretName":  name,
 		"usages":      k8s.Values("server auth"),
 	}
-	if len(host) <= 64 { // the limit of X.509 common names
+	if len(host) <= 64 { // longer names are not valid as X.509 common names
 		spec["commonName"] = host
 	}
 	cert := k8s.New("cert-manager.io/v1", "Certificate", namespace, name)

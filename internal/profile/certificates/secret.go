@@ -11,11 +11,11 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Secret is the provider of certificates in existing Secrets.
+// Secret is the provider for certificates in Secrets that the user creates.
 const Secret Name = "secret"
 
 // SecretSettings names the Secrets with the serving certificates of webhooks, and the CA that
-// signed them. Operators with webhooks require either CAFile or CASecret.
+// signed them. If an operator has webhooks, either CAFile or CASecret is required.
 type SecretSettings struct {
 	Name     string `json:"name" default:"\"%s-cert\"" doc:"Name of the Secret with tls.crt and tls.key, in the operator's namespace. %s is replaced by the name of the Service."`
 	CAFile   string `json:"caFile" doc:"File with the certificates of the CA in PEM, relative to this file."`
@@ -25,7 +25,7 @@ type SecretSettings struct {
 type secret struct {
 	base
 	SecretSettings
-	ca []byte // in PEM
+	ca []byte // certificates of the CA, in PEM format
 }
 
 const (
@@ -37,7 +37,8 @@ func secretOf(s ProviderSettings) secret {
 	return secret{SecretSettings: s.CertificateSecret, ca: s.Contents[fieldCAFile]}
 }
 
-// FromCA returns the provider of certificates in existing Secrets that a CA has signed. pem is the CA.
+// FromCA returns a provider for certificates in existing Secrets that were signed by a CA. pem is
+// the certificate of the CA.
 func FromCA(pem []byte) Provider { return secret{ca: pem} }
 
 func (s secret) Check() error {
