@@ -17,13 +17,13 @@ type Registered struct {
 // Selector is a label selector.
 type Selector struct {
 	MatchLabels      map[string]string `json:"matchLabels,omitempty" doc:"Labels with their values."`
-	MatchExpressions []Requirement     `json:"matchExpressions,omitempty" doc:"Requirements."`
+	MatchExpressions []Requirement     `json:"matchExpressions,omitempty" doc:"Requirements on labels."`
 }
 
 // Requirement is a requirement on one label.
 type Requirement struct {
 	Key      string   `json:"key" form:"required nonempty" doc:"Label."`
-	Operator string   `json:"operator" form:"required enum=In|NotIn|Exists|DoesNotExist" doc:"Operator of the expression."`
+	Operator string   `json:"operator" form:"required enum=In|NotIn|Exists|DoesNotExist" doc:"How values are compared with the label."`
 	Values   []string `json:"values,omitempty" doc:"Values."`
 }
 
@@ -38,7 +38,7 @@ type SyncPolicy struct {
 type Automated struct {
 	Prune      bool `json:"prune,omitempty" default:"false" doc:"Prunes objects that are no longer rendered. A Namespace still needs a confirmation; Argo CD never deletes a CRD."`
 	SelfHeal   bool `json:"selfHeal,omitempty" default:"false" doc:"Reverts changes made in the cluster."`
-	AllowEmpty bool `json:"allowEmpty,omitempty" default:"false" doc:"With one Application per cluster: allow an empty Application, so that the last operator is pruned. With one per operator, an uninstalled operator is always pruned."`
+	AllowEmpty bool `json:"allowEmpty,omitempty" default:"false" doc:"With one Application per cluster: allows an Application without objects, so that the last operator can be pruned. With one per operator, an uninstalled operator is always pruned."`
 }
 
 // Retry configures the retries of a failed sync.
@@ -50,7 +50,7 @@ type Retry struct {
 // Backoff configures the wait before a retry.
 type Backoff struct {
 	Duration    string `json:"duration,omitempty" doc:"First wait, such as 15s."`
-	Factor      int32  `json:"factor,omitempty" doc:"Factor by which each wait exceeds the previous one."`
+	Factor      int32  `json:"factor,omitempty" doc:"Factor by which each wait is longer than the previous one."`
 	MaxDuration string `json:"maxDuration,omitempty" doc:"Longest wait, such as 3m."`
 }
 
@@ -62,7 +62,7 @@ type IgnoreDifference struct {
 	Name                  string   `json:"name,omitempty" doc:"Name. Default: all."`
 	JSONPointers          []string `json:"jsonPointers,omitempty" form:"nonempty" doc:"Fields, as JSON pointers."`
 	JQPathExpressions     []string `json:"jqPathExpressions,omitempty" form:"nonempty" doc:"Fields, as jq paths."`
-	ManagedFieldsManagers []string `json:"managedFieldsManagers,omitempty" form:"nonempty" doc:"Fields written by these managers."`
+	ManagedFieldsManagers []string `json:"managedFieldsManagers,omitempty" form:"nonempty" doc:"Fields that these field managers have written."`
 }
 
 // Unmatched returns a fault for each entry of ignoreDifferences that selects none of the objects.

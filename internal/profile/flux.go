@@ -31,7 +31,7 @@ type flux struct{ plain }
 
 // FluxSettings are the fields of spec.gitops that only Flux uses.
 type FluxSettings struct {
-	SourceRef SourceRef `json:"sourceRef" doc:"Flux source. Its name is needed by the flux profile."`
+	SourceRef SourceRef `json:"sourceRef" doc:"Flux source of the tree. The flux profile needs its name."`
 }
 
 // SourceRef refers to a Flux source.

@@ -12,28 +12,28 @@ import (
 // GitOps is spec.gitops in quayside.yaml. It embeds the fields of each profile.
 type GitOps struct {
 	Name            string            `json:"name" doc:"Prefix of the names of Applications or Kustomizations. Default: metadata.name, or else the directory of the workspace in the repository, or else quayside."`
-	RepoURL         string            `json:"repoURL" doc:"The repository's URL. Needed by the argocd profile."`
+	RepoURL         string            `json:"repoURL" doc:"URL of the repository. The argocd profile needs it."`
 	Revision        string            `json:"revision" default:"\"main\"" doc:"Branch, tag or commit."`
 	Path            string            `json:"path" doc:"Path of the tree in the repository. Default: spec.output."`
 	Namespace       string            `json:"namespace" doc:"Namespace of the Applications or Kustomizations. Default: argocd or flux-system, by profile."`
 	Granularity     string            `json:"granularity" default:"\"operator\"" form:"enum=operator|cluster" doc:"Content of one Application or Kustomization: one operator, so that an unhealthy operator does not block others; or all operators of a cluster."`
 	Labels          map[string]string `json:"labels" doc:"Labels of the Applications or Kustomizations."`
-	RemovedClusters string            `json:"removedClusters" default:"\"keep\"" form:"enum=keep|delete" doc:"Treatment of the operators of a removed cluster, and of all operators when their Applications or Kustomizations are deleted: keep or delete them."`
+	RemovedClusters string            `json:"removedClusters" default:"\"keep\"" form:"enum=keep|delete" doc:"Whether operators are kept or deleted when their cluster is removed from spec.clusters, or when their Applications or Kustomizations are deleted."`
 	ArgoCDSettings
-	Inputs bool `json:"inputs" default:"false" doc:"Writes inputs/ to the tree, the inputs of each cluster for your own ApplicationSet or ResourceSet. Apply this, or argocd/ or flux/, not both."`
+	Inputs bool `json:"inputs" default:"false" doc:"Writes the data of each cluster to inputs/ in the tree, for your own ApplicationSet or ResourceSet. Apply either inputs/, or argocd/ or flux/."`
 	FluxSettings
 }
 
 // Cluster is an entry of spec.clusters in quayside.yaml. It embeds the fields of each profile.
 type Cluster struct {
-	Name string `json:"name" form:"required nonempty" doc:"Name of the overlay."`
+	Name string `json:"name" form:"required nonempty" doc:"Name of the cluster and of its overlay."`
 	ArgoCDCluster
 	FluxCluster
 	Values            map[string]string `json:"values" doc:"Your own values for spec.gitops.inputs, such as {region: eu}."`
 	KubernetesVersion string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of this cluster. Default: spec.kubernetesVersion."`
 	Operators         []string          `json:"operators" default:"[\"*\"]" form:"nonempty" doc:"Operators of the cluster: namespace/package; * matches any text."`
 	Provides          Provides          `json:"provides" doc:"APIs and objects of this cluster, in addition to spec.provides."`
-	Config            json.RawMessage   `json:"config" doc:"Defaults for all operators of this cluster, in the form of a Subscription's spec.config."`
+	Config            json.RawMessage   `json:"config" doc:"Default configuration of all operators in this cluster, in the format of a Subscription's spec.config."`
 
 	// Fields that are derived from other files of the workspace and from other settings.
 	Overlays []string `json:"-"` // what overlays/<name>/ changes: "" for all pieces, names of pieces, or "resources"

@@ -35,32 +35,32 @@ const (
 type Workspace struct {
 	Extends            string            `json:"extends" form:"nonempty" doc:"File whose settings this one inherits, in the same format, relative to this file and in the same Git repository; it may extend another file. Fields set here take precedence. 'quayside config' prints the result."`
 	Declarations       []declare.Path    `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; other directories are read recursively. Objects from a kustomization, or from a path with overrides: true, replace those of earlier paths. Labels and annotations of Namespaces are used; other kinds are counted and ignored, with a warning or an error if a kind looks misspelt."`
-	NewDeclarations    string            `json:"newDeclarations" form:"nonempty" doc:"Path of spec.declarations to which 'quayside add' and 'quayside import' write. Default: the only directory there inside the workspace, or else the only one; if there are several, the commands ask or require --to."`
+	NewDeclarations    string            `json:"newDeclarations" form:"nonempty" doc:"The path in spec.declarations that 'quayside add' and 'quayside import' write to. Default: the only directory in it that is inside the workspace, or else its only directory. If there are several, the commands ask or require --to."`
 	Catalogs           []CatalogSettings `json:"catalogs" doc:"Catalogs in addition to the declared CatalogSource and ClusterCatalog objects. One with the same namespace and name overrides the declared one."`
-	GlobalCatalogs     []string          `json:"globalCatalogNamespaces" default:"[\"olm\",\"openshift-marketplace\"]" form:"nonempty" doc:"Namespaces whose catalogs are visible in all namespaces, as the namespace of OLM's catalog-operator. A catalog in another namespace is visible only there, and one without a namespace everywhere."`
+	GlobalCatalogs     []string          `json:"globalCatalogNamespaces" default:"[\"olm\",\"openshift-marketplace\"]" form:"nonempty" doc:"Namespaces whose catalogs are visible in all namespaces, like the global catalog namespace of OLM. A catalog in another namespace is visible only there, and one without a namespace everywhere."`
 	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\", which stands for its newest patch. If unset, checks that need it are skipped."`
 	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Objects that OpenShift provides are not rendered. If unset, checks that need it are skipped."`
-	Requirements       string            `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion restrict the installable versions, or are only reported."`
-	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Whether an operator in another namespace can satisfy a dependency, if it watches the namespace of the operator that has the dependency."`
+	Requirements       string            `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion restrict which versions can be installed (enforce), or only cause warnings (warn)."`
+	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Whether a dependency can be met by an operator in another namespace that watches the namespace of the dependent operator."`
 	AllowOverlap       bool              `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
 	AllowNames         []string          `json:"allowNames" form:"nonempty" doc:"Built-in objects of the cluster that bundles may contain, each as Kind/name, such as ClusterRole/cluster-admin or Namespace/openshift-logging."`
 	Output             string            `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
 	Profile            profile.Name      `json:"profile" default:"\"argocd\"" doc:"The tool that applies the tree."`
 	Certificates       certificates.Name `json:"certificates" doc:"Issuer of the certificates of webhooks. Default: openshift-service-ca if openshiftVersion is set, otherwise cert-manager."`
 	certificates.ProviderSettings
-	Provides         profile.Provides  `json:"provides" doc:"APIs and objects that all clusters have without the rendered tree. Needs of operators that neither the tree nor this list meets are reported. If openshiftVersion is set, the APIs of OpenShift are added."`
+	Provides         profile.Provides  `json:"provides" doc:"APIs and objects that all clusters have without the rendered tree. If an operator needs something that is neither in the tree nor in this list, it is reported. If openshiftVersion is set, the APIs of OpenShift are added."`
 	Proxy            Proxy             `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
 	Mirrors          []string          `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
 	Trust            []Trust           `json:"trust" doc:"Signatures required for images of registries. The first entry that matches an image's repository applies; images without a matching entry need no signature."`
 	ImagePullSecrets []string          `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
-	CSVAnnotations   bool              `json:"csvAnnotations" default:"false" doc:"Annotations of pod templates: every annotation of the ClusterServiceVersion, as in OLM, or only those that a container reads."`
+	CSVAnnotations   bool              `json:"csvAnnotations" default:"false" doc:"Copies every annotation of the ClusterServiceVersion to the pod templates, as OLM does. Default: only those that a container reads."`
 	AggregatedRoles  bool              `json:"aggregatedRoles" default:"true" doc:"Adds the operators' APIs to the cluster's roles admin, edit and view, as OLM does: four ClusterRoles per CRD, three per OperatorGroup."`
 	HealthChecks     bool              `json:"healthChecks" default:"false" doc:"Configures the GitOps tool to assess the health of the operators' custom resources."`
-	GitOps           *profile.GitOps   `json:"gitops" doc:"Git location of the tree. Default: no Application and no Flux Kustomization is rendered."`
-	StorageMigration string            `json:"storageMigration" default:"\"auto\"" form:"enum=auto|v1|v1beta1|none" doc:"Version of storagemigration.k8s.io that migrates stored objects before an upgrade drops their version. auto: v1 if kubernetesVersion of every cluster is 1.37 or newer, otherwise none. v1beta1 must be enabled in the cluster."`
-	Clusters         []profile.Cluster `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"Clusters. Each has an overlay."`
+	GitOps           *profile.GitOps   `json:"gitops" doc:"Git repository that the GitOps tool applies the tree from. Default: no Application and no Flux Kustomization is rendered."`
+	StorageMigration string            `json:"storageMigration" default:"\"auto\"" form:"enum=auto|v1|v1beta1|none" doc:"API version of storagemigration.k8s.io by which stored objects are migrated before an upgrade that drops their version. auto: v1 if kubernetesVersion of every cluster is 1.37 or newer, otherwise none. v1beta1 must be enabled in the cluster."`
+	Clusters         []profile.Cluster `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"The clusters of this environment. Each has an overlay."`
 	Reporter         Reporter          `json:"reporter" doc:"The in-cluster reporter."`
-	Policy           Policy            `json:"policy" doc:"Findings of a diff that are refused."`
+	Policy           Policy            `json:"policy" doc:"Which findings of a diff are refused."`
 	Follows          string            `json:"follows" form:"nonempty" doc:"Upstream environment: its name (metadata.name, or else the name of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' promotes versions from it."`
 	Promotion        *Promotion        `json:"promotion" doc:"Health required in the upstream environment before 'quayside promote' promotes a version. Default: no health is required."`
 	Propose          *Propose          `json:"propose" doc:"Pull requests of 'quayside propose'."`
@@ -72,9 +72,9 @@ type Workspace struct {
 
 // CatalogSettings is a catalog in spec.catalogs.
 type CatalogSettings struct {
-	Name      string     `json:"name" form:"required nonempty" doc:"Name, as a CatalogSource's or ClusterCatalog's."`
-	Namespace string     `json:"namespace" doc:"Namespace, as a CatalogSource's. Empty for a ClusterCatalog's."`
-	Source    source.Ref `json:"source" form:"required" doc:"Where the catalog's content is, such as \"oci:catalogs/operatorhubio\". Paths are relative to this file."`
+	Name      string     `json:"name" form:"required nonempty" doc:"Name of the CatalogSource or ClusterCatalog."`
+	Namespace string     `json:"namespace" doc:"Namespace of the CatalogSource. Empty for a ClusterCatalog."`
+	Source    source.Ref `json:"source" form:"required" doc:"Location of the catalog, such as \"oci:catalogs/operatorhubio\". Paths are relative to this file."`
 	Priority  int32      `json:"priority" default:"0" doc:"Catalogs with a higher priority are preferred for dependencies."`
 }
 
@@ -88,7 +88,7 @@ type Trust struct {
 	Match          string   `json:"match" form:"required nonempty" doc:"Repository, such as quay.io/org/catalog; a * at the end matches any text, as in quay.io/org/*. \"observations\" matches files of 'quayside status --save --sign' instead."`
 	Keys           []string `json:"keys" form:"nonempty" doc:"Files with public keys in PEM form, such as cosign.pub, relative to this file. A signature by one of them is enough."`
 	Identity       string   `json:"identity" doc:"Subject of the signer's certificate, such as an e-mail address or the URL of a workflow, instead of keys."`
-	IdentityRegexp string   `json:"identityRegexp" doc:"Regular expression for the whole subject, instead of identity."`
+	IdentityRegexp string   `json:"identityRegexp" doc:"Regular expression that must match the whole subject, instead of identity."`
 	Issuer         string   `json:"issuer" doc:"Issuer of the identity, such as https://token.actions.githubusercontent.com."`
 	TrustRoot      string   `json:"trustRoot" doc:"trusted_root.json with the trusted certificate authorities and logs, relative to this file."`
 }
@@ -105,23 +105,23 @@ type Reporter struct {
 	Enabled        bool   `json:"enabled" default:"false" doc:"Whether the reporter is rendered."`
 	Image          string `json:"image" doc:"Image of the reporter, preferably by digest. Required if the reporter is enabled."`
 	Namespace      string `json:"namespace" default:"\"quayside-system\"" form:"nonempty" doc:"Namespace of the reporter."`
-	LeaderElection bool   `json:"leaderElection" default:"false" doc:"Leader election by a Lease, so that old and new pods of the reporter can overlap."`
+	LeaderElection bool   `json:"leaderElection" default:"false" doc:"Elects a leader by a Lease, so that an old and a new pod of the reporter can run at the same time."`
 }
 
 // Policy determines which findings of a diff are refused.
 type Policy struct {
 	FailOn   string            `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
-	Clusters []ClusterSeverity `json:"clusters" doc:"Overrides of spec.policy.failOn for some clusters. The first entry that matches a cluster applies."`
+	Clusters []ClusterSeverity `json:"clusters" doc:"Other values of spec.policy.failOn for some clusters. The first entry that matches a cluster applies."`
 	Waivers  []diag.Waiver     `json:"waivers" doc:"Findings and warnings that are accepted until a date."`
-	Rules    []PolicyRule      `json:"rules" doc:"Rules of your own, in CEL, over a finding or an object."`
+	Rules    []PolicyRule      `json:"rules" doc:"Your own rules, in CEL, about findings or objects."`
 	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its default: off, info, low, medium, high or critical."`
 
-	Vulnerabilities Vulnerabilities `json:"vulnerabilities" doc:"Policy for the results of scanners (quayside diff --scan)."`
+	Vulnerabilities Vulnerabilities `json:"vulnerabilities" doc:"Policy for vulnerabilities that scanners find (quayside diff --scan)."`
 }
 
 // Vulnerabilities is the policy for findings about vulnerabilities.
 type Vulnerabilities struct {
-	Added []string `json:"added" form:"enum=critical|high|medium|low|negligible|unknown" doc:"Severities, as rated by scanners, of refused new vulnerabilities; an empty list refuses none. Default: according to spec.policy.failOn."`
+	Added []string `json:"added" form:"enum=critical|high|medium|low|negligible|unknown" doc:"A new vulnerability is refused if scanners rate it with one of these severities; an empty list refuses none. Default: spec.policy.failOn decides."`
 }
 
 // Promotion configures how healthy an operator must be in the upstream environment before it is
@@ -150,8 +150,8 @@ type Propose struct {
 
 // Automerge selects the pull requests that a forge merges automatically.
 type Automerge struct {
-	MaxSeverity string    `json:"maxSeverity" default:"\"low\"" form:"enum=off|info|low|medium|high|critical" doc:"Highest severity of a finding without a waiver; off allows no finding. A pull request that the policy refuses or that removes an operator is not merged automatically."`
-	After       gate.Span `json:"after" default:"\"0s\"" doc:"Time since the upgrade was first proposed, such as 3d. The first run after this time enables the merge."`
+	MaxSeverity string    `json:"maxSeverity" default:"\"low\"" form:"enum=off|info|low|medium|high|critical" doc:"A pull request is merged automatically only if no finding without a waiver has a higher severity; off allows no finding at all. One that the policy refuses, or that removes an operator, is never merged automatically."`
+	After       gate.Span `json:"after" default:"\"0s\"" doc:"Minimum time since the upgrade was first proposed, such as 3d. The first run after this time enables the automatic merge."`
 }
 
 // ClusterSeverity is FailOn for some clusters.
@@ -163,9 +163,9 @@ type ClusterSeverity struct {
 // PolicyRule is a user-defined rule: it refuses the findings or objects for which its expression is
 // true.
 type PolicyRule struct {
-	Name       string `json:"name" form:"required nonempty" doc:"Name, for the report."`
+	Name       string `json:"name" form:"required nonempty" doc:"Name of the rule in reports and waivers."`
 	Expression string `json:"expression" form:"required nonempty" doc:"CEL expression; true refuses the finding or object, such as finding.rule.startsWith('images.') && !finding.after.startsWith('quay.io/')."`
-	Message    string `json:"message" doc:"Message for the reader."`
+	Message    string `json:"message" doc:"Text that the report shows for a refused finding or object."`
 	On         string `json:"on" default:"\"diff\"" form:"enum=diff|tree" doc:"diff: the expression is evaluated for each finding of a diff. tree: it is evaluated by 'quayside verify' for each object of a cluster."`
 
 	Pos diag.Pos `json:"-"` // position of the expression
@@ -191,7 +191,7 @@ func (w *Workspace) At(field string) diag.Pos {
 type document struct {
 	APIVersion string    `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
 	Kind       string    `json:"kind" form:"required const=Workspace" doc:"Workspace"`
-	Metadata   metadata  `json:"metadata" yamlnode:"open" doc:"Free for the user."`
+	Metadata   metadata  `json:"metadata" yamlnode:"open" doc:"Any metadata; only name is used."`
 	Spec       Workspace `json:"spec" doc:"The settings. Every field has a default."`
 }
 
