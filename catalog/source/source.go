@@ -24,10 +24,11 @@ type Scheme struct {
 
 	image  bool // references point to an image
 	pulled bool // references point to an image in a registry
+	dir    bool // references point to a directory with the files of the catalog
 	plain  bool // references point to a directory, and commands with a directory argument accept it
 
-	// prefix returns the directory to prepend to the names of the catalog's
-	// files in messages. It is nil for images.
+	// prefix returns the path to prepend to the names of the catalog's files in messages, such as
+	// the path of an archive. It is nil for images and directories.
 	prefix func(rest string) string
 	// claims reports whether fsys, a directory given without a scheme, has the format of this
 	// scheme. The first scheme in the order of Schemes that claims it is used. If claims is nil,

@@ -14,16 +14,15 @@ import (
 
 // Schemes returns all schemes, in the order in which messages list them.
 func Schemes() []Scheme {
-	unchanged := func(rest string) string { return rest }
 	return []Scheme{
 		{Name: string(oci.Remote), image: true, pulled: true, find: findImage},
 		{Name: string(oci.Layout), image: true, find: findImage, claims: func(fsys fs.FS) (bool, error) { return IsLayout(fsys), nil }},
 		{Name: string(oci.LayoutArchive), image: true, find: findArchive},
 		{Name: string(oci.DockerArchive), image: true, find: findArchive},
-		{Name: dirScheme, plain: true, find: findFileBased, prefix: unchanged},
+		{Name: dirScheme, dir: true, plain: true, find: findFileBased},
 		{Name: sqliteScheme, find: findDatabase, prefix: filepath.Dir},
-		{Name: bundlesScheme, find: findBundles, prefix: unchanged, claims: claimsBundles},
-		{Name: packageManifestsScheme, find: findPackageManifests, prefix: unchanged, claims: claimsPackageManifests},
+		{Name: bundlesScheme, dir: true, find: findBundles, claims: claimsBundles},
+		{Name: packageManifestsScheme, dir: true, find: findPackageManifests, claims: claimsPackageManifests},
 	}
 }
 
@@ -104,13 +103,16 @@ func (r Ref) MapPath(move func(string) string) Ref {
 // Directory returns the path of a catalog that is a directory. It returns false for other catalogs.
 func (r Ref) Directory() (string, bool) {
 	s, rest, _ := r.Scheme()
-	return rest, s.prefix != nil && rest != "" && s.prefix(rest) == rest
+	return rest, s.dir && rest != ""
 }
 
-// Prefix returns the directory to prepend to the names of the catalog's files in messages, or "" if
-// there is none.
+// Prefix returns the path to prepend to the names of the catalog's files in messages, or "" for an
+// image.
 func (r Ref) Prefix() string {
-	if s, rest, _ := r.Scheme(); s.prefix != nil {
+	switch s, rest, _ := r.Scheme(); {
+	case s.dir:
+		return rest
+	case s.prefix != nil:
 		return s.prefix(rest)
 	}
 	return ""
