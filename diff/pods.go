@@ -98,8 +98,8 @@ func comparePods(c *comparison) {
 	}
 }
 
-// add adds a finding about the field at a path. If the path is in a container, the finding has the
-// name of the container. capped limits the severity.
+// add adds a finding about the field at a path of the object. If the path is in a container, the
+// finding has the name of the container. capped limits the severity.
 func (d podDiff) add(rule, field string, at fieldPath, f Finding, capped ...Severity) {
 	f.Field, f.path, f.Container = field, at, cmp.Or(f.Container, at.container())
 	d.c.add(rule, d.p.after, f, capped...)
@@ -258,7 +258,7 @@ func (d podDiff) compareAccount() {
 func (d podDiff) compareReplicas() {
 	a, b := k8s.At(d.p.before.Content, "spec", "replicas"), k8s.At(d.p.after.Content, "spec", "replicas")
 	if !reflect.DeepEqual(a, b) {
-		d.c.add("pods.replicas", d.p.after, Finding{Field: "spec.replicas", Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("%s replicas, was %s", cmp.Or(formatValue(b), "1"), cmp.Or(formatValue(a), "1")), path: fieldAt("spec", "replicas")})
+		d.add("pods.replicas", "spec.replicas", fieldAt("spec", "replicas"), Finding{Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("%s replicas, was %s", cmp.Or(formatValue(b), "1"), cmp.Or(formatValue(a), "1"))})
 	}
 }
 

@@ -42,8 +42,8 @@ type Provider interface {
 	// certificate, or with an annotation that requests it.
 	Trust(o k8s.Object, namespace, service string) k8s.Object
 
-	// InjectAnnotations returns the annotations by which an object requests a CA from the
-	// provider's controller.
+	// InjectAnnotations returns the names of the annotations by which an object requests a CA from
+	// the provider's controller.
 	InjectAnnotations() []string
 
 	// CanRun reports whether the provider's controller can run in the clusters. openshift means
@@ -227,6 +227,8 @@ func WithoutCA(o k8s.Object) k8s.Object {
 // it.
 func certificateName(service string) string { return k8s.Suffixed(service, "cert") }
 
+// withAnnotation returns a copy of o with an annotation. Unlike k8s.Annotate, it replaces an existing
+// value.
 func withAnnotation(o k8s.Object, key, value string) k8s.Object {
 	return k8s.With(o, value, "metadata", "annotations", key)
 }

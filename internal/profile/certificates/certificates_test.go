@@ -114,7 +114,7 @@ func TestWithoutCA(t *testing.T) {
 
 // TestNewProvider checks unknown names, the default and settings without a CA.
 func TestNewProvider(t *testing.T) {
-	if _, err := certificates.NewProvider("vault", certificates.ProviderSettings{}); err == nil || err.Error() != `certificates: "vault": must be one of cert-manager, openshift-service-ca, secret` {
+	if _, err := certificates.NewProvider("vault", certificates.ProviderSettings{}); err == nil || err.Error() != `certificates: "vault": must be one of `+strings.Join(certificates.Names(), ", ") {
 		t.Errorf("got %v", err)
 	}
 	p, err := certificates.NewProvider("", certificates.ProviderSettings{})
