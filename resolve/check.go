@@ -148,11 +148,6 @@ func Check(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt Options
 	return &c.Verdict, err
 }
 
-// catalogFields returns the fields of a pin that come from its catalog, sorted.
-func catalogFields() []string {
-	return []string{"bundle", "channel", "image", "properties", "relatedImages", "version"}
-}
-
 type checker struct {
 	x    *catalog.Index
 	lock *lockfile.File

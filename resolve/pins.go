@@ -92,7 +92,7 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 		b = i.entry.Bundle()
 	}
 	if w.usesCatalogData(i) {
-		p = withEntry(p, b)
+		p = WithEntry(p, b)
 		p.Properties = i.facts.properties
 	}
 	if b == nil && i.csv != nil && p.Image == "" && p.ContentDigest == "" {
@@ -137,13 +137,20 @@ func (w *converter) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Ca
 	return lockfile.NewCatalog(id, c.Source(), c.Digest())
 }
 
-// withEntry returns p with the version, image and related images of b. If b is nil, it returns p
-// unchanged. If b refers to the recorded image by tag, the recorded digest is kept.
-func withEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
+// catalogFields returns the fields of a pin that come from its catalog, sorted: the bundle, the channel
+// and the fields that [WithEntry] sets. Check reports a difference in them as unchecked if the catalog
+// has changed.
+func catalogFields() []string {
+	return []string{"bundle", "channel", "image", "properties", "relatedImages", "version"}
+}
+
+// WithEntry returns p with the fields that the catalog's entry of its bundle b has. If b is nil, it
+// returns p unchanged. If b refers to the recorded image by tag, the recorded digest is kept.
+func WithEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
 	if b == nil {
 		return p
 	}
-	p.Version, p.RelatedImages = b.Version().String(), b.RelatedImages()
+	p.Version, p.Properties, p.RelatedImages = b.Version().String(), b.Properties(), b.RelatedImages()
 	if now := imageref.Split(b.Image()); now.Digest != "" || now.Name() != imageref.Split(p.Image).Name() {
 		p.Image = b.Image()
 	}

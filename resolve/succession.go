@@ -138,9 +138,7 @@ func (w *converter) refreshPin(p lockfile.Pin) lockfile.Pin {
 	if e == nil || !w.isCatalogCurrent(&p) {
 		return p
 	}
-	p = withEntry(p, e.Bundle())
-	p.Properties = e.Bundle().Properties()
-	return p
+	return WithEntry(p, e.Bundle())
 }
 
 func (w *converter) isSettled(successor string) bool {

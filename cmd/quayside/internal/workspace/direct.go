@@ -296,9 +296,8 @@ func (d directBundle) repin(p lockfile.Pin) lockfile.Pin {
 	if len(b.Entries()) != 1 || b.Entries()[0].Channel().Name() != p.Channel {
 		p.Channel = ""
 	}
-	p.Bundle, p.Version = data.Name, b.Version().String()
+	p = resolve.WithEntry(p, b)
 	p.Catalog = lockfile.NewCatalog(d.source.ID, string(d.source.Source), d.content.Digest)
-	p.Image, p.ContentDigest = b.Image(), d.digest
-	p.Properties, p.RelatedImages = b.Properties(), b.RelatedImages()
+	p.Bundle, p.Image, p.ContentDigest = data.Name, b.Image(), d.digest
 	return p
 }
