@@ -87,7 +87,7 @@ func (in *install) convertToServed(file bundle.ManifestObject, o Object) (Object
 func (in *install) newestMinor() int {
 	newest := 0
 	for _, c := range in.opt.Clusters {
-		newest = max(newest, parseMinor(c.WithDefaults(in.opt.KubernetesVersion, profile.Provides{}).KubernetesVersion))
+		newest = max(newest, parseMinor(c.WithDefaults(profile.Cluster{KubernetesVersion: in.opt.KubernetesVersion}).KubernetesVersion))
 	}
 	return newest
 }

@@ -3,7 +3,6 @@ package render
 import (
 	"errors"
 	"path"
-	"slices"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s/admit"
@@ -80,7 +79,7 @@ func allNamespaces(mode catalog.InstallMode, watch []string) bool {
 // base unchanged, otherwise the cluster's own directory. The result depends on settings only.
 func (o Options) prefix(c profile.Cluster) string {
 	separate := len(o.Clusters) > 1 && profile.NeedsSeparateDirs(o.GitOps)
-	if c.GetsAll() && !separate && slices.Contains([]string{"", "null", "{}"}, string(c.Config)) && len(c.Overlays) == 0 {
+	if c.GetsAll() && !separate && c.ObjectSettings() == "" && len(c.Overlays) == 0 {
 		return ""
 	}
 	return path.Join(layout.Clusters, c.Name) + "/"

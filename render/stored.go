@@ -69,7 +69,7 @@ func (in *install) migrationAPI() string {
 		return migrationGroup + "/" + version
 	}
 	for _, c := range in.opt.Clusters {
-		version := c.WithDefaults(in.opt.KubernetesVersion, profile.Provides{}).KubernetesVersion
+		version := c.WithDefaults(profile.Cluster{KubernetesVersion: in.opt.KubernetesVersion}).KubernetesVersion
 		if version == "" || parseMinor(version) < migrationSinceMinor {
 			return ""
 		}

@@ -40,10 +40,10 @@ type Cluster struct {
 	Prefix   string   `json:"-"` // directory of its pieces in the tree: "", or "clusters/<name>/" if a piece differs in this cluster
 }
 
-// WithDefaults returns the cluster with the default values of its workspace.
-func (c Cluster) WithDefaults(kubernetesVersion string, provides Provides) Cluster {
-	c.KubernetesVersion = cmp.Or(c.KubernetesVersion, kubernetesVersion)
-	c.Provides = Provides{APIs: slices.Concat(provides.APIs, c.Provides.APIs), Objects: slices.Concat(provides.Objects, c.Provides.Objects)}
+// WithDefaults returns the cluster with the settings of d that it lacks, and with what d provides.
+func (c Cluster) WithDefaults(d Cluster) Cluster {
+	c.KubernetesVersion = cmp.Or(c.KubernetesVersion, d.KubernetesVersion)
+	c.Provides = Provides{APIs: slices.Concat(d.Provides.APIs, c.Provides.APIs), Objects: slices.Concat(d.Provides.Objects, c.Provides.Objects)}
 	return c
 }
 
@@ -107,4 +107,17 @@ func (c Cluster) Shared() string {
 		panic(fmt.Sprintf("profile: %+v: %v", c, err)) // impossible: the fields are strings and lists of strings
 	}
 	return string(data) + string(config)
+}
+
+// ObjectSettings returns the settings that change objects of operators in the cluster, as text, or ""
+// if there are none. A new field of Cluster is among them, unless Shared omits it.
+func (c Cluster) ObjectSettings() string {
+	c.KubernetesVersion, c.Operators = "", nil // they select versions and operators
+	if config := string(c.Config); config == "null" || config == "{}" {
+		c.Config = nil
+	}
+	if s := c.Shared(); s != (Cluster{}).Shared() {
+		return s
+	}
+	return ""
 }

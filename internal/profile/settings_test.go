@@ -31,6 +31,8 @@ func TestShared(t *testing.T) {
 		}
 		if shared := c.Shared() == (profile.Cluster{}).Shared(); shared != (len(f.Index) > 1 || slices.Contains([]string{"name", "values", "provides"}, f.Name)) {
 			t.Errorf("%s: clusters with different values share pieces: %v", f.Name, shared)
+		} else if changes := c.ObjectSettings() != ""; changes != (!shared && !slices.Contains([]string{"kubernetesVersion", "operators"}, f.Name)) {
+			t.Errorf("%s: changes objects: %v", f.Name, changes)
 		}
 	}
 }

@@ -183,7 +183,7 @@ func (w *Workspace) ClusterName(name, flag string) (string, error) {
 
 // EffectiveCluster returns the settings of a cluster with the defaults of the workspace.
 func (w *Workspace) EffectiveCluster(c profile.Cluster) profile.Cluster {
-	return c.WithDefaults(w.KubernetesVersion, w.Provides)
+	return c.WithDefaults(profile.Cluster{KubernetesVersion: w.KubernetesVersion, Provides: w.Provides})
 }
 
 // OverlaysDir returns the path of the user's overlays, next to the rendered tree.

@@ -79,7 +79,7 @@ func (s *State) declarationPos(pin lockfile.Pin) diag.Pos {
 func (s *State) findUnmet() ([]unmetNeed, error) {
 	var out []unmetNeed
 	places := map[string]int{}         // in out
-	known := map[string][]needs.Need{} // by operator and config
+	known := map[string][]needs.Need{} // by operator and settings
 	equal := map[string][]int{}        // unmet needs of equal clusters
 	var patched func(cluster string) fleet.Patch
 	if len(s.Overlays) > 0 {
@@ -150,7 +150,7 @@ func (s *State) findUnmetIn(c profile.Cluster, patch fleet.Patch, known map[stri
 	}
 	var out []unmetNeed
 	for _, o := range operators {
-		key := o.Pin.Key() + string(c.Config)
+		key := o.Pin.Key() + c.ObjectSettings()
 		if _, ok := known[key]; !ok {
 			known[key] = needs.Find(o, shared, s.isOpenShift())
 		}

@@ -167,6 +167,9 @@ func (p *Registries) plainOptions() (render.Options, error) {
 		Clusters:          slices.Clone(w.Clusters), // renderOptions sets Overlays
 		OverlaysDir:       p.Settings.OverlaysDir(),
 	}
+	for i, c := range opt.Clusters {
+		opt.Clusters[i] = w.EffectiveCluster(c)
+	}
 	if opt.CertificateSettings, err = p.certificateSettings(); err != nil {
 		return render.Options{}, err
 	}
