@@ -50,7 +50,7 @@ func TestErrors(t *testing.T) {
 		"other kind":          {"apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n", `quayside.lock:2:7: kind: "Workspace": must be Lock`},
 		"no header":           {"pins: []\n", "quayside.lock:1:1: no apiVersion (expected quayside.dev/v1alpha1)\nquayside.lock:1:1: no kind (expected Lock)"},
 		"empty":               {"", `quayside.lock: expected one YAML document, got 0: restore the lock, or delete it and run 'quayside resolve'`},
-		"conflict":            {edit("  version: 0.9.4\n", "<<<<<<< HEAD\n  version: 0.9.4\n=======\n  version: 0.9.5\n>>>>>>> other\n"), `quayside.lock:19:1: unfinished merge: take one side with 'git checkout --theirs' or '--ours', and run 'quayside resolve', which updates it from the declarations`},
+		"conflict":            {edit("  version: 0.9.4\n", "<<<<<<< HEAD\n  version: 0.9.4\n=======\n  version: 0.9.5\n>>>>>>> other\n"), `quayside.lock:19:1: unfinished merge: run 'quayside resolve', which takes the pins of both sides`},
 		"syntax":              {edit("kind: Lock", "kind: [Lock"), `quayside.lock:3: malformed YAML: did not find expected ',' or ']'`},
 		"twice":               {text + strings.TrimPrefix(text[strings.Index(text, "\n- namespace: apps"):strings.LastIndex(text, "- namespace: my-etcd")], "\n"), `quayside.lock:56:3: pin "apps/cert" appears twice, first on line 7: delete one block, or take one side with 'git checkout --theirs' or '--ours', and run 'quayside resolve'`},
 	} {

@@ -81,14 +81,22 @@ func parse(p parser, data []byte) (*File, error) {
 	return f, nil
 }
 
-// conflictError returns an error if the file contains conflict markers of Git, otherwise nil.
+// conflictError returns an error if the file contains conflict markers of Git.
 func conflictError(file string, data []byte) error {
-	mark := regexp.MustCompile(`(?m)^(<<<<<<<|\|\|\|\|\|\|\||>>>>>>>)( |\r?$)`).FindIndex(data)
+	mark := conflictMarker(data)
 	if mark == nil {
 		return nil
 	}
 	pos := diag.Pos{File: file, Line: bytes.Count(data[:mark[0]], []byte("\n")) + 1, Col: 1}
-	return diag.List{diag.Errorf(pos, "unfinished merge: take one side with 'git checkout --theirs' or '--ours', and run 'quayside resolve', which updates it from the declarations")}
+	return diag.List{diag.Errorf(pos, "unfinished merge: run 'quayside resolve', which takes the pins of both sides")}
+}
+
+// HasConflict reports whether the text of a lock contains conflict markers of Git.
+func HasConflict(data []byte) bool { return conflictMarker(data) != nil }
+
+// conflictMarker returns the start and the end of the first conflict marker in data, or nil.
+func conflictMarker(data []byte) []int {
+	return regexp.MustCompile(`(?m)^(<<<<<<<|\|\|\|\|\|\|\||>>>>>>>)( |\r?$)`).FindIndex(data)
 }
 
 // schemaOf returns the schema number of a document. It returns an error if the document is not a

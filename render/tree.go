@@ -16,8 +16,9 @@ import (
 )
 
 // attributes makes GitHub and GitLab collapse the tree in a pull request, so that reviewers see
-// the lock and the user's own files.
-const attributes = "* linguist-generated gitlab-generated\n"
+// the lock and the user's own files. Git merges the indices of two branches with its own driver:
+// each has the entries of both, and the next render removes what is wrong in them.
+const attributes = "* linguist-generated gitlab-generated\n" + filetree.Index + " merge=union\n"
 
 // tree distributes the objects over files.
 type tree struct {

@@ -116,36 +116,7 @@ func TestEditedToALink(t *testing.T) {
 	checkUnchanged(t, dir, want)
 }
 
-// TestOldIndex writes over the tree of an earlier version, which had one index. Files in the
-// index are removed or overwritten, except edited files handed over to the user.
-func TestOldIndex(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	for name, data := range map[string]string{
-		Index: "# Files.\na/x\na/gone\nb/gone\ns/edited " + sum([]byte("1")) + "\ns/same " + sum([]byte("1")) + "\n",
-		"a/x": "edited, but nothing is known of that", "a/gone": "1", "b/gone": "1", "s/edited": "2", "s/same": "1", "a/mine": "m",
-	} {
-		putFile(t, dir, name, data)
-	}
-	want := tree(t, map[string]string{"a/x": "1", "c/new": "1"})
-	have, err := Read(os.DirFS(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	changes := []FileChange{{Index, Modified}, {"a/gone", Extra}, {"a/x", Modified}, {"b/gone", Extra}, {"c/new", Missing}, {"s/same", Extra}}
-	if d := cmp.Diff(changes, Diff(have, want)); d != "" {
-		t.Errorf("changes: %s", d)
-	}
-	if err := Write(dir, want); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(map[string]string{"a/x": "1", "a/mine": "m", "c/new": "1", "s/edited": "2"}, files(t, dir)); d != "" {
-		t.Error(d)
-	}
-	checkUnchanged(t, dir, want)
-}
-
-// TestTreeInATree checks that Write ignores a nested tree, written by this or an earlier
-// version.
+// TestTreeInATree checks that Write ignores a nested tree.
 func TestTreeInATree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	want := tree(t, map[string]string{"x": "1", "a/x": "1"})
@@ -157,8 +128,6 @@ func TestTreeInATree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	putFile(t, dir, "old/"+Index, "# Files.\nd/x\n")
-	putFile(t, dir, "old/d/x", "1")
 	before := contentsOf(t, dir)
 	checkUnchanged(t, dir, want)
 	want = tree(t, map[string]string{"x": "1", "a/x": "2"})

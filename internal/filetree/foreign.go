@@ -1,8 +1,7 @@
 package filetree
 
-// UserFiles returns the paths of the files in have that belong to the user, sorted. These are the
-// files that are neither in want nor in an index of have, and files that an earlier version handed
-// over to the user and that were edited. If have has no valid index, it returns nil.
+// UserFiles returns the paths of the files in have that belong to the user, sorted: those that are
+// neither in want nor in an index of have. If have has no valid index, it returns nil.
 func UserFiles(have, want *Tree) []string {
 	own, err := have.indexEntries()
 	if len(own) == 0 || err != nil {

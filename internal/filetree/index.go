@@ -15,10 +15,8 @@ import (
 
 // Index is the base name of index files. They list the files that quayside has written. In a
 // written tree, the root and each directory with such files has an index, which lists the files
-// directly in that directory. A line is "name sha256"; a line that begins with # is a comment.
-//
-// Earlier versions wrote a single index in the root: "path" for a file that quayside wrote, and
-// "path sha256" for a file that was handed over to the user.
+// directly in that directory. A line is "name sha256"; a line that begins with # is a comment. The
+// digest tells a file that the user edited from one of an earlier Write that is not committed yet.
 const Index = ".quayside-files"
 
 const (
@@ -26,18 +24,12 @@ const (
 	rootMark    = "# Root of the tree." // marks the index in the root of a tree: a subdirectory with such an index is another tree
 )
 
-// entry is the entry of a file in an index.
-type entry struct {
-	digest     string // sha256 of the written content; "" if unknown
-	handedOver bool   // handed over by an earlier version: belongs to the user once it is edited
-}
+// index maps the path of each entry in the index files of a tree, and of the index files
+// themselves, to the digest of the content that Write recorded, or "" if that is unknown.
+type index map[string]string
 
-// edited reports whether data differs from the content that Write recorded.
-func (e entry) edited(data []byte) bool { return e.digest != "" && e.digest != sum(data) }
-
-// index holds the entries of all index files of a tree, by path. The index files themselves have
-// entries, too.
-type index map[string]entry
+// edited reports whether data differs from the content that Write recorded for a file.
+func (x index) edited(name string, data []byte) bool { return x[name] != "" && x[name] != sum(data) }
 
 func isIndex(name string) bool { return path.Base(name) == Index }
 
@@ -105,7 +97,7 @@ func readIndexes(names iter.Seq[string], read func(name string) ([]byte, error))
 		if err != nil {
 			return nil, err
 		}
-		own[file] = entry{}
+		own[file] = ""
 		for name, e := range list {
 			own[path.Join(dir, name)] = e
 		}
@@ -129,21 +121,17 @@ func parseIndex(file string, data []byte) (list index, root bool, err error) {
 			root = root || line == rootMark
 			continue
 		}
-		e := entry{}
-		name := line
-		if at := len(name) - 2*sha256.Size - 1; at > 0 && name[at] == ' ' {
-			name, e.digest = name[:at], name[at+1:]
+		name, digest := line, ""
+		if at := len(line) - 2*sha256.Size - 1; at > 0 && line[at] == ' ' {
+			name, digest = line[:at], line[at+1:]
 		}
-		old := e.digest == "" || strings.Contains(name, "/")
-		root = root || old
-		if !fs.ValidPath(name) || name == "." || isIndex(name) {
-			return nil, root, fmt.Errorf("%s:%d: %q is not a valid path", file, i+1, name)
+		if !fs.ValidPath(name) || name != path.Base(name) || name == "." || isIndex(name) {
+			return nil, root, fmt.Errorf("%s:%d: %q is not the name of a file", file, i+1, name)
 		}
-		e.handedOver = e.digest != "" && old
-		if before, twice := list[name]; !e.handedOver && (conflict || twice && before != e) {
-			e.digest = ""
+		if before, twice := list[name]; conflict || twice && before != digest {
+			digest = ""
 		}
-		list[name] = e
+		list[name] = digest
 	}
 	return list, root, nil
 }
@@ -162,16 +150,16 @@ const (
 // stateOf returns the state of the file name with content data. For a file that is neither in an
 // index nor wanted, data may be nil.
 func (x index) stateOf(name string, data []byte, want *Tree) state {
-	e, listed := x[name]
+	_, listed := x[name]
 	wanted, keeps := want.files[name]
 	switch {
-	case !listed && !keeps, e.handedOver && !keeps && e.edited(data):
+	case !listed && !keeps:
 		return userOwned
 	case keeps && bytes.Equal(data, wanted):
 		return same
 	case !listed:
 		return claimed
-	case e.edited(data):
+	case x.edited(name, data):
 		return edited
 	default:
 		return stale

@@ -227,6 +227,11 @@ func (o *resolveOptions) readProblem(cmd *cobra.Command) (*workspace.Project, *w
 	if err != nil {
 		return nil, nil, err
 	}
+	if !o.check {
+		if p, err = p.WithoutConflict(); err != nil {
+			return nil, nil, err
+		}
+	}
 	opt := p.ResolveOptions()
 	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
 	if o.edited {

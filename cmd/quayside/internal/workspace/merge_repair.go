@@ -26,6 +26,30 @@ type mergeRepair struct {
 	notCompared []diag.Warning       // commits with locks that cannot be compared
 }
 
+// WithoutConflict returns a copy of p with the lock of HEAD if Git merges two branches and left
+// conflict markers in the lock. [Request.RepairMerge] then adds the pins of the other branch.
+// Otherwise it returns p.
+func (p *Project) WithoutConflict() (*Project, error) {
+	data, err := p.Read(LockFile)
+	if err != nil || !lockfile.HasConflict(data) {
+		return p, nil //nolint:nilerr // whoever needs the lock reports it
+	}
+	clone, merges, err := p.merges()
+	if err != nil || len(merges) == 0 || !merges[0].Open {
+		return p, err
+	}
+	head := merges[0].Sides[0]
+	if data, err = readOptional(head, clone.Path(LockFile)); err != nil {
+		return nil, err
+	}
+	settled := *p
+	settled.Lock = func() (*lockfile.File, error) { return nil, fs.ErrNotExist }
+	if data != nil {
+		settled.Lock = func() (*lockfile.File, error) { return lockfile.Parse(head.Name()+":"+clone.Path(LockFile), data) }
+	}
+	return &settled, nil
+}
+
 // repairMerge returns lock, which may be nil, with the pins that a merge downgraded or lost: see
 // [Request]. It restores only pins of operators that are still declared and are not being uninstalled.
 func repairMerge(p *Project, lock *lockfile.File, declared *declare.Set, opt resolve.Options) (*lockfile.File, mergeRepair) {
