@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -26,10 +27,19 @@ type root struct {
 	dir  string // absolute path
 	kind string // kind of directory for messages: "repository"
 	open func() (*os.Root, error)
+	fast func() *beneath // nil if unsupported
 }
 
 func newRoot(dir, kind string) *root {
-	return &root{dir: dir, kind: kind, open: sync.OnceValues(func() (*os.Root, error) { return os.OpenRoot(dir) })}
+	open := sync.OnceValues(func() (*os.Root, error) { return os.OpenRoot(dir) })
+	fast := sync.OnceValue(func() *beneath {
+		top, err := open()
+		if err != nil {
+			return nil
+		}
+		return newBeneath(top)
+	})
+	return &root{dir, kind, open, fast}
 }
 
 // OpenDir returns a directory. Its root is the work tree of the Git repository that contains it.
@@ -333,7 +343,10 @@ func (d dirFS) Stat(name string) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := top.Stat(full)
+	info, err := d.root.fast().stat(full, 0)
+	if isUndecided(err) {
+		info, err = top.Stat(full)
+	}
 	return info, d.root.wrapError("stat", name, full, err)
 }
 
@@ -343,7 +356,10 @@ func (d dirFS) Lstat(name string) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := top.Lstat(full)
+	info, err := d.root.fast().stat(full, noFollow)
+	if isUndecided(err) {
+		info, err = top.Lstat(full)
+	}
 	return info, d.root.wrapError("lstat", name, full, err)
 }
 
@@ -357,15 +373,66 @@ func (d dirFS) ReadLink(name string) (string, error) {
 	return to, d.root.wrapError("readlink", name, full, err)
 }
 
+// maxAtOnce is the maximum number of bytes of a file to allocate before reading.
+const maxAtOnce = 1 << 30
+
 // ReadFile reads a file.
 func (d dirFS) ReadFile(name string) ([]byte, error) {
 	top, full, err := d.resolveName("open", name)
 	if err != nil {
 		return nil, err
 	}
-	data, err := top.ReadFile(full)
+	data, err := d.root.fast().readFile(full, maxAtOnce)
+	if isUndecided(err) {
+		data, err = top.ReadFile(full)
+	}
 	return data, d.root.wrapError("open", name, full, err)
 }
+
+// ReadSmall reads a file. It returns nil for other files than regular ones, and for those of more than limit
+// bytes.
+func ReadSmall(files fs.FS, name string, limit int64) ([]byte, error) {
+	if d, ok := files.(dirFS); ok && fs.ValidPath(name) {
+		if data, err := d.root.fast().readFile(path.Join(d.in, name), limit); err == nil {
+			return data, nil
+		}
+	}
+	info, err := fs.Stat(files, name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, err
+	}
+	return fs.ReadFile(files, name)
+}
+
+// ReadDir reads a directory.
+func (d dirFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	top, full, err := d.resolveName("open", name)
+	if err != nil {
+		return nil, err
+	}
+	list, err := d.root.fast().readDir(full, path.Join(filepath.ToSlash(d.root.dir), full))
+	for i, e := range list {
+		list[i] = dirFSEntry{e, d, path.Join(name, e.Name())}
+	}
+	if isUndecided(err) {
+		list, err = fs.ReadDir(top.FS(), full)
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return list, d.root.wrapError("open", name, full, err)
+}
+
+// isUndecided reports whether an error of beneath requires the use of os.Root.
+func isUndecided(err error) bool { return err != nil && !errors.Is(err, fs.ErrNotExist) }
+
+// dirFSEntry is an entry of a directory whose file info is read on demand.
+type dirFSEntry struct {
+	fs.DirEntry
+	files dirFS
+	path  string
+}
+
+// Info returns the file info of a file or a link.
+func (e dirFSEntry) Info() (fs.FileInfo, error) { return e.files.Lstat(e.path) }
 
 // Sub returns the file system of a directory.
 func (d dirFS) Sub(name string) (fs.FS, error) {
