@@ -44,25 +44,41 @@ func (r *repository) read(name string) []byte {
 	if !fs.ValidPath(name) {
 		return nil
 	}
-	info, err := fs.Stat(r.fsys, name)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSize {
-		return nil
-	}
-	data, err := fs.ReadFile(r.fsys, name)
+	data, err := filetree.ReadSmall(r.fsys, name, maxSize)
 	if err != nil {
 		return nil // whoever needs it reports the fault
 	}
 	return data
 }
 
+// Open opens a file or a directory.
+func (r *repository) Open(name string) (fs.File, error) { return r.fsys.Open(name) }
+
+// ReadDir returns the content of a directory, which it reads once.
+func (r *repository) ReadDir(dir string) ([]fs.DirEntry, error) {
+	list, known := r.lists[dir]
+	if known {
+		return list, nil
+	}
+	list, err := fs.ReadDir(r.fsys, dir)
+	r.lists[dir] = list
+	return list, err
+}
+
 // list returns the content of a directory. A missing directory is empty.
 func (r *repository) list(dir string) []fs.DirEntry {
-	list, known := r.lists[dir]
-	if !known {
-		list, _ = fs.ReadDir(r.fsys, dir)
-		r.lists[dir] = list
-	}
+	list, _ := r.ReadDir(dir)
 	return list
+}
+
+// mayBeDir returns false for a path that is no directory according to the known directories.
+func (r *repository) mayBeDir(name string) bool {
+	list, known := r.lists[path.Dir(name)]
+	if !known || name == "." {
+		return true
+	}
+	i, found := slices.BinarySearchFunc(list, path.Base(name), func(d fs.DirEntry, base string) int { return strings.Compare(d.Name(), base) })
+	return found && !list[i].Type().IsRegular()
 }
 
 func (r *repository) isDir(name string) bool {
@@ -142,6 +158,9 @@ func (r *repository) kustomization(dir string) *kustomization {
 	k, known := r.kustomizations[dir]
 	if known {
 		return k
+	}
+	if !r.mayBeDir(dir) {
+		return nil
 	}
 	for _, d := range r.list(dir) {
 		if slices.Contains(konfig.RecognizedKustomizationFileNames(), d.Name()) && d.Type().IsRegular() {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -140,6 +141,7 @@ type scanner struct {
 	sources   map[string]sourceObject // by kind, namespace and name
 	foreign   func(url string) bool
 	assumeOwn bool            // whether sources that are not found are this repository
+	groups    [][]byte        // API groups of declarations and entries
 	objects   []entryObject   // of GitOps tools
 	templates []string        // files of charts with objects of tools
 	patches   map[string]bool // files with patches of kustomizations
@@ -159,7 +161,7 @@ type sourceObject struct {
 
 func newScanner(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool) *scanner {
 	s := &Survey{repo: newRepository(fsys, skip), byFile: map[string][]int{}, applied: map[string][]*Applied{}, built: map[string][]any{}}
-	return &scanner{Survey: s, sources: map[string]sourceObject{}, foreign: foreign, patches: map[string]bool{}, listed: map[string]bool{}}
+	return &scanner{Survey: s, sources: map[string]sourceObject{}, foreign: foreign, groups: relevantGroups(), patches: map[string]bool{}, listed: map[string]bool{}}
 }
 
 // New reads the files of a repository. It skips directories that skip accepts, files that Git ignores, and
@@ -168,7 +170,7 @@ func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool) 
 	s := newScanner(fsys, skip, foreign)
 	seen := 0
 	last := "" // directory of the last file
-	err := gitrepo.WalkFiles(fsys, s.repo.skip, func(name string, d fs.DirEntry) error {
+	err := gitrepo.WalkFiles(s.repo, s.repo.skip, func(name string, d fs.DirEntry) error {
 		if seen++; seen > maxFiles {
 			return fs.SkipAll
 		}
@@ -180,11 +182,8 @@ func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool) 
 		if isKustomization || !yamlnode.HasExtension(name) && !isTemplateName(name) {
 			return nil
 		}
-		if info, err := d.Info(); err != nil || info.Size() > maxSize {
-			return err
-		}
-		data, err := fs.ReadFile(fsys, name)
-		if err == nil && isRelevant(data) {
+		data, err := filetree.ReadSmall(fsys, name, maxSize)
+		if err == nil && isRelevant(s.groups, data) {
 			s.scanFile(name, data)
 		}
 		return err
@@ -194,6 +193,18 @@ func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool) 
 	}
 	s.finish()
 	return s.Survey, nil
+}
+
+// Find returns the files of the repository with a name, sorted.
+func (s *Survey) Find(base string) []string {
+	var out []string
+	for dir, list := range s.repo.lists {
+		if slices.ContainsFunc(list, func(d fs.DirEntry) bool { return d.Name() == base && !d.IsDir() }) {
+			out = append(out, path.Join(dir, base))
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (s *scanner) addKustomization(dir string) {
@@ -242,14 +253,29 @@ func isTemplateName(name string) bool {
 	return slices.Contains([]string{".j2", ".jinja", ".jinja2", ".tpl", ".tmpl", ".gotmpl", ".template"}, path.Ext(name))
 }
 
-// isRelevant reports whether a file may contain a declaration or an entry.
-func isRelevant(data []byte) bool {
-	if slices.ContainsFunc(declarationKinds(), func(k declarationKind) bool { return bytes.Contains(data, []byte(k.group)) }) {
-		return true
+// relevantGroups returns the API groups of declarations and entries.
+func relevantGroups() [][]byte {
+	var names []string
+	for _, k := range declarationKinds() {
+		names = append(names, k.group)
 	}
-	return slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool {
-		return bytes.Contains(data, []byte(a.Group)) || a.Sources != "" && bytes.Contains(data, []byte(a.Sources))
-	})
+	for _, a := range profile.Appliers() {
+		names = append(names, a.Group)
+		if a.Sources != "" {
+			names = append(names, a.Sources)
+		}
+	}
+	slices.Sort(names)
+	var out [][]byte
+	for _, name := range slices.Compact(names) {
+		out = append(out, []byte(name))
+	}
+	return out
+}
+
+// isRelevant reports whether a text names one of the groups.
+func isRelevant(groups [][]byte, text []byte) bool {
+	return slices.ContainsFunc(groups, func(group []byte) bool { return bytes.Contains(text, group) })
 }
 
 // scanFile records the declarations and the objects of tools in a file.
@@ -307,7 +333,7 @@ func (s *scanner) scanDocument(file string, n *yamlnode.Node) {
 // that contains n, or n.
 func (s *scanner) scanObject(file string, n, holder *yamlnode.Node) {
 	if n.Kind == yamlnode.ScalarNode {
-		if strings.Contains(n.Value, "\n") && isRelevant([]byte(n.Value)) {
+		if strings.Contains(n.Value, "\n") && isRelevant(s.groups, []byte(n.Value)) {
 			s.addText(file, []byte(n.Value), n.Line+1, "is text in "+objectTitle(holder))
 		}
 		return

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
@@ -16,26 +17,46 @@ type Ignore struct{ patterns []gitignore.Pattern }
 // NewIgnore returns an Ignore without patterns.
 func NewIgnore() *Ignore { return &Ignore{} }
 
-// WalkFiles calls visit for each regular file in files that Git does not ignore, in lexical order.
-// It does not enter directories for which skip returns true. If files does not exist, there is no
-// error.
+// WalkFiles calls visit for each regular file in files that Git does not ignore, in lexical order, until
+// visit returns fs.SkipAll. It does not enter directories for which skip returns true. If files does not
+// exist, there is no error.
 func WalkFiles(files fs.FS, skip func(dir string) bool, visit func(name string, d fs.DirEntry) error) error {
-	ignored := NewIgnore()
-	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+	if _, err := fs.Stat(files, "."); errors.Is(err, fs.ErrNotExist) || err == nil && skip(".") {
+		return nil
+	}
+	w := fileWalk{files, skip, visit, NewIgnore()}
+	err := w.walk(".")
+	if errors.Is(err, fs.SkipAll) {
+		return nil
+	}
+	return err
+}
+
+// fileWalk is a walk through a work tree. It lists each directory once.
+type fileWalk struct {
+	files   fs.FS
+	skip    func(dir string) bool
+	visit   func(name string, d fs.DirEntry) error
+	ignored *Ignore
+}
+
+func (w *fileWalk) walk(dir string) error {
+	list, err := fs.ReadDir(w.files, dir)
+	if err == nil && slices.ContainsFunc(list, func(d fs.DirEntry) bool { return d.Name() == ".gitignore" }) {
+		err = w.ignored.Load(w.files, dir)
+	}
+	for i := 0; err == nil && i < len(list); i++ {
+		d := list[i]
+		name := path.Join(dir, d.Name())
 		switch {
-		case name == "." && errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == ".git" || skip(name) || ignored.Match(name, true)):
-			return fs.SkipDir
+		case d.IsDir() && (d.Name() == ".git" || w.skip(name)), !d.IsDir() && !d.Type().IsRegular(), w.ignored.Match(name, d.IsDir()):
 		case d.IsDir():
-			return ignored.Load(files, name)
-		case !d.Type().IsRegular() || ignored.Match(name, false):
-			return nil
+			err = w.walk(name)
+		default:
+			err = w.visit(name, d)
 		}
-		return visit(name, d)
-	})
+	}
+	return err
 }
 
 // Load adds the patterns in the .gitignore of directory rel, if there is one.

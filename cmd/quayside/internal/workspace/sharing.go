@@ -22,7 +22,8 @@ func (p *Opened) SharedWith(files []string) ([]string, error) {
 	if len(shared) == 0 {
 		return nil, nil
 	}
-	declared, err := p.declaredPaths()
+	dirs, err := Workspaces(p.Top())
+	declared := p.declaredPaths(dirs)
 	var out []string
 	for _, dir := range slices.Sorted(maps.Keys(declared)) {
 		includes := func(name string) bool {
@@ -35,12 +36,11 @@ func (p *Opened) SharedWith(files []string) ([]string, error) {
 	return out, err
 }
 
-// declaredPaths returns the declared paths of all workspaces of the repository, by the directory of
+// declaredPaths returns the declared paths of workspaces of the repository, by the directory of
 // the workspace, with what patterns match and entry points apply. All paths are relative to the
 // repository. A workspace with invalid settings has
 // none: its own commands report the error.
-func (p *Opened) declaredPaths() (map[string][]string, error) {
-	dirs, err := Workspaces(p.Top())
+func (p *Opened) declaredPaths(dirs []string) map[string][]string {
 	all := map[string]*settings.Workspace{p.repoPath(): p.Settings}
 	for _, dir := range dirs {
 		if dir == p.repoPath() {
@@ -60,5 +60,5 @@ func (p *Opened) declaredPaths() (map[string][]string, error) {
 			out[dir] = append(out[dir], d.Expand(files, dir)...)
 		}
 	}
-	return out, err
+	return out
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
@@ -13,6 +15,7 @@ import (
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
@@ -111,14 +114,20 @@ func (p *Opened) readRepository() (*rules.Repository, error) {
 	if !p.OnDisk() {
 		return nil, nil
 	}
-	r := &rules.Repository{}
-	var err1, err2 error
-	r.Survey, r.Trees, err1 = p.survey()
-	r.Declared, err2 = p.declaredPaths()
-	for _, dir := range p.WorkspacesBelow() {
-		r.Below = append(r.Below, path.Join(p.repoPath(), dir))
+	s, trees, err := p.survey()
+	if err != nil {
+		return nil, err
 	}
-	return r, errors.Join(err1, err2)
+	r := &rules.Repository{Survey: s, Trees: trees}
+	var dirs []string
+	for _, name := range s.Find(settings.FileName) {
+		if dir := path.Dir(name); dir == "." || !strings.HasPrefix(dir, ".") && !strings.Contains(dir, "/.") {
+			dirs = append(dirs, dir)
+		}
+	}
+	r.Declared = p.declaredPaths(dirs)
+	r.Below = slices.DeleteFunc(dirs, func(dir string) bool { return !isBelow(dir, p.repoPath()) || dir == p.repoPath() })
+	return r, nil
 }
 
 // CheckPatterns returns an error for each name or pattern of clusters and operators in the settings
