@@ -33,6 +33,9 @@ func (p Path) Expand(fsys fs.FS, dir string) []string {
 		if info, err := fs.Stat(fsys, file); err != nil || !info.Mode().IsRegular() {
 			continue
 		}
+		if file == Kustomization(fsys, path.Dir(file)) {
+			out = append(out, path.Dir(file))
+		}
 		if found := survey.ReadEntries(fsys, file, func(string) bool { return false }); found != nil {
 			for _, a := range found.Applied {
 				out = append(out, a.Dir)
@@ -57,6 +60,7 @@ func (l *loader) addPath(p string, entry int) {
 		l.walk(candidate{path: p, entry: entry, named: true})
 	case p == Kustomization(l.fsys, path.Dir(p)):
 		l.walk(candidate{path: path.Dir(p), entry: entry, named: true})
+		l.addEntries(p, entry)
 	default:
 		l.files = append(l.files, candidate{path: p, entry: entry, named: true})
 		l.addEntries(p, entry)
@@ -76,7 +80,10 @@ func (l *loader) addMatches(pattern string, entry int) {
 
 // addEntries adds what the entry points in a file apply.
 func (l *loader) addEntries(file string, entry int) {
-	found := survey.ReadEntries(l.fsys, file, l.isOutput)
+	if l.entries == nil {
+		l.entries = survey.NewReader(l.fsys, l.isOutput)
+	}
+	found := l.entries.Entries(file)
 	if found == nil {
 		return
 	}
@@ -98,7 +105,7 @@ func (l *loader) addEntries(file string, entry int) {
 	switch {
 	case n == 0 && cluster != "":
 		l.addInvalid(l.pos(file), fmt.Errorf("applies nothing of this repository to the cluster %q: %w", cluster, fs.ErrNotExist))
-	case n == 0 && len(found.Unknown) == 0:
+	case n == 0 && len(found.Unknown) == 0 && file != Kustomization(l.fsys, path.Dir(file)):
 		l.addInvalid(l.pos(file), fmt.Errorf("applies nothing of this repository: %w", fs.ErrNotExist))
 	}
 }
@@ -182,7 +189,7 @@ func (l *loader) buildApplied(a appliedDir, file string, text []byte) {
 		}
 	}
 	d := candidate{path: a.Dir, entry: a.entry, named: true, applied: a.Applied}
-	o, err := overlay.NewTolerant(overlay.FileFunc(read)).Open(a.Dir)
+	o, err := overlay.NewTolerant(overlay.FileFunc(read), l.manifestsIn).Open(a.Dir)
 	if o != nil && !namesOLM(l.ownText(o, a.Dir)) && !mayGenerate(o) {
 		return
 	}
@@ -223,7 +230,7 @@ func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag
 	case len(variables) > 0 && len(c.SubstituteFrom) > 0:
 		msg = fmt.Sprintf("%s replaces %s, perhaps with a value of %s, which is only known in a cluster", d.applied.Entry.By, strings.Join(variables, ", "), strings.Join(c.SubstituteFrom, ", "))
 	case len(variables) > 0:
-		msg = fmt.Sprintf("%s replaces %s, but has no value for it", d.applied.Entry.By, strings.Join(variables, ", "))
+		msg = fmt.Sprintf("%s replaces %s with a value that is only known in a cluster", d.applied.Entry.By, strings.Join(variables, ", "))
 	default:
 		return Unread{}, false
 	}

@@ -44,6 +44,24 @@ func fluxObject(spec string) string {
 	return "-- argo/app.yaml --\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: k, namespace: flux-system}\nspec:\n  sourceRef: {kind: GitRepository, name: x}\n" + spec
 }
 
+// fromVars is the spec of a Kustomization with variables of a ConfigMap.
+const fromVars = "  path: ./ops/v\n  postBuild: {substituteFrom: [{kind: ConfigMap, name: vars}]}\n"
+
+// configMap returns a ConfigMap with variables.
+func configMap(file, data string) string {
+	return "-- " + file + " --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: vars, namespace: flux-system}\ndata: " + data + "\n"
+}
+
+// policyGenerator returns a PolicyGenerator with manifests, and its kustomization.
+func policyGenerator(defaults, manifests string) string {
+	return "-- policies/kustomization.yaml --\ngenerators: [generator.yml]\nnamespace: policies\n-- policies/generator.yml --\napiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\npolicyDefaults: {namespace: x, " + defaults + "}\npolicies: [{name: p, manifests: [" + manifests + "]}]\n"
+}
+
+// policyManifest returns a Subscription in a file.
+func policyManifest(file, namespace, channel string) string {
+	return "-- " + file + " --\napiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: etcd, namespace: " + namespace + "}\nspec: {name: etcd, channel: " + channel + ", source: c, sourceNamespace: olm}\n"
+}
+
 // TestEntryPoints reads declarations as the GitOps tool applies them.
 func TestEntryPoints(t *testing.T) {
 	const etcdGroup = "apiVersion: policy.open-cluster-management.io/v1\nkind: ConfigurationPolicy\nmetadata: {name: p}\nspec:\n  remediationAction: enforce\n  object-templates:\n  - complianceType: musthave\n    objectDefinition: "
@@ -92,7 +110,78 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"Flux, with no value": {
 			paths: "argo/app.yaml", more: fluxObject("  path: ./ops/v\n  postBuild: {substitute: {X: y}}\n"),
-			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, but has no value for it` + "\n",
+			want: "ops/vault vault []\n",
+		},
+		"Flux, without any value": {
+			paths: "argo/app.yaml", more: fluxObject("  path: ./ops/v\n  postBuild: {}\n"),
+			want: "ops/vault vault [${CHANNEL}]\n",
+		},
+		"Flux, with a value of a ConfigMap": {
+			paths: "argo/app.yaml", more: fluxObject(fromVars) + configMap("vars.yaml", "{CHANNEL: \"fa\\nst\"}"), want: "ops/vault vault [fast]\n",
+		},
+		"Flux, with a value of another namespace": {
+			paths: "argo/app.yaml", more: fluxObject(fromVars) + strings.Replace(configMap("vars.yaml", "{CHANNEL: fast}"), "flux-system", "other", 1),
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of ConfigMap vars, which is only known in a cluster` + "\n",
+		},
+		"Flux, with a value of several ConfigMaps": {
+			paths: "argo/app.yaml", more: fluxObject(fromVars) + configMap("dev/vars.yaml", "{CHANNEL: fast}") + configMap("prod/vars.yaml", "{CHANNEL: slow}"),
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of ConfigMap vars, which is only known in a cluster` + "\n",
+		},
+		"Flux, with a value of the ConfigMap in the directory": {
+			paths: "argo/app.yaml", more: fluxObject(fromVars) + configMap("argo/vars.yaml", "{CHANNEL: fast}") + configMap("prod/vars.yaml", "{CHANNEL: slow}"), want: "ops/vault vault [fast]\n",
+		},
+		"Flux, with a value of a ConfigMap that is changed": {
+			paths: "argo/app.yaml", more: fluxObject(fromVars) + configMap("vars/vars.yaml", "{CHANNEL: fast}") + "-- vars/kustomization.yaml --\nresources: [vars.yaml]\npatches: [{target: {kind: ConfigMap}, patch: '- {op: replace, path: /data/CHANNEL, value: slow}'}]\n",
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of ConfigMap vars, which is only known in a cluster` + "\n",
+		},
+		"Flux, with a value of a generated ConfigMap": {
+			paths: "argo/app.yaml", more: fluxObject(fromVars) + "-- vars/kustomization.yaml --\nnamespace: flux-system\ngeneratorOptions: {disableNameSuffixHash: true}\nconfigMapGenerator: [{name: vars, literals: [CHANNEL=fast]}]\n", want: "ops/vault vault [fast]\n",
+		},
+		"Flux, with a Secret of other names": {
+			paths: "argo/app.yaml", more: fluxObject("  path: ./ops/v\n  postBuild: {substituteFrom: [{kind: ConfigMap, name: vars}, {kind: Secret, name: secrets}]}\n") + configMap("vars.yaml", "{CHANNEL: fast}") + strings.NewReplacer("ConfigMap", "Secret", "name: vars", "name: secrets").Replace(configMap("secrets.yaml", "{TOKEN: x}")),
+			want: "ops/vault vault [fast]\n",
+		},
+		"Flux, with a Secret of the name": {
+			paths: "argo/app.yaml", more: fluxObject("  path: ./ops/v\n  postBuild: {substituteFrom: [{kind: ConfigMap, name: vars}, {kind: Secret, name: secrets}]}\n") + configMap("vars.yaml", "{CHANNEL: fast}") + strings.NewReplacer("ConfigMap", "Secret", "name: vars", "name: secrets").Replace(configMap("secrets.yaml", "{CHANNEL: x}")),
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL} with a value that is only known in a cluster` + "\n",
+		},
+		"a Kustomization with a variable in its path": {
+			paths: "root.yaml", more: "-- root.yaml --\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: root, namespace: flux-system}\nspec:\n  sourceRef: {kind: GitRepository, name: x}\n  path: ./argo\n  postBuild: {substitute: {WHICH: b}}\n" + fluxObject("  path: ./ops/${WHICH}\n"),
+			want: "ops/kafka kafka [stable]\n",
+		},
+		"an app of apps that patches": {
+			paths: "root.yaml", more: application("{path: ops/a}", "{namespace: east}") + "-- argo/kustomization.yaml --\nresources: [app.yaml]\n-- prod/kustomization.yaml --\nresources: [../argo]\npatches: [{target: {kind: Application}, patch: \"- {op: replace, path: /spec/source/path, value: ops/b}\\n- {op: add, path: /spec/source/kustomize, value: {namespace: west}}\"}]\n-- root.yaml --\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: root}\nspec: {source: {path: prod}}\n",
+			want: "west/kafka kafka [stable]\n",
+		},
+		"an app of apps as a kustomization": {
+			paths: "prod/kustomization.yaml", more: application("{path: ops/a}", "{namespace: east}") + "-- argo/kustomization.yaml --\nresources: [app.yaml]\n-- prod/kustomization.yaml --\nresources: [../argo]\npatches: [{target: {kind: Application}, patch: '- {op: replace, path: /spec/destination/namespace, value: west}'}]\n",
+			want: "west/etcd etcd [stable]\n",
+		},
+		"an app of apps that cannot be built": {
+			paths: "root.yaml", more: application("{path: ops/a}", "{namespace: east}") + "-- argo/kustomization.yaml --\nresources: [app.yaml]\n-- prod/kustomization.yaml --\nresources: [../argo, missing.yaml]\nnamePrefix: x-\n-- root.yaml --\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: root}\nspec: {source: {path: prod}}\n",
+			want: `root.yaml:4:23: cannot tell what Application "root" applies: "prod" has entry points, but cannot be built: prod/kustomization.yaml:1:22: "missing.yaml": file does not exist` + "\n",
+		},
+		"a PolicyGenerator": {
+			paths: "policies", more: policyGenerator("remediationAction: enforce", "{path: op.yaml, patches: [{metadata: {namespace: west}, spec: {channel: fast}}]}") + policyManifest("policies/op.yaml", "east", "stable"), want: "west/etcd etcd [fast]\n",
+		},
+		"a PolicyGenerator, with a directory and a kustomization": {
+			paths: "policies", more: policyGenerator("remediationAction: enforce", "{path: dir}, {path: k}") + policyManifest("policies/dir/op.yml", "east", "stable") + policyManifest("policies/k/op.yaml", "west", "stable") + "-- policies/k/kustomization.yaml --\nnamespace: north\nresources: [op.yaml]\n",
+			want: "east/etcd etcd [stable]\nnorth/etcd etcd [stable]\n",
+		},
+		"a PolicyGenerator, with a part of an object": {
+			paths: "policies", more: policyGenerator("remediationAction: enforce", "{path: op.yaml}, {path: part.yaml}") + policyManifest("policies/op.yaml", "east", "stable") + "-- policies/part.yaml --\nkind: Deployment\nspec: {replicas: 2}\n", want: "east/etcd etcd [stable]\n",
+		},
+		"a PolicyGenerator, disabled or for removal": {
+			paths: "policies", more: policyGenerator("disabled: true", "{path: op.yaml}") + policyManifest("policies/op.yaml", "east", "stable") + "-- other/kustomization.yaml --\nresources: [../policies]\n",
+			want: "",
+		},
+		"a PolicyGenerator, with a template": {
+			paths: "policies", more: policyGenerator("remediationAction: enforce", "{path: op.yaml}") + policyManifest("policies/op.yaml", "east", "'{{hub .x hub}}'"),
+			want: "policies/generator.yml:4:490: spec.channel: templates are not supported: use literal values, with one policy per environment\n",
+		},
+		"a PolicyGenerator, with a missing manifest": {
+			paths: "policies", more: policyGenerator("remediationAction: enforce", "{path: op.yaml}"),
+			want: `policies/kustomization.yaml:1:14: PolicyGenerator of policy.open-cluster-management.io/v1 is skipped, because its output is unknown: policies/generator.yml:4:12: policy "p": "op.yaml": file does not exist` + "\n  hint: write its output into the repository, and list the file under resources\n",
 		},
 		"a pattern": {
 			paths: "ops/[ab]", more: "", want: "ops/kafka kafka [stable]\nops/a/s.yaml:3:11: metadata.namespace: missing\n",

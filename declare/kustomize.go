@@ -56,6 +56,9 @@ func (l *loader) build() {
 		for k := range o.Kustomizations() {
 			l.reached[k] = true
 			isBase[k.Dir] = isBase[k.Dir] || k != o
+			for _, name := range k.Sources {
+				isBase[name] = true
+			}
 		}
 	}
 	l.roots = slices.DeleteFunc(l.roots, func(o *overlay.Overlay) bool {
@@ -290,7 +293,7 @@ func (l *loader) warnUnlisted() []diag.Warning {
 	dirs := map[string]bool{}
 	for o := range l.reached {
 		dirs[o.Dir] = true
-		for _, name := range o.Files() {
+		for _, name := range slices.Concat(o.Files(), o.Sources) {
 			read[name] = true
 		}
 	}

@@ -341,7 +341,7 @@ func TestKustomizeRefused(t *testing.T) {
 		"generators": {"-- d/kustomization.yaml --\nconfigMapGenerator:\n" + strings.Repeat("- {name: a}\n", 1001), "d/kustomization.yaml: 1001 objects exceed the limit of 1000"},
 		"objects":    {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\n" + strings.Repeat("---\n{apiVersion: v1, kind: A, metadata: {name: a}}\n", 1001), "1001 objects exceed the limit of 1000"},
 		"a list":     {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\napiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {apiVersion: v1, kind: A, metadata: {name: a}}\n", 1001), "1001 objects exceed the limit of 1000"},
-		"program":    {"-- d/kustomization.yaml --\ngenerators: [g.yaml]\n-- d/g.yaml --\napiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: x}\n", `d/kustomization.yaml:1:14: PolicyGenerator of policy.open-cluster-management.io/v1 is skipped, because it runs a program: its output is unknown`},
+		"program":    {"-- d/kustomization.yaml --\ngenerators: [g.yaml]\n-- d/g.yaml --\napiVersion: example.com/v1\nkind: Generator\nmetadata: {name: x}\n", `d/kustomization.yaml:1:14: Generator of example.com/v1 is skipped, because it runs a program: its output is unknown`},
 		"template":   {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\nkind: {{ .Values.kind }}\n", "d/a.yaml:1"},
 	} {
 		_, err := declare.LoadFS(files(c.more), declare.LoadOptions{Paths: paths("d")})

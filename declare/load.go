@@ -97,7 +97,8 @@ type loader struct {
 	files       []candidate // read without a build
 	dirs        []candidate // directories with a kustomization
 	applied     []appliedDir
-	maybeListed []candidate // files in or below dirs, which a kustomization may list
+	entries     *survey.Reader // nil before the first entry point
+	maybeListed []candidate    // files in or below dirs, which a kustomization may list
 
 	kustomizations *overlay.Files
 	roots          []*overlay.Overlay        // the kustomizations to build
@@ -139,7 +140,7 @@ func newLoader(fsys fs.FS, opt LoadOptions) *loader {
 	for _, dir := range opt.Applied {
 		l.opt.Applied = append(l.opt.Applied, path.Join(opt.Dir, dir))
 	}
-	l.kustomizations = overlay.NewTolerant(overlay.FileFunc(l.readRegular))
+	l.kustomizations = overlay.NewTolerant(overlay.FileFunc(l.readRegular), l.manifestsIn)
 	return l
 }
 
@@ -348,6 +349,18 @@ func (l *loader) parse(f candidate, file string, data []byte) *reader {
 		namespace = f.applied.Changes.DefaultNamespace
 	}
 	return parseFileIn(file, data, namespace)
+}
+
+// manifestsIn returns the names of the manifests in a directory, sorted.
+func (l *loader) manifestsIn(dir string) []string {
+	list, _ := fs.ReadDir(l.fsys, dir) // a missing directory has none
+	var out []string
+	for _, d := range list {
+		if d.Type().IsRegular() && isManifest(d.Name()) {
+			out = append(out, d.Name())
+		}
+	}
+	return out
 }
 
 func (l *loader) read(file string) ([]byte, error) {

@@ -3,6 +3,7 @@ package declare
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -123,6 +124,9 @@ func (l *loader) addSkipped(o *overlay.Overlay, d candidate, declares bool) {
 			}
 			if p.Transforms {
 				reason = p.String() + " is skipped, because it runs a program: its changes are unknown"
+			}
+			if p.Err != nil {
+				reason = fmt.Sprintf("%s is skipped, because its output is unknown: %v", p, p.Err)
 			}
 			u := newUnread(diag.Hintf(pos, p.Hint(), "%s", reason))
 			u.partial = !isSecretPlugin(p) && !p.Transforms

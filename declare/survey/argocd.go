@@ -30,7 +30,7 @@ func (s *scanner) addApplication(e *Entry, n *yamlnode.Node, fields map[string]a
 		if k8s.Text(source, "chart") != "" || k8s.Text(source, "path") == "" && source["path"] == nil || s.isForeign(k8s.Text(source, "repoURL")) {
 			return
 		}
-		a := Applied{Entry: e, Pos: at(e.Pos.File, n, fieldPath+"."+where+".path"), Dir: dir, Cluster: cluster}
+		a := Applied{Entry: e, Pos: e.at(n, fieldPath+"."+where+".path"), Dir: dir, Cluster: cluster}
 		s.addDirs(e, a, func(a *Applied) {
 			final := s.overrideSource(source, a.Dir, k8s.Text(fields, "metadata", "name"))
 			a.recurse, _ = k8s.Map(final, "directory")["recurse"].(bool)

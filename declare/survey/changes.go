@@ -5,15 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/k8s"
 )
 
 // Kustomization returns the text of the kustomization with which a tool builds the directory of a: that
@@ -60,46 +56,4 @@ func (a *Applied) Kustomization(data []byte, resources []string) ([]byte, error)
 		k.Images = append(slices.DeleteFunc(k.Images, func(i types.Image) bool { return i.Name == image.Name }), image)
 	}
 	return json.Marshal(k)
-}
-
-// SubstituteVariables replaces the variables in an object, like Flux does after the build. unknown are the
-// variables whose values are unknown, sorted.
-func (c Changes) SubstituteVariables(object []byte) (out []byte, unknown []string) {
-	var fields map[string]any
-	if !c.Substitutes || json.Unmarshal(object, &fields) != nil {
-		return object, nil
-	}
-	for _, where := range []string{"labels", "annotations"} {
-		if k8s.TextMap(fields, "metadata", where)["kustomize.toolkit.fluxcd.io/substitute"] == "disabled" {
-			return object, nil
-		}
-	}
-	text, err := yaml.JSONToYAML(object)
-	if err != nil {
-		return object, nil
-	}
-	variable := regexp.MustCompile(`\$?\$\{[^{}]*\}`)
-	form := regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[-=](.*))?\}$`)
-	text = variable.ReplaceAllFunc(text, func(match []byte) []byte {
-		name := string(match)
-		if strings.HasPrefix(name, "$${") {
-			return match[1:]
-		}
-		m := form.FindStringSubmatch(name)
-		if m != nil {
-			if v, known := c.Substitute[m[1]]; known {
-				return []byte(v)
-			}
-			if strings.ContainsAny(name, "-=") && len(c.SubstituteFrom) == 0 {
-				return []byte(m[2])
-			}
-		}
-		unknown = append(unknown, name)
-		return match
-	})
-	slices.Sort(unknown)
-	if out, err = yaml.YAMLToJSON(text); err != nil {
-		return object, append(unknown, "the result is not valid YAML")
-	}
-	return out, slices.Compact(unknown)
 }

@@ -2,6 +2,7 @@ package survey
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -26,10 +27,29 @@ type Unknown struct {
 
 // ReadEntries reads the entry points in a file, such as an Application, and the entry points in the files
 // that they apply. It returns nil if there are none in the file. It assumes that all of them apply this
-// repository, unless they name a chart.
+// repository, unless they name a chart. It searches no values of variables.
 func ReadEntries(fsys fs.FS, file string, skip func(dir string) bool) *Entries {
-	s := newScanner(fsys, skip, func(string) bool { return false })
-	s.assumeOwn = true
+	r := NewReader(fsys, skip)
+	r.values = nil
+	return r.Entries(file)
+}
+
+// Reader reads the entry points in files of a repository, with the values of variables of Flux that the
+// repository has.
+type Reader struct {
+	repo   *repository
+	values *valueIndex
+}
+
+// NewReader returns a reader of a repository.
+func NewReader(fsys fs.FS, skip func(dir string) bool) *Reader {
+	return &Reader{newRepository(fsys, skip), &valueIndex{}}
+}
+
+// Entries is like ReadEntries. For a kustomization, it reads the entry points that it builds.
+func (r *Reader) Entries(file string) *Entries {
+	s := newScanner(r.repo.fsys, r.repo.skip, func(string) bool { return false })
+	s.repo, s.assumeOwn, s.values = r.repo, true, r.values
 	if !s.readEntries(file) {
 		return nil
 	}
@@ -46,11 +66,8 @@ func ReadEntries(fsys fs.FS, file string, skip func(dir string) bool) *Entries {
 				continue
 			}
 			out.Applied = append(out.Applied, a)
-			for name := range s.repo.appliedFiles(a) {
-				if !seen[name] {
-					seen[name] = true
-					s.readEntries(name)
-				}
+			if err := s.addNested(a, seen); err != nil {
+				out.Unknown = append(out.Unknown, Unknown{a.Pos, e.By, fmt.Sprintf("%q has entry points, but cannot be built: %v", a.Dir, err)})
 			}
 		}
 	}
@@ -60,22 +77,40 @@ func ReadEntries(fsys fs.FS, file string, skip func(dir string) bool) *Entries {
 
 // readEntries adds the entry points in a file. It reports whether there are any.
 func (s *scanner) readEntries(file string) bool {
-	data := s.repo.read(file)
-	if !slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool { return bytes.Contains(data, []byte(a.Group)) }) {
-		return false
-	}
-	docs, err := documents(file, data)
-	if err != nil {
-		return false
-	}
 	before := len(s.objects)
-	for _, n := range docs {
-		s.scanDocument(file, n)
+	if dir := path.Dir(file); s.repo.kustomization(dir) != nil && s.repo.kustomization(dir).file == file {
+		objects, err := s.applyObjects(&Applied{Entry: &Entry{}, Dir: dir})
+		if err != nil {
+			return false
+		}
+		s.addBuilt(objects, file, s.applierFiles(&Applied{Dir: dir}))
+	} else {
+		s.scanAppliers(file)
 	}
 	for _, o := range s.objects[before:] {
 		s.addEntry(o)
 	}
 	return len(s.objects) > before
+}
+
+// scanAppliers records the objects of tools in a file.
+func (s *scanner) scanAppliers(file string) {
+	data := s.repo.read(file)
+	if !mayApply(data) {
+		return
+	}
+	docs, err := documents(file, data)
+	if err != nil {
+		return
+	}
+	for _, n := range docs {
+		s.scanDocument(file, n)
+	}
+}
+
+// mayApply reports whether a file may have an object of a tool.
+func mayApply(data []byte) bool {
+	return slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool { return bytes.Contains(data, []byte(a.Group)) })
 }
 
 // Resources returns the manifests that a applies and that are outside of kustomizations, and the topmost

@@ -1,8 +1,6 @@
 package survey
 
 import (
-	"strings"
-
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 
@@ -20,7 +18,7 @@ func (s *scanner) addDirectories(e *Entry, n *yamlnode.Node, applier profile.App
 		if len(nodes) == 0 && applier.Sources == "" {
 			continue
 		}
-		a := Applied{Entry: e, Pos: at(e.Pos.File, n, where), Dir: cleanDir(textAt(n, where)), recurse: true, ignoreFile: applier.Ignores}
+		a := Applied{Entry: e, Pos: e.at(n, where), Dir: cleanDir(textAt(n, where)), recurse: true, ignoreFile: applier.Ignores}
 		for _, target := range applier.Targets {
 			if c := textAt(n, target); c != "" {
 				a.Cluster = c
@@ -32,7 +30,7 @@ func (s *scanner) addDirectories(e *Entry, n *yamlnode.Node, applier profile.App
 				continue
 			}
 			a.ignore = source.ignored
-			a.Changes = fluxChanges(fields)
+			a.Changes = s.fluxChanges(fields, e.Pos.File)
 		}
 		s.addDirs(e, a, func(*Applied) {})
 	}
@@ -58,8 +56,8 @@ func (s *scanner) sourceOf(n *yamlnode.Node) (sourceObject, bool) {
 
 func sourceKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-// fluxChanges returns what a Kustomization of Flux with these fields changes.
-func fluxChanges(fields map[string]any) Changes {
+// fluxChanges returns what a Kustomization of Flux with these fields changes, which is in a file.
+func (s *scanner) fluxChanges(fields map[string]any, file string) Changes {
 	var typed struct {
 		Spec struct {
 			TargetNamespace string         `json:"targetNamespace"`
@@ -82,12 +80,9 @@ func fluxChanges(fields map[string]any) Changes {
 	spec := typed.Spec
 	c := Changes{
 		Namespace: spec.TargetNamespace, NamePrefix: spec.NamePrefix, NameSuffix: spec.NameSuffix, Patches: spec.Patches, Images: spec.Images, Components: spec.Components,
-		Labels: spec.CommonMetadata.Labels, Annotations: spec.CommonMetadata.Annotations, Substitutes: spec.PostBuild != nil, Substitute: k8s.TextMap(spec.PostBuild, "substitute"),
+		Labels: spec.CommonMetadata.Labels, Annotations: spec.CommonMetadata.Annotations,
 	}
-	for _, item := range k8s.List(spec.PostBuild, "substituteFrom") {
-		from, _ := item.(map[string]any)
-		c.SubstituteFrom = append(c.SubstituteFrom, strings.TrimSpace(k8s.Text(from, "kind")+" "+k8s.Text(from, "name")))
-	}
+	s.addVariables(&c, spec.PostBuild, k8s.Text(fields, "metadata", "namespace"), file)
 	if err != nil {
 		c.Unknown = append(c.Unknown, "the patches, images or components")
 	}

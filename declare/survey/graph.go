@@ -1,9 +1,7 @@
 package survey
 
 import (
-	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -11,7 +9,6 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/overlay"
 )
 
 // Application is a declaration that a GitOps tool applies to a cluster.
@@ -185,32 +182,8 @@ func (s *Survey) keeps(a *Applied, d Declaration) bool {
 	if s.repo.kustomization(a.Dir) == nil {
 		return true
 	}
-	objects, known := s.built[a.Dir]
-	if !known {
-		objects = s.build(a.Dir)
-		s.built[a.Dir] = objects
-	}
+	objects := s.build(a.Dir)
 	return objects == nil || contains(objects, d)
-}
-
-// build returns the objects that the kustomization in a directory builds, or nil if it cannot be built.
-func (s *Survey) build(dir string) []any {
-	o, err := overlay.NewTolerant(overlay.FileFunc(func(name string) ([]byte, error) { return fs.ReadFile(s.repo.fsys, name) })).Open(dir)
-	if err != nil {
-		return nil
-	}
-	built, err := o.Build()
-	if err != nil {
-		return nil
-	}
-	out := []any{}
-	for _, text := range built {
-		var fields any
-		if json.Unmarshal(text, &fields) == nil {
-			out = append(out, fields)
-		}
-	}
-	return out
 }
 
 // contains reports whether v is a declaration of the same kind and package as d, or contains one.

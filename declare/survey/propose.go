@@ -84,14 +84,15 @@ func (s *Survey) Propose(taken []string) Proposal {
 func (s *Survey) choiceOf(a *Applied) Choice {
 	partial := !a.recurse && s.repo.kustomization(a.Dir) == nil && s.hasDeclarationsBelow(a.Dir)
 	if a.Guess == "" && (s.changes(a) || partial || a.include+a.exclude != "" || a.ignore != nil && a.recurse && a.Dir == ".") {
+		file := cmp.Or(a.Entry.built, a.Entry.Pos.File)
 		clusters := map[string]bool{}
 		for _, other := range a.Entry.Applied {
 			clusters[other.Cluster] = true
 		}
 		if len(clusters) > 1 {
-			return Choice{a.Entry.Pos.File, a.Cluster}
+			return Choice{file, a.Cluster}
 		}
-		return Choice{Path: a.Entry.Pos.File}
+		return Choice{Path: file}
 	}
 	return Choice{Path: a.Dir}
 }
@@ -110,6 +111,12 @@ func (s *Survey) Kustomizations(d Declaration) []string { return s.kustomization
 // TopKustomizations returns the directories of the kustomizations that include a declaration and that no
 // other kustomization includes.
 func (s *Survey) TopKustomizations(d Declaration) []string {
+	lower := s.lowerDirs()
+	return slices.DeleteFunc(slices.Clone(s.Kustomizations(d)), func(dir string) bool { return lower[dir] || s.repo.kustomization(dir).component })
+}
+
+// lowerDirs returns the files and directories that kustomizations include.
+func (s *Survey) lowerDirs() map[string]bool {
 	if s.lower == nil {
 		s.lower = map[string]bool{}
 		for _, k := range s.repo.kustomizations {
@@ -120,7 +127,7 @@ func (s *Survey) TopKustomizations(d Declaration) []string {
 			}
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(s.Kustomizations(d)), func(dir string) bool { return s.lower[dir] || s.repo.kustomization(dir).component })
+	return s.lower
 }
 
 // isUnlisted reports whether a file is in or below a directory with a kustomization, which does not list

@@ -3,7 +3,6 @@ package survey
 import (
 	"encoding/json"
 	"io/fs"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -140,6 +139,17 @@ func (r *repository) isIgnored(ignoreFile, file string) bool {
 		}
 	}
 	return g.Match(file, false)
+}
+
+// manifestsIn returns the names of the manifests in a directory, sorted.
+func (r *repository) manifestsIn(dir string) []string {
+	var out []string
+	for _, d := range r.list(dir) {
+		if d.Type().IsRegular() && yamlnode.HasExtension(d.Name()) {
+			out = append(out, d.Name())
+		}
+	}
+	return out
 }
 
 // kustomization is the content of a kustomization file as far as a survey needs it.
@@ -300,14 +310,19 @@ func (r *repository) addIncluded(dir string, files, dirs map[string]bool) {
 		}
 	}
 	for _, config := range k.generators {
-		for _, name := range r.manifestsOfPolicies(config) {
-			files[name] = true
+		for _, name := range r.manifestsOfPolicies(dir, config) {
+			if r.kustomization(name) != nil {
+				r.addIncluded(name, files, dirs)
+			} else {
+				files[name] = true
+			}
 		}
 	}
 }
 
-// manifestsOfPolicies returns the files that a PolicyGenerator puts into policies.
-func (r *repository) manifestsOfPolicies(config string) []string {
+// manifestsOfPolicies returns the files, and the directories of kustomizations, that a PolicyGenerator of
+// the kustomization in dir puts into policies.
+func (r *repository) manifestsOfPolicies(dir, config string) []string {
 	docs, err := documents(config, r.read(config))
 	if err != nil {
 		return nil
@@ -319,12 +334,14 @@ func (r *repository) manifestsOfPolicies(config string) []string {
 		}
 		for _, v := range yamlnode.NodesAt(n, "policies.[].manifests.[].path") {
 			text, _ := yamlnode.Text(v)
-			name := path.Join(path.Dir(config), text)
-			if !r.isDir(name) {
+			name := path.Join(dir, text)
+			if !r.isDir(name) || r.kustomization(name) != nil {
 				out = append(out, name)
 				continue
 			}
-			out = slices.AppendSeq(out, maps.Keys(r.appliedFiles(&Applied{Dir: name})))
+			for _, file := range r.manifestsIn(name) {
+				out = append(out, path.Join(name, file))
+			}
 		}
 	}
 	slices.Sort(out)
@@ -354,7 +371,11 @@ func (a *Applied) excludes(r *repository, name string, dir bool) bool {
 	return !dir && (a.include != "" && !matchGlob(a.include, rel) || a.exclude != "" && matchGlob(a.exclude, rel))
 }
 
-// at returns the position of a field of a node, or of the nearest field that contains it.
-func at(file string, n *yamlnode.Node, field string) diag.Pos {
-	return diag.Fields(yamlnode.Positions(file, n)).At(field, yamlnode.At(file, n))
+// at returns the position of a field of the node n of e, or of the nearest field that contains it. For an
+// object that a kustomization changes, it returns that of e.
+func (e *Entry) at(n *yamlnode.Node, field string) diag.Pos {
+	if e.built != "" {
+		return e.Pos
+	}
+	return diag.Fields(yamlnode.Positions(e.Pos.File, n)).At(field, e.Pos)
 }

@@ -49,6 +49,7 @@ type Entry struct {
 	Applied []*Applied
 
 	isArgo  bool     // whether it is an object of Argo CD
+	built   string   // the kustomization file that changes the object; "" for none
 	unknown []string // reasons why it may apply other parts, too
 }
 
@@ -82,8 +83,10 @@ type Changes struct {
 	DefaultNamespace string            // of namespaced objects without a namespace
 	Substitutes      bool              // whether ${VAR} is replaced
 	Substitute       map[string]string // values of variables
-	SubstituteFrom   []string          // objects of a cluster with further values: "Secret vars"
+	SubstituteFrom   []string          // objects of a cluster with further variables, of unknown names: "Secret vars"
 	Unknown          []string          // changes that cannot be known offline: "the output of a plugin"
+
+	hidden map[string]bool // variables with an unknown value
 }
 
 // IsBuilt reports whether the changes are those of a kustomization.
@@ -146,11 +149,16 @@ type scanner struct {
 	templates []string        // files of charts with objects of tools
 	patches   map[string]bool // files with patches of kustomizations
 	listed    map[string]bool // files that kustomizations list as resources
+
+	values *valueIndex // nil if values of variables are not searched in the repository
 }
 
 type entryObject struct {
 	file string
 	node *yamlnode.Node
+
+	pos   diag.Pos // of an object that a kustomization changes; zero for an object of a file
+	built string   // the kustomization file; empty for an object of a file
 }
 
 // sourceObject is an object for a repository that entries name, such as Flux's GitRepository.
@@ -231,6 +239,8 @@ func (s *scanner) finish() {
 	}
 	for _, o := range s.objects {
 		relevant[o.file] = true
+	}
+	for _, o := range s.builtObjects() {
 		s.addEntry(o)
 	}
 	for _, file := range s.templates {
@@ -319,7 +329,7 @@ func (s *scanner) scanDocument(file string, n *yamlnode.Node) {
 			s.sources[sourceKey(kind, textAt(n, "metadata.namespace"), textAt(n, "metadata.name"))] = sourceObject{textAt(n, "spec.url"), ignored}
 			return
 		case a.Group == group && a.Kind == kind:
-			s.objects = append(s.objects, entryObject{file, n})
+			s.objects = append(s.objects, entryObject{file: file, node: n})
 			return
 		}
 	}
@@ -435,7 +445,10 @@ func (s *scanner) addText(file string, data []byte, line int, obstacle string) {
 
 // addEntry evaluates an object of a tool.
 func (s *scanner) addEntry(o entryObject) {
-	e := &Entry{By: objectTitle(o.node), Pos: yamlnode.At(o.file, o.node), isArgo: groupOf(o.node) == argoGroup}
+	e := &Entry{By: objectTitle(o.node), Pos: yamlnode.At(o.file, o.node), isArgo: groupOf(o.node) == argoGroup, built: o.built}
+	if o.built != "" {
+		e.Pos = o.pos
+	}
 	for _, a := range profile.Appliers() {
 		if a.Group != groupOf(o.node) || a.Kind != textAt(o.node, "kind") {
 			continue

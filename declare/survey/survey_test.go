@@ -68,6 +68,13 @@ func TestSurvey(t *testing.T) {
 			files:   map[string]string{"subs/a.yaml": request("a"), "subs/deep/b.yaml": request("b"), "app.yaml": fmt.Sprintf(argo, "x", "", "/subs/", true)},
 			applied: []string{`a by Application "x"`, `b by Application "x"`}, unread: []string{"subs"},
 		},
+		"Application that a kustomization changes": {
+			files: map[string]string{
+				"subs/a.yaml": request("a"), "apps/kustomization.yaml": "resources: [app.yaml]\n", "apps/app.yaml": fmt.Sprintf(argo, "x", "", "nothing", false),
+				"prod/kustomization.yaml": "resources: [../apps]\npatches: [{target: {kind: Application}, patch: '- {op: replace, path: /spec/source/path, value: subs}'}]\n",
+			},
+			applied: []string{`a by Application "x"`}, unread: []string{"subs"},
+		},
 		"another repository": {
 			files:  map[string]string{"subs/a.yaml": request("a"), "app.yaml": fmt.Sprintf(argo, "x", "https://git.example.com/other", "subs", false)},
 			unread: []string{"subs"},

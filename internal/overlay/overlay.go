@@ -53,7 +53,8 @@ type Files struct {
 	depth    int                             // nesting depth of the current call of Open
 	remote   *regexp.Regexp
 	types    *admit.Types
-	tolerant bool              // see NewTolerant
+	tolerant bool // see NewTolerant
+	list     func(dir string) []string
 	previous *Files            // set by ReuseFrom; nil if there is nothing to reuse
 	changed  map[*Overlay]bool // overlays of previous whose input has changed
 }
@@ -68,10 +69,11 @@ func New(source Source) *Files {
 }
 
 // NewTolerant returns Files that skip plugins that are programs, instead of returning errors: see
-// [Overlay.Skipped].
-func NewTolerant(source Source) *Files {
+// [Overlay.Skipped]. They evaluate PolicyGenerator of Open Cluster Management. list returns the names of the
+// manifests in a directory, sorted.
+func NewTolerant(source Source, list func(dir string) []string) *Files {
 	f := New(source)
-	f.tolerant = true
+	f.tolerant, f.list = true, list
 	return f
 }
 
@@ -83,11 +85,13 @@ type Overlay struct {
 	Plain  bool     // the kustomization, and those in all listed directories, only list files and directories
 
 	Skipped []Plugin // generators and transformers in the kustomization itself that the build skips
+	Sources []string // files and directories of kustomizations that its PolicyGenerators read
 	Remote  []string // remote files and directories that the kustomization itself refers to, which are errors
 
 	kustomization    types.Kustomization
 	onlyLists        bool              // the kustomization itself only lists resources
 	hasOptionalFiles bool              // the configuration of a plugin may refer to optional files
+	generated        map[string]bool   // files of plugins that are replaced by their output
 	ownFiles         map[string][]byte // File and the files that it refers to: path → content
 	links            map[string]string // path of a link → path of its target
 	listedFiles      []string          // paths of the resources that are files, in order
@@ -307,7 +311,7 @@ func (f *Files) addReference(o *Overlay, r reference) error {
 	case r.kind == plugin:
 		err = f.addPlugins(o, r, name, data)
 	}
-	if err != nil {
+	if err != nil || o.generated[name] {
 		return err
 	}
 	return o.addFile(name, data, r.kind)
@@ -382,7 +386,7 @@ func (o *Overlay) All() map[string][]byte {
 	out := map[string][]byte{}
 	for k := range o.Kustomizations() {
 		maps.Copy(out, k.ownFiles)
-		if len(k.Skipped) > 0 {
+		if len(k.Skipped)+len(k.generated) > 0 {
 			out[k.File] = k.withoutSkipped()
 		}
 	}

@@ -20,6 +20,7 @@ type Plugin struct {
 	Kind       string   // kind of its configuration, such as "ksops"
 	Chart      string   // name of the Helm chart
 	Transforms bool     // it changes objects; otherwise it generates objects
+	Err        error    // error of its evaluation; nil for a program
 }
 
 // Renders reports whether the plugin renders a Helm chart.
@@ -89,7 +90,16 @@ func (f *Files) addPlugins(o *Overlay, r reference, file string, data []byte) er
 		if err := json.Unmarshal(text, &object); err != nil {
 			return err
 		}
-		p := Plugin{Pos: o.position(r.field), APIVersion: k8s.Text(object, "apiVersion"), Kind: k8s.Text(object, "kind"), Chart: k8s.Text(object, "name"), Transforms: !r.generates()}
+		objects = append(objects, object)
+	}
+	var fault error
+	if f.list != nil && r.generates() && !r.isInline() && isPolicyGenerator(objects) {
+		if fault = f.addPolicies(o, r, file, docs); fault == nil {
+			return nil
+		}
+	}
+	for _, object := range objects {
+		p := Plugin{Pos: o.position(r.field), APIVersion: k8s.Text(object, "apiVersion"), Kind: k8s.Text(object, "kind"), Chart: k8s.Text(object, "name"), Transforms: !r.generates(), Err: fault}
 		switch isOwn := p.APIVersion == "builtin" && !strings.HasPrefix(p.Kind, "Helm"); {
 		case !isOwn && f.tolerant:
 			o.skip(r, p)
@@ -99,7 +109,6 @@ func (f *Files) addPlugins(o *Overlay, r reference, file string, data []byte) er
 		case k8s.Text(object, "metadata", "name") == "":
 			return fmt.Errorf("%s: metadata.name is missing", p.Kind)
 		}
-		objects = append(objects, object)
 	}
 	for _, object := range objects {
 		if err := f.addPluginFiles(o, object); err != nil {
