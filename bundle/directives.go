@@ -65,39 +65,39 @@ func checkDirectives(c *checker) {
 	}
 }
 
-// describeSelectors returns a suffix for a warning: the objects of the bundle whose selectors match
-// the label with this key of object of. It returns "" if there are none, or if of is the zero
-// value.
-func (c *checker) describeSelectors(of ManifestObject, key string) string {
+// describeSelectors returns a suffix for a warning about a label: the objects of the bundle whose
+// selectors use the label with this key and match the object labelled. It returns "" if there are
+// none, or if labelled is the zero value.
+func (c *checker) describeSelectors(labelled ManifestObject, key string) string {
 	selectors := ""
 	for _, o := range c.b.Objects {
-		if selectsObject(o, of, key) {
+		if selectsObject(o, labelled, key) {
 			selectors += fmt.Sprintf("; the selector of %s uses it and no longer matches the object", o)
 		}
 	}
 	return selectors
 }
 
-// selectsObject reports whether a selector in o uses the label with this key and matches the labels
-// of object of. It ignores most built-in kinds of Kubernetes: they select pods, and pods keep their
+// selectsObject reports whether a selector in o uses the label with this key and matches the object
+// labelled. It ignores most built-in kinds of Kubernetes: they select pods, and pods keep their
 // labels.
-func selectsObject(o, of ManifestObject, key string) bool {
+func selectsObject(o, labelled ManifestObject, key string) bool {
 	switch o.Kind() {
 	case "CustomResourceDefinition", "NetworkPolicy", "PodMonitor":
 		return false
 	case "ClusterRole":
-		if of.Kind() != "ClusterRole" {
+		if labelled.Kind() != "ClusterRole" {
 			return false
 		}
 	case "ServiceMonitor":
-		if of.Kind() != "Service" {
+		if labelled.Kind() != "Service" {
 			return false
 		}
 	}
-	if of.Object == nil || !strings.Contains(o.Group(), ".") {
+	if labelled.Object == nil || !strings.Contains(o.Group(), ".") {
 		return false
 	}
-	labels := apilabels.Set(k8s.TextMap(of.Object, "metadata", "labels"))
+	labels := apilabels.Set(k8s.TextMap(labelled.Object, "metadata", "labels"))
 	found := false
 	var walk func(v any)
 	walk = func(v any) {

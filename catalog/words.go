@@ -48,8 +48,8 @@ type Range struct {
 // function for every comparison.
 const maxRange = 64 << 10
 
-// ParseRange parses a range in the syntax of blang/semver, such as ">=1.0.0 <1.2.0 || 2.x". A
-// prerelease is in the range if its order is, without the special rules of other libraries.
+// ParseRange parses a range in the syntax of blang/semver, such as ">=1.0.0 <1.2.0 || 2.x".
+// Prereleases are compared like other versions: "<1.2.0" contains 1.2.0-rc.1.
 func ParseRange(s string) (Range, error) {
 	if len(s) > maxRange {
 		return Range{}, fmt.Errorf("version range of %d bytes exceeds the limit of %d", len(s), maxRange)

@@ -54,8 +54,7 @@ func (d crdDiff) compareNames() {
 	}
 	compareField("crd.scope-changed", "spec", "scope")
 	compareField("crd.kind-changed", "spec", "names", "kind")
-	// A name that becomes explicit with the value that the API server defaults it to is not a
-	// change.
+	// It is not a change if a name that was not set is set to its default, or the reverse.
 	kind := k8s.Text(d.now.Content, "spec", "names", "kind")
 	for name, implied := range map[string]string{"singular": strings.ToLower(kind), "listKind": kind + "List"} {
 		a, b := k8s.Text(d.old.Content, "spec", "names", name), k8s.Text(d.now.Content, "spec", "names", name)

@@ -9,9 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// compareVersions compares the versions of the CRD and its storage version. reportRemovedVersion
-// reports a removed version. stored means that clusters may store objects in this version; observed
-// means that this was read from the clusters.
+// compareVersions compares the versions of the CRD and its storage version.
 func (d crdDiff) compareVersions() {
 	old, now := k8s.ParseCRD(d.old.Content), k8s.ParseCRD(d.now.Content)
 	seen, observed := d.c.opt.Stored[old.Name]
@@ -44,8 +42,8 @@ func (d crdDiff) compareVersions() {
 	}
 }
 
-// reportRemovedVersion reports a removed version. stored means that objects may be stored in the
-// version. observed means that clusters reported the stored versions.
+// reportRemovedVersion reports a removed version. stored means that clusters may store objects in
+// this version; observed means that this was read from the clusters.
 func (d crdDiff) reportRemovedVersion(v k8s.CRDVersion, stored, observed bool) {
 	f := Finding{Field: v.Name, Before: "served", path: fieldAt("spec", "versions"), explains: []fieldPath{crdVersionAt(v.Name)}}
 	switch {

@@ -60,16 +60,16 @@ func compareDeletions(c *comparison) {
 }
 
 // describeRemoval describes what happens in the cluster when an object is removed from the tree.
-// along names what is deleted with it, such as "and everything in it".
-func (s *State) describeRemoval(o *Object, along string) string {
+// dependents are the objects that are deleted with it, such as "and everything in it".
+func (s *State) describeRemoval(o *Object, dependents string) string {
 	removal, tool := profile.RemovalOf(o.Content)
 	switch {
 	case !s.isProtected(o):
-		return "it is deleted, " + along
+		return "it is deleted, " + dependents
 	case !s.isNeverPruned(o) && removal == profile.RemovalConfirm:
-		return tool + " deletes it after a confirmation, " + along
+		return tool + " deletes it after a confirmation, " + dependents
 	}
-	return "it is protected and not pruned; a manual deletion deletes it " + along
+	return "it is protected and not pruned; a manual deletion deletes it " + dependents
 }
 
 // isProtected reports whether the GitOps tool prunes the object never, or only after a
@@ -96,7 +96,7 @@ func (c *comparison) reportRemovedCRD(crd *Object) {
 		f.Message += fmt.Sprintf("; including %s of this repository", pluralize(n, "object", "objects"))
 	}
 	if kin := c.newGroups(serves); kin != "" {
-		f.Message += "; the kind exists in group " + kin + " now: objects have to be migrated first"
+		f.Message += "; the kind now exists in group " + kin + ": migrate its objects first"
 	}
 	limit := Critical
 	if crd.Operator == "quayside" {

@@ -80,7 +80,7 @@ func (o *Object) AppliedDirs() []string {
 }
 
 // forEachField calls visit for every field in v, at any depth and sorted by name within an object.
-// in is the name of the field that directly contains the visited one, or "".
+// The first argument of visit is the name of the enclosing field, or "" at the top and in lists.
 func forEachField(v any, in string, visit func(in, name string, v any)) {
 	switch x := v.(type) {
 	case map[string]any:

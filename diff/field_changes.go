@@ -152,8 +152,8 @@ func elementKey(l, m []any) string {
 	return ""
 }
 
-// compareElements compares two lists whose elements are identified by the field by: the elements,
-// and their order.
+// compareElements compares the elements of two lists, and their order. An element is identified by
+// the value of one of its fields, such as "name".
 func (d *fieldDiff) compareElements(at fieldPath, claims []fieldPath, by string, l, m []any) {
 	index := func(list []any) (of map[string]any, order []any) {
 		of = map[string]any{}

@@ -8,13 +8,13 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// step is one step of a path into a document. Its meaning depends on by:
+// step is one step of a path into a document. The field by determines its meaning:
 //
-//   - "": the field named key of a mapping
-//   - ".": the scalar element key of a list
-//   - "#": the list element with index key
+//   - "": the field of a mapping; key is its name
+//   - ".": the scalar element of a list; key is its value
+//   - "#": the element of a list; key is its index
 //   - "*": the order of a list
-//   - otherwise: the list element whose field by has the value key
+//   - otherwise: the element of a list; by is the name of a field of it, and key its value
 type step struct{ key, by string }
 
 // fieldPath is the path of a field in a document. Its methods return new paths.

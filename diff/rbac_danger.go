@@ -52,8 +52,8 @@ type danger struct {
 	rate rateFunc
 }
 
-// rateFunc returns the severity of a grant of subject of. depth is the number of subjects that may
-// still be followed (see maxDepth).
+// rateFunc returns the severity of a subject's grant. depth is the number of further subjects that
+// may be followed (see maxDepth).
 type rateFunc func(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity
 
 func dangerRules() []danger {
@@ -280,13 +280,14 @@ func (r *rater) actAsSeverity(subject, target k8s.Subject, depth int) Severity {
 	return max(High, r.strength(target, depth))
 }
 
-// strength returns the highest severity of the grants of who, and at least medium. who may be a
-// subject, a Role, a ClusterRole, or stand for all ServiceAccounts with a name or in a namespace.
-func (r *rater) strength(who k8s.Subject, depth int) Severity {
+// strength returns the highest severity of the grants of a subject, and at least medium. The
+// subject may be a Role or a ClusterRole. It may also stand for all ServiceAccounts with a name
+// (without a namespace) or in a namespace (without a name).
+func (r *rater) strength(subject k8s.Subject, depth int) Severity {
 	if depth == 0 {
 		return High
 	}
-	if s, ok := r.memo[ratingKey{who, depth}]; ok {
+	if s, ok := r.memo[ratingKey{subject, depth}]; ok {
 		return s
 	}
 	worst := Medium
@@ -297,18 +298,18 @@ func (r *rater) strength(who k8s.Subject, depth int) Severity {
 		}
 	}
 	switch {
-	case who.Kind == "Role" || who.Kind == "ClusterRole":
-		grants, known := r.all.RoleGrants(who.Kind, who.Namespace, who.Name)
+	case subject.Kind == "Role" || subject.Kind == "ClusterRole":
+		grants, known := r.all.RoleGrants(subject.Kind, subject.Namespace, subject.Name)
 		if add(k8s.Subject{}, grants); !known {
 			worst = High
 		}
-	case who.Kind == "ServiceAccount" && (who.Namespace == "" || who.Name == ""):
-		for _, s := range r.accounts[who] {
+	case subject.Kind == "ServiceAccount" && (subject.Namespace == "" || subject.Name == ""):
+		for _, s := range r.accounts[subject] {
 			add(s, r.all.Of(s))
 		}
 	default:
-		add(who, r.all.Of(who))
+		add(subject, r.all.Of(subject))
 	}
-	r.memo[ratingKey{who, depth}] = worst
+	r.memo[ratingKey{subject, depth}] = worst
 	return worst
 }

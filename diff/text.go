@@ -9,8 +9,7 @@ import (
 )
 
 // Text returns the report for a terminal: operators with their findings, most severe first. If
-// color is true, it contains ANSI escape sequences. paint colors text by severity. Without color it
-// returns text unchanged.
+// color is true, it contains ANSI escape sequences.
 func Text(r *Report, color bool) []byte {
 	w := textWriter{color: color}
 	w.linef("%s → %s", sanitize.Line(r.Before), sanitize.Line(r.After))
@@ -43,7 +42,7 @@ func (w *textWriter) linef(format string, args ...any) {
 	w.out.WriteByte('\n')
 }
 
-// paint colors text by severity, if color is enabled.
+// paint colors text by severity. Without color it returns text unchanged.
 func (w *textWriter) paint(s Severity, text string) string {
 	codes := map[Severity]string{Critical: "1;31", High: "31", Medium: "33", Low: "36", Info: "2"}
 	if !w.color || codes[s] == "" {

@@ -128,7 +128,7 @@ func (c *comparison) claimRemoved(operator string) int {
 	return n
 }
 
-// reportReplaced reports that the successor by ("namespace/package") replaces the operator old.
+// reportReplaced reports that a successor ("namespace/package") replaces the operator old.
 func (c *comparison) reportReplaced(old lockfile.Pin, by string) {
 	f := Finding{Before: old.VersionText(), Message: fmt.Sprintf("%s %s is replaced by %s", old.Key(), old.VersionText(), by)}
 	if now, ok := c.after.pin(by); ok {

@@ -227,8 +227,7 @@ func (w *chooser) noPackage(s *want, c *catalog.Catalog) *fault {
 }
 
 // unreadableCatalogs returns the catalogs that are visible in a namespace but cannot be read, for a
-// message. checkChannels returns a fault if no catalog has one of the requested channels, otherwise
-// nil.
+// message.
 func (w *environment) unreadableCatalogs(ns string) []string {
 	var out []string
 	for _, id := range slices.SortedFunc(maps.Keys(w.x.Broken()), catalog.ID.Compare) {
@@ -239,7 +238,7 @@ func (w *environment) unreadableCatalogs(ns string) []string {
 	return out
 }
 
-// checkChannels returns a fault if no catalog has any of the permitted channels.
+// checkChannels returns a fault if no catalog has one of the requested channels, otherwise nil.
 func (w *chooser) checkChannels(s *want, pkgs []*catalog.Package) *fault {
 	for _, name := range s.channels {
 		for _, p := range pkgs {

@@ -275,8 +275,9 @@ func (st *state) dependents() map[*installed][]dependent {
 	return out
 }
 
-// providersFor returns the installed bundles that meet requirement r of by: by itself if possible,
-// otherwise bundles in the same namespace, otherwise bundles in other namespaces.
+// providersFor returns the installed bundles that meet requirement r of an installed bundle. If
+// possible, it is that bundle itself, otherwise bundles in the same namespace, otherwise bundles in
+// other namespaces.
 func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	if r.match(by.facts) {
 		return []*installed{by}

@@ -218,7 +218,6 @@ func (b *builder) wantOf(i *installed) *want {
 }
 
 // entryAtom returns the atom of a channel entry in a namespace. It adds the atom on the first call.
-// wantFor returns the first subscription in a namespace to the package of an entry, or nil.
 func (b *builder) entryAtom(ns string, e *catalog.Entry) int {
 	key := atomKey{ns: ns, entry: e}
 	if id, ok := b.ids[key]; ok {
@@ -235,7 +234,7 @@ func (b *builder) entryAtom(ns string, e *catalog.Entry) int {
 	return id
 }
 
-// wantFor returns the first subscription to an entry's package in a namespace, or nil.
+// wantFor returns the first subscription in a namespace to the package of an entry, or nil.
 func (b *builder) wantFor(ns string, e *catalog.Entry) *want {
 	return b.wantByPackage[pkgKey{ns, e.Channel().Package().Name()}]
 }

@@ -209,8 +209,7 @@ func successionConflict(d *declare.Subscription, text, change string) *explain.C
 }
 
 // reportSuccessions warns about leaving operators, and about declarations that replace an operator
-// that is not in the lock. hasOperator reports whether a lock contains an operator, as a pin or as
-// leaving.
+// that is not in the lock.
 func (w *converter) reportSuccessions(prev, next *lockfile.File) {
 	for _, l := range next.Leaving {
 		if l.ReplacedBy == "" {
@@ -233,7 +232,7 @@ func (w *converter) reportSuccessions(prev, next *lockfile.File) {
 	}
 }
 
-// hasOperator reports whether a lock has an operator, installed or leaving.
+// hasOperator reports whether a lock contains an operator, as a pin or as leaving.
 func hasOperator(lock *lockfile.File, operator string) bool {
 	if lock == nil {
 		return false

@@ -34,11 +34,11 @@ func (w *world) reportRound(r *round) {
 	}
 }
 
-// countSteps returns the number of different bundles in of before the one with this name, which are
-// all preferred to it.
-func countSteps(of []option, name string) int {
+// countSteps returns the number of different bundles among the candidates that are preferred to the
+// bundle with this name.
+func countSteps(candidates []option, name string) int {
 	seen := map[string]bool{}
-	for _, o := range of {
+	for _, o := range candidates {
 		if o.entry == nil || o.entry.Name() == name {
 			break
 		}

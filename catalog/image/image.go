@@ -126,7 +126,7 @@ func (im *Image) FS(ctx context.Context) (fs.FS, error) {
 func (im *Image) Database(ctx context.Context) (fs.FS, string, error) {
 	name, err := cleanPath(im.Labels()[labelDatabase])
 	if err != nil || name == "." {
-		return nil, "", im.errorf("label %s: %q is not a file's path", labelDatabase, im.Labels()[labelDatabase])
+		return nil, "", im.errorf("label %s: %q is not the path of a file", labelDatabase, im.Labels()[labelDatabase])
 	}
 	t, err := im.read(ctx, path.Dir(name))
 	if err != nil {
@@ -145,7 +145,7 @@ func (im *Image) catalogFS(ctx context.Context, dir string) (fs.FS, error) {
 		return nil, err
 	}
 	if !t.isDir(t.resolvedDir(dir)) {
-		return nil, im.errorf("no directory %q, set by label %s", "/"+dir, labelConfigs)
+		return nil, im.errorf("no directory %q, which label %s names", "/"+dir, labelConfigs)
 	}
 	return t.files(map[string]string{".": t.resolvedDir(dir)}), nil
 }
@@ -170,7 +170,7 @@ func (im *Image) bundleFS(ctx context.Context, labels map[string]string) (fs.FS,
 		return nil, im.errorf("neither a catalog nor a bundle: it has none of the labels %s, %s, %s, and no directory /manifests",
 			labelConfigs, labelDatabase, labelManifests)
 	}
-	return nil, im.errorf("no directory %q, set by label %s", "/"+manifests, labelManifests)
+	return nil, im.errorf("no directory %q, which label %s names", "/"+manifests, labelManifests)
 }
 
 // Close releases all resources of the image.

@@ -39,7 +39,7 @@ func (m mounts) Open(name string) (fs.File, error) {
 	return f, renameError(name, err)
 }
 
-// renameError sets the path in an error of a mounted file system to name.
+// renameError returns an error of a mounted file system with its path replaced by name.
 func renameError(name string, err error) error {
 	var perr *fs.PathError
 	if errors.As(err, &perr) {

@@ -67,11 +67,11 @@ type Profile interface {
 	Member(g GitOps, c Cluster) Member
 
 	// Apply returns the objects that make the tool apply the tree, by directory in the tree, and
-	// files that are not applied, by path. Faults must have returned none for the settings.
+	// files that are not applied, by path. Call it only if Faults returns none for the settings.
 	Apply(t Tree) (own map[string][]k8s.Object, files map[string][]byte)
 
 	// Inputs returns the data of each cluster for the user's own ApplicationSet or ResourceSet: as
-	// objects to apply, or as files by name. Faults must have returned none for the settings.
+	// objects to apply, or as files by name. Call it only if Faults returns none for the settings.
 	Inputs(t Tree) (objects []k8s.Object, files map[string][]byte)
 }
 

@@ -7,8 +7,9 @@ import (
 	"io"
 )
 
-// Stream splits YAML into documents at its document markers. A marker cannot occur at the beginning
-// of a line otherwise. Only one document at a time is in memory. Memory is reused after Reset.
+// Stream splits YAML into documents at its document markers. In YAML, a line that begins like a
+// marker is always a marker. Only one document at a time is in memory. Memory is reused after
+// Reset.
 type Stream struct {
 	Offset int64 // offset in the file of the document that Next returned last
 

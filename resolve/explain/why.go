@@ -110,14 +110,14 @@ func pinOf(lock *lockfile.File, ns, pkg string) (lockfile.Pin, error) {
 	}
 }
 
-// notPinnedError returns the error that what is not pinned. It suggests the names in among that are
-// similar to word.
-func notPinnedError(what, word string, among []string) error {
+// notPinnedError returns the error that an item, such as a package, is not pinned. It suggests the
+// names in among that are similar to word.
+func notPinnedError(item, word string, among []string) error {
 	slices.Sort(among)
 	if near := diag.Nearest(word, slices.Compact(among)); len(near) > 0 {
-		return fmt.Errorf("%s is not pinned (did you mean %s?)", what, strings.Join(near, " or "))
+		return fmt.Errorf("%s is not pinned (did you mean %s?)", item, strings.Join(near, " or "))
 	}
-	return fmt.Errorf("%s is not pinned", what)
+	return fmt.Errorf("%s is not pinned", item)
 }
 
 // Text returns the chains as text, one step per line, from the declaration down.
