@@ -1,7 +1,8 @@
-// Package celrule evaluates untrusted CEL rules at a bounded cost.
+// Package celrule evaluates untrusted CEL rules at a limited cost.
 //
-// The bound is a cost, not a time: the same input has the same outcome on every machine. Every
-// step has a cost, and so has every byte and element that a function processes.
+// The limit is a number of evaluation steps, not a time, so that a rule has the same result on
+// every machine. Every operation costs steps, and so does every byte and element that a function
+// processes.
 //
 // Start from [NewBudget] and [Budget.Compile].
 package celrule
@@ -17,21 +18,22 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// Limits of rules: maxLength in bytes, costs in steps of about 50 ns.
+// Limits of rules. maxLength is in bytes. The others are costs in steps; a step takes about 50 ns.
 const (
 	maxLength       = 10_000
-	evaluationLimit = 100_000    // one evaluation
-	ruleLimit       = 6_000_000  // one rule, over all its evaluations
-	budgetLimit     = 30_000_000 // all rules of a budget
+	evaluationLimit = 100_000    // for one evaluation
+	ruleLimit       = 6_000_000  // for all evaluations of a rule
+	budgetLimit     = 30_000_000 // for all rules of a budget
 
-	byteCost  = 50 // to compile one byte
-	startCost = 50 // to begin an evaluation
+	byteCost  = 50 // cost of compiling one byte
+	startCost = 50 // cost of starting an evaluation
 )
 
-// ErrCost is the error for a rule that exceeds its own limit or the rest of the budget.
+// ErrCost is returned for a rule that exceeds its own limit or the remaining budget.
 var ErrCost = errors.New("the rule takes too long to evaluate")
 
-// Budget is the cost limit of all rules of a run together. It is not safe for concurrent use.
+// Budget is the cost that all rules of a run may still have together. It is not safe for concurrent
+// use.
 type Budget struct{ remaining, perRule uint64 }
 
 // NewBudget returns an unused budget.
@@ -46,8 +48,8 @@ type Rule struct {
 	exceeded  bool
 }
 
-// Compile compiles a rule that yields a boolean. Names of fields are checked during the
-// evaluation. The error is ErrCost if the budget is exhausted.
+// Compile compiles a rule whose result is a boolean. It does not check the names of fields. If the
+// budget is exhausted, the error is ErrCost.
 func (b *Budget) Compile(env *cel.Env, rule string) (*Rule, error) {
 	if len(rule) > maxLength {
 		return nil, fmt.Errorf("expression is longer than %d bytes", maxLength)
@@ -69,7 +71,7 @@ func (b *Budget) Compile(env *cel.Env, rule string) (*Rule, error) {
 	return &Rule{ast: checked, run: run, budget: b, remaining: b.perRule}, nil
 }
 
-// Fields returns the fields of a variable that the rule selects, as in variable.field, sorted.
+// Fields returns the fields of a variable that the rule uses (as in variable.field), sorted.
 func (r *Rule) Fields(variable string) []string {
 	var out []string
 	ast.PostOrderVisit(r.ast.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -90,14 +92,14 @@ func firstLine(s string) string {
 	return strings.TrimPrefix(line, "ERROR: ")
 }
 
-// take subtracts cost from the budget and reports whether the budget was sufficient.
+// take subtracts cost from the budget, and reports whether the budget was sufficient.
 func (b *Budget) take(cost uint64) bool {
 	enough := cost <= b.remaining
 	b.remaining -= min(cost, b.remaining)
 	return enough
 }
 
-// Holds evaluates the rule. After ErrCost, all later calls return ErrCost.
+// Holds evaluates the rule. Once it has returned ErrCost, it always does.
 func (r *Rule) Holds(vars map[string]any) (bool, error) {
 	if r.exceeded || r.budget.remaining == 0 {
 		r.exceeded = true

@@ -11,19 +11,19 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// estimator returns the cost of calls by the size of their arguments. CEL's own estimate omits
-// most of this cost, and all custom functions.
+// estimator returns the cost of a function call, which grows with the size of its arguments. CEL's
+// own estimate omits most of this cost, and custom functions.
 type estimator struct{}
 
 const (
 	bytesPerStep   = 16
 	callCost       = 2
-	partCost       = 4    // to visit one value in a list or a map
-	startRegexp    = 100  // to compile a pattern and start the match
-	maxRepetitions = 1000 // maximum repetitions of a part of a pattern
+	partCost       = 4    // cost of visiting one value in a list or map
+	startRegexp    = 100  // cost of compiling a pattern and starting the match
+	maxRepetitions = 1000 // maximum number of repetitions of a part of a pattern
 )
 
-// CallCost returns the cost of a call that has returned.
+// CallCost returns the cost of a completed call.
 func (estimator) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
 	cost := callCost + valueLength(result)/bytesPerStep
 	if long, ok := expensiveCall(function); ok {
@@ -69,9 +69,9 @@ func valueLength(v ref.Val) uint64 {
 	return byteLength(v)
 }
 
-// valueCost returns the number of steps to visit all of v, or some number above limit if
-// they are more than limit. The limit is necessary because a list may contain the same list
-// any number of times.
+// valueCost returns the number of steps to visit all of v. If it is more than limit, the result is
+// any number above limit. The limit is necessary because a list can contain the same list many
+// times.
 func valueCost(v ref.Val, limit uint64) uint64 {
 	sum := byteLength(v) / bytesPerStep
 	add := func(part ref.Val) {
@@ -94,17 +94,17 @@ func valueCost(v ref.Val, limit uint64) uint64 {
 	return sum
 }
 
-// boundedCall is an expensive call. It is not started if it costs more than the limit of one
-// evaluation: CEL counts the cost only after a call returns, and a call on nested lists may
-// take years.
+// boundedCall is a call of an expensive function. It fails before it starts if it would cost more
+// than evaluationLimit. CEL itself counts the cost only after a call, and a call on nested lists
+// may take years.
 type boundedCall struct {
 	interpreter.InterpretableCall
 	cost func(x, y ref.Val) uint64
 	call func(x, y ref.Val) ref.Val
 }
 
-// expensiveCall returns the cost and the implementation of a function that may take more than
-// linear time in the size of its arguments, or false for any other function.
+// expensiveCall returns the cost and the implementation of a function whose time is not linear in
+// the size of its arguments. It returns false for any other function.
 func expensiveCall(function string) (boundedCall, bool) {
 	switch function {
 	case operators.Equals:
@@ -119,7 +119,7 @@ func expensiveCall(function string) (boundedCall, bool) {
 	return boundedCall{}, false
 }
 
-// withCostLimits replaces expensive calls by bounded ones.
+// withCostLimits replaces calls of expensive functions with a boundedCall.
 func withCostLimits(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if call, ok := i.(interpreter.InterpretableCall); ok {
 		if long, ok := expensiveCall(call.Function()); ok {

@@ -16,27 +16,27 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Client reads from the API server of one context. It is safe for concurrent use.
+// Client reads from the API server of one kubeconfig context. It is safe for concurrent use.
 type Client struct {
-	Context string // name of the context; "in-cluster" for the service account of a pod
+	Context string // name of the context; "in-cluster" for the ServiceAccount of a pod
 	Server  string // address of the server, without credentials
 
 	rest     rest.Interface
 	objects  dynamic.Interface
-	metadata metadata.Interface // for kinds whose content is not fetched
+	metadata metadata.Interface // for kinds of which only the metadata is read
 
 	mu     sync.Mutex
-	groups map[string]func() (map[string]resource, error) // discovery, by "group/version"
+	groups map[string]func() (map[string]resource, error) // cached discovery results, by "group/version"
 }
 
-// UnreachableError is the error for a cluster that gives no usable response: the connection
-// failed, its certificate is not trusted, or it rejected the credentials.
+// UnreachableError is returned for a cluster that gives no usable response: the connection failed,
+// the server's certificate is not trusted, or the credentials were rejected.
 type UnreachableError struct {
 	Context, Server string
 	Err             error
 }
 
-// Error names the context and the server.
+// Error returns the cause, with the context and the server.
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("cluster of context %q at %s: %v", e.Context, e.Server, e.Err)
 }
@@ -44,16 +44,16 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Forget drops the results of discovery, because the kinds of the cluster may have changed.
+// Forget drops the cached results of discovery, because the cluster may serve other kinds now.
 func (c *Client) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.groups)
 }
 
-// convertError converts an error of client-go. An error of only this request becomes an
-// *apierrors.StatusError, an error of the cluster an *UnreachableError; the error of ctx is
-// returned unchanged. The result never contains the address, which may contain a password.
+// convertError converts an error of client-go. An error of a single request becomes an
+// *apierrors.StatusError, an error of the whole cluster an *UnreachableError. The error of ctx is
+// returned unchanged. The result never contains the server's address, which may contain a password.
 func (c *Client) convertError(ctx context.Context, err error) error {
 	var status *apierrors.StatusError
 	var sent *url.Error
@@ -78,7 +78,7 @@ func (c *Client) newUnreachableError(err error) error {
 	return &UnreachableError{Context: c.Context, Server: c.Server, Err: err}
 }
 
-// hasCode reports whether err is a response with one of these HTTP status codes.
+// hasCode reports whether err is a response with one of the HTTP status codes.
 func hasCode(err error, codes ...int32) bool {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {

@@ -20,15 +20,15 @@ import (
 
 // Options select the cluster to read, and its timeouts.
 type Options struct {
-	File      string        // the only kubeconfig; empty: Files
-	Files     []string      // kubeconfigs; the first one that sets a value wins, missing files are skipped
-	Context   string        // empty: the current context of the kubeconfig
-	InCluster bool          // without a kubeconfig, use the service account of the pod
-	UserAgent string        // "quayside/v1.0.0"
-	Timeout   time.Duration // for each response; 0: 30 seconds
+	File      string        // the only kubeconfig to read; empty: use Files
+	Files     []string      // kubeconfigs to merge: the first that sets a value takes precedence; missing files are skipped
+	Context   string        // name of the context; empty: the current context of the kubeconfig
+	InCluster bool          // use the ServiceAccount of the pod if there is no kubeconfig
+	UserAgent string        // such as "quayside/v1.0.0"
+	Timeout   time.Duration // maximum time for each response; 0: 30 seconds
 }
 
-// inCluster is the context name for the service account of a pod.
+// inCluster is used as the context name for the ServiceAccount of a pod.
 const inCluster = "in-cluster"
 
 // Contexts returns the names of the contexts in the kubeconfigs, sorted.
@@ -40,15 +40,14 @@ func Contexts(opt Options) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Contexts)), nil
 }
 
-// Open reads the kubeconfig and returns a client for the cluster of its context. It sends no
-// request.
+// Open reads the kubeconfig and returns a client for the selected context. It sends no request.
 func Open(opt Options) (*Client, error) {
 	config, name, err := opt.login()
 	if err != nil {
 		return nil, err
 	}
 	config.UserAgent = opt.UserAgent
-	config.QPS = -1 // the transport limits requests
+	config.QPS = -1 // no rate limit by client-go: limitedTransport limits requests
 	config.WarningHandler = rest.NoWarnings{}
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -76,7 +75,7 @@ func Open(opt Options) (*Client, error) {
 	return c, nil
 }
 
-// login returns the configuration to connect to the cluster, and the name of the context.
+// login returns the configuration for connecting to the cluster, and the name of the context.
 func (opt Options) login() (*rest.Config, string, error) {
 	loaded, err := opt.load()
 	if err != nil {
@@ -120,8 +119,8 @@ func (opt Options) files() []string {
 	return opt.Files
 }
 
-// withoutAddress returns the cause of an error of net/url or net/http. The error itself contains
-// the address, which may contain a password.
+// withoutAddress returns the cause of an error of net/url or net/http, because the error itself
+// contains the address, which may contain a password.
 func withoutAddress(err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {

@@ -13,14 +13,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// resource is the API resource of a kind.
+// resource is the API resource that serves a kind.
 type resource struct {
 	schema.GroupVersionResource
 	namespaced bool
 }
 
-// requestNamespace returns the namespace for requests about objects of the kind; "" means all
-// namespaces.
+// requestNamespace returns the namespace for a request. It is "" for a cluster-scoped kind, and for
+// all namespaces.
 func (r resource) requestNamespace(namespace string) string {
 	if r.namespaced {
 		return namespace
@@ -28,14 +28,14 @@ func (r resource) requestNamespace(namespace string) string {
 	return ""
 }
 
-// noKindError is the error for a kind that the server does not serve.
+// noKindError is returned for a kind that the server does not serve.
 type noKindError struct{ message string }
 
 func (e *noKindError) Error() string { return e.message }
 
 // resource returns the API resource of a kind. It sends one discovery request for each group and
-// version. The error is a *noKindError if the server does not serve the kind, and otherwise an
-// error of convertError.
+// version. It returns a *noKindError if the server does not serve the kind, or an error from
+// convertError.
 func (c *Client) resource(ctx context.Context, apiVersion, kind string) (resource, error) {
 	c.mu.Lock()
 	discovered := c.groups[apiVersion]
@@ -55,8 +55,8 @@ func (c *Client) resource(ctx context.Context, apiVersion, kind string) (resourc
 	return r, nil
 }
 
-// discover reads the kinds of one group and version. The discovery package of client-go would
-// link the types of all APIs into the program.
+// discover requests the kinds of one group and version. It does not use the discovery package of
+// client-go, which would link the types of all APIs into the program.
 func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]resource, error) {
 	path := []string{"api", apiVersion}
 	if group, version, ok := strings.Cut(apiVersion, "/"); ok {
@@ -77,15 +77,15 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]re
 	version := schema.FromAPIVersionAndKind(apiVersion, "").GroupVersion()
 	kinds := map[string]resource{}
 	for _, r := range list.APIResources {
-		if !strings.Contains(r.Name, "/") { // no subresources such as status or scale
+		if !strings.Contains(r.Name, "/") { // skip subresources such as status and scale
 			kinds[r.Kind] = resource{version.WithResource(r.Name), r.Namespaced}
 		}
 	}
 	return kinds, nil
 }
 
-// Version returns the minor version of Kubernetes that the server runs, such as "1.36"; "" if the
-// server does not report it.
+// Version returns the minor version of the API server, such as "1.36", or "" if the server does not
+// report it.
 func (c *Client) Version(ctx context.Context) (string, error) {
 	text, err := c.rest.Get().AbsPath("version").Do(ctx).Raw()
 	if err = c.convertError(ctx, err); hasCode(err, http.StatusNotFound) {
@@ -95,15 +95,15 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	if err == nil {
 		err = json.Unmarshal(text, &info)
 	}
-	minor := strings.TrimRight(info.Minor, "+") // some distributions mark their patches
+	minor := strings.TrimRight(info.Minor, "+") // some distributions append "+" to the minor version
 	if err != nil || info.Major == "" || minor == "" {
 		return "", err
 	}
 	return info.Major + "." + minor, nil
 }
 
-// APIs returns the group and version of every API that the server serves, except those of the core
-// group, sorted.
+// APIs returns the group and version of every API of the server, without those of the core group,
+// sorted.
 func (c *Client) APIs(ctx context.Context) ([]string, error) {
 	var list metav1.APIGroupList
 	if err := c.convertError(ctx, c.rest.Get().AbsPath("apis").Do(ctx).Into(&list)); err != nil {

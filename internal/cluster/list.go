@@ -15,12 +15,13 @@ import (
 // pageSize is the maximum number of objects in a page of a list.
 const pageSize = 250
 
-// metadataOnly reports whether only the metadata of objects is fetched.
+// metadataOnly reports whether to fetch only the metadata of objects of the kind.
 func (k *kind) metadataOnly() bool {
 	return !k.content && k.apiVersion == "v1" && (k.name == "Secret" || k.name == "ConfigMap")
 }
 
-// trim removes unused fields from an object, and sets its kind, which is missing in lists.
+// trim removes unused fields from an object. It also sets the kind, which items of lists do not
+// have.
 func (k *kind) trim(o map[string]any) map[string]any {
 	o["apiVersion"], o["kind"] = k.apiVersion, k.name
 	if !k.managedFields {
@@ -29,13 +30,13 @@ func (k *kind) trim(o map[string]any) map[string]any {
 	delete(k8s.Map(o, "metadata", "annotations"), "kubectl.kubernetes.io/last-applied-configuration")
 	if k.name == "CustomResourceDefinition" && !k.content {
 		for _, v := range k8s.Items(o, "spec", "versions") {
-			delete(v, "schema") // the largest part of a CRD
+			delete(v, "schema") // a schema is the largest part of a CRD
 		}
 	}
 	return o
 }
 
-// page holds the options of a list request.
+// page contains the options for list requests.
 type page struct {
 	kind      *kind
 	namespace string // empty: all namespaces
@@ -43,7 +44,8 @@ type page struct {
 	limit     int    // maximum number of objects; 0: all
 }
 
-// retryExpired calls list, and once more if the list expired between two pages.
+// retryExpired calls list. If the list expired on the server between two pages, it calls list once
+// more.
 func retryExpired(list func() error) error {
 	err := list()
 	if hasCode(err, http.StatusGone) {
@@ -52,8 +54,8 @@ func retryExpired(list func() error) error {
 	return err
 }
 
-// listPages lists objects in pages and calls keep with each object. If p limits the number of
-// objects, it returns the minimum number of further ones.
+// listPages lists objects in pages, and calls keep with each object. If p.limit is reached, it
+// returns how many more objects there are at least.
 func (c *Client) listPages(ctx context.Context, r resource, p page, keep func(map[string]any)) (int64, error) {
 	opts := metav1.ListOptions{LabelSelector: p.labels}
 	for read := 0; ; {
@@ -120,9 +122,9 @@ func (c *Client) get(ctx context.Context, r resource, k *kind, namespace, name s
 
 // ListResult is the result of listing a kind.
 type ListResult struct {
-	Objects []map[string]any // in the server's order
-	More    int64            // minimum number of objects beyond Limit
-	Reason  string           // one of the reasons in v1alpha1, if the list failed
+	Objects []map[string]any // in the order of the server
+	More    int64            // number of objects beyond Limit, at least
+	Reason  string           // a reason constant of v1alpha1, if the list failed; otherwise empty
 	Message string           // explains Reason
 }
 
@@ -130,7 +132,7 @@ type ListResult struct {
 type ListOptions struct {
 	APIVersion, Kind string
 	Namespace        string // empty: all namespaces
-	Labels           string // label selector: "app=etcd"
+	Labels           string // label selector, such as "app=etcd"
 	Limit            int    // maximum number of objects; 0: all
 	WithContent      bool   // include the content of Secrets and ConfigMaps and the schemas of CRDs
 	ManagedFields    bool   // include metadata.managedFields
@@ -154,7 +156,7 @@ func (c *Client) List(ctx context.Context, opt ListOptions) (ListResult, error) 
 		return found, nil
 	}
 	seen, err := observeError(err)
-	if seen.Reason == "" { // the kind is served, but the server has no such list
+	if seen.Reason == "" { // the API server serves the kind, but returns 404 for its list
 		seen.Reason, seen.Message = v1alpha1.ReasonNoKind, "the cluster does not list "+opt.Kind
 	}
 	return ListResult{Reason: seen.Reason, Message: seen.Message}, err

@@ -15,22 +15,23 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// maxSingleReads is the maximum number of objects of a kind that are fetched one by one.
+// maxSingleReads is the maximum number of objects of a kind to get one by one, instead of listing
+// the kind.
 const maxSingleReads = 3
 
-// kind is a kind of objects to read, with the objects read so far.
+// kind is a kind of object to read, with the objects that were read.
 type kind struct {
 	apiVersion, name string
-	content          bool // include the content
-	managedFields    bool // include metadata.managedFields
+	content          bool // whether to read the content, not only the metadata
+	managedFields    bool // whether to keep metadata.managedFields
 	refs             []v1alpha1.ObjectReference
-	observed         map[string]v1alpha1.Observed // by namespace/name
+	observed         map[string]v1alpha1.Observed // results by "namespace/name"
 }
 
 func namespacedName(namespace, name string) string { return namespace + "/" + name }
 
-// Read reads the objects of refs and returns their observations in the same order. The error is
-// an *UnreachableError or that of ctx. Errors of single objects are in their observations.
+// Read reads the objects in refs, and returns the results in the same order. If a single object
+// cannot be read, its result has the reason. The error is an *UnreachableError or that of ctx.
 func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v1alpha1.Observed, error) {
 	kinds, kindOf := groupByKind(refs)
 	ctx, stop := context.WithCancelCause(ctx)
@@ -51,8 +52,8 @@ func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v
 	return out, nil
 }
 
-// groupByKind returns the kinds of refs, and the kind of each ref. It adds a repeated object
-// only once to its kind.
+// groupByKind groups refs by kind. It returns the kinds, and the kind of each ref. If refs contains
+// an object twice, it is read once.
 func groupByKind(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
 	var kinds []*kind
 	byName := map[[2]string]*kind{}
@@ -75,7 +76,7 @@ func groupByKind(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
 	return kinds, kindOf
 }
 
-// runParallel calls do concurrently with the numbers from 0 to n-1, and returns after all calls.
+// runParallel calls do concurrently with the numbers from 0 to n-1, and waits for all calls.
 func (c *Client) runParallel(n int, do func(i int)) {
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, 2*maxRequests)
@@ -89,7 +90,7 @@ func (c *Client) runParallel(n int, do func(i int)) {
 	wait.Wait()
 }
 
-// readKind reads the objects of one kind.
+// readKind reads the requested objects of one kind.
 func (c *Client) readKind(ctx context.Context, k *kind) error {
 	r, err := c.resource(ctx, k.apiVersion, k.name)
 	if err != nil {
@@ -100,7 +101,7 @@ func (c *Client) readKind(ctx context.Context, k *kind) error {
 		listed, err := c.listKind(ctx, r, k)
 		switch {
 		case hasCode(err, http.StatusRequestEntityTooLarge, http.StatusForbidden, http.StatusGone):
-			// Reading the objects one by one may succeed.
+			// The list failed: get the objects one by one.
 		case err != nil:
 			return k.failAll(err)
 		}
@@ -116,8 +117,8 @@ func (c *Client) readKind(ctx context.Context, k *kind) error {
 	return c.readEach(ctx, r, k, missing)
 }
 
-// failAll sets the observation of err for every object of the kind. It returns err if it is an
-// error of the whole cluster.
+// failAll sets err as the result of every object of the kind. It returns err if the whole cluster
+// failed.
 func (k *kind) failAll(err error) error {
 	seen, err := observeError(err)
 	if err != nil {
@@ -129,8 +130,8 @@ func (k *kind) failAll(err error) error {
 	return nil
 }
 
-// observeError returns the observation for an error of single objects. Any other error is
-// returned unchanged.
+// observeError converts an error of a single request to the result of the object. It returns any
+// other error unchanged.
 func observeError(err error) (v1alpha1.Observed, error) {
 	var noKind *noKindError
 	var status *apierrors.StatusError
@@ -148,7 +149,8 @@ func observeError(err error) (v1alpha1.Observed, error) {
 	}
 }
 
-// listKind lists the managed objects of a kind and returns the requested ones by name.
+// listKind lists the objects of a kind that have quayside's label, and returns the requested ones
+// by "namespace/name".
 func (c *Client) listKind(ctx context.Context, r resource, k *kind) (map[string]map[string]any, error) {
 	namespace := k.refs[0].Namespace
 	if slices.ContainsFunc(k.refs, func(ref v1alpha1.ObjectReference) bool { return ref.Namespace != namespace }) {
@@ -168,8 +170,8 @@ func (c *Client) listKind(ctx context.Context, r resource, k *kind) (map[string]
 	return out, err
 }
 
-// readEach fetches objects one by one. After a few errors it skips the other objects of the
-// kind, to avoid a thousand requests to a slow API server.
+// readEach gets objects one by one. After a few errors it skips the rest of the kind, so that it
+// does not send a thousand requests to a slow API server.
 func (c *Client) readEach(ctx context.Context, r resource, k *kind, refs []v1alpha1.ObjectReference) error {
 	var mu sync.Mutex
 	var failed error
@@ -205,7 +207,7 @@ func (c *Client) readEach(ctx context.Context, r resource, k *kind, refs []v1alp
 	return failed
 }
 
-// object fetches one object and checks its scope and name.
+// object gets one object, and checks that the response has the requested scope and name.
 func (c *Client) object(ctx context.Context, r resource, k *kind, ref v1alpha1.ObjectReference) (map[string]any, error) {
 	if r.namespaced != (ref.Namespace != "") {
 		return nil, newStatusError(0, fmt.Sprintf("the cluster serves %s with another scope", ref.Kind))

@@ -13,23 +13,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Limits of a request.
+// Limits for requests.
 const (
 	maxRequests     = 8        // concurrent requests
-	maxAttempts     = 4        // attempts of one request
-	maxObjectBytes  = 10 << 20 // bytes of one object
-	maxPageBytes    = 64 << 20 // bytes of one page of a list
+	maxAttempts     = 4        // attempts for one request
+	maxObjectBytes  = 10 << 20 // bytes in the response for one object
+	maxPageBytes    = 64 << 20 // bytes in the response for one page of a list
 	maxRetryWait    = 10 * time.Second
-	maxMessageBytes = 500 // bytes of a message of the server
+	maxMessageBytes = 500 // bytes of a server message that are kept
 )
 
-// limitedTransport limits concurrent requests, their duration and the size of responses. It
-// retries requests that a busy server rejected. It does not follow redirects, because they would
-// send credentials to another server.
+// limitedTransport limits the number of concurrent requests, their duration, and the size of
+// responses. It retries a request that a busy server rejected. It does not follow redirects, which
+// would send the credentials to another server.
 type limitedTransport struct {
 	next    http.RoundTripper
-	timeout time.Duration // for each response
-	slots   chan struct{} // one entry per concurrent request
+	timeout time.Duration // maximum time for each response
+	slots   chan struct{} // contains one entry for each running request
 }
 
 // RoundTrip implements http.RoundTripper. It reads the body of the response into memory.
@@ -54,7 +54,7 @@ func (b *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 			return nil, err
 		}
 		after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		resp.Header.Del("Retry-After") // with this header, client-go would wait too
+		resp.Header.Del("Retry-After") // otherwise client-go would wait again
 		if !isRetryable(req.Method, resp.StatusCode) || pause >= 200*time.Millisecond<<(maxAttempts-1) {
 			return resp, nil
 		}
@@ -64,7 +64,7 @@ func (b *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	}
 }
 
-// isRetryable reports whether a repeated request may succeed, without the risk of executing it
+// isRetryable reports whether a request may succeed if it is sent again, and cannot be executed
 // twice.
 func isRetryable(method string, code int) bool {
 	return code == http.StatusTooManyRequests ||
@@ -84,7 +84,7 @@ func (b *limitedTransport) roundTripOnce(req *http.Request) (*http.Response, err
 	var body []byte
 	if err == nil {
 		body, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
-		_ = resp.Body.Close() // the body has been read
+		_ = resp.Body.Close() // the body has been read completely
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -102,12 +102,12 @@ func (b *limitedTransport) roundTripOnce(req *http.Request) (*http.Response, err
 	return resp, nil
 }
 
-// newStatusError returns the error of a request without a usable response.
+// newStatusError returns the error for a request without a usable response.
 func newStatusError(code int, message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: message}}
 }
 
-// Sleep waits for d. If ctx ends first, it returns the cause.
+// Sleep waits for d. If ctx ends first, it returns the cause of that.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -20,20 +20,20 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Writer reads and changes single objects. It does not repeat a change that may have been
-// executed: the caller must read the object first. It is safe for concurrent use.
+// Writer reads and changes single objects. It does not retry a change, because the server may have
+// executed it: the caller must read the object first. It is safe for concurrent use.
 type Writer struct {
 	client  *Client
 	manager string
 }
 
-// NewWriter returns a writer for the cluster of c. manager is the field manager
-// of changes other than Apply.
+// NewWriter returns a Writer for the cluster of c. manager is the field manager of all changes
+// except Apply.
 func NewWriter(c *Client, manager string) *Writer { return &Writer{c, manager} }
 
-// RequestError is the error of a failed request about one object.
+// RequestError is returned for a failed request about one object.
 type RequestError struct {
-	Verb   string // "apply"
+	Verb   string // such as "apply"
 	Object k8s.Ref
 	Err    *apierrors.StatusError
 }
@@ -49,7 +49,7 @@ func (e *RequestError) Error() string {
 // Unwrap returns the error of the server.
 func (e *RequestError) Unwrap() error { return e.Err }
 
-// Fields returns the conflicting fields and their managers: ".spec.replicas is managed by kubectl".
+// Fields describes the conflicting fields, such as ".spec.replicas is managed by kubectl".
 func (e *RequestError) Fields() []string {
 	var out []string
 	if details := e.Err.ErrStatus.Details; details != nil {
@@ -64,14 +64,15 @@ func (e *RequestError) Fields() []string {
 	return out
 }
 
-// IsRetryable reports whether a repeated request may succeed: the server was busy or failed, or
-// the response was lost. The first request may have been executed.
+// IsRetryable reports whether the request may succeed if it is sent again, because the server was
+// busy or failed, or the response was lost. The server may have executed the request.
 func (e *RequestError) IsRetryable() bool {
 	code := e.Err.ErrStatus.Code
 	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
-// newRequestError returns err as a *RequestError if it is an error of only this request.
+// newRequestError returns err as a *RequestError if it is an error of a single request. Otherwise
+// it returns err.
 func newRequestError(verb string, ref k8s.Ref, err error) error {
 	var status *apierrors.StatusError
 	var noKind *noKindError
@@ -87,8 +88,8 @@ func newRequestError(verb string, ref k8s.Ref, err error) error {
 	return &RequestError{verb, ref, status}
 }
 
-// resource returns the API resource of a kind. It repeats a failed discovery once, because the
-// server may serve the kind in the meantime.
+// resource returns the API resource of a kind. If the server does not serve the kind, it tries
+// again once with new discovery results, because the CRD may have been created meanwhile.
 func (w *Writer) resource(ctx context.Context, ref k8s.Ref) (resource, error) {
 	r, err := w.client.resource(ctx, ref.APIVersion, ref.Kind)
 	if err != nil && ctx.Err() == nil {
@@ -98,7 +99,7 @@ func (w *Writer) resource(ctx context.Context, ref k8s.Ref) (resource, error) {
 	return r, err
 }
 
-// send sends a request about one object with do.
+// send calls do with the client for an object, and converts the error.
 func (w *Writer) send(ctx context.Context, verb string, ref k8s.Ref, do func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (k8s.Object, error) {
 	r, err := w.resource(ctx, ref)
 	if err != nil {
@@ -111,8 +112,8 @@ func (w *Writer) send(ctx context.Context, verb string, ref k8s.Ref, do func(dyn
 	return o.Object, nil
 }
 
-// Get returns an object, or nil if it does not exist or its kind is not served. For a Secret it
-// returns only the metadata.
+// Get returns an object, or nil if it does not exist or the server does not serve its kind. For a
+// Secret it returns only the metadata.
 func (w *Writer) Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error) {
 	r, err := w.resource(ctx, ref)
 	var o k8s.Object
@@ -135,8 +136,9 @@ func newKind(apiVersion, name string) *kind {
 	return &kind{apiVersion: apiVersion, name: name, content: !(apiVersion == "v1" && name == "Secret")}
 }
 
-// List returns the objects of a kind with these labels, in all namespaces if namespace is empty.
-// It returns nil if the kind is not served, and only the metadata of Secrets.
+// List returns the objects of a kind that match a label selector. An empty namespace means all
+// namespaces. It returns nil if the server does not serve the kind. For Secrets it returns only the
+// metadata.
 func (w *Writer) List(ctx context.Context, apiVersion, kind, namespace, labels string) ([]k8s.Object, error) {
 	return w.list(ctx, ListOptions{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Labels: labels})
 }
@@ -168,7 +170,7 @@ func (w *Writer) list(ctx context.Context, opt ListOptions) ([]k8s.Object, error
 	return out, nil
 }
 
-// Apply applies an object server-side and returns the result. Unless force is true, changing a
+// Apply applies an object server-side, and returns the result. Unless force is true, a change to a
 // field of another manager is a conflict.
 func (w *Writer) Apply(ctx context.Context, o k8s.Object, manager string, force, dryRun bool) (k8s.Object, error) {
 	opts := metav1.ApplyOptions{FieldManager: manager, Force: force, DryRun: dryRunOption(dryRun)}
@@ -177,7 +179,7 @@ func (w *Writer) Apply(ctx context.Context, o k8s.Object, manager string, force,
 	})
 }
 
-// Patch is either a JSON patch or a merge patch; the other field is empty.
+// Patch is a JSON patch or a merge patch. Exactly one of the fields is set.
 type Patch struct {
 	JSON  []Operation    // a JSON patch
 	Merge map[string]any // a merge patch
@@ -212,15 +214,15 @@ func (w *Writer) Patch(ctx context.Context, ref k8s.Ref, patch Patch, dryRun boo
 	})
 }
 
-// DeleteOptions are the preconditions of a deletion and the handling of dependents.
+// DeleteOptions are the preconditions of a deletion, and what happens to dependent objects.
 type DeleteOptions struct {
 	UID             string
-	ResourceVersion string // empty: any
-	Orphan          bool   // keep dependents; otherwise the garbage collector deletes them
+	ResourceVersion string // required resourceVersion; empty: any
+	Orphan          bool   // keep dependent objects; otherwise the garbage collector deletes them
 }
 
-// Delete deletes an object that matches the preconditions in opt. A missing
-// object is not an error.
+// Delete deletes an object if it matches the preconditions in opt. It returns no error if the
+// object does not exist.
 func (w *Writer) Delete(ctx context.Context, ref k8s.Ref, opt DeleteOptions, dryRun bool) error {
 	if opt.UID == "" {
 		return fmt.Errorf("delete %s: no UID given", ref)
@@ -244,7 +246,7 @@ func (w *Writer) Delete(ctx context.Context, ref k8s.Ref, opt DeleteOptions, dry
 	return err
 }
 
-// Create creates an object, or sends a review such as a SelfSubjectAccessReview, and returns the
+// Create creates an object, or sends a review such as a SelfSubjectAccessReview. It returns the
 // response.
 func (w *Writer) Create(ctx context.Context, o k8s.Object, dryRun bool) (k8s.Object, error) {
 	opts := metav1.CreateOptions{FieldManager: w.manager, DryRun: dryRunOption(dryRun)}

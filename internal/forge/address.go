@@ -10,17 +10,17 @@ import (
 	"github.com/quayside/quayside/internal/remote"
 )
 
-// Address is a repository of a forge.
+// Address identifies a repository on a forge.
 type Address struct {
-	Kind    string // "github", one of [Kinds]
-	API     string // "https://api.github.com"
-	Project string // "acme/fleet"; GitLab has groups in groups
+	Kind    string // one of [Kinds], such as "github"
+	API     string // address of the API, such as "https://api.github.com"
+	Project string // path such as "acme/fleet"; on GitLab, groups can be nested
 }
 
-// Locate returns the address of the repository behind a Git remote. kind is one of
-// [Kinds]; if it is empty, Locate derives it from the host name of a public server or from the
-// variables of a CI job, which getenv returns. For a remote that is not a server address, it
-// returns the repository of the job.
+// Locate returns the Address of the repository of a Git remote. kind is one of [Kinds]. If it is
+// empty, Locate derives it from the host name of a public server, or from the variables of a CI
+// job, which getenv returns. If the remote is not the address of a server, it returns the
+// repository of the CI job.
 func Locate(kind, repository string, getenv func(string) string) (Address, error) {
 	at, known := remote.Parse(repository)
 	for _, a := range remote.APIs() {
@@ -58,7 +58,7 @@ func Locate(kind, repository string, getenv func(string) string) (Address, error
 	return Address{}, fmt.Errorf("unknown forge at %s: set --forge to %s", at.Host, strings.Join(Kinds(), ", "))
 }
 
-// serverPath returns a repository's path without the path prefix of the server's URL.
+// serverPath returns the path of a repository, without the path of the server's own URL.
 func serverPath(server *url.URL, project string) string {
 	return strings.TrimPrefix(project, strings.Trim(server.Path, "/")+"/")
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// The requests for labels, reviewers and the automatic merge follow the published descriptions of the
-// APIs: GitHub's REST and GraphQL, GitLab's v4, Gitea's v1.
+// The requests for labels, reviewers and the automatic merge follow the API documentation: GitHub's
+// REST and GraphQL APIs, GitLab's v4, and Gitea's v1.
 
-// splitReviewers separates teams from users.
+// splitReviewers returns the users and the teams in a list of reviewers.
 func splitReviewers(reviewers []string) (users, teams []string) {
 	for _, name := range reviewers {
 		if team, found := strings.CutPrefix(name, "team/"); found {
@@ -50,7 +50,7 @@ func decorateHub(ctx context.Context, c *Client, number int64, p Pull) error {
 	return c.do(ctx, http.MethodPost, fmt.Sprintf("%s/pulls/%d/requested_reviewers", top, number), body, nil)
 }
 
-// decorateGitLab sets labels and reviewers on GitLab, which identifies users by number.
+// decorateGitLab sets labels and reviewers on GitLab, which needs the numeric ID of each user.
 func decorateGitLab(ctx context.Context, c *Client, number int64, p Pull) error {
 	body := map[string]any{}
 	if len(p.Labels) > 0 {
@@ -78,11 +78,11 @@ func decorateGitLab(ctx context.Context, c *Client, number int64, p Pull) error 
 	return c.do(ctx, http.MethodPut, c.kind.pull(c.at.Project, number), body, nil)
 }
 
-// mergeMethods are the methods that a repository of GitHub or Gitea allows.
+// mergeMethods contains the merge methods that a repository on GitHub or Gitea allows.
 type mergeMethods struct {
 	Merge   *bool  `json:"allow_merge_commit"`
 	Squash  *bool  `json:"allow_squash_merge"`
-	Default string `json:"default_merge_style"` // of Gitea
+	Default string `json:"default_merge_style"` // only on Gitea
 }
 
 func (c *Client) mergeMethods(ctx context.Context) (m mergeMethods, err error) {
@@ -90,7 +90,7 @@ func (c *Client) mergeMethods(ctx context.Context) (m mergeMethods, err error) {
 	return m, err
 }
 
-// mergeGitHub prefers a merge commit.
+// mergeGitHub enables the automatic merge on GitHub. It prefers a merge commit to other methods.
 func mergeGitHub(ctx context.Context, c *Client, p pull, commit string) error {
 	allowed, err := c.mergeMethods(ctx)
 	if err != nil {
@@ -115,7 +115,8 @@ func cancelGitHub(ctx context.Context, c *Client, p pull) error {
 	return c.mutate(ctx, "mutation($id: ID!) {disablePullRequestAutoMerge(input: {pullRequestId: $id}) {clientMutationId}}", map[string]any{"id": p.NodeID})
 }
 
-// mutate sends a GraphQL mutation, whose errors have the status 200.
+// mutate sends a GraphQL mutation. It decodes errors from the body, because GraphQL returns status
+// 200 for them.
 func (c *Client) mutate(ctx context.Context, query string, variables map[string]any) error {
 	var got struct {
 		Errors []struct {
@@ -131,8 +132,9 @@ func (c *Client) mutate(ctx context.Context, query string, variables map[string]
 	return err
 }
 
-// mergeGitLab requires a pipeline of the commit that did not fail, because GitLab merges at once
-// without one. merge_when_pipeline_succeeds is the name of auto_merge before version 17.11.
+// mergeGitLab enables the automatic merge on GitLab. It requires a pipeline of the commit that has
+// not failed: without one, GitLab would merge at once. Before version 17.11, auto_merge was called
+// merge_when_pipeline_succeeds.
 func mergeGitLab(ctx context.Context, c *Client, p pull, commit string) error {
 	var got struct {
 		Pipeline *struct {
@@ -179,7 +181,7 @@ func cancelGitea(ctx context.Context, c *Client, p pull) error {
 	err := c.do(ctx, http.MethodDelete, c.kind.pull(c.at.Project, p.number())+"/merge", nil, nil)
 	var refused *statusError
 	if errors.As(err, &refused) && refused.code == http.StatusNotFound {
-		return nil // already off
+		return nil // the automatic merge is off already
 	}
 	return err
 }

@@ -1,10 +1,10 @@
 // Package forge opens and updates pull requests, and keeps one comment of a pull request up to
-// date, on the servers that host repositories: GitHub, GitLab, Gitea and Forgejo. It deletes and
-// approves nothing, and merges only by the server's automatic merge.
+// date. It supports GitHub, GitLab, Gitea and Forgejo. It deletes and approves nothing. It merges
+// only by the server's automatic merge.
 //
-// All operations are idempotent: a second run does not change a pull request or comment that is
-// already correct. The token is sent only to the configured server, over https or to the local
-// machine, and appears in no error.
+// All operations are idempotent: they do not change a pull request or comment that is already
+// correct. The token is sent only to the configured server, over https or to the local machine. It
+// appears in no error.
 //
 // Start from [Open] and [Client.Propose].
 package forge
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// Outcome is the action taken on a pull request or a comment.
+// Outcome describes the change to a pull request or a comment.
 type Outcome string
 
 // The outcomes. Unchanged means that it was already correct.
@@ -29,36 +29,38 @@ const (
 	Unchanged Outcome = "unchanged"
 )
 
-// Pull is the desired pull request. Both branches are in the same repository.
+// Pull describes a pull request to create. Both branches are in the same repository.
 type Pull struct {
-	Head  string // "upgrade/dev/ops/etcd"
-	Base  string // "main"; "" is the default branch of the repository
+	Head  string // source branch, such as "upgrade/dev/ops/etcd"
+	Base  string // target branch; empty: the default branch of the repository
 	Title string
-	Body  string // in Markdown
+	Body  string // text in Markdown
 
-	// Proposal identifies the proposed changes, in a comment at the end of the text; see Declined.
+	// Proposal identifies the proposed changes. It is written to the text as an HTML comment; see
+	// Declined.
 	Proposal string
 
-	// Labels, Reviewers and Draft apply to a new pull request. A reviewer "team/x" is a team.
+	// Labels, Reviewers and Draft are only set on a new pull request. A reviewer "team/x" is a
+	// team.
 	Labels, Reviewers []string
 	Draft             bool
 
-	Automerge *Automerge // nil: the automatic merge is not changed
+	Automerge *Automerge // nil: do not change the automatic merge
 }
 
-// Automerge is the condition for the automatic merge of a pull request.
+// Automerge is the condition for merging a pull request automatically.
 type Automerge struct {
-	Allowed bool          // whether the content allows it
-	After   time.Duration // minimum time since the current title was set
+	Allowed bool          // whether the content of the pull request permits it
+	After   time.Duration // minimum age of the current title
 	Now     time.Time
-	Commit  string // the commit to merge
+	Commit  string // hash of the commit to merge
 }
 
-// RequestResult is the outcome of creating or updating a pull request or a comment.
+// RequestResult is the result of creating or updating a pull request or a comment.
 type RequestResult struct {
-	Number  int64   `json:"number"`                                       // of the pull request
-	URL     string  `json:"url"`                                          // web page, from the server's answer
-	Outcome Outcome `json:"outcome" form:"enum=opened|updated|unchanged"` // "" if there is no comment and none is wanted
+	Number  int64   `json:"number"`                                       // number of the pull request
+	URL     string  `json:"url"`                                          // URL of the web page, as returned by the server
+	Outcome Outcome `json:"outcome" form:"enum=opened|updated|unchanged"` // empty if there is no comment and none is needed
 
 	Automerge bool   `json:"automerge,omitempty" doc:"whether the forge merges it when its requirements are met"`
 	Refusal   string `json:"automergeRefused,omitempty" doc:"reason why the forge refused the automatic merge"`
@@ -73,9 +75,9 @@ type Client struct {
 	http  *http.Client
 }
 
-// Propose opens a pull request from p.Head into p.Base, or updates the title and the text
-// of the open one. It ignores pull requests from forks, also with the same branch name. A
-// closed pull request stays closed, and a new one is opened; see [Client.Declined].
+// Propose opens a pull request from p.Head into p.Base, or updates the title and text of the open
+// one. It ignores pull requests from forks, even if the branch name is the same. It never reopens a
+// closed pull request, but opens a new one; see [Client.Declined].
 func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 	operation := fmt.Sprintf("proposing %s in %s", p.Head, c.at.Project)
 	p, err := c.withBase(ctx, p)
@@ -91,7 +93,7 @@ func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 	result, err := c.propose(ctx, p)
 	var refused *statusError
 	if errors.As(err, &refused) && (refused.code == http.StatusUnprocessableEntity || refused.code == http.StatusConflict) {
-		// Another run may have opened it after the lookup.
+		// Another run may have opened it in the meantime.
 		if open, again := c.open(ctx, p); again == nil && open != nil {
 			result, err = c.update(ctx, p, *open)
 		}
@@ -103,12 +105,12 @@ func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 }
 
 const (
-	proposalMark  = "<!-- quayside:proposal "  // begins a line of a text, which identifies the proposal
-	withdrawnMark = "<!-- quayside:withdrawn " // begins that line after Withdraw
-	proposedMark  = "<!-- quayside:proposed "  // begins the last line of a text, which has the time since the title is proposed
+	proposalMark  = "<!-- quayside:proposal "  // start of the line with the ID of the proposal
+	withdrawnMark = "<!-- quayside:withdrawn " // start of the same line after Withdraw
+	proposedMark  = "<!-- quayside:proposed "  // start of the last line, with the time at which the current title was set
 )
 
-// withBase returns p with the default branch as its base, if it has none.
+// withBase returns p. If p.Base is empty, it sets the default branch of the repository.
 func (c *Client) withBase(ctx context.Context, p Pull) (Pull, error) {
 	var err error
 	if p.Base == "" {
@@ -117,12 +119,13 @@ func (c *Client) withBase(ctx context.Context, p Pull) (Pull, error) {
 	return p, err
 }
 
-// maxClosedPages is the number of pages to search for a closed pull request. Only Gitea cannot list the
-// pull requests of one branch.
+// maxClosedPages is the maximum number of pages to search for a closed pull request. The search is
+// needed on Gitea, which cannot list the pull requests of one branch.
 const maxClosedPages = 20
 
-// Declined returns the number of a pull request with the branches and the proposal of p that was closed
-// without merging it, or 0 if there is none or one is open.
+// Declined returns the number of a pull request that was closed without merging it, with the
+// branches and the proposal of p. It returns 0 if there is none, or if a pull request of these
+// branches is open.
 func (c *Client) Declined(ctx context.Context, p Pull) (number int64, err error) {
 	err = c.withOpen(ctx, p, "looking up closed pull requests of", func(p Pull, open *pull) error {
 		if open != nil {
@@ -146,8 +149,9 @@ func (c *Client) Declined(ctx context.Context, p Pull) (number int64, err error)
 	return number, nil
 }
 
-// withOpen calls do with p, into the default branch if it names no other, and the open pull request of
-// its branches, or nil. The operation is the beginning of the error.
+// withOpen looks up the open pull request with the branches of p, and calls do with it, or with nil
+// if there is none. If p.Base is empty, it is set to the default branch. operation is the start of
+// error messages.
 func (c *Client) withOpen(ctx context.Context, p Pull, operation string, do func(p Pull, open *pull) error) error {
 	var open *pull
 	withBase, err := c.withBase(ctx, p)
@@ -163,8 +167,8 @@ func (c *Client) withOpen(ctx context.Context, p Pull, operation string, do func
 	return nil
 }
 
-// Withdraw marks the open pull request of p's branches, if there is one, before its branch is deleted, so
-// that Declined does not return it.
+// Withdraw marks the open pull request of p's branches, if there is one, so that Declined ignores
+// it. Call it before the branch is deleted, which closes the pull request.
 func (c *Client) Withdraw(ctx context.Context, p Pull) error {
 	return c.withOpen(ctx, p, "withdrawing", func(p Pull, open *pull) error {
 		if open == nil || !strings.Contains(open.body(), proposalMark) {
@@ -196,7 +200,7 @@ func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
 		if ctx.Err() != nil {
 			return result, err
 		}
-		result.NotSet = err.Error() // an error would keep the caller from opening the next pull request
+		result.NotSet = err.Error() // an error would prevent the caller from opening further pull requests
 	}
 	return result, c.automerge(ctx, p, got, &result)
 }
@@ -211,7 +215,7 @@ func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, 
 	if title != p.Title || !isSameText(have.body(), p.Body) {
 		result.Outcome = Updated
 		next := p
-		next.Title = mark + p.Title // a person may have made it ready, or a draft
+		next.Title = mark + p.Title // keep the draft prefix as it is: a person may have changed it
 		if err := c.do(ctx, c.kind.edit, c.kind.pull(c.at.Project, result.Number), c.kind.write(next, false), nil); err != nil {
 			return result, err
 		}
@@ -219,7 +223,8 @@ func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, 
 	return result, c.automerge(ctx, p, have, &result)
 }
 
-// keepProposedLine returns body with the line of proposedMark from have, if both have one.
+// keepProposedLine returns body with the proposedMark line of have. It returns body unchanged
+// unless both have this line.
 func keepProposedLine(body, have string) string {
 	i, j := strings.LastIndex(body, proposedMark), strings.LastIndex(have, proposedMark)
 	if i < 0 || j < 0 {
@@ -229,8 +234,8 @@ func keepProposedLine(body, have string) string {
 	return body[:i] + strings.TrimRight(line, "\r") + "\n"
 }
 
-// automerge enables the automatic merge if a pull request is old enough. A refusal by the forge is
-// part of the result.
+// automerge enables the automatic merge of a pull request that is old enough. If the forge refuses,
+// it adds the reason to result and returns no error.
 func (c *Client) automerge(ctx context.Context, p Pull, have pull, result *RequestResult) error {
 	a := p.Automerge
 	if a == nil || !a.Allowed {
@@ -254,8 +259,8 @@ func (c *Client) automerge(ctx context.Context, p Pull, have pull, result *Reque
 	return err
 }
 
-// CancelAutomerge disables the automatic merge of an open pull request, so that a new commit is not
-// merged by an earlier decision.
+// CancelAutomerge disables the automatic merge of an open pull request. Otherwise a new commit
+// could be merged because of the decision about an earlier one.
 func (c *Client) CancelAutomerge(ctx context.Context, p Pull) error {
 	return c.withOpen(ctx, p, "cancelling the automatic merge of", func(_ Pull, open *pull) error {
 		if open == nil {
@@ -265,7 +270,7 @@ func (c *Client) CancelAutomerge(ctx context.Context, p Pull) error {
 	})
 }
 
-// open returns the open pull request of the repository's own branch, or nil.
+// open returns the open pull request with the branches of p, or nil. It ignores forks.
 func (c *Client) open(ctx context.Context, p Pull) (*pull, error) {
 	var found *pull
 	err := list(ctx, c, c.kind.pulls(c.at.Project)+"?"+c.kind.find(c.at.Project, p, "open"), func(all []pull) bool {
@@ -289,9 +294,9 @@ func (c *Client) defaultBranch(ctx context.Context) (string, error) {
 	return got.DefaultBranch, err
 }
 
-// Comment creates or updates the comment of a pull request that has marker as its first line,
-// followed by text. If create is false, it only updates. It ignores such comments by other
-// authors, because they could later edit a report that readers trust.
+// Comment creates or updates a comment on a pull request. marker is the first line of the comment,
+// by which it is found. If create is false, Comment only updates. It ignores comments by other
+// authors, who could later edit a report that readers trust.
 func (c *Client) Comment(ctx context.Context, number int64, marker, text string, create bool) (RequestResult, error) {
 	want := marker + "\n" + text
 	result, err := c.comment(ctx, number, marker, want, create)
@@ -343,8 +348,8 @@ func (c *Client) comment(ctx context.Context, number int64, marker, want string,
 	return result, err
 }
 
-// userName returns the user name of the token, or "" if the token has no permission to look it
-// up, such as the token of a CI job.
+// userName returns the name of the user who owns the token. It returns "" if the token may not look
+// it up, such as the token of a CI job.
 func (c *Client) userName(ctx context.Context) (string, error) {
 	var got person
 	err := c.do(ctx, http.MethodGet, "user", nil, &got)
@@ -355,7 +360,7 @@ func (c *Client) userName(ctx context.Context) (string, error) {
 	return got.name(), err
 }
 
-// isSameText reports whether two texts are equal apart from line endings and outer white space:
+// isSameText reports whether two texts are equal if line endings and outer white space are ignored:
 // some servers change these.
 func isSameText(have, want string) bool {
 	plain := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }

@@ -11,29 +11,29 @@ import (
 	"github.com/quayside/quayside/internal/remote"
 )
 
-// kind is the requests of one type of forge. The forges themselves are in the table of package
-// remote.
+// kind contains the API requests of one type of forge. Package remote has the table of forges.
 type kind struct {
-	edit string // HTTP method of changes
+	edit string // HTTP method for changing something
 
-	// isAuthor reports whether author is me. If me is empty, it reports whether author may be me.
+	// isAuthor reports whether author is the user me. If me is unknown (""), it reports whether
+	// author may be that user.
 	isAuthor func(author person, me string) bool
 
 	repository func(project string) string
-	pulls      func(project string) string                       // path to list and open pull requests
-	pull       func(project string, number int64) string         // path to change a pull request
-	find       func(project string, p Pull, state string) string // query that finds p among open or closed ones
-	write      func(p Pull, open bool) map[string]any            // body of the request to open or to change
+	pulls      func(project string) string                       // path for listing and opening pull requests
+	pull       func(project string, number int64) string         // path for changing a pull request
+	find       func(project string, p Pull, state string) string // query that finds p among the open or closed pull requests
+	write      func(p Pull, open bool) map[string]any            // request body for opening (open is true) or changing p
 	comments   func(project string, number int64) string         // path of the comments of a pull request
 	comment    func(project string, number, id int64) string     // path of a comment
 
-	draft    string                                                            // prefix of the title of a draft; empty: a field
+	draft    string                                                            // title prefix of a draft; empty: draft is a field of the API
 	decorate func(ctx context.Context, c *Client, number int64, p Pull) error  // sets labels and reviewers
 	merge    func(ctx context.Context, c *Client, p pull, commit string) error // enables the automatic merge
-	cancel   func(ctx context.Context, c *Client, p pull) error                // disables it
+	cancel   func(ctx context.Context, c *Client, p pull) error                // disables the automatic merge
 }
 
-// splitTitle returns the prefix of a draft, and the rest of a title.
+// splitTitle splits a title into the draft prefix and the rest.
 func (k kind) splitTitle(title string) (mark, rest string) {
 	if rest, found := strings.CutPrefix(title, k.draft); found {
 		return k.draft, rest
@@ -41,7 +41,7 @@ func (k kind) splitTitle(title string) (mark, rest string) {
 	return "", title
 }
 
-// kindOf returns the requests of a forge in the table of package remote.
+// kindOf returns the requests of a forge.
 func kindOf(dialect remote.Forge) kind {
 	if dialect == remote.GitLab {
 		return gitlabKind()
@@ -77,12 +77,12 @@ func kindOf(dialect remote.Forge) kind {
 		decorate: decorateHub, merge: mergeGitHub, cancel: cancelGitHub,
 	}
 	if dialect == remote.GitHub {
-		hub.isAuthor = func(author person, me string) bool { // the token of a job cannot look up its bot user
+		hub.isAuthor = func(author person, me string) bool { // the token of a CI job may not look up its user, which is a bot
 			return author.name() == me || me == "" && author.Type == "Bot"
 		}
 		return hub
 	}
-	hub.find = func(_ string, p Pull, state string) string { // Gitea has no head filter, and limit instead of per_page
+	hub.find = func(_ string, p Pull, state string) string { // Gitea cannot filter by source branch, and has limit instead of per_page
 		return url.Values{"state": {state}, "base_branch": {p.Base}, "sort": {"recentupdate"}, "limit": {"50"}}.Encode()
 	}
 	hub.draft, hub.merge, hub.cancel = "WIP: ", mergeGitea, cancelGitea
@@ -126,27 +126,27 @@ func Kinds() []string {
 	return names
 }
 
-// isOwnComment reports whether author is me; an empty me matches every author.
+// isOwnComment reports whether author is me. It returns true if me is unknown ("").
 func isOwnComment(author person, me string) bool { return me == "" || author.name() == me }
 
-// pathSegments escapes a path except for its slashes.
+// pathSegments escapes a path for a URL. It keeps the slashes.
 func pathSegments(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-// pull is a pull request as decoded from the API of any forge.
+// pull is a pull request as returned by the API of any forge.
 type pull struct {
 	Title    string `json:"title"`
-	MergedAt string `json:"merged_at"` // "" if it is not merged
+	MergedAt string `json:"merged_at"` // empty if it is not merged
 
-	// GitHub and Gitea
+	// on GitHub and Gitea
 	Number  int64  `json:"number"`
 	HTMLURL string `json:"html_url"`
 	Body    string `json:"body"`
 	Head    *side  `json:"head"`
 	Base    *side  `json:"base"`
-	NodeID  string `json:"node_id"`    // of GitHub
-	Auto    any    `json:"auto_merge"` // of GitHub; nil if it is off
+	NodeID  string `json:"node_id"`    // only on GitHub
+	Auto    any    `json:"auto_merge"` // only on GitHub; nil if the automatic merge is off
 
-	// GitLab
+	// on GitLab
 	IID         int64  `json:"iid"`
 	WebURL      string `json:"web_url"`
 	Description string `json:"description"`
@@ -159,20 +159,21 @@ type pull struct {
 
 type side struct {
 	Ref   string `json:"ref"`
-	Label string `json:"label"` // of Gitea: the branch, also if it was deleted
+	Label string `json:"label"` // only on Gitea: name of the branch, even if it was deleted
 	Repo  *struct {
 		FullName string `json:"full_name"`
 	} `json:"repo"` // null if the fork was deleted
 }
 
-// isAutomerged reports whether the automatic merge is on. Gitea does not return this.
+// isAutomerged reports whether the automatic merge is on. On Gitea it is always false, because the
+// API does not return this.
 func (p pull) isAutomerged() bool { return p.Auto != nil || p.AutoGitLab }
 
 func (p pull) number() int64 { return max(p.Number, p.IID) }
 func (p pull) url() string   { return p.HTMLURL + p.WebURL }
 func (p pull) body() string  { return p.Body + p.Description }
 
-// hasBranches reports whether p has the branches of want and is not from a fork.
+// hasBranches reports whether p has the branches of want. It returns false for a fork.
 func (p pull) hasBranches(project string, want Pull) bool {
 	if p.Head == nil || p.Base == nil {
 		return p.Source == want.Head && p.Target == want.Base && p.SourceID == p.TargetID && p.IID != 0
@@ -180,7 +181,7 @@ func (p pull) hasBranches(project string, want Pull) bool {
 	return slices.Contains([]string{p.Head.Ref, p.Head.Label}, want.Head) && p.Base.Ref == want.Base && p.Head.Repo != nil && strings.EqualFold(p.Head.Repo.FullName, project)
 }
 
-// comment is a comment as decoded from the API of any forge.
+// comment is a comment as returned by the API of any forge.
 type comment struct {
 	ID   int64  `json:"id"`
 	Body string `json:"body"`
@@ -199,11 +200,11 @@ func (c comment) author() person {
 	return person{}
 }
 
-// person is a user as decoded from the API of any forge.
+// person is a user as returned by the API of any forge.
 type person struct {
 	Login    string `json:"login"`    // GitHub and Gitea
 	Username string `json:"username"` // GitLab
-	Type     string `json:"type"`     // of GitHub: "Bot", "User"
+	Type     string `json:"type"`     // only on GitHub: "Bot" or "User"
 }
 
 func (p person) name() string {

@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	requestTimeout = time.Minute // for one request
-	maxResponse    = 32 << 20    // a page of pull requests with their texts
+	requestTimeout = time.Minute // for each request
+	maxResponse    = 32 << 20    // bytes of a response: a page of pull requests with their texts
 	maxPages       = 100
 )
 
-// Open returns a client for the repository behind a Git remote, see [Locate], with the
-// token in GIT_TOKEN.
+// Open returns a client for the repository of a Git remote; see [Locate]. The token is in
+// GIT_TOKEN.
 func Open(kind, repository string, getenv func(string) string) (*Client, error) {
 	at, err := Locate(kind, repository, getenv)
 	if err != nil {
@@ -37,8 +37,8 @@ func Open(kind, repository string, getenv func(string) string) (*Client, error) 
 	return New(at, getenv("GIT_TOKEN"))
 }
 
-// New returns a client for a repository. It rejects an empty token, and an address that
-// would transmit the token unencrypted.
+// New returns a client for a repository. It returns an error for an empty token, and for an address
+// to which the token would be sent unencrypted.
 func New(at Address, token string) (*Client, error) {
 	known := remote.APIs()
 	i := slices.IndexFunc(known, func(a remote.API) bool { return string(a.Forge) == at.Kind })
@@ -61,12 +61,12 @@ func New(at Address, token string) (*Client, error) {
 	return &Client{at: at, kind: kindOf(known[i].Dialect), token: token, http: &http.Client{
 		Timeout: requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // the token is not sent to other hosts
+			return http.ErrUseLastResponse // do not follow redirects: the token is not for other hosts
 		},
 	}}, nil
 }
 
-// statusError is the error of a failed request: status code and message.
+// statusError is returned for a failed request.
 type statusError struct {
 	code int
 	text string
@@ -74,15 +74,15 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// do sends one request, with body as JSON unless it is nil, and decodes the answer into
-// out unless out is nil.
+// do sends one request. If body is not nil, it is sent as JSON. If out is not nil, the response is
+// decoded into it.
 func (c *Client) do(ctx context.Context, method, path string, body, out any) error {
 	_, err := c.send(ctx, method, path, body, out)
 	return err
 }
 
-// list passes a list page by page to visit, until visit returns false. It counts pages
-// itself and never follows an address from the server.
+// list calls visit with each page of a list, until visit returns false. It counts pages itself, and
+// never follows an address in a response.
 func list[T any](ctx context.Context, c *Client, path string, visit func([]T) bool) error {
 	mark := "?"
 	if strings.Contains(path, "?") {
@@ -143,7 +143,8 @@ func (c *Client) send(ctx context.Context, method, path string, body, out any) (
 	return answer.Header, nil
 }
 
-// responseError returns the error of a failed request: the server's message and the likely cause.
+// responseError returns the error for a failed request, with the server's message and a likely
+// cause.
 func (c *Client) responseError(method, path string, answer *http.Response, data []byte) error {
 	var body struct {
 		Message any `json:"message"`
@@ -173,7 +174,8 @@ func (c *Client) responseError(method, path string, answer *http.Response, data 
 	return &statusError{answer.StatusCode, c.maskToken(sanitize.Line(text))}
 }
 
-// plainMessage returns a message as text: a string unchanged, any other value as JSON.
+// plainMessage returns the text of a message in a response. A value that is no string is returned
+// as JSON.
 func plainMessage(v any) string {
 	if s, ok := v.(string); ok {
 		return s

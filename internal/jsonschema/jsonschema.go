@@ -1,10 +1,10 @@
-// Package jsonschema derives the published JSON schemas from the structs that files are
-// decoded into and output is encoded from. Schemas and code therefore cannot drift apart.
+// Package jsonschema derives the published JSON schemas from Go structs: those into which files are
+// decoded, and those from which output is encoded. Schemas and code are therefore always
+// consistent.
 //
-// A field is described by its tags: json gives the name, doc the description,
-// default the default, and form further rules, separated by blanks: required,
-// nonempty, enum=a|b, const=…, pattern=…, format=date. A string type may also define its
-// pattern or its enum by a method Pattern or Enum.
+// The tags of a field describe it: json is the name, doc the description, default the default, and
+// form further rules, separated by blanks: required, nonempty, enum=a|b, const=…, pattern=…,
+// format=date. A string type can also define its pattern or enum with a method Pattern or Enum.
 //
 // Start from [Of] and [Output].
 package jsonschema
@@ -20,14 +20,14 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Of returns the schema (draft 2020-12) of the struct v, indented, with a final newline.
+// Of returns the schema (draft 2020-12) of the struct v as indented JSON.
 func Of(id, title string, v any) []byte {
 	return encodeSchema(id, title, new(schemaBuilder).object(reflect.TypeOf(v)))
 }
 
-// Output returns the schema of a program's output: any one of the documents, each of a type that
-// encoding/json encodes. Fields without omitempty or omitzero are required, lists are never
-// null, and a value of type any is again one of the documents.
+// Output returns a schema for the output of the program, which is one of the documents. Each
+// document is a value that encoding/json encodes. Fields without omitempty or omitzero are
+// required, and lists are never null. A value of type any is again one of the documents.
 func Output(id, title string, documents ...any) []byte {
 	m := &schemaBuilder{output: true, open: map[reflect.Type]bool{}, recursive: map[string]any{}}
 	var either []any
@@ -57,9 +57,9 @@ func encodeSchema(id, title string, root map[string]any) []byte {
 
 // schemaBuilder builds the schemas of types.
 type schemaBuilder struct {
-	output    bool                  // schema of output, see Output
-	open      map[reflect.Type]bool // structs in progress; nil if not output
-	recursive map[string]any        // recursive structs by name; nil values until complete
+	output    bool                  // whether it is a schema for Output
+	open      map[reflect.Type]bool // structs whose schema is being built; nil unless output
+	recursive map[string]any        // schemas of recursive structs by name; nil until complete
 }
 
 func (m *schemaBuilder) object(t reflect.Type) map[string]any {
@@ -107,7 +107,7 @@ func (m *schemaBuilder) field(f reflect.StructField) map[string]any {
 		}
 		s["default"] = v
 	}
-	target := s // a rule on a list applies to its members
+	target := s // a rule on a list applies to its items
 	if items, ok := s["items"].(map[string]any); ok {
 		target = items
 	}
@@ -139,8 +139,7 @@ type patterned interface{ Pattern() string }
 // enumerated is a string type with a fixed set of values.
 type enumerated interface{ Enum() []string }
 
-// formatted is a type encoded as a string of the returned format. Types of Kubernetes
-// implement it.
+// formatted is a type that is encoded as a string with a format. Types of Kubernetes implement it.
 type formatted interface{ OpenAPISchemaFormat() string }
 
 func (m *schemaBuilder) typeOf(t reflect.Type) map[string]any {
@@ -169,7 +168,7 @@ func (m *schemaBuilder) typeOf(t reflect.Type) map[string]any {
 		return map[string]any{"type": "string"}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
-	case reflect.Interface: // a nested document
+	case reflect.Interface: // a field of type any is a nested document
 		return map[string]any{"$ref": "#"}
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return map[string]any{"type": "integer"}

@@ -1,5 +1,5 @@
-// Package layout finds the files of each cluster in a rendered tree. It needs only the tree itself,
-// not the workspace.
+// Package layout finds the files of each cluster in a rendered tree. It needs only the tree, not
+// the workspace.
 //
 // Start from [Read].
 package layout
@@ -23,35 +23,35 @@ const (
 
 	CRDs          = "crds"          // one directory per package, without a kustomization
 	Namespaces    = "namespaces"    // one directory per namespace
-	Operators     = "operators"     // one directory per piece
+	Operators     = "operators"     // one directory per piece (usually an operator)
 	Leaving       = "leaving"       // one directory per operator that is being uninstalled
 	Reporter      = "reporter"      // the in-cluster reporter
 	Installations = "installations" // Installation objects, without a kustomization
-	Clusters      = "clusters"      // one directory per cluster that differs from others
-	All           = "all"           // kustomization of everything for a cluster
+	Clusters      = "clusters"      // one directory for each cluster whose objects differ from the base
+	All           = "all"           // kustomization of all pieces of a cluster
 	Pieces        = "pieces"        // objects of the GitOps tool, one per piece, without a kustomization
 
-	Overlays  = "overlays"  // outside of the tree: the team's changes
-	Resources = "resources" // in Overlays and in the tree: the team's own objects
+	Overlays  = "overlays"  // outside of the tree: the user's overlays
+	Resources = "resources" // in Overlays and in the tree: the user's own objects
 )
 
-// CRDsAnnotation is an annotation on the kustomization of a piece. It lists the directories of the
-// piece's CRDs below crds, separated by spaces.
+// CRDsAnnotation is an annotation on the kustomization of a piece. Its value lists the directories
+// below crds with the piece's CRDs, separated by spaces.
 const CRDsAnnotation = "quayside.dev/crds"
 
 // maxClusters limits the number of clusters in clusters.yaml, which may be untrusted.
 const maxClusters = 100_000
 
-// Cluster is a target cluster of a tree, as listed in clusters.yaml.
+// Cluster is an entry of clusters.yaml: a cluster for which the tree was rendered.
 type Cluster struct {
 	Name     string `json:"cluster"`
-	Prefix   string `json:"prefix"`   // prefix of the directories of its pieces
-	Overlays bool   `json:"overlays"` // whether the team has overlays for it
+	Prefix   string `json:"prefix"`   // path prefix of the directories for this cluster
+	Overlays bool   `json:"overlays"` // whether the user has overlays for it
 }
 
 // Tree is the layout of a tree.
 type Tree struct {
-	Clusters []Cluster // sorted by name; empty if the files are not a tree
+	Clusters []Cluster // sorted by name; empty if quayside did not render the files
 
 	builds map[string][]string // directories with a kustomization, by parent directory, sorted
 	plain  []string            // directories below crds without a kustomization, sorted
@@ -60,8 +60,8 @@ type Tree struct {
 	installations map[string][]string // file names by directory, sorted
 }
 
-// Read returns the layout of a tree. names are its files, relative to the tree, and read returns
-// the content of a file or false. The error is for an invalid clusters.yaml.
+// Read returns the layout of a tree. names are the paths of its files. read returns the content of
+// a file, or false if there is none. The error is for an invalid clusters.yaml.
 func Read(names iter.Seq[string], read func(name string) ([]byte, bool)) (*Tree, error) {
 	t := &Tree{builds: map[string][]string{}, installations: map[string][]string{}, read: read}
 	for name := range names {
@@ -102,7 +102,7 @@ func Read(names iter.Seq[string], read func(name string) ([]byte, bool)) (*Tree,
 	return t, nil
 }
 
-// Cluster returns the cluster of that name.
+// Cluster returns the entry of clusters.yaml with a name.
 func (t *Tree) Cluster(name string) (Cluster, bool) {
 	i := slices.IndexFunc(t.Clusters, func(c Cluster) bool { return c.Name == name })
 	if i < 0 {
@@ -111,8 +111,8 @@ func (t *Tree) Cluster(name string) (Cluster, bool) {
 	return t.Clusters[i], true
 }
 
-// Pieces returns the directories to build for a cluster, relative to the tree. They contain
-// everything for the cluster except for CRDs and Installations.
+// Pieces returns the directories to build for a cluster, relative to the tree. They contain all its
+// objects except CRDs and Installations.
 func (t *Tree) Pieces(c Cluster) []string {
 	var out []string
 	if whole := path.Join(c.Prefix, All); slices.Contains(t.builds[parentDir(c)], whole) {
@@ -133,11 +133,11 @@ func (t *Tree) Pieces(c Cluster) []string {
 	return out
 }
 
-// parentDir returns the directory that contains the pieces of c.
+// parentDir returns the directory that contains the pieces of a cluster.
 func parentDir(c Cluster) string { return path.Join(".", c.Prefix) }
 
-// Installations returns the files with Installations for a cluster, sorted. The cluster's own
-// directory may contain files of the same names with additional fields.
+// Installations returns the files with the Installations of a cluster, sorted. If the cluster has
+// its own directory, its files can have the same names and additional fields.
 func (t *Tree) Installations(c Cluster) []string {
 	var out []string
 	for _, name := range t.installations[path.Join(c.Prefix, Installations)] {
@@ -146,9 +146,9 @@ func (t *Tree) Installations(c Cluster) []string {
 	return out
 }
 
-// ClusterCRDDirs returns the directories with the CRDs of a cluster. plain are directories whose
-// files are applied without a build, sorted. If the cluster's CRDs have a kustomization, it returns
-// only built, the directory to build.
+// ClusterCRDDirs returns the directories with the CRDs of a cluster. If there is a kustomization
+// for them, it returns only built, the directory to build. Otherwise it returns plain, a sorted
+// list of directories whose files are applied without a build.
 func (t *Tree) ClusterCRDDirs(c Cluster) (plain []string, built string) {
 	if c.Prefix == "" {
 		return t.plain, ""
@@ -171,7 +171,7 @@ func (t *Tree) ClusterCRDDirs(c Cluster) (plain []string, built string) {
 	return slices.Compact(dirs), ""
 }
 
-// crdDirs returns the names of the CRD directories in the annotation of the piece dir.
+// crdDirs returns the directories that the CRDsAnnotation of a piece lists.
 func (t *Tree) crdDirs(dir string) []string {
 	data, ok := t.read(path.Join(dir, Kustomization))
 	if !ok {
@@ -183,17 +183,17 @@ func (t *Tree) crdDirs(dir string) []string {
 		} `json:"metadata"`
 	}
 	if err := decodeFile(path.Join(dir, Kustomization), data, &k); err != nil {
-		return nil // the build of the piece reports the fault
+		return nil // the build of the piece reports this error
 	}
 	return strings.Fields(k.Metadata.Annotations[CRDsAnnotation])
 }
 
-// CoversAllCRDs reports whether crdDirs contains all CRD directories of the tree. crdDirs is a
-// result of ClusterCRDDirs.
+// CoversAllCRDs reports whether crdDirs, a result of ClusterCRDDirs, contains all CRD directories
+// of the tree.
 func (t *Tree) CoversAllCRDs(crdDirs []string) bool { return len(crdDirs) == len(t.plain) }
 
-// IsAppliedAsIs reports whether a GitOps tool applies the files in the directory of name without a
-// build, because there is no kustomization.
+// IsAppliedAsIs reports whether a GitOps tool applies a file without a build, because its directory
+// has no kustomization.
 func IsAppliedAsIs(name string) bool {
 	dir := path.Dir(name)
 	if own, inside := strings.CutPrefix(dir, Clusters+"/"); inside {
@@ -204,8 +204,8 @@ func IsAppliedAsIs(name string) bool {
 }
 
 // Operator returns the operator of a file below operators as "namespace/package". The directory of
-// the file is called "namespace.package". It is below the directory of the piece if several
-// operators share a piece. ok is false for other files and for kustomizations.
+// the file is "namespace.package", or is in such a directory if several operators share a piece. ok
+// is false for other files and for kustomizations.
 func Operator(name string) (key string, ok bool) {
 	if !strings.HasPrefix(name, Operators+"/") || path.Base(name) == Kustomization {
 		return "", false
@@ -214,7 +214,8 @@ func Operator(name string) (key string, ok bool) {
 	return ns + "/" + pkg, ok
 }
 
-// FilterClusters returns the list of clusters in data, reduced to the given names.
+// FilterClusters returns the content of clusters.yaml, reduced to the clusters with the given
+// names.
 func FilterClusters(data []byte, names []string) ([]byte, error) {
 	var all []map[string]any
 	if err := decodeClusters(data, &all); err != nil {
@@ -227,7 +228,7 @@ func FilterClusters(data []byte, names []string) ([]byte, error) {
 	return yamlnode.Marshal(all)
 }
 
-// decodeClusters decodes clusters.yaml into a slice.
+// decodeClusters decodes clusters.yaml into the slice into points to.
 func decodeClusters(data []byte, into any) error {
 	var document struct {
 		List json.RawMessage `json:"list"`
@@ -244,7 +245,7 @@ func decodeClusters(data []byte, into any) error {
 	return nil
 }
 
-// decodeFile decodes a YAML file with one mapping. The file may be untrusted.
+// decodeFile decodes a YAML file that contains one mapping. The file may be untrusted.
 func decodeFile(file string, data []byte, into any) error {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
 	if err != nil {

@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// Color is one color of the palette, as "#rrggbb".
+// Color is a color of the palette. The values have the form "#rrggbb".
 type Color struct {
-	Name        string // "dim": --dim in CSS
+	Name        string // name without dashes: "dim" is --dim in CSS
 	Light, Dark string
 }
 
-// Palette returns the colors in the order of Colors: ground and soft are backgrounds of text,
-// line and edge are only for lines (edge for the outlines of controls), all others are for
-// text. Each color of text has a contrast of 4.5 or more on both backgrounds: WCAG 2 requires
-// it for text of any size.
+// Palette returns the colors, in the order of Colors. ground and soft are backgrounds. line and
+// edge are only for lines; edge is for the outlines of controls. All others are for text: their
+// contrast is 4.5 or more on both backgrounds, as WCAG 2 requires for text of any size.
 func Palette() []Color {
 	return []Color{
 		{"ground", "#ffffff", "#0d1117"},
@@ -33,8 +32,8 @@ func Palette() []Color {
 	}
 }
 
-// Colors returns the palette as custom properties of CSS, light or dark according to the
-// reader's system.
+// Colors returns the palette as CSS custom properties. They are light or dark, depending on the
+// settings of the reader's system.
 func Colors() string {
 	return ":root { color-scheme: light dark;" + cssProperties(Color.light) + " }\n" +
 		"@media (prefers-color-scheme: dark) { :root {" + cssProperties(Color.dark) + " } }\n"
@@ -48,7 +47,7 @@ func printColors() string {
 func (c Color) light() string { return c.Light }
 func (c Color) dark() string  { return c.Dark }
 
-// cssProperties returns the custom properties, each after a blank.
+// cssProperties returns the CSS custom properties, with a blank before each.
 func cssProperties(value func(Color) string) string {
 	var b strings.Builder
 	for _, c := range Palette() {

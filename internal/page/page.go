@@ -1,10 +1,9 @@
-// Package page makes the HTML pages and SVG pictures of quayside. A page is one file: it
-// loads nothing, and its content security policy allows only its own script and style, by
-// their hashes.
+// Package page creates the HTML pages and SVG pictures of quayside. A page is a single file that
+// loads nothing. Its content security policy permits only its own script and style, by hash.
 //
-// A picture is a list of rows with lines on their left side from row to row, as in the log of a
-// repository. The index of a row is its position, and each line uses the first free column, so
-// no layout is computed. The same rows give the same bytes.
+// A picture is a list of rows, with lines between rows on the left side, like the graph of 'git
+// log'. Rows are drawn in order, and each line is in the first free column. The same rows give the
+// same bytes.
 //
 // Start from [Page.HTML] and [Picture.SVG]; both take their colors from [Colors].
 package page
@@ -21,22 +20,21 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Page is the content of an HTML page. All fields except Title and Data must come from the
-// program and contain no untrusted text.
+// Page is the content of an HTML page. Only Title and Data may contain untrusted text.
 type Page struct {
-	Title  string // text, not HTML
-	Body   string // content of the body, as a template of html/template
-	Style  string // CSS in addition to that of every page
-	Script string // JavaScript at the end of the body; "" for none
-	Data   any    // data of the template
+	Title  string // plain text
+	Body   string // html/template for the content of the body
+	Style  string // CSS, in addition to that of every page
+	Script string // JavaScript at the end of the body; empty: none
+	Data   any    // data for the template
 }
 
 //go:embed page.css
 var pageStyle string
 
-// HTML returns the page. Text in Data is escaped for its context, and so are invisible
-// characters ([sanitize.Lines]). Only the template or the type of Data can cause an error, not
-// the text in Data.
+// HTML returns the page. It escapes the text in Data, including invisible characters
+// ([sanitize.Lines]). Text in Data cannot cause an error; only the template or the type of Data
+// can.
 func (p Page) HTML() ([]byte, error) {
 	body, err := template.New("body").Parse(p.Body)
 	if err != nil {

@@ -11,21 +11,21 @@ import (
 
 // Picture is a list of rows with lines between them.
 type Picture struct {
-	Title  string // also the accessible name
+	Title  string // also used as the accessible name
 	Desc   string // accessible description
 	Rows   []Row
 	Links  []Link
-	Notes  []string // below the rows
-	Legend []string // meaning of each Stroke; those without a line are omitted
+	Notes  []string // text below the rows
+	Legend []string // meaning of each Stroke; strokes that are not used are omitted
 }
 
 // Row is one row.
 type Row struct {
 	Text  string // name or heading
-	Note  string // after the name
-	Warn  bool   // the note is a warning
+	Note  string // text after the name
+	Warn  bool   // whether the note is a warning
 	Style RowStyle
-	Depth int // indentation; a row with a depth belongs to the nearest row above with a smaller one
+	Depth int // indentation; the row belongs to the nearest row above with a smaller depth
 }
 
 // RowStyle is the style of a row.
@@ -35,8 +35,8 @@ type RowStyle int
 const (
 	Plain RowStyle = iota
 	Heading
-	Strong // the row that the picture is about
-	OnPath // on the path to the strong row
+	Strong // subject of the picture
+	OnPath // on the path to the Strong row
 	Faint  // skipped or missing
 )
 
@@ -50,10 +50,10 @@ const (
 	Dotted
 )
 
-// Link is a line from one row to another, with an arrow at its end. Links to the same
-// row with the same style share a line.
+// Link is a line with an arrow from one row to another. Links to the same row with the same style
+// share a line.
 type Link struct {
-	From, To int // indices of rows
+	From, To int // indexes of rows
 	Stroke   Stroke
 	OnPath   bool
 }
@@ -62,11 +62,11 @@ type Link struct {
 const (
 	maxRows    = 2000
 	maxColumns = 40
-	maxText    = 253 // characters of a name: the limit of Kubernetes
+	maxText    = 253 // characters of a name, as in Kubernetes
 	maxDepth   = 8
 )
 
-// truncateRows returns the picture with at most maxRows rows, and a note on the rest.
+// truncateRows returns the picture with at most maxRows rows. If it drops rows, it adds a note.
 func (p Picture) truncateRows() Picture {
 	if n := len(p.Rows) - maxRows; n > 0 {
 		p.Rows = p.Rows[:maxRows]
@@ -75,21 +75,21 @@ func (p Picture) truncateRows() Picture {
 	return p
 }
 
-// rail is a line shared by links to the same row. Column 0 is next to the dots.
+// rail is a vertical line that links to the same row share. Column 0 is next to the dots.
 type rail struct {
 	Link
-	from        []int // rows, nearest to the target first
-	top, bottom int   // half rows
+	from        []int // indexes of the source rows, nearest to the target first
+	top, bottom int   // ends, in half rows
 	column      int
 }
 
-// leadsUp reports whether the rail leads from lower rows to a higher one.
+// leadsUp reports whether the target is above the source.
 func (l Link) leadsUp() bool { return l.From > l.To }
 
 func (l Link) distance() int { return max(l.From-l.To, l.To-l.From) }
 
-// rails returns the lines between the rows, the number of columns that they need, and the number
-// of lines without a free column.
+// rails returns the lines of the picture, the number of columns that they need, and the number of
+// lines for which no column is free.
 func (p Picture) rails() (out []rail, columns, undrawn int) {
 	links := slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool {
 		return l.From == l.To || max(l.From, l.To) >= len(p.Rows)
@@ -115,7 +115,7 @@ func (p Picture) rails() (out []rail, columns, undrawn int) {
 	}
 	for i := range all {
 		r := &all[i]
-		last := r.from[len(r.from)-1] // the farthest
+		last := r.from[len(r.from)-1] // farthest source
 		r.top, r.bottom = 2*r.To+1, 2*last
 		if !r.leadsUp() {
 			r.top, r.bottom = 2*last+1, 2*r.To
@@ -138,10 +138,10 @@ func (p Picture) rails() (out []rail, columns, undrawn int) {
 	return out, columns, undrawn
 }
 
-// textWidth returns the width of text in DejaVu Sans of 14 pixels, the widest of the
-// fonts in use, rounded up.
+// textWidth returns the width of text in pixels, rounded up. It assumes DejaVu Sans with 14 pixels,
+// the widest font that is used.
 func textWidth(text, class string) int {
-	n := 0 // tenths of a pixel
+	n := 0 // in tenths of a pixel
 	for _, r := range text {
 		switch {
 		case strings.ContainsRune("ijlI.,:;'|! ", r):
@@ -164,7 +164,7 @@ func textWidth(text, class string) int {
 	return n/10 + 1
 }
 
-// legend returns the strokes of the legend that are in use.
+// legend returns the strokes to explain: those that the picture uses.
 func (p Picture) legend(rails []rail) []Stroke {
 	var out []Stroke
 	for i := range p.Legend {
@@ -175,7 +175,7 @@ func (p Picture) legend(rails []rail) []Stroke {
 	return out
 }
 
-// notes returns the notes below the rows.
+// notes returns the notes below the rows, including one for lines that are not drawn.
 func (p Picture) notes(undrawn int) []string {
 	if undrawn == 0 {
 		return p.Notes

@@ -9,15 +9,15 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// The measures, in pixels.
+// Measures in pixels.
 const (
-	maxNoteWidth = 468 // wider notes are wrapped, so that a phone shows a picture whole
+	maxNoteWidth = 468 // longer notes are wrapped, so that a phone shows the whole picture
 	margin       = 12
 	lineHeight   = 20 // height of a line of text
 	rowGap       = 6  // between rows
 	dotRadius    = 5
-	nameOffset   = 16 // from the left edge of a dot to the name
-	columnWidth  = 7  // from column to column
+	nameOffset   = 16 // distance from the left edge of a dot to the name
+	columnWidth  = 7  // distance between two columns
 	indent       = 20
 )
 
@@ -31,8 +31,8 @@ const pictureStyle = `.picture { background: var(--ground); }
 .picture .head { fill: var(--dim); stroke: none; } .picture .on.head { fill: var(--way); }
 `
 
-// SVG returns the picture as a separate file, light or dark according to the reader's system.
-// Many image viewers support colors in CSS, but not custom properties.
+// SVG returns the picture as a file of its own, light or dark as the reader's system. It contains
+// fixed color values, because many image viewers do not support CSS custom properties.
 func (p Picture) SVG() []byte {
 	light, dark := pictureStyle, pictureStyle
 	for _, c := range Palette() {
@@ -42,7 +42,7 @@ func (p Picture) SVG() []byte {
 	return []byte(sanitize.Lines(p.draw("<style>\n"+light+"@media (prefers-color-scheme: dark) {\n"+dark+"}\n</style>\n") + "\n"))
 }
 
-// Page returns a page with the picture and, collapsed, its text version.
+// Page returns an HTML page with the picture. text is the same content as text, which is collapsed.
 func (p Picture) Page(text string) ([]byte, error) {
 	return Page{
 		Title: p.Title, Body: pictureBody,
@@ -62,14 +62,14 @@ const pictureBody = `<main>
 </main>
 `
 
-// canvas is a picture while it is drawn.
+// canvas is a picture that is being drawn.
 type canvas struct {
 	strings.Builder
 	right, bottom int
 }
 
-// writeText writes a name and, after it, a note, in as many lines as needed. The name stays in one
-// line.
+// writeText writes a name, and a note after it, which is wrapped into several lines if necessary.
+// The name is never wrapped.
 func (c *canvas) writeText(x int, class, name, noteClass, note string) {
 	name = sanitize.Truncate(sanitize.Line(name), maxText)
 	fmt.Fprintf(c, "<text class=\"%s\" x=\"%d\" y=\"%d\">%s", class, x, c.bottom+lineHeight-6, html.EscapeString(name))
@@ -89,8 +89,8 @@ func (c *canvas) writeText(x int, class, name, noteClass, note string) {
 // endRow ends a row of text.
 func (c *canvas) endRow() { c.bottom += rowGap }
 
-// wrap returns the words that fit into the first line, which may be none, and the other
-// lines. A word that is wider than a line stays whole.
+// wrap splits text into lines of at most width. It returns the part for the rest of a started line,
+// which has the width first and may be empty, and the other lines. It does not split words.
 func wrap(text string, first, width int) (string, []string) {
 	lines, room := []string{""}, first
 	for _, word := range strings.Fields(text) {
@@ -108,19 +108,19 @@ func wrap(text string, first, width int) (string, []string) {
 // point is the center of a dot.
 type point struct{ x, y int }
 
-// draw returns the picture as an svg element.
+// draw returns the picture as an svg element. style is the CSS in it; empty: that of the page.
 func (p Picture) draw(style string) string {
 	p = p.truncateRows()
 	rails, columns, undrawn := p.rails()
 	left := margin + columns*columnWidth
 	if columns > 0 {
-		left += 2 * columnWidth // for arrows
+		left += 2 * columnWidth // space for arrows
 	}
 	c := canvas{bottom: margin}
 	c.writeText(margin, "b", p.Title, "", "")
 	c.endRow()
 	points := make([]point, len(p.Rows))
-	var above [maxDepth + 1]point // last dot, by depth
+	var above [maxDepth + 1]point // last dot of each depth
 	for i, r := range p.Rows {
 		depth := min(r.Depth, maxDepth)
 		at := point{left + depth*indent + dotRadius, c.bottom + lineHeight/2}
@@ -154,16 +154,17 @@ func (p Picture) draw(style string) string {
 	w, h := c.right+margin, c.bottom+margin
 	head := fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" role=\"img\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n<title>%s</title>\n<desc>%s</desc>\n%s",
 		w, h, w, h, html.EscapeString(sanitize.Line(p.Title)), html.EscapeString(sanitize.Line(p.Desc)), style)
-	if style != "" { // no page paints the background of a separate file
+	if style != "" { // a separate file has no page that paints its background
 		head += fmt.Sprintf("<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", w, h)
 	}
 	return head + c.String() + "</svg>"
 }
 
-// svg returns the line between the dots. left is the left edge of the rows.
+// svg returns the line as SVG paths. points are the centers of the dots, and left is the left edge
+// of the rows.
 func (r rail) svg(points []point, left int) string {
 	x := left - 2*columnWidth - r.column*columnWidth
-	leave, enter := -3, 3 // upwards: sources at the top of their dots, the target at its bottom
+	leave, enter := -3, 3 // upwards: from the top of the source dots to the bottom of the target dot
 	if !r.leadsUp() {
 		leave, enter = enter, leave
 	}
@@ -176,7 +177,7 @@ func (r rail) svg(points []point, left int) string {
 	return r.path(d.String(), to.x-dotRadius, to.y+enter)
 }
 
-// path returns a line with an arrow to the right, ending at (x, y).
+// path returns an SVG path, with an arrow to the right that ends at (x, y).
 func (r rail) path(d string, x, y int) string {
 	class := [...]string{"solid", "dashed", "dotted"}[r.Stroke]
 	on := ""

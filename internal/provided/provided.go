@@ -1,5 +1,5 @@
-// Package provided names what a cluster can provide to operators: objects in the format of
-// spec.provides, and the APIs of OLM and of OpenShift.
+// Package provided contains names of objects and APIs that a cluster can provide to operators: the
+// format of spec.provides, and the APIs of OLM and of OpenShift.
 package provided
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Kind describes a kind of objects that operators refer to.
+// Kind describes a kind of object that operators refer to.
 type Kind struct {
 	Group      string
 	Namespaced bool
 }
 
-// Kinds returns the kinds of objects that operators refer to.
+// Kinds returns the kinds of objects that operators refer to, by name.
 func Kinds() map[string]Kind {
 	return map[string]Kind{
 		"ConfigMap":             {"", true},
@@ -32,8 +32,8 @@ func Kinds() map[string]Kind {
 	}
 }
 
-// ParseObject parses an object of spec.provides: "Secret/ns/name", or "StorageClass//fast" for a
-// cluster-scoped object.
+// ParseObject parses an entry of spec.provides: "Secret/namespace/name", or "StorageClass//name"
+// for a cluster-scoped object.
 func ParseObject(text string) (k8s.Key, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) != 3 {
@@ -57,7 +57,8 @@ func ParseObject(text string) (k8s.Key, error) {
 // FormatObject returns an object in the format of spec.provides.
 func FormatObject(k k8s.Key) string { return k.Kind + "/" + k.Namespace + "/" + k.Name }
 
-// Classes returns the kinds of classes that objects refer to, without names.
+// Classes returns references, without names, to the kinds of classes that objects refer to, such as
+// StorageClass.
 func Classes() []k8s.Ref {
 	return []k8s.Ref{
 		{APIVersion: "node.k8s.io/v1", Kind: "RuntimeClass"},
@@ -71,7 +72,7 @@ func OLMAPIs() []string {
 	return []string{k8s.OLMGroup + "/v1", k8s.OLMGroup + "/v1alpha1", k8s.OLMGroup + "/v2"}
 }
 
-// OpenShiftAPIs returns the APIs of every OpenShift cluster.
+// OpenShiftAPIs returns the APIs that every OpenShift cluster serves.
 func OpenShiftAPIs() []string {
 	return strings.Fields(`
 		apiserver.openshift.io/v1 apps.openshift.io/v1 authorization.openshift.io/v1 autoscaling.openshift.io/v1
@@ -87,5 +88,6 @@ func OpenShiftAPIs() []string {
 		whereabouts.cni.cncf.io/v1alpha1`)
 }
 
-// OpenShiftObjects returns objects of every OpenShift cluster, in the format of spec.provides.
+// OpenShiftObjects returns objects that every OpenShift cluster has, in the format of
+// spec.provides.
 func OpenShiftObjects() []string { return []string{"PriorityClass//openshift-user-critical"} }

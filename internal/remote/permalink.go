@@ -9,13 +9,13 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// LineLinks builds links to lines of the files of one repository. The zero value builds none.
+// LineLinks builds the URLs of lines in the files of a repository. The zero value builds none.
 type LineLinks struct {
-	pattern string // address with {commit}, {path} and {line}
+	pattern string // URL with the placeholders {commit}, {path} and {line}
 }
 
-// NewLineLinks returns the links for a Git remote: a URL over https or ssh, or user@host:path. It
-// returns the zero value for an unknown host.
+// NewLineLinks returns LineLinks for a Git remote, given as an https or ssh URL or as
+// user@host:path. It returns the zero value for an unknown host.
 func NewLineLinks(repository string) LineLinks {
 	r, ok := Parse(repository)
 	if !ok || r.Project == "" {
@@ -27,8 +27,8 @@ func NewLineLinks(repository string) LineLinks {
 	return LineLinks{r.LinePattern()}
 }
 
-// ParseLinks parses a user's setting for links: the address of a repository on a known
-// forge, or of a file on any server, with {commit}, {path} and optionally {line}.
+// ParseLinks parses a setting of the user: the URL of a repository on a known forge, or the URL of
+// a file on any server, with the placeholders {commit}, {path} and optionally {line}.
 func ParseLinks(text string) (LineLinks, error) {
 	pattern := text
 	if !strings.Contains(text, "{") {
@@ -49,9 +49,8 @@ func ParseLinks(text string) (LineLinks, error) {
 	return LineLinks{pattern}, nil
 }
 
-// Line returns the address of a line of a file at a commit, or of the file if line is 0. The
-// path is relative to the repository. The address is empty for the zero value, or without a
-// commit or a path.
+// Line returns the URL of a line of a file at a commit, or of the whole file if line is 0. path is
+// relative to the repository. Line returns "" for the zero value, or if commit or path is empty.
 func (f LineLinks) Line(commit, path string, line int) string {
 	if f.pattern == "" || commit == "" || path == "" {
 		return ""

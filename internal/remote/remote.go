@@ -1,7 +1,7 @@
-// Package remote parses Git remotes, as a URL or as user@host:path, into server, repository and
-// forge, and builds the addresses of lines of files on a forge. It makes no requests.
+// Package remote parses Git remotes, and builds the URLs of lines of files on a forge. It sends no
+// requests.
 //
-// Start from [Parse], and for addresses from [NewLineLinks] or [ParseLinks].
+// Start from [Parse], and for URLs from [NewLineLinks] or [ParseLinks].
 package remote
 
 import (
@@ -13,13 +13,13 @@ import (
 
 // Remote is a repository on a server.
 type Remote struct {
-	Scheme  string // scheme of the web pages: "https", or "http" for an http remote
-	Host    string // host of the web pages, in lower case, with a port unless it is the default: "github.com", "git.example.com:3000"
-	Project string // the path of the repository without ".git": "acme/fleet"; may be empty
+	Scheme  string // scheme of the web pages: "http" for an http remote, otherwise "https"
+	Host    string // host of the web pages in lower case, with any non-default port: "github.com", "git.example.com:3000"
+	Project string // path of the repository without ".git", such as "acme/fleet"; may be empty
 }
 
-// Parse parses a Git remote. It returns false for a path and for a server without web pages. It
-// drops the user and the port of ssh.
+// Parse parses a Git remote: a URL, or user@host:path. It returns false for a local path, and for a
+// server without web pages. It ignores the user, and the port of an ssh remote.
 func Parse(text string) (Remote, bool) {
 	scheme, host, project := "https", "", ""
 	if !strings.Contains(text, "://") {
@@ -52,7 +52,7 @@ func Parse(text string) (Remote, bool) {
 	return Remote{scheme, host, strings.TrimPrefix(project, "/")}, true
 }
 
-// bracketHost returns a host for use in a URL: IPv6 addresses in brackets.
+// bracketHost returns a host as used in a URL: an IPv6 address has brackets.
 func bracketHost(host string) string {
 	if strings.Contains(host, ":") {
 		return "[" + host + "]"
@@ -60,10 +60,10 @@ func bracketHost(host string) string {
 	return host
 }
 
-// Server returns the address of the server's pages.
+// Server returns the URL of the server's web pages.
 func (r Remote) Server() *url.URL { return &url.URL{Scheme: r.Scheme, Host: r.Host} }
 
-// Page returns the address of the repository's page.
+// Page returns the URL of the repository's web page.
 func (r Remote) Page() string {
 	page := r.Server()
 	if r.Project != "" {
@@ -89,26 +89,26 @@ type forgeEntry struct {
 	title    string
 	public   []string // host names of public servers
 	prefixes []string // prefixes of the host names of other servers
-	lines    string   // suffix of a repository's page for a line of a file
-	compare  string   // suffix before two compared tags; "" if unknown
-	nested   bool     // groups may contain groups
-	api      API      // zero if pull requests are not supported
+	lines    string   // suffix of the repository's URL for a line of a file
+	compare  string   // suffix of the repository's URL for comparing two tags; empty: unknown
+	nested   bool     // whether groups can contain groups
+	api      API      // zero: pull requests are not supported
 }
 
 // API describes the API of a forge.
 type API struct {
 	Forge   Forge
-	Dialect Forge  // the forge whose requests it accepts
-	Path    string // below the address of a server
-	Public  string // address for the public server, if it is on another host
+	Dialect Forge  // forge with the same API requests
+	Path    string // path of the API on a server
+	Public  string // URL of the API of the public server, if it is on another host
 
-	// Job returns the server address, API address and repository from the variables of a CI
-	// job. All are empty outside a job of this forge.
+	// Job returns the server URL, API URL and repository from the variables of a CI job. It returns
+	// empty strings if the process is not in a job of this forge.
 	Job func(getenv func(string) string) (server, api, project string)
 }
 
-// forgeTable lists the forges that quayside links to, and the APIs of those with support for pull
-// requests, whose requests are in internal/forge.
+// forgeTable lists the known forges. Those with an API support pull requests; internal/forge
+// contains the requests.
 func forgeTable() []forgeEntry {
 	return []forgeEntry{
 		{GitHub, "GitHub", []string{"github.com"}, []string{"github."}, "/blob/{commit}/{path}#L{line}", "/compare/", false, API{GitHub, GitHub, "api/v3", "https://api.github.com", githubJob}},
@@ -118,7 +118,7 @@ func forgeTable() []forgeEntry {
 	}
 }
 
-// APIs returns the APIs of the forges with support for pull requests, sorted by forge.
+// APIs returns the APIs of the forges that support pull requests, sorted by forge.
 func APIs() []API {
 	var out []API
 	for _, l := range forgeTable() {
@@ -130,8 +130,8 @@ func APIs() []API {
 	return out
 }
 
-// giteaPath is the path of Gitea's API. It distinguishes jobs of Gitea and Forgejo, whose runner
-// sets GitHub's variables, from GitHub's.
+// giteaPath is the path of Gitea's API. The runner of Gitea and Forgejo sets the same variables as
+// GitHub's, so this path distinguishes their jobs.
 const giteaPath = "api/v1"
 
 func githubJob(getenv func(string) string) (server, api, project string) {
@@ -175,8 +175,8 @@ func (r Remote) PublicForge() Forge {
 	return ""
 }
 
-// guessForge returns the forge suggested by the name of a server, or the zero value. A guess is
-// sufficient for links, but not for sending a token.
+// guessForge guesses the forge from the name of a server. It returns the zero value if it cannot. A
+// guess is sufficient for links, but not for sending a token.
 func (r Remote) guessForge() forgeEntry {
 	public := r.PublicForge()
 	for _, l := range forgeTable() {
@@ -192,7 +192,7 @@ func (r Remote) guessForge() forgeEntry {
 	return forgeEntry{}
 }
 
-// LinePattern returns the pattern of addresses of a line of a file, with {commit}, {path} and
+// LinePattern returns the URL of a line of a file with the placeholders {commit}, {path} and
 // {line}, or "" for an unknown forge.
 func (r Remote) LinePattern() string {
 	if l := r.guessForge(); l.lines != "" {
@@ -201,7 +201,7 @@ func (r Remote) LinePattern() string {
 	return ""
 }
 
-// Compare returns the address of the forge's comparison of two tags, or "" if unknown.
+// Compare returns the URL of the page that compares two tags, or "" if it is unknown.
 func (r Remote) Compare(a, b string) string {
 	l, steps := r.guessForge(), strings.Count(r.Project, "/")
 	if l.compare == "" || steps == 0 || steps > 1 && !l.nested {

@@ -1,33 +1,29 @@
-// Package reporter implements the reporter, which runs in a cluster: it watches
-// Installations and their expected objects, judges them and writes their status.
-// The caller provides the function that judges.
+// Package reporter implements the reporter, which runs in a cluster. It watches Installations and
+// the objects that they list, determines the status of each Installation, and writes it. The caller
+// provides the function that determines the status.
 //
 // # Reads
 //
-// The reporter runs one watch for each expected kind, limited to objects with
-// the label quayside.dev/package. The watch starts with the first Installation
-// that expects the kind and ends with the last. If only names and labels of a
-// kind are judged, only metadata is requested; unused fields of other kinds are
-// dropped before objects are cached. When a workload with expected images
-// changes, its pods are listed by its selector. Without changes, the only
-// requests are those that keep the watches open.
+// The reporter runs one watch for each listed kind, limited to objects with the label
+// quayside.dev/package. The watch starts with the first Installation that lists the kind and ends
+// with the last. If only names and labels of a kind are needed, it requests only metadata. It drops
+// unused fields of other kinds before it caches objects. When a workload with expected images
+// changes, it lists the pods of the workload. Without changes, it only keeps the watches open.
 //
-// A kind that is forbidden or missing does not affect others: its objects count
-// as unreadable, and its watch is retried with increasing delays. While the API
-// server is unreachable, the latest status is kept.
+// A kind that is forbidden or missing does not affect other kinds: its objects count as unreadable,
+// and the watch is retried with increasing delays. While the API server is unreachable, the latest
+// status remains.
 //
 // # Writes
 //
-// The reporter writes the status of Installations, by server-side apply with the
-// field manager "quayside-reporter" and only if it has changed; Events when a
-// condition changes; and, with leader election, its Lease. It judges an
-// Installation only after all expected objects have been read, so a restart
-// does not change the status.
+// The reporter writes the status of Installations by server-side apply, with the field manager
+// "quayside-reporter", and only if it has changed. It writes Events when a condition changes and,
+// with leader election, its Lease. It determines a status only after it has read all listed
+// objects, so a restart does not change the status.
 //
 // # Metrics
 //
-// The reporter exports the metrics of controller-runtime and, for each existing
-// Installation:
+// The reporter exports the metrics of controller-runtime and, for each existing Installation:
 //
 //	quayside_installation_ready{namespace,package,version}         1 if Ready is True, else 0
 //	quayside_installation_objects{namespace,package,version,status} number of objects in that state

@@ -19,37 +19,37 @@ func nameOf(o v1alpha1.ObjectReference) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
 }
 
-// installationIndex holds the existing Installations and their expected objects.
-// It is safe for concurrent use.
+// installationIndex contains the existing Installations and the objects that they list. It is safe
+// for concurrent use.
 type installationIndex struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*entry
 }
 
-// entry is one Installation. The fields pods and written are used only by the
-// worker that reconciles the Installation.
+// entry is one Installation. Only the worker that reconciles the Installation uses the fields pods
+// and written.
 type entry struct {
 	name       types.NamespacedName
-	generation int64 // generation of the recorded spec; -1 before it is recorded
+	generation int64 // generation of the spec that was last passed to update; -1 before
 	uid        types.UID
-	objects    []v1alpha1.ObjectReference // shared with the cache
+	objects    []v1alpha1.ObjectReference // spec.objects, shared with the cache
 	kinds      []schema.GroupVersionKind  // kinds of objects, sorted
 
 	pods    podCache
-	written *pendingStatus // the latest written status, until the cache has it
+	written *pendingStatus // latest written status; nil once the cache has it
 }
 
 func newInstallationIndex() *installationIndex {
 	return &installationIndex{entries: map[types.NamespacedName]*entry{}}
 }
 
-// specChange is the difference between an Installation and its recorded state.
+// specChange is the difference between the current spec of an Installation and the recorded one.
 type specChange struct {
-	added, removed []schema.GroupVersionKind // kinds added to and removed from the expected objects
-	spec           bool                      // the spec of a known Installation changed
+	added, removed []schema.GroupVersionKind // kinds that are newly listed, and kinds that are no longer listed
+	spec           bool                      // whether the spec of a known Installation changed
 }
 
-// update records the current state of an Installation.
+// update records the current state of an Installation, and returns the changes.
 func (r *installationIndex) update(in *v1alpha1.Installation) (*entry, specChange) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *installationIndex) update(in *v1alpha1.Installation) (*entry, specChang
 		r.entries[name] = m
 	}
 	if m.generation == in.Generation {
-		m.objects = in.Spec.Objects // equal, but the previous slice is no longer in the cache
+		m.objects = in.Spec.Objects // equal content, but the cache no longer holds the previous slice
 		return m, t
 	}
 	t.spec = m.generation >= 0
@@ -72,15 +72,15 @@ func (r *installationIndex) update(in *v1alpha1.Installation) (*entry, specChang
 	return m, t
 }
 
-// remove deletes an Installation and returns its expected kinds.
+// remove removes an Installation, and returns the kinds that it listed.
 func (r *installationIndex) remove(name types.NamespacedName) []schema.GroupVersionKind {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.drop(r.entries[name])
 }
 
-// expecting returns the Installations that expect an object, sorted. It searches
-// all Installations: there are at most some hundred, and changes are rare.
+// expecting returns the Installations that list an object, sorted. It searches all Installations,
+// because there are at most some hundred and changes are rare.
 func (r *installationIndex) expecting(kind schema.GroupVersionKind, object types.NamespacedName) []types.NamespacedName {
 	return r.filter(func(m *entry) bool {
 		return slices.Contains(m.kinds, kind) && slices.ContainsFunc(m.objects, func(o v1alpha1.ObjectReference) bool {
@@ -89,7 +89,7 @@ func (r *installationIndex) expecting(kind schema.GroupVersionKind, object types
 	})
 }
 
-// expectingKind returns the Installations that expect objects of a kind, sorted.
+// expectingKind returns the Installations that list objects of a kind, sorted.
 func (r *installationIndex) expectingKind(kind schema.GroupVersionKind) []types.NamespacedName {
 	return r.filter(func(m *entry) bool { return slices.Contains(m.kinds, kind) })
 }
@@ -107,7 +107,7 @@ func (r *installationIndex) filter(expect func(*entry) bool) []types.NamespacedN
 	return out
 }
 
-// byName orders by namespace, then name.
+// byName compares names for sorting by namespace, then name.
 func byName(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// A kind that cannot be read is retried after one second. The delay doubles
-// after each failure, up to five minutes.
+// Delays before a kind that cannot be read is retried. The delay doubles after each failure.
 const (
 	minRetryDelay = time.Second
 	maxRetryDelay = 5 * time.Minute
 )
 
-// watchKind watches one kind until ctx ends and retries after errors.
+// watchKind watches one kind until ctx ends. After an error, it starts the watch again.
 func (w *watches) watchKind(ctx context.Context, kind schema.GroupVersionKind, k *kindWatch) {
 	var streak failureStreak
 	wait := minRetryDelay
@@ -47,9 +46,8 @@ func (w *watches) watchKind(ctx context.Context, kind schema.GroupVersionKind, k
 	}
 }
 
-// watchOnce watches the kind until ctx ends, or until the watch fails with an
-// error that is not temporary, and returns that error. It calls onSynced when
-// the store is complete.
+// watchOnce watches a kind until ctx ends or the watch fails. It returns the error, which is not
+// temporary. It calls onSynced when the store contains all objects.
 func (w *watches) watchOnce(ctx context.Context, kind schema.GroupVersionKind, k *kindWatch, onSynced func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -58,11 +56,11 @@ func (w *watches) watchOnce(ctx context.Context, kind schema.GroupVersionKind, k
 		changed: func(name types.NamespacedName) { w.objectChanged(kind, name) },
 		fault: func(err error) {
 			if failureOf(err).reason == "" {
-				return // temporary: the watch resumes
+				return // temporary: the watch resumes by itself
 			}
 			select {
 			case faults <- err:
-			default: // one fault is enough
+			default: // an earlier error is already reported
 			}
 		},
 	})
@@ -87,8 +85,8 @@ func (w *watches) watchOnce(ctx context.Context, kind schema.GroupVersionKind, k
 	}
 }
 
-// setFailure sets the store and the failure of a kind, and calls kindChanged if
-// they changed.
+// setFailure sets the store and the failure of a kind. If one of them changed, it calls
+// kindChanged.
 func (w *watches) setFailure(kind schema.GroupVersionKind, k *kindWatch, objects store, v readFailure) {
 	w.mu.Lock()
 	same := k.objects == objects && k.reason == v.reason && k.message == v.message
@@ -108,18 +106,17 @@ func (w *watches) setFailure(kind schema.GroupVersionKind, k *kindWatch, objects
 		w.log.Info("cannot be read", "kind", kind.String(), "reason", v.reason, "message", v.message)
 	default:
 		w.log.Info("the watch has ended", "kind", kind.String())
-		return // the kind is starting: it has neither objects nor a reason
+		return // the kind is still starting
 	}
 	w.kindChanged(kind)
 }
 
-// readFailure is the reason why the objects of a kind cannot be read. Its zero
-// value means no failure.
+// readFailure is the reason why the objects of a kind cannot be read. The zero value means no
+// failure.
 type readFailure struct{ reason, message string }
 
-// failureOf converts an error of the API server to the failure of a kind. For
-// temporary errors, such as those of an unreachable, busy or starting server, it
-// returns the zero value.
+// failureOf converts an error of the API server to a readFailure. It returns the zero value for a
+// temporary error, such as that of an unreachable, busy or starting server.
 func failureOf(err error) readFailure {
 	var status apierrors.APIStatus
 	switch {
@@ -143,9 +140,9 @@ func failureOf(err error) readFailure {
 // failureStreak tracks consecutive failures to read a kind.
 type failureStreak struct{ since time.Time }
 
-// add records the result of another attempt to read the kind. It returns the
-// failure only after failures have continued for some seconds, because a server
-// that has just started briefly refuses permitted requests.
+// add records the result of an attempt to read the kind. It returns a failure only if the attempts
+// have failed for some seconds, because a server that has just started may refuse permitted
+// requests.
 func (t *failureStreak) add(err error, now time.Time) readFailure {
 	v := failureOf(err)
 	switch {

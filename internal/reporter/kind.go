@@ -20,15 +20,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// kindInformer is a cache of the rendered objects of one kind.
+// kindInformer caches the objects of one kind that have quayside's label.
 type kindInformer struct {
 	kind  schema.GroupVersionKind
 	cache cache.Cache
 	done  <-chan struct{}
 }
 
-// openKind returns a function that creates a separate controller-runtime cache
-// for a kind. Each cache ends with its own context and reports its own errors.
+// openKind returns a function that creates a controller-runtime cache for a single kind. A cache
+// ends with its own context, and its errors do not affect other kinds.
 func openKind(mgr manager.Manager, strip toolscache.TransformFunc) openFunc {
 	return func(ctx context.Context, kind schema.GroupVersionKind, o watchCallbacks) (store, error) {
 		rendered, err := labels.NewRequirement(k8s.LabelPackage, selection.Exists, nil)
@@ -53,7 +53,7 @@ func openKind(mgr manager.Manager, strip toolscache.TransformFunc) openFunc {
 	}
 }
 
-// newUnindexedInformer creates an informer that finds objects by name only.
+// newUnindexedInformer creates an informer that can find objects only by name.
 func newUnindexedInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, _ toolscache.Indexers) toolscache.SharedIndexInformer {
 	return toolscache.NewSharedIndexInformer(lw, o, resync, toolscache.Indexers{})
 }
@@ -80,13 +80,13 @@ func (k *kindInformer) start(ctx context.Context, o watchCallbacks) error {
 		return err
 	}
 	k.done = handler.HasSyncedChecker().Done()
-	go func() { _ = k.cache.Start(ctx) }() // ends with ctx; a second start is the only error
+	go func() { _ = k.cache.Start(ctx) }() // returns when ctx ends; it fails only if started twice
 	return nil
 }
 
 func (k *kindInformer) synced() <-chan struct{} { return k.done }
 
-// empty returns an empty object of the kind in its cached form.
+// empty returns an object without content, of the Go type in which the kind is cached.
 func (k *kindInformer) empty() client.Object {
 	if metadataOnly(k.kind.GroupKind()) {
 		o := new(metav1.PartialObjectMetadata)

@@ -12,8 +12,7 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// metricStore holds the metrics of each existing Installation. It is safe for
-// concurrent use.
+// metricStore contains the metrics of each existing Installation. It is safe for concurrent use.
 type metricStore struct {
 	mu     sync.Mutex
 	byName map[types.NamespacedName]installationMetrics
@@ -22,7 +21,7 @@ type metricStore struct {
 type installationMetrics struct {
 	pkg, version             string
 	objects                  v1alpha1.ObjectCounts
-	ready                    metav1.ConditionStatus // "" if unknown
+	ready                    metav1.ConditionStatus // empty if unknown
 	upgradeable, imagesMatch metav1.ConditionStatus
 }
 
@@ -47,9 +46,8 @@ func (f *metricStore) forget(name types.NamespacedName) {
 	delete(f.byName, name)
 }
 
-// all returns the metrics of one Installation for each namespace and package,
-// because each series must be unique. If there are several Installations, it
-// selects the first by name.
+// all returns the metrics by namespace and package, which identify a series. If several
+// Installations have the same, it selects the first by name.
 func (f *metricStore) all() map[types.NamespacedName]installationMetrics {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,8 +63,8 @@ func (f *metricStore) all() map[types.NamespacedName]installationMetrics {
 
 type buildInfo struct{ version, golang string }
 
-// collector exports the current metrics to Prometheus. Deleted Installations
-// have no series.
+// collector exports the current metrics to Prometheus. There are no series for deleted
+// Installations.
 type collector struct {
 	metrics *metricStore
 	kinds   func() map[string]int // number of kinds, by state

@@ -15,22 +15,21 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// podReader lists the pods of workloads, only when a workload has changed. This
-// suffices because replacing, starting or stopping a pod changes the status of
-// its workload.
+// podReader lists the pods of workloads. It does so only when a workload has changed, because every
+// start, stop or replacement of a pod changes the status of its workload.
 type podReader struct {
 	list func(ctx context.Context, namespace string, selector labels.Selector) ([]map[string]any, error)
 }
 
-// podCache holds the latest pods of one Installation.
+// podCache contains the pods of one Installation, as listed last.
 type podCache struct {
-	fingerprint string // fingerprint of the workloads when the pods were listed
+	fingerprint string // fingerprint of the workloads at that time
 	pods        []map[string]any
 }
 
-// read returns the pods of the workloads in got that have expected images. If
-// no such workload has changed, it returns cached. If listing pods is forbidden,
-// it returns no pods, and the rest of the status is still determined.
+// read returns the pods of the workloads in got that have expected images. If none of these
+// workloads has changed, it returns cached. If listing pods is forbidden, it returns no pods and no
+// error.
 func (p podReader) read(ctx context.Context, cached podCache, got []v1alpha1.Observed) (podCache, error) {
 	var workloads []v1alpha1.Observed
 	for _, o := range got {
@@ -60,8 +59,7 @@ func (p podReader) read(ctx context.Context, cached podCache, got []v1alpha1.Obs
 	return podCache{fingerprint: of, pods: all}, nil
 }
 
-// fingerprint returns a string that differs whenever the spec or status of a
-// workload differs.
+// fingerprint returns a string that changes when the spec or status of a workload changes.
 func fingerprint(workloads []v1alpha1.Observed) (string, error) {
 	var b strings.Builder
 	for _, w := range workloads {
@@ -73,8 +71,8 @@ func fingerprint(workloads []v1alpha1.Observed) (string, error) {
 	return b.String(), nil
 }
 
-// maxPods is the maximum number of pods that are listed for one workload. This
-// suffices because the pods of a large DaemonSet all run the same images.
+// maxPods is the maximum number of pods to list for one workload. The pods of a larger DaemonSet
+// all run the same images.
 const maxPods = 500
 
 // listPods returns a function that lists pods from the API server.
@@ -93,8 +91,8 @@ func listPods(reader client.Reader) func(context.Context, string, labels.Selecto
 	}
 }
 
-// stripPod returns the metadata, phase and container statuses of a pod that are
-// needed, in the format of the Kubernetes API.
+// stripPod returns a pod with only the metadata, phase and container statuses that are needed, in
+// the format of the Kubernetes API.
 func stripPod(p *corev1.Pod) map[string]any {
 	text := map[string]any{}
 	for k, v := range p.Labels {

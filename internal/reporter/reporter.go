@@ -31,22 +31,20 @@ import (
 )
 
 const (
-	// settleDelay is the delay between a change and the evaluation of an
-	// Installation. It combines changes, because an object changes many times a
-	// second during a rollout.
+	// settleDelay is the delay between a change and the evaluation of an Installation. It combines
+	// changes, because an object changes many times a second during a rollout.
 	settleDelay = 200 * time.Millisecond
-	// judgeInterval is the interval at which Installations that are not ready are judged
-	// again without a change, because some results depend on time.
+	// judgeInterval is the interval at which an Installation that is not ready is evaluated again,
+	// even without a change, because some results depend on time.
 	judgeInterval = time.Minute
-	// resyncInterval is the interval at which all Installations are judged again from the
-	// caches, because some results depend on time, such as an expired certificate.
+	// resyncInterval is the interval at which all Installations are evaluated again from the
+	// caches. Some results depend on time, such as the expiry of a certificate.
 	resyncInterval = time.Hour
-	// readGrace is the time after which a kind that is still being read makes the
-	// reporter not ready.
+	// readGrace is the maximum time for reading a kind. After it, the reporter is not ready.
 	readGrace = 15 * time.Second
 )
 
-// reporter judges Installations and writes their status.
+// reporter determines the status of Installations, and writes it.
 type reporter struct {
 	judge         StatusFunc
 	now           func() time.Time
@@ -107,13 +105,13 @@ func (r *reporter) enqueue(names []types.NamespacedName) {
 	}
 }
 
-// kindChanged is called when the objects of a kind have been read, or cannot be
-// read. It enqueues the Installations that expect the kind.
+// kindChanged is called when the objects of a kind have been read, or cannot be read any more. It
+// enqueues the Installations that list the kind.
 func (r *reporter) kindChanged(kind schema.GroupVersionKind) { r.enqueue(r.index.expectingKind(kind)) }
 
-// objectChanged is called when an object changes. It enqueues the Installations
-// that expect the object. If the object defines kinds, such as a CRD, it also
-// retries unread kinds of the same group.
+// objectChanged is called when an object changes. It enqueues the Installations that list the
+// object. If the object defines kinds, such as a CRD, it also retries the kinds of the same group
+// that could not be read.
 func (r *reporter) objectChanged(kind schema.GroupVersionKind, name types.NamespacedName) {
 	if isDefinition(kind.GroupKind()) {
 		_, group, _ := strings.Cut(name.Name, ".")
@@ -122,15 +120,14 @@ func (r *reporter) objectChanged(kind schema.GroupVersionKind, name types.Namesp
 	r.enqueue(r.index.expecting(kind, name))
 }
 
-// isDefinition reports whether objects of a kind define other kinds. Their names
-// contain the group: "etcdclusters.etcd.database.coreos.com",
-// "v1.packages.operators.coreos.com".
+// isDefinition reports whether objects of a kind define other kinds. The name of such an object
+// contains the group: "etcdclusters.etcd.database.coreos.com", "v1.packages.operators.coreos.com".
 func isDefinition(kind schema.GroupKind) bool {
 	return kind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"} ||
 		kind == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 }
 
-// Reconcile judges one Installation.
+// Reconcile updates the status of one Installation.
 func (r *reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	in := new(v1alpha1.Installation)
 	err := r.installations.Get(ctx, req.NamespacedName, in)
@@ -145,20 +142,19 @@ func (r *reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	m, change := r.index.update(in)
 	r.watches.acquire(change.added)
 	r.watches.release(change.removed)
-	if change.spec { // the same change may have added permissions and CRDs
+	if change.spec { // the same upgrade may have added permissions and CRDs: retry failed kinds
 		r.watches.retry(func(k schema.GroupVersionKind) bool { return slices.Contains(m.kinds, k) })
 	}
 	return r.report(ctx, m, in)
 }
 
-// report determines the status of an existing Installation, and writes it if it
-// has changed.
+// report determines the status of an Installation. If it has changed, report writes it.
 func (r *reporter) report(ctx context.Context, m *entry, in *v1alpha1.Installation) (reconcile.Result, error) {
 	prev := m.currentStatus(in)
 	got, all, err := r.watches.observe(ctx, in.Spec.Objects)
 	if err != nil || !all {
 		r.metrics.set(in, prev)
-		return reconcile.Result{}, err // a watch calls again after a change
+		return reconcile.Result{}, err // a kind is still being read: kindChanged enqueues the Installation again
 	}
 	if m.pods, err = r.pods.read(ctx, m.pods, got); err != nil {
 		return reconcile.Result{}, err
@@ -177,9 +173,8 @@ func (r *reporter) report(ctx context.Context, m *entry, in *v1alpha1.Installati
 	return reconcile.Result{}, nil
 }
 
-// ready returns an error while some kinds have not been read. Once the reporter
-// has been ready, each kind may take up to readGrace. A standby reporter reads
-// only Installations.
+// ready returns an error while some kinds have not been read. Once the reporter has been ready, a
+// further kind may take up to readGrace. A standby reporter needs only the Installations.
 func (r *reporter) ready(ctx context.Context, elected <-chan struct{}) error {
 	informer, err := r.installations.GetInformer(ctx, &v1alpha1.Installation{}, cache.BlockUntilSynced(false))
 	if err != nil {

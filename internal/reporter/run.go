@@ -23,15 +23,13 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// Name is the field manager of the status, the source of Events and the name of
-// the Lease.
+// Name is the field manager of the status, the source of Events, and the name of the Lease.
 const Name = "quayside-reporter"
 
-// StatusFunc returns the status of an Installation. Its arguments are the spec, the
-// generation, the current status, the observed objects in the order of
-// spec.objects (followed by the OperatorCondition, unless it is one of them), and
-// the pods of the workloads. It must not modify its arguments, and must return
-// equal statuses for equal arguments.
+// StatusFunc determines the status of an Installation. got contains the observed objects in the
+// order of spec.objects; the OperatorCondition is the last if spec.objects does not list it. pods
+// are the pods of the workloads. A StatusFunc must not modify its arguments, and must return equal
+// results for equal arguments.
 type StatusFunc func(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.InstallationStatus,
 	got []v1alpha1.Observed, pods []map[string]any, now time.Time) v1alpha1.InstallationStatus
 
@@ -40,16 +38,15 @@ type Config struct {
 	Judge StatusFunc
 	Log   logr.Logger
 
-	MetricsAddress          string // of /metrics, such as "0.0.0.0:8080"; "0" or empty: not served
-	ProbeAddress            string // of /healthz and /readyz, such as "0.0.0.0:8081"; "0" or empty: not served
-	LeaderElection          bool   // wait until this process holds the Lease
-	LeaderElectionNamespace string // namespace of the Lease; empty: that of the pod
-	Version                 string // version of the program, for its metric
+	MetricsAddress          string // listen address of /metrics, such as "0.0.0.0:8080"; "0" or empty: none
+	ProbeAddress            string // listen address of /healthz and /readyz, such as "0.0.0.0:8081"; "0" or empty: none
+	LeaderElection          bool   // whether to wait for the Lease before starting
+	LeaderElectionNamespace string // namespace of the Lease; empty: the namespace of the pod
+	Version                 string // version of the program, exported as a metric
 }
 
-// Run runs the reporter until ctx ends, and then returns nil. It returns an error
-// if the API server is unreachable at the start, if it cannot listen on an
-// address, or if leadership is lost.
+// Run runs the reporter until ctx ends; then it returns nil. It returns an error if the API server
+// is unreachable at the start, if it cannot listen on an address, or if it loses the Lease.
 func Run(ctx context.Context, config *rest.Config, opt Config) error {
 	strip := newStripper().strip
 	mgr, err := newManager(config, opt, strip)
@@ -75,7 +72,7 @@ func Run(ctx context.Context, config *rest.Config, opt Config) error {
 	return nil
 }
 
-// newManager returns a manager that caches only Installations.
+// newManager returns a controller-runtime manager whose cache contains only Installations.
 func newManager(config *rest.Config, opt Config, strip toolscache.TransformFunc) (manager.Manager, error) {
 	scheme := apiruntime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

@@ -15,15 +15,14 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// pendingStatus is a status that was written and is not yet in the cache.
+// pendingStatus is a status that was written, but is not yet in the cache.
 type pendingStatus struct {
-	resourceVersion string // resourceVersion of the Installation in the cache
+	resourceVersion string // resourceVersion of the cached Installation at that time
 	status          v1alpha1.InstallationStatus
 }
 
-// currentStatus returns the latest status of an Installation. This is the
-// pending status until the Installation changes in the cache, and then the
-// status in the cache.
+// currentStatus returns the latest status of an Installation: the pending status until the cached
+// Installation changes, and then the cached status.
 func (m *entry) currentStatus(in *v1alpha1.Installation) v1alpha1.InstallationStatus {
 	if m.written != nil && m.written.resourceVersion == in.ResourceVersion {
 		return m.written.status
@@ -32,7 +31,7 @@ func (m *entry) currentStatus(in *v1alpha1.Installation) v1alpha1.InstallationSt
 	return in.Status
 }
 
-// write applies the status.
+// write writes the status by server-side apply.
 func (r *reporter) write(ctx context.Context, m *entry, in *v1alpha1.Installation, status v1alpha1.InstallationStatus) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
@@ -42,7 +41,7 @@ func (r *reporter) write(ctx context.Context, m *entry, in *v1alpha1.Installatio
 	o.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.Kind))
 	o.SetNamespace(in.Namespace)
 	o.SetName(in.Name)
-	o.SetUID(in.UID) // do not update a recreated object with the same name
+	o.SetUID(in.UID) // reject the request if the Installation was deleted and recreated
 	err = r.status.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(Name), client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status: %w", err)
@@ -71,11 +70,11 @@ func (r *reporter) recordEvents(in *v1alpha1.Installation, prev, status v1alpha1
 	}
 }
 
-// maxNote is the maximum length of an Event's message in bytes. The API server
-// accepts 1,024, including the prefix.
+// maxNote is the maximum length of an Event's message in bytes. The API server accepts 1,024,
+// including a prefix.
 const maxNote = 900
 
-// condition returns a condition, or its zero value if it is missing.
+// condition returns the condition of a type, or the zero value if there is none.
 func condition(status v1alpha1.InstallationStatus, kind string) metav1.Condition {
 	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
 		return *c

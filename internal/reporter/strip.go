@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// metadataOnly reports whether the objects of a kind have no health, so that
-// only their metadata is needed.
+// metadataOnly reports whether only the metadata of a kind is needed, because its objects have no
+// health.
 func metadataOnly(kind schema.GroupKind) bool {
 	switch kind.Group {
 	case "":
@@ -33,24 +33,23 @@ func metadataOnly(kind schema.GroupKind) bool {
 	return false
 }
 
-// stripper removes fields that do not affect the status before objects are
-// cached. Objects share equal strings and label sets in memory. It is safe for
-// concurrent use.
+// stripper removes unused fields before objects are cached. Equal strings and label sets share
+// memory. It is safe for concurrent use.
 type stripper struct {
 	mu     sync.Mutex
 	labels map[[2]string]map[string]string
 }
 
-// maxShared is the maximum number of shared label sets. When it is reached, the
-// sets are dropped and collected again.
+// maxShared is the maximum number of shared label sets. When it is exceeded, the stripper starts
+// with an empty set.
 const maxShared = 10_000
 
 func newStripper() *stripper {
 	return &stripper{labels: map[[2]string]map[string]string{}}
 }
 
-// strip is a transform function for informers. It returns unknown types
-// unchanged, and may be called twice on the same object.
+// strip is a TransformFunc for informers. It returns objects of unknown types unchanged. It can be
+// called twice for the same object.
 func (s *stripper) strip(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *metav1.PartialObjectMetadata:
@@ -84,8 +83,8 @@ func stripInstallation(o *v1alpha1.Installation) *v1alpha1.Installation {
 // intern returns the shared copy of a string.
 func intern(t string) string { return unique.Make(t).Value() }
 
-// internLabels returns the shared copy of the labels that affect the status.
-// The caller must not modify the result.
+// internLabels returns a shared set of the labels that affect the status. The caller must not
+// modify it.
 func (s *stripper) internLabels(labels map[string]string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +110,7 @@ func filterLabels(labels map[string]string) map[string]string {
 	return out
 }
 
-// metadataObject returns an object with only its metadata, in the format of the
-// Kubernetes API.
+// metadataObject returns an object that has only metadata, in the format of the Kubernetes API.
 func metadataObject(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) map[string]any {
 	labels := make(map[string]any, len(o.Labels))
 	for k, v := range o.Labels {
@@ -128,9 +126,9 @@ func metadataObject(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadat
 	return map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": meta}
 }
 
-// stripObject returns the judged fields of an object: its identity, its status
-// without long lists, the scalar fields of its spec, and further fields of pod
-// templates, CRDs and webhook configurations.
+// stripObject returns the fields of an object that the status depends on: its identity, its status
+// without long lists, the scalar fields of its spec, and some fields of pod templates, CRDs and
+// webhook configurations.
 func stripObject(o *unstructured.Unstructured) map[string]any {
 	out := map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "metadata": stripMeta(o)}
 	if status := k8s.Map(o.Object, "status"); status != nil {
@@ -190,8 +188,8 @@ func stripSpec(kind schema.GroupKind, spec map[string]any) map[string]any {
 	return out
 }
 
-// scalarFields returns the fields of an object that are neither lists nor
-// objects, and the named ones.
+// scalarFields returns the fields of an object that are neither lists nor objects, and the fields
+// in names.
 func scalarFields(from map[string]any, names ...string) map[string]any {
 	out := map[string]any{}
 	for k, v := range from {
@@ -220,8 +218,7 @@ func scalarFieldsOfItems(list []any, names ...string) []any {
 	return out
 }
 
-// equalWhereJudged reports whether two versions of a stripped object are equal
-// in all fields that affect the status.
+// equalWhereJudged reports whether two versions of a stripped object give the same status.
 func equalWhereJudged(before, after any) bool {
 	switch a := before.(type) {
 	case *metav1.PartialObjectMetadata:

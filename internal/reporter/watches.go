@@ -13,36 +13,33 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// store holds the latest observed objects of one kind.
+// store contains the latest known objects of one kind.
 type store interface {
-	// synced returns a channel that is closed when all initial objects are in the
-	// store.
+	// synced returns a channel that is closed when the store contains all existing objects.
 	synced() <-chan struct{}
-	// object returns an object, or nil if it is missing. The caller must not modify
-	// it.
+	// object returns an object, or nil if it does not exist. The caller must not modify it.
 	object(ctx context.Context, name types.NamespacedName) (map[string]any, error)
 }
 
 // watchCallbacks are called by a watch and must not block.
 type watchCallbacks struct {
-	changed func(types.NamespacedName) // an object was added, deleted or changed after the start
-	fault   func(error)                // a request failed; the watch keeps retrying
+	changed func(types.NamespacedName) // called when an object is added, changed or deleted after the start
+	fault   func(error)                // called when a request failed; the watch continues to retry
 }
 
-// openFunc starts a watch of a kind. The watch survives interruptions and ends
-// with ctx.
+// openFunc starts a watch of a kind, which ends with ctx. The watch continues after interruptions.
 type openFunc func(ctx context.Context, kind schema.GroupVersionKind, o watchCallbacks) (store, error)
 
-// watches runs one watch for every expected kind. It is safe for concurrent use.
+// watches runs one watch for every kind that an Installation lists. It is safe for concurrent use.
 type watches struct {
 	open          openFunc
-	kindChanged   func(schema.GroupVersionKind)                       // the observation of a kind changed
-	objectChanged func(schema.GroupVersionKind, types.NamespacedName) // an object changed
+	kindChanged   func(schema.GroupVersionKind)                       // called when a kind has been read or cannot be read any more
+	objectChanged func(schema.GroupVersionKind, types.NamespacedName) // called when an object changed
 	log           logr.Logger
 
 	mu    sync.Mutex
 	ctx   context.Context // context of the watches; nil before the start
-	count int             // kinds that are watched or retried
+	count int             // number of kinds that are watched or retried
 	kinds map[schema.GroupVersionKind]*kindWatch
 	wg    sync.WaitGroup
 }
@@ -50,13 +47,13 @@ type watches struct {
 // kindWatch is the watch of one kind. It has one of three states: synced (objects
 // is set), failed (reason is set), or starting (neither is set).
 type kindWatch struct {
-	users    int // number of Installations that expect the kind
+	users    int // number of Installations that list the kind
 	cancel   context.CancelFunc
-	retryNow chan struct{} // retry without delay
+	retryNow chan struct{} // receives a value to retry at once
 
 	objects         store
 	reason, message string
-	since           time.Time // time when the state became starting
+	since           time.Time // time at which the kind started
 }
 
 func newWatches(open openFunc, kindChanged func(schema.GroupVersionKind), objectChanged func(schema.GroupVersionKind, types.NamespacedName), log logr.Logger) *watches {
@@ -76,7 +73,7 @@ func (w *watches) run(ctx context.Context) error {
 	return nil
 }
 
-// acquire adds one user to each of the kinds.
+// acquire adds one user to each of the kinds, and starts their watches if necessary.
 func (w *watches) acquire(kinds []schema.GroupVersionKind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,8 +88,7 @@ func (w *watches) acquire(kinds []schema.GroupVersionKind) {
 	}
 }
 
-// release removes one user from each of the kinds. The watch of a kind without
-// users ends.
+// release removes one user from each of the kinds. A watch without users ends.
 func (w *watches) release(kinds []schema.GroupVersionKind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +107,7 @@ func (w *watches) release(kinds []schema.GroupVersionKind) {
 		}
 		w.log.Info("no longer watching", "kind", kind.String())
 	}
-	for kind, k := range w.kinds { // kinds that were not watched because of the limit
+	for kind, k := range w.kinds { // start kinds that exceeded the limit before
 		if k.cancel == nil && w.count < maxKinds {
 			k.since = time.Now()
 			w.launch(kind, k)
@@ -119,14 +115,13 @@ func (w *watches) release(kinds []schema.GroupVersionKind) {
 	}
 }
 
-// maxKinds is the maximum number of watched kinds. Operators consist of a few
-// dozen kinds, but Installations can be written by hand.
+// maxKinds is the maximum number of watched kinds. Operators list some dozens, but Installations
+// can be written by hand.
 const maxKinds = 300
 
 const tooManyKinds = "more kinds than the reporter's limit"
 
-// launch starts the watch of a kind, if the watches are running and the limit is
-// not reached.
+// launch starts the watch of a kind, unless the limit is reached or run has not been called.
 func (w *watches) launch(kind schema.GroupVersionKind, k *kindWatch) {
 	if w.ctx == nil || w.ctx.Err() != nil {
 		return
@@ -145,8 +140,7 @@ func (w *watches) launch(kind schema.GroupVersionKind, k *kindWatch) {
 	})
 }
 
-// retry immediately retries the selected kinds whose objects have not been
-// read.
+// retry retries at once the kinds that could not be read and for which which returns true.
 func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,12 +154,12 @@ func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 	}
 }
 
-// missingMessage is the message for a missing object. It mentions the label
-// because watches are limited to labeled objects.
+// missingMessage is the message for a missing object. It mentions the label, because objects
+// without it are not watched.
 const missingMessage = "it does not exist, or does not have the label " + k8s.LabelPackage
 
-// observe returns the observations of the objects, in their order. It returns
-// false while one of their kinds is starting.
+// observe returns the observations of objects, in order. It returns false while one of their kinds
+// is starting.
 func (w *watches) observe(ctx context.Context, objects []v1alpha1.ObjectReference) ([]v1alpha1.Observed, bool, error) {
 	kinds := w.snapshot()
 	out := make([]v1alpha1.Observed, 0, len(objects))
@@ -199,8 +193,7 @@ func (w *watches) snapshot() map[schema.GroupVersionKind]kindWatch {
 	return out
 }
 
-// The states of a kind in metrics. For a kind that cannot be read, the state is
-// the reason.
+// States of a kind in metrics. The state of a kind that cannot be read is the reason.
 const (
 	stateWatched  = "Watched"
 	stateStarting = "Starting"

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// zeroWidthSpace is a zero-width space, as an entity of HTML and Markdown. It breaks up text
-// that a forge would treat as a mention, a reference or an address.
+// zeroWidthSpace is a zero-width space, as an entity for HTML and Markdown. It splits text that a
+// forge would convert to a mention, a reference or a link.
 const zeroWidthSpace = "&#8203;"
 
-// Markdown escapes s as plain text within a line of Markdown: without markup, HTML, list,
-// heading, link, mention or reference.
+// Markdown escapes s as plain text for a line of Markdown. It disables markup, HTML, lists,
+// headings, links, mentions and references.
 func Markdown(s string) string {
 	s = strings.TrimSpace(Line(s))
-	start := strings.TrimLeft(s, "0123456789") // without the number of a list item
+	start := strings.TrimLeft(s, "0123456789") // skip the number of a list item
 	var b strings.Builder
 	for i, r := range s {
 		switch {
@@ -31,9 +31,8 @@ func Markdown(s string) string {
 	return b.String()
 }
 
-// isAutolink reports whether a forge would create a link from the end of before and the start of
-// rest: an address or a reference such as "https" + "://", "www" + "." or "GH" + "-1". rest must
-// not be empty.
+// isAutolink reports whether a forge would create a link or reference at the boundary of two texts,
+// such as "https" + "://", "www" + "." or "GH" + "-1". rest must not be empty.
 func isAutolink(before, rest string) bool {
 	after := func(word string) bool {
 		return len(before) >= len(word) && strings.EqualFold(before[len(before)-len(word):], word)
@@ -41,7 +40,8 @@ func isAutolink(before, rest string) bool {
 	return strings.HasPrefix(rest, "://") || rest[0] == '.' && after("www") || rest[0] == '-' && after("gh")
 }
 
-// Code returns s as a code span of Markdown, or "" if s is blank. s cannot end the span early.
+// Code returns s as a code span in Markdown, or "" if s is blank. Backticks in s do not end the
+// span.
 func Code(s string) string {
 	s = strings.TrimSpace(Line(s))
 	if s == "" {
@@ -62,8 +62,8 @@ func HTML(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\"", "&quot;", "@", "@"+zeroWidthSpace, "#", "#"+zeroWidthSpace).Replace(Line(s))
 }
 
-// Commit escapes s for a line of a commit message: it cannot mention users, close issues or skip
-// CI runs.
+// Commit escapes s for a line of a commit message. The result does not mention users, close issues
+// or skip CI runs.
 func Commit(s string) string {
 	s = Line(s)
 	var b strings.Builder
@@ -77,8 +77,8 @@ func Commit(s string) string {
 	return b.String()
 }
 
-// URL escapes the http or https address s for a Markdown link or an HTML attribute. It returns
-// "" if s is not such an address, is longer than 2000 bytes or contains credentials.
+// URL escapes an http or https URL for a Markdown link or an HTML attribute. It returns "" if s is
+// no such URL, is longer than 2,000 bytes, or contains credentials.
 func URL(s string) string {
 	const longest = 2000
 	u, err := url.Parse(s)
@@ -96,7 +96,7 @@ func URL(s string) string {
 	return b.String()
 }
 
-// Link returns a Markdown link to an address, or the text alone if URL rejects the address.
+// Link returns a Markdown link to a URL. If URL rejects it, it returns only the text.
 func Link(text, to string) string {
 	if to = URL(to); to != "" {
 		return "[" + Markdown(text) + "](" + to + ")"

@@ -1,10 +1,10 @@
-// Package sanitize makes untrusted text safe to print: it cannot move the cursor of a terminal,
-// reverse the direction of a line, imitate the program's own output, or run a command of a
-// CI system that parses the log. Invisible characters become JSON escapes: JSON remains
+// Package sanitize makes untrusted text safe to print. The text cannot move the cursor of a
+// terminal, change the direction of a line, imitate the program's own output, or run a command of a
+// CI system that parses the log. Invisible characters become JSON escapes, so that JSON remains
 // valid and keeps its meaning.
 //
-// It rejects nothing, except [CheckName]. Start from [Line], for text within a sentence, and
-// [Writer], for all output of the program.
+// Only [CheckName] rejects text. Start from [Line], for text within a sentence, and [Writer], for
+// all output of the program.
 package sanitize
 
 import (
@@ -16,8 +16,8 @@ import (
 	"unicode/utf8"
 )
 
-// IsInvisible reports whether a character is invisible: of Unicode category C, a line or
-// paragraph separator, default-ignorable, or a noncharacter.
+// IsInvisible reports whether a character is invisible: it has Unicode category C, is a line or
+// paragraph separator or a noncharacter, or is ignorable by default.
 func IsInvisible(r rune) bool {
 	if r >= ' ' && r <= '~' {
 		return false
@@ -43,15 +43,15 @@ func CheckName(s string) error {
 	return nil
 }
 
-// Line returns s as one line. White space other than blanks, with any blanks around it,
-// becomes one blank.
+// Line returns s as one line. A run of white space that contains anything but blanks becomes one
+// blank.
 func Line(s string) string {
 	c := cleaner{}
 	c.add(foldSpaces(s))
 	return c.out.String()
 }
 
-// foldSpaces replaces every run of white space by a blank, except runs of blanks only.
+// foldSpaces replaces every run of white space with a blank, except a run of blanks.
 func foldSpaces(s string) string {
 	other := func(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
 	if !strings.ContainsFunc(s, other) {
@@ -76,8 +76,8 @@ func foldSpaces(s string) string {
 	return b.String()
 }
 
-// Lines escapes a text of several lines and keeps its line breaks and tabs. No line contains
-// a command of a CI system.
+// Lines escapes s, and keeps line breaks and tabs. No line of the result is a command for a CI
+// system.
 func Lines(s string) string {
 	c := cleaner{lines: true, fresh: true}
 	c.add(s)
@@ -87,7 +87,7 @@ func Lines(s string) string {
 // TruncateLine returns s as one line of at most n bytes, without white space around it.
 func TruncateLine(s string, n int) string { return Truncate(strings.TrimSpace(Line(s)), n) }
 
-// Truncate returns the beginning of s, at most n bytes of whole characters. A shortened text ends
+// Truncate returns the start of s: at most n bytes of whole characters. If it shortens s, it ends
 // with "…".
 func Truncate(s string, n int) string {
 	if len(s) <= n {
@@ -100,12 +100,12 @@ func Truncate(s string, n int) string {
 	return s[:end] + "…"
 }
 
-// Writer escapes text as [Lines] does. Each call of Write must contain whole characters.
+// Writer escapes text as [Lines] does. No call of Write may end within a character.
 type Writer struct {
 	To     io.Writer
-	Colors bool // pass the color sequences of skipColor
+	Colors bool // whether to keep the color sequences of skipColor
 
-	inside bool // a line has begun
+	inside bool // whether a line has been started
 }
 
 // Write prints p and returns the length of p, or 0 and an error.
@@ -123,7 +123,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 type cleaner struct {
 	out           strings.Builder
 	lines, colors bool
-	fresh         bool // the line so far is blank
+	fresh         bool // whether the line is blank so far
 }
 
 func (c *cleaner) add(s string) {
@@ -142,7 +142,7 @@ func (c *cleaner) add(s string) {
 		case IsInvisible(r), isWorkflowCommand(s), c.fresh && strings.HasPrefix(s, "::"):
 			c.out.WriteString(escape(r))
 		default:
-			c.out.WriteRune(r) // U+FFFD for invalid UTF-8
+			c.out.WriteRune(r) // writes U+FFFD for invalid UTF-8
 		}
 		c.fresh = c.lines && (r == '\n' || c.fresh && unicode.IsSpace(r))
 		s = s[size:]
@@ -157,8 +157,8 @@ func escape(r rune) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// skipColor returns the length of a color or weight sequence of the program at the beginning
-// of s, or 0.
+// skipColor returns the length of a terminal sequence for color or weight at the start of s, or 0.
+// It accepts only sequences that this program prints.
 func skipColor(s string) int {
 	code, _, ok := strings.Cut(strings.TrimPrefix(s, "\x1b["), "m")
 	if !ok || !strings.HasPrefix(s, "\x1b[") {
@@ -171,8 +171,8 @@ func skipColor(s string) int {
 	return 0
 }
 
-// isWorkflowCommand reports whether s begins with a command that GitHub's runner, Azure
-// Pipelines or TeamCity accept anywhere in a line.
+// isWorkflowCommand reports whether s starts with a command that GitHub's runner, Azure Pipelines
+// or TeamCity execute anywhere in a line.
 func isWorkflowCommand(s string) bool {
 	rest, ok := strings.CutPrefix(s, "##")
 	if !ok {

@@ -7,9 +7,9 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// readGrypeSource reads the field key of source. The target is an object for an image, or else a
-// string. The format is defined in Grype's package grype/presenter/models (Document, Match); the
-// data of the image is from Syft.
+// readGrypeSource reads the field key of source. target is an object for an image, and otherwise a
+// string. Grype's package grype/presenter/models defines the format (Document, Match); the data
+// about the image comes from Syft.
 func (r *reader) readGrypeSource(key string, out *imageScan) error {
 	if key != "target" || r.dec.PeekKind() != '{' {
 		return r.dec.SkipValue()
@@ -35,7 +35,7 @@ func (r *reader) readGrypeSource(key string, out *imageScan) error {
 	})
 }
 
-// readGrypeMatch reads an item of matches and adds its vulnerability to out.
+// readGrypeMatch reads an item of matches, and adds the vulnerability to out.
 func (r *reader) readGrypeMatch(out *imageScan) error {
 	var v Vulnerability
 	from := r.nextOffset()
@@ -106,7 +106,7 @@ func (r *reader) readGrypeVulnerability(key string, v *Vulnerability) error {
 	}
 }
 
-// readRelated reads an item of relatedVulnerabilities and appends its ID.
+// readRelated reads an item of relatedVulnerabilities, and appends its ID to into.
 func (r *reader) readRelated(into *[]string) error {
 	return r.readObject(func(key string) error {
 		if key != "id" {
@@ -127,7 +127,7 @@ func (r *reader) readRelated(into *[]string) error {
 	})
 }
 
-// setNames sets Also to the related IDs. If exactly one of them is a CVE, it becomes the ID. An
+// setNames sets v.Aliases to the related IDs. If exactly one of them is a CVE, it becomes v.ID. An
 // advisory for several CVEs keeps its ID.
 func (v *Vulnerability) setNames(related []string) {
 	var cves []string

@@ -20,15 +20,15 @@ import (
 // Limits of the input.
 const (
 	maxFiles = 10_000
-	maxBytes = 64 << 20  // of one file
+	maxBytes = 64 << 20  // size of one file
 	maxFound = 1_000_000 // vulnerabilities in all files
 	maxNames = 100       // digests of one image, or related IDs of one vulnerability
-	maxText  = 600       // bytes of a name, a version or a URL
+	maxText  = 600       // bytes of a name, version or URL
 )
 
-// LoadFS reads all files in fsys whose names end in .json, in the order of their paths. It returns
-// an error if there are none. The error is a diag.List with the first fault of each invalid file,
-// relative to the root.
+// LoadFS reads all files with the extension .json in fsys, in the order of their paths. It is an
+// error if there are none. The error is a diag.List with the first fault of each invalid file;
+// positions are relative to the root of fsys.
 func LoadFS(fsys fs.FS) (*Results, error) {
 	var names []string
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -78,8 +78,8 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 	return data, err
 }
 
-// decodeScan decodes a scan report. remaining is the number of vulnerabilities that are still
-// allowed; it is reduced by those in the report.
+// decodeScan decodes a scan report. remaining is the number of vulnerabilities that all further
+// reports may contain; decodeScan subtracts those in the report.
 func decodeScan(name string, data []byte, remaining *int) (imageScan, error) {
 	r := reader{file: name, data: data, dec: jsontext.NewDecoder(bytes.NewBuffer(data)), remaining: remaining}
 	out := imageScan{file: name}
@@ -107,7 +107,7 @@ type reader struct {
 	remaining *int
 }
 
-// nextOffset returns the offset of the next value in data.
+// nextOffset returns the offset of the next JSON value in data.
 func (r *reader) nextOffset() int {
 	i := int(r.dec.InputOffset())
 	for i < len(r.data) && strings.IndexByte(" \t\r\n,:", r.data[i]) >= 0 {
@@ -116,7 +116,7 @@ func (r *reader) nextOffset() int {
 	return i
 }
 
-// errorAt returns an error with the position of an offset in data.
+// errorAt returns an error with the position that belongs to an offset in data.
 func (r *reader) errorAt(offset int, format string, args ...any) error {
 	before := r.data[:min(max(offset, 0), len(r.data))]
 	pos := diag.Pos{File: r.file, Line: bytes.Count(before, []byte("\n")) + 1, Col: len(before) - bytes.LastIndexByte(before, '\n')}
@@ -160,7 +160,7 @@ func (r *reader) readDocument(out *imageScan) error {
 	return err
 }
 
-// readSchemaVersion returns an error for an unsupported version of Trivy's format.
+// readSchemaVersion reads the version of Trivy's format. An unsupported version is an error.
 func (r *reader) readSchemaVersion() error {
 	from := r.nextOffset()
 	value, err := r.dec.ReadValue()
@@ -170,7 +170,8 @@ func (r *reader) readSchemaVersion() error {
 	return err
 }
 
-// readName reads the image name in the report. It adds the digest in the name, if there is one.
+// readName reads the name of the scanned image. If the name contains a digest, it adds it to the
+// digests.
 func (r *reader) readName(out *imageScan) error {
 	err := r.readText(&out.name)
 	if d := imageref.DigestIn(out.name); err == nil && imageref.IsDigest(d) {
@@ -179,7 +180,7 @@ func (r *reader) readName(out *imageScan) error {
 	return err
 }
 
-// readDigests reads a list of image references with digests.
+// readDigests reads a list of image references, and adds their digests.
 func (r *reader) readDigests(out *imageScan) error {
 	return r.readList(func() error {
 		from := r.nextOffset()
@@ -211,7 +212,7 @@ func (s *imageScan) addDigest(d string) {
 	s.digests = append(s.digests, d)
 }
 
-// addVulnerability adds v. from is the offset of its ID.
+// addVulnerability adds v to out. from is the offset of its ID, for errors.
 func (r *reader) addVulnerability(out *imageScan, from int, v Vulnerability) error {
 	if !vulnerabilityID().MatchString(v.ID) {
 		return r.errorAt(from, "%q is not a vulnerability ID such as CVE-2026-1234", sanitize.Truncate(v.ID, 100))
@@ -230,8 +231,8 @@ var vulnerabilityID = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknog
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$`)
 })
 
-// readObject calls do with the name of each field of the next object. do must read the value. null
-// is an empty object.
+// readObject calls do with the name of each field of the next JSON object. do must read the value.
+// null counts as an empty object.
 func (r *reader) readObject(do func(key string) error) error {
 	return r.readMembers('{', '}', "an object", func() error {
 		key, err := r.dec.ReadToken()
@@ -242,15 +243,17 @@ func (r *reader) readObject(do func(key string) error) error {
 	})
 }
 
-// readList calls do for each item of the next list. do must read the item. null is an empty list.
+// readList calls do for each item of the next JSON array. do must read the item. null counts as an
+// empty array.
 func (r *reader) readList(do func() error) error { return r.readMembers('[', ']', "a list", do) }
 
-// readMembers calls do for each member of a value that begins with from and ends with to.
+// readMembers calls do for each member of a JSON value with the delimiters from and to. expected is
+// its type, for errors.
 func (r *reader) readMembers(from, to jsontext.Kind, expected string, do func() error) error {
 	switch kind := r.dec.PeekKind(); {
 	case kind == 'n':
 		return r.dec.SkipValue()
-	case kind == 0: // malformed JSON, for which ReadToken returns an error
+	case kind == 0: // malformed JSON: ReadToken returns the error
 	case kind != from:
 		return r.errorAt(r.nextOffset(), "expected %s", expected)
 	}
@@ -266,7 +269,7 @@ func (r *reader) readMembers(from, to jsontext.Kind, expected string, do func() 
 	return err
 }
 
-// readText reads the next string and cuts it to maxText bytes. null is "".
+// readText reads the next string, truncated to maxText bytes. null counts as "".
 func (r *reader) readText(into *string) error {
 	switch kind := r.dec.PeekKind(); kind {
 	case 'n':
@@ -282,7 +285,7 @@ func (r *reader) readText(into *string) error {
 	return err
 }
 
-// readSeverity reads a string with a severity.
+// readSeverity reads the next string as a severity.
 func (r *reader) readSeverity(into *Severity) error {
 	from := r.nextOffset()
 	var word string
@@ -297,7 +300,7 @@ func (r *reader) readSeverity(into *Severity) error {
 	return nil
 }
 
-// readLink reads a URL. It sets into to "" if the scheme is not http or https.
+// readLink reads the next string as a URL. It sets into to "" unless the scheme is http or https.
 func (r *reader) readLink(into *string) error {
 	var text string
 	err := r.readText(&text)
@@ -305,7 +308,7 @@ func (r *reader) readLink(into *string) error {
 	return err
 }
 
-// readTitle reads a string and cuts it to its first line.
+// readTitle reads the first line of the next string.
 func (r *reader) readTitle(into *string) error {
 	var text string
 	err := r.readText(&text)

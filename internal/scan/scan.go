@@ -1,9 +1,9 @@
-// Package scan reads JSON reports of the vulnerability scanners Trivy and Grype, one file per
-// image.
+// Package scan reads JSON reports of the vulnerability scanners Trivy and Grype, with one image in
+// each file.
 //
-// Reports are matched to images by digest, regardless of the image name. It distinguishes images
-// without vulnerabilities from images without a scan. The package does not scan images or make
-// requests. It rejects files in other formats and ignores unknown fields.
+// It assigns reports to images by digest; image names do not matter. An image without
+// vulnerabilities is different from an image without a scan. The package does not scan images, and
+// makes no requests. It rejects files in other formats, and ignores unknown fields.
 //
 // Start from [LoadFS] and [Results.Vulnerabilities].
 package scan
@@ -17,10 +17,10 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// Severity is the severity of a vulnerability. All scanners are mapped to one scale.
+// Severity is the severity of a vulnerability, on one scale for all scanners.
 type Severity int
 
-// Severities in ascending order. Unknown means unrated.
+// Severities in ascending order. Unknown means that the scanner has no rating.
 const (
 	Unknown Severity = iota
 	Negligible
@@ -42,8 +42,8 @@ func (s Severity) String() string {
 // Severities returns all severities, highest first, and Unknown last.
 func Severities() []Severity { return []Severity{Critical, High, Medium, Low, Negligible, Unknown} }
 
-// ParseSeverity parses a result of String. It ignores case, and accepts "" for Unknown and "none"
-// for Negligible, which scanners write.
+// ParseSeverity parses a severity, ignoring case. In addition to the results of String, it accepts
+// two values that scanners write: "" is Unknown, and "none" is Negligible.
 func ParseSeverity(text string) (Severity, error) {
 	switch word := strings.ToLower(text); word {
 	case "":
@@ -62,29 +62,29 @@ func ParseSeverity(text string) (Severity, error) {
 
 // Vulnerability is a known vulnerability of one package in an image.
 type Vulnerability struct {
-	ID        string   // the CVE such as "CVE-2026-1234", or else the scanner's ID such as "GHSA-…"
-	Aliases   []string // aliases, sorted
-	Severity  Severity // highest severity in all scans of the image
+	ID        string   // CVE, such as "CVE-2026-1234", or otherwise the ID of the scanner, such as "GHSA-…"
+	Aliases   []string // other IDs, sorted
+	Severity  Severity // highest rating in all scans of the image
 	Package   string   // such as "openssl" or "golang.org/x/net"
-	Installed string   // version of the package; may be empty
-	Fixed     string   // fixed versions as written by the scanner; may be empty
-	Title     string   // one line; may be empty
+	Installed string   // installed version of the package; may be empty
+	Fixed     string   // versions with a fix, as written by the scanner; may be empty
+	Title     string   // one line of text; may be empty
 	Link      string   // URL of a page about the vulnerability; may be empty
 }
 
-// Results contains the results of several reports. It is immutable.
+// Results contains the content of all scan reports. It is immutable.
 type Results struct {
 	scans     []imageScan
-	byDigest  map[string][]int    // indexes in scans by digest
-	platforms map[string][]string // digests of scanned manifests by digest of their index
+	byDigest  map[string][]int    // indexes in scans, by image digest
+	platforms map[string][]string // digests of scanned platform images, by digest of the image index
 }
 
-// imageScan is the result of one report.
+// imageScan is the content of one scan report.
 type imageScan struct {
 	file     string
 	name     string   // image name in the report
-	digests  []string // digests of that image, which may be an index
-	manifest string   // digest of the scanned manifest; may be empty
+	digests  []string // digests of the image, or of its index
+	manifest string   // digest of the scanned platform image; may be empty
 	found    []Vulnerability
 }
 
@@ -109,11 +109,11 @@ func newResults(scans []imageScan) *Results {
 }
 
 // Vulnerabilities returns the vulnerabilities of the image with a digest such as "sha256:…". They
-// are sorted by ID, package and version, without duplicates across scanners. known is false if
-// there is no scan of the image.
+// are sorted by ID, package and version. A vulnerability that several scanners report is returned
+// once. known is false if there is no scan of the image.
 //
-// For an index, it returns the vulnerabilities of its platform images. These must have been scanned
-// by the digest of the index, or by their own digest in a report that refers to the index.
+// For an image index, it returns the vulnerabilities of the platform images. These must have been
+// scanned by the digest of the index, or by their own digest in a report that names the index.
 func (r *Results) Vulnerabilities(digest string) (found []Vulnerability, known bool) {
 	scans := slices.Clone(r.byDigest[digest])
 	for _, platform := range r.platforms[digest] {
@@ -126,8 +126,8 @@ func (r *Results) Vulnerabilities(digest string) (found []Vulnerability, known b
 	return mergeVulnerabilities(found), len(scans) > 0
 }
 
-// mergeVulnerabilities sorts a list by ID, package and version, and merges duplicates. A merged
-// vulnerability has the highest severity and, for other fields, the first non-empty text.
+// mergeVulnerabilities sorts a list by ID, package and version, and merges equal ones. The result
+// has the highest severity, and for each other field the first text that is not empty.
 func mergeVulnerabilities(list []Vulnerability) []Vulnerability {
 	list = slices.Clone(list)
 	compareID := func(a, b Vulnerability) int {
@@ -151,8 +151,8 @@ func mergeVulnerabilities(list []Vulnerability) []Vulnerability {
 	return out
 }
 
-// OtherDigests returns the sorted digests of other scanned images of a repository such as
-// "quay.io/org/app", to explain a missing scan.
+// OtherDigests returns the digests of other scanned images in the same repository, such as
+// "quay.io/org/app", sorted. They explain a missing scan.
 func (r *Results) OtherDigests(repository, digest string) []string {
 	var out []string
 	for _, s := range r.scans {
@@ -164,8 +164,9 @@ func (r *Results) OtherDigests(repository, digest string) []string {
 	return slices.Compact(out)
 }
 
-// FilesWithoutDigest returns the reports that cannot be matched to an image because they contain no
-// digest. Each has its image name, as in "app.json (app:latest)". They are sorted by file name.
+// FilesWithoutDigest returns the reports that belong to no image because they contain no digest.
+// Each is returned with the image name, as in "app.json (app:latest)". They are sorted by file
+// name.
 func (r *Results) FilesWithoutDigest() []string {
 	var out []string
 	for _, s := range r.scans {

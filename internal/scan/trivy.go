@@ -1,7 +1,7 @@
 package scan
 
-// readTrivyResult reads an item of Results: the vulnerable packages of an operating system, a
-// language or a file. The format is defined in Trivy's package pkg/types (Report, Result,
+// readTrivyResult reads an item of Results, which has the vulnerable packages of an operating
+// system, a language or a file. Trivy's package pkg/types defines the format (Report, Result,
 // DetectedVulnerability).
 func (r *reader) readTrivyResult(out *imageScan) error {
 	return r.readObject(func(key string) error {

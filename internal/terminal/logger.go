@@ -9,25 +9,25 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Logger prints notes and warnings to standard error. Only on a terminal, it also prints one
-// line of progress, which it erases before the next output.
+// Logger prints notes and warnings to standard error. On a terminal, it also shows one progress
+// line, which it erases before other output.
 type Logger struct {
 	*Terminal
-	Quiet   bool      // --quiet: no notes, warnings or progress
-	Verbose bool      // --verbose: print Detail, and Progress as lines
-	start   time.Time // start of the program
-	Heading string    // printed once before the next line
-	shown   bool      // a line of progress is shown
+	Quiet   bool      // --quiet: print no notes, warnings or progress
+	Verbose bool      // --verbose: print details, and each progress message as a line
+	start   time.Time // start time of the program
+	Heading string    // heading to print once, before the next line
+	shown   bool      // whether a progress line is shown
 	waived  int       // number of waived warnings
-	warned  bool      // a warning that a waiver can silence was printed
-	hinted  bool      // the hint was printed
+	warned  bool      // whether a warning was printed that a waiver can silence
+	hinted  bool      // whether Hint was printed
 	pulls   transfers
 }
 
-// NewLogger returns a logger whose time starts now.
+// NewLogger returns a logger. The elapsed time in details starts now.
 func NewLogger(t *Terminal) *Logger { return &Logger{Terminal: t, start: time.Now()} }
 
-// Progress shows the current activity.
+// Progress shows a progress message.
 func (t *Logger) Progress(format string, args ...any) {
 	t.Detail(format, args...)
 	if !t.TTY || t.Quiet || t.Verbose {
@@ -41,7 +41,7 @@ func (t *Logger) Progress(format string, args ...any) {
 	t.shown = true
 }
 
-// Done erases the line of progress.
+// Done erases the progress line.
 func (t *Logger) Done() {
 	if t.shown {
 		fmt.Fprint(t.Device, "\r\x1b[K")
@@ -64,8 +64,8 @@ func (t *Logger) Note(format string, args ...any) {
 	}
 }
 
-// Say prints a line even with --quiet, such as an error or a question. It redacts
-// credentials in URLs.
+// Say prints a line even with --quiet, such as an error or a question. It removes credentials from
+// URLs.
 func (t *Logger) Say(format string, args ...any) {
 	t.Done()
 	if t.Heading != "" {
@@ -75,7 +75,7 @@ func (t *Logger) Say(format string, args ...any) {
 	fmt.Fprintln(t, strings.TrimSuffix(diag.Redact(fmt.Sprintf(format, args...)), "\n"))
 }
 
-// FinalMessage returns the final message, with the number of waived warnings.
+// FinalMessage returns the last message of the program, with the number of waived warnings, if any.
 func (t *Logger) FinalMessage() string {
 	if t.waived == 0 {
 		return "finished"
@@ -83,8 +83,8 @@ func (t *Logger) FinalMessage() string {
 	return "finished; waived and not shown: " + diag.Count(t.waived, "warning")
 }
 
-// Warn prints the warnings in the given order, one per line, except waived ones, and minor
-// ones unless --verbose is set.
+// Warn prints warnings in the given order, one per line. It omits waived ones and, without
+// --verbose, minor ones.
 func (t *Logger) Warn(ws []diag.Warning) {
 	for _, w := range ws {
 		switch {
@@ -97,8 +97,8 @@ func (t *Logger) Warn(ws []diag.Warning) {
 	}
 }
 
-// Hint explains once, after warnings, how to silence them. Note calls it, so that it is not printed
-// after lines about something else.
+// Hint prints once, after warnings, how to silence them. Note also calls it, so that the hint
+// directly follows the warnings.
 func (t *Logger) Hint() {
 	if t.warned && !t.hinted {
 		t.hinted = true
@@ -106,11 +106,11 @@ func (t *Logger) Hint() {
 	}
 }
 
-// WarnAlways prints a warning, waived or not.
+// WarnAlways prints a warning even if it is waived.
 func (t *Logger) WarnAlways(w diag.Warning) {
 	label := t.Paint(Yellow, "warning:") + " "
 	if w.Code == "other-kinds" {
-		label = "" // information, not a problem
+		label = "" // the warning is information only
 	}
 	t.Say("%s", w.Line(label))
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// progress is the transfer state of a blob, in bytes.
+// progress is the number of bytes of a blob that have arrived, and their total.
 type progress struct{ done, total int64 }
 
 // transfers tracks the transfer of images.
 type transfers struct {
-	mu   sync.Mutex // also guards the terminal while images are fetched
+	mu   sync.Mutex // guards also the output of the terminal while images are fetched
 	done map[string]map[string]progress
 	last string
 }
 
-// Pull shows the progress of an image: done of total bytes of the blob with this digest have
-// arrived. It does not repeat an identical line.
+// Pull shows the progress of fetching an image: done of total bytes of a blob have arrived. It does
+// not show the same text twice.
 func (t *Logger) Pull(image, digest string, done, total int64) {
 	p := &t.pulls
 	p.mu.Lock()
@@ -31,7 +31,7 @@ func (t *Logger) Pull(image, digest string, done, total int64) {
 	}
 	p.done[image][digest] = progress{done, total}
 	if t.Verbose && done < total {
-		return // only completed blobs
+		return // only completed blobs are printed as lines
 	}
 	if line := p.line(image); line != p.last {
 		p.last = line
@@ -39,8 +39,8 @@ func (t *Logger) Pull(image, digest string, done, total int64) {
 	}
 }
 
-// line returns the progress line of an image. The numbers come first because a narrow
-// terminal cuts off the end.
+// line returns the progress line of an image. The numbers come first, because a narrow terminal
+// truncates the line.
 func (p *transfers) line(image string) string {
 	var done, total int64
 	layers := 0

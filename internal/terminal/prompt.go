@@ -15,24 +15,24 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Prompt asks the user at the terminal.
+// Prompt asks the user questions on the terminal.
 type Prompt struct {
 	in    io.Reader
-	lines *bufio.Reader // reads in; nil before the first question
+	lines *bufio.Reader // reader for in; nil before the first question
 	log   *Logger
 }
 
 // NewPrompt returns a prompt that prints questions to log and reads the answers from in.
 func NewPrompt(in io.Reader, log *Logger) *Prompt { return &Prompt{in: in, log: log} }
 
-// IsInteractive reports whether input and output are terminals.
+// IsInteractive reports whether both input and output are terminals.
 func (p *Prompt) IsInteractive() bool {
 	f, ok := p.in.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && p.log.TTY
 }
 
-// Line asks for a line and returns it without outer spaces. It waits for the line or the
-// end of ctx. At the end of the input the line is empty.
+// Line asks for a line and returns it without outer spaces. It returns early with an error if ctx
+// ends. If the input ends, the line is empty.
 func (p *Prompt) Line(ctx context.Context, question string) (string, error) {
 	if p.lines == nil {
 		p.lines = bufio.NewReader(p.in)
@@ -59,8 +59,8 @@ func (p *Prompt) Confirm(ctx context.Context, question string) (bool, error) {
 	return line == "y" || line == "yes", err
 }
 
-// Choose asks for one of several options, by number or by name. The default is the first.
-// It returns an error after three invalid answers.
+// Choose asks the user to choose one of several options, by number or by name. The default is the
+// first. After three invalid answers, it returns an error.
 func (p *Prompt) Choose(ctx context.Context, question string, options []string) (string, error) {
 	p.log.Say("%s", sanitize.Line(question)+":")
 	for i, option := range options {

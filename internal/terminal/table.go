@@ -10,14 +10,15 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Table prints a heading and rows. On a terminal it aligns columns, and cuts the last column at
-// the end of the line; if too little of that column remains, it prints each row as a paragraph.
-// Elsewhere it separates columns by tabs, for cut and awk. It prints nothing for an empty table.
+// Table prints rows below a heading. On a terminal, it aligns the columns and truncates the last
+// column at the end of the line. If that column would be too narrow, it prints each row as a
+// paragraph. If the output is not a terminal, it separates columns with tabs, for cut and awk. It
+// prints nothing without rows.
 type Table struct {
 	Head   []string // names of the columns
 	Rows   [][]string
-	colors []string // of the rows; "": none
-	Uncut  bool     // do not cut long lines
+	colors []string // color of each row; empty: none
+	Uncut  bool     // do not truncate lines
 }
 
 // Add appends a row of cells, which may be any text.
@@ -28,7 +29,7 @@ func (t *Table) Add(cells ...string) {
 	t.Rows, t.colors = append(t.Rows, cells), append(t.colors, "")
 }
 
-// Paint sets the color of the last row; "" means none.
+// Paint sets the color of the last row. "" means none.
 func (t *Table) Paint(color string) { t.colors[len(t.colors)-1] = color }
 
 // Write prints the table to term.
@@ -81,8 +82,8 @@ func sum(widths []int) int {
 	return n
 }
 
-// writeParagraphs prints the first cell of each row on a separate line, and below it the other
-// non-empty cells with their column names, as many per line as fit.
+// writeParagraphs prints the first cell of each row on its own line. Below it are the other cells
+// with their column names, as many per line as fit. Empty cells are omitted.
 func (t *Table) writeParagraphs(term *Terminal) {
 	for i, row := range t.Rows {
 		fmt.Fprintln(term, term.Paint(cmp.Or(t.colors[i], Bold), row[0]))
@@ -104,7 +105,8 @@ func (t *Table) writeParagraphs(term *Terminal) {
 	}
 }
 
-// alignCells pads each cell except the last to its column's width and cuts the line at limit.
+// alignCells pads each cell except the last to the width of its column. It truncates the line at
+// limit.
 func alignCells(cells []string, widths []int, limit int) string {
 	var b strings.Builder
 	for i, c := range cells {

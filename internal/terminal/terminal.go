@@ -1,8 +1,6 @@
-// Package terminal prints tables, notes, warnings, progress and questions, according to the width
-// and the colors of the output device.
-//
-// It is independent of operators and commands. If the output is not a terminal, it prints no
-// progress and no color. All its output passes through internal/sanitize.
+// Package terminal prints tables, notes, warnings, progress and questions. It adapts them to the
+// width and the colors of the terminal. If the output is not a terminal, it prints no progress and
+// no colors. All output passes through internal/sanitize.
 //
 // Start from [Terminal], [Table], [Logger] and [Prompt].
 package terminal
@@ -16,18 +14,18 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Terminal is an output stream with the properties of its device.
+// Terminal is an output stream that may be connected to a terminal.
 type Terminal struct {
-	io.Writer           // escapes any text: see sanitize.Writer
+	io.Writer           // writes text after escaping it; see sanitize.Writer
 	Device    io.Writer // writes without escaping
 	TTY       bool      // whether it is a terminal
-	width     int       // columns; 0 if not a terminal
-	Color     bool      // only on a terminal, and unless NO_COLOR or TERM=dumb
-	Brief     bool      // --quiet: count files instead of listing them
+	width     int       // number of columns; 0 if it is not a terminal
+	Color     bool      // whether to print colors: on a terminal, unless NO_COLOR or TERM=dumb is set
+	Brief     bool      // --quiet: print the number of files instead of their names
 	Failed    error     // first write error
 }
 
-// Write writes any text, and records the first error in Failed.
+// Write writes text, and records the first error in t.Failed.
 func (t *Terminal) Write(p []byte) (int, error) {
 	n, err := t.Writer.Write(p)
 	if t.Failed == nil {
@@ -36,7 +34,7 @@ func (t *Terminal) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// New returns the terminal of w. It respects NO_COLOR and TERM in env.
+// New returns a Terminal for w. env may contain NO_COLOR and TERM.
 func New(w io.Writer, env map[string]string) *Terminal {
 	t := &Terminal{Writer: &sanitize.Writer{To: w}, Device: w}
 	f, ok := w.(*os.File)
@@ -53,7 +51,7 @@ func New(w io.Writer, env map[string]string) *Terminal {
 	return t
 }
 
-// The colors and weights of [Terminal.Paint].
+// Colors and weights for [Terminal.Paint].
 const (
 	Red    = "31"
 	Green  = "32"
@@ -61,7 +59,7 @@ const (
 	Bold   = "1"
 )
 
-// Paint returns s in a color if t has colors.
+// Paint returns s with the terminal sequence of a color, if t prints colors.
 func (t *Terminal) Paint(code, s string) string {
 	if !t.Color || s == "" {
 		return s

@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Kind describes a served kind.
+// Kind describes a kind that the server serves.
 type Kind struct {
 	APIVersion, Kind, Plural string
 	Namespaced               bool

@@ -1,7 +1,8 @@
-// Package clustertest is an API server on loopback for tests of cluster readers. It implements
-// the required part of the API: discovery, objects, lists in pages by label, the metadata form,
-// errors as Status objects, TLS with its own certificate, and a bearer token. It runs no
-// controllers; [Server.Settle] sets the state that they would reach.
+// Package clustertest provides an API server on loopback for tests of cluster readers. It
+// implements only the necessary part of the Kubernetes API: discovery, single objects, paged lists
+// with label selectors, metadata-only responses, errors as Status objects, TLS with its own
+// certificate, and a bearer token. It runs no controllers; [Server.Settle] sets the status that
+// they would set.
 package clustertest
 
 import (
@@ -36,21 +37,21 @@ type Object = map[string]any
 type Server struct {
 	URL string
 
-	servertest.Guard // Requests gives method and address
+	servertest.Guard // Requests returns method and URL
 
 	server  *httptest.Server
 	mu      sync.Mutex
-	objects map[string]Object // by "Kind.apiVersion namespace/name"
+	objects map[string]Object // key: "Kind.apiVersion namespace/name"
 }
 
-// New starts a server that ends with the test.
+// New starts a server, and stops it at the end of the test.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{objects: map[string]Object{}}
 	s.Server = http.HandlerFunc(s.answer)
 	s.Line = func(r *http.Request) string { return r.Method + " " + r.URL.String() }
 	s.server = httptest.NewUnstartedServer(s)
-	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // some tests use clients that reject the certificate
+	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // do not log errors: some tests use clients that reject the certificate
 	s.server.StartTLS()
 	t.Cleanup(s.server.Close)
 	s.URL = s.server.URL
@@ -61,14 +62,14 @@ func New(t testing.TB) *Server {
 func (s *Server) Close() { s.server.Close() }
 
 // Kubeconfig returns a kubeconfig with the current context "test". more are the names of further
-// contexts with the same login.
+// contexts with the same server and credentials.
 func (s *Server) Kubeconfig(more ...string) string {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
 	return KubeconfigOf(s.URL, ca, Token, more...)
 }
 
-// KubeconfigOf is [Server.Kubeconfig] for any server and token. If ca is nil, the client uses
-// the certificates of the machine.
+// KubeconfigOf is like [Server.Kubeconfig], for any server and token. If ca is nil, the client
+// trusts the certificates of the machine.
 func KubeconfigOf(server string, ca []byte, token string, more ...string) string {
 	contexts := []any{}
 	for _, name := range append([]string{"test"}, more...) {
@@ -82,7 +83,7 @@ func KubeconfigOf(server string, ca []byte, token string, more ...string) string
 	}
 	text, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {
-		panic(err) // cannot fail for strings
+		panic(err) // impossible: all values are strings
 	}
 	return string(text) + "\n"
 }
@@ -124,7 +125,7 @@ func hasName(o Object, namespace, name string) bool {
 	return k8s.Text(o, "metadata", "namespace") == namespace && k8s.Text(o, "metadata", "name") == name
 }
 
-// Refuse responds with an error as a Status object.
+// Refuse writes an error response with a Status object.
 func Refuse(w http.ResponseWriter, code int, reason, message string) {
 	writeJSON(w, code, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
 }
@@ -133,7 +134,7 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	if err := json.NewEncoder(w).Encode(v); err != nil {
-		panic(http.ErrAbortHandler) // the client has disconnected
+		panic(http.ErrAbortHandler) // the client has closed the connection
 	}
 }
 
@@ -168,7 +169,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// splitPath splits a path into group and version, and the rest.
+// splitPath splits a request path into group and version, and the rest.
 func splitPath(path string) (apiVersion string, rest []string, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -190,7 +191,7 @@ func (s *Server) discover(w http.ResponseWriter, apiVersion string, kinds []Kind
 	writeJSON(w, http.StatusOK, Object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": apiVersion, "resources": list})
 }
 
-// listGroups responds with the groups of all kinds, without the core group.
+// listGroups writes the groups of all kinds, without the core group.
 func (s *Server) listGroups(w http.ResponseWriter) {
 	versions := map[string][]any{}
 	add := func(group, version string) {
@@ -215,7 +216,7 @@ func (s *Server) listGroups(w http.ResponseWriter) {
 	writeJSON(w, http.StatusOK, Object{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-// objectsAt responds with an object or a list.
+// objectsAt writes an object or a list.
 func (s *Server) objectsAt(w http.ResponseWriter, r *http.Request, apiVersion string, kinds []Kind, rest []string) {
 	namespace := ""
 	if len(rest) >= 3 && rest[0] == "namespaces" {
@@ -238,7 +239,8 @@ func (s *Server) objectsAt(w http.ResponseWriter, r *http.Request, apiVersion st
 	writeJSON(w, http.StatusOK, formatObject(r, o, false))
 }
 
-// formatObject returns the object in the requested form. Items of lists have no kind.
+// formatObject returns the object in the requested form: whole, or only its metadata. Items of
+// lists have no kind.
 func formatObject(r *http.Request, o Object, item bool) Object {
 	out := maps.Clone(o)
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {

@@ -6,9 +6,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Settle sets the state that the controllers of a cluster would reach for every object:
-// Deployments are available and have running pods, CRDs are established, API services available,
-// certificates ready, and webhooks have a CA.
+// Settle sets the status of every object that the controllers of a cluster would set. Deployments
+// are available and have running pods, CRDs are established, APIServices are available,
+// certificates are ready, and webhooks have a CA.
 func (s *Server) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func newPod(o Object) Object {
 	}
 }
 
-// caBundle returns a CA bundle in the form of the API.
+// caBundle returns a CA bundle as in the fields of the API.
 func caBundle() string { return base64.StdEncoding.EncodeToString([]byte("CA")) }
 
 func settleWebhooks(o Object) {

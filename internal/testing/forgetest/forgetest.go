@@ -1,6 +1,6 @@
-// Package forgetest is a forge for tests: the part of the APIs of GitHub, GitLab and Gitea
-// that [forge] uses, with pull requests and comments in memory. Its answers follow the
-// documentation of each; test/forge compares them with a real Gitea.
+// Package forgetest provides a forge for tests: the part of the APIs of GitHub, GitLab and Gitea
+// that package forge uses, with pull requests and comments in memory. Its responses follow the API
+// documentation; test/forge compares them with a real Gitea.
 //
 // Start from [New].
 package forgetest
@@ -22,19 +22,19 @@ const Token = "secret-of-the-tests"
 // Project is the repository of the server.
 const Project = "acme/fleet"
 
-// Pull is a pull request. From is the repository of its branch: Project, or a fork.
+// Pull is a pull request. From is the repository of its source branch: Project, or a fork.
 type Pull struct {
 	Number                        int
 	From, Head, Base, Title, Body string
 	Closed, Merged                bool
-	Gone                          bool // its branch was deleted
+	Gone                          bool // whether its branch was deleted
 	Labels, Reviewers             []string
 	Draft                         bool
-	Auto                          string // the commit that is merged automatically, if any
+	Auto                          string // hash of the commit that is merged automatically; empty: none
 }
 
-// Comment is a comment on pull request number On. By is the author; "" means the owner of
-// the token. The token has no permission to change a Foreign comment.
+// Comment is a comment on the pull request with number On. By is the author; "" is the owner of the
+// token. If Foreign is set, the token may not change the comment.
 type Comment struct {
 	ID, On  int
 	Body    string
@@ -42,18 +42,18 @@ type Comment struct {
 	Foreign bool
 }
 
-// Server is a forge with one repository, whose default branch is main.
+// Server is a forge with one repository. Its default branch is main.
 type Server struct {
-	URL string // of the server, without a final slash
+	URL string // address of the server, without a trailing slash
 
 	// PageSize is the number of list entries per page.
 	PageSize int
 
-	// Job makes the token that of a CI job, without permission to look up its user.
+	// Job is true if the token is that of a CI job, which may not look up its user.
 	Job bool
 
-	// Pipeline is the commit of the latest successful pipeline, for GitLab. The automatic merge is
-	// refused without one.
+	// Pipeline is the commit of the latest successful pipeline on GitLab. Without one, the server
+	// refuses the automatic merge.
 	Pipeline string
 
 	mu         sync.Mutex
@@ -62,10 +62,10 @@ type Server struct {
 	comments   []Comment
 	requests   []string
 	failure    func(method, path string) int
-	concurrent *Pull // opened just before the next pull request
+	concurrent *Pull // pull request to open just before the next one
 }
 
-// New starts a server of a kind, github, gitlab or gitea, that ends with the test.
+// New starts a server and stops it at the end of the test. kind is "github", "gitlab" or "gitea".
 func New(t testing.TB, kind string) *Server {
 	s := &Server{kind: kind, PageSize: 2}
 	server := httptest.NewServer(http.HandlerFunc(s.serve))
@@ -74,12 +74,12 @@ func New(t testing.TB, kind string) *Server {
 	return s
 }
 
-// API returns the address of the API.
+// API returns the address of the server's API.
 func (s *Server) API() string {
 	return s.URL + map[string]string{"github": "/api/v3", "gitea": "/api/v1", "gitlab": "/api/v4"}[s.kind]
 }
 
-// Env returns the variables of a job on this server.
+// Env returns the environment variables of a CI job on this server.
 func (s *Server) Env() map[string]string {
 	if s.kind == "gitlab" {
 		return map[string]string{"CI_SERVER_URL": s.URL, "CI_API_V4_URL": s.API(), "CI_PROJECT_PATH": Project}
@@ -115,28 +115,29 @@ func (s *Server) Have(pulls []Pull, comments []Comment) {
 	}
 }
 
-// Change changes a pull request, as a person does.
+// Change changes a pull request as a person would.
 func (s *Server) Change(number int, change func(*Pull)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.pulls[number-1])
 }
 
-// Refuse makes the server answer with the status code of the function unless it is zero.
+// Refuse makes the server fail requests with the status code that a function returns. 0 means
+// success.
 func (s *Server) Refuse(code func(method, path string) int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure = code
 }
 
-// Race makes another client open pull request p just before the next one is opened.
+// Race opens pull request p by another client, just before the next one is opened.
 func (s *Server) Race(p Pull) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.concurrent = &p
 }
 
-// Writes returns the requests other than GET since the last call.
+// Writes returns the requests since the last call that are not GET.
 func (s *Server) Writes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +158,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.requests = append(s.requests, r.Method+" "+escaped)
 	rest, ok := strings.CutPrefix(escaped, strings.TrimPrefix(s.API(), s.URL)+"/")
 	if r.Header.Get("Authorization") != "Bearer "+Token {
-		// A careless server repeats the request's credentials.
+		// A careless server would repeat the credentials of the request.
 		writeError(w, http.StatusUnauthorized, "bad credentials "+r.Header.Get("Authorization"))
 		return
 	}
@@ -276,7 +277,8 @@ func (s *Server) listPulls(w http.ResponseWriter, r *http.Request) {
 	s.page(w, r, all)
 }
 
-// page answers with one page of a list. Its link to the next page names another host.
+// page writes one page of a list. Its link to the next page is on another host, which clients must
+// not follow.
 func (s *Server) page(w http.ResponseWriter, r *http.Request, all []any) {
 	n, err := strconv.Atoi(r.URL.Query().Get("page"))
 	if err != nil {
@@ -358,7 +360,8 @@ func (s *Server) change(w http.ResponseWriter, number string, change func(*Pull)
 	}
 }
 
-// servePull answers requests for reviewers and the automatic merge. It returns false for others.
+// servePull serves requests for reviewers and the automatic merge. It returns false for other
+// requests.
 func (s *Server) servePull(w http.ResponseWriter, r *http.Request, number, path string) bool {
 	hub := s.kind != "gitlab"
 	switch r.Method + " " + path {
@@ -458,7 +461,7 @@ func (s *Server) pull(p Pull) map[string]any {
 	}
 	head := map[string]any{"ref": p.Head, "repo": map[string]any{"full_name": p.From}}
 	if p.From == "" {
-		head["repo"] = nil // a deleted fork
+		head["repo"] = nil // the fork was deleted
 	}
 	if s.kind == "gitea" {
 		if head["label"] = p.Head; p.Gone {
@@ -487,7 +490,7 @@ func (s *Server) comment(c Comment) map[string]any {
 	return out
 }
 
-// person returns the JSON of an author; "" means the owner of the token.
+// person returns an author as JSON. "" is the owner of the token.
 func (s *Server) person(name string) map[string]any {
 	kind := "User"
 	if name == "" {

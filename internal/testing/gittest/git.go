@@ -1,4 +1,4 @@
-// Package gittest runs git in tests, without the configuration of the user and of the machine.
+// Package gittest runs git in tests, isolated from the configuration of the user and the machine.
 //
 // Start from [Run].
 package gittest
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Run runs git in a directory and returns its output. The test fails if git does.
+// Run runs git in a directory and returns its output. If git fails, the test fails.
 func Run(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"}, args...)...)

@@ -1,5 +1,5 @@
-// Package goldentest compares results with golden files: files in Git that the tests write with the
-// flag -update. make golden runs the tests with names that begin with TestGolden with the flag.
+// Package goldentest compares test results with golden files in Git. The flag -update writes these
+// files. 'make golden' runs the tests whose names start with TestGolden, with this flag.
 //
 // Start from [Compare].
 package goldentest
@@ -16,10 +16,11 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files") //nolint:gochecknoglobals // a flag
 
-// Update reports whether the test writes its golden files.
+// Update reports whether the test writes golden files.
 func Update() bool { return *update }
 
-// Compare compares a result with a file. With -update, it writes the file, unless they are equal.
+// Compare fails the test if got differs from the content of a file. With -update, it writes the
+// file instead.
 func Compare(t testing.TB, file string, got []byte) {
 	t.Helper()
 	if !strings.HasPrefix(t.Name(), "TestGolden") {

@@ -1,4 +1,5 @@
-// Package ocitest runs a real registry on loopback for tests. A test can intercept its requests.
+// Package ocitest runs a real OCI registry on loopback for tests. A test can intercept its
+// requests.
 //
 // Start from [New].
 package ocitest
@@ -18,18 +19,18 @@ import (
 
 // Server is a registry in memory.
 type Server struct {
-	Host string // "127.0.0.1:34567"
+	Host string // host and port, such as "127.0.0.1:34567"
 
-	servertest.Guard // Requests gives "METHOD path"
+	servertest.Guard // Requests returns "METHOD path"
 }
 
-// New starts a registry that ends with the test. It has no referrers API.
+// New starts a registry without the referrers API, and stops it at the end of the test.
 func New(tb testing.TB) *Server {
 	tb.Helper()
 	return startServer(tb, false)
 }
 
-// NewReferring is [New] for a registry with the referrers API.
+// NewReferring is like [New], for a registry with the referrers API.
 func NewReferring(tb testing.TB) *Server {
 	tb.Helper()
 	return startServer(tb, true)

@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package with a fixed seed; call it from TestMain. -rapid.seed=0 selects a
-// random seed.
+// Main runs the tests of a package with a fixed seed, unless -rapid.seed is set (0 selects a random
+// seed). Call it from TestMain.
 func Main(m *testing.M) {
 	FixSeed(1)
 	m.Run()
 }
 
-// FixSeed is for a TestMain that does more.
+// FixSeed sets the seed of property tests. Use it instead of Main in a TestMain that does more.
 func FixSeed(seed int) { set("rapid.seed", seed) }
 
-// DefaultChecks sets the number of inputs of the property tests of a package, which is 100
-// otherwise. -rapid.checks has precedence.
+// DefaultChecks sets the number of inputs for each property test of a package. The default is 100.
+// -rapid.checks takes precedence.
 func DefaultChecks(n int) { set("rapid.checks", n) }
 
-// LimitChecks limits the inputs of one property test, unless -rapid.checks is set.
+// LimitChecks limits the number of inputs for one property test, unless -rapid.checks is set.
 func LimitChecks(t *testing.T, n int) {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks")
@@ -33,7 +33,8 @@ func LimitChecks(t *testing.T, n int) {
 	}
 }
 
-// set panics if the test program has no property test, which defines the flags.
+// set sets a flag. It panics if the test program has no property test, because package rapid
+// defines the flags.
 func set(name string, n int) {
 	if err := flag.Set(name, strconv.Itoa(n)); err != nil {
 		panic(err)

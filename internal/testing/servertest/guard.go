@@ -1,4 +1,4 @@
-// Package servertest lets a test intercept and record the requests to a server.
+// Package servertest records the requests to a test server, and lets a test intercept them.
 //
 // Start from [Guard].
 package servertest
@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// Intercept handles a request before the server does: it answers the request or
-// passes it on to next.
+// Intercept handles a request instead of the server. It writes a response, or passes the request to
+// next.
 type Intercept = func(w http.ResponseWriter, r *http.Request, next http.Handler)
 
-// Guard wraps a server. It is safe for concurrent use.
+// Guard records and intercepts the requests to a server. It is safe for concurrent use.
 type Guard struct {
 	Server http.Handler
-	Line   func(r *http.Request) string // formats a request for Requests
+	Line   func(r *http.Request) string // formats a request for the result of Requests
 
 	mu        sync.Mutex
 	intercept Intercept
@@ -35,15 +35,14 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.Server.ServeHTTP(w, r)
 }
 
-// Intercept puts f in front of the server and replaces any previous function; nil
-// removes it.
+// Intercept sets the function that handles requests before the server. nil removes it.
 func (g *Guard) Intercept(f Intercept) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.intercept = f
 }
 
-// Requests returns the line of every request since the last call, in order of arrival.
+// Requests returns the formatted requests since the last call, in order of arrival.
 func (g *Guard) Requests() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

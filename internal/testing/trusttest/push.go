@@ -1,4 +1,4 @@
-// Package trusttest signs images for tests, with keys.
+// Package trusttest signs images in tests.
 //
 // Start from [NewKey], [PushSimple] and [PushBundle].
 package trusttest
@@ -21,14 +21,14 @@ const (
 	simpleType = "application/vnd.dev.cosign.simplesigning.v1+json"
 )
 
-// Simple is one of cosign's simple signatures.
+// Simple is a signature in cosign's simple signing format.
 type Simple struct {
 	Payload     []byte
 	Annotations map[string]string
 }
 
-// PushSimple pushes signatures of the image with this digest to a repository
-// ("127.0.0.1:5000/org/name"), under cosign's tag for the image.
+// PushSimple pushes signatures of an image to a repository such as "127.0.0.1:5000/org/name". The
+// tag is the one that cosign uses for the image's digest.
 func PushSimple(tb testing.TB, repo, digest string, sigs ...Simple) {
 	tb.Helper()
 	var layers []mutate.Addendum
@@ -38,9 +38,9 @@ func PushSimple(tb testing.TB, repo, digest string, sigs ...Simple) {
 	pushImage(tb, repo+":"+strings.Replace(digest, ":", "-", 1)+".sig", newArtifact(tb, types.OCIConfigJSON, layers...))
 }
 
-// PushBundle pushes a sigstore bundle to a repository, as a referrer of the image with this
-// digest. If the registry has no referrers API, it adds the bundle to the index under the tag of
-// the image's digest.
+// PushBundle pushes a sigstore bundle to a repository, as a referrer of the image with a digest. If
+// the registry has no referrers API, it adds the bundle to the index that is tagged with the
+// digest.
 func PushBundle(tb testing.TB, repo, digest string, bundle []byte) {
 	tb.Helper()
 	subject, err := v1.NewHash(digest)

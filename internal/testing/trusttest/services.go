@@ -33,14 +33,14 @@ import (
 	"github.com/quayside/quayside/internal/testing/servertest"
 )
 
-// Services are a certificate authority, a log and a timestamp authority on loopback, like those of
-// Fulcio and Rekor. They do not verify identities.
+// Services are a certificate authority, a transparency log and a timestamp authority on loopback,
+// with the APIs of Fulcio and Rekor. They do not verify identities.
 type Services struct {
-	URL       string // of the authority and of the log
+	URL       string // URL of the certificate authority and of the log
 	Timestamp string // URL of the timestamp authority
-	Root      []byte // trusted_root.json with all three
+	Root      []byte // content of trusted_root.json for all three
 
-	servertest.Guard // Requests gives "METHOD path"
+	servertest.Guard // Requests returns "METHOD path"
 
 	sigstore       *ca.VirtualSigstore
 	issuer         *x509.Certificate
@@ -51,7 +51,7 @@ type Services struct {
 	timestampChain *x509.Certificate
 }
 
-// NewServices starts services that end with the test.
+// NewServices starts the services, and stops them at the end of the test.
 func NewServices(tb testing.TB) *Services {
 	tb.Helper()
 	s := &Services{}
@@ -74,7 +74,7 @@ func NewServices(tb testing.TB) *Services {
 	return s
 }
 
-// Token returns the token of an identity, an e-mail address, at an issuer.
+// Token returns an OIDC token. identity is an e-mail address.
 func Token(identity, issuer string) string {
 	claims := fmt.Sprintf(`{"sub":%q,"email":%[1]q,"email_verified":true,"iss":%q}`, identity, issuer)
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".e30"
@@ -151,7 +151,7 @@ func serveJSON(handle func(r *http.Request) (any, error)) http.HandlerFunc {
 	}
 }
 
-// publicOnly is a crypto.Signer without a private key.
+// publicOnly is a crypto.Signer that cannot sign, because it has no private key.
 type publicOnly struct{ crypto.PublicKey }
 
 func (p publicOnly) Public() crypto.PublicKey { return p.PublicKey }

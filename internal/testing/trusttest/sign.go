@@ -24,7 +24,7 @@ const statementType = "application/vnd.in-toto+json"
 
 // Key is a key pair.
 type Key struct {
-	Public  []byte // PEM
+	Public  []byte // public key, PEM-encoded
 	private *ecdsa.PrivateKey
 }
 
@@ -42,7 +42,7 @@ func NewKey(tb testing.TB) *Key {
 	return &Key{private: private, Public: pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})}
 }
 
-// Private returns the private key in the format of cosign, encrypted with a password.
+// Private returns the private key in cosign's format, encrypted with a password.
 func (k *Key) Private(tb testing.TB, password string) []byte {
 	tb.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(k.private)
@@ -55,7 +55,7 @@ func (k *Key) Private(tb testing.TB, password string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED SIGSTORE PRIVATE KEY", Bytes: der})
 }
 
-// Simple signs the image with this digest in the format of cosign.
+// Simple signs the image with a digest in cosign's simple signing format.
 func (k *Key) Simple(tb testing.TB, digest string) Simple {
 	tb.Helper()
 	payload := Payload(digest)
@@ -64,7 +64,8 @@ func (k *Key) Simple(tb testing.TB, digest string) Simple {
 	}}
 }
 
-// Bundle returns a bundle with a signed statement of this type about the image.
+// Bundle returns a sigstore bundle with a signed statement about the image. predicate is the
+// predicate type.
 func (k *Key) Bundle(tb testing.TB, digest, predicate string) []byte {
 	tb.Helper()
 	statement := Statement(digest, predicate)
@@ -72,7 +73,7 @@ func (k *Key) Bundle(tb testing.TB, digest, predicate string) []byte {
 	return Bundle(tb, statement, k.sign(tb, []byte(encoded)), map[string]any{"publicKey": map[string]any{"hint": "some"}})
 }
 
-// Bundle returns a bundle with a statement, its signature, and the verification material.
+// Bundle returns a sigstore bundle with a statement, its signature and the verification material.
 func Bundle(tb testing.TB, statement, sig []byte, material map[string]any) []byte {
 	tb.Helper()
 	data, err := json.Marshal(map[string]any{
@@ -88,12 +89,12 @@ func Bundle(tb testing.TB, statement, sig []byte, material map[string]any) []byt
 	return data
 }
 
-// Payload returns a simple signing document about an image.
+// Payload returns the simple signing document for an image.
 func Payload(digest string) []byte {
 	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":"example.com/x"},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, digest)
 }
 
-// Statement returns an in-toto statement of a type about an image.
+// Statement returns an in-toto statement about an image, with a predicate type.
 func Statement(digest, predicate string) []byte {
 	return fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`,
 		strings.TrimPrefix(digest, "sha256:"), predicate)

@@ -1,5 +1,5 @@
-// Package yamltest decodes YAML in tests as the tools that consume quayside's output do.
-// It is independent of quayside's own decoder and encoder.
+// Package yamltest decodes YAML in tests in the same way as the tools that use quayside's output.
+// It does not use quayside's own decoder.
 //
 // Start from [Decode].
 package yamltest
@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Decode decodes YAML as kustomize does and returns the value, with numbers as in [Plain].
+// Decode decodes YAML as kustomize does. Numbers in the result are as in [Plain].
 func Decode(data []byte) (any, error) {
 	var v any
 	if err := yaml.Unmarshal(data, &v); err != nil {
@@ -20,8 +20,7 @@ func Decode(data []byte) (any, error) {
 	return Plain(v), nil
 }
 
-// Plain converts the number types of decoders to int64 where the value is an exact integer.
-// It changes v.
+// Plain converts number types of decoders to int64 if the value is an exact integer. It modifies v.
 func Plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
