@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// keepCertificates makes an adopted install keep OLM's certificates as long as the lock contains
-// their CA.
+// keepCertificates makes an adopted operator keep OLM's certificates, as long as the lock contains
+// their CA. Otherwise it does nothing.
 func (in *install) keepCertificates() error {
 	if in.pin.Adopted == nil || len(in.pin.Adopted.Certificates) == 0 {
 		return nil
@@ -22,8 +22,8 @@ func (in *install) keepCertificates() error {
 	return nil
 }
 
-// addRecordedAnnotations sets the annotations that the lock records for the pods of a Deployment, and
-// removes those recorded as absent.
+// addRecordedAnnotations sets the pod annotations that the lock records for a Deployment. It
+// removes those that are recorded as absent.
 func (in *install) addRecordedAnnotations(deployment Object) {
 	if in.pin.Adopted == nil {
 		return
@@ -40,8 +40,9 @@ func (in *install) addRecordedAnnotations(deployment Object) {
 	}
 }
 
-// addAsOLM adds the volume and its mounts as OLM does. Unlike [certificateMount.add], it replaces
-// items in place and keeps volumes that no container mounts any more.
+// addAsOLM adds the volume and its mounts in the same order as OLM, so that pods do not restart.
+// Unlike [certificateMount.add], it replaces items in place, and keeps volumes that no container
+// mounts.
 func (m certificateMount) addAsOLM(pod map[string]any, secret string) {
 	replaceNamed(pod, "volumes", m.volume(secret))
 	for _, c := range k8s.Items(pod, "containers") {
@@ -59,7 +60,7 @@ func (m certificateMount) addAsOLM(pod map[string]any, secret string) {
 	}
 }
 
-// runsOLM reports whether OLM still runs in the clusters, because some install is adopted.
+// runsOLM reports whether OLM still runs in the clusters: at least one operator is being adopted.
 func runsOLM(installs []operator) bool {
 	return slices.ContainsFunc(installs, func(in operator) bool { return in.pin.Adopted != nil })
 }

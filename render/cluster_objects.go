@@ -11,12 +11,12 @@ import (
 // ClusterOperator is an operator with its objects in one cluster.
 type ClusterOperator struct {
 	Pin        lockfile.Pin
-	NativeAPIs []catalog.GVK // APIs that its ClusterServiceVersion requires from the cluster
-	Objects    []Object      // without CRDs and without the user's overlays
+	NativeAPIs []catalog.GVK // APIs that its ClusterServiceVersion expects in every cluster
+	Objects    []Object      // without CRDs, and without changes by the user's overlays
 }
 
-// ClusterObjects returns the operators that a cluster gets, and its CRDs and Namespaces in shared. The
-// objects include the changes of the cluster's config, but not those of the user's overlays.
+// ClusterObjects returns the operators that a cluster gets. shared contains its CRDs and
+// Namespaces. The objects include the cluster's config, but no changes by the user's overlays.
 func (r *Result) ClusterObjects(name string) (operators []ClusterOperator, shared []Object, err error) {
 	v, err := r.tree.view(name)
 	if err != nil {
@@ -42,6 +42,6 @@ func (r *Result) ClusterObjects(name string) (operators []ClusterOperator, share
 	return operators, shared, nil
 }
 
-// RunsOLM reports whether the clusters run OLM, because operators are being adopted from OLM. The tree
-// then lacks the CRD of OperatorCondition.
+// RunsOLM reports whether OLM runs in the clusters, because operators are being adopted from it.
+// The tree then does not contain the CRD of OperatorCondition, which OLM provides.
 func (r *Result) RunsOLM() bool { return runsOLM(r.tree.installs) }

@@ -18,8 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// writeClusters writes the list of clusters, and the directories of clusters that differ from the
-// base.
+// writeClusters writes clusters.yaml, and a directory for each cluster that differs from the base.
 func (t *tree) writeClusters() error {
 	var members []profile.Member
 	seen := map[string]bool{}
@@ -42,7 +41,8 @@ func (t *tree) writeClusters() error {
 			continue
 		}
 		part, known := parts[pieceSharingKey(c)]
-		// Paths of overlays contain the cluster's name, so clusters with overlays share nothing.
+		// Clusters with overlays cannot share results, because the paths contain the name of the
+		// cluster.
 		if own := len(c.Overlays) > 0; !known || own {
 			var err error
 			if part, err = v.ownFiles(); err != nil {
@@ -74,8 +74,8 @@ func (t *tree) writeClusters() error {
 	return t.writeAllPieces()
 }
 
-// checkOverlays rejects overlays of operators that a cluster does not get, because these overlays
-// would have no effect.
+// checkOverlays returns an error for an overlay of an operator that its cluster does not get. Such
+// an overlay would have no effect.
 func (t *tree) checkOverlays() error {
 	var faults diag.List
 	for _, v := range t.views {
@@ -95,8 +95,8 @@ func (t *tree) checkOverlays() error {
 	return faults.Err()
 }
 
-// pathAbove returns the relative path from a directory up to the root of the tree. If own is true,
-// the directory is inside of a cluster's own directory.
+// pathAbove returns the relative path from dir up to the root of the tree. If own is true, dir is
+// in the cluster's own directory.
 func pathAbove(dir string, own bool) string {
 	depth := strings.Count(dir, "/") + 1
 	if own {
@@ -105,31 +105,31 @@ func pathAbove(dir string, own bool) string {
 	return strings.Repeat("../", depth)
 }
 
-// pieceSharingKey returns a key of all inputs of a cluster's pieces except the base and the user's
-// overlays. Clusters with the same key and without overlays have the same pieces.
+// pieceSharingKey returns a key of the settings from which the pieces of a cluster are rendered.
+// Clusters with equal keys and without overlays have equal pieces.
 func pieceSharingKey(c profile.Cluster) string {
 	return strconv.Itoa(max(len(c.Name), commonNameLength)) + c.Shared()
 }
 
-// commonNameLength is the length in bytes up to which cluster names do not affect the file names of
-// patches.
+// commonNameLength is a length in bytes. Cluster names up to this length do not affect the file
+// names of patches.
 const commonNameLength = 24
 
-// maxClusterFileName returns the maximum length of file names in a cluster's own directory.
+// maxClusterFileName returns the maximum length of file names in a directory of a cluster.
 func maxClusterFileName(c profile.Cluster, dir string) int {
 	return maxFileName(path.Join(layout.Clusters, strings.Repeat("n", max(len(c.Name), commonNameLength)), dir))
 }
 
-// file is a file below a directory of the tree.
+// file is a file in a directory of the tree.
 type file struct {
 	name string
 	data []byte
 }
 
-// textSet is a set of file contents, which many clusters share.
+// textSet contains file contents that many clusters share, by digest.
 type textSet map[[sha256.Size]byte][]byte
 
-// intern returns the equal text in the set. If there is none, it adds and returns data.
+// intern returns the equal content in the set. If there is none, it adds data and returns it.
 func (t textSet) intern(data []byte) []byte {
 	sum := sha256.Sum256(data)
 	if _, held := t[sum]; !held {
@@ -138,16 +138,16 @@ func (t textSet) intern(data []byte) []byte {
 	return t[sum]
 }
 
-// configurable is an object of the base that a cluster's config can change.
+// configurable is an object of the base that the config of a cluster can change.
 type configurable struct {
-	object Object // object of the base
-	file   string // file name of the patch
+	object Object // the object in the base
+	file   string // name of the file with the patch
 	target map[string]any
 }
 
-// writeAllPieces writes the list of all pieces of each cluster, if a cluster is applied as one
-// unit. A list contains only directories, so that it changes only if an operator or a Namespace is
-// added or removed.
+// writeAllPieces writes the directory all/ of each cluster, if a cluster is applied as one unit. It
+// lists directories instead of files, so it changes only if an operator or a Namespace is added or
+// removed.
 func (t *tree) writeAllPieces() error {
 	if !t.opt.byCluster() {
 		return nil
@@ -190,17 +190,17 @@ func (t *tree) writeAllPieces() error {
 	return nil
 }
 
-// writeClusterCRDs writes the kustomizations of CRDs, if a cluster is applied as one unit. If some
-// cluster gets only a part of the CRDs, every cluster gets its own kustomization, which refers to
-// the kustomizations of packages. Without an engine, which could apply directories without a
-// kustomization, all packages have one.
+// writeClusterCRDs writes the kustomizations of CRDs, if a cluster is applied as one unit. If a
+// cluster gets only some of the CRDs, every cluster gets a kustomization of its own, which refers
+// to the packages. Without a GitOps engine, which applies directories without a kustomization, each
+// package needs one.
 func (t *tree) writeClusterCRDs() error {
 	if !t.opt.byCluster() {
 		return nil
 	}
-	packages := map[string][]string{} // directory → files
-	lacking := map[string][]string{}  // cluster → files that it does not get
-	known := map[string][]string{}    // operators → files that their clusters do not get
+	packages := map[string][]string{} // files by package directory
+	lacking := map[string][]string{}  // files that a cluster does not get, by cluster
+	known := map[string][]string{}    // cache: the same, by the cluster's operators
 	for _, v := range t.views {
 		operators := strings.Join(v.cluster.Operators, "\x00")
 		files, seen := known[operators]
@@ -242,9 +242,9 @@ func (t *tree) writeClusterCRDs() error {
 	return nil
 }
 
-// writeChosenCRDs writes the kustomization of a cluster's CRDs to dir. It refers to a package if the
-// cluster gets all its CRDs, and copies the single CRDs of other packages. lacking are the files that
-// the cluster does not get.
+// writeChosenCRDs writes a kustomization of a cluster's CRDs to dir. It refers to the directory of
+// a package if the cluster gets all CRDs in it. Otherwise it copies the single CRDs. lacking are
+// the files that the cluster does not get.
 func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking []string) error {
 	var whole, some []string
 	for _, from := range slices.Sorted(maps.Keys(packages)) {
@@ -265,15 +265,15 @@ func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking
 	return t.writeKustomization(dir, slices.Concat(whole, some))
 }
 
-// inheritedObject is an object that the base contains in the directory of an operator that a cluster
-// does not get. by is the first operator of the cluster that ships the object.
+// inheritedObject is an object that the tree has only in the directory of an operator that a
+// cluster does not get. by is the cluster's first operator that ships the object, too.
 type inheritedObject struct {
 	object Object
 	by     *operator
 }
 
-// inheritedObjects returns the objects that an install ships but that are rendered for none of the
-// installs, each with the first install that ships it.
+// inheritedObjects returns the objects that installs ship, but that are rendered for other
+// operators. Each has the first install that ships it.
 func inheritedObjects(installs []*operator) []inheritedObject {
 	rendered := map[Key]bool{}
 	for _, in := range installs {
@@ -293,11 +293,11 @@ func inheritedObjects(installs []*operator) []inheritedObject {
 	return out
 }
 
-// isConfigurable reports whether a cluster's config can change an object.
+// isConfigurable reports whether the config of a cluster can change an object.
 func isConfigurable(o Object) bool { return o.Is("apps", "Deployment") }
 
-// configPatches returns the changes that a cluster's config makes to objects: one patch file for
-// each changed object, and the kustomization's entries for the patches.
+// configPatches returns the changes that a config makes to objects: a patch file for each changed
+// object, and the entries for them in the kustomization.
 func configPatches(cfg config, of []configurable) (targets []any, files []file, err error) {
 	for _, c := range of {
 		want := cfg.applyToCopy(c.object)
@@ -313,10 +313,10 @@ func configPatches(cfg config, of []configurable) (targets []any, files []file, 
 	return targets, files, nil
 }
 
-// patchTarget returns the target of a kustomization's patch that selects exactly this object.
+// patchTarget returns the target of a kustomize patch that selects only this object.
 func patchTarget(o Object) map[string]any {
 	_, version, _ := strings.Cut(o.APIVersion(), "/")
-	// The name is a regular expression, in which a dot matches any character.
+	// kustomize treats the name as a regular expression: escape it.
 	out := map[string]any{"group": o.Group(), "version": version, "kind": o.Kind(), "name": regexp.QuoteMeta(o.Name())}
 	if o.Namespace() != "" {
 		out["namespace"] = o.Namespace()

@@ -17,9 +17,9 @@ const (
 	conditionCRD      = "operatorconditions." + k8s.OLMGroup
 )
 
-// conditionName returns the name of the install's OperatorCondition. The name is the same for all
-// versions, so that reported conditions survive an upgrade. An adopted operator keeps the name from
-// OLM.
+// conditionName returns the name of the operator's OperatorCondition. It does not contain the
+// version, so that conditions survive an upgrade. An adopted operator keeps the name that OLM
+// chose.
 func (in *install) conditionName() string {
 	if in.pin.Adopted != nil {
 		return in.pin.Adopted.Condition
@@ -27,8 +27,8 @@ func (in *install) conditionName() string {
 	return k8s.Fit(in.pin.Package, k8s.MaxSubdomain)
 }
 
-// operatorConditions generates the OperatorCondition, in which an operator can block its upgrade,
-// and the Role that lets the operator's accounts write it.
+// operatorConditions generates the OperatorCondition, by which an operator can block its own
+// upgrade, and the Role that permits the operator's accounts to write it.
 func operatorConditions(in *install) ([]Object, error) {
 	accounts := map[string]bool{}
 	for _, p := range slices.Concat(in.b.CSV.Permissions, in.b.CSV.ClusterPerms) {
@@ -47,7 +47,7 @@ func operatorConditions(in *install) ([]Object, error) {
 	return append([]Object{o}, role...), nil
 }
 
-// accessLevel is one level of users' access to an operator's API.
+// accessLevel is a level of access for users to the APIs of an operator, such as edit.
 type accessLevel struct {
 	suffix string
 	verbs  []string
@@ -61,8 +61,8 @@ func accessLevels() []accessLevel {
 	}
 }
 
-// providedAPIRoles generates the ClusterRoles that give admins, editors and viewers of a namespace
-// access to the operator's custom resources.
+// providedAPIRoles generates the ClusterRoles with which admins, editors and viewers of a namespace
+// can use the operator's custom resources.
 func providedAPIRoles(in *install) ([]Object, error) {
 	if in.opt.NoAggregatedRoles {
 		return nil, nil
@@ -79,13 +79,13 @@ func providedAPIRoles(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// providedAPI is an API that an operator owns. Its Name is the plural.
+// providedAPI is an API that an operator owns. Name is its plural name.
 type providedAPI struct {
 	bundle.API
-	crd string // name of its CRD; empty for an API service
+	crd string // name of the CRD; empty for an APIService
 }
 
-// providedAPIs returns the APIs that a CSV owns, those of CRDs first.
+// providedAPIs returns the APIs that a ClusterServiceVersion owns: first CRDs, then APIServices.
 func providedAPIs(csv *bundle.CSV) []providedAPI {
 	var out []providedAPI
 	for _, api := range csv.OwnedCRDs {
@@ -116,15 +116,15 @@ func (in *install) apiRole(p providedAPI, a accessLevel, suffix string, rule map
 	})
 }
 
-// aggregationLabel returns the label by which OLM aggregates the roles of an API.
+// aggregationLabel returns the label by which OLM selects the roles of an API for aggregation.
 func (p providedAPI) aggregationLabel(suffix string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(p.Kind + "." + p.Version + "." + p.Group))
 	return "olm.opgroup.permissions/aggregate-to-" + strconv.FormatUint(h.Sum64(), 16) + "-" + suffix
 }
 
-// operatorGroupRoles generates the three ClusterRoles that aggregate the roles of all provided
-// APIs. Users can bind them in a namespace of the OperatorGroup.
+// operatorGroupRoles generates the three ClusterRoles that aggregate the roles of all APIs of the
+// operator. Users can bind them in the namespace of the OperatorGroup.
 func operatorGroupRoles(in *install) ([]Object, error) {
 	if in.pin.OperatorGroup == "" || in.opt.NoAggregatedRoles {
 		return nil, nil
@@ -135,20 +135,20 @@ func operatorGroupRoles(in *install) ([]Object, error) {
 		o["rules"] = []any{}
 		if selectors := aggregationSelectors(in.b.CSV, a.suffix); len(selectors) > 0 {
 			o["aggregationRule"] = map[string]any{"clusterRoleSelectors": selectors}
-			delete(o, "rules") // a controller sets them
+			delete(o, "rules") // a controller of Kubernetes sets the rules
 		}
 		out = append(out, o)
 	}
 	return out, nil
 }
 
-// aggregatedRoles returns the keys of all possible aggregated roles of a pinned bundle: those of
-// its APIs and those of its OperatorGroup.
+// aggregatedRoles returns the keys of all aggregated roles that can be generated for a pinned
+// bundle: those of its APIs, and those of its OperatorGroup.
 func aggregatedRoles(b *bundle.Bundle, pin lockfile.Pin) map[Key]bool {
 	in := &install{b: b, pin: pin}
 	out := map[Key]bool{}
 	for _, generate := range []generator{providedAPIRoles, operatorGroupRoles} {
-		roles, _ := generate(in) // neither generator fails
+		roles, _ := generate(in) // these generators never return an error
 		for _, o := range roles {
 			out[o.Key()] = true
 		}
@@ -168,7 +168,7 @@ func aggregationSelectors(csv *bundle.CSV, suffix string) []any {
 	return out
 }
 
-// operatorConditionCRD returns the CRD of OperatorCondition, which OLM would install.
+// operatorConditionCRD returns the CRD of OperatorCondition, which OLM would install otherwise.
 func operatorConditionCRD() Object {
 	text := map[string]any{"type": "string"}
 	list := func(item map[string]any) map[string]any { return map[string]any{"type": "array", "items": item} }

@@ -13,12 +13,12 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// config is the spec.config of a Subscription: the user's additions to the Deployments of an
-// operator. An absent or null field changes nothing.
+// config is the spec.config of a Subscription: additions by the user to the Deployments of an
+// operator. A missing or null field changes nothing.
 type config map[string]any
 
-// parseConfig parses a config in JSON and checks the types of its fields. Without data it returns
-// nil.
+// parseConfig parses a config in JSON, and checks the types of its fields. It returns nil if data
+// is empty.
 func parseConfig(data []byte) (config, error) {
 	var c map[string]any
 	if len(data) == 0 {
@@ -35,12 +35,12 @@ func parseConfig(data []byte) (config, error) {
 	for _, f := range shape.Wrong {
 		errs = append(errs, fmt.Errorf("%s: %s", f.Field, f.Message))
 	}
-	delete(c, "selector") // OLM accepts and ignores it
+	delete(c, "selector") // OLM permits this field and ignores it
 	return c, errors.Join(errs...)
 }
 
-// applyToCopy returns an object with the config, which changes only Deployments. The result shares
-// unchanged values with the original.
+// applyToCopy returns an object changed by the config. It changes only Deployments. The result
+// shares unchanged values with o.
 func (c config) applyToCopy(o Object) Object {
 	if len(c) == 0 || !isConfigurable(o) {
 		return o
@@ -62,7 +62,7 @@ func (c config) applyToCopy(o Object) Object {
 	return out
 }
 
-// cloneAt replaces the mappings on a path in m by copies, as far as they exist.
+// cloneAt replaces m[path[0]], m[path[0]][path[1]] and so on with copies, as far as these exist.
 func cloneAt(m map[string]any, path ...string) {
 	for _, key := range path {
 		next, ok := m[key].(map[string]any)
@@ -74,9 +74,8 @@ func cloneAt(m map[string]any, path ...string) {
 	}
 }
 
-// applyInPlace changes a Deployment in place. The Deployment must not share its mappings down to
-// containers, annotations and affinity with other objects. Values below these are replaced as a
-// whole.
+// applyInPlace changes a Deployment in place. The caller must have copied its mappings down to
+// containers, annotations and affinity. Deeper values are replaced as a whole.
 func (c config) applyInPlace(deployment Object) {
 	spec := k8s.Ensure(deployment, "spec")
 	pod := podOf(spec)
@@ -102,8 +101,8 @@ func (c config) applyInPlace(deployment Object) {
 	}
 }
 
-// checkMounts rejects the config's mounts of volumes that a Deployment with the config does not
-// have.
+// checkMounts returns an error if the config mounts a volume that neither the config nor the
+// Deployment has.
 func (c config) checkMounts(pos diag.Pos, deployment Object) error {
 	mounts := k8s.Items(c, "volumeMounts")
 	if len(mounts) == 0 {
@@ -122,8 +121,8 @@ func (c config) checkMounts(pos diag.Pos, deployment Object) error {
 	return errs.Err()
 }
 
-// applyAffinity replaces each kind of affinity in the config. An empty kind removes that kind, and
-// an empty affinity removes all.
+// applyAffinity replaces the kinds of affinity that the config contains. An empty kind removes that
+// kind, and an empty affinity removes all kinds.
 func (c config) applyAffinity(pod map[string]any) {
 	affinity := k8s.Map(c, "affinity")
 	if affinity == nil {
@@ -148,7 +147,7 @@ func (c config) applyAffinity(pod map[string]any) {
 	}
 }
 
-// isEmptyValue reports whether v is null, an empty list, or an object of such values.
+// isEmptyValue reports whether v is null, an empty list, or an object with only such values.
 func isEmptyValue(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -167,15 +166,15 @@ func isEmptyValue(v any) bool {
 	}
 }
 
-// appendNew appends the items of more that the list at key does not contain yet.
+// appendNew appends the items of more to the list m[key], unless the list already contains them.
 func appendNew(m map[string]any, key string, more []any) {
 	if len(more) > 0 {
 		m[key] = mergeLists(k8s.List(m, key), k8s.Copy(more))
 	}
 }
 
-// replaceNamed adds the items of more to the list at key. Each replaces the first existing item with
-// the same name. Items of more do not replace each other, so that a new volume can have two mounts.
+// replaceNamed adds the items of more to the list m[key]. An item replaces the first existing item
+// with the same name. Items of more do not replace each other, so a new volume can have two mounts.
 func replaceNamed(m map[string]any, key string, more ...map[string]any) {
 	if len(more) == 0 {
 		return

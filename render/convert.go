@@ -14,17 +14,17 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// apiConversion converts objects from an old version of an API to its successor.
+// apiConversion converts objects from a removed version of an API to its successor.
 type apiConversion struct {
-	from    string // "policy/v1beta1"
+	from    string // such as "policy/v1beta1"
 	kinds   []string
-	removed int    // first minor version of Kubernetes that no longer serves it
-	to      string // "policy/v1"; empty if there is no successor
+	removed int    // first minor version of Kubernetes without it
+	to      string // such as "policy/v1"; empty: no successor
 	convert func(Object) (Object, error)
 }
 
-// conversions returns the API versions that Kubernetes no longer serves, with their successors. A
-// nil convert changes only the version.
+// conversions returns the API versions that Kubernetes has removed, with their successors. If
+// convert is nil, only the version changes.
 func (in *install) conversions(file bundle.ManifestObject) []apiConversion {
 	convertCRD := func(o Object) (Object, error) { return in.convertCRD(file, o) }
 	return []apiConversion{
@@ -54,9 +54,9 @@ func (in *install) conversions(file bundle.ManifestObject) []apiConversion {
 	}
 }
 
-// convertToServed returns o at a version that the clusters serve. If their version is unknown, it is
-// assumed to be current. A CRD is always converted, because CRDs are checked as v1, which Kubernetes
-// serves since 1.16.
+// convertToServed returns o with an API version that the clusters serve. If their Kubernetes
+// version is unknown, it assumes the current one. It always converts a CRD to v1, because CRDs are
+// validated as v1, which Kubernetes serves since 1.16.
 func (in *install) convertToServed(file bundle.ManifestObject, o Object) (Object, error) {
 	for _, c := range in.conversions(file) {
 		if c.from != o.APIVersion() || !slices.Contains(c.kinds, o.Kind()) || in.newestMinor() < c.removed && !k8s.IsCRD(o) {
@@ -81,9 +81,9 @@ func (in *install) convertToServed(file bundle.ManifestObject, o Object) (Object
 	return o, nil
 }
 
-// newestMinor returns the newest minor version of the clusters, or a number above any release if the
-// version of a cluster is unknown. Older clusters also serve the successor of an API, because the
-// successor is introduced long before the old version is removed.
+// newestMinor returns the newest minor version of Kubernetes in the clusters. If the version of a
+// cluster is unknown, the result is above any release. Older clusters serve the successor of an
+// API, too, because it is introduced long before the old version is removed.
 func (in *install) newestMinor() int {
 	newest := 0
 	for _, c := range in.opt.Clusters {
@@ -92,8 +92,8 @@ func (in *install) newestMinor() int {
 	return newest
 }
 
-// parseMinor returns the minor version of "1.34" or "v1.34.2". For other text it returns a number
-// newer than any release.
+// parseMinor returns the minor version in "1.34" or "v1.34.2". For other text, the result is above
+// any release.
 func parseMinor(version string) int {
 	const unknown = 1 << 10
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
@@ -107,7 +107,7 @@ func parseMinor(version string) int {
 	return n
 }
 
-// convertCRD converts a CRD from v1beta1 to v1. It warns about fields that it omits.
+// convertCRD converts a CRD from v1beta1 to v1. It adds a warning if it omits fields.
 func (in *install) convertCRD(file bundle.ManifestObject, o Object) (Object, error) {
 	spec, omitted, err := admit.Upgrade(k8s.Map(o, "spec"))
 	if err != nil {
@@ -123,7 +123,7 @@ func (in *install) convertCRD(file bundle.ManifestObject, o Object) (Object, err
 	return o, nil
 }
 
-// formatFirst returns the first three entries of a list, and the number of the remaining ones.
+// formatFirst formats a list: the first three entries, and the number of the others.
 func formatFirst(list []string) string {
 	const most = 3
 	if more := len(list) - most; more > 0 {
@@ -132,8 +132,8 @@ func formatFirst(list []string) string {
 	return strings.Join(list, "; ")
 }
 
-// convertWebhooks sets the v1beta1 defaults that differ in v1. It rejects sideEffects that v1 does not
-// allow.
+// convertWebhooks sets defaults of v1beta1 that are different in v1. A value of sideEffects that v1
+// does not permit is an error.
 func convertWebhooks(o Object) (Object, error) {
 	var hooks []any
 	for i, h := range k8s.Items(o, "webhooks") {
@@ -149,8 +149,8 @@ func convertWebhooks(o Object) (Object, error) {
 	return k8s.With(o, hooks, "webhooks"), nil
 }
 
-// convertBudget returns a PodDisruptionBudget unchanged. It rejects an empty selector, which has
-// another meaning in v1.
+// convertBudget returns a PodDisruptionBudget unchanged. An empty selector is an error, because it
+// has another meaning in v1.
 func convertBudget(o Object) (Object, error) {
 	if selector, ok := k8s.Map(o, "spec")["selector"].(map[string]any); ok && len(selector) == 0 {
 		return nil, fmt.Errorf("spec.selector is empty: it selects no pods in v1beta1, all pods in v1")
@@ -158,7 +158,7 @@ func convertBudget(o Object) (Object, error) {
 	return o, nil
 }
 
-// convertWorkload adds the selector that apps/v1 requires.
+// convertWorkload adds the selector if it is missing, because apps/v1 requires it.
 func convertWorkload(o Object) (Object, error) {
 	if k8s.Map(o, "spec", "selector") == nil {
 		labels := k8s.Map(o, "spec", "template", "metadata", "labels")

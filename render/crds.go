@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// customResourceDefinitions returns the bundle's CRDs at the served version of their API, with
-// conversion webhooks that refer to the right Service.
+// customResourceDefinitions returns the CRDs of the bundle as v1. Their conversion webhooks refer
+// to the generated Services.
 func customResourceDefinitions(in *install) ([]Object, error) {
 	var errs diag.List
 	var out []Object
@@ -32,8 +32,8 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// withConversionWebhook returns the CRD with the conversion webhook from the CSV. If the CSV has none,
-// it changes a webhook in the CRD file that names a Service to refer to the bundle's Service.
+// withConversionWebhook returns a CRD with the conversion webhook in the CSV. If the CSV has none,
+// a webhook in the CRD file is changed to refer to the bundle's Service.
 func (in *install) withConversionWebhook(crd Object) Object {
 	for _, w := range in.b.CSV.Webhooks {
 		if w.Type == bundle.Conversion && slices.Contains(w.ConversionCRDs, crd.Name()) {
@@ -57,7 +57,7 @@ func (in *install) withConversionWebhook(crd Object) Object {
 	}
 	crd = k8s.With(crd, service, "spec", "conversion", "webhook", "clientConfig", "service")
 	if in.isGeneratedService(name) {
-		// A caBundle in the file is for another certificate.
+		// A caBundle in the file belongs to another certificate.
 		crd = in.injectCA(k8s.Without(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle"), name)
 	}
 	return crd
@@ -76,8 +76,8 @@ func (in *install) withCSVWebhook(crd Object, w bundle.Webhook) Object {
 	return in.injectCA(crd, service)
 }
 
-// onlyPort returns the port of a generated Service, or nil if the Service has several ports or only
-// the default port.
+// onlyPort returns the port of a generated Service. It returns nil if the Service has several
+// ports, or only the default port, which need not be set.
 func (in *install) onlyPort(service string) any {
 	for deployment, name := range in.services {
 		ports := in.servicePorts(deployment)
@@ -88,14 +88,14 @@ func (in *install) onlyPort(service string) any {
 	return nil
 }
 
-// isGeneratedService reports whether a Service of that name is generated for the CSV.
+// isGeneratedService reports whether a Service with this name is generated for the CSV.
 func (in *install) isGeneratedService(name string) bool {
 	return slices.Contains(slices.Collect(maps.Values(in.services)), name)
 }
 
-// ownService returns the name of the bundle's Service that a file refers to by name: the generated or
-// shipped Service with that name, or else the only generated Service, because the file may contain the
-// name from the author's own tooling. It returns "" if there is none.
+// ownService returns the name of the bundle's Service to which a name in a file refers. It is the
+// generated or shipped Service with this name. Otherwise it is the only generated Service, because
+// the file may have a name from the author's own tools. The result is "" if there is none.
 func (in *install) ownService(name string) string {
 	if in.isGeneratedService(name) {
 		return name

@@ -47,11 +47,11 @@ func renderDeployments(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// podOf returns the pod spec in a deployment's spec, and adds it if it is missing.
+// podOf returns the pod spec in the spec of a Deployment. It adds it if it is missing.
 func podOf(spec map[string]any) map[string]any { return k8s.Ensure(spec, "template", "spec") }
 
-// defaultPorts sets missing protocols of container ports to TCP, the default in the CRD of the
-// CSV.
+// defaultPorts sets the protocol of container ports to TCP if it is missing, as the CRD of the CSV
+// does.
 func defaultPorts(pod map[string]any) {
 	for _, c := range k8s.Containers(pod) {
 		for _, port := range k8s.Items(c, "ports") {
@@ -69,9 +69,9 @@ func setAnnotations(spec map[string]any, annotations map[string]string) {
 	}
 }
 
-// templateAnnotations returns the annotations of the pod template: those that OLM sets, and those of
-// the CSV that a container reads. With Options.CSVAnnotations, and for adopted operators, it returns
-// all annotations of the CSV.
+// templateAnnotations returns the annotations of the pod template: those that OLM sets, and those
+// of the CSV that a container reads. With Options.CSVAnnotations, or if the operator is adopted, it
+// returns all annotations of the CSV.
 func (in *install) templateAnnotations(spec map[string]any) (map[string]string, error) {
 	read := ReadAnnotations(k8s.Map(spec, "template", "spec"))
 	own := k8s.Map(spec, "template", "metadata", "annotations")
@@ -94,9 +94,10 @@ func (in *install) templateAnnotations(spec map[string]any) (map[string]string, 
 	return out, nil
 }
 
-// addProperties adds the bundle's properties in the two formats of OLM: as
-// operatorframework.io/properties (OLM v0) if a container reads it or the operator is adopted, and
-// as olm.properties (OLM v1) if a container reads it or Options.CSVAnnotations is set.
+// addProperties adds the properties of the bundle to the annotations csv, in up to two formats of
+// OLM. It adds operatorframework.io/properties (OLM v0) if a container reads it or the operator is
+// adopted, and olm.properties (OLM v1) if a container reads it or Options.CSVAnnotations is set.
+// read are the annotations that containers read.
 func (in *install) addProperties(csv map[string]string, read map[string]bool) error {
 	if in.pin.Adopted != nil || read["operatorframework.io/properties"] {
 		text, err := jsonText(map[string]any{"properties": propertyList(in.properties())})
@@ -121,8 +122,8 @@ func (in *install) addProperties(csv map[string]string, read map[string]bool) er
 	return nil
 }
 
-// properties returns the bundle's properties from the catalog, as recorded in the lock. Without
-// these it derives them from the bundle.
+// properties returns the properties of the bundle in the catalog, which the lock records. If the
+// lock has none, it derives them from the bundle.
 func (in *install) properties() []catalog.Property {
 	if len(in.pin.Properties) > 0 {
 		return in.pin.Properties
@@ -175,8 +176,8 @@ func ReadAnnotations(pod map[string]any) map[string]bool {
 	return read
 }
 
-// addEnvironment sets environment variables in every container: the proxy, unless the operator's
-// config sets one of its variables, and the name of the OperatorCondition, unless the config sets
+// addEnvironment sets environment variables in every container: the proxy settings, unless the
+// operator's config sets one of them, and the name of the OperatorCondition, unless the config sets
 // it.
 func (in *install) addEnvironment(pod map[string]any) {
 	set := map[string]bool{}
@@ -198,7 +199,7 @@ func (in *install) addEnvironment(pod map[string]any) {
 }
 
 // mountCertificates mounts the serving certificate in every container, at the same paths as OLM. It
-// keeps the bundle's own mounts of the two volumes at other paths.
+// does not change mounts of the bundle at other paths.
 func (in *install) mountCertificates(pod map[string]any, secret string) {
 	mounts := []certificateMount{
 		{"webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key"},
@@ -217,8 +218,8 @@ func (in *install) mountCertificates(pod map[string]any, secret string) {
 	}
 }
 
-// certificateMount is a volume with a serving certificate, and the paths of its files in a
-// container.
+// certificateMount is a volume with a serving certificate, its mount path, and the names of the
+// files in it.
 type certificateMount struct{ name, path, crt, key string }
 
 func (m certificateMount) volume(secret string) map[string]any {
@@ -230,9 +231,9 @@ func (m certificateMount) mount() map[string]any {
 	return map[string]any{"name": m.name, "mountPath": m.path}
 }
 
-// add adds the volume to the pod and replaces a volume of the same name. It mounts the volume in
-// every container without such a mount, and replaces other mounts at the path. It removes replaced
-// volumes that no container mounts any more.
+// add adds the volume to the pod, and replaces a volume of the same name. It mounts the volume in
+// every container, and replaces other mounts at the same path. Replaced volumes that no container
+// mounts any more are removed.
 func (m certificateMount) add(pod map[string]any, secret string) {
 	displaced := map[string]bool{}
 	for _, c := range k8s.Items(pod, "containers") {

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// maxPath is the maximum length of a path in the tree, in bytes. Windows supports about 250,
+	// maxPath is the maximum length of a path in the tree in bytes. Windows permits about 250,
 	// including the path of the checkout.
 	maxPath = 120
 
-	// minName is the length that file names may have in every directory. In a directory with less
-	// space, the path of the kustomization is too long anyway.
+	// minName is the minimum that maxFileName returns. In a directory with a longer path, the path
+	// of the kustomization already exceeds maxPath.
 	minName = len(layout.Kustomization)
 
 	extension = ".yaml"
@@ -25,24 +25,23 @@ const (
 // maxFileName returns the maximum length of file names in a directory of the tree.
 func maxFileName(dir string) int { return max(maxPath-len(dir)-1, minName) }
 
-// fitName returns the name of a YAML file with at most limit bytes. It shortens a long base to its
-// beginning and a digest.
+// fitName returns base with the extension of YAML files, with at most limit bytes. If base is too
+// long, it keeps the start and appends a digest.
 func fitName(limit int, base string) string { return k8s.Fit(base, limit-len(extension)) + extension }
 
-// aggregatedFile returns the name of the file with an operator's aggregated roles: up to four for each
-// API.
+// aggregatedFile returns the name of the file with the aggregated roles of an operator. They share
+// a file, because there are up to four for each API.
 func aggregatedFile(limit int) string { return fitName(limit, "aggregated-roles") }
 
-// naming derives the file names of objects in one directory. Apart from collisions, a name depends
-// only on the object, so that adding or removing other objects renames no file.
+// naming determines the file names of objects in one directory. Except for collisions, a name
+// depends only on its object, so that adding or removing an object does not rename other files.
 type naming struct {
-	maxLength int    // maximum length of a name
-	namespace string // install namespace and package if the directory's path contains them, or ""
+	maxLength int    // maximum length of a name in bytes
+	namespace string // install namespace and package if the path of the directory contains them; otherwise ""
 	pkg       string
 }
 
-// fileNames returns a file name for each object. The names are unique, also on file systems that
-// ignore case.
+// fileNames returns a file name for each object. The names are unique even if case is ignored.
 func fileNames(n naming, objects []Object) []string {
 	names := make([]string, len(objects))
 	count := map[string]int{aggregatedFile(n.maxLength): 1}
@@ -51,21 +50,21 @@ func fileNames(n naming, objects []Object) []string {
 		count[names[i]]++
 	}
 	for i, o := range objects {
-		if count[names[i]] > 1 { // kinds that differ only in case, or equal digests
+		if count[names[i]] > 1 { // two kinds differ only in case, or two digests are equal
 			names[i] = keyDigest(o, 6) + extension
 		}
 	}
 	return names
 }
 
-// baseName returns the name of an object's file without its extension:
+// baseName returns the file name of an object, without the extension:
 //
 //	kind-name                  in the install namespace, or cluster-scoped
-//	kind_rest                  rest of a name that starts with the package (in the install
-//	                           namespace), or with install namespace and package (elsewhere)
+//	kind_rest                  if the name starts with the package (in the install namespace), or with
+//	                           install namespace and package (elsewhere); rest is what follows
 //	kind-name_namespace        in another namespace
-//	kind-name__group           the kind is ambiguous without its group
-//	kind-name-0123abcd         a part contains characters that are not allowed in file names
+//	kind-name__group           if the kind is ambiguous without its group
+//	kind-name-0123abcd         if a part contains characters that are not allowed in file names
 func (n naming) baseName(o Object) string {
 	prefix, elsewhere := n.pkg+".", o.Namespace() != n.namespace
 	if elsewhere {
@@ -96,9 +95,9 @@ func (n naming) baseName(o Object) string {
 // patchFile returns the file name of a patch. All patches are for Deployments.
 //
 //	patch-name.yaml            in the install namespace
-//	patch_rest.yaml            the name starts with the package, which is omitted
+//	patch_rest.yaml            if the name starts with the package, which is omitted
 //	patch-name_namespace.yaml  in another namespace
-//	patch-012345.yaml          too little space for a readable beginning of the name
+//	patch-012345.yaml          if there is too little space for a readable part of the name
 func (n naming) patchFile(o Object) string {
 	base := "patch-" + fileName(o.Name())
 	if rest, is := strings.CutPrefix(o.Name(), n.pkg+"-"); is && n.pkg != "" && rest != "" {
@@ -113,16 +112,16 @@ func (n naming) patchFile(o Object) string {
 	return fitName(n.maxLength, base)
 }
 
-// keyDigest returns the first bytes of the digest of an object's key.
+// keyDigest returns the given number of bytes of the digest of an object's key, in hexadecimal.
 func keyDigest(o Object, bytes int) string {
 	sum := sha256.Sum256([]byte(o.Key().String()))
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// isUnambiguousKind reports whether the kind of an object is unambiguous without its group.
+// isUnambiguousKind reports whether the kind of an object needs no group to be unambiguous.
 func isUnambiguousKind(o Object) bool {
 	if k8s.IsBuiltinGroup(o.Group()) {
-		// Other groups have the same kinds as these two.
+		// These two groups have kinds that other groups have, too.
 		return o.Group() != "extensions" && o.Group() != "events.k8s.io"
 	}
 	return slices.Contains(map[string][]string{
@@ -132,7 +131,8 @@ func isUnambiguousKind(o Object) bool {
 	}[o.Group()], o.Kind())
 }
 
-// fileName returns s in lower case, with "-" for all characters except a-z, 0-9, "-" and ".".
+// fileName returns s in lower case. It replaces all characters except a-z, 0-9, "-" and "." with
+// "-".
 func fileName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' {

@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkTypes compares an object with the types of its API, and returns it. It warns about unknown
-// fields, which it removes only from CRDs, and returns an error for values of a wrong type.
+// checkTypes validates an object against the schema of its API, and returns it. It returns an error
+// for values of a wrong type. It adds a warning for unknown fields; it removes them only from CRDs.
 func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 	shape := in.opt.types.Check(o)
 	if k8s.IsCRD(o) && len(shape.Unknown) > 0 {
@@ -35,14 +35,16 @@ func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 	return o, errs.Err()
 }
 
-// checkBuildable rejects characters that kustomize, and the engines that use it, cannot parse.
+// checkBuildable returns an error for characters that kustomize, and GitOps engines that use it,
+// cannot parse.
 func checkBuildable(pos diag.Pos, o Object, errs *diag.List) {
 	if field, char, found := yamlnode.FindUnreadable(map[string]any(o)); found {
 		errs.Addf(pos, "%s: %s contains character %U, which kustomize cannot parse", o.Key(), field, char)
 	}
 }
 
-// checkNames rejects names, labels, annotations and rules of roles that the API server rejects.
+// checkNames adds an error for each name, label, annotation or RBAC rule that the API server
+// rejects.
 func (in *install) checkNames(o Object, errs *diag.List) {
 	if k8s.IsCRD(o) {
 		return // checked by checkCRD
@@ -52,8 +54,8 @@ func (in *install) checkNames(o Object, errs *diag.List) {
 	}
 }
 
-// checkReserved rejects an object with a name that the cluster reserves, unless the workspace allows
-// the name.
+// checkReserved adds an error for an object with a name that is reserved in the cluster, unless
+// Options.AllowNames contains it.
 func (in *install) checkReserved(o Object, errs *diag.List) {
 	if id := o.Kind() + "/" + o.Name(); k8s.IsReserved(o) && !slices.Contains(in.opt.AllowNames, id) {
 		errs.Addf(objectPos(in.b, o), "%s: would replace a built-in object of the cluster; "+
@@ -61,7 +63,7 @@ func (in *install) checkReserved(o Object, errs *diag.List) {
 	}
 }
 
-// checkCRD rejects a CRD that the API server rejects.
+// checkCRD returns an error for a CRD that the API server rejects.
 func checkCRD(b *bundle.Bundle, crd Object) error {
 	var errs diag.List
 	for _, f := range admit.CheckCRD(crd) {
@@ -70,8 +72,8 @@ func checkCRD(b *bundle.Bundle, crd Object) error {
 	return errs.Err()
 }
 
-// checkCRDs rejects CRDs of one install that the API server rejects. It skips the check if
-// Options.AcceptedCRDs contains the digest of their rendered text.
+// checkCRDs returns an error if the API server rejects a CRD of an operator. It skips the check if
+// Options.AcceptedCRDs contains the digest of the rendered CRDs.
 func (t *tree) checkCRDs(crds []provider) error {
 	if len(crds) == 0 || t.opt.ObjectsOnly {
 		return nil
@@ -107,8 +109,8 @@ func (t *tree) checkCRDs(crds []provider) error {
 	return nil
 }
 
-// objectPos returns the position of an object in a bundle. A generated object has the position of the
-// CSV.
+// objectPos returns the position of an object in a bundle. For a generated object, it is that of
+// the CSV.
 func objectPos(b *bundle.Bundle, o Object) diag.Pos {
 	for _, file := range b.Objects {
 		if (file.Group() == o.Group() || file.APIVersion() == "") && file.Kind() == o.Kind() && file.Name() == o.Name() {
@@ -118,9 +120,9 @@ func objectPos(b *bundle.Bundle, o Object) diag.Pos {
 	return diag.Pos{File: b.CSV.File}
 }
 
-// Validate renders b in every supported install mode. The error is a diag.List of the faults that
-// prevent application of the objects, each with file and field. It returns the sorted warnings of
-// all modes.
+// Validate renders b in every install mode that it supports. It returns the warnings of all modes,
+// sorted. The error is a diag.List of all faults, each with file and field, because of which the
+// objects cannot be applied.
 func Validate(b *bundle.Bundle) ([]diag.Warning, error) {
 	var errs diag.List
 	var warnings []diag.Warning
@@ -131,13 +133,13 @@ func Validate(b *bundle.Bundle) ([]diag.Warning, error) {
 		warnings = append(warnings, found...)
 		crds = slices.DeleteFunc(objects, func(o Object) bool { return !k8s.IsCRD(o) })
 	}
-	for _, o := range crds { // CRDs are the same in all modes
+	for _, o := range crds { // CRDs are equal in all modes
 		errs.Add(diag.Pos{File: b.CSV.File}, checkCRD(b, o))
 	}
 	return diag.SortWarnings(warnings), errs.Err()
 }
 
-// modePin returns a pin that installs b in a mode.
+// modePin returns a pin for installing b in a mode.
 func modePin(b *bundle.Bundle, mode catalog.InstallMode) lockfile.Pin {
 	const home = "operators"
 	watch := map[catalog.InstallMode][]string{

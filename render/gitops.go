@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// writeGitOps writes the objects that make the GitOps tool apply the tree: those that the user
-// applies once, and those that the GitOps tool then applies.
+// writeGitOps writes the objects of the GitOps tool: those that the user applies once, and those
+// that the tool then applies.
 func (t *tree) writeGitOps() error {
 	if !t.opt.hasEngine() {
 		return nil
@@ -64,7 +64,7 @@ func (t *tree) writeGitOps() error {
 	return nil
 }
 
-// writeInputs writes the data of each cluster for the user's own ApplicationSet or ResourceSet.
+// writeInputs writes data about each cluster, for an ApplicationSet or ResourceSet of the user.
 func (t *tree) writeInputs(objects []Object, files map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if err := t.files.Add(path.Join("inputs", name), files[name]); err != nil {
@@ -77,8 +77,8 @@ func (t *tree) writeInputs(objects []Object, files map[string][]byte) error {
 	return t.writeToolObjects("inputs", objects)
 }
 
-// writeToolObjects writes objects of the GitOps tool to dir. It adds a kustomization unless dir contains
-// pieces, because engines read such directories without one.
+// writeToolObjects writes objects of the GitOps tool to dir. It adds a kustomization, except to a
+// directory of pieces, which engines read without one.
 func (t *tree) writeToolObjects(dir string, objects []Object) error {
 	pieces := dir == layout.Pieces || strings.HasPrefix(dir, layout.Pieces+"/")
 	var files []string
@@ -89,7 +89,7 @@ func (t *tree) writeToolObjects(dir string, objects []Object) error {
 			return errs.Err()
 		}
 		name := o.Kind() + "-" + o.Name()
-		if pieces { // without the common prefix of all names
+		if pieces { // in this directory, all names have the same prefix
 			_, name, _ = strings.Cut(o.Name(), "--")
 		}
 		file := fitName(maxFileName(dir), fileName(name))
@@ -108,14 +108,14 @@ func (t *tree) writeToolObjects(dir string, objects []Object) error {
 	return t.writeKustomization(dir, files)
 }
 
-// noCRDsReadme is a README that keeps an otherwise empty directory in Git. If the directory were
-// missing, the GitOps tool would prune nothing.
+// noCRDsReadme is the README of an empty directory of CRDs. It keeps the directory in Git: without
+// the directory, the GitOps tool would not prune anything.
 const noCRDsReadme = "No operator is installed, so there is no custom resource definition here.\n"
 
 // noPiecesReadme is the README of an empty directory of pieces.
 const noPiecesReadme = "No operator is installed, so there are no manifests here.\n"
 
-// customResources returns the custom resources that the operators provide, sorted and without
+// customResources returns the custom resources that operators provide, sorted and without
 // duplicates.
 func customResources(installs []operator) []catalog.GVK {
 	var out []catalog.GVK

@@ -15,24 +15,24 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// install is a bundle with its pin, the input of every generator.
+// install is a bundle with its pin. It is the input of every generator.
 type install struct {
 	pin        lockfile.Pin
 	b          *bundle.Bundle
 	opt        Options
-	watchesAll bool     // watches every namespace
-	watch      []string // sorted; nil if watchesAll is set
+	watchesAll bool     // whether it watches all namespaces
+	watch      []string // watched namespaces, sorted; nil if watchesAll is set
 	scopes     scopes
 	config     config
-	services   map[string]string // deployment → Service of its webhooks and API services
+	services   map[string]string // Service of the webhooks and APIServices of each Deployment
 	warnings   []diag.Warning
 }
 
 // generator generates the objects of one kind or purpose.
 type generator func(*install) ([]Object, error)
 
-// objectGenerators returns the generators of all objects of a bundle. Shipped objects come last,
-// because they are merged over generated objects of the same kind and name.
+// objectGenerators returns the generators for the objects of a bundle. Shipped objects come last,
+// because they override generated objects of the same kind and name.
 func objectGenerators() []generator {
 	return []generator{
 		serviceAccounts, renderRoles, customResourceDefinitions, renderDeployments,
@@ -41,9 +41,9 @@ func objectGenerators() []generator {
 	}
 }
 
-// Manifests returns the objects that a pin installs from a bundle, sorted by kind, group, namespace
-// and name, without the install Namespace. The bundle must pass [bundle.Validate]. Manifests does
-// not modify its arguments; the objects may share values with b.
+// Manifests returns the objects that a pin installs from a bundle, without the install Namespace,
+// sorted by kind, group, namespace and name. The bundle must be valid; see [bundle.Validate].
+// Manifests does not modify its arguments. The objects can share values with b.
 func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []diag.Warning, error) {
 	opt, err := opt.defaults()
 	if err != nil {
@@ -77,8 +77,8 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	return objects, in.warnings, nil
 }
 
-// withoutInjectedCA returns an object without its CA if a controller in the cluster injects one.
-// Otherwise, the engine and the controller would keep overwriting each other.
+// withoutInjectedCA returns an object without its CA if a controller in the cluster injects it.
+// Otherwise the GitOps engine and the controller would overwrite each other's value.
 func (in *install) withoutInjectedCA(o Object) Object {
 	if !certificates.IsInjected(o, in.opt.Certificates, in.opt.OpenShift) {
 		return o
@@ -102,8 +102,8 @@ func newInstall(b *bundle.Bundle, pin lockfile.Pin, opt Options) (*install, erro
 	return in, in.nameServices()
 }
 
-// nameServices sets the Service names of the deployments that serve webhooks or APIs. It fails if
-// two deployments would get the same name.
+// nameServices sets the names of the Services of Deployments that serve webhooks or APIs. It
+// returns an error if two Deployments would get the same name.
 func (in *install) nameServices() error {
 	deploymentOf := map[string]string{}
 	name := func(deployment string) error {
@@ -124,7 +124,7 @@ func (in *install) nameServices() error {
 	return errs.Err()
 }
 
-// namespaces returns the install namespace, followed by the other watched namespaces, sorted.
+// namespaces returns the install namespace, and then the other watched namespaces, sorted.
 func (in *install) namespaces() []string {
 	out := []string{in.pin.Namespace}
 	for _, ns := range in.watch {
@@ -141,7 +141,7 @@ func (in *install) warn(pos diag.Pos, code, format string, args ...any) {
 	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-// warnMinor adds a warning that requires no action by the bundle's users.
+// warnMinor adds a warning about something that users of the bundle need not fix.
 func (in *install) warnMinor(pos diag.Pos, code, format string, args ...any) {
 	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Minor: true, Msg: fmt.Sprintf(format, args...)})
 }
@@ -152,9 +152,9 @@ func jsonText(v any) (string, error) {
 	return string(data), err
 }
 
-// mergeDuplicates merges objects with the same key, at the index of the first. Fields of a later object
-// override those of an earlier one. A Service gets the ports of both, and only the selector of the
-// later one.
+// mergeDuplicates merges objects with the same key, at the position of the first. The fields of a
+// later object override those of an earlier one. A Service gets the ports of both, but only the
+// later selector.
 func mergeDuplicates(objects []Object) []Object {
 	at := map[Key]int{}
 	var out []Object
@@ -181,7 +181,8 @@ func mergeObject(under, over Object) Object {
 	return merged
 }
 
-// mergeMaps returns under with the fields of over on top. It merges nested objects field by field.
+// mergeMaps returns under with the fields of over, which take precedence. It merges nested objects,
+// too.
 func mergeMaps(under, over map[string]any) map[string]any {
 	out := maps.Clone(under)
 	for k, v := range over {
@@ -195,8 +196,8 @@ func mergeMaps(under, over map[string]any) map[string]any {
 	return out
 }
 
-// unionPorts returns the ports of first, followed by the ports of second that are not in first,
-// compared by number and protocol. If there are several ports, each gets a name.
+// unionPorts returns the ports of first, and those of second with another number or protocol. If
+// there is more than one port, each gets a name.
 func unionPorts(first, second []map[string]any) []any {
 	seen := map[string]bool{}
 	var out []any

@@ -10,17 +10,17 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// Installation holds the identity and the spec of an Installation, which lists the objects that a
-// cluster gets from one pin.
+// Installation contains the name and the spec of an Installation object. It lists the objects that
+// a cluster gets from one pin.
 type Installation struct {
 	Namespace string // install namespace
-	Name      string // name of the Installation in that namespace
+	Name      string // name of the Installation
 	Spec      v1alpha1.InstallationSpec
 }
 
-// Installations returns the Installations of a cluster, by namespace and package, even if the
-// reporter is not rendered. The images include mirrors and the cluster's own config, but not the
-// user's overlay. The caller may modify the result.
+// Installations returns the Installations of a cluster by namespace and package, even if no
+// reporter is rendered. Images include the effect of mirrors and of the cluster's config, but not
+// that of the user's overlay. The caller may modify the result.
 func (r *Result) Installations(cluster string) ([]Installation, error) {
 	v, err := r.tree.view(cluster)
 	if err != nil {
@@ -29,8 +29,8 @@ func (r *Result) Installations(cluster string) ([]Installation, error) {
 	return v.installations()
 }
 
-// ObjectsIn returns the objects of the base that a cluster gets. They have mirrors and the cluster's
-// own config applied, but not the user's overlay.
+// ObjectsIn returns the objects of the base that a cluster gets. They include the effect of mirrors
+// and of the cluster's config, but not that of the user's overlay.
 func (r *Result) ObjectsIn(cluster string) ([]Rendered, error) {
 	v, err := r.tree.view(cluster)
 	if err != nil {
@@ -52,7 +52,8 @@ func (r *Result) ObjectsIn(cluster string) ([]Rendered, error) {
 	return out, nil
 }
 
-// baseInstallations returns the Installations of all pins, without the configs of clusters.
+// baseInstallations returns the Installations of all pins. They do not include the configs of
+// clusters.
 func (t *tree) baseInstallations() []Installation {
 	all := make([]*operator, len(t.installs))
 	for i := range t.installs {
@@ -61,10 +62,10 @@ func (t *tree) baseInstallations() []Installation {
 	return t.listInstallations(all, func(o Object) Object { return o })
 }
 
-// listInstallations returns the Installations of the given installs, all of one cluster. The adapt
-// function applies the cluster's config to an object.
+// listInstallations returns an Installation for each of the installs, which are those of one
+// cluster. adapt applies the cluster's config to an object.
 func (t *tree) listInstallations(installs []*operator, adapt func(Object) Object) []Installation {
-	inCluster := map[Key]Object{} // all objects in the cluster
+	inCluster := map[Key]Object{} // all objects that the cluster gets
 	for _, in := range installs {
 		for _, o := range in.objects {
 			inCluster[o.Key()] = o
@@ -85,9 +86,9 @@ func (t *tree) listInstallations(installs []*operator, adapt func(Object) Object
 	return out
 }
 
-// newInstallation returns the Installation of an install. It lists the objects of the install and,
-// if the cluster has them, its Namespace, its CRDs, its objects that are rendered for another
-// operator, and the CRD of its OperatorCondition.
+// newInstallation returns the Installation of an operator. It lists the operator's objects. It also
+// lists the Namespace, the CRDs, objects that are rendered for another operator, and the CRD of
+// OperatorCondition, if they are in inCluster.
 func newInstallation(in *operator, adapt func(Object) Object, inCluster map[Key]Object) Installation {
 	spec := v1alpha1.InstallationSpec{
 		Package: in.pin.Package, Version: in.pin.Version, Bundle: in.pin.Bundle, Channel: in.pin.Channel, Pin: string(in.pin.Checksum()),
@@ -118,8 +119,8 @@ func newInstallation(in *operator, adapt func(Object) Object, inCluster map[Key]
 	return Installation{Namespace: in.pin.Namespace, Name: k8s.Fit(in.pin.Package, k8s.MaxSubdomain), Spec: spec}
 }
 
-// objectReference returns an install's reference to an object. The version is set only if the labels
-// of the object name this install and its version.
+// objectReference returns the reference to an object in an Installation. It has a version only if
+// the labels of the object are those of this operator and version.
 func objectReference(in *operator, o Object) v1alpha1.ObjectReference {
 	ref := v1alpha1.ObjectReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 	labels := k8s.Map(o, "metadata", "labels")
@@ -136,7 +137,7 @@ func compareReferences(a, b v1alpha1.ObjectReference) int {
 		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// templateImages returns the images of an object's pods, init containers first.
+// templateImages returns the images in an object's pod template, init containers first.
 func templateImages(o Object) []v1alpha1.ContainerImage {
 	var out []v1alpha1.ContainerImage
 	for _, c := range k8s.Containers(k8s.PodSpec(o)) {

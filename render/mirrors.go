@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// mirrorAll replaces the images of all Deployments of operators by their mirrors.
+// mirrorAll replaces the images in the Deployments of operators with mirrors.
 func mirrorAll(operators []operator, mirrors []Mirror) {
 	for i := range operators {
 		for j, o := range operators[i].objects {
@@ -18,7 +18,7 @@ func mirrorAll(operators []operator, mirrors []Mirror) {
 	}
 }
 
-// withMirrors returns o with its images replaced by their mirrors.
+// withMirrors returns o with the images replaced by mirrors.
 func withMirrors(o Object, mirrors []Mirror) Object {
 	if len(mirrors) == 0 {
 		return o
@@ -28,8 +28,8 @@ func withMirrors(o Object, mirrors []Mirror) Object {
 	return o
 }
 
-// mirrorImages replaces the images in an object's pods by their mirrors: images of containers, and
-// images in environment variables and arguments, because operators run these. It modifies o.
+// mirrorImages replaces images in an object's pod template with mirrors, in place. These are the
+// images of containers, and images in environment variables and arguments, which operators run.
 func mirrorImages(o Object, mirrors []Mirror) {
 	for _, pod := range []map[string]any{k8s.Map(o, "spec", "template", "spec"), k8s.Map(o, "spec", "jobTemplate", "spec", "template", "spec")} {
 		for _, c := range k8s.Containers(pod) {
@@ -49,7 +49,7 @@ func mirrorImages(o Object, mirrors []Mirror) {
 	}
 }
 
-// mirrorValues replaces the images in the values of environment variables, in place.
+// mirrorValues replaces images in the values of environment variables with mirrors, in place.
 func mirrorValues(env []map[string]any, mirrors []Mirror) {
 	for _, e := range env {
 		if value := k8s.Text(e, "value"); value != "" {
@@ -58,11 +58,11 @@ func mirrorValues(env []map[string]any, mirrors []Mirror) {
 	}
 }
 
-// Mirrored returns the reference by which a cluster pulls the image with the given full name.
+// Mirrored returns the reference by which a cluster pulls an image. image must be a full reference.
 func Mirrored(image string, mirrors []Mirror) string { return mirrorImage(image, image, mirrors) }
 
-// mirrorImage returns an image's reference at the most specific mirror of its full name. If there
-// is no mirror, it returns original, the reference as written.
+// mirrorImage returns the reference of an image at the mirror with the most specific source. image
+// is the full reference. If no mirror applies, the result is original, the reference as written.
 func mirrorImage(original, image string, mirrors []Mirror) string {
 	best := -1
 	for i, m := range mirrors {
@@ -81,7 +81,7 @@ func mirrorImage(original, image string, mirrors []Mirror) string {
 	return mirrors[best].Mirror + rest
 }
 
-// mirrorText replaces every image reference that is a separate word of a text by its mirror.
+// mirrorText replaces image references in a text with mirrors, if they are separate words.
 func mirrorText(s string, mirrors []Mirror) string {
 	var out strings.Builder
 	for s != "" {

@@ -4,20 +4,20 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// localName returns the name of a generated object in the install namespace:
+// localName returns the name of a generated object in the install namespace, such as
 // "etcd.etcd-operator".
 func (in *install) localName(of string) string {
 	return k8s.Fit(in.pin.Package+"."+of, k8s.MaxSubdomain)
 }
 
-// globalName returns the name of a generated object outside the install namespace. It starts with
-// that namespace, so that a second install of the package gets other names:
-// "my-etcd.etcd.etcd-operator".
+// globalName returns the name of a generated object outside of the install namespace, such as
+// "my-etcd.etcd.etcd-operator". It starts with the install namespace, so that the names differ if
+// the package is installed twice.
 func (in *install) globalName(of string) string {
 	return k8s.Fit(in.pin.Namespace+"."+in.pin.Package+"."+of, k8s.MaxSubdomain)
 }
 
-// nameIn returns localName in the install namespace and globalName elsewhere.
+// nameIn returns localName for the install namespace, and globalName for any other.
 func (in *install) nameIn(namespace, of string) string {
 	if namespace == in.pin.Namespace {
 		return in.localName(of)
@@ -25,7 +25,7 @@ func (in *install) nameIn(namespace, of string) string {
 	return in.globalName(of)
 }
 
-// serviceName returns the name of the Service for a deployment's webhooks and APIs.
+// serviceName returns the name of the generated Service of a Deployment.
 func serviceName(deployment string) string {
 	const suffix = "service"
 	base := dashName(deployment)

@@ -17,9 +17,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// writeNamespaces writes the declared Namespaces and the install Namespaces, each in its own
-// directory. It omits Namespaces that the cluster creates itself. A Namespace shipped by a bundle is
-// rendered with the bundle, with the declared labels and annotations.
+// writeNamespaces writes the declared Namespaces and the install Namespaces, each to its own
+// directory. It omits Namespaces that every cluster has. A Namespace that a bundle ships is
+// rendered with the bundle; it gets the declared labels and annotations.
 func (t *tree) writeNamespaces() error {
 	installs := map[string][]operator{}
 	for _, in := range t.installs {
@@ -64,7 +64,7 @@ func (t *tree) writeNamespaces() error {
 	return nil
 }
 
-// shippedNamespaces returns the Namespaces shipped by bundles, by name.
+// shippedNamespaces returns the Namespaces in bundles, by name.
 func shippedNamespaces(installs []operator) map[string][]*Object {
 	out := map[string][]*Object{}
 	for _, in := range installs {
@@ -79,8 +79,8 @@ func shippedNamespaces(installs []operator) map[string][]*Object {
 	return out
 }
 
-// namespace returns a Namespace with its declared labels and annotations. An undeclared Namespace
-// gets those of the templates that its operators suggest.
+// namespace returns a Namespace with its declared labels and annotations. If it is not declared, it
+// has those that its operators suggest.
 func (t *tree) namespace(name string, installs []operator) Object {
 	o := k8s.New("v1", "Namespace", "", name)
 	d, isDeclared := t.declared[name]
@@ -95,7 +95,7 @@ func (t *tree) namespace(name string, installs []operator) Object {
 	return declaredNamespace(withOwner(o, owner, pin.Version), d)
 }
 
-// declaredNamespace returns a Namespace with the declared labels and annotations, which override
+// declaredNamespace returns a Namespace with the declared labels and annotations. They override
 // existing ones.
 func declaredNamespace(o Object, d lockfile.Namespace) Object {
 	for field, more := range map[string]map[string]string{"labels": d.Labels, "annotations": d.Annotations} {
@@ -106,8 +106,8 @@ func declaredNamespace(o Object, d lockfile.Namespace) Object {
 	return o
 }
 
-// withSuggestedMetadata returns a Namespace with the labels and annotations of its operators'
-// templates. If templates conflict, the first operator's value is used.
+// withSuggestedMetadata returns a Namespace with the labels and annotations that its operators
+// suggest. If two operators suggest different values, the first takes precedence.
 func (t *tree) withSuggestedMetadata(o Object, installs []operator) Object {
 	const annotation = catalog.SuggestedNamespaceTemplate
 	for _, in := range installs {
@@ -136,7 +136,8 @@ func (t *tree) withSuggestedMetadata(o Object, installs []operator) Object {
 	return o
 }
 
-// removeToolDirectives removes keys of a template that control GitOps tools, and warns about them.
+// removeToolDirectives removes keys that control GitOps tools from suggested labels or annotations.
+// It adds a warning for each.
 func (t *tree) removeToolDirectives(in operator, annotation string, keys map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if tool := bundle.ControlledTool(key); tool != "" {
@@ -154,7 +155,8 @@ func (t *tree) warnTemplateConflicts(in operator, have map[string]any, want map[
 	}
 }
 
-// warnExpectedNamespaces warns about watched namespaces that are neither rendered nor declared.
+// warnExpectedNamespaces adds a warning for each watched namespace that is neither rendered nor
+// declared.
 func (t *tree) warnExpectedNamespaces(rendered map[string][]operator) {
 	for _, in := range t.installs {
 		for _, ns := range in.pin.WatchNamespaces {

@@ -11,52 +11,52 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// Options are the settings of a rendering. The zero value renders plain trees with certificates
-// from cert-manager, for one cluster named "default".
+// Options are the settings for rendering. The zero value renders a tree for no specific GitOps
+// tool, with certificates from cert-manager, and for one cluster named "default".
 type Options struct {
-	Profile             profile.Name      // "": plain
-	Certificates        certificates.Name // "": cert-manager
+	Profile             profile.Name      // GitOps tool; "": plain (none)
+	Certificates        certificates.Name // provider of certificates; "": cert-manager
 	CertificateSettings certificates.ProviderSettings
-	KubernetesVersion   string // "1.34"; empty: unknown, current APIs are assumed
-	// StorageMigration is the version of storagemigration.k8s.io in the clusters, or "none". For
-	// "auto" and "", it is derived from the Kubernetes version of the clusters.
+	KubernetesVersion   string // such as "1.34"; empty: unknown, assume that only current APIs are served
+	// StorageMigration is the version of storagemigration.k8s.io that the clusters serve, or
+	// "none". For "auto" and "", it is derived from the Kubernetes version of the clusters.
 	StorageMigration  string
-	OpenShift         bool     // the clusters run OpenShift, which has the CRDs of OLM
-	AllowNames        []string // reserved names that bundles may use: "ClusterRole/cluster-admin"
+	OpenShift         bool     // whether the clusters run OpenShift, which has the CRDs of OLM
+	AllowNames        []string // reserved names that bundles may use, such as "ClusterRole/cluster-admin"
 	Clusters          []profile.Cluster
-	OverlaysDir       string          // path of the clusters' overlays in messages; "": overlays
-	GitOps            *profile.GitOps // nil: no Application and no Flux Kustomization
+	OverlaysDir       string          // directory of the clusters' overlays, for messages; "": overlays
+	GitOps            *profile.GitOps // nil: render no objects of the GitOps tool
 	Proxy             Proxy
 	Mirrors           []Mirror
-	ImagePullSecrets  []string        // names of pull secrets for every ServiceAccount
-	CSVAnnotations    bool            // copy all CSV annotations to the pod templates, as OLM does
-	HealthChecks      bool            // health snippets for the provided APIs
-	NoAggregatedRoles bool            // omit the aggregated ClusterRoles for the provided APIs
-	Reporter          *Reporter       // nil: none
-	AcceptedCRDs      map[string]bool // CRDs that are not checked again, as in Result.AcceptedCRDs
-	ObjectsOnly       bool            // leave files of objects in Tree empty, and do not check CRDs
+	ImagePullSecrets  []string        // names of image pull secrets for every ServiceAccount
+	CSVAnnotations    bool            // whether to copy all annotations of the CSV to the pod templates, as OLM does
+	HealthChecks      bool            // whether to render health checks of the provided APIs for the GitOps tool
+	NoAggregatedRoles bool            // whether to omit the aggregated ClusterRoles of the provided APIs
+	Reporter          *Reporter       // nil: render no reporter
+	AcceptedCRDs      map[string]bool // digests of CRDs that need no check, from Result.AcceptedCRDs
+	ObjectsOnly       bool            // leave the files of objects in Tree empty, and do not check CRDs
 
 	profile  profile.Profile // set by defaults
 	provider certificates.Provider
 	types    *admit.Types
 }
 
-// Proxy is the proxy configuration of every container in every Deployment, unless the operator's
-// own config sets one of the three variables.
+// Proxy is the proxy configuration of all containers in Deployments. It does not apply to an
+// operator whose own config sets one of the three variables.
 type Proxy struct {
 	HTTP, HTTPS, None string
 }
 
-// Mirror is an alternative repository for images.
+// Mirror is an alternative repository from which clusters pull images.
 type Mirror struct {
-	Source     string // "quay.io/strimzi", "quay.io/strimzi/operator"
-	Mirror     string // "registry.example.com/strimzi"
+	Source     string // prefix of image names, such as "quay.io/strimzi" or "quay.io/strimzi/operator"
+	Mirror     string // replacement, such as "registry.example.com/strimzi"
 	DigestOnly bool   // only for references by digest (ImageDigestMirrorSet)
 	TagOnly    bool   // only for references by tag (ImageTagMirrorSet)
 }
 
-// defaults returns the options with the documented defaults. It fails for an unknown profile or
-// certificate provider.
+// defaults returns the options with their documented defaults. It returns an error for an unknown
+// profile or certificate provider.
 func (o Options) defaults() (Options, error) {
 	var unknown [2]error
 	o.profile, unknown[0] = profile.Lookup(o.Profile)
@@ -70,13 +70,13 @@ func (o Options) defaults() (Options, error) {
 	return o, errors.Join(unknown[:]...)
 }
 
-// allNamespaces reports whether an install watches the whole cluster.
+// allNamespaces reports whether an operator with this install mode watches the whole cluster.
 func allNamespaces(mode catalog.InstallMode, watch []string) bool {
 	return mode == catalog.AllNamespaces || len(watch) == 0
 }
 
-// prefix returns the path prefix of a cluster's pieces in the tree: "" if the cluster uses the
-// base unchanged, otherwise the cluster's own directory. The result depends on settings only.
+// prefix returns the path prefix for the pieces of a cluster: "" if it uses the base unchanged,
+// otherwise the cluster's own directory. It depends only on settings.
 func (o Options) prefix(c profile.Cluster) string {
 	separate := len(o.Clusters) > 1 && profile.NeedsSeparateDirs(o.GitOps)
 	if c.GetsAll() && !separate && c.ObjectSettings() == "" && len(c.Overlays) == 0 {
@@ -85,11 +85,11 @@ func (o Options) prefix(c profile.Cluster) string {
 	return path.Join(layout.Clusters, c.Name) + "/"
 }
 
-// byCluster reports whether all objects of a cluster are applied as one unit: either the workspace
-// configures this, or the tool that applies the tree is unknown.
+// byCluster reports whether the objects of a cluster are applied as one unit. This is the case if
+// the workspace configures it, or if the tool that applies the tree is unknown.
 func (o Options) byCluster() bool {
 	return !profile.PerPiece(o.profile, o.GitOps)
 }
 
-// hasEngine reports whether the tree contains objects that make an engine apply it.
+// hasEngine reports whether the tree contains objects with which a GitOps engine applies it.
 func (o Options) hasEngine() bool { return o.GitOps != nil && o.profile.About().Kind != "" }

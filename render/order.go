@@ -8,14 +8,14 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// order is the order in which operators are applied. Its keys are "namespace/package".
+// order is the order in which operators are applied. Names are "namespace/package".
 type order struct {
-	before map[string]map[string]bool // operator → operators that are applied before it
-	level  map[string]int             // operator → length of the longest chain of operators before it
+	before map[string]map[string]bool // operators that are applied before each operator
+	level  map[string]int             // length of the longest chain of operators before each operator
 }
 
-// newOrder returns the order that results from the requirements of each operator. Operators in a cycle
-// of requirements have no order among themselves.
+// newOrder returns the order in which each operator comes after those that it needs. Operators that
+// need each other in a cycle have no order among themselves.
 func newOrder(needs map[string][]string) order {
 	reach := map[string]map[string]bool{}
 	for from := range needs {
@@ -36,7 +36,7 @@ func newOrder(needs map[string][]string) order {
 	return o
 }
 
-// reachableFrom returns the direct and transitive requirements of from.
+// reachableFrom returns all operators that from needs, directly or indirectly.
 func reachableFrom(needs map[string][]string, from string) map[string]bool {
 	found := map[string]bool{}
 	for open := slices.Clone(needs[from]); len(open) > 0; {
@@ -50,7 +50,7 @@ func reachableFrom(needs map[string][]string, from string) map[string]bool {
 	return found
 }
 
-// computeLevel computes and returns the level of an operator, from the levels of those before it.
+// computeLevel computes the level of an operator and of all before it, and returns it.
 func (o order) computeLevel(name string) int {
 	level, known := o.level[name]
 	if known {
@@ -63,9 +63,9 @@ func (o order) computeLevel(name string) int {
 	return level
 }
 
-// applyPositions returns the position of each object in the order of application: first the objects
-// of certificate issuers, then those of other operators, each after the operators that it requires.
-// If pieces are applied separately, only leftover objects have a position.
+// applyPositions returns the position of each object in the order of application. Objects of
+// certificate issuers come first, then those of other operators, each after the operators that it
+// needs. If pieces are applied separately, only leftover objects have a position.
 func applyPositions(installs, replaced []operator, byCluster bool) map[Key]profile.ApplyPosition {
 	positions := map[Key]profile.ApplyPosition{}
 	if !byCluster {
@@ -110,9 +110,9 @@ func applyPositions(installs, replaced []operator, byCluster bool) map[Key]profi
 	return positions
 }
 
-// addLeftoverPositions adds the positions of leftover objects, no later than before the replacement.
-// Objects that the successor also ships keep their early position, because a tool that applies in
-// stages would delete and recreate an object that moves to a later stage.
+// addLeftoverPositions adds the positions of leftover objects, which are not after those of the
+// successor. An object that the successor ships, too, keeps its early position: a tool that applies
+// in stages would delete and recreate an object that moves to a later stage.
 func addLeftoverPositions(positions map[Key]profile.ApplyPosition, replaced []operator) {
 	for _, in := range replaced {
 		first := slices.ContainsFunc(in.provides(), func(api catalog.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
@@ -130,7 +130,7 @@ func addLeftoverPositions(positions map[Key]profile.ApplyPosition, replaced []op
 
 type groupKind struct{ group, kind string }
 
-// apiProvider returns the provider of the API of an operator's object.
+// apiProvider returns the provider of the API that an object of an operator uses.
 func (o order) apiProvider(name string, providers []string) profile.APIProvider {
 	switch {
 	case len(providers) == 0:

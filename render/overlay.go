@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// StreamOverlay returns all objects of a cluster as multi-document YAML, in apply order: the CRDs,
-// to which no overlay applies, and the built pieces of the operators and the reporter. The build
-// function runs kustomize on a directory of the tree, with access to the user's own files, and
+// StreamOverlay returns all objects of a cluster as multi-document YAML, in the order of
+// application: the CRDs, which no overlay changes, and the built pieces of the operators and the
+// reporter. build runs kustomize on a directory of the tree, including the user's files, and
 // returns the objects as JSON.
 func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster string) ([]byte, error) {
 	v, err := r.tree.view(cluster)
@@ -68,7 +68,7 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 	return out.Bytes(), nil
 }
 
-// layout returns the layout of the tree, and that of a cluster.
+// layout returns the layout of the tree, and the entry of a cluster in it.
 func (r *Result) layout(c profile.Cluster) (*layout.Tree, layout.Cluster, error) {
 	treeLayout, err := layout.Read(r.Tree.Names(), r.Tree.Get)
 	if err != nil {
@@ -78,13 +78,13 @@ func (r *Result) layout(c profile.Cluster) (*layout.Tree, layout.Cluster, error)
 	return treeLayout, here, nil
 }
 
-// document is one object with its text.
+// document is an object with its YAML text.
 type document struct {
-	head Object // at least the fields that identify it
+	head Object // contains at least the fields that identify the object
 	text []byte
 }
 
-// newDocument returns the document of an object in JSON, with text in the format of the tree.
+// newDocument converts an object in JSON to YAML in the format of the tree.
 func newDocument(data []byte) (document, error) {
 	var head Object
 	if err := json.Unmarshal(data, &head); err != nil {

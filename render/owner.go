@@ -9,22 +9,22 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Object is a Kubernetes object. Functions that change an object change a copy.
+// Object is a Kubernetes object. Functions that change an object return a changed copy.
 type Object = k8s.Object
 
-// Key identifies an object within a cluster.
+// Key identifies an object in a cluster.
 type Key = k8s.Key
 
-// The owner of objects that belong to no single operator: CRDs of quayside, and Namespaces that
-// several operators share. Label selectors of an operator do not match these objects, so that users
-// do not delete them together with the operator. The version is that of the API, because a tree must
+// Labels of objects that belong to no single operator: CRDs of quayside, and Namespaces that
+// several operators share. A label selector for an operator does not select them, so that users do
+// not delete them together with the operator. The version is that of the API, because a tree must
 // not depend on the version of this program.
 const (
 	sharedPackage = "quayside"
 	sharedVersion = "v1alpha1"
 )
 
-// withSharedOwner returns o with the owner labels of shared objects. The namespace is empty for CRDs.
+// withSharedOwner returns o with the labels for shared objects. namespace is empty for CRDs.
 func withSharedOwner(o Object, namespace string) Object {
 	owner := map[string]any{k8s.LabelPackage: sharedPackage}
 	if namespace != "" {
@@ -33,9 +33,9 @@ func withSharedOwner(o Object, namespace string) Object {
 	return withOwner(o, owner, sharedVersion)
 }
 
-// plainMetadata returns o with strings for all scalars in annotations and labels, because
-// kustomize and the API server require strings. It removes annotations and labels that control
-// GitOps tools; [bundle.Validate] warns about these.
+// plainMetadata returns o with all values of annotations and labels converted to strings, as
+// kustomize and the API server require. It removes annotations and labels that control GitOps
+// tools; [bundle.Validate] warns about these.
 func plainMetadata(o Object) Object {
 	for _, field := range []string{"annotations", "labels"} {
 		for key, value := range k8s.Map(o, "metadata", field) {
@@ -55,9 +55,9 @@ func plainMetadata(o Object) Object {
 	return o
 }
 
-// withoutEmptyFields returns o without the empty fields that code generators write and the API server
-// ignores: a null creationTimestamp of the object or of its templates, and the empty status of a
-// built-in kind. The status of a custom resource remains, because its CRD may require it.
+// withoutEmptyFields returns o without empty fields that code generators write and the API server
+// ignores: null creationTimestamps in the object and its templates, and the empty status of a
+// built-in kind. It keeps the status of a custom resource, because the CRD may require it.
 func withoutEmptyFields(o Object) Object {
 	for _, at := range [][]string{
 		{"metadata"}, {"spec", "template", "metadata"}, {"spec", "jobTemplate", "metadata"}, {"spec", "jobTemplate", "spec", "template", "metadata"},
@@ -75,7 +75,8 @@ func withoutEmptyFields(o Object) Object {
 	return o
 }
 
-// isUnsetValue reports whether v is null, an empty string or list, or an object of such values.
+// isUnsetValue reports whether v is null, an empty string or list, or an object with only such
+// values.
 func isUnsetValue(v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -91,8 +92,8 @@ func isUnsetValue(v any) bool {
 	return isEmptyValue(v)
 }
 
-// addOwner returns o with the labels of its owner. A CRD gets no namespace label, because all installs
-// in the cluster share it.
+// addOwner returns o with the labels of the operator. A CRD gets no namespace label, because all
+// operators in the cluster share it.
 func (in *install) addOwner(o Object) Object {
 	owner := map[string]any{k8s.LabelPackage: labelValue(in.pin.Package)}
 	if !k8s.IsCRD(o) {
@@ -101,16 +102,16 @@ func (in *install) addOwner(o Object) Object {
 	return withOwner(o, owner, in.pin.Version)
 }
 
-// withOwner sets the owner's labels, which override existing ones, and managed-by if it is unset.
-// Only Deployments and CRDs get the version, and a version set by the bundle is removed from all
-// other objects, so that an upgrade does not change otherwise unchanged files.
+// withOwner returns o with the labels in owner, which override existing ones, and with managed-by
+// unless it is set. Only Deployments and CRDs get the version. It removes a version that the bundle
+// sets on other objects, so that an upgrade does not change files without other changes.
 func withOwner(o Object, owner map[string]any, version string) Object {
 	o = k8s.Label(o, map[string]string{k8s.LabelManagedBy: k8s.Manager})
 	o = withoutVersion(o)
 	o = k8s.With(o, mergeMaps(k8s.Map(o, "metadata", "labels"), owner), "metadata", "labels")
 	if !k8s.IsCRD(o) && !o.Is("apps", "Deployment") {
 		if len(k8s.Map(o, "metadata", "annotations")) == 0 {
-			o = k8s.Without(o, "metadata", "annotations") // kustomize drops empty annotations
+			o = k8s.Without(o, "metadata", "annotations") // kustomize drops an empty mapping
 		}
 		return o
 	}
@@ -118,7 +119,7 @@ func withOwner(o Object, owner map[string]any, version string) Object {
 	return k8s.With(o, version, "metadata", "annotations", k8s.LabelVersion)
 }
 
-// withoutVersion returns o without the version in its labels and annotations.
+// withoutVersion returns o without the version label and annotation.
 func withoutVersion(o Object) Object {
 	for _, field := range []string{"labels", "annotations"} {
 		o = k8s.Without(o, "metadata", field, k8s.LabelVersion)
@@ -126,7 +127,7 @@ func withoutVersion(o Object) Object {
 	return o
 }
 
-// labelValue returns s as a valid label value.
+// labelValue converts s to a valid label value.
 func labelValue(s string) string {
 	s = strings.ReplaceAll(s, "+", "_")
 	if len(s) > k8s.MaxLabel {

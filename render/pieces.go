@@ -16,18 +16,18 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// piece is a unit that an engine builds, applies, watches, prunes and rolls back: one operator, or
-// several operators that only work together.
+// piece is a unit that a GitOps engine builds, applies, watches, prunes and rolls back. It contains
+// one operator, or several that work only together.
 type piece struct {
 	name    string
-	members []*operator // by namespace and package, then the operators with leftover objects
+	members []*operator // by namespace and package; operators with leftover objects come last
 }
 
-// dir returns the piece's directory in the base.
+// dir returns the directory of the piece in the base.
 func (p piece) dir() string { return path.Join(layout.Operators, p.name) }
 
-// memberDir returns the directory of one operator: the piece's own directory, or one below it for
-// an operator of a piece with several operators, and for leftover objects.
+// memberDir returns the directory of an operator of the piece. It is the directory of the piece, or
+// one below it if the piece has several operators, or for leftover objects.
 func (p piece) memberDir(in *operator) string {
 	if name := pieceName(in.pin); name != p.name {
 		return path.Join(p.dir(), name)
@@ -35,20 +35,19 @@ func (p piece) memberDir(in *operator) string {
 	return p.dir()
 }
 
-// containsAny reports whether any operator of the piece is among the chosen ones.
+// containsAny reports whether one of the chosen operators is in the piece.
 func (p piece) containsAny(chosen []*operator) bool {
 	return slices.ContainsFunc(p.members, func(in *operator) bool { return slices.Contains(chosen, in) })
 }
 
-// pieceName returns the name of a piece with a single operator. It is unambiguous, because
-// namespace names contain no dot.
+// pieceName returns the name of a piece with one operator. It is unambiguous, because names of
+// namespaces contain no dot.
 func pieceName(pin lockfile.Pin) string { return pin.Namespace + "." + pin.Package }
 
-// findPieces returns the pieces, sorted by name. Operators that require each other in a cycle share a
-// piece, because they work only together. An operator also shares its piece with the leftover
-// objects of its predecessor, so that the engine prunes these once they are removed. The name of a
-// piece with several operators differs from those of single operators, so that no object moves
-// between two pieces that both remain.
+// findPieces returns the pieces, sorted by name. Operators that require each other in a cycle share
+// a piece, because they work only together. An operator also shares its piece with the leftover
+// objects of its predecessor, so that the engine prunes them later. A piece with several operators
+// has a name that no single operator has, so that no object moves between two remaining pieces.
 func findPieces(installs, replaced []operator, uninstalling []lockfile.Leaving) []piece {
 	var lock lockfile.File
 	for _, in := range installs {
@@ -58,7 +57,7 @@ func findPieces(installs, replaced []operator, uninstalling []lockfile.Leaving) 
 	for _, in := range installs {
 		needed[in.name()] = lock.Needed(in.name())
 	}
-	firstOf := map[string]string{} // operator → first operator of its piece
+	firstOf := map[string]string{} // first operator of the piece, by operator
 	join := func(a, b string) {
 		first, other := firstOf[a], firstOf[b]
 		for name, of := range firstOf {
@@ -75,7 +74,7 @@ func findPieces(installs, replaced []operator, uninstalling []lockfile.Leaving) 
 			}
 		}
 	}
-	uninstalled := map[string][]string{} // by first operator of a piece: uninstalled operators of the piece
+	uninstalled := map[string][]string{} // uninstalled operators of a piece, by its first operator
 	for _, l := range uninstalling {
 		for _, key := range l.With {
 			join(l.With[0], key)
@@ -117,7 +116,7 @@ func findPieces(installs, replaced []operator, uninstalling []lockfile.Leaving) 
 	return out
 }
 
-// joinedName returns the name of a piece with these operators ("namespace/package").
+// joinedName returns the name of a piece with several operators ("namespace/package").
 func joinedName(operators []string) string {
 	slices.Sort(operators)
 	first := strings.Replace(operators[0], "/", ".", 1)
@@ -128,8 +127,8 @@ func joinedName(operators []string) string {
 	return fmt.Sprintf("%s-and-%d-%s", first, len(operators)-1, hex.EncodeToString(sum[:4]))
 }
 
-// needs returns the sorted names of the other pieces among all that a piece requires, according to
-// the pins of its operators.
+// needs returns the names of the other pieces in all that a piece requires, sorted. The pins of its
+// operators list these requirements.
 func (p piece) needs(all []piece) []string {
 	var out []string
 	for _, in := range p.members {
@@ -146,8 +145,8 @@ func (p piece) needs(all []piece) []string {
 	return slices.Compact(out)
 }
 
-// crds returns the sorted directories of the CRDs that a piece ships, including CRDs rendered for
-// another operator. dirOf is the directory of each CRD, by its name.
+// crds returns the directories of the CRDs that a piece ships, sorted. These include CRDs that are
+// rendered for another operator. dirOf is the directory of each CRD, by name.
 func (p piece) crds(dirOf map[string]string) []string {
 	dirs := map[string]bool{}
 	for _, in := range p.members {
@@ -160,12 +159,12 @@ func (p piece) crds(dirOf map[string]string) []string {
 			}
 		}
 	}
-	delete(dirs, "") // CRDs of the platform have no directory
+	delete(dirs, "") // a CRD of the platform has no directory
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// annotatedKustomization returns the kustomization of a directory that an engine builds. An
-// annotation lists the CRD directories that it needs.
+// annotatedKustomization returns the kustomization of a directory that an engine builds. Its
+// annotation CRDsAnnotation lists the necessary CRD directories.
 func annotatedKustomization(resources, crds []string) map[string]any {
 	fields := map[string]any{"resources": k8s.Values(resources...)}
 	var names []string
@@ -180,7 +179,7 @@ func annotatedKustomization(resources, crds []string) map[string]any {
 	return fields
 }
 
-// profilePieces returns the pieces as values of package profile.
+// profilePieces returns the pieces as package profile represents them.
 func (t *tree) profilePieces() ([]profile.Piece, error) {
 	var out []profile.Piece
 	for _, ns := range t.namespaces {
@@ -207,7 +206,7 @@ func (t *tree) profilePieces() ([]profile.Piece, error) {
 	}
 	for _, l := range t.uninstalling {
 		if len(l.With) > 0 {
-			continue // part of a remaining piece
+			continue // it is in a piece that remains
 		}
 		piece := profile.Piece{Name: pieceName(l.Pin), Dir: path.Join(layout.Leaving, pieceName(l.Pin)), Leaving: true, Clusters: []string{}}
 		for _, c := range t.opt.Clusters {
@@ -236,10 +235,10 @@ func (t *tree) profilePieces() ([]profile.Piece, error) {
 
 func namespacePieceName(ns string) string { return "namespace-" + ns }
 
-// clustersWith returns the names of the clusters whose operators satisfy the predicate, or nil for all
-// clusters.
+// clustersWith returns the names of the clusters for which is returns true, or nil if these are
+// all.
 func (t *tree) clustersWith(is func(v *view) bool) []string {
-	out, known := []string{}, map[string]bool{} // known: results by list of operators, which many clusters share
+	out, known := []string{}, map[string]bool{} // known caches results by list of operators, which many clusters share
 	for _, v := range t.views {
 		key := strings.Join(v.cluster.Operators, "\x00")
 		gets, seen := known[key]

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// serviceAccounts generates the ServiceAccounts with permissions in the CSV and those of its
-// Deployments, except "default", which always exists.
+// serviceAccounts generates the ServiceAccounts that the CSV grants permissions to, and those of
+// its Deployments. It omits "default", which every namespace has.
 func serviceAccounts(in *install) ([]Object, error) {
 	names := map[string]bool{}
 	for _, p := range slices.Concat(in.b.CSV.Permissions, in.b.CSV.ClusterPerms) {
@@ -26,7 +26,7 @@ func serviceAccounts(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// deploymentAccount returns the name of the ServiceAccount of a deployment's pods.
+// deploymentAccount returns the name of the ServiceAccount that a Deployment's pods use.
 func deploymentAccount(d bundle.Deployment) string {
 	pod := k8s.Map(d.Spec, "template", "spec")
 	for _, key := range []string{"serviceAccountName", "serviceAccount"} {
@@ -37,7 +37,7 @@ func deploymentAccount(d bundle.Deployment) string {
 	return "default"
 }
 
-// accounts returns the names of the ServiceAccounts that belong to the bundle.
+// accounts returns the names of the ServiceAccounts that the bundle generates or ships.
 func (in *install) accounts() map[string]bool {
 	generated, _ := serviceAccounts(in)
 	out := map[string]bool{}
@@ -52,7 +52,7 @@ func (in *install) accounts() map[string]bool {
 	return out
 }
 
-// withPullSecrets returns a ServiceAccount with these pull secrets in addition to its own.
+// withPullSecrets returns a ServiceAccount with additional image pull secrets.
 func withPullSecrets(account Object, secrets []string) Object {
 	if len(secrets) == 0 {
 		return account
@@ -70,9 +70,9 @@ func withPullSecrets(account Object, secrets []string) Object {
 	return k8s.With(account, refs, "imagePullSecrets")
 }
 
-// renderRoles generates one role for each account and namespace. Namespaced permissions become
-// Roles in the install namespace and in each watched namespace. If the operator watches all
-// namespaces, they become part of the ClusterRole.
+// renderRoles generates a role for each account and namespace. Namespaced permissions of the CSV
+// become Roles in the install namespace and in each watched namespace. If the operator watches all
+// namespaces, they are added to the ClusterRole.
 func renderRoles(in *install) ([]Object, error) {
 	namespaced, cluster := rulesByAccount(in.b.CSV.Permissions), rulesByAccount(in.b.CSV.ClusterPerms)
 	if in.watchesAll {
@@ -93,7 +93,7 @@ func renderRoles(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// rulesByAccount collects the rules of each account, in file order.
+// rulesByAccount returns the rules of each account, in the order of the CSV.
 func rulesByAccount(permissions []bundle.Permission) map[string][]any {
 	out := map[string][]any{}
 	for _, p := range permissions {
@@ -102,8 +102,8 @@ func rulesByAccount(permissions []bundle.Permission) map[string][]any {
 	return out
 }
 
-// mergeLists returns a new list of all items of list, followed by the items of more that are not in
-// list. It never returns nil.
+// mergeLists returns a new list of the items of list, and the items of more that are not in list.
+// It never returns nil.
 func mergeLists(list, more []any) []any {
 	out := slices.Concat([]any{}, list)
 	for _, rule := range more {
@@ -114,14 +114,15 @@ func mergeLists(list, more []any) []any {
 	return out
 }
 
-// roleWithBinding returns a Role or ClusterRole, and its binding to accounts of the install namespace.
+// roleWithBinding returns a Role or ClusterRole, and a binding of it to accounts in the install
+// namespace.
 func (in *install) roleWithBinding(kind, namespace, name string, rules []any, accounts ...string) []Object {
 	role := k8s.New(k8s.RBACGroup+"/v1", kind, namespace, name)
 	role["rules"] = rules
 	return []Object{role, newBinding(kind, namespace, name, name, in.pin.Namespace, accounts...)}
 }
 
-// newBinding returns a RoleBinding that binds a role to accounts of accountNamespace. If namespace is
+// newBinding returns a RoleBinding of a role to accounts in accountNamespace. If namespace is
 // empty, it returns a ClusterRoleBinding.
 func newBinding(roleKind, namespace, name, role, accountNamespace string, accounts ...string) Object {
 	kind := "RoleBinding"

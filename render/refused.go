@@ -9,12 +9,12 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// warnRejected warns about custom resources that the CRDs of the tree reject, because a sync would
-// fail, and records the reasons. It compiles only the CRDs of shipped custom resources, because few
-// bundles ship any.
+// warnRejected adds a warning for each custom resource that a CRD of the tree rejects, and records
+// the reason: the GitOps tool could not apply it. It compiles only CRDs for which bundles ship
+// custom resources.
 func (t *tree) warnRejected() {
 	reasons := map[k8s.Key]string{}
-	definitions := map[[2]string]Object{} // by group and kind
+	definitions := map[[2]string]Object{} // CRDs by group and kind
 	for _, r := range t.objects {
 		if k8s.IsCRD(r.Object) {
 			crd := k8s.ParseCRD(r.Object)
@@ -31,7 +31,7 @@ func (t *tree) warnRejected() {
 			}
 			kind, opened := kinds[crd.Name()]
 			if !opened {
-				// The validation of the bundle reports faults of the CRD.
+				// the validation of the bundle reports an invalid CRD
 				kind, _ = admit.Open(crd, budget)
 				kinds[crd.Name()] = kind
 			}
@@ -46,7 +46,7 @@ func (t *tree) warnRejected() {
 	}
 }
 
-// admissionRefusal returns the reason for rejecting an object, or "" if it would be admitted.
+// admissionRefusal returns the reason why the API server would reject an object, or "".
 func admissionRefusal(kind *admit.Kind, o Object) string {
 	if kind == nil {
 		return ""

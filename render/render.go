@@ -1,11 +1,12 @@
-// Package render turns bundles and the pins of a lock into plain Kubernetes
-// manifests, in trees that stock kustomize builds.
+// Package render turns bundles and the pins of a lock into plain Kubernetes manifests, in trees
+// that stock kustomize builds.
 //
 // Rendering is a pure function of the lock, the options and the content of bundles. It reads no
 // files and no clock, ignores subscriptions, and returns the same bytes for the same input.
 // objectGenerators lists the kinds of objects that it generates for a bundle.
 //
-// kustomize can build each directory that has a kustomization separately. A tree has this layout:
+// kustomize can build each directory that has a kustomization separately. A piece is such a
+// directory that a GitOps tool applies by itself. A tree has this layout:
 //
 //	clusters.yaml                     clusters, with the path prefixes of their directories
 //	crds/<package>/                   CRDs, without a kustomization
@@ -18,9 +19,9 @@
 //	argocd/ or flux/<name>/           objects of the GitOps tool that the user applies once
 //	pieces/                           objects of the GitOps tool, each of which applies one piece
 //
-// The user's own changes are next to the tree in overlays/<cluster>/. They are Components of the
-// kustomizations in clusters/<cluster>/. Every file depends on one pin or on settings only,
-// except the files in all/.
+// The directories outside of clusters/ are the base, which clusters share. The user's own changes
+// are next to the tree in overlays/<cluster>/. They are Components of the kustomizations in
+// clusters/<cluster>/. Every file depends on one pin or on settings only, except the files in all/.
 //
 // The package has no compatibility promise yet: exported names may change in any release.
 //
@@ -50,18 +51,18 @@ import (
 // Result is the rendered tree of a lock.
 type Result struct {
 	Tree     *filetree.Tree
-	Objects  []Rendered     // objects of the base, by Path, then key
+	Objects  []Rendered     // objects of the base, sorted by Path, then key
 	Warnings []diag.Warning // sorted
 
-	// AcceptedCRDs are digests of the CRDs that were checked: for Options.AcceptedCRDs of later
-	// renderings. The check takes longer than rendering the rest of a bundle, and never changes its result.
+	// AcceptedCRDs are digests of the CRDs that were checked. Pass them to later renderings in
+	// Options.AcceptedCRDs to skip the check, which takes longer than the rest of the rendering.
 	AcceptedCRDs []string
 
-	tree *tree // for Installations
+	tree *tree // for Installations and similar results
 }
 
-// ShippedKeys returns the keys of all objects that an operator ("namespace/package") ships, including
-// objects that the tree contains only once, in the directory of another operator.
+// ShippedKeys returns the keys of all objects that an operator ("namespace/package") ships. They
+// include objects that the tree contains in the directory of another operator.
 func (r *Result) ShippedKeys(operator string) []Key {
 	var out []Key
 	for _, in := range slices.Concat(r.tree.installs, r.tree.replaced) {
@@ -75,7 +76,8 @@ func (r *Result) ShippedKeys(operator string) []Key {
 	return out
 }
 
-// SuggestedNamespaceTemplate returns the template of the Namespace that an operator suggests, or "".
+// SuggestedNamespaceTemplate returns the template for the Namespace that an operator suggests, or
+// "".
 func (r *Result) SuggestedNamespaceTemplate(operator string) string {
 	for _, in := range r.tree.installs {
 		if in.name() == operator {
@@ -88,32 +90,32 @@ func (r *Result) SuggestedNamespaceTemplate(operator string) string {
 // Rendered is an object of the base.
 type Rendered struct {
 	Object  Object
-	Path    string // "operators/my-etcd.etcd/deployment-etcd-operator.yaml"
-	Refused string // reason why the object's own CRD rejects it; empty: not rejected
+	Path    string // path in the tree, such as "operators/my-etcd.etcd/deployment-etcd-operator.yaml"
+	Refused string // reason why the CRD of the object rejects it; empty: accepted
 
-	operator *operator // nil: the object belongs to no single operator
+	operator *operator // nil if the object belongs to no single operator
 }
 
 // operator is a pin with its bundle and its rendered objects.
 type operator struct {
 	pin           lockfile.Pin
 	b             *bundle.Bundle
-	objects       []Object // without CRDs
+	objects       []Object // without CRDs; the CRDs are separate
 	crds          []Object
-	sharedObjects []Object // objects of the bundle that are rendered for another operator
+	sharedObjects []Object // objects of the bundle that the tree has in the directory of another operator
 
-	successor string // for a replaced operator: its successor ("namespace/package")
+	successor string // successor ("namespace/package"), if the operator is replaced
 }
 
 // name returns "namespace/package".
 func (o operator) name() string { return o.pin.Namespace + "/" + o.pin.Package }
 
-// wrapError adds the name of the install to an error.
+// wrapError adds the name of the operator to an error.
 func (o operator) wrapError(err error) error {
 	return fmt.Errorf("%s:\n%w", sanitize.Line("rendering "+o.name()+" ("+o.pin.Bundle+")"), err)
 }
 
-// bundlePos returns a position in the bundle, with the bundle's name before the file.
+// bundlePos returns a position in the bundle, prefixed with the name of the bundle.
 func (o operator) bundlePos(pos diag.Pos) diag.Pos {
 	pos.File = path.Join(o.b.CSV.Name, pos.File)
 	return pos
@@ -127,9 +129,9 @@ func (t *tree) warn(pos diag.Pos, subject, code, format string, args ...any) {
 	t.warnings = append(t.warnings, diag.Warning{Pos: pos, Subject: subject, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-// All renders every pin of the lock, and the leftover objects of replaced operators. The open
-// function returns the content of a pin's bundle. The error joins all bundles that cannot be
-// opened or, if there are none, all faults of all bundles. The arguments are not modified.
+// All renders every pin of the lock, and the leftover objects of replaced operators. open returns
+// the content of a pin's bundle. If bundles cannot be opened, the error lists these. Otherwise it
+// lists all faults of all bundles. All does not modify its arguments.
 func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error)) (*Result, error) {
 	opt, err := opt.defaults()
 	if err != nil {
@@ -146,7 +148,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		replaced[i].successor = lock.Successor(uninstalling)
 	}
 	warnings, err1 := renderAll(installs, opt)
-	_, err2 = renderAll(replaced, opt) // warnings were reported while the operators were installed
+	_, err2 = renderAll(replaced, opt) // these operators were installed before, with the same warnings
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
@@ -166,8 +168,8 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), AcceptedCRDs: t.acceptedCRDs, tree: t}, nil
 }
 
-// leavingPins returns the pins of replaced operators, and the operators being uninstalled. It removes
-// operators that are not pinned from their With field.
+// leavingPins returns the pins of replaced operators, and the operators being uninstalled. From the
+// With fields of the latter, it removes operators that are not pinned.
 func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, uninstalling []lockfile.Leaving) {
 	for _, l := range lock.Leaving {
 		if l.ReplacedBy == "" {
@@ -184,7 +186,8 @@ func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, uninstalling []l
 	return replaced, uninstalling
 }
 
-// renderAll fills in the objects of each install. The error joins all faults.
+// renderAll renders the objects of each operator, and stores them in installs. The error lists all
+// faults.
 func renderAll(installs []operator, opt Options) ([]diag.Warning, error) {
 	var errs []error
 	var warnings []diag.Warning
@@ -195,7 +198,7 @@ func renderAll(installs []operator, opt Options) ([]diag.Warning, error) {
 			errs = append(errs, fmt.Errorf("bundle %q of %s is not valid:\n%w", in.pin.Bundle, sanitize.Line(in.name()), err))
 			continue
 		}
-		// Package needs reports these for the rendered pods.
+		// package needs reports these for the rendered pods
 		known = slices.DeleteFunc(known, func(w diag.Warning) bool { return w.Code == "expected-from-outside" })
 		objects, more, err := Manifests(in.b, in.pin, opt)
 		if err != nil {
@@ -203,7 +206,7 @@ func renderAll(installs []operator, opt Options) ([]diag.Warning, error) {
 			continue
 		}
 		for _, w := range diag.PrefixWarnings(in.b.CSV.Name, slices.Concat(known, more)) {
-			w.Subject = in.pin.Package // equal for all installs of the bundle, so that duplicates are removed
+			w.Subject = in.pin.Package // same subject for all installs of a package, so that duplicate warnings can be removed
 			warnings = append(warnings, w)
 		}
 		for _, o := range objects {
@@ -221,7 +224,8 @@ func comparePins(a, b lockfile.Pin) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 }
 
-// loadBundles loads every bundle, using all processors. It returns them by namespace and package.
+// loadBundles loads the bundle of each pin, using all processors. It returns the operators by
+// namespace and package.
 func loadBundles(pins []lockfile.Pin, open func(lockfile.Pin) (fs.FS, error)) ([]operator, error) {
 	pins = slices.SortedFunc(slices.Values(pins), comparePins)
 	missing, broken := make([]error, len(pins)), make([]error, len(pins))

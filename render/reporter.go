@@ -13,17 +13,18 @@ import (
 )
 
 // Reporter configures the reporter, a program in the cluster that reports whether the rendered
-// objects are present and healthy.
+// objects exist and are healthy.
 type Reporter struct {
-	Image          string // "registry.example.com/quayside-report@sha256:…"
-	Namespace      string // "quayside-system"
+	Image          string // image with digest, such as "registry.example.com/quayside-report@sha256:…"
+	Namespace      string // such as "quayside-system"
 	LeaderElection bool
 }
 
-const reporterName = "quayside-reporter" // name of its objects, its package and its Lease
+const reporterName = "quayside-reporter" // reporterName is the name of the reporter's objects, its package and its Lease.
 
-// writeReporter writes the reporter's objects, and one file for each pin with its Installation and
-// the permissions to observe its objects. No object of an operator waits for the reporter.
+// writeReporter writes the objects of the reporter. For each pin it also writes a file with the
+// Installation, and with permissions to read the listed objects. Objects of operators never wait
+// for the reporter.
 func (t *tree) writeReporter() error {
 	r := t.opt.Reporter
 	if r.Image == "" || r.Namespace == "" {
@@ -59,13 +60,14 @@ func (t *tree) writeReporter() error {
 		}
 		files = append(files, file)
 	}
-	if t.opt.hasEngine() { // engines read a directory without a kustomization
+	if t.opt.hasEngine() { // engines apply this directory without a kustomization
 		return nil
 	}
 	return t.writeKustomization(layout.Installations, files)
 }
 
-// checkReporterObjects rejects objects of the reporter that are already rendered.
+// checkReporterObjects returns an error if an object of the reporter is already rendered for an
+// operator.
 func checkReporterObjects(objects []Object, rendered []Rendered) error {
 	for _, o := range objects {
 		if i := slices.IndexFunc(rendered, func(r Rendered) bool { return r.Object.Key() == o.Key() }); i >= 0 {
@@ -84,13 +86,13 @@ func reporterFiles(objects []Object) []string {
 	return names
 }
 
-// installationFile returns the file name of an Installation.
+// installationFile returns the file name of an Installation and its permissions.
 func installationFile(in Installation) string {
 	return fitName(maxFileName(path.Join(layout.Clusters, strings.Repeat("n", 40), layout.Installations)), in.Namespace+"."+in.Spec.Package)
 }
 
-// installationObjects returns the Installation object, without confidential references, and the
-// permissions to read the referenced objects.
+// installationObjects returns the Installation object, without references to confidential objects,
+// and the permissions to read the listed objects.
 func (t *tree) installationObjects(in Installation) []Object {
 	spec := in.Spec.DeepCopy()
 	spec.Objects = slices.DeleteFunc(spec.Objects, isConfidential)
@@ -107,15 +109,15 @@ func (t *tree) installationObjects(in Installation) []Object {
 	return out
 }
 
-// isConfidential reports whether an object holds credentials: a Secret, or a token or client of
-// OpenShift. To observe one Secret, the reporter would need permission to read every Secret of the
-// cluster.
+// isConfidential reports whether an object contains credentials: a Secret, or a token or client of
+// OpenShift. To observe a single Secret, the reporter would need permission to read every Secret in
+// the cluster.
 func isConfidential(ref v1alpha1.ObjectReference) bool {
 	group := k8s.Group(ref.APIVersion)
 	return group == "" && ref.Kind == "Secret" || group == "oauth.openshift.io"
 }
 
-// specFields returns a spec as an object's fields.
+// specFields returns the spec of an Installation as a mapping.
 func specFields(spec v1alpha1.InstallationSpec) map[string]any {
 	var objects []any
 	for _, ref := range spec.Objects {
@@ -137,7 +139,7 @@ func specFields(spec v1alpha1.InstallationSpec) map[string]any {
 	return out
 }
 
-// nonEmptyFields returns a map of the name-value pairs with non-empty values.
+// nonEmptyFields returns a mapping from pairs of name and value. It omits empty values.
 func nonEmptyFields(pairs ...string) map[string]any {
 	out := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -148,7 +150,7 @@ func nonEmptyFields(pairs ...string) map[string]any {
 	return out
 }
 
-// own returns o with the labels of the reporter.
+// own returns o with the reporter's labels.
 func (r *Reporter) own(o Object) Object {
 	return withOwner(o, map[string]any{k8s.LabelPackage: reporterName, k8s.LabelNamespace: r.Namespace}, sharedVersion)
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// reporterNamespace returns the reporter's Namespace, or nil if it is reserved or declared. It
-// rejects a Namespace of an operator, which would be removed together with the operator.
+// reporterNamespace returns the Namespace of the reporter, or nil if it is reserved or declared. It
+// returns an error for the namespace of an operator, because it would be removed together with the
+// operator.
 func (t *tree) reporterNamespace(name string) (Object, error) {
 	if _, declared := t.declared[name]; declared || k8s.IsReservedNamespace(name) {
 		return nil, nil
@@ -21,11 +22,11 @@ func (t *tree) reporterNamespace(name string) (Object, error) {
 	return k8s.Label(k8s.New("v1", "Namespace", "", name), map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}), nil
 }
 
-// objects returns the reporter's workload, its permissions and its Namespace, if that is not nil,
+// objects returns the Deployment of the reporter, its permissions and, if not nil, its Namespace,
 // sorted by key.
 func (r *Reporter) objects(namespace Object, pullSecrets []string) []Object {
 	account := k8s.New("v1", "ServiceAccount", r.Namespace, reporterName)
-	account["automountServiceAccountToken"] = false // the pod mounts its own token
+	account["automountServiceAccountToken"] = false // only the pod mounts the token
 	account = withPullSecrets(account, pullSecrets)
 	service := k8s.New("v1", "Service", r.Namespace, reporterName)
 	service["spec"] = map[string]any{
@@ -52,7 +53,7 @@ func (r *Reporter) objects(namespace Object, pullSecrets []string) []Object {
 
 func (r *Reporter) deployment() Object {
 	args := k8s.Values("--metrics-bind-address=:8080", "--health-probe-bind-address=:8081")
-	strategy := map[string]any{"type": "Recreate"} // never two writers at once
+	strategy := map[string]any{"type": "Recreate"} // two reporters must not write at the same time
 	if r.LeaderElection {
 		args = append(args, "--leader-elect", "--leader-election-namespace="+r.Namespace)
 		strategy = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(1)}}

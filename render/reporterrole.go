@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// reporterRole returns the ClusterRole of the reporter: it reads Installations and pods, and writes
-// events and the status of Installations.
+// reporterRole returns the ClusterRole of the reporter. It permits reading Installations and pods,
+// and writing Events and the status of Installations.
 func reporterRole() Object {
 	o := k8s.New(k8s.RBACGroup+"/v1", "ClusterRole", "", reporterName)
 	o["rules"] = []any{
@@ -22,11 +22,10 @@ func reporterRole() Object {
 	return o
 }
 
-// roles returns the ClusterRole that lets the reporter read the kinds of objects in an
-// Installation, and its binding. Kinds of confidential objects are omitted. It returns nil if no kind
-// remains.
+// roles returns a ClusterRole with which the reporter can read the kinds of objects in an
+// Installation, and its binding. It omits confidential kinds. If no kind remains, it returns nil.
 func (r *Reporter) roles(in Installation, plurals map[[2]string]string) []Object {
-	resources := map[string]map[string]bool{} // by group
+	resources := map[string]map[string]bool{} // resource names by group
 	for _, ref := range in.Spec.Objects {
 		group := k8s.Group(ref.APIVersion)
 		resource := cmp.Or(plurals[[2]string{group, ref.Kind}], k8s.Resource(group, ref.Kind))
@@ -53,8 +52,8 @@ func (r *Reporter) roles(in Installation, plurals map[[2]string]string) []Object
 	return []Object{o, newBinding("ClusterRole", "", name, name, r.Namespace, reporterName)}
 }
 
-// plurals returns the resource names from the CRDs of the tree, by group and kind. It omits CRDs with
-// faults.
+// plurals returns the resource names of the kinds that CRDs of the tree define, by group and kind.
+// It omits invalid CRDs.
 func (t *tree) plurals() map[[2]string]string {
 	if t.pluralCache != nil {
 		return t.pluralCache

@@ -5,7 +5,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// scopes maps the group and kind of each CRD in a bundle to true if the kind is namespaced.
+// scopes contains the scope of the kinds that a bundle's CRDs define, by group and kind: true if
+// namespaced.
 type scopes map[[2]string]bool
 
 func newScopes(objects []bundle.ManifestObject) scopes {
@@ -19,7 +20,7 @@ func newScopes(objects []bundle.ManifestObject) scopes {
 	return s
 }
 
-// namespaced reports whether objects of the group and kind have a namespace.
+// namespaced reports whether objects of a kind have a namespace.
 func (s scopes) namespaced(group, kind string) bool {
 	if namespaced, ok := s[[2]string{group, kind}]; ok {
 		return namespaced

@@ -12,7 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// writeCRDs writes each CRD once, from its newest provider.
+// writeCRDs writes each CRD once. If several operators provide it, it writes that of the newest
+// provider.
 func (t *tree) writeCRDs() error {
 	providers := map[string][]provider{}
 	for i := range t.installs {
@@ -57,8 +58,8 @@ func definitionFile(dir, name string) string {
 	return fitName(maxFileName(dir), fileName("customresourcedefinition-"+name))
 }
 
-// sharedCRDs returns the CRDs of quayside: OperatorCondition, if neither OpenShift nor OLM provides
-// it, and Installation, if the reporter is rendered.
+// sharedCRDs returns the CRDs that quayside itself provides: OperatorCondition, unless OpenShift or
+// OLM provides it, and Installation, if the reporter is rendered.
 func (t *tree) sharedCRDs() []Object {
 	var out []Object
 	if len(t.installs) > 0 && !t.opt.OpenShift && !runsOLM(t.installs) {
@@ -70,14 +71,14 @@ func (t *tree) sharedCRDs() []Object {
 	return out
 }
 
-// provider is an operator install and one of the CRDs that it provides.
+// provider is an operator with one of the CRDs that it provides.
 type provider struct {
 	in   *operator
 	crd  Object
-	file string // path in the tree
+	file string // path of the CRD in the tree
 }
 
-// isOwner reports whether the CSV lists the CRD as owned.
+// isOwner reports whether the operator's CSV lists the CRD as owned.
 func (p provider) isOwner() bool {
 	for _, api := range p.in.b.CSV.OwnedCRDs {
 		if api.Name == p.crd.Name() {
@@ -87,9 +88,9 @@ func (p provider) isOwner() bool {
 	return false
 }
 
-// newestProvider returns the provider whose CRD is rendered. It prefers installs whose CSV owns the
-// CRD, then the newest version, then the first by namespace. If two packages both own a CRD, or
-// neither does, their CRDs must be equal.
+// newestProvider returns the provider whose CRD is rendered. It prefers operators whose CSV owns
+// the CRD, then the newest version, then the first by namespace. If two packages both own the CRD,
+// or neither does, their CRDs must be equal.
 func newestProvider(all []provider) (provider, error) {
 	best := all[0]
 	for _, p := range all[1:] {
@@ -112,13 +113,14 @@ func newestProvider(all []provider) (provider, error) {
 	return best, nil
 }
 
-// requiredVersion is a version of an API that an install owns or requires.
+// requiredVersion is an API version that an operator owns or requires.
 type requiredVersion struct {
 	in      *operator
 	version string
 }
 
-// requiredVersions returns the required versions by CRD, in the order of the installs.
+// requiredVersions returns the required versions of each CRD, by its name, in the order of
+// installs.
 func requiredVersions(installs []operator) map[string][]requiredVersion {
 	out := map[string][]requiredVersion{}
 	for i := range installs {
@@ -132,8 +134,8 @@ func requiredVersions(installs []operator) map[string][]requiredVersion {
 	return out
 }
 
-// checkServed rejects a CRD that does not serve a version required by another install.
-// bundle.Validate checks the versions required by the provider itself.
+// checkServed returns an error if the CRD does not serve a version that another operator requires.
+// bundle.Validate checks the versions that the provider itself requires.
 func (p provider) checkServed(needs []requiredVersion) error {
 	served := k8s.ParseCRD(p.crd).Served()
 	var errs []error

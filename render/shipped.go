@@ -6,8 +6,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// shippedObjects returns the objects in the bundle's own manifests. Namespaced ones are in the
-// install namespace.
+// shippedObjects returns the objects in the manifests of the bundle. It puts namespaced ones into
+// the install namespace.
 func shippedObjects(in *install) ([]Object, error) {
 	var errs diag.List
 	accounts := in.accounts()
@@ -39,8 +39,8 @@ func shippedObjects(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// withOwnSubjects returns a binding with the bundle's own ServiceAccounts in the install namespace,
-// regardless of their namespace in the file. It warns about other ServiceAccounts.
+// withOwnSubjects returns a binding whose ServiceAccounts of the bundle are in the install
+// namespace, whatever namespace the file has. It adds a warning for other ServiceAccounts.
 func (in *install) withOwnSubjects(file bundle.ManifestObject, o Object, accounts map[string]bool) Object {
 	list := k8s.List(o, "subjects")
 	changed := make([]any, len(list))
@@ -62,8 +62,8 @@ func (in *install) withOwnSubjects(file bundle.ManifestObject, o Object, account
 	return k8s.With(o, changed, "subjects")
 }
 
-// atServedVersion returns an object at a version that the target Kubernetes serves. It adds a missing
-// apiVersion.
+// atServedVersion returns an object with an API version that the target Kubernetes serves. If the
+// file has no apiVersion, it adds one.
 func (in *install) atServedVersion(file bundle.ManifestObject) (Object, error) {
 	o := file.Object
 	if o.APIVersion() == "" {
@@ -77,8 +77,8 @@ func (in *install) atServedVersion(file bundle.ManifestObject) (Object, error) {
 	return in.convertToServed(file, o)
 }
 
-// olmKinds returns the kinds that OLM installs regardless of their apiVersion, with the
-// apiVersion that it uses.
+// olmKinds returns the apiVersion of each kind that OLM installs with a fixed apiVersion, whatever
+// the file has.
 func olmKinds() map[string]string {
 	return map[string]string{
 		"Secret": "v1", "ConfigMap": "v1", "ServiceAccount": "v1", "Service": "v1",

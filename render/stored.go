@@ -13,13 +13,13 @@ import (
 
 const migrationGroup = "storagemigration.k8s.io"
 
-// migrationSinceMinor is the first minor version of Kubernetes in which v1 of migrationGroup is
-// enabled by default. The older v1beta1 is disabled by default.
+// migrationSinceMinor is the first minor version of Kubernetes that enables v1 of migrationGroup by
+// default. The older v1beta1 is disabled by default.
 const migrationSinceMinor = 37
 
-// storageMigrations generates a StorageVersionMigration for each CRD with objects to rewrite, if
-// the pin is in the migrate stage and all clusters have the API. In any stage it fails if the
-// bundle lacks a CRD or version that the pin names.
+// storageMigrations generates a StorageVersionMigration for each CRD with objects to rewrite. It
+// does so only in the migrate stage of the pin, and if all clusters serve the API. In any stage, it
+// returns an error if the bundle does not have a CRD or version that the pin names.
 func storageMigrations(in *install) ([]Object, error) {
 	if in.pin.Storage == nil {
 		return nil, nil
@@ -48,7 +48,7 @@ func storageMigrations(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// bundleCRD returns the parsed CRD of that name in the bundle, or a zero CRD.
+// bundleCRD returns the CRD of the bundle with a name, or the zero CRD.
 func (in *install) bundleCRD(name string) k8s.CRD {
 	for _, file := range in.b.Objects {
 		if k8s.IsCRD(file.Object) && file.Name() == name {
@@ -58,8 +58,8 @@ func (in *install) bundleCRD(name string) k8s.CRD {
 	return k8s.CRD{}
 }
 
-// migrationAPI returns the apiVersion of StorageVersionMigration in all clusters, or "" if a
-// cluster lacks the API or has an unknown version.
+// migrationAPI returns the apiVersion of StorageVersionMigration in all clusters. It returns "" if
+// a cluster does not serve it, or has an unknown version.
 func (in *install) migrationAPI() string {
 	switch version := in.opt.StorageMigration; version {
 	case "none":
@@ -77,7 +77,8 @@ func (in *install) migrationAPI() string {
 	return migrationGroup + "/v1"
 }
 
-// withPinnedStorage returns a CRD with the storage version that a pin requires, if the CRD has this version.
+// withPinnedStorage returns a CRD with the storage version that a pin requires. It returns crd if
+// no pin does, or if the CRD does not have that version.
 func withPinnedStorage(crd Object, installs []operator) Object {
 	for _, in := range installs {
 		if in.pin.Storage == nil {

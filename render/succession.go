@@ -12,19 +12,19 @@ import (
 //
 // In the first step, the tree contains the successor and the leftover objects of its predecessor.
 // The CRDs, and every object that both operators ship under the same name, are rendered for the
-// successor. Such an object only moves to another file, so the GitOps tool updates it and deletes
-// nothing. All other objects of the predecessor remain (accounts, roles, Services, certificates,
-// configuration), because the workloads that it created need them until the successor manages these
-// workloads. The predecessor itself is stopped: its Deployments have no replicas and are applied
-// before those of the successor, because two controllers must not manage the same custom resources.
-// Its webhooks get failurePolicy Ignore, because without a server they would reject every write.
-// Deployments and webhooks are changed instead of removed, because many tools prune late or only on
-// request.
+// successor. Such an object only moves to another file: the GitOps tool updates it, and does not
+// delete it. All other objects of the predecessor remain (accounts, roles, Services, certificates,
+// configuration). The workloads that it created need them until the successor manages these
+// workloads. The predecessor itself is stopped, because two controllers must not manage the same
+// custom resources. Its Deployments have no replicas, and are applied before those of the
+// successor. Its webhooks get failurePolicy Ignore, because without a server they would reject
+// every write. The Deployments and webhooks are not removed, because many tools prune late or only
+// on request.
 //
-// In the second step, once the successor is observed running, the lock drops the predecessor, and
-// its leftover objects are removed from the tree.
+// In the second step, after the successor was observed running, the lock no longer has the
+// predecessor, and its leftover objects are removed from the tree.
 
-// reduceLeftovers reduces the objects of each replaced operator to its leftover objects.
+// reduceLeftovers removes all objects of replaced operators except their leftover objects.
 func (t *tree) reduceLeftovers() error {
 	rendered := map[Key]bool{}
 	for _, in := range t.installs {
@@ -49,9 +49,9 @@ func (t *tree) reduceLeftovers() error {
 	return errors.Join(t.checkProvided(), checkSuccessors(t.opt.Clusters, t.replaced))
 }
 
-// mustBeRemoved reports whether an object of a stopped operator must be removed, because stopObject
-// cannot stop it: it runs pods without a number of replicas, scales a workload, or sends requests to
-// one.
+// mustBeRemoved reports whether an object of a stopped operator must be removed because stopObject
+// cannot stop it. Such an object runs pods without a number of replicas, scales a workload, or
+// sends requests to one.
 func mustBeRemoved(o Object) bool {
 	return o.Is("apps", "DaemonSet") || o.Is("batch", "Job") || o.Is("batch", "CronJob") || o.Is("", "Pod") ||
 		o.Is("autoscaling", "HorizontalPodAutoscaler") || o.Is("apiregistration.k8s.io", "APIService")
@@ -62,8 +62,8 @@ func isStoppable(o Object) bool {
 	return o.Is("apps", "Deployment") || o.Is("apps", "StatefulSet") || o.Key().IsWebhookConfig()
 }
 
-// stopObject returns an object in the form for a stopped operator: a workload without replicas, or a
-// webhook that ignores failures. Other objects are returned unchanged.
+// stopObject returns the stopped form of an object: a workload with 0 replicas, or a webhook whose
+// failure is ignored. It returns other objects unchanged.
 func stopObject(o Object) Object {
 	switch {
 	case !isStoppable(o):
@@ -78,9 +78,9 @@ func stopObject(o Object) Object {
 	return k8s.With(o, any(webhooks), "webhooks")
 }
 
-// checkProvided rejects a replacement after which no operator provides a CRD: pruning the CRD would
-// delete all its objects. It checks nothing if pieces are applied separately, because then engines
-// do not prune CRDs.
+// checkProvided returns an error if no operator provides a CRD after a replacement: if the tool
+// prunes the CRD, all its objects are deleted. If pieces are applied separately, it checks nothing,
+// because engines then do not prune CRDs.
 func (t *tree) checkProvided() error {
 	if !t.opt.byCluster() {
 		return nil
@@ -103,8 +103,8 @@ func (t *tree) checkProvided() error {
 	return errors.Join(errs...)
 }
 
-// checkSuccessors rejects a cluster that has a replaced operator but does not get its successor, because
-// the cluster would lose the CRDs.
+// checkSuccessors returns an error if a cluster gets a replaced operator but not its successor: the
+// cluster would lose the CRDs.
 func checkSuccessors(clusters []profile.Cluster, replaced []operator) error {
 	var errs []error
 	for _, c := range clusters {

@@ -15,31 +15,31 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// attributes makes GitHub and GitLab collapse the tree in a pull request, so that reviewers see
-// the lock and the user's own files. Git merges the indices of two branches with its own driver:
+// attributes makes GitHub and GitLab collapse the files of the tree in a pull request, so that
+// reviewers see the lock and the user's own files. Git merges the indices of two branches with its own driver:
 // each has the entries of both, and the next render removes what is wrong in them.
 const attributes = "* linguist-generated gitlab-generated\n" + filetree.Index + " merge=union\n"
 
-// tree distributes the objects over files.
+// tree assigns objects to files.
 type tree struct {
 	opt          Options
-	installs     []operator         // by namespace, then package
-	replaced     []operator         // operators with a successor, with their leftover objects; same order
+	installs     []operator         // sorted by namespace, then package
+	replaced     []operator         // operators that have a successor, with their leftover objects; sorted as installs
 	uninstalling []lockfile.Leaving // operators being uninstalled
 	declared     map[string]lockfile.Namespace
 	files        *filetree.Tree
 	objects      []Rendered
 	warnings     []diag.Warning
 	acceptedCRDs []string // see Result.AcceptedCRDs
-	ownCRDs      bool     // some cluster gets only a part of the CRDs, so each cluster lists its own
+	ownCRDs      bool     // whether some cluster gets only a part of the CRDs, so that each cluster has its own list
 	positions    map[Key]profile.ApplyPosition
 
-	pieces            []piece           // by name
-	namespaces        []string          // rendered Namespaces, sorted
-	crdDirs           map[string]string // CRD name → directory
-	views             []*view           // one for each of opt.Clusters
+	pieces            []piece           // sorted by name
+	namespaces        []string          // names of rendered Namespaces, sorted
+	crdDirs           map[string]string // directory of each CRD, by name
+	views             []*view           // one for each cluster in opt.Clusters
 	configurableCache map[string][]configurable
-	pluralCache       map[[2]string]string // result of plurals
+	pluralCache       map[[2]string]string // cached result of plurals
 	buffer            []byte               // of encodeDocuments
 }
 
@@ -87,8 +87,8 @@ func (t *tree) build() error {
 	return t.files.Add(".gitattributes", []byte(attributes))
 }
 
-// add writes objects of the base to dir/file, one document each. owner is the operator of the objects,
-// or nil.
+// add writes objects of the base to the file dir/file, one YAML document each. owner is the
+// operator of the objects, or nil.
 func (t *tree) add(owner *operator, dir, file string, objects ...Object) error {
 	objects = slices.Clone(objects)
 	for i, o := range objects {
@@ -118,7 +118,7 @@ func (t *tree) encodeDocuments(objects []Object) []byte {
 	return slices.Clone(t.buffer)
 }
 
-// annotate returns an object with the annotations for the GitOps tool.
+// annotate returns an object with annotations for the GitOps tool.
 func (t *tree) annotate(o Object) Object {
 	position := t.positions[o.Key()]
 	position.InPiece = !t.opt.byCluster()
@@ -132,18 +132,19 @@ func (t *tree) annotateAll(objects []Object) []Object {
 	return objects
 }
 
-// writeKustomization writes the kustomization of dir with the resources in the given order.
+// writeKustomization writes a kustomization to dir. It lists resources in the given order.
 func (t *tree) writeKustomization(dir string, resources []string) error {
 	return t.files.Add(path.Join(dir, layout.Kustomization), encodeKustomization(map[string]any{"resources": k8s.Values(resources...)}))
 }
 
-// encodeKustomization returns a kustomization file with the given fields. It modifies fields.
+// encodeKustomization returns a kustomization file with the given fields. It adds fields to the
+// argument.
 func encodeKustomization(fields map[string]any) []byte {
 	fields["apiVersion"], fields["kind"] = "kustomize.config.k8s.io/v1beta1", "Kustomization"
 	return yamlnode.Encode(fields)
 }
 
-// writeOperators writes one directory for each piece.
+// writeOperators writes a directory for each piece.
 func (t *tree) writeOperators() error {
 	for _, p := range t.pieces {
 		var all []string
@@ -168,9 +169,9 @@ func (t *tree) writeOperators() error {
 	return nil
 }
 
-// writeUninstalled writes an empty piece for each operator being uninstalled, so that an engine
-// prunes the objects that it applied before. The path of the piece differs from that of the operator,
-// so that a directory that is empty by mistake does not cause an uninstallation.
+// writeUninstalled writes an empty piece for each operator being uninstalled, so that the engine
+// prunes the objects that it applied before. Its path differs from that of the operator: a
+// directory that is empty by mistake does not uninstall an operator.
 func (t *tree) writeUninstalled() error {
 	if t.opt.byCluster() {
 		return nil
@@ -187,7 +188,7 @@ func (t *tree) writeUninstalled() error {
 	return nil
 }
 
-// writeOperator writes the objects of one operator and returns their sorted file names.
+// writeOperator writes the objects of an operator, and returns the sorted names of the files.
 func (t *tree) writeOperator(in *operator, dir string) ([]string, error) {
 	single, aggregated := in.splitAggregated()
 	names := fileNames(naming{maxLength: maxFileName(dir), namespace: in.pin.Namespace, pkg: in.pin.Package}, single)
@@ -207,8 +208,8 @@ func (t *tree) writeOperator(in *operator, dir string) ([]string, error) {
 	return names, nil
 }
 
-// splitAggregated returns the operator's objects that have one file each, and the aggregated roles,
-// which share a file. Both lists are sorted by key.
+// splitAggregated returns the objects of the operator that have a file each, and the aggregated
+// roles, which share a file. Both lists are sorted by key.
 func (o operator) splitAggregated() (single, aggregated []Object) {
 	keys := aggregatedRoles(o.b, o.pin)
 	for _, object := range o.objects {
@@ -221,10 +222,10 @@ func (o operator) splitAggregated() (single, aggregated []Object) {
 	return single, aggregated
 }
 
-// checkDistinct rejects operators that ship the same object with different content. It moves an object
-// that several operators ship with equal content to the sharedObjects of all but the first. If a
-// package is installed several times, a ClusterRoleBinding of the first install gets the subjects of
-// all installs.
+// checkDistinct returns an error if two operators ship the same object with different content. If
+// the content is equal, it moves the object to the sharedObjects of all operators but the first. If
+// a package is installed several times, a ClusterRoleBinding of the first install gets the subjects
+// of all installs.
 func (t *tree) checkDistinct() error {
 	type place struct{ install, object int }
 	first := map[Key]place{}
@@ -255,8 +256,8 @@ func (t *tree) checkDistinct() error {
 	return errors.Join(errs...)
 }
 
-// joinSubjects returns a ClusterRoleBinding with the subjects of a and b. It returns false unless a
-// is a ClusterRoleBinding and both have the same roleRef.
+// joinSubjects returns a ClusterRoleBinding with the subjects of a and b. It returns false unless
+// both are ClusterRoleBindings with the same roleRef.
 func joinSubjects(a, b Object) (Object, bool) {
 	if !a.Is(k8s.RBACGroup, "ClusterRoleBinding") || !k8s.Equal(a["roleRef"], b["roleRef"]) {
 		return nil, false
@@ -264,7 +265,7 @@ func joinSubjects(a, b Object) (Object, bool) {
 	return k8s.With(a, any(mergeLists(k8s.List(a, "subjects"), k8s.List(b, "subjects"))), "subjects"), true
 }
 
-// withoutOwner returns o without the labels and the version of its operator.
+// withoutOwner returns o without the labels and version of its operator.
 func withoutOwner(o Object) Object {
 	for _, key := range []string{k8s.LabelPackage, k8s.LabelNamespace} {
 		o = k8s.Without(o, "metadata", "labels", key)

@@ -13,15 +13,15 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// view is one cluster and what it gets of the tree.
+// view is the part of the tree that one cluster gets.
 type view struct {
 	*tree
-	cluster profile.Cluster // with its Prefix
-	chosen  []*operator     // those of t.installs that the cluster gets
-	here    []*operator     // chosen, then the operators with leftover objects there
+	cluster profile.Cluster // with Prefix set
+	chosen  []*operator     // operators of t.installs that the cluster gets
+	here    []*operator     // chosen, and replaced operators whose leftover objects the cluster gets
 }
 
-// makeViews returns a view of each cluster. Clusters with the same operators share the lists.
+// makeViews returns a view for each cluster. Clusters with the same operators share the lists.
 func (t *tree) makeViews() ([]*view, error) {
 	known := map[string]*view{}
 	var out []*view
@@ -61,7 +61,7 @@ func chosenOperators(c profile.Cluster, list []operator) ([]*operator, error) {
 	return out, nil
 }
 
-// view returns the view of the cluster of that name.
+// view returns the view of a cluster by name.
 func (t *tree) view(name string) (*view, error) {
 	var names []string
 	for _, v := range t.views {
@@ -74,14 +74,14 @@ func (t *tree) view(name string) (*view, error) {
 	return nil, fmt.Errorf("no cluster %q (available: %s)", name, strings.Join(names, ", "))
 }
 
-// config returns the config of the cluster with images replaced by their mirrors.
+// config returns the config of the cluster. Its images are replaced with mirrors.
 func (v *view) config() (config, error) {
 	cfg, err := parseConfig(v.cluster.Config)
 	mirrorValues(k8s.Items(cfg, "env"), v.opt.Mirrors)
 	return cfg, err
 }
 
-// ownFiles returns the files in a cluster's own directories.
+// ownFiles returns the files for the cluster's own directories.
 func (v *view) ownFiles() ([]file, error) {
 	cfg, err := v.config()
 	if err != nil {
@@ -91,9 +91,9 @@ func (v *view) ownFiles() ([]file, error) {
 	var out []file
 	own := func(dir string, fields map[string]any, names []string, more []file) {
 		var components []string
-		// The Component for all pieces is the last one, as in a build of the whole cluster.
+		// The Component for all pieces comes last, as when the whole cluster is built.
 		for _, name := range append(names, "") {
-			// The reporter gets only its own Component, because it is always built separately.
+			// The reporter gets only its own Component, because it is always built by itself.
 			if slices.Contains(v.cluster.Overlays, name) && (name != "" || !v.opt.byCluster() && dir != layout.Reporter) {
 				components = append(components, v.overlayPath(dir, name))
 			}
@@ -103,7 +103,7 @@ func (v *view) ownFiles() ([]file, error) {
 		}
 		_, patched := fields["patches"]
 		same := k8s.Equal(fields["resources"], k8s.Values(pathAbove(dir, true)+dir))
-		// Without changes, the list of all pieces refers to the directory of the base.
+		// If nothing differs, the list of all pieces refers to the directory of the base.
 		if v.opt.byCluster() && dir != layout.Reporter && !patched && len(components) == 0 && same {
 			return
 		}
@@ -138,7 +138,7 @@ func (v *view) ownFiles() ([]file, error) {
 		}
 		own(p.dir(), fields, names, append(more, patches...))
 	}
-	// If the cluster is applied as one unit, the list of all pieces refers to the user's directory.
+	// If the cluster is applied as one unit, the list of all pieces refers to the user's resources.
 	if slices.Contains(v.cluster.Overlays, layout.Resources) && !v.opt.byCluster() {
 		own(layout.Resources, map[string]any{"resources": k8s.Values(v.overlayPath(layout.Resources, layout.Resources))}, nil, nil)
 	}
@@ -161,9 +161,9 @@ func (v *view) ownFiles() ([]file, error) {
 	return out, nil
 }
 
-// pieceShare returns the directories of a piece that a cluster gets, relative to the cluster's own
-// directory of the piece. It also returns kustomize patches that remove the leftover objects of
-// operators that the cluster never had.
+// pieceShare returns the directories of a piece that the cluster gets, relative to the cluster's
+// own directory of the piece. without are kustomize patches that remove leftover objects of
+// operators which the cluster never had.
 func (v *view) pieceShare(p piece) (dirs []string, without []any) {
 	up := pathAbove(p.dir(), true)
 	whole := []string{up + p.dir()}
@@ -182,20 +182,20 @@ func (v *view) pieceShare(p piece) (dirs []string, without []any) {
 	switch {
 	case len(dirs) == len(p.members):
 		return whole, nil
-	case slices.Contains(dirs, whole[0]): // it includes all leftover objects
+	case slices.Contains(dirs, whole[0]): // this directory contains all leftover objects
 		return whole, without
 	}
 	return dirs, nil
 }
 
-// overlayPath returns the relative path from the directory dir of a cluster to the user's overlay with
-// the given name; "" is the overlay of all pieces.
+// overlayPath returns the relative path from the cluster's directory dir to the user's overlay with
+// a name. "" is the overlay for all pieces.
 func (v *view) overlayPath(dir, name string) string {
 	return pathAbove(dir, true) + path.Join("..", layout.Overlays, v.cluster.Name, name)
 }
 
-// configurables returns the configurable objects of the operators of a piece that a cluster gets. File
-// names of patches have at most limit bytes.
+// configurables returns the objects of a piece that the config of the cluster can change, of the
+// operators that it gets. limit is the maximum length of the patches' file names in bytes.
 func (v *view) configurables(p piece, limit int) []configurable {
 	var out []configurable
 	for _, in := range p.members {
@@ -213,7 +213,7 @@ func (v *view) configurablesOf(p piece, in *operator, limit int) []configurable 
 	}
 	var out []configurable
 	n := naming{maxLength: limit}
-	if p.memberDir(in) == p.dir() { // the path contains namespace and package
+	if p.memberDir(in) == p.dir() { // the path of the patch contains namespace and package
 		n.namespace, n.pkg = in.pin.Namespace, in.pin.Package
 	}
 	for _, o := range in.objects {
@@ -225,8 +225,8 @@ func (v *view) configurablesOf(p piece, in *operator, limit int) []configurable 
 	return out
 }
 
-// inheritedFiles returns a file for each object of inheritedObjects, with the cluster's config, by the
-// name of its piece.
+// inheritedFiles returns a file for each object of inheritedObjects, by name of its piece. The
+// objects include the cluster's config.
 func (v *view) inheritedFiles(cfg config) map[string][]file {
 	out, all := map[string][]file{}, inheritedObjects(v.here)
 	for _, p := range v.pieces {
@@ -245,7 +245,7 @@ func (v *view) inheritedFiles(cfg config) map[string][]file {
 	return out
 }
 
-// writeRoot writes a kustomization with everything in a cluster, including CRDs and the
+// writeRoot writes a kustomization of everything that the cluster gets, including CRDs and the
 // reporter, for kubectl apply -k.
 func (v *view) writeRoot() error {
 	prefix, up := v.cluster.Prefix, ""
@@ -269,8 +269,8 @@ func (v *view) writeRoot() error {
 	return v.writeKustomization(path.Join(".", prefix), resources)
 }
 
-// relativeDir returns the relative path to the cluster's own directory dir if it exists, or else to the
-// directory dir of the base. near and up are the relative paths to their parents.
+// relativeDir returns the relative path to dir in the cluster's own directory if it exists there,
+// otherwise in the base. near and up are the relative paths to the parents of the two directories.
 func (v *view) relativeDir(near, up, dir string) string {
 	if _, own := v.files.Get(path.Join(v.cluster.Prefix, dir, layout.Kustomization)); own && v.cluster.Prefix != "" {
 		return near + dir
@@ -278,7 +278,8 @@ func (v *view) relativeDir(near, up, dir string) string {
 	return up + dir
 }
 
-// crdDirectories returns the directories of the CRDs that a cluster gets. Each has a kustomization.
+// crdDirectories returns the directories of the CRDs that the cluster gets. Each has a
+// kustomization.
 func (v *view) crdDirectories() []string {
 	if own := path.Join(layout.Clusters, v.cluster.Name, layout.CRDs); v.ownCRDs {
 		return []string{own}
@@ -292,9 +293,9 @@ func (v *view) crdDirectories() []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// crdFilter returns a function that reports whether a cluster gets a CRD of the tree. A cluster gets
-// the CRDs that its operators ship, even if they are rendered for another operator, and the CRDs of
-// quayside.
+// crdFilter returns a function that reports whether the cluster gets a CRD of the tree. It gets the
+// CRDs that its operators ship, even if they are rendered for another operator, and those of
+// quayside itself.
 func (v *view) crdFilter() func(crd Object) bool {
 	if !v.opt.byCluster() {
 		return v.pieceCRDFilter()
@@ -311,8 +312,8 @@ func (v *view) crdFilter() func(crd Object) bool {
 	return func(crd Object) bool { return names[crd.Name()] }
 }
 
-// pieceCRDFilter is like crdFilter for an engine that applies each piece separately. If a package
-// provides some of a piece's CRDs, the piece gets the whole directory of the package.
+// pieceCRDFilter is like crdFilter, for an engine that applies each piece separately. If a package
+// provides one of the CRDs of a piece, the piece gets the whole directory of the package.
 func (v *view) pieceCRDFilter() func(crd Object) bool {
 	var dirs []string
 	if v.opt.Reporter != nil {
@@ -335,9 +336,9 @@ func (v *view) installations() ([]Installation, error) {
 	return v.listInstallations(v.chosen, cfg.applyToCopy), nil
 }
 
-// neededNamespaces returns the rendered Namespaces that a cluster needs: the install Namespaces of
-// its operators, and declared Namespaces that these watch, that contain the reporter, or that contain
-// no operator of any cluster.
+// neededNamespaces returns the rendered Namespaces that the cluster needs: the install Namespaces
+// of its operators, and declared Namespaces that these watch, in which the reporter runs, or in
+// which no operator is installed in any cluster.
 func (v *view) neededNamespaces() []string {
 	return slices.DeleteFunc(slices.Clone(v.namespaces), func(ns string) bool {
 		_, declared := v.declared[ns]

@@ -13,7 +13,7 @@ import (
 
 const defaultAPIServicePort = 443
 
-// webhookServices generates a Service for each deployment that serves webhooks or APIs.
+// webhookServices generates a Service for each Deployment that serves webhooks or APIs.
 func webhookServices(in *install) ([]Object, error) {
 	var out []Object
 	for _, deployment := range slices.Sorted(maps.Keys(in.services)) {
@@ -27,7 +27,7 @@ func webhookServices(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// deployment returns the CSV's deployment of that name, or a zero one.
+// deployment returns the Deployment in the CSV with a name, or the zero value.
 func (in *install) deployment(name string) bundle.Deployment {
 	for _, d := range in.b.CSV.Deployments {
 		if d.Name == name {
@@ -37,8 +37,8 @@ func (in *install) deployment(name string) bundle.Deployment {
 	return bundle.Deployment{}
 }
 
-// servicePorts returns the ports of the deployment's webhooks and APIs, sorted by number and
-// without duplicates.
+// servicePorts returns the ports of a Deployment's webhooks and APIs, sorted by number, without
+// duplicates.
 func (in *install) servicePorts(deployment string) []any {
 	target := map[int64]any{}
 	for _, w := range in.b.CSV.Webhooks {
@@ -63,7 +63,7 @@ func (in *install) servicePorts(deployment string) []any {
 	return out
 }
 
-// webhookConfigurations generates a configuration for each validating and mutating webhook of the
+// webhookConfigurations generates a configuration for each validating or mutating webhook in the
 // CSV.
 func webhookConfigurations(in *install) ([]Object, error) {
 	kinds := map[string]string{bundle.Validating: "ValidatingWebhookConfiguration", bundle.Mutating: "MutatingWebhookConfiguration"}
@@ -78,8 +78,8 @@ func webhookConfigurations(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// webhookEntry returns the entry of a webhook configuration: the fields of the CSV without those that
-// are only for OLM, with the Service and the watched namespaces.
+// webhookEntry returns the entry of a webhook in its configuration. It has the fields of the CSV
+// except those that only OLM uses, the Service, and a selector for the watched namespaces.
 func (in *install) webhookEntry(w bundle.Webhook) map[string]any {
 	out := k8s.Copy(w.Fields)
 	for _, key := range []string{"type", "generateName", "deploymentName", "containerPort", "targetPort", "webhookPath", "conversionCRDs"} {
@@ -99,7 +99,7 @@ func (in *install) webhookEntry(w bundle.Webhook) map[string]any {
 	return out
 }
 
-// apiServices generates an APIService for each API service that the CSV owns.
+// apiServices generates an APIService for each one that the CSV owns.
 func apiServices(in *install) ([]Object, error) {
 	var out []Object
 	seen := map[string]bool{}
@@ -121,9 +121,9 @@ func apiServices(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// authDelegation generates bindings that let the accounts of API services delegate authentication
-// and authorization to the API server. OLM also generates them for accounts that only serve
-// webhooks; adopted operators keep these, because they may rely on them.
+// authDelegation generates bindings with which the accounts of an APIService can delegate
+// authentication and authorization to the API server. OLM also generates them for accounts that
+// serve only webhooks; an adopted operator keeps these, because it may rely on them.
 func authDelegation(in *install) ([]Object, error) {
 	accounts := map[string]bool{}
 	serves := func(deployment string) { accounts[deploymentAccount(in.deployment(deployment))] = true }
@@ -144,7 +144,7 @@ func authDelegation(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// servingCertificates generates the objects that request the certificates of the Services.
+// servingCertificates generates the objects that request certificates for the Services.
 func servingCertificates(in *install) ([]Object, error) {
 	if len(in.services) == 0 {
 		return nil, nil
@@ -157,7 +157,7 @@ func servingCertificates(in *install) ([]Object, error) {
 }
 
 // injectCA returns a webhook configuration, CRD or APIService with the CA of a Service's
-// certificate, or with the annotation that makes a controller inject the CA.
+// certificate. If a controller injects the CA, it adds the annotation for this instead.
 func (in *install) injectCA(o Object, service string) Object {
 	return in.opt.provider.Trust(o, in.pin.Namespace, service)
 }

@@ -1,10 +1,10 @@
-// Package needs finds the requirements that rendered operators have on a cluster: APIs, objects that
-// their pods refer to, Pod Security levels that allow the pods, and OLM.
+// Package needs finds the requirements that rendered operators have on a cluster: APIs, objects to
+// which their pods refer, Namespaces whose Pod Security level permits the pods, and OLM.
 //
-// [Find] lists the needs of one operator. A [Supply] contains everything that the tree, the settings
-// and observations provide, and returns the unmet needs. Permissions are not needs, because most
-// operators use an optional API only if the cluster has it. The exception is the permission to
-// install operators through OLM.
+// [Find] lists the needs of one operator. A [Supply] contains everything that the tree, the
+// settings and observations provide, and returns the unmet needs. Permissions are not needs,
+// because most operators use an optional API only if the cluster has it. The exception is the
+// permission to install operators through OLM.
 //
 // Start from [Find] and [Supply].
 package needs
@@ -24,38 +24,38 @@ import (
 // Kind is the category of a need.
 type Kind string
 
-// The kinds of needs. If a need other than Config is unmet, the API server or the scheduler rejects
-// objects of the operator.
+// Kinds of needs. If a need is unmet, the API server or the scheduler rejects objects of the
+// operator. This does not apply to Config.
 const (
-	API         Kind = "api"         // an API of the operator's objects
-	Config      Kind = "config"      // a Secret or ConfigMap of a pod, or a class that the operator may create
-	Other       Kind = "object"      // another object that a pod or a claim refers to
-	OLM         Kind = "olm"         // OLM at run time
-	PodSecurity Kind = "podSecurity" // a Namespace that allows the pods
+	API         Kind = "api"         // an API that objects of the operator use
+	Config      Kind = "config"      // a Secret or ConfigMap of a pod, or a class, which the operator may create itself
+	Other       Kind = "object"      // another object to which a pod or a PersistentVolumeClaim refers
+	OLM         Kind = "olm"         // OLM while the operator runs
+	PodSecurity Kind = "podSecurity" // a Namespace whose Pod Security level permits the pods
 )
 
 // Need is a requirement of an operator on its cluster.
 type Need struct {
 	Kind       Kind
-	APIVersion string   // of an API
-	Kinds      []string // of the objects of an API, sorted
-	Object     k8s.Key  // for Config, Other and PodSecurity
-	Level      string   // for PodSecurity: enforced level
-	By         []string // objects and fields with this need, sorted; for OLM, the evidence
+	APIVersion string   // for API: group and version
+	Kinds      []string // for API: kinds of the operator's objects, sorted
+	Object     k8s.Key  // for Config, Other and PodSecurity: the needed object
+	Level      string   // for PodSecurity: the enforced level
+	By         []string // objects and fields that have this need, sorted; for OLM, the evidence
 	Why        []string // for PodSecurity: violations of the level, sorted
 }
 
-// compare orders by kind, API version and object.
+// compare compares needs for sorting, by kind, API version and object.
 func (n Need) compare(m Need) int {
 	return cmp.Or(strings.Compare(string(n.Kind), string(m.Kind)), strings.Compare(n.APIVersion, m.APIVersion), n.Object.Compare(m.Object))
 }
 
-// ID identifies the need among those of an operator.
+// ID identifies a need of an operator.
 func (n Need) ID() string { return string(n.Kind) + " " + n.APIVersion + " " + n.Object.String() }
 
-// Find returns the sorted needs of an operator. namespaces are the rendered Namespaces. On OpenShift,
-// only violations of the Pod Security level baseline count, because admission there fills in the
-// other fields.
+// Find returns the needs of an operator, sorted. namespaces are the rendered Namespaces. On
+// OpenShift, it reports only violations of the Pod Security level baseline, because admission there
+// sets the fields that stricter levels require.
 func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []Need {
 	f := finder{found: map[string]*Need{}, served: map[[2]string]bool{}, objects: o.Objects, namespaces: namespaces, openshift: openshift}
 	for _, api := range o.NativeAPIs {
@@ -83,13 +83,13 @@ func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []N
 // finder collects the needs of an operator.
 type finder struct {
 	found      map[string]*Need
-	served     map[[2]string]bool // by API version and kind: true if every cluster serves it, or if it belongs to OLM
+	served     map[[2]string]bool // API version and kind, if every cluster serves it or it belongs to OLM
 	objects    []k8s.Object
 	namespaces []k8s.Object
 	openshift  bool
 }
 
-// add adds a need of an object or field, or adds the object to an equal need. It returns the need.
+// add adds a need. If it exists already, add adds by to it. It returns the need.
 func (f *finder) add(n Need, by string) *Need {
 	id := n.ID()
 	if f.found[id] == nil {
@@ -99,7 +99,7 @@ func (f *finder) add(n Need, by string) *Need {
 	return f.found[id]
 }
 
-// needAPI adds the need of an API, unless every API server serves the API or the API belongs to OLM.
+// needAPI adds the need for an API, unless every cluster serves it or it belongs to OLM.
 func (f *finder) needAPI(apiVersion, kind string, by func() string) {
 	id := [2]string{apiVersion, kind}
 	served, known := f.served[id]
@@ -114,12 +114,12 @@ func (f *finder) needAPI(apiVersion, kind string, by func() string) {
 	}
 }
 
-// isAlpha reports whether an API has an alpha version, which must be enabled in API servers.
+// isAlpha reports whether an API version is alpha. Such APIs must be enabled in the API server.
 func isAlpha(apiVersion string) bool {
 	return regexp.MustCompile(`/v[0-9]+alpha[0-9]+$`).MatchString(apiVersion)
 }
 
-// addReferences adds the objects to which a workload or claim refers.
+// addReferences adds needs for the objects to which a workload or PersistentVolumeClaim refers.
 func (f *finder) addReferences(o k8s.Object) {
 	var pod map[string]any
 	switch o.Group() {
@@ -162,7 +162,7 @@ func (f *finder) addReferences(o k8s.Object) {
 	f.addPodSecurity(o, pod)
 }
 
-// addClass adds the need of a class, unless the name is empty or every cluster has the class.
+// addClass adds the need for a class, unless its name is empty or every cluster has it.
 func (f *finder) addClass(kind, name, by string) {
 	if name == "" || kind == "PriorityClass" && strings.HasPrefix(name, "system-") {
 		return
@@ -174,8 +174,8 @@ func (f *finder) addClass(kind, name, by string) {
 	f.add(n, by)
 }
 
-// mayCreate reports whether a role of the operator names the resource of an object and permits its
-// creation.
+// mayCreate reports whether a role of the operator permits it to create an object. A rule counts
+// only if it names the resource, not for "*".
 func (f *finder) mayCreate(key k8s.Key) bool {
 	resource := k8s.Resource(key.Group, key.Kind)
 	return slices.ContainsFunc(f.objects, func(o k8s.Object) bool {
@@ -187,13 +187,13 @@ func (f *finder) mayCreate(key k8s.Key) bool {
 	})
 }
 
-// The labels of a Namespace that reject pods.
+// Labels of a Namespace by which Pod Security admission rejects pods.
 const (
 	enforceLabel   = "pod-security.kubernetes.io/enforce"
 	enforceVersion = enforceLabel + "-version"
 )
 
-// addPodSecurity adds a need if the rendered Namespace of a workload rejects its pods.
+// addPodSecurity adds a need if the rendered Namespace of a workload does not permit its pods.
 func (f *finder) addPodSecurity(o k8s.Object, pod map[string]any) {
 	i := slices.IndexFunc(f.namespaces, func(ns k8s.Object) bool { return ns.Name() == o.Namespace() })
 	if i < 0 {
@@ -208,7 +208,7 @@ func (f *finder) addPodSecurity(o k8s.Object, pod map[string]any) {
 		checked = k8s.Baseline
 	}
 	meta := k8s.Map(o, "spec", "template", "metadata")
-	// The check of the manifest reports an invalid pod.
+	// the validation of the manifest reports an invalid pod
 	if why, err := k8s.PodSecurityViolations(meta, pod, checked, labels[enforceVersion]); err == nil && len(why) > 0 {
 		n := f.add(Need{Kind: PodSecurity, Object: f.namespaces[i].Key(), Level: level}, o.Key().String())
 		n.Why = append(n.Why, why...)
@@ -217,12 +217,13 @@ func (f *finder) addPodSecurity(o k8s.Object, pod map[string]any) {
 
 // Supply is everything in a cluster that can meet needs.
 type Supply struct {
-	apis      map[string]bool // "cert-manager.io/v1", or "cert-manager.io/v1/Certificate" for a single kind
+	apis      map[string]bool // such as "cert-manager.io/v1", or "cert-manager.io/v1/Certificate" for a single kind
 	objects   map[k8s.Key]bool
 	openshift bool
 }
 
-// NewSupply returns the supply of every cluster, or of every OpenShift cluster.
+// NewSupply returns the supply of a cluster without additional objects, which may be an OpenShift
+// cluster.
 func NewSupply(openshift bool) *Supply {
 	s := &Supply{apis: map[string]bool{}, objects: map[k8s.Key]bool{{Kind: "ConfigMap", Name: "kube-root-ca.crt"}: true}, openshift: openshift}
 	if openshift {
@@ -245,7 +246,7 @@ func (s *Supply) AddKeys(keys ...k8s.Key) {
 	}
 }
 
-// AddObjects adds objects, the APIs that they define, and the objects that controllers create for
+// AddObjects adds objects, the APIs that they define, and the objects that controllers create from
 // them.
 func (s *Supply) AddObjects(objects ...k8s.Object) {
 	kinds := provided.Kinds()
@@ -261,9 +262,9 @@ func (s *Supply) AddObjects(objects ...k8s.Object) {
 			}
 		case o.Is("apiregistration.k8s.io", "APIService"):
 			s.apis[k8s.Text(o, "spec", "group")+"/"+k8s.Text(o, "spec", "version")] = true
-		case o.Is("", "PersistentVolume"): // binds to claims without the StorageClass
+		case o.Is("", "PersistentVolume"): // claims that name its StorageClass can bind to it, even if the class does not exist
 			add("StorageClass", k8s.Text(o, "spec", "storageClassName"))
-		case o.Is("", "Service") && s.openshift: // the service CA is part of OpenShift
+		case o.Is("", "Service") && s.openshift: // OpenShift's service CA creates a Secret for it
 			annotations := k8s.TextMap(o, "metadata", "annotations")
 			add("Secret", annotations["service.beta.openshift.io/serving-cert-secret-name"])
 			add("Secret", annotations["service.alpha.openshift.io/serving-cert-secret-name"])
@@ -294,7 +295,7 @@ func (s *Supply) meets(n Need) bool {
 		return s.apis[n.APIVersion] || !slices.ContainsFunc(n.Kinds, func(kind string) bool { return !s.apis[n.APIVersion+"/"+kind] })
 	case OLM:
 		for api := range s.apis {
-			// OperatorCondition is in every tree.
+			// OperatorCondition does not count, because it is in every tree
 			if group, _, _ := strings.Cut(api, "/"); (group == k8s.OLMGroup || group == k8s.OLMv1Group) && !strings.HasSuffix(api, "/OperatorCondition") {
 				return true
 			}
@@ -303,7 +304,7 @@ func (s *Supply) meets(n Need) bool {
 	case PodSecurity:
 		return false
 	default:
-		everywhere := n.Object // controllers create some objects in every namespace
+		everywhere := n.Object // a controller creates this object in every namespace
 		everywhere.Namespace = ""
 		return s.objects[n.Object] || s.objects[everywhere]
 	}

@@ -9,18 +9,18 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// OLMNeed is the degree to which a running operator needs OLM.
+// OLMNeed is how much a running operator needs OLM.
 type OLMNeed string
 
-// The needs, the strongest first.
+// The values of OLMNeed, strongest first.
 const (
-	NeedsOLM  OLMNeed = "yes"     // OLM performs its main function
-	InPart    OLMNeed = "partly"  // it runs without OLM, but some functions are lost
-	MayNeed   OLMNeed = "unknown" // it could use OLM, but actual use cannot be observed
+	NeedsOLM  OLMNeed = "yes"     // its main function is performed by OLM
+	InPart    OLMNeed = "partly"  // it runs without OLM, but loses some functions
+	MayNeed   OLMNeed = "unknown" // it may use OLM; whether it does cannot be observed
 	NeedsNone OLMNeed = "no"
 )
 
-// Signal is an indication that an operator uses OLM.
+// Signal is evidence that an operator uses OLM.
 type Signal struct {
 	Code   string  `json:"code" form:"enum=installs|ships|changes-csv|prepares|reads|packages|webhook|annotation|mentions|everything" doc:"As in the documentation."`
 	Need   OLMNeed `json:"need" form:"enum=yes|partly|unknown" doc:"Whether it needs OLM for this."`
@@ -30,14 +30,14 @@ type Signal struct {
 	Do     string  `json:"hint" doc:"Possible remedy."`
 }
 
-// signalCategory is a category of signals.
+// signalCategory is a category of signals, with the texts for users.
 type signalCategory struct {
 	code      string
 	need      OLMNeed
 	loses, do string
 }
 
-// signalCategories returns all categories of signals, the most important first.
+// signalCategories returns all categories of signals, most important first.
 func signalCategories() []signalCategory {
 	const declareHint = "declare and pin the operators that it installed in Git, or leave this operator and those operators to OLM"
 	const disableHint = "set OPERATOR_CONDITION_NAME to an empty value in spec.config.env of its Subscription: most operators then work without OLM"
@@ -58,15 +58,15 @@ func signalCategories() []signalCategory {
 // packagesGroup is the API group of OLM's packageserver.
 const packagesGroup = "packages." + k8s.OLMGroup
 
-// olmAccess assigns a signal code to write access to an OLM resource.
+// olmAccess assigns a signal code to permissions to change an OLM resource.
 type olmAccess struct {
 	resource string
 	verbs    []string // verbs with this code; nil: all except get, list and watch
 	code     string
 }
 
-// olmAccesses returns the signal codes of write access to OLM resources. The first match counts. For
-// other OLM resources, only read access is a signal.
+// olmAccesses returns the signal codes for permissions to change OLM resources. The first match
+// counts. For other OLM resources, only the permission to read is a signal.
 func olmAccesses() []olmAccess {
 	return []olmAccess{
 		{"subscriptions", nil, "installs"},
@@ -81,7 +81,7 @@ func olmAccesses() []olmAccess {
 	}
 }
 
-// olmResources returns the OLM resources whose use indicates a dependence on OLM, by group.
+// olmResources returns the OLM resources, by group, whose use is evidence of OLM.
 // OperatorConditions are not included, because every tree has them.
 func olmResources() map[string][]string {
 	return map[string][]string{
@@ -95,10 +95,10 @@ func readVerbs() []string { return []string{"get", "list", "watch"} }
 // permission is the permission to use a verb on a resource.
 type permission struct{ verb, group, resource string }
 
-// crdName returns the name of the resource's CRD.
+// crdName returns the name of the CRD that defines the resource.
 func (r permission) crdName() string { return r.resource + "." + r.group }
 
-// signalCodes returns the codes of the signals that a permission on an OLM resource indicates.
+// signalCodes returns the codes of the signals for a permission on an OLM resource.
 func (r permission) signalCodes() []string {
 	var out []string
 	for _, a := range olmAccesses() {
@@ -113,7 +113,7 @@ func (r permission) signalCodes() []string {
 	return out
 }
 
-// olmPermissions returns the permissions of a grant on each OLM resource.
+// olmPermissions returns the permissions on OLM resources that a grant contains.
 func olmPermissions(g k8s.Grant) []permission {
 	of, _, _ := strings.Cut(g.Resource, "/")
 	var out []permission
@@ -125,7 +125,7 @@ func olmPermissions(g k8s.Grant) []permission {
 	return out
 }
 
-// isWildcard reports whether a grant covers OLM resources without naming their group.
+// isWildcard reports whether a grant includes OLM resources only because it applies to all groups.
 func isWildcard(g k8s.Grant) bool {
 	if g.Group != "*" {
 		return false
@@ -138,15 +138,16 @@ func isWildcard(g k8s.Grant) bool {
 	return false
 }
 
-// aggregatedRoles returns the default roles to which OLM adds permissions by aggregation.
+// aggregatedRoles returns the default roles of Kubernetes to which OLM adds permissions by
+// aggregation.
 func aggregatedRoles() []string {
 	return []string{"ClusterRole admin", "ClusterRole edit", "ClusterRole view"}
 }
 
-// permissionIndex holds the permissions of accounts on OLM resources.
+// permissionIndex contains the permissions of accounts on OLM resources.
 type permissionIndex struct {
-	verbs   map[[3]string][]string // verbs, by code, account and resource
-	watched []string               // names of CRDs whose objects may be watched
+	verbs   map[[3]string][]string // verbs by signal code, account and resource
+	watched []string               // names of OLM's CRDs whose objects the accounts may watch
 }
 
 func (h *permissionIndex) add(code, account, resource, verb string) {
@@ -174,9 +175,9 @@ func (h *permissionIndex) addGrant(account string, g k8s.Grant) {
 	}
 }
 
-// FindOLM returns the degree to which an operator with these objects needs OLM, the signals for this,
-// strongest first, and the CRDs of OLM whose objects the operator may watch. With shipped, objects of
-// OLM's own kinds are signals.
+// FindOLM returns how much an operator with these objects needs OLM. signals is the evidence,
+// strongest first. definitions are OLM's CRDs whose objects the operator may watch. If shipped is
+// true, objects of OLM's own kinds are evidence, too.
 func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal, definitions []string) {
 	signals, definitions = PermissionSignals(objects)
 	if shipped {
@@ -199,8 +200,8 @@ func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal
 	return signals[0].Need, signals, definitions
 }
 
-// PermissionSignals returns signals for the permissions of accounts on OLM resources, and the CRDs of
-// the resources that the accounts may watch. For an operator that installs others, it omits signals for
+// PermissionSignals returns signals for permissions of accounts on OLM resources, and OLM's CRDs
+// whose objects they may watch. For an operator that installs others, it omits the signals for
 // changing and reading OLM objects.
 func PermissionSignals(objects []k8s.Object) ([]Signal, []string) {
 	list := make([]map[string]any, len(objects))
@@ -214,7 +215,7 @@ func PermissionSignals(objects []k8s.Object) ([]Signal, []string) {
 	h := permissionIndex{verbs: map[[3]string][]string{}}
 	for _, granted := range model.ObjectGrants() {
 		if granted.To.Kind != "ServiceAccount" && !strings.HasPrefix(granted.To.Name, "system:serviceaccount") {
-			continue // users and groups
+			continue // a user or group
 		}
 		for _, g := range granted.Grants {
 			h.addGrant(granted.To.String(), g)
@@ -228,7 +229,7 @@ func PermissionSignals(objects []k8s.Object) ([]Signal, []string) {
 	return out, slices.Compact(h.watched)
 }
 
-// signals returns the permissions as signals, one per code and account.
+// signals returns a signal for each code and account.
 func (h *permissionIndex) signals() []Signal {
 	parts := map[[2]string][]string{}
 	for at, verbs := range h.verbs {
@@ -263,24 +264,25 @@ func describeVerbs(code string, verbs []string) string {
 	return strings.Join(out[:last], ", ") + " and " + out[last]
 }
 
-// newSignal returns a signal of a category.
+// newSignal returns a signal with the texts of its category.
 func newSignal(code, object, what string) Signal {
 	all := signalCategories()
 	s := all[slices.IndexFunc(all, func(s signalCategory) bool { return s.code == code })]
 	return Signal{Code: code, Need: s.need, Object: object, What: what, Loses: s.loses, Do: s.do}
 }
 
-// isOLMKind reports whether a kind belongs to OLM, except OperatorCondition, which every tree has.
+// isOLMKind reports whether a kind belongs to OLM. OperatorCondition does not count, because every
+// tree has it.
 func isOLMKind(group, kind string) bool {
 	return (group == k8s.OLMGroup || group == k8s.OLMv1Group) && kind != "OperatorCondition"
 }
 
-// olmEvidence returns the reasons why an operator cannot run without OLM, as text. They are the
-// signals of FindOLM with NeedsOLM.
+// olmEvidence returns the signals of FindOLM with NeedsOLM, as text: why an operator cannot run
+// without OLM.
 func olmEvidence(objects []k8s.Object) []string {
 	var out []string
 	signals := bundleSignals(objects)
-	if slices.ContainsFunc(objects, mayInstall) { // computing all permissions is slow
+	if slices.ContainsFunc(objects, mayInstall) { // computing all permissions is slow: do so only if necessary
 		granted, _ := PermissionSignals(objects)
 		signals = append(signals, granted...)
 	}
@@ -292,7 +294,7 @@ func olmEvidence(objects []k8s.Object) []string {
 	return out
 }
 
-// mayInstall reports whether a role contains a permission to install operators through OLM.
+// mayInstall reports whether a role may permit installing operators through OLM.
 func mayInstall(o k8s.Object) bool {
 	for _, rule := range k8s.Items(o, "rules") {
 		for _, group := range k8s.Texts(rule, "apiGroups") {
@@ -310,8 +312,8 @@ func mayInstall(o k8s.Object) bool {
 	return false
 }
 
-// bundleSignals returns a signal for each object of an OLM kind, except OperatorConditions, which every
-// tree has.
+// bundleSignals returns a signal for each object of an OLM kind. OperatorConditions do not count,
+// because every tree has them.
 func bundleSignals(objects []k8s.Object) []Signal {
 	var out []Signal
 	for _, o := range objects {
@@ -337,7 +339,7 @@ func webhookSignals(o k8s.Object) []Signal {
 	return out
 }
 
-// textSignals returns a signal for each text in an object that refers to OLM.
+// textSignals returns a signal for each text in an object that mentions OLM.
 func textSignals(o k8s.Object) []Signal {
 	var out []Signal
 	note := func(code, what string) { out = append(out, newSignal(code, o.Key().String(), what)) }
@@ -376,7 +378,7 @@ func isCommonAnnotation(key string) bool {
 	return slices.Contains([]string{"olm.operatorGroup", "olm.operatorNamespace", "olm.properties", "olm.targetNamespaces"}, key)
 }
 
-// mentionsOLM reports whether a text contains the group and version of an OLM kind.
+// mentionsOLM reports whether a text contains the group and version of an OLM API.
 func mentionsOLM(text string) bool {
 	for group := range olmResources() {
 		if strings.Contains(text, group+"/v") {
@@ -386,7 +388,7 @@ func mentionsOLM(text string) bool {
 	return false
 }
 
-// isOLMName reports whether a name refers to OLM or its kinds.
+// isOLMName reports whether a name is that of OLM or one of its kinds.
 func isOLMName(name string) bool {
 	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '-' || r == '_' || r == '.' })
 	joined := strings.Join(parts, "")
