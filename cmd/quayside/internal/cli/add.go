@@ -84,7 +84,7 @@ func newAdd(a *app) *cobra.Command {
 				o.options.Config = &config
 			}
 			if a.prompt.IsInteractive() {
-				o.options.Choose = a.prompt.Choose // asks on the terminal
+				o.options.Choose = a.prompt.Choose // prompt on the terminal
 			}
 			return o.run(cmd.Context(), func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) {
 				return edit.Add(ctx, p, o.options)

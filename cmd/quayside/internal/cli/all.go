@@ -12,14 +12,14 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// addAll adds the flag --all to cmd, which must have all its other flags. The flags in without
-// apply to one workspace, and cannot be combined with --all.
+// addAll adds the flag --all to cmd, after all its other flags. The flags in without are for a
+// single workspace, and cannot be combined with --all.
 func addAll(cmd *cobra.Command, a *app, without ...string) {
 	addAllWithSearch(cmd, a, func(top string, _ []string) ([]string, error) { return workspacesBelow(top) }, without...)
 }
 
-// addAllWithSearch is like addAll, for a command that has its own search for the workspaces below
-// the directory top.
+// addAllWithSearch is like addAll, for a command that searches the workspaces below directory top
+// itself.
 func addAllWithSearch(cmd *cobra.Command, a *app, search func(top string, args []string) ([]string, error), without ...string) {
 	cmd.Flags().BoolVar(&a.all, "all", false, "run in every workspace below the root of the Git repository, or below -C")
 	a.documents[cmd] = append(a.documents[cmd], everywhereView{})
@@ -45,8 +45,8 @@ func addAllWithSearch(cmd *cobra.Command, a *app, search func(top string, args [
 	}
 }
 
-// workspacesBelow returns the directories at and below top that contain a workspace, relative to
-// top. Without one it returns an error.
+// workspacesBelow returns the directories with a workspace, at and below top, relative to top. It
+// returns an error if there are none.
 func workspacesBelow(top string) ([]string, error) {
 	names, err := workspace.Workspaces(top)
 	if err == nil && len(names) == 0 {
@@ -66,8 +66,8 @@ type environmentView struct {
 	Document  any    `json:"document" doc:"output of the command there"`
 }
 
-// inEachWorkspace runs a command in each of the named workspaces below top in turn. It returns
-// the worst exit code.
+// inEachWorkspace runs a command in each of the named workspaces below top, one after the other. It
+// returns the worst exit code as an error.
 func (a *app) inEachWorkspace(top string, names []string, run func() error) error {
 	var v everywhereView
 	worst := exitOK
@@ -77,7 +77,7 @@ func (a *app) inEachWorkspace(top string, names []string, run func() error) erro
 		err := run()
 		var usage *usageError
 		if errors.As(err, &usage) {
-			return err // other workspaces would give the same error
+			return err // an error that is the same in every workspace
 		}
 		code := a.report(err)
 		worst = max(worst, code)
@@ -90,7 +90,8 @@ func (a *app) inEachWorkspace(top string, names []string, run func() error) erro
 	return printedError(worst)
 }
 
-// printTitle prints the name of workspace i on stdout and stderr, but only once if both are a terminal.
+// printTitle prints the name of workspace i as a heading, on stdout and stderr. If both are a
+// terminal, it prints it once.
 func (a *app) printTitle(i int, name string) {
 	a.log.Done()
 	name = sanitize.Line(name)
@@ -114,7 +115,7 @@ func (a *app) printTitle(i int, name string) {
 	a.log.Note("%s:", name)
 }
 
-// printedError is an exit code whose reason has been printed.
+// printedError is an exit code. The reason for it has already been printed.
 type printedError int
 
 func (t printedError) Error() string { return fmt.Sprintf("exit code %d", int(t)) }

@@ -16,7 +16,7 @@ import (
 
 type buildOptions struct {
 	*app
-	repository string // --bundle-repository
+	repository string // value of --bundle-repository
 }
 
 func newBuild(a *app) *cobra.Command {
@@ -86,7 +86,7 @@ func (o *buildOptions) run(ctx context.Context, args []string) error {
 	return o.printImage(built.view(args[last]))
 }
 
-// builtImage is the image of a bundle or a catalog.
+// builtImage is the image of a bundle or of a catalog.
 type builtImage struct {
 	packed  *oci.Packed
 	bundle  *build.BundleImage  // nil for a catalog
@@ -94,7 +94,7 @@ type builtImage struct {
 }
 
 // build builds the image of a bundle if the only source is a bundle directory and repository is
-// empty. Otherwise it builds the image of a catalog.
+// empty. Otherwise it builds the image of a catalog from the sources.
 func (a *app) build(ctx context.Context, here *workspace.Project, sources []string, repository string) (*builtImage, error) {
 	if arg, ok := onlyBundle(here, sources); ok && repository == "" {
 		b, warnings, err := build.Bundle(arg.Files, arg.Text)
@@ -111,7 +111,8 @@ func (a *app) build(ctx context.Context, here *workspace.Project, sources []stri
 	return &builtImage{packed: c.Packed, catalog: c}, nil
 }
 
-// onlyBundle returns the only source if it is a bundle directory, and otherwise false.
+// onlyBundle returns the source if there is only one and it is a bundle directory. Otherwise it
+// returns false.
 func onlyBundle(here *workspace.Project, sources []string) (workspace.Argument, bool) {
 	if len(sources) != 1 {
 		return workspace.Argument{}, false
@@ -149,12 +150,12 @@ func (a *app) buildCatalog(ctx context.Context, here *workspace.Project, sources
 
 // imageView is the output of commands that build or push an image.
 type imageView struct {
-	Package  string   `json:"package,omitempty"` // of a bundle
-	Bundle   string   `json:"bundle,omitempty"`  // of a bundle
+	Package  string   `json:"package,omitempty"` // only for a bundle
+	Bundle   string   `json:"bundle,omitempty"`  // only for a bundle
 	Packages int      `json:"packages,omitempty"`
 	Image    string   `json:"image"`
 	Digest   string   `json:"digest"`
-	Bundles  []string `json:"bundles,omitempty"` // images that a catalog refers to
+	Bundles  []string `json:"bundles,omitempty"` // references of the bundle images, for a catalog
 }
 
 // view returns the output for the image at ref.
@@ -171,7 +172,7 @@ func (b *builtImage) view(ref string) imageView {
 	return v
 }
 
-// printImage prints an image. The text is the reference by digest, for use in scripts.
+// printImage prints an image. In text format, it prints only the reference by digest, for scripts.
 func (a *app) printImage(v imageView) error {
 	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, sanitize.Line(oci.ByDigest(v.Image, v.Digest))) })
 }

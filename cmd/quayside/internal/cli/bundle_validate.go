@@ -60,7 +60,7 @@ func (a *app) runValidate(validate func(ctx context.Context, p, here *workspace.
 	}
 }
 
-// printValidation prints the faults, and the warnings without a waiver.
+// printValidation prints the faults, and the warnings that are not waived.
 func printValidation(w *terminal.Terminal, v *build.Validation) {
 	for _, f := range v.Faults {
 		fmt.Fprintln(w, f.Line(w.Paint(terminal.Red, "fault:")+" "))

@@ -30,12 +30,12 @@ func newCatalog(a *app) *cobra.Command {
 // catalogOptions holds the common options of commands that read catalogs.
 type catalogOptions struct {
 	*app
-	catalog string // --catalog; empty: all catalogs of the workspace
+	catalog string // value of --catalog; empty: all catalogs of the workspace
 	today   dayFlag
 }
 
-// addFlags adds the common flags to cmd. document is a zero value of its JSON output, and formats
-// are additional values of -o.
+// addFlags adds the common flags to cmd. document is a zero value of the JSON output, and formats
+// are further values of -o.
 func (o *catalogOptions) addFlags(cmd *cobra.Command, document any, formats ...string) {
 	addOutput(cmd, o.app, formats, document)
 	cmd.Flags().StringVar(&o.catalog, "catalog", "", "search only this `CATALOG`: a configured one, a well-known one (operatorhubio, community@4.20), or a source (image:…, oci:…, dir:…)")
@@ -43,8 +43,8 @@ func (o *catalogOptions) addFlags(cmd *cobra.Command, document any, formats ...s
 	addOffline(cmd, o.app)
 }
 
-// pick opens the requested catalogs, and returns them with an index of the named packages. It logs
-// warnings about unreadable catalogs, and returns an error if no catalog is readable.
+// pick opens the requested catalogs. It returns them, and an index of the named packages. It logs a
+// warning for each unreadable catalog, and returns an error if none is readable.
 func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.CatalogSet, *catalog.Index, error) {
 	p, err := o.open()
 	if err != nil {
@@ -73,8 +73,8 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Catal
 	return sh, x, nil
 }
 
-// search returns the packages whose search text match accepts, sorted by name, then by catalog. A
-// nil match accepts all.
+// search returns the packages for whose search text match returns true, sorted by name, then by
+// catalog. If match is nil, it returns all.
 func (o *catalogOptions) search(cmd *cobra.Command, match func(text string) bool) ([]cache.Summary, error) {
 	sh, _, err := o.pick(cmd)
 	if err != nil {
@@ -84,20 +84,20 @@ func (o *catalogOptions) search(cmd *cobra.Command, match func(text string) bool
 	return sh.Search(cmd.Context(), match)
 }
 
-// warnBroken logs warnings about unreadable catalogs. It returns an error if no catalog is
-// readable.
+// warnBroken logs a warning for each unreadable catalog. It returns an error if none is readable.
 func (a *app) warnBroken(p *workspace.Project, x *catalog.Index) error {
 	warnings, err := p.BrokenCatalogs(x)
 	a.log.Warn(warnings)
 	return err
 }
 
-// packageCompletions completes packages of the searched catalogs.
+// packageCompletions returns the packages of the selected catalogs as completions.
 func (o *catalogOptions) packageCompletions(ctx context.Context, prefix string) []string {
 	return o.workspaceCompletions(ctx, o.catalog, prefix, edit.Completer.Packages)
 }
 
-// runWithPackage returns the RunE function of a command that prints the package in its argument.
+// runWithPackage returns the RunE function of a command that prints the package named by its
+// argument.
 func (o *catalogOptions) runWithPackage(print func([]*catalog.Package) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		pkgs, err := o.find(cmd, args[0])
@@ -108,7 +108,7 @@ func (o *catalogOptions) runWithPackage(print func([]*catalog.Package) error) fu
 	}
 }
 
-// find returns the packages with a name, one for each catalog that has it.
+// find returns the package with a name from each catalog that has it.
 func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*catalog.Package, error) {
 	sh, x, err := o.pick(cmd, name)
 	if err != nil {

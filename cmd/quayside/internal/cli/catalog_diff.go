@@ -135,7 +135,8 @@ func describeChange(c catalog.Change) string {
 	}
 }
 
-// withPrefix returns the value of an added or removed part after a prefix, or "" without a value.
+// withPrefix returns prefix before and the value of an added or removed part. It returns "" if
+// there is no value.
 func withPrefix(before string, c catalog.Change) string {
 	if c.From+c.To == "" {
 		return ""

@@ -78,8 +78,8 @@ func (o *catalogOptions) printGraph(cmd *cobra.Command, name, namespace string, 
 	return o.print(graphView{graphs}, func(w io.Writer) { fmt.Fprint(w, text) })
 }
 
-// pinOf returns the pin of a package in a namespace. If namespace is empty, it returns the only
-// pin, or nil if there is none. Without a lock it returns nil.
+// pinOf returns the pin of a package in a namespace, or nil if there is none. If namespace is
+// empty, the package must be pinned in only one. Without a lock, it returns nil.
 func (o *catalogOptions) pinOf(cmd *cobra.Command, name, namespace string) (*lockfile.Pin, error) {
 	p, err := o.open()
 	if err != nil {

@@ -86,7 +86,7 @@ func printPackage(w *terminal.Terminal, v *inventory.PackageDetails) {
 	}
 }
 
-// formatEntry returns the entry in one line: "0.9.4  etcdoperator.v0.9.4, replaces …".
+// formatEntry formats a channel entry in one line, such as "0.9.4 etcdoperator.v0.9.4, replaces …".
 func formatEntry(e inventory.ChannelEntry) string {
 	line := fmt.Sprintf("%-10s %s", catalog.VersionText(e.Version, e.Release), e.Bundle)
 	if e.Replaces != "" {
@@ -110,7 +110,7 @@ func formatEntry(e inventory.ChannelEntry) string {
 	return line
 }
 
-// formatSupport returns the end of support: "until 2026-12-31 (Maintenance support)".
+// formatSupport formats the end of support, such as "until 2026-12-31 (Maintenance support)".
 func formatSupport(s *catalog.Support) string {
 	if s == nil || s.State == catalog.Ended {
 		return s.String()

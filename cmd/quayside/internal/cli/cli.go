@@ -1,9 +1,9 @@
 // Package cli implements the command line. A command parses flags, opens the workspace, calls one
-// function, prints its result, and converts errors to exit codes. The logic for operators is in
-// cmd/quayside/internal/workspace and the packages that use it.
+// function, prints the result, and converts errors to exit codes. The logic is in package workspace
+// and the packages that use it.
 //
-// Start from [Main] and the table of commands. Every command is one file, with an options
-// struct and a run method.
+// Start from [Main] and the table of commands. Each command has its own file, with a struct for its
+// options and a run method.
 package cli
 
 import (
@@ -18,41 +18,41 @@ import (
 
 // Exit codes of all commands.
 const (
-	exitOK         = 0 // done, up to date, no differences
-	exitDiffers    = 1 // out of date, or different
-	exitError      = 2 // usage, input, registry, disk
-	exitNoSolution = 3 // the declarations have no solution, or none can be read
+	exitOK         = 0 // success, up to date, no differences
+	exitDiffers    = 1 // out of date, or differences
+	exitError      = 2 // usage, input, registry or disk error
+	exitNoSolution = 3 // the declarations cannot be resolved, or none can be read
 	exitPolicy     = 4 // refused by a policy
 )
 
-// app holds the inputs of one run of the program.
+// app contains the inputs and the state of one run of the program.
 type app struct {
 	parts   []Part
 	stdin   io.Reader
 	prompt  *terminal.Prompt
-	out     *terminal.Terminal // data
-	log     *terminal.Logger   // everything else
+	out     *terminal.Terminal // standard output
+	log     *terminal.Logger   // standard error
 	env     environment
-	dir     string // -C; empty: search for quayside.yaml upwards
-	version string // build version of this binary
-	offline bool   // --offline, if the command has this flag
-	layout  string // OCI layout with the images; empty: the vendored layout
-	output  string // -o, if the command has this flag
-	all     bool   // --all, if the command has this flag
+	dir     string // value of -C; empty: search for quayside.yaml upwards
+	version string // version of this program
+	offline bool   // value of --offline, if the command has this flag
+	layout  string // OCI layout from which images are read; empty: the vendored layout
+	output  string // value of -o, if the command has this flag
+	all     bool   // value of --all, if the command has this flag
 
-	top       string // with --all, the directory with all workspaces
+	top       string // with --all, the directory that contains all workspaces
 	workspace string // with --all, the directory of the current workspace
-	document  any    // the printed document; with --all, of the current workspace
+	document  any    // document printed by the command; with --all, in the current workspace
 
-	documents    map[*cobra.Command][]any // documents printed by each command with -o json
-	writer       string                   // name of the command if it writes to workspaces, or empty
-	releases     map[string]func()        // functions that release the lock of a work tree, by directory
-	isCompletion bool                     // whether a shell requests completions
+	documents    map[*cobra.Command][]any // documents that each command can print with -o json
+	writer       string                   // name of the command if it writes to workspaces; otherwise empty
+	releases     map[string]func()        // functions that release the locked work trees, by directory
+	isCompletion bool                     // whether the shell requests completions
 }
 
 // Main runs one command, of this package or of parts, and returns its exit code. It writes data to
-// stdout, and progress and errors to stderr. environ has "KEY=value" pairs; the last value of a key
-// wins. Main uses no global state except the file system and the network.
+// stdout, and progress and errors to stderr. environ contains "KEY=value" pairs; the last value of
+// a key applies. Apart from files and the network, Main has no global state.
 func Main(parts []Part, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
 	env := newEnvironment(environ)
 	log := terminal.NewLogger(terminal.New(stderr, env))
@@ -77,7 +77,7 @@ func Main(parts []Part, args []string, stdin io.Reader, stdout, stderr io.Writer
 		err = errors.Join(err, writeErr)
 	}
 	if a.document == nil {
-		a.output = outputOf(args) // cobra may have failed before it parsed -o
+		a.output = outputOf(args) // cobra may have returned an error before it parsed -o
 	}
 	return a.report(err)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// words is a function that returns the possible completions of prefix.
+// words returns the completions of prefix.
 type words func(ctx context.Context, prefix string) []string
 
-// completeFirst completes only the first argument.
+// completeFirst completes the first argument with the results of w.
 func completeFirst(w words) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -34,15 +34,14 @@ func (a *app) complete(cmd *cobra.Command, flag string, words []string) {
 	a.completeBy(cmd, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completeBy registers f for the completion of a flag, if a shell requests completions. In other
-// runs it would waste memory: cobra keeps f and everything that f references until the process
-// ends.
+// completeBy completes a flag with f. It does so only if the shell requests completions: otherwise
+// f, and everything to which f refers, would stay in memory until the process ends.
 func (a *app) completeBy(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	if !a.isCompletion {
 		return
 	}
 	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-		panic(err) // the flag does not exist: a bug in this package
+		panic(err) // the flag does not exist, which is a bug in this package
 	}
 }
 
@@ -60,13 +59,13 @@ func matchingWords(cmd *cobra.Command, w words, prefix string) ([]string, cobra.
 	slices.Sort(out)
 	directive := cobra.ShellCompDirectiveNoFileComp
 	if len(out) == 1 && strings.Contains(out[0]+"\t", "@\t") {
-		directive |= cobra.ShellCompDirectiveNoSpace // a version follows
+		directive |= cobra.ShellCompDirectiveNoSpace // the user types a version next
 	}
 	return slices.Compact(out), directive
 }
 
-// workspaceCompletions returns completions from the workspace without network access. in is the
-// catalog to search, in the format of --catalog; empty: all catalogs.
+// workspaceCompletions returns the results of words, for a workspace without network access. in is
+// the catalog to search, in the format of --catalog; empty: all.
 func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words func(edit.Completer, context.Context, string) []string) []string {
 	a.offline = true
 	p, err := a.open()
@@ -87,14 +86,15 @@ func (a *app) requestCompletions(ctx context.Context, in, prefix string) []strin
 	return a.workspaceCompletions(ctx, in, prefix, edit.Completer.Requests)
 }
 
-// anyCatalogCompletions completes the catalogs of the workspace, if there is one, and well-known catalogs.
+// anyCatalogCompletions returns the catalogs of the workspace, if there is one, and the well-known
+// catalogs.
 func (a *app) anyCatalogCompletions(ctx context.Context, prefix string) []string {
 	return a.workspaceCompletions(ctx, "", prefix, func(at edit.Completer, ctx context.Context, prefix string) []string {
 		return append(at.Catalogs(ctx, prefix), knownCatalogs(at.Workspace.Settings.OpenShiftVersion)...)
 	})
 }
 
-// completeOperators completes several arguments with operators in the lock, each once.
+// completeOperators completes each argument with the operators in the lock that are not yet given.
 func (a *app) completeOperators(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	return matchingWords(cmd, func(ctx context.Context, prefix string) []string {
 		keys := a.workspaceCompletions(ctx, "", prefix, edit.Completer.Operators)

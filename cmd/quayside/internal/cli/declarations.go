@@ -70,7 +70,7 @@ func countRead(states []workspace.DeclarationState) int {
 	return n
 }
 
-// declarationTable lists declarations, those that are not read first.
+// declarationTable returns a table of declarations. Those that are not read come first.
 func declarationTable(states []workspace.DeclarationState) *terminal.Table {
 	t := &terminal.Table{Head: []string{"declaration", "position", "clusters", "applied by", "state"}}
 	for _, read := range []bool{false, true} {

@@ -126,8 +126,8 @@ func newDiff(a *app) *cobra.Command {
 	return cmd
 }
 
-// workspaces returns the directories below top that contain a workspace on either side: a
-// branch may delete one.
+// workspaces returns the directories below top that contain a workspace on one of the two sides,
+// because a branch may delete one.
 func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
 	if o.upgrade.isSet() || slices.ContainsFunc(args, compare.IsArtifact) || len(args) > 1 {
 		return workspacesBelow(top)
@@ -144,8 +144,8 @@ func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
 	return names, err
 }
 
-// upgradeTargets adds the arguments after --upgrade to its operators. It returns the other
-// arguments.
+// upgradeTargets adds the arguments after --upgrade to the operators of that flag. It returns the
+// other arguments.
 func (o *diffOptions) upgradeTargets(cmd *cobra.Command, args []string) ([]string, error) {
 	if !o.upgrade.isSet() || o.locks || o.trees {
 		return args, nil
@@ -159,7 +159,7 @@ func (o *diffOptions) upgradeTargets(cmd *cobra.Command, args []string) ([]strin
 	return nil, nil
 }
 
-// check refuses incompatible arguments.
+// check returns an error for arguments and flags that cannot be combined.
 func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	var modes []string
 	for _, m := range []struct {
@@ -189,7 +189,7 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	return o.checkReports(cmd)
 }
 
-// checkReports rejects incompatible report flags.
+// checkReports returns an error for report flags that cannot be combined.
 func (o *diffOptions) checkReports(cmd *cobra.Command) error {
 	if o.text {
 		for _, name := range []string{"output", "save", "comment", "scan", "release-notes", "image-sizes"} {
@@ -249,7 +249,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 	return o.verdict(report)
 }
 
-// logComparison prints the messages of a comparison, which may be nil.
+// logComparison prints the messages of a comparison. c may be nil.
 func (a *app) logComparison(c *compare.Comparison) {
 	if c != nil {
 		a.logMessages(c.TakeMessages())
@@ -279,7 +279,7 @@ func (o *diffOptions) saveReports(c *compare.Comparison, r *diff.Report) error {
 	return nil
 }
 
-// openComparison opens the two sides selected by the arguments and flags.
+// openComparison opens the two sides that the arguments and flags select.
 func (o *diffOptions) openComparison(cmd *cobra.Command, p *workspace.Project, args []string) (*compare.Comparison, error) {
 	opt := compare.Selection{From: compare.TreeSource(o.rendered), Base: o.base, Locks: o.locks, Trees: o.trees, Names: slices.Clone(args)}
 	for i, arg := range args {
@@ -303,7 +303,7 @@ func (o *diffOptions) openComparison(cmd *cobra.Command, p *workspace.Project, a
 	return compare.Open(cmd.Context(), p, opt)
 }
 
-// verdict returns the error that gives the exit code for a report.
+// verdict returns the error for the exit code of a report.
 func (o *diffOptions) verdict(r *diff.Report) error {
 	err := o.refusal(r)
 	switch {
@@ -316,7 +316,7 @@ func (o *diffOptions) verdict(r *diff.Report) error {
 	}
 }
 
-// refusal returns the error of the policy, or nil if the policy accepts the report.
+// refusal returns an error if the policy refuses the report, or nil.
 func (o *diffOptions) refusal(r *diff.Report) error {
 	if r.Verdict == nil || !r.Verdict.Fail {
 		return nil
@@ -324,10 +324,10 @@ func (o *diffOptions) refusal(r *diff.Report) error {
 	return &rules.PolicyError{Msg: "refused by the policy in quayside.yaml: " + r.Verdict.Refused()}
 }
 
-// errDiffers is returned after the differences have been printed.
+// errDiffers is returned for differences that have already been printed.
 var errDiffers = errors.New("differs")
 
-// printDiff writes a report in the requested format.
+// printDiff prints a report in the format of -o.
 func (o *diffOptions) printDiff(c *compare.Comparison, r *diff.Report) error {
 	var data []byte
 	var err error
@@ -342,7 +342,8 @@ func (o *diffOptions) printDiff(c *compare.Comparison, r *diff.Report) error {
 	return o.print(r.Document(), func(w io.Writer) { fmt.Fprintf(w, "%s", data) })
 }
 
-// printLines prints the differing lines, or runs the program in KUBECTL_EXTERNAL_DIFF.
+// printLines prints the lines that differ. If KUBECTL_EXTERNAL_DIFF is set, it runs that program
+// instead.
 func (o *diffOptions) printLines(ctx context.Context, c *compare.Comparison) error {
 	files, err := c.Files(ctx)
 	o.logComparison(c)

@@ -43,9 +43,9 @@ func printUnified(out *terminal.Terminal, files []compare.FilePair) {
 	}
 }
 
-// runExternalDiff compares the files with the program in KUBECTL_EXTERNAL_DIFF, like kubectl diff.
-// It does not use a shell, and removes arguments with special characters. Exit code 1 means that
-// the files differ, and is not an error.
+// runExternalDiff compares files with the program in KUBECTL_EXTERNAL_DIFF, as kubectl diff does.
+// It uses no shell, and drops arguments with special characters. Exit code 1 of the program is no
+// error: it means that files differ.
 func runExternalDiff(ctx context.Context, program string, files []compare.FilePair, stdout, stderr io.Writer) error {
 	words := strings.Fields(program)
 	plain := regexp.MustCompile(`^[a-zA-Z0-9-=]+$`)

@@ -16,9 +16,9 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// usageError is an invalid command line.
+// usageError is returned for an invalid command line.
 type usageError struct {
-	command string // "quayside resolve"
+	command string // full name of the command, such as "quayside resolve"
 	err     error
 }
 
@@ -30,8 +30,8 @@ func Usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{command: cmd.CommandPath(), err: fmt.Errorf(format, args...)}
 }
 
-// report prints err and returns its exit code. Only report converts errors to exit codes. If the
-// command has not printed a document, report prints one with the failure for -o json and yaml.
+// report prints err and returns the exit code. No other code converts errors to exit codes. With -o
+// json or yaml, it also prints a document with the failure, unless the command has printed one.
 func (a *app) report(err error) int {
 	if err == nil {
 		return exitOK
@@ -57,11 +57,11 @@ func (a *app) report(err error) int {
 	return exitCode(err)
 }
 
-// exitCode returns the highest exit code of err and its joined errors.
+// exitCode returns the exit code for err. If err joins several errors, it is the highest.
 func exitCode(err error) int {
 	var input *workspace.InputError
 	if errors.As(err, &input) {
-		return exitError // takes precedence, because the other results may depend on the missing catalog
+		return exitError // decides first, because the other results may depend on the unreadable catalog
 	}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		code := exitOK
@@ -93,9 +93,9 @@ func exitCode(err error) int {
 	}
 }
 
-// printError prints each fault on its own line, with the prefix "error:". It omits the prefix for
-// faults that start with a position, so that editors can parse them like compiler errors, and for
-// results of checks and resolutions.
+// printError prints each fault on its own line, with the prefix "error:". It prints no prefix
+// before a fault that starts with a position, so that editors can parse it like an error of a
+// compiler, and before results of checks and resolutions.
 func (a *app) printError(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {
@@ -109,7 +109,7 @@ func (a *app) printError(err error) {
 	var edited *workspace.EditedError
 	_, isFault := err.(*diag.Error) //nolint:errorlint // a wrapped fault does not start with its position
 	if trusted := isFault || errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !trusted {
-		msg = sanitize.Line(msg) // line breaks from other programs are not trusted
+		msg = sanitize.Line(msg) // other programs may put line breaks into their messages
 	}
 	if hasPosition(err) || errors.As(err, &input) || exitCode(err) != exitError {
 		a.log.Say("%s", msg)

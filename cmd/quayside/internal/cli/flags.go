@@ -19,20 +19,20 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// operatorFlag is a flag for all operators (--upgrade) or for some
-// (--upgrade=[namespace/]package[@version]). Targets may have no namespace: see
+// operatorFlag is a flag that selects all operators (--upgrade) or some
+// (--upgrade=[namespace/]package[@version]). A target without a namespace gets one from
 // workspace.WithNamespace.
 type operatorFlag struct {
-	name     string // "upgrade"; empty for arguments
+	name     string // name of the flag, such as "upgrade"; empty for arguments
 	versions bool   // whether values may have a version
 	all      bool
 	named    []resolve.Target
 }
 
-// dayFlag is --today: the date for support and waivers, instead of the current date.
+// dayFlag is --today, the date for support and waivers. It is empty for the current date.
 type dayFlag struct{ day string }
 
-// String returns "", because help must not show the current date as the default.
+// String returns "", so that help does not show the current date as the default.
 func (f *dayFlag) String() string { return "" }
 
 // Type returns the name of the value in usage lines.
@@ -44,10 +44,10 @@ func (f *dayFlag) Set(s string) error {
 	return catalog.CheckDay(s)
 }
 
-// text returns the date as text, by default the current date.
+// text returns the date as text. Without the flag, it is the current date.
 func (f *dayFlag) text() string { return cmp.Or(f.day, time.Now().UTC().Format(time.DateOnly)) }
 
-// time returns the start of the day, by default the current time.
+// time returns the start of the day. Without the flag, it is the current time.
 func (f *dayFlag) time() time.Time {
 	if t, err := time.Parse(time.DateOnly, f.day); err == nil {
 		return t
@@ -55,12 +55,12 @@ func (f *dayFlag) time() time.Time {
 	return time.Now()
 }
 
-// addToday adds the flag --today to cmd. what is part of its description ("support").
+// addToday adds the flag --today to cmd. what is the start of its description, such as "support".
 func addToday(cmd *cobra.Command, f *dayFlag, what string) {
 	cmd.Flags().Var(f, "today", "evaluate "+what+" as of this `DATE`, such as 2026-01-31 (default: today)")
 }
 
-// addScan adds the flag for scanner results to cmd.
+// addScan adds the flag --scan to cmd.
 func addScan(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "scan", "", "also compare the images' vulnerabilities: `DIR` with JSON reports of Trivy or Grype, one file for each image")
 }
@@ -81,7 +81,7 @@ func (a *app) readScans(dir string) (*scan.Results, error) {
 	return found, diag.PrefixPositions(filepath.ToSlash(dir), err)
 }
 
-// allOperators is the value of an operatorFlag that is given without a value.
+// allOperators is the value of an operatorFlag that is given without an operator.
 const allOperators = "all"
 
 // String returns "", because the flag has no default.
@@ -113,7 +113,8 @@ func (f *operatorFlag) Set(s string) error {
 	}
 }
 
-// parseTarget parses "[namespace/]package", or "[namespace/]package@version" if version is true.
+// parseTarget parses "[namespace/]package". If version is true, it also accepts
+// "[namespace/]package@version".
 func parseTarget(s string, version bool) (resolve.Target, bool) {
 	t := resolve.Target{Package: s}
 	at, slash := false, false

@@ -17,8 +17,8 @@ func addForge(cmd *cobra.Command, a *app, kind *string) {
 	a.complete(cmd, "forge", forge.Kinds())
 }
 
-// postComment creates or updates the comment of a pull request with the report. For an empty
-// report it only updates an existing comment.
+// postComment creates or updates the comment on a pull request with the report. If the report is
+// empty, it only updates an existing comment.
 func (o *diffOptions) postComment(ctx context.Context, c *compare.Comparison, r *diff.Report) error {
 	remote, err := c.Remote("origin")
 	if err != nil {
@@ -32,7 +32,7 @@ func (o *diffOptions) postComment(ctx context.Context, c *compare.Comparison, r 
 	return o.sendComment(ctx, client, o.comment, marker, text, !r.Empty())
 }
 
-// postFailure replaces the comment of a pull request with the errors of verify.
+// postFailure replaces the report in the comment on a pull request with the errors of verify.
 func (o *verifyOptions) postFailure(ctx context.Context, failed error) error {
 	dir, err := o.workspaceDir()
 	if err != nil {
@@ -58,7 +58,7 @@ func (o *verifyOptions) postFailure(ctx context.Context, failed error) error {
 	return o.sendComment(ctx, client, o.comment, marker, text, true)
 }
 
-// sendComment creates or updates a comment, and prints the outcome.
+// sendComment creates or updates a comment, and logs the outcome.
 func (a *app) sendComment(ctx context.Context, client *forge.Client, number int64, marker, text string, create bool) error {
 	result, err := client.Comment(ctx, number, marker, text, create)
 	if err != nil {
@@ -76,7 +76,7 @@ func addComment(cmd *cobra.Command, a *app, number *int64, kind *string, usage s
 	addForge(cmd, a, kind)
 }
 
-// checkComment rejects invalid values of --comment and --forge.
+// checkComment returns an error for invalid values of --comment and --forge.
 func checkComment(cmd *cobra.Command, number int64, kind string) error {
 	if cmd.Flags().Changed("comment") && number < 1 {
 		return Usagef(cmd, "--comment %d: must be the number of a pull request", number)

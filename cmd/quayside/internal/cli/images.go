@@ -93,7 +93,7 @@ func (o *imagesOptions) run(ctx context.Context) error {
 	return err
 }
 
-// encodeBOM returns the bill of materials of a lock as CycloneDX.
+// encodeBOM returns the bill of materials of a lock and its images as CycloneDX JSON.
 func encodeBOM(p *workspace.Project, lock *lockfile.File, images []inventory.Image) ([]byte, error) {
 	d, err := makeBOM(p, lock, images)
 	if err != nil {
@@ -102,7 +102,7 @@ func encodeBOM(p *workspace.Project, lock *lockfile.File, images []inventory.Ima
 	return d.Text()
 }
 
-// collectBOM returns the bill of materials of a lock with the images of the clusters.
+// collectBOM returns the bill of materials of a lock, including the images that clusters run.
 func (a *app) collectBOM(ctx context.Context, p *workspace.Project, lock *lockfile.File) (*inventory.BOM, error) {
 	images, messages, err := compare.Images(ctx, p, lock)
 	if a.logMessages(messages); err != nil {

@@ -37,7 +37,7 @@ type initOptions struct {
 	mirrors  []string
 	declared []string
 
-	environments []string // --environment
+	environments []string // value of --environment
 }
 
 func newInit(a *app) *cobra.Command {
@@ -96,8 +96,8 @@ func newInit(a *app) *cobra.Command {
 	return cmd
 }
 
-// knownCatalogs returns the well-known catalogs as completions. The names of OpenShift's catalogs
-// end with "@" if the OpenShift version is unknown, because the user must add it.
+// knownCatalogs returns the well-known catalogs as completions. If the OpenShift version is
+// unknown, the names of OpenShift's catalogs end with "@", after which the user adds it.
 func knownCatalogs(openshift string) []string {
 	var out []string
 	for _, k := range source.WellKnown() {
@@ -176,13 +176,14 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 	})
 }
 
-// openNew opens the new workspace.
+// openNew opens the workspace to create.
 func (o *initOptions) openNew(dir string) (*workspace.Project, error) {
 	return workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
 }
 
-// chooseDeclarations sets the declarations of the draft: those of the flags, or else what the repository
-// has for an environment. open are the paths of operators that are only in other environments.
+// chooseDeclarations sets the paths of declarations in the draft: those of the flags, or otherwise
+// those that the repository has for an environment. open are the paths of operators that only other
+// environments have.
 func (o *initOptions) chooseDeclarations(cmd *cobra.Command, dir string) (open []declare.Path, err error) {
 	for _, name := range o.declared {
 		o.draft.Declarations = append(o.draft.Declarations, declare.Path{Path: name})
@@ -224,7 +225,8 @@ func (o *initOptions) chooseDeclarations(cmd *cobra.Command, dir string) (open [
 	return open, nil
 }
 
-// errEnvironments returns the error for a choice between environments, with the command for each.
+// errEnvironments returns an error that asks the user to choose an environment, with the command
+// for each.
 func errEnvironments(cmd *cobra.Command, proposal workspace.Proposal) error {
 	words := append([]string{cmd.CommandPath()}, cmd.Flags().Args()...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -251,8 +253,8 @@ func errEnvironments(cmd *cobra.Command, proposal workspace.Proposal) error {
 	return diag.Hintf(diag.Pos{}, strings.Join(lines, "; or "), "the declarations of the repository are for several environments: %s", diag.Some(proposal.Environments, 20))
 }
 
-// commentUnread writes a comment into quayside.yaml for each declaration that is not read. It returns a
-// summary, which is empty if the repository has no declarations.
+// commentUnread adds a comment to quayside.yaml for each declaration that is not read. It returns a
+// summary, or "" if the repository has no declarations.
 func (o *initOptions) commentUnread(dir string, open []declare.Path) (string, error) {
 	p, err := o.openNew(dir)
 	if err != nil {
@@ -279,10 +281,10 @@ func (o *initOptions) commentUnread(dir string, open []declare.Path) (string, er
 	return fmt.Sprintf("%s; %d not read: 'quayside declarations'", summary, len(states)-read), err
 }
 
-// maxComments limits the comments about declarations that are not read.
+// maxComments is the maximum number of comments about declarations that are not read.
 const maxComments = 100
 
-// ask prompts for the values of unset flags.
+// ask prompts for the values of flags that are not set.
 func (o *initOptions) ask(ctx context.Context) error {
 	if !o.prompt.IsInteractive() {
 		return nil
@@ -320,7 +322,7 @@ func (o *initOptions) ask(ctx context.Context) error {
 	return nil
 }
 
-// fillDraft parses the flags into the draft.
+// fillDraft sets the fields of the draft from the flags.
 func (o *initOptions) fillDraft(dir string) error {
 	o.draft.Profile, o.draft.Path = profile.Name(o.profile), workspace.InRepository(dir)
 	if o.draft.Name == "" {
@@ -329,7 +331,7 @@ func (o *initOptions) fillDraft(dir string) error {
 			return err
 		}
 		if base := filepath.Base(abs); yamlnode.IsDNS1123Label(base) {
-			o.draft.Name = base // names of objects start with it, so it must be valid there
+			o.draft.Name = base // names of Kubernetes objects start with it, so it must be valid there
 		}
 	}
 	for _, text := range o.catalogs {
@@ -349,8 +351,8 @@ func (o *initOptions) fillDraft(dir string) error {
 	return nil
 }
 
-// checkMirrors parses a file with mirrors to report its faults early, and returns its path relative
-// to the workspace.
+// checkMirrors parses a file with mirrors, to report faults early. It returns its path relative to
+// the workspace.
 func (o *initOptions) checkMirrors(dir, name string) (string, error) {
 	data, err := o.readArg(name)
 	if err != nil {
@@ -371,8 +373,8 @@ func (o *initOptions) checkMirrors(dir, name string) (string, error) {
 	return filepath.ToSlash(rel), err
 }
 
-// parseCatalog parses a value of --catalog: a well-known name, "[namespace/]name=source", or a source
-// that suggests its name.
+// parseCatalog parses a value of --catalog: a well-known name, "[namespace/]name=source", or a
+// source from which the name is derived.
 func (o *initOptions) parseCatalog(dir, text string) (settings.CatalogSettings, error) {
 	if k, ref, ok, err := source.FindKnown(text, o.draft.OpenShiftVersion); ok {
 		return settings.CatalogSettings{Namespace: k.ID.Namespace, Name: k.ID.Name, Source: ref}, err
@@ -402,7 +404,7 @@ func (o *initOptions) parseCatalog(dir, text string) (settings.CatalogSettings, 
 	return settings.CatalogSettings{Namespace: id.Namespace, Name: id.Name, Source: ref}, nil
 }
 
-// addLines adds missing lines to a file, and reports whether it changed the file.
+// addLines appends lines to a file unless it contains them. It reports whether the file changed.
 func addLines(name string, lines []string) (bool, error) {
 	old, err := filetree.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -76,7 +76,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if o.parallel < 1 || o.parallel > 64 {
 		return Usagef(cmd, "--parallel %d: must be a number from 1 to 64", o.parallel)
 	}
-	o.offline, o.layout = o.from != "", o.argPath(o.from) // only for reading; copies use other clients
+	o.offline, o.layout = o.from != "", o.argPath(o.from) // for the client that reads; copies use other clients
 	s, lock, err := o.openLocked()
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	return o.printCopies(copies)
 }
 
-// checkTarget prints the images, and returns an error if images are missing at the target.
+// checkTarget prints the images, and returns an error if one of them is missing at the target.
 func (o *mirrorOptions) checkTarget(ctx context.Context, s *workspace.Project, copies []inventory.ImageCopy, layout string) error {
 	client, err := s.NewClient(false)
 	if err != nil {
@@ -127,7 +127,7 @@ func (o *mirrorOptions) checkTarget(ctx context.Context, s *workspace.Project, c
 	if err != nil {
 		return err
 	}
-	target.Lookup = nil // the user's layout may be anywhere
+	target.Lookup = nil // the given layout may be outside of the workspace
 	inventory.NewCopier(client, o.argPath(o.from), o.argPath(layout)).Check(ctx, copies, o.parallel, target)
 	o.log.Done()
 	planned := 0
@@ -142,7 +142,7 @@ func (o *mirrorOptions) checkTarget(ctx context.Context, s *workspace.Project, c
 	return &workspace.DiffersError{Msg: diag.Count(planned, "image") + " to copy"}
 }
 
-// copyImages copies the images to layout, or to a registry if layout is empty. Errors are in the
+// copyImages copies images to layout, or to a registry if layout is empty. It stores errors in the
 // copies.
 func (o *mirrorOptions) copyImages(ctx context.Context, s *workspace.Project, copies []inventory.ImageCopy, layout string) error {
 	client, err := s.NewClient(false)
@@ -160,7 +160,7 @@ func (o *mirrorOptions) copyImages(ctx context.Context, s *workspace.Project, co
 	return nil
 }
 
-// printCopies prints the copies with their states, and returns their errors.
+// printCopies prints the copies with their states. It returns an error for the failed ones.
 func (o *mirrorOptions) printCopies(copies []inventory.ImageCopy) error {
 	t := &terminal.Table{Head: []string{"state", "from", "to"}}
 	var errs []error

@@ -10,13 +10,13 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// printText prints v, or text if the output format is text.
+// printText prints v. In text format, it prints text instead.
 func (a *app) printText(v any, text string) error {
 	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, strings.TrimSuffix(text, "\n")) })
 }
 
-// parseOperatorArg parses "[namespace/]package", or "[namespace/]package@version" if version is true.
-// The target may have no namespace: see workspace.WithNamespace.
+// parseOperatorArg parses "[namespace/]package". If version is true, it also accepts
+// "[namespace/]package@version". The target may have no namespace; see workspace.WithNamespace.
 func parseOperatorArg(cmd *cobra.Command, arg string, version bool) (resolve.Target, error) {
 	t, ok := parseTarget(arg, version)
 	if !ok {

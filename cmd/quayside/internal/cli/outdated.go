@@ -22,7 +22,7 @@ type outdatedOptions struct {
 	current  bool
 	observed []string
 	today    dayFlag
-	feed     string // --feed, output directory; empty: write no feed
+	feed     string // value of --feed: output directory; empty: write no feed
 }
 
 func newOutdated(a *app) *cobra.Command {
@@ -132,8 +132,8 @@ func (o *outdatedOptions) writeFeed(p *workspace.Project, x *catalog.Index, ages
 	return nil
 }
 
-// feedDirectory returns the directory of the feed: its name in messages, and its path. With --all,
-// each workspace has a subdirectory.
+// feedDirectory returns the directory of the feed: as shown in messages, and its path. With --all,
+// it is a subdirectory for the workspace.
 func (o *outdatedOptions) feedDirectory() (shown, dir string, err error) {
 	if !o.all {
 		return o.feed, o.feed, nil
@@ -150,8 +150,8 @@ func (o *outdatedOptions) feedDirectory() (shown, dir string, err error) {
 	return filepath.ToSlash(filepath.Join(o.feed, within)), dir, err
 }
 
-// freshProblem reads the problem to resolve, and resolves the tags of catalogs again. A missing lock is
-// an error.
+// freshProblem reads the problem to resolve. It resolves the tags of catalogs again. A missing lock
+// is an error.
 func (a *app) freshProblem(ctx context.Context, p *workspace.Project) (*workspace.Problem, error) {
 	if _, err := p.NeedLock(); err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (a *app) freshProblem(ctx context.Context, p *workspace.Project) (*workspac
 	return pr, a.warnBroken(p, pr.Index)
 }
 
-// ageTable returns a table of ages, with notes in the last column.
+// ageTable returns a table of pins and their newer versions, with notes in the last column.
 func ageTable(ages []resolve.Age) *terminal.Table {
 	t := &terminal.Table{Head: []string{"operator", "pinned", "next", "reachable", "head", "channel", "note"}}
 	supported := slices.ContainsFunc(ages, func(a resolve.Age) bool { return a.Support != nil })

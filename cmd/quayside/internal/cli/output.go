@@ -14,11 +14,11 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// format is the value of a flag with a fixed set of values.
+// format is a flag with a fixed set of values.
 type format struct {
 	value *string
 	known []string
-	hint  string // appended to the error for an unknown value
+	hint  string // end of the error message for an unknown value
 }
 
 var _ pflag.Value = (*format)(nil)
@@ -38,8 +38,8 @@ func (f *format) Set(s string) error {
 	return nil
 }
 
-// addOutput adds the flag -o to cmd, with the values text, json, yaml and more. documents are zero
-// values of the command's JSON output, for its schema.
+// addOutput adds the flag -o to cmd. Its values are text, json, yaml and more. documents are zero
+// values of the command's JSON output, from which its schema is derived.
 func addOutput(cmd *cobra.Command, a *app, more []string, documents ...any) *format {
 	a.output = "text"
 	f := &format{value: &a.output, known: append([]string{a.output, "json", "yaml"}, more...)}
@@ -49,8 +49,9 @@ func addOutput(cmd *cobra.Command, a *app, more []string, documents ...any) *for
 	return f
 }
 
-// print writes v in the format of -o. For formats other than JSON and YAML it calls text, which may
-// be nil. With --all it only stores JSON and YAML documents, which are printed together at the end.
+// print prints v in the format of -o. For a format other than JSON and YAML, it calls text, which
+// may be nil. With --all, it only stores a JSON or YAML document; all are printed together at the
+// end.
 func (a *app) print(v any, text func(w io.Writer)) error {
 	a.document = v
 	if a.all && (a.output == "json" || a.output == "yaml") {
@@ -77,17 +78,17 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 	}
 }
 
-// printTable prints v, or a table if the output format is text.
+// printTable prints v. In text format, it prints a table instead.
 func (a *app) printTable(v any, t *terminal.Table) error {
 	return a.print(v, func(io.Writer) { t.Write(a.out) })
 }
 
-// outputOf returns the output format in a command line, even if the rest of it is invalid.
+// outputOf returns the value of -o in a command line, even if the command line is invalid.
 func outputOf(args []string) string {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}
 	output := flags.StringP("output", "o", "", "")
-	_ = flags.Parse(args) // cobra has reported the errors
+	_ = flags.Parse(args) // cobra has already reported errors
 	return *output
 }

@@ -14,37 +14,37 @@ import (
 
 // Part is a set of commands from another package, with their schemas.
 type Part struct {
-	Group      string // name of the group of commands: "leave"
-	Title      string // in help: "Leave OLM:"
+	Group      string // name of the group of commands, such as "leave"
+	Title      string // heading of the group in help, such as "Leave OLM:"
 	Commands   []func(Host) *cobra.Command
 	Schemas    map[string]func() []byte     // schemas of files, by name
-	OtherNames map[string]map[string]string // commands by their names in other tools, by parent command
+	OtherNames map[string]map[string]string // commands by their names in other tools, for each parent command
 }
 
-// Host is the interface of the program for commands of another package.
+// Host gives commands in other packages access to the program.
 type Host struct {
 	*app
 
 	Stdin   io.Reader
 	Prompt  *terminal.Prompt
-	Out     *terminal.Terminal // data
-	Log     *terminal.Logger   // progress, notes and warnings
-	Offline *bool              // variable of a flag --offline
+	Out     *terminal.Terminal // standard output, for data
+	Log     *terminal.Logger   // standard error, for progress, notes and warnings
+	Offline *bool              // variable for a flag --offline
 }
 
 func newHost(a *app) Host { return Host{a, a.stdin, a.prompt, a.out, a.log, &a.offline} }
 
-// Open opens the workspace selected by -C, or else the nearest one in the current directory and its
-// parents.
+// Open opens the workspace at -C. Without -C, it opens the nearest one in the current directory and
+// its parents.
 func (h Host) Open() (*workspace.Project, error) { return h.open() }
 
-// Path returns the location of a path argument.
+// Path returns the path for a path argument, which is relative to -C.
 func (h Host) Path(name string) string { return h.argPath(name) }
 
-// ReadArg reads a file argument.
+// ReadArg reads the file of a path argument.
 func (h Host) ReadArg(name string) ([]byte, error) { return h.readArg(name) }
 
-// AddOutput adds the flag -o to cmd. The documents are its JSON and YAML output.
+// AddOutput adds the flag -o to cmd. documents are zero values of its JSON and YAML output.
 func (h Host) AddOutput(cmd *cobra.Command, documents ...any) {
 	addOutput(cmd, h.app, nil, documents...)
 }
@@ -52,11 +52,11 @@ func (h Host) AddOutput(cmd *cobra.Command, documents ...any) {
 // IsText reports whether the output format is text.
 func (h Host) IsText() bool { return h.output == "text" }
 
-// Print writes v in the format of -o. For formats other than JSON and YAML it calls text.
+// Print prints v in the format of -o. For a format other than JSON and YAML, it calls text.
 func (h Host) Print(v any, text func(w io.Writer)) error { return h.print(v, text) }
 
-// AddWriter makes cmd lock the work tree of the workspace that it opens, so that no other command
-// writes there at the same time. With one of the flags in without, cmd takes no lock.
+// AddWriter makes cmd lock the work tree of each workspace that it opens. Other commands then
+// cannot write there until cmd ends. If one of the flags in without is set, cmd takes no lock.
 func (h Host) AddWriter(cmd *cobra.Command, without ...string) { addWriter(cmd, h.app, without...) }
 
 // AddChoice adds a flag with a fixed set of values to cmd.
@@ -71,7 +71,7 @@ func (h Host) AddCluster(cmd *cobra.Command, name *string) {
 	h.offer(cmd, "cluster", h.completions(edit.Completer.Clusters))
 }
 
-// Login holds the flags that select a live cluster.
+// Login contains the flags that select a live cluster.
 type Login struct {
 	host  Host
 	flags loginFlags
@@ -85,8 +85,8 @@ func (h Host) AddLogin(cmd *cobra.Command) *Login {
 	return l
 }
 
-// Given reports whether any of the flags is set.
+// Given reports whether one of the flags is set.
 func (l *Login) Given() bool { return l.flags != loginFlags{} }
 
-// Open returns a client of the cluster.
+// Open returns a client for the selected cluster.
 func (l *Login) Open() (*cluster.Client, error) { return cluster.Open(l.flags.options(l.host.app)) }

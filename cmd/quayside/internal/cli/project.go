@@ -23,8 +23,9 @@ func addOffline(cmd *cobra.Command, a *app) {
 	cmd.Flags().BoolVar(&a.offline, "offline", false, "no network access; list missing content")
 }
 
-// workspaceDir returns the first of these directories that is known: the current workspace of --all,
-// the directory of -C, the nearest directory upwards with a quayside.yaml, the current directory.
+// workspaceDir returns the first of these directories that is set: the current workspace of --all,
+// the value of -C, the nearest directory upwards with a quayside.yaml. Otherwise it returns the
+// current directory.
 func (a *app) workspaceDir() (string, error) {
 	if dir := cmp.Or(a.workspace, a.dir); dir != "" {
 		return dir, nil
@@ -32,14 +33,14 @@ func (a *app) workspaceDir() (string, error) {
 	return workspace.Find()
 }
 
-// open opens the workspace in [app.workspaceDir].
+// open opens the workspace in the directory of [app.workspaceDir].
 func (a *app) open() (*workspace.Project, error) {
 	dir, err := a.workspaceDir()
 	if err != nil {
 		return nil, err
 	}
 	if info, statErr := os.Stat(dir); a.top != "" && errors.Is(statErr, fs.ErrNotExist) {
-		// a workspace that only a revision has
+		// the workspace may exist only in a revision
 	} else if statErr != nil {
 		err = statErr
 	} else if !info.IsDir() {
@@ -61,8 +62,8 @@ func (a *app) open() (*workspace.Project, error) {
 	return p, err
 }
 
-// addWriter makes cmd lock the work trees of the workspaces that it opens until it ends. With one
-// of the flags in without, cmd writes nothing and takes no lock.
+// addWriter makes cmd lock the work tree of each workspace that it opens, until it ends. If one of
+// the flags in without is set, cmd writes nothing and takes no lock.
 func addWriter(cmd *cobra.Command, a *app, without ...string) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -82,7 +83,8 @@ func addWriter(cmd *cobra.Command, a *app, without ...string) {
 	}
 }
 
-// lockWriter locks the work tree of a workspace, unless it is locked or the command does not write.
+// lockWriter locks the work tree of a workspace, unless the command already holds the lock or does
+// not write.
 func (a *app) lockWriter(p *workspace.Project) error {
 	if a.writer == "" || a.releases[p.Top()] != nil {
 		return nil
@@ -94,11 +96,11 @@ func (a *app) lockWriter(p *workspace.Project) error {
 	return err
 }
 
-// manyClusters is the minimum number of clusters for more frequent garbage collection, which takes
-// time but saves much memory.
+// manyClusters is the number of clusters from which on garbage is collected more often. This takes
+// time, but saves much memory.
 const manyClusters = 200
 
-// openLocked opens the workspace and its lock. A missing lock is an error.
+// openLocked opens the workspace and reads its lock file. A missing lock file is an error.
 func (a *app) openLocked() (*workspace.Project, *lockfile.File, error) {
 	p, err := a.open()
 	if err != nil {
@@ -108,8 +110,8 @@ func (a *app) openLocked() (*workspace.Project, *lockfile.File, error) {
 	return p, lock, err
 }
 
-// openForArgs opens the workspace. here is the same workspace with paths relative to the directory
-// of -C, or to the current directory, as in arguments.
+// openForArgs opens the workspace. here is the same workspace, with paths relative to the value of
+// -C or to the current directory, as arguments are.
 func (a *app) openForArgs() (p, here *workspace.Project, err error) {
 	if p, err = a.open(); err != nil {
 		return nil, nil, err
@@ -117,14 +119,14 @@ func (a *app) openForArgs() (p, here *workspace.Project, err error) {
 	return p, p.WithRoot(a.root()), nil
 }
 
-// allowedDirs returns the directories outside of the repository that a workspace may read.
+// allowedDirs returns the directories outside of the repository from which a workspace may read.
 func (a *app) allowedDirs() []string { return filepath.SplitList(a.getenv(workspace.AllowedEnv)) }
 
-// root returns the directory that path arguments are relative to.
+// root returns the directory to which path arguments are relative.
 func (a *app) root() workspace.Root { return workspace.Arguments(a.argPath(".")) }
 
-// argPath returns the path of an argument, which is relative to the directory of -C. It returns ""
-// for an empty name.
+// argPath returns the path for a path argument, which is relative to -C. It returns "" for an empty
+// name.
 func (a *app) argPath(name string) string {
 	name = filepath.FromSlash(name)
 	if name == "" || a.dir == "" || filepath.IsAbs(name) {
@@ -133,7 +135,7 @@ func (a *app) argPath(name string) string {
 	return filepath.Join(a.dir, name)
 }
 
-// readArg reads a file argument.
+// readArg reads the file of a path argument.
 func (a *app) readArg(name string) ([]byte, error) {
 	f, err := source.LookupIn(a.dir)(name)
 	if err != nil {
@@ -142,7 +144,7 @@ func (a *app) readArg(name string) ([]byte, error) {
 	return f.Read()
 }
 
-// parseLayoutTarget parses the destination of a build: oci:path or oci:path:tag.
+// parseLayoutTarget parses the target of a build: oci:path or oci:path:tag.
 func (a *app) parseLayoutTarget(text string) (dir, tag string, err error) {
 	src, err := oci.ParseReference(text)
 	if err == nil && (src.Kind != oci.Layout || src.Digest != "") {

@@ -27,10 +27,10 @@ type promoteOptions struct {
 	now      string
 	check    bool
 	render   bool
-	proposes bool // for 'quayside propose'
+	proposes bool // whether the command is 'quayside propose'
 }
 
-// ruleFlags override the required observations in spec.promotion.
+// ruleFlags contains flags that override spec.promotion.
 type ruleFlags struct {
 	healthy, soak, within string
 	clusters              int
@@ -113,7 +113,7 @@ func newPromote(a *app) *cobra.Command {
 	return cmd
 }
 
-// promoteArgs accepts two environments followed by operators, or nothing.
+// promoteArgs accepts no arguments, or two environments and then operators.
 func promoteArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return Usagef(cmd, "missing target environment: specify two environments, or none to promote along every spec.follows")
@@ -135,7 +135,7 @@ func (o *promoteOptions) checkFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// override returns rule with the values of the flags.
+// override returns rule with the values of the flags that are set.
 func (r ruleFlags) override(rule gate.Criteria) (gate.Criteria, error) {
 	var faults diag.List
 	set := func(flag, text string, into interface{ UnmarshalText(text []byte) error }) {
@@ -155,7 +155,7 @@ func (r ruleFlags) override(rule gate.Criteria) (gate.Criteria, error) {
 	return rule, faults.Err()
 }
 
-// referenceTime returns the time of --now, or the current time.
+// referenceTime returns the value of --now. By default it is the current time.
 func (o *promoteOptions) referenceTime() (time.Time, error) {
 	if o.now == "" {
 		return time.Now().UTC(), nil
@@ -163,7 +163,8 @@ func (o *promoteOptions) referenceTime() (time.Time, error) {
 	return time.Parse(time.RFC3339, o.now)
 }
 
-// ruleFor returns the required observations for a promotion to an environment; nil: none.
+// ruleFor returns the observations required for a promotion to an environment. nil: none are
+// required.
 func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Criteria, error) {
 	settings := e.Settings.Promotion
 	if settings == nil && o.rule == (ruleFlags{}) && len(o.observed) == 0 {
@@ -177,8 +178,8 @@ func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Criteria, error)
 	return &rule, err
 }
 
-// run promotes, and prints the result. It calls write for each step, unless write is nil. several is
-// true if the arguments name no environments.
+// run runs the promotions and prints the result. If write is not nil, it is called for each step.
+// several is true if the arguments name no environments.
 func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error) (*upgrade.PromotionReport, error) {
 	ctx := cmd.Context()
 	defer func() { o.workspace = "" }()
@@ -246,7 +247,7 @@ func (o *promoteOptions) readObservations(envs upgrade.Environments) (out []*hea
 	return out, warned, faults.Err()
 }
 
-// write writes the lock of a step with changes, and the tree with --render, also without changes.
+// write writes the lock of a step if it changed. With --render, it writes the tree in any case.
 func (o *promoteOptions) write(ctx context.Context, s *upgrade.PromotionStepReport, _ bool) (err error) {
 	switch {
 	case s.Resolution != nil:

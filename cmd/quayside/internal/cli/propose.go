@@ -20,9 +20,9 @@ import (
 
 type proposeOptions struct {
 	resolveOptions
-	promotes bool   // --promote
+	promotes bool   // value of --promote
 	now      string // reference time for promotions
-	single   bool   // --one-branch
+	single   bool   // value of --one-branch
 	strict   bool
 
 	branch  string
@@ -148,7 +148,8 @@ func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 	}
 }
 
-// openProposer opens the proposer of upgrades. preset is the default of --branch.
+// openProposer opens the proposer for a workspace. preset is the branch name if --branch is not
+// set.
 func (o *proposeOptions) openProposer(ctx context.Context, p *workspace.Project, preset string) (*deliver.Proposer, error) {
 	scans, err := o.readScans(o.scan)
 	if err != nil {
@@ -160,7 +161,7 @@ func (o *proposeOptions) openProposer(ctx context.Context, p *workspace.Project,
 	})
 }
 
-// proposeUpgrades proposes upgrades, each on its own branch or all on one.
+// proposeUpgrades proposes upgrades: each on its own branch, or with --one-branch all on one.
 func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) error {
 	if err := o.upgradeTargets(cmd, args); err != nil {
 		return err
@@ -190,8 +191,8 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 	return errors.Join(err, failed)
 }
 
-// proposeOne proposes all upgrades on one branch. failed is the error of named operators that are held
-// back; the report includes the others.
+// proposeOne proposes all upgrades on one branch. failed is the error if operators that the user
+// named are held back; the report still has the others.
 func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, pr *workspace.Problem) (r *resolveReport, failed, err error) {
 	res, err := workspace.Resolve(ctx, pr)
 	if res == nil {
@@ -204,7 +205,7 @@ func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, p
 	}
 	r = newResolveReport(res, pr.DeclarationWarnings())
 	if res.Lock != nil && len(res.Changes) > 0 {
-		proposer, err := o.openProposer(ctx, p, "upgrades") // "upgrade" is the prefix of other branches
+		proposer, err := o.openProposer(ctx, p, "upgrades") // not "upgrade", which is the prefix of the branches of single upgrades
 		if err != nil {
 			return nil, nil, err
 		}
@@ -263,7 +264,7 @@ func (r *resolveReport) branches() []deliver.BranchRow {
 	return nil
 }
 
-// promote proposes promotions, and judges the branches of earlier runs.
+// promote proposes promotions. It also decides whether branches of earlier runs are obsolete.
 func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
 	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now, proposes: true}
 	r, err := p.run(cmd, args, func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error {
@@ -286,7 +287,7 @@ func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
 	return checkBranches(r.Branches())
 }
 
-// checkBranches returns an error for --check if branches would change.
+// checkBranches returns an error for --check if a branch would be opened, updated or closed.
 func checkBranches(rows []deliver.BranchRow) error {
 	if n := deliver.CountChanges(rows); n > 0 {
 		return &workspace.DiffersError{Msg: diag.Count(n, "pull request") + " to open, update or close"}
@@ -294,7 +295,8 @@ func checkBranches(rows []deliver.BranchRow) error {
 	return nil
 }
 
-// printProposals prints each pull request with its changes, or for a check the table of branches.
+// printProposals prints each pull request with its changes. With --check, it prints the table of
+// branches.
 func (o *proposeOptions) printProposals(s *deliver.PublishedProposals) {
 	if o.check {
 		printBranches(o.out, s.Rows())

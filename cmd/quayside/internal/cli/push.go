@@ -23,7 +23,7 @@ type pushOptions struct {
 	at          string
 	branch      string
 	bom         bool
-	repository  string // --bundle-repository
+	repository  string // value of --bundle-repository
 }
 
 func newPush(a *app) *cobra.Command {

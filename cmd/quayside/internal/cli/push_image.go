@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// pushImage pushes a bundle or a catalog. It builds a directory first, and copies an image.
+// pushImage pushes a bundle or a catalog. A directory is built first; an existing image is copied.
 func (o *pushOptions) pushImage(cmd *cobra.Command, from, to string) error {
 	_, here, err := o.openForArgs()
 	if err != nil {
@@ -36,8 +36,8 @@ func (o *pushOptions) pushImage(cmd *cobra.Command, from, to string) error {
 	return o.printImage(built.view(to))
 }
 
-// send pushes the bundle images that a catalog refers to, each tagged with its version, and
-// then the image itself.
+// send pushes the bundle images to which a catalog refers, each with its version as the tag. Then
+// it pushes the image itself.
 func (o *pushOptions) send(ctx context.Context, here *workspace.Project, built *builtImage, to string) error {
 	client, err := here.Client()
 	if err != nil {

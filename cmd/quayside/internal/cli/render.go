@@ -125,7 +125,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 	return err
 }
 
-// stream prints the objects of a cluster, including those in the user's overlays.
+// stream prints the objects of a cluster, including the effect of the user's overlays.
 func (o *renderOptions) stream(p *workspace.Project, r *workspace.TreeReport) error {
 	cluster, err := p.Settings.ClusterName(o.overlay, "--overlay")
 	if err != nil {
@@ -139,7 +139,7 @@ func (o *renderOptions) stream(p *workspace.Project, r *workspace.TreeReport) er
 	return err
 }
 
-// logTree prints the warnings and notes of a report, which may be nil.
+// logTree prints the warnings and notes of a report. r may be nil.
 func (a *app) logTree(r *workspace.TreeReport) {
 	if r == nil {
 		return
@@ -158,7 +158,7 @@ func (a *app) logWritten(w workspace.Written) {
 	}
 }
 
-// maxListed is the maximum number of written files to list individually.
+// maxListed is the number of written files up to which each is listed.
 const maxListed = 40
 
 // printRendered lists the differences, and logs the result.
@@ -187,7 +187,7 @@ func (a *app) printRendered(r *workspace.TreeReport) {
 	}
 }
 
-// printCounts prints the number of files of each kind of change.
+// printCounts prints the number of added, changed and removed files.
 func printCounts(out *terminal.Terminal, dir string, changes []filetree.FileChange) {
 	count := map[filetree.Kind]int{}
 	for _, c := range changes {
@@ -200,14 +200,14 @@ func printCounts(out *terminal.Terminal, dir string, changes []filetree.FileChan
 	}
 }
 
-// foldChanges combines the changes in each directory of an operator, of the CRDs of a package,
-// or at the top into one.
+// foldChanges combines the changes in each directory into one entry. A directory is that of an
+// operator, that of a package's CRDs, or a directory at the top of the tree.
 func foldChanges(changes []filetree.FileChange) []filetree.FileChange {
 	var dirs []string
 	files := map[string][]filetree.FileChange{}
 	for _, c := range changes {
 		parts := strings.Split(c.Path, "/")
-		depth := 1 // pieces/, argocd/
+		depth := 1 // a directory such as pieces/ or argocd/
 		switch parts[0] {
 		case "operators", "crds", "clusters":
 			depth = 2

@@ -33,13 +33,13 @@ type resolveOptions struct {
 	observed       []string
 	allowDowngrade bool
 	keepGoing      bool
-	unattended     bool // see [workspace.Request]
+	unattended     bool // see [workspace.Request.Unattended]
 	edited         bool
 	render         bool
-	command        string // command for suggestions that add flags; empty: the user's command
+	command        string // command in hints that suggest flags; empty: the command that the user ran
 
-	// confirm is called after the changes are printed, with their number. If it returns false,
-	// nothing is written. nil: always write.
+	// confirm is called after the changes were printed, with their number. If it returns false,
+	// nothing is written. nil: write without confirmation.
 	confirm func(ctx context.Context, changes int) (bool, error)
 }
 
@@ -142,7 +142,8 @@ func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	}
 }
 
-// upgradeTargets selects the operators to upgrade: those in args, or all without args and --edited.
+// upgradeTargets sets the operators to upgrade to those in args. Without args and --edited, these
+// are all.
 func (o *resolveOptions) upgradeTargets(cmd *cobra.Command, args []string) error {
 	o.upgrade.all, o.upgrade.named = len(args) == 0 && !o.edited, nil
 	for _, arg := range args {
@@ -153,7 +154,8 @@ func (o *resolveOptions) upgradeTargets(cmd *cobra.Command, args []string) error
 	return nil
 }
 
-// resolveArgs rejects arguments, and suggests --upgrade for an operator.
+// resolveArgs returns an error for any argument. If it is an operator, the error suggests
+// --upgrade.
 func resolveArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && strings.Contains(args[0], "/") {
 		return Usagef(cmd, "unexpected argument %q (did you mean --upgrade=%s?)", args[0], args[0])
@@ -167,7 +169,7 @@ type lockReport struct {
 	Warnings []diag.Warning `json:"warnings"`
 }
 
-// runCheck checks the lock against the declarations and prints the result.
+// runCheck checks whether the lock is up to date with the declarations, and prints the result.
 func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
 	r := lockReport{CheckReport: workspace.NewCheckReport()}
 	_, pr, err := o.readProblem(cmd)
@@ -179,7 +181,7 @@ func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
 	return errors.Join(err, o.print(r, nil))
 }
 
-// checkLock checks the lock of a problem into a report, and prints the warnings: see
+// checkLock checks the lock of a problem, adds the result to a report, and prints the warnings; see
 // [workspace.Problem.Check].
 func (a *app) checkLock(ctx context.Context, pr *workspace.Problem, content bool, r *workspace.CheckReport) error {
 	err := pr.CheckInto(ctx, content, r)
@@ -199,8 +201,8 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 	return o.resolve(cmd.Context(), p, pr)
 }
 
-// observedProblem reads a problem like [resolveOptions.readProblem], and applies the observations of
-// --observed. The problem may be nil.
+// observedProblem reads a problem as [resolveOptions.readProblem] does, and applies the
+// observations of --observed. The returned problem may be nil.
 func (o *resolveOptions) observedProblem(cmd *cobra.Command) (*workspace.Project, *workspace.Problem, error) {
 	p, pr, err := o.readProblem(cmd)
 	if err != nil || pr == nil {
@@ -216,8 +218,8 @@ func (o *resolveOptions) observedProblem(cmd *cobra.Command) (*workspace.Project
 	return p, pr.AllowRemovals(observed, o.prune), nil
 }
 
-// readProblem reads the problem to resolve. With --edited but no edited versions, it prints a note and
-// returns nil.
+// readProblem reads the problem to resolve. With --edited, and if no version was edited, it prints
+// a note and returns nil.
 func (o *resolveOptions) readProblem(cmd *cobra.Command) (*workspace.Project, *workspace.Problem, error) {
 	hops, err := parseHops(o.hops)
 	if err != nil {
@@ -258,7 +260,7 @@ func (o *resolveOptions) readProblem(cmd *cobra.Command) (*workspace.Project, *w
 	return p, pr, err
 }
 
-// printUnedited prints that no version in the lock was edited.
+// printUnedited prints a report and a note that no version in the lock was edited.
 func (o *resolveOptions) printUnedited(p *workspace.Project) error {
 	lock, err := p.LockIfAny()
 	if err != nil {
@@ -271,16 +273,16 @@ func (o *resolveOptions) printUnedited(p *workspace.Project) error {
 	return o.print(r, func(io.Writer) { o.log.Note("no version was edited in %s: nothing to do", r.Lock) })
 }
 
-// addObservedSupply adds --observed to a command that checks the needs of operators.
+// addObservedSupply adds --observed to a command that needs the APIs and classes of clusters.
 func addObservedSupply(cmd *cobra.Command, observed *[]string) {
 	cmd.Flags().StringArrayVar(observed, "observed", nil, "APIs and classes of a cluster: a `FILE` written by 'quayside status --save'; may be given several times, one for each cluster")
 }
 
-// readObserved reads files with observations, each of a different cluster, and judges them as
-// evidence of the clusters of a workspace.
+// readObserved reads files with observations, each of another cluster. It marks those that are not
+// valid for the clusters of the workspace.
 func (a *app) readObserved(p *workspace.Project, names ...string) ([]*health.Summary, error) {
 	var out []*health.Summary
-	from := map[string]string{} // files by cluster of the workspace
+	from := map[string]string{} // file by cluster of the workspace
 	for _, name := range names {
 		f, err := source.LookupIn(a.dir)(name)
 		if err != nil {
@@ -317,7 +319,7 @@ func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, pr *
 	}
 	report := newResolveReport(res, pr.DeclarationWarnings())
 	if res.Lock != nil && o.confirm != nil && len(res.Changes) > 0 {
-		if o.output == "text" { // before the prompt
+		if o.output == "text" { // the changes must be visible before the prompt
 			o.printChanges(o.out, report)
 		}
 		if ok, err := o.confirm(ctx, len(res.Changes)); err != nil || !ok {
@@ -338,18 +340,19 @@ func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, pr *
 // resolveReport is the output of `quayside resolve`, `upgrade` and `propose`.
 type resolveReport struct {
 	Lock      string                      `json:"lock"`
-	Written   bool                        `json:"written"`            // false: no changes, or no solution
-	Rendered  *workspace.TreeReport       `json:"rendered,omitempty"` // with --render
-	Proposed  *deliver.PublishedProposal  `json:"proposed,omitempty"` // the proposal on one branch
-	Split     *deliver.PublishedProposals `json:"split,omitempty"`    // the proposals on several branches
+	Written   bool                        `json:"written"`            // false if there were no changes, or the declarations cannot be resolved
+	Rendered  *workspace.TreeReport       `json:"rendered,omitempty"` // only with --render
+	Proposed  *deliver.PublishedProposal  `json:"proposed,omitempty"` // with `quayside propose --one-branch`
+	Split     *deliver.PublishedProposals `json:"split,omitempty"`    // with `quayside propose`
 	Pins      int                         `json:"pins"`
 	Changes   []workspace.Change          `json:"changes"`
 	Warnings  []diag.Warning              `json:"warnings"`
 	Conflicts []*explain.Conflict         `json:"conflicts"`
-	Holds     []resolve.Hold              `json:"left"` // operators that `quayside propose` holds back at their versions, with the reason
+	Holds     []resolve.Hold              `json:"left"` // operators that `quayside propose` holds back, with the reason
 }
 
-// newResolveReport returns the report of a resolution. about are warnings about the declarations.
+// newResolveReport returns the report of a resolution. about are the warnings about the
+// declarations.
 func newResolveReport(res *workspace.Resolution, about []diag.Warning) *resolveReport {
 	return &resolveReport{
 		Lock: workspace.LockFile, Pins: res.Pins, Changes: append([]workspace.Change{}, res.Changes...),
@@ -365,7 +368,8 @@ func (o *resolveOptions) printChanges(w io.Writer, r *resolveReport) {
 	}
 }
 
-// printReport prints the changes, unless they were printed for confirm, and logs the outcome.
+// printReport prints the changes, unless they were already printed for confirm. It logs the
+// outcome.
 func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 	if o.confirm == nil {
 		o.printChanges(w, r)

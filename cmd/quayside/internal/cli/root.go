@@ -15,14 +15,14 @@ import (
 	"github.com/quayside/quayside/internal/terminal"
 )
 
-// Commands returns a new command tree, for generating documentation. Callers may change it, but
-// must not run its commands: see [Main].
+// Commands returns a new tree of commands, for generating documentation. Callers can change the
+// commands, but cannot run them; see [Main].
 func Commands(parts []Part) *cobra.Command {
 	none := terminal.New(io.Discard, nil)
 	return newRoot(&app{parts: parts, out: none, log: terminal.NewLogger(none)})
 }
 
-// newRoot returns the whole command tree. Commands without Args accept no arguments.
+// newRoot returns the tree of all commands. A command that does not set Args accepts no arguments.
 func newRoot(a *app) *cobra.Command {
 	a.documents = map[*cobra.Command][]any{}
 	root := &cobra.Command{
@@ -98,13 +98,13 @@ func newRoot(a *app) *cobra.Command {
 	return root
 }
 
-// annotateCommands annotates commands with the names of their subcommands in other tools, for
-// suggestions.
+// annotateCommands stores the names that subcommands have in other tools, so that cobra can suggest
+// the subcommands.
 func annotateCommands(root *cobra.Command, words map[string]map[string]string) {
 	for below, meant := range words {
 		cmd, _, err := root.Find(strings.Fields(below)[1:])
 		if err != nil {
-			panic(err) // the command does not exist: a bug in the table
+			panic(err) // the command does not exist, which is a bug in the table
 		}
 		if cmd.Annotations == nil {
 			cmd.Annotations = map[string]string{}
@@ -113,14 +113,14 @@ func annotateCommands(root *cobra.Command, words map[string]map[string]string) {
 	}
 }
 
-// commandGroup is a group of commands with one purpose.
+// commandGroup is a group of commands for one purpose.
 type commandGroup struct {
 	id, title string
 	commands  []func(*app) *cobra.Command
 }
 
-// commandGroups returns the groups of commands, including those of parts, in the order of the help
-// text. The group without a title is at the end.
+// commandGroups returns the groups of commands, with those of parts, in the order of the help text.
+// The group without a title comes last.
 func commandGroups(parts []Part) []commandGroup {
 	type list = []func(*app) *cobra.Command
 	table := []commandGroup{
@@ -159,7 +159,7 @@ func Group(cmd *cobra.Command, args []string) error {
 	return Usagef(cmd, msg, args[0], cmd.CommandPath())
 }
 
-// otherCommandNames returns commands by their names in other tools, by parent command.
+// otherCommandNames returns commands by their names in other tools, for each parent command.
 func otherCommandNames() map[string]map[string]string {
 	return map[string]map[string]string{
 		"quayside": {
@@ -188,7 +188,7 @@ func otherFlagNames() map[string]string {
 	}
 }
 
-// suggestFlag returns a suggestion for an unknown flag, as the end of a message, or "".
+// suggestFlag returns a suggestion for an unknown flag, to be appended to the message, or "".
 func suggestFlag(cmd *cobra.Command, err error) string {
 	var none *pflag.NotExistError
 	if !errors.As(err, &none) || len(none.GetSpecifiedName()) < 2 {
@@ -210,7 +210,7 @@ func suggestFlag(cmd *cobra.Command, err error) string {
 	return ""
 }
 
-// newHelp returns cobra's help command with an exit code for unknown topics.
+// newHelp returns cobra's help command. It fails for an unknown topic.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
@@ -225,7 +225,7 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// WantArgs requires one positional argument for each name. Error messages show the names.
+// WantArgs requires one positional argument for each of names, which are used in error messages.
 func WantArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -239,7 +239,7 @@ func WantArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// Doc removes the source indentation of a raw string.
+// Doc removes the indentation of a raw string in the source.
 func Doc(s string) string {
 	lines := strings.Split(strings.Trim(s, "\n"), "\n")
 	for i, line := range lines {
@@ -248,12 +248,12 @@ func Doc(s string) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\t\n ")
 }
 
-// Examples is like Doc, omits empty lines and indents the others by two columns.
+// Examples is like Doc, but removes empty lines and indents the others by two columns.
 func Examples(s string) string {
 	return "  " + strings.ReplaceAll(strings.ReplaceAll(Doc(s), "\n\n", "\n"), "\n", "\n  ")
 }
 
-// someArgs requires at least one positional argument. Error messages show the name.
+// someArgs requires at least one positional argument. name is used in error messages.
 func someArgs(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

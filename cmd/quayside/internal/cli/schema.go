@@ -55,13 +55,13 @@ func newSchema(a *app) *cobra.Command {
 	}
 }
 
-// schemaName returns the schema name of a command's output.
+// schemaName returns the name of the schema for a command's output.
 func schemaName(cmd *cobra.Command) string {
 	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
 	return strings.ReplaceAll(path, " ", "-")
 }
 
-// schemas returns the generators of all schemas, by name.
+// schemas returns a function for each schema, by name.
 func (a *app) schemas() map[string]func() []byte {
 	all := map[string]func() []byte{"workspace": settings.Schema, "subscription": declare.Schema, "lock": lockfile.JSONSchema, "inputs": profile.InputSchema}
 	for _, p := range a.parts {

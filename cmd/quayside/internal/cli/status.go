@@ -29,7 +29,7 @@ type statusOptions struct {
 	timeout time.Duration
 }
 
-// loginFlags are --kubeconfig and --context, as in kubectl.
+// loginFlags contains the flags --kubeconfig and --context, as in kubectl.
 type loginFlags struct{ kubeconfig, context string }
 
 func (l *loginFlags) addFlags(cmd *cobra.Command) {
@@ -161,7 +161,8 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	return &workspace.DiffersError{Msg: unhealthy}
 }
 
-// writeObserved writes the observations, and with --sign the signature beside them.
+// writeObserved writes the observations to --save. With --sign, it writes the signature to a file
+// beside it.
 func (o *statusOptions) writeObserved(ctx context.Context, p *workspace.Project, seen *status.Status) error {
 	name, data := o.argPath(o.save), health.FormatObserved(seen.Summary)
 	if o.Key != "" {
@@ -181,7 +182,7 @@ func (o *statusOptions) writeObserved(ctx context.Context, p *workspace.Project,
 	return err
 }
 
-// options returns the options for opening the cluster. It finds the kubeconfig like kubectl.
+// options returns the options for opening the cluster. The kubeconfig is found as kubectl does it.
 func (l loginFlags) options(a *app) cluster.Options {
 	opt := cluster.Options{Context: l.context, InCluster: a.env["KUBERNETES_SERVICE_HOST"] != "", UserAgent: "quayside/" + a.version}
 	switch list := a.env["KUBECONFIG"]; {

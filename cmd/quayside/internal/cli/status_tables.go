@@ -28,7 +28,7 @@ func writeStatus(term *terminal.Terminal, v *status.Status) {
 	}
 }
 
-// unhealthyMessage lists the first operators that are not Ready. It returns "" if all are healthy.
+// unhealthyMessage names the first operators that are not Ready. It returns "" if all are.
 func unhealthyMessage(v *status.Status) string {
 	if v.Healthy {
 		return ""
@@ -76,7 +76,7 @@ func notesTable(v *status.Status) *terminal.Table {
 	return t
 }
 
-// objectsTable lists every object once, unhealthy ones first.
+// objectsTable lists every object once. Unhealthy objects come first.
 func objectsTable(v *status.Status) *terminal.Table {
 	t := &terminal.Table{Uncut: true, Head: []string{"name", "namespace", "kind", "status", "message"}}
 	seen := map[[4]string]bool{}

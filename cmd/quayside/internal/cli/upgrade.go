@@ -20,7 +20,7 @@ import (
 type upgradeOptions struct {
 	resolveOptions
 	yes      bool
-	cluster  upgrade.Platform // version of the cluster to check
+	cluster  upgrade.Platform // cluster version to check for
 	clusters []string
 }
 
@@ -81,7 +81,7 @@ func newUpgrade(a *app) *cobra.Command {
 	return cmd
 }
 
-// runUpgrade upgrades operators, or with --check lists the upgrades.
+// runUpgrade upgrades operators. With --check, it only lists the upgrades.
 func (o *upgradeOptions) runUpgrade(cmd *cobra.Command, args []string) error {
 	if err := o.upgradeTargets(cmd, args); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (o *upgradeOptions) runUpgrade(cmd *cobra.Command, args []string) error {
 	return &workspace.DiffersError{Msg: diag.Count(upgrades, "operator") + " would be upgraded"}
 }
 
-// versionFlag is a cluster version without the prefix "v".
+// versionFlag is a cluster version, stored without the prefix "v".
 type versionFlag string
 
 func (f *versionFlag) String() string { return string(*f) }
@@ -151,7 +151,7 @@ func (o *upgradeOptions) checkCluster(cmd *cobra.Command, args []string) error {
 	return errDiffers
 }
 
-// printPlatform prints the operators, the problems, and the upgrades to make.
+// printPlatform prints the operators, the problems, and the necessary upgrades.
 func printPlatform(w *terminal.Terminal, r *upgrade.PlatformReport) {
 	t := &terminal.Table{Head: []string{"operator", "pinned", "verdict", "upgrade to"}}
 	to := map[string]string{}
@@ -187,7 +187,8 @@ func printPlatform(w *terminal.Terminal, r *upgrade.PlatformReport) {
 	}
 }
 
-// formatProblem formats a problem like a compiler, in one line that starts with its position.
+// formatProblem formats a problem in one line that starts with its position, like an error of a
+// compiler.
 func formatProblem(p upgrade.Problem) string {
 	level, text := "deprecated", ""
 	if p.Blocks {

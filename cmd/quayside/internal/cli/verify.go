@@ -22,7 +22,7 @@ type verifyOptions struct {
 	*app
 	observed []string
 	login    loginFlags
-	live     bool // whether a flag selects a cluster
+	live     bool // whether --context or --kubeconfig is set
 	strict   bool
 	comment  int64
 	forge    string
@@ -100,7 +100,7 @@ func newVerify(a *app) *cobra.Command {
 // verifyReport is the output of `quayside verify`.
 type verifyReport struct {
 	workspace.CheckReport
-	workspace.TreeReport // its warnings include those of the lock
+	workspace.TreeReport // the warnings include those about the lock
 }
 
 func (o *verifyOptions) run(ctx context.Context) error {
@@ -119,8 +119,8 @@ func (o *verifyOptions) run(ctx context.Context) error {
 	return errors.Join(err, printed)
 }
 
-// checkCluster returns an error for each locked operator that OLM also installs in the cluster of
-// the login flags.
+// checkCluster returns an error for each operator in the lock that OLM also installs in the
+// selected cluster.
 func (o *verifyOptions) checkCluster(ctx context.Context, p *workspace.Project, lock *lockfile.File) error {
 	client, err := cluster.Open(o.login.options(o.app))
 	if err != nil {
@@ -131,8 +131,8 @@ func (o *verifyOptions) checkCluster(ctx context.Context, p *workspace.Project, 
 	return err
 }
 
-// verify checks the lock and the tree. compared is false if an error prevented the check of the
-// tree.
+// verify checks the lock and the tree. compared is false if the tree was not checked because of an
+// error.
 func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared bool, err error) {
 	p, err := o.open()
 	if err != nil {

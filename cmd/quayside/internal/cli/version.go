@@ -56,7 +56,7 @@ func (a *app) buildInfo() versionView {
 	return v
 }
 
-// versionLine returns the output of 'version' and --version.
+// versionLine returns the text that 'quayside version' and --version print.
 func (a *app) versionLine() string {
 	v := a.buildInfo()
 	from := ""

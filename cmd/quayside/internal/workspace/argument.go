@@ -18,13 +18,13 @@ import (
 
 // Argument is a directory or an image named by the user.
 type Argument struct {
-	Text  string // as given
-	Files fs.FS  // files of the directory; nil if the argument is an image
-	Image string // "oci:dist", "image:quay.io/org/name:v1"; empty if it is a directory
+	Text  string // text of the argument
+	Files fs.FS  // files of the directory; nil: the argument is an image
+	Image string // such as "oci:dist" or "image:quay.io/org/name:v1"; empty: the argument is a directory
 }
 
-// ParseArgument parses a directory or image argument. Text without a scheme ("oci:") is a
-// directory if it exists, and otherwise an image in a registry.
+// ParseArgument parses an argument that names a directory or an image. Without a scheme such as
+// "oci:", it is a directory if that exists, and otherwise an image in a registry.
 func (r Root) ParseArgument(text string) (Argument, error) {
 	switch dir, image := source.Ref(text).Argument(); {
 	case dir != "":
@@ -53,7 +53,8 @@ func (r Root) ParseArgument(text string) (Argument, error) {
 	return Argument{}, fmt.Errorf("%q is neither an existing directory nor an image (registry/name:tag, oci:path)", text)
 }
 
-// CatalogRef returns the reference of a catalog named by the user, with or without a scheme.
+// CatalogRef returns the reference for a catalog source that the user gave, with or without a
+// scheme.
 func (r Root) CatalogRef(text string) (source.Ref, error) {
 	if _, _, ok := source.Ref(text).Scheme(); ok {
 		return source.Ref(text), nil
@@ -67,15 +68,14 @@ func (r Root) CatalogRef(text string) (source.Ref, error) {
 
 // CheckedCatalog is the result of CheckCatalog.
 type CheckedCatalog struct {
-	Content  catalog.Content  // readable part of the catalog
+	Content  catalog.Content  // content as far as it is readable
 	Catalog  *catalog.Catalog // nil if it is invalid
 	Warnings []diag.Warning
 }
 
-// CheckCatalog reads and validates a whole catalog named by the user: the name of a catalog of the
-// workspace, a source in the format of spec.catalogs, a directory with a catalog or bundles, or an
-// image. Paths are relative to the project here. For an invalid catalog, the error is a diag.List
-// with every fault.
+// CheckCatalog reads and validates a whole catalog. text is the name of a catalog of the workspace,
+// a source as in spec.catalogs, a directory with a catalog or bundles, or an image. Paths are
+// relative to here. If the catalog is invalid, the error is a diag.List of all faults.
 func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) (CheckedCatalog, error) {
 	base, ref, known := p, p.workspaceCatalog(text), true
 	if ref == "" {
@@ -111,12 +111,12 @@ func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) 
 	return out, err
 }
 
-// workspaceCatalog returns the source of the workspace's catalog with the ID text, or "" if there
-// is none.
+// workspaceCatalog returns the source of the catalog with the ID text, or "" if the workspace has
+// none.
 func (p *Project) workspaceCatalog(text string) source.Ref {
 	set, err := p.Declarations()
 	if err != nil {
-		return "" // callers that need the declarations report the error
+		return "" // code that needs the declarations reports the error
 	}
 	all := p.Catalogs(set)
 	i := slices.IndexFunc(all, func(c cache.CatalogSpec) bool { return c.ID.String() == text })
@@ -126,8 +126,8 @@ func (p *Project) workspaceCatalog(text string) source.Ref {
 	return all[i].Source
 }
 
-// BundleFiles opens the bundle named by arg. If there is no error, the caller must call done after
-// use, and must prepend prefix to the file names in positions.
+// BundleFiles opens the bundle that arg names. If err is nil, the caller must call done after use.
+// prefix is to be added to the file names in positions.
 func (p *Registries) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS, prefix string, done func(), err error) {
 	if arg.Files != nil {
 		return arg.Files, arg.Text, func() {}, nil
@@ -136,7 +136,7 @@ func (p *Registries) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS,
 	if err != nil {
 		return nil, "", nil, err
 	}
-	done = func() { _ = im.Close() } // read-only
+	done = func() { _ = im.Close() } // a close error is irrelevant after reading
 	if im.Kind() != image.Bundle {
 		done()
 		return nil, "", nil, fmt.Errorf("image %q is a catalog, not a bundle", im.Name())
@@ -147,8 +147,8 @@ func (p *Registries) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS,
 	return fsys, "", done, err
 }
 
-// argImage opens the image named by an argument. It does not apply the trust rules of
-// quayside.yaml, because the user named the image.
+// argImage opens the image that an argument names. It does not verify signatures as spec.trust
+// requires, because the user named the image.
 func (p *Registries) argImage(ctx context.Context, arg Argument) (*image.Image, error) {
 	client, err := p.Client()
 	if err != nil {
@@ -174,9 +174,9 @@ func (p *Registries) CopyImage(ctx context.Context, arg Argument, to string) (st
 	return uploaded.Digest, err
 }
 
-// ChooseCatalogs returns the catalogs to search. Without a name, it returns all, the catalogs of
-// the workspace. Otherwise name is a catalog in all, a well-known catalog, or a source with a path
-// relative to here. The paths of the returned catalogs are relative to the returned project.
+// ChooseCatalogs returns the catalogs to search. Without a name, these are all, the catalogs of the
+// workspace. Otherwise name is a catalog in all, a well-known catalog, or a source with a path
+// relative to here. Paths of the returned catalogs are relative to the returned project.
 func (p *Project) ChooseCatalogs(name string, all []cache.CatalogSpec, here Root) (*Project, []cache.CatalogSpec, error) {
 	if name == "" {
 		if len(all) == 0 {

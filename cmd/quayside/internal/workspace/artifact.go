@@ -13,16 +13,16 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust"
 )
 
-// Artifact is an artifact with its verified signers and provenance.
+// Artifact is an artifact with its verified signers and its provenance.
 type Artifact struct {
 	*artifact.Artifact
 	SignedBy []string              // trusted signers, sorted; nil if no signature is required
 	Origin   *inventory.Provenance // provenance signed by SignedBy; nil if no signature is required
 }
 
-// Artifact reads the artifact named by ref ("oci://registry/name:tag", "oci:directory", …).
-// An artifact in a registry needs a signature and a provenance that satisfy spec.trust; an
-// OCI layout on disk does not. A provenance that contradicts the artifact is an error.
+// Artifact reads an artifact. ref is, for example, "oci://registry/name:tag" or "oci:directory". An
+// artifact in a registry must have a signature and a provenance as spec.trust requires; an OCI
+// layout on disk need not. It is an error if the provenance contradicts the artifact.
 func (p *Registries) Artifact(ctx context.Context, ref string) (*Artifact, error) {
 	client, err := p.RelativeTo(Arguments(p.dir)).Client()
 	if err != nil {
@@ -48,7 +48,8 @@ func (p *Registries) Artifact(ctx context.Context, ref string) (*Artifact, error
 	return out, nil
 }
 
-// verifiedOrigin returns the first attested provenance that agrees with the artifact.
+// verifiedOrigin returns the first provenance in statements that matches the artifact. If none
+// does, it returns an error.
 func verifiedOrigin(a *artifact.Artifact, statements []trust.Statement) (*inventory.Provenance, error) {
 	_, whole := a.Tree()
 	have := inventory.ArtifactContents{Revision: a.Meta.Revision, Whole: whole, Clusters: a.Clusters(), Operators: a.Operators()}
@@ -68,5 +69,5 @@ func verifiedOrigin(a *artifact.Artifact, statements []trust.Statement) (*invent
 	return nil, errors.Join(faults...)
 }
 
-// maxDifferences is the number of differences shown in a message.
+// maxDifferences is the maximum number of differences in a message.
 const maxDifferences = 5

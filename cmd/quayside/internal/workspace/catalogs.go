@@ -19,9 +19,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Catalogs returns the catalogs of spec.catalogs and the enabled CatalogSources of the
-// declarations, sorted by namespace and name. A catalog of spec.catalogs overrides a CatalogSource
-// with the same namespace and name.
+// Catalogs returns the catalogs in spec.catalogs, and the enabled CatalogSources in the
+// declarations, sorted by namespace and name. If both have a catalog with the same namespace and
+// name, that of spec.catalogs is used.
 func (p *Opened) Catalogs(set *declare.Set) []cache.CatalogSpec {
 	byID := map[catalog.ID]cache.CatalogSpec{}
 	for _, c := range set.CatalogSources {
@@ -57,9 +57,9 @@ func declaredCatalog(c declare.CatalogSource) cache.CatalogSpec {
 	return cat
 }
 
-// lockedRef returns the reference to open for a catalog. If all pins from the catalog have the
-// declared source and the same digest, this is the source at that digest. Otherwise, it is the
-// declared source. locked may be nil.
+// lockedRef returns the reference with which to open a catalog. It has the locked digest if all
+// pins from the catalog have this digest and the declared source. Otherwise it is the declared
+// source. locked may be nil.
 func lockedRef(locked *lockfile.File, cat cache.CatalogSpec) source.Ref {
 	if locked == nil {
 		return cat.Source
@@ -80,7 +80,7 @@ func lockedRef(locked *lockfile.File, cat cache.CatalogSpec) source.Ref {
 	return cat.Source.AtDigest(digest)
 }
 
-// Resolver returns the functions that open files and images of the workspace's catalogs.
+// Resolver returns functions that open the files and images of catalogs.
 func (p *Registries) Resolver() source.Resolver {
 	return source.Resolver{Lookup: p.lookup, Image: p.openImage}
 }
@@ -110,15 +110,15 @@ func (p *Registries) logCatalog(cat cache.CatalogSpec, phase cache.Phase) {
 	}
 }
 
-// CatalogOptions are options of OpenCatalogs.
+// CatalogOptions are the options of OpenCatalogs.
 type CatalogOptions struct {
-	Locked   *lockfile.File // lock whose digests replace tags; may be nil
-	Digests  bool           // compute the digests of directories
-	Unsigned bool           // open the others if a catalog lacks a signature that quayside.yaml requires
+	Locked   *lockfile.File // lock from which digests are used instead of tags; may be nil
+	Digests  bool           // whether to compute the digests of directories
+	Unsigned bool           // whether a catalog without a required signature counts as unreadable, instead of failing for all
 }
 
-// OpenCatalogs opens catalogs. An unreadable catalog is marked as broken in the result; the
-// resolver decides whether it is needed.
+// OpenCatalogs opens catalogs. The result contains an unreadable catalog marked as broken; the
+// resolver decides whether this is an error.
 func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.CatalogSpec, opt CatalogOptions) (*cache.CatalogSet, error) {
 	indexes, err := p.indexes()
 	if err != nil {
@@ -147,8 +147,8 @@ func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.CatalogSpec, op
 	return sh, nil
 }
 
-// BrokenCatalogs returns the faults of unreadable catalogs as warnings, or as an error if no
-// catalog is readable.
+// BrokenCatalogs returns a warning for each unreadable catalog. If no catalog is readable, it
+// returns an error instead.
 func (p *Opened) BrokenCatalogs(x *catalog.Index) ([]diag.Warning, error) {
 	faults := catalogFaults(x, func(catalog.ID) bool { return true })
 	if len(x.Catalogs()) == 0 {
@@ -161,7 +161,7 @@ func (p *Opened) BrokenCatalogs(x *catalog.Index) ([]diag.Warning, error) {
 	return p.Waive(out), nil
 }
 
-// catalogFaults returns the faults of the unreadable catalogs that wanted selects.
+// catalogFaults returns the faults of the unreadable catalogs for which wanted returns true.
 func catalogFaults(x *catalog.Index, wanted func(catalog.ID) bool) diag.List {
 	var faults diag.List
 	for id, err := range x.Broken() {

@@ -10,11 +10,11 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Change is one difference between the lock before and after resolving.
+// Change is a difference between the locks before and after resolving.
 type Change struct {
 	Change        lockfile.ChangeKind `json:"change"`
 	Operator      string              `json:"operator,omitempty"`
-	Namespace     string              `json:"namespace,omitempty"` // of a declared Namespace, instead of Operator
+	Namespace     string              `json:"namespace,omitempty"` // name of a declared Namespace; then Operator is empty
 	From          string              `json:"from,omitempty"`
 	To            string              `json:"to,omitempty"`
 	Fields        []string            `json:"fields,omitempty"`
@@ -23,7 +23,8 @@ type Change struct {
 	Storage       *lockfile.Storage   `json:"storage,omitempty" doc:"migration step before an upgrade that drops versions in which objects may be stored"`
 }
 
-// Changes returns the differences between two locks with their reasons; before may be nil.
+// Changes returns the differences between two locks. moves are the reasons for changed pins. before
+// may be nil.
 func Changes(before, after *lockfile.File, moves []resolve.PinChange) []Change {
 	why := map[string]resolve.PinChange{}
 	for _, m := range moves {
@@ -45,7 +46,7 @@ func Changes(before, after *lockfile.File, moves []resolve.PinChange) []Change {
 			continue
 		}
 		if c.Kind == lockfile.Moved {
-			v.Fields = nil // a moved pin differs in nearly all fields
+			v.Fields = nil // do not list the fields of an upgraded pin: nearly all differ
 		}
 		if c.Kind != lockfile.Changed {
 			v.Why, v.RemainingHops = why[v.Operator].Why, why[v.Operator].Remaining
@@ -58,7 +59,7 @@ func Changes(before, after *lockfile.File, moves []resolve.PinChange) []Change {
 	return out
 }
 
-// Removals returns one line about the operators that changes remove, or "" if they remove none.
+// Removals returns a line that lists the operators that changes remove, or "" if they remove none.
 func Removals(changes []Change) string {
 	var names []string
 	for _, c := range changes {
@@ -80,7 +81,7 @@ const (
 )
 
 // describeLeftover describes a change to the leftover objects of a replaced or uninstalled
-// operator. It returns "" if the change need not be listed, because another change describes it.
+// operator. It returns "" if another change already describes it.
 func describeLeftover(c lockfile.Change, after *lockfile.File) string {
 	_, pinned := after.Pin(c.Namespace, c.Package)
 	switch {
@@ -95,7 +96,7 @@ func describeLeftover(c lockfile.Change, after *lockfile.File) string {
 	}
 }
 
-// Sign returns "+", "-" or "~".
+// Sign returns "+" for an addition, "-" for a removal, or "~".
 func (c Change) Sign() string {
 	switch c.Change {
 	case lockfile.Added:
@@ -107,7 +108,7 @@ func (c Change) Sign() string {
 	}
 }
 
-// String describes the change in words: "my-etcd/etcd 0.9.2 → 0.9.4".
+// String describes the change, such as "my-etcd/etcd 0.9.2 → 0.9.4".
 func (c Change) String() string {
 	var b strings.Builder
 	switch {

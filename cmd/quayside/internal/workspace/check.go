@@ -16,11 +16,11 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// Check verifies that the lock satisfies the declarations, agrees with its catalogs, and has the
-// recorded signers. If content is true, it also compares the lock with the content of bundles that
-// are embedded in a catalog, and of bundles that no readable catalog confirms. The verdict is never
-// nil. Problems that the check finds are returned as an explain.Conflicts, a *resolve.StaleError or
-// a *DiffersError. In an unattended run, conflicts are not errors: the rest of the lock is checked.
+// Check verifies that the lock satisfies the declarations, is consistent with its catalogs, and has
+// the recorded signers. If content is true, it also compares the lock with the content of bundles:
+// those embedded in a catalog, and those that no readable catalog confirms. The verdict is never
+// nil. A problem that the check finds is an explain.Conflicts, a *resolve.StaleError or a
+// *DiffersError. In an unattended run, conflicts are no errors: the rest of the lock is checked.
 func (pr *Problem) Check(ctx context.Context, content bool) (*resolve.Verdict, error) {
 	if pr.Lock == nil {
 		return &resolve.Verdict{}, &DiffersError{"no " + LockFile + ": run 'quayside resolve'"}
@@ -53,16 +53,16 @@ func (pr *Problem) Check(ctx context.Context, content bool) (*resolve.Verdict, e
 	return v, pr.project.checkSigners(ctx, pr.Lock, pr.Unattended)
 }
 
-// CheckReport is the machine-readable result of checking a lock.
+// CheckReport is the result of checking a lock, for output as JSON.
 type CheckReport struct {
 	Lock      string           `json:"lock"`
-	UpToDate  bool             `json:"upToDate"` // no differences found; unchecked parts do not count
+	UpToDate  bool             `json:"upToDate"` // whether no difference was found, apart from parts that were not checked
 	Stale     []resolve.Reason `json:"stale"`
 	Unchecked []resolve.Reason `json:"unchecked"`
 	Failure
 
-	AllWarnings       []diag.Warning `json:"-"` // all warnings except UncheckedWarnings; not nil
-	UncheckedWarnings []diag.Warning `json:"-"` // Unchecked as warnings
+	AllWarnings       []diag.Warning `json:"-"` // all warnings except UncheckedWarnings; never nil
+	UncheckedWarnings []diag.Warning `json:"-"` // a warning for each entry of Unchecked
 }
 
 // NewCheckReport returns a report of a lock that has not been checked.
@@ -70,14 +70,14 @@ func NewCheckReport() CheckReport {
 	return CheckReport{Lock: LockFile, Stale: []resolve.Reason{}, Unchecked: []resolve.Reason{}, Failure: NewFailure(), AllWarnings: []diag.Warning{}}
 }
 
-// Finish sets UpToDate, and adds err to the report. It does not add a *resolve.StaleError, because
-// Stale already has its reasons.
+// Finish sets UpToDate, and adds err to the report. It does not add a *resolve.StaleError, whose
+// reasons are already in Stale.
 func (r *CheckReport) Finish(err error) {
 	r.UpToDate = err == nil
 	r.Add(err)
 }
 
-// CheckInto runs Check, and adds the result to a report.
+// CheckInto calls Check, and adds the result to a report.
 func (pr *Problem) CheckInto(ctx context.Context, content bool, r *CheckReport) error {
 	v, err := pr.Check(ctx, content)
 	r.Stale, r.Unchecked = append(r.Stale, v.Stale...), append(r.Unchecked, v.Unchecked...)
@@ -89,8 +89,8 @@ func (pr *Problem) CheckInto(ctx context.Context, content bool, r *CheckReport) 
 	return err
 }
 
-// checkSources returns an *InputError for the unreadable catalogs of pins that have another source
-// in the declarations than in the lock. Nothing confirms these pins.
+// checkSources returns an *InputError if a catalog is unreadable whose source in the declarations
+// differs from that in the lock: then nothing confirms the pins from this catalog.
 func (pr *Problem) checkSources() error {
 	if pr.Lock == nil {
 		return nil
@@ -114,8 +114,8 @@ func (pr *Problem) checkSources() error {
 	return nil
 }
 
-// confirm compares the lock with the content of the bundles that no readable catalog confirms. It
-// removes fields that are equal from v.Unchecked, and moves fields that differ to v.Stale.
+// confirm checks entries of v.Unchecked against the content of the bundles. It removes fields that
+// are equal, and moves fields that differ to v.Stale.
 func (pr *Problem) confirm(ctx context.Context, v *resolve.Verdict) error {
 	c, err := pr.project.Contents()
 	if err != nil {
@@ -139,14 +139,14 @@ func (pr *Problem) confirm(ctx context.Context, v *resolve.Verdict) error {
 	return nil
 }
 
-// isBundleField reports whether the content of a bundle determines a field of its pin.
+// isBundleField reports whether the value of a pin's field comes from the content of the bundle.
 func isBundleField(field string) bool {
 	return field == "bundle" || field == "version" || field == "properties" || field == "relatedImages"
 }
 
-// confirmPin compares the fields in r with the content of the pinned bundle. It adds the fields
-// that differ to v.Stale, and returns r with the fields that remain unchecked. If the content is
-// unreadable, all fields remain unchecked, and rendering reports the error.
+// confirmPin compares the fields in r with the content of the pinned bundle. It adds those that
+// differ to v.Stale, and returns r with the fields that are still unchecked. If the content is
+// unreadable, these are all fields; rendering reports the error.
 func (pr *Problem) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin, r resolve.Reason, v *resolve.Verdict) resolve.Reason {
 	fsys, err := c.Open(ctx, pin)
 	if err != nil {
@@ -183,7 +183,7 @@ func (pr *Problem) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin
 	return r.WithFields(unchecked, pin.Fields, pin.Pos)
 }
 
-// readPin returns a pin with the fields that the content of a bundle determines.
+// readPin returns a pin with only the fields that come from the content of the bundle.
 func readPin(fsys fs.FS) (p lockfile.Pin, err error) {
 	content, err := bundledir.LoadFS(fsys)
 	if err != nil {
@@ -197,7 +197,7 @@ func readPin(fsys fs.FS) (p lockfile.Pin, err error) {
 	return lockfile.New([]lockfile.Pin{p}).Pins[0], nil
 }
 
-// propertyTexts returns the properties as text for comparing.
+// propertyTexts returns each property as text, for comparison.
 func propertyTexts(ps []catalog.Property) []string {
 	var out []string
 	for _, p := range ps {
@@ -206,14 +206,14 @@ func propertyTexts(ps []catalog.Property) []string {
 	return out
 }
 
-// lacks reports whether list lacks an element of want.
+// lacks reports whether an element of want is missing in list.
 func lacks[T comparable](list, want []T) bool {
 	return slices.ContainsFunc(want, func(t T) bool { return !slices.Contains(list, t) })
 }
 
-// checkEmbedded compares the locked digest of a bundle embedded in a local catalog with the current
-// content in that catalog, and adds a difference to v.Stale. Rendering would not detect the
-// difference, because it reads the bundle from the store by the locked digest.
+// checkEmbedded compares the locked digest of a bundle that a local catalog embeds with the current
+// content of the catalog. It adds a difference to v.Stale. Rendering does not detect it, because it
+// reads the bundle from the store, by the locked digest.
 func (pr *Problem) checkEmbedded(ctx context.Context, c *Contents, pin lockfile.Pin, v *resolve.Verdict) {
 	cat, ok := pr.Index.Catalog(pin.Catalog.ID)
 	if pin.Image != "" || source.Ref(pin.Catalog.Source).IsRemote() || !ok || cat.Digest() != pin.Catalog.Digest {

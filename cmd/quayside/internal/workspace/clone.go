@@ -20,11 +20,11 @@ import (
 type Clone struct {
 	Project *Project
 	Repo    *gitrepo.Repo // nil if there is no repository
-	Prefix  string        // path of the workspace in the repository: ".", "envs/prod"
+	Prefix  string        // path of the workspace in the repository, such as "." or "envs/prod"
 }
 
-// Clone finds the Git repository of the workspace. Without a repository, the error is
-// gitrepo.ErrNone, and the paths of the returned Clone are relative to the workspace.
+// Clone opens the Git repository of the workspace. Without a repository, the error is
+// gitrepo.ErrNone; the returned Clone is still valid, with paths relative to the workspace.
 func (p *Project) Clone() (*Clone, error) {
 	c := &Clone{Project: p}
 	var err error
@@ -46,7 +46,7 @@ func (r Root) OpenRepo() (*gitrepo.Repo, string, error) {
 	return repo, prefix, err
 }
 
-// Disk returns the files of the repository or, if there is no repository, of the workspace.
+// Disk returns the files of the repository, or those of the workspace if there is no repository.
 func (p *Opened) Disk() (fleet.Disk, error) {
 	repo, prefix, err := p.OpenRepo()
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
@@ -60,7 +60,7 @@ func (p *Opened) Disk() (fleet.Disk, error) {
 	return d, nil
 }
 
-// Fleet returns the clusters of a rendered lock, with the user's files on disk.
+// Fleet returns the clusters of a rendered lock. Their overlays are the user's files on disk.
 func (p *Opened) Fleet(lock *lockfile.File, res *render.Result) (fleet.Fleet, error) {
 	disk, err := p.Disk()
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *Opened) Fleet(lock *lockfile.File, res *render.Result) (fleet.Fleet, er
 	return fleet.New(LockFile, p.Settings, lock, t), err
 }
 
-// Path returns a path of the workspace relative to the repository.
+// Path converts a path in the workspace to a path in the repository.
 func (c *Clone) Path(name string) string { return path.Join(c.Prefix, name) }
 
 // At returns the workspace at a revision.
@@ -82,9 +82,9 @@ func (c *Clone) At(rev *gitrepo.Revision) (*Project, error) {
 	return Open(Revision(rev, c.Prefix), c.Project.Env)
 }
 
-// CheckClean returns an error if inputs of the lock have uncommitted changes, because a commit
-// of the lock would not agree with them. A sparse checkout may omit rendered files, but no
-// other inputs.
+// CheckClean returns an error if files from which the lock is resolved or the tree is rendered have
+// uncommitted changes, because a commit of the lock would not match them. In a sparse checkout,
+// rendered files may be missing, but no other files.
 func (c *Clone) CheckClean(ctx context.Context) error {
 	output := c.Path(c.Project.Settings.Output)
 	inputs := []string{c.Path(settings.FileName), c.Path(LockFile), output, c.Path(c.Project.Settings.OverlaysDir())}

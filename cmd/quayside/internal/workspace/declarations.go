@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// DeclarationState is an object of OLM in the repository, or text that looks like one, with the reason why
-// the workspace does not read it.
+// DeclarationState is an object of OLM in the repository, or text that looks like one. If the
+// workspace does not read it, it has the reason.
 type DeclarationState struct {
 	Pos       string   `json:"position"`
 	Kind      string   `json:"kind"`
@@ -25,15 +25,15 @@ type DeclarationState struct {
 	Reason    string   `json:"reason,omitempty" doc:"why it is not read"`
 }
 
-// DeclarationStates returns the state of every declaration in the repository of a workspace on disk,
-// sorted by position.
+// DeclarationStates returns the state of every declaration in the repository of the workspace,
+// sorted by position. The workspace must be on disk.
 func (p *Project) DeclarationStates() ([]DeclarationState, error) {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {
 		return nil, err
 	}
 	s := repo.Survey
-	set, _ := p.DeclarationsIfAny() // its faults are reasons
+	set, _ := p.DeclarationsIfAny() // the faults become reasons of the states
 	if set == nil {
 		set = &declare.Set{}
 	}
@@ -65,10 +65,10 @@ func (p *Project) DeclarationStates() ([]DeclarationState, error) {
 	return out, nil
 }
 
-// readDeclarations are the declarations of a set by position and by name.
+// readDeclarations contains the declarations that the workspace reads, by position and by name.
 type readDeclarations struct {
 	positions map[diag.Pos]bool
-	names     map[string]bool // "Subscription namespace/name"
+	names     map[string]bool // such as "Subscription namespace/name"
 }
 
 func newReadDeclarations(set *declare.Set) readDeclarations {
@@ -93,8 +93,8 @@ func newReadDeclarations(set *declare.Set) readDeclarations {
 	return r
 }
 
-// has reports whether a declaration was read: at its position or, if a declared path includes its file,
-// with its name.
+// has reports whether the workspace reads a declaration. It has the position of one that is read
+// or, if included is true (a declared path includes its file), the name of one.
 func (r readDeclarations) has(pos diag.Pos, d survey.Declaration, included bool) bool {
 	kind, name := d.Kind, d.Name
 	if d.IsOperator() {
@@ -103,7 +103,7 @@ func (r readDeclarations) has(pos diag.Pos, d survey.Declaration, included bool)
 	return d.Obstacle == "" && (r.positions[pos] || included && r.names[kind+" "+d.Namespace+"/"+name])
 }
 
-// unreadReason returns the reason why a declaration is not in set.
+// unreadReason returns the reason why the workspace does not read a declaration.
 func (p *Opened) unreadReason(set *declare.Set, s *survey.Survey, d survey.Declaration, includes func(file string) bool) string {
 	if d.Obstacle != "" {
 		return d.Obstacle
@@ -131,14 +131,14 @@ func (p *Opened) unreadReason(set *declare.Set, s *survey.Survey, d survey.Decla
 	return cmp.Or(reason, "no kustomization lists it, or one removes it, or it is only a part of an object")
 }
 
-// Proposal is a proposal for spec.declarations of a new workspace.
+// Proposal is a proposal for spec.declarations in a new workspace.
 type Proposal struct {
 	survey.Proposal
 	from func(name string) string
 }
 
-// Propose returns a proposal for a new workspace: the paths with declarations that no other workspace
-// reads. It has no paths if all of them are in the default directory of the workspace.
+// Propose returns a proposal for a new workspace: the paths with declarations that no other
+// workspace reads. It is empty if all of them are in the default directory.
 func (p *Project) Propose() (Proposal, error) {
 	out := Proposal{from: p.fromWorkspace}
 	repo, err := p.Surroundings()
@@ -155,8 +155,8 @@ func (p *Project) Propose() (Proposal, error) {
 	return out, nil
 }
 
-// Paths returns the paths for environments, relative to the workspace. open are the paths of operators
-// that none of the environments has.
+// Paths returns the paths for environments, relative to the workspace. open are the paths of
+// operators that none of the environments has.
 func (p Proposal) Paths(environments []string) (chosen, open []declare.Path) {
 	relative := func(list []survey.Choice) []declare.Path {
 		var out []declare.Path

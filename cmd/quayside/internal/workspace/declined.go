@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// findReverted returns holds of the operators whose upgrade in a result a person reverted, unless the
-// user named them. It does not check the upgrades in known again, and returns them with further ones
-// that nobody reverted.
+// findReverted returns holds of the operators whose upgrade in res a person reverted earlier. It
+// ignores operators that the user named. known are upgrades that nobody reverted; it does not check
+// these again, and returns them with those that it found.
 func findReverted(ctx context.Context, pr *Problem, res *resolve.Result, known map[string]bool) (holds []resolve.Hold, notReverted map[string]bool, err error) {
 	clone, err := pr.project.Clone()
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
@@ -39,10 +39,10 @@ func findReverted(ctx context.Context, pr *Problem, res *resolve.Result, known m
 	return holds, notReverted, nil
 }
 
-// RevertReason returns the reason why the upgrade from one pin to another must not be proposed again,
-// or "": the last change to the pin in the history of HEAD was from the bundle of the upgrade to a lower
-// version. Any later change, such as an edit of the declaration, permits the upgrade. Without a
-// repository, there is no reason.
+// RevertReason returns the reason why the upgrade from one pin to another must not be proposed, or
+// "". An upgrade counts as reverted if the last change to the pin in the history of HEAD was from
+// this bundle to a lower version. A later change, such as an edit of the declaration, permits the
+// upgrade again. Without a repository, the result is "".
 func (c *Clone) RevertReason(ctx context.Context, from, to lockfile.Pin) (string, error) {
 	if c.Repo == nil {
 		return "", nil

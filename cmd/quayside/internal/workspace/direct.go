@@ -21,30 +21,30 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// A subscription may name a bundle instead of a package, like `operator-sdk run bundle`. The
-// resolver then sees a catalog with only this bundle, in the namespace of the subscription.
-// Like `run bundle-upgrade`, a new bundle replaces the previous one, with or without
-// spec.replaces.
+// A subscription can name a bundle instead of a package, as with 'operator-sdk run bundle'. The
+// resolver then gets a catalog that contains only this bundle, in the namespace of the
+// subscription. A new bundle replaces the previous one even without spec.replaces, as with
+// 'operator-sdk run bundle-upgrade'.
 
-// directBundle is a bundle named by a subscription.
+// directBundle is a bundle that a subscription names.
 type directBundle struct {
-	key     string          // key of the subscription, as declared
-	content catalog.Content // one package with one bundle
+	key     string          // key of the subscription
+	content catalog.Content // catalog with one package and one bundle
 	digest  catalog.Digest  // digest of the manifests; empty for a bundle in an image
-	broken  error           // read error; if set, the other fields are from the lock
-	pkg     string          // "etcd"
+	broken  error           // error that makes the bundle unreadable; the other fields are then from the lock
+	pkg     string          // package, such as "etcd"
 	target  declare.Subscription
 	source  cache.CatalogSpec
 }
 
-// directID returns the catalog ID for the bundle of a subscription.
+// directID returns the ID of the catalog for the bundle that a subscription names.
 func directID(namespace string, sub declare.Subscription) catalog.ID {
 	return catalog.ID{Namespace: namespace, Name: sub.Name + "-bundle"}
 }
 
-// openDirectBundles opens the bundles named by subscriptions. An unreadable bundle is marked
-// as broken if the lock pins it, and is otherwise an error at its position. Except in an unattended
-// run, a missing signature that quayside.yaml requires is always an error.
+// openDirectBundles opens the bundles that subscriptions name. An unreadable bundle is marked as
+// broken if the lock pins it; otherwise it is an error with the position of the subscription. A
+// missing required signature is always an error, except in an unattended run.
 func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locked *lockfile.File, req Request) ([]directBundle, error) {
 	var out []directBundle
 	var faults diag.List
@@ -76,8 +76,8 @@ func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locke
 	return out, faults.Err()
 }
 
-// directPin returns the locked pin of the bundle that a subscription names, and whether the lock
-// has such a pin. lock may be nil.
+// directPin returns the pin of the bundle that a subscription names, and whether the lock has one.
+// lock may be nil.
 func directPin(lock *lockfile.File, sub declare.Subscription) (lockfile.Pin, bool) {
 	if lock == nil {
 		return lockfile.Pin{}, false
@@ -118,13 +118,13 @@ func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription
 		return d, err
 	}
 	d.source.ID = directID(d.target.Namespace, sub)
-	d.content.Warnings = nil // gaps in a channel do not matter for one bundle
+	d.content.Warnings = nil // warnings about missing channel entries do not matter for a single bundle
 	d.source.Fill(&d.content)
 	return d, nil
 }
 
-// setDigest pins the bundle. It sets the digest of the image in b or, if the bundle is not in a
-// registry, the digest of the manifests in d.
+// setDigest sets the digest of the image in b. If the bundle is not in a registry, it sets the
+// digest of the manifests in d instead.
 func (d *directBundle) setDigest(ctx context.Context, c *source.OpenedCatalog, b *catalog.BundleData) error {
 	if d.source.Source.IsRemote() {
 		ref, err := oci.ParseReference(string(d.source.Source))
@@ -147,7 +147,7 @@ func (d *directBundle) setDigest(ctx context.Context, c *source.OpenedCatalog, b
 	return nil
 }
 
-// installNamespace returns the install namespace of a bundle named by a subscription.
+// installNamespace returns the install namespace for a bundle that a subscription names.
 func installNamespace(sub declare.Subscription, pkg *catalog.PackageData) (string, error) {
 	annotations := pkg.Bundles[0].Metadata.Annotations
 	switch {
@@ -159,7 +159,8 @@ func installNamespace(sub declare.Subscription, pkg *catalog.PackageData) (strin
 	return cmp.Or(SuggestedNamespace(annotations), pkg.Name), nil
 }
 
-// SuggestedNamespace returns the suggested install namespace of a bundle, or "".
+// SuggestedNamespace returns the install namespace that a bundle suggests in its annotations, or
+// "".
 func SuggestedNamespace(annotations map[string]string) string {
 	if ns := annotations[catalog.SuggestedNamespace]; ns != "" {
 		return ns
@@ -168,14 +169,14 @@ func SuggestedNamespace(annotations map[string]string) string {
 		Metadata struct{ Name string }
 	}
 	if json.Unmarshal([]byte(annotations[catalog.SuggestedNamespaceTemplate]), &template) != nil {
-		return "" // rendering reports the fault
+		return "" // rendering reports the error
 	}
 	return template.Metadata.Name
 }
 
 // withDirectBundles returns a copy of set in which each subscription that names a bundle has the
-// package, namespace and catalog of that bundle. The error is a diag.List with each subscription
-// that thereby duplicates another one.
+// package, namespace and catalog of the bundle. If this makes it equal to another subscription,
+// that is an error. The error is a diag.List.
 func withDirectBundles(set *declare.Set, ds []directBundle) (*declare.Set, error) {
 	if len(ds) == 0 {
 		return set, nil
@@ -205,9 +206,9 @@ func withDirectBundles(set *declare.Set, ds []directBundle) (*declare.Set, error
 	return &out, faults.Err()
 }
 
-// CompleteFromLock returns set with the locked package and namespace of each subscription that
-// names a bundle, and the locked namespace of each other subscription without a namespace. It opens
-// no bundles.
+// CompleteFromLock returns set with namespaces and packages from the lock, without opening bundles.
+// It sets the package and namespace of a subscription that names a bundle, and the namespace of any
+// other subscription that has none.
 func CompleteFromLock(set *declare.Set, lock *lockfile.File) (*declare.Set, error) {
 	var ds []directBundle
 	for _, sub := range set.Subscriptions {
@@ -243,10 +244,10 @@ func addDirectBundles(sh *cache.CatalogSet, ds []directBundle) error {
 	return nil
 }
 
-// refreshDirect returns lock with new pins for the bundles named by subscriptions whose content has
+// refreshDirect returns lock with new pins for the bundles that subscriptions name, if the content
 // changed under the same bundle name, and a reason for each new pin. Such a subscription always
-// requests the current content. Bundles on hold are skipped, and so are bundles with Manual
-// approval that opt does not name. lock may be nil.
+// requests the current content. It skips bundles on hold, and bundles with Manual approval that opt
+// does not name. lock may be nil.
 func refreshDirect(lock *lockfile.File, ds []directBundle, opt resolve.Options) (*lockfile.File, []resolve.Reason) {
 	if lock == nil {
 		return nil, nil
@@ -281,7 +282,7 @@ func findTarget(opt resolve.Options, p lockfile.Pin) *resolve.Target {
 	return nil
 }
 
-// repin returns p with the fields that the current content of the bundle determines.
+// repin returns p with the fields that come from the current content of the bundle.
 func (d directBundle) repin(p lockfile.Pin) lockfile.Pin {
 	cat, err := catalog.New(d.content)
 	if err != nil {

@@ -31,13 +31,14 @@ func AsDiffersErrors(err error) error {
 	return faults.Err()
 }
 
-// EditedError is returned instead of overwriting edited files of the rendered tree.
+// EditedError is returned if files of the rendered tree were edited by hand and would be
+// overwritten.
 type EditedError struct {
 	Output string
-	Paths  []string // relative to the root of the tree
+	Paths  []string // relative to the tree
 }
 
-// Error lists the edited files, with a hint where to put the changes instead.
+// Error lists the edited files, and how to keep the changes.
 func (e *EditedError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: edited by hand (%s):\n", sanitize.Line(e.Output), diag.Count(len(e.Paths), "file"))
@@ -60,8 +61,8 @@ func TreeError(output string, err error) error {
 	return err
 }
 
-// InputError is a resolution that failed because a catalog is unreadable, not because of a
-// conflict.
+// InputError is returned if a resolution failed because of an unreadable catalog, and not because
+// of a conflict.
 type InputError struct{ Err error }
 
 // Error returns the faults of the catalog.
@@ -70,14 +71,14 @@ func (e *InputError) Error() string { return e.Err.Error() }
 // Unwrap returns the faults of the catalog.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// fetchError is returned in an unattended run for bundles that cannot be fetched or verified.
+// fetchError is returned in an unattended run if bundles cannot be fetched or verified.
 type fetchError struct{ err error }
 
 func (e *fetchError) Error() string { return e.err.Error() }
 func (e *fetchError) Unwrap() error { return e.err }
 
-// NoContentError is returned for a bundle that its catalog does not contain and that is not in the
-// store: the catalog may have dropped it.
+// NoContentError is returned for a bundle that is neither in the store nor in its catalog, which
+// may have dropped it.
 type NoContentError struct{ Catalog catalog.ID }
 
 // Error names the catalog.
@@ -85,7 +86,7 @@ func (e *NoContentError) Error() string {
 	return fmt.Sprintf("catalog %q does not contain the bundle's content", e.Catalog)
 }
 
-// Failure is the machine-readable report of a command's errors.
+// Failure contains the errors of a command, for output as JSON.
 type Failure struct {
 	Conflicts []*explain.Conflict `json:"conflicts" doc:"requirements that exclude each other"`
 	Errors    []diag.Fault        `json:"errors" doc:"other errors"`
@@ -96,7 +97,7 @@ func NewFailure() Failure {
 	return Failure{Conflicts: []*explain.Conflict{}, Errors: []diag.Fault{}}
 }
 
-// Add adds err, or each error if err joins several. It ignores nil and *resolve.StaleError.
+// Add adds err. If err joins several errors, it adds each. It ignores nil and *resolve.StaleError.
 func (f *Failure) Add(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {

@@ -7,16 +7,16 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// facts are reasons to hold back operators that are found in the content of the chosen bundles and in
-// the history of the lock. The resolver cannot know them before it has chosen.
+// facts are reasons to hold back operators that come from the content of the chosen bundles, and
+// from the history of the lock. They are known only after the resolver has chosen bundles.
 type facts struct {
 	holds       []resolve.Hold
-	notChecked  []diag.Warning  // upgrades with unknown storage versions
+	notChecked  []diag.Warning  // warnings about upgrades whose stored versions are unknown
 	notReverted map[string]bool // upgrades that nobody reverted, as "namespace/package bundle"
 }
 
-// resolveFacts resolves, looks at the chosen bundles, and resolves again with the holds that it
-// found, until it finds nothing new.
+// resolveFacts resolves, looks for facts about the chosen bundles, and resolves again with the
+// holds that it found. It repeats this until it finds nothing new.
 func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, error) {
 	opt := pr.Options
 	var found facts
@@ -40,10 +40,13 @@ func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, error) {
 	}
 }
 
-// findFacts returns the holds for the first of these causes that applies to an operator: its next
-// bundle drops a stored version; in an unattended run, a person reverted its upgrade; with KeepGoing,
-// its next bundle cannot be fetched. There is one cause at a time, because the newest pin of a package
-// in all namespaces determines the dropped versions.
+// findFacts returns the holds for the first of these causes that it finds:
+//   - The next bundle of an operator drops a stored version.
+//   - In an unattended run, a person reverted the upgrade.
+//   - With KeepGoing, the next bundle cannot be fetched.
+//
+// It returns holds for one cause at a time, because the newest pin of a package in all namespaces
+// determines which versions are dropped.
 func findFacts(ctx context.Context, pr *Problem, res *resolve.Result, notReverted map[string]bool) (facts, error) {
 	f := facts{notReverted: notReverted}
 	var err error

@@ -18,18 +18,18 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// maxManifestSize limits the size of one manifest read from the store.
+// maxManifestSize is the maximum size in bytes of a manifest in the store.
 const maxManifestSize = 64 << 20
 
-// fileRecords is the kind of the records in the store with the file names of a bundle's manifests,
-// which messages contain. Each line of a record has a digest, a space and a path.
+// fileRecords is the kind of a record in the store with the file names of a bundle's manifests, for
+// messages. Each line contains a digest, a space and a path.
 const fileRecords = "bundle-files"
 
-// Contents opens the content of pinned bundles.
+// Contents opens the content of pinned bundles. It is to be closed after use.
 type Contents struct {
 	client   *oci.Client
 	cache    *cache.Cache
-	catalogs map[source.Ref]func() (*cache.Contents, error) // opened so far
+	catalogs map[source.Ref]func() (*cache.Contents, error) // catalogs opened so far
 	closers  []func()
 }
 
@@ -45,7 +45,7 @@ func (c *Contents) Close() {
 	}
 }
 
-// Open returns the files of the bundle pinned by p. They are readable until c is closed.
+// Open returns the files of a pinned bundle. They can be read until c is closed.
 func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 	if p.Image != "" && p.ContentDigest == "" {
 		im, err := c.cache.Resolver.Image(ctx, "image:"+p.Image)
@@ -67,12 +67,12 @@ func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 			p.Catalog.ID, got, p.ContentDigest, p.Key())
 	}
 	c.storeManifests(ctx, ms)
-	// The content digest does not cover the metadata of the bundle, so the result leaves it out.
+	// The digest does not cover the metadata of the bundle: omit it.
 	return bundle.FSFromManifests(ms, p.Package)
 }
 
-// AddDigest returns p with the digest of the bundle's image, or of its manifests if the
-// catalog embeds them. It reuses the digest of the same bundle in before, which may be nil.
+// AddDigest returns p with the digest of the bundle's image or, if the catalog embeds the bundle,
+// of its manifests. If before pins the same bundle, it uses that digest. before may be nil.
 func (c *Contents) AddDigest(ctx context.Context, p lockfile.Pin, before *lockfile.File) (lockfile.Pin, error) {
 	if imageref.DigestIn(p.Image) != "" || p.ContentDigest != "" {
 		return p, nil
@@ -99,8 +99,7 @@ func (c *Contents) AddDigest(ctx context.Context, p lockfile.Pin, before *lockfi
 	return p, nil
 }
 
-// previousPin returns the pin of the same bundle from the same catalog in a lock, which may
-// be nil.
+// previousPin returns the pin of the same bundle from the same catalog in before, which may be nil.
 func previousPin(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
 	if before == nil {
 		return lockfile.Pin{}, false
@@ -116,7 +115,7 @@ func previousPin(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
 	return old, err == nil && strings.HasPrefix(old.Image, src.Name+"@")
 }
 
-// readEmbedded reads a bundle's manifests from its pinned catalog.
+// readEmbedded reads the manifests of a bundle from its pinned catalog.
 func (c *Contents) readEmbedded(ctx context.Context, p lockfile.Pin) ([]bundle.Manifest, error) {
 	cat, err := c.openCatalog(ctx, p.Catalog)
 	if err != nil {
@@ -132,7 +131,7 @@ func (c *Contents) readEmbedded(ctx context.Context, p lockfile.Pin) ([]bundle.M
 	return bundle.Manifests(fsys)
 }
 
-// openCatalog opens a locked catalog on the first call, and returns the same result afterwards.
+// openCatalog opens a locked catalog. Later calls return the same result.
 func (c *Contents) openCatalog(ctx context.Context, locked lockfile.Catalog) (*cache.Contents, error) {
 	if locked.Source == "" {
 		return nil, fmt.Errorf("catalog %q has no source in the lock: run 'quayside resolve'", locked.ID)
@@ -154,9 +153,9 @@ func (c *Contents) openCatalog(ctx context.Context, locked lockfile.Catalog) (*c
 	return cat, err
 }
 
-// storeManifests stores the manifests of a bundle, the list of their digests, and their file names.
-// The content digest of the bundle is the key of the list. Errors are ignored, because the content
-// can be read from the catalog again.
+// storeManifests adds the manifests of a bundle to the store, with the list of their digests and
+// their file names. The key of the list is the bundle's content digest. It ignores errors, because
+// the content can be read from the catalog again.
 func (c *Contents) storeManifests(ctx context.Context, ms []bundle.Manifest) {
 	list := bundle.DigestList(ms)
 	blobs := [][]byte{list}
@@ -171,7 +170,7 @@ func (c *Contents) storeManifests(ctx context.Context, ms []bundle.Manifest) {
 	_ = c.client.Store.PutRecord(fileRecords, string(catalog.DigestOf(list)), []byte(names.String()))
 }
 
-// readStored reads a bundle stored by storeManifests.
+// readStored reads a bundle that storeManifests stored.
 func (c *Contents) readStored(p lockfile.Pin) (fs.FS, error) {
 	list, err := c.client.Store.Read(string(p.ContentDigest), maxManifestSize)
 	if err != nil {
@@ -196,9 +195,8 @@ func (c *Contents) readStored(p lockfile.Pin) (fs.FS, error) {
 	return bundle.FSFromObjects(objects, p.Package)
 }
 
-// bundleManifests returns the manifests named in a record of the kind fileRecords, in the order of
-// the digests in list and without their content. It returns nil if the digests in the record and in
-// list differ.
+// bundleManifests returns the manifests in a record of kind fileRecords, without content, in the
+// order of the digests in list. It returns nil if the record and list have different digests.
 func bundleManifests(record string, list []byte) []bundle.Manifest {
 	var sums []string
 	var ms []bundle.Manifest

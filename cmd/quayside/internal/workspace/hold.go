@@ -20,10 +20,10 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// HoldBack returns a copy of the problem that holds back each pinned operator that must not be
-// upgraded according to an observation file. There is one file for each cluster; the reason is from
-// the first file that forbids the upgrade. An operator without an observation is not held back. If a
-// held-back upgrade was requested by name, the error is a [*rules.PolicyError].
+// HoldBack returns a copy of the problem that holds back each pinned operator for which an
+// observation forbids an upgrade. Each file is about one cluster; the reason is from the first file
+// that forbids it. An operator that was not observed is not held back. If the user requested a
+// held-back upgrade by name, the error is a [*rules.PolicyError].
 func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
 	out := *pr
 	if pr.Read == nil {
@@ -52,8 +52,8 @@ func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
 	return &out, nil
 }
 
-// JudgeObserved sets Problem in each summary that is not valid evidence for the clusters of the
-// workspace. The requirements are those of spec.promotion, as in a promotion.
+// JudgeObserved sets Problem in each summary that is not valid for the clusters of the workspace.
+// The requirements are those of spec.promotion.
 func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error {
 	rule := gate.DefaultCriteria()
 	if s := p.Settings.Promotion; s != nil {
@@ -70,10 +70,10 @@ func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error
 	return nil
 }
 
-// AllowRemovals returns a copy of the problem that allows the removal of the leftover objects of a
-// replaced operator if every observation file that lists its successor reports the successor ready at
-// its locked pin. It also ends the uninstallation of operators that no cluster has any more. There is
-// one file for each cluster. If all is true, every removal is allowed.
+// AllowRemovals returns a copy of the problem in which leftover objects may be removed. The
+// leftover objects of a replaced operator may be removed if every file that lists the successor
+// reports it ready at its locked pin. The uninstallation of an operator ends if no cluster has it
+// any more. Each file is about one cluster. If all is true, every removal is permitted.
 func (pr *Problem) AllowRemovals(files []*health.Summary, all bool) *Problem {
 	out := *pr
 	if all {
@@ -102,8 +102,8 @@ func (pr *Problem) AllowRemovals(files []*health.Summary, all bool) *Problem {
 	return &out
 }
 
-// findUninstalled returns the keys of the operators being uninstalled that no cluster has any more.
-// Each cluster that gets such an operator must have a valid observation without the operator.
+// findUninstalled returns the keys of operators being uninstalled that no cluster has any more.
+// Each cluster that gets such an operator must have a valid observation without it.
 func (pr *Problem) findUninstalled(files []*health.Summary) []string {
 	var out []string
 	for _, l := range pr.Read.Leaving {
@@ -124,8 +124,8 @@ func (pr *Problem) findUninstalled(files []*health.Summary) []string {
 	return out
 }
 
-// firstProblem returns the first observation that forbids the upgrade of a pinned operator, and the
-// reason. If there is none, the reason is empty.
+// firstProblem returns the first observation that forbids the upgrade of a pinned operator, with
+// the reason. The reason is empty if there is none.
 func firstProblem(files []*health.Summary, pin lockfile.Pin) (health.OperatorHealth, string) {
 	for _, f := range files {
 		o, ok := f.Operator(pin.Namespace, pin.Package)
@@ -138,7 +138,7 @@ func firstProblem(files []*health.Summary, pin lockfile.Pin) (health.OperatorHea
 }
 
 // observationProblem returns the reason why an operator must not be upgraded from its pin, or "".
-// The Upgradeable condition is checked first. Then the operator must be ready at the locked pin: an
+// Its Upgradeable condition must not forbid this. It must also be ready at the locked pin: an
 // operator that is still rolling out is not upgraded, even if its previous version is healthy.
 func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	switch {
@@ -156,7 +156,8 @@ func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	}
 }
 
-// SignatureSuffix is the suffix of the file with the signature of an observed file.
+// SignatureSuffix is added to the name of a file with observations to name the file with its
+// signature.
 const SignatureSuffix = ".sigstore.json"
 
 // ReadObserved reads a file with observations, and the signature beside it if there is one.

@@ -11,15 +11,15 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Lifecycles returns a function that looks up the lifecycle of a pinned version in its
-// locked catalog. The function returns nil if the catalog has no lifecycle, or is unreadable.
-// It reads each package on the first lookup, and passes each read error to report.
+// Lifecycles returns a function that looks up the support lifecycle of a pinned version in its
+// locked catalog. The function returns nil if the catalog has none, or cannot be read. It reads
+// each package once, and calls report with each error.
 func (p *Registries) Lifecycles(ctx context.Context, report func(string)) func(lockfile.Pin) *catalog.SupportedVersion {
 	type key struct {
 		catalog lockfile.Catalog
 		pkg     string
 	}
-	indexes := map[key]*catalog.Index{} // an unreadable package has a nil index
+	indexes := map[key]*catalog.Index{} // nil for an unreadable package
 	return func(pin lockfile.Pin) *catalog.SupportedVersion {
 		k := key{pin.Catalog, pin.Package}
 		k.catalog.Identity = ""
@@ -41,7 +41,7 @@ func (p *Registries) Lifecycles(ctx context.Context, report func(string)) func(l
 	}
 }
 
-// openPackage returns an index with one package of a locked catalog.
+// openPackage opens one package of a locked catalog.
 func (p *Registries) openPackage(ctx context.Context, locked lockfile.Catalog, pkg string) (*catalog.Index, error) {
 	indexes, err := p.indexes()
 	if err != nil {

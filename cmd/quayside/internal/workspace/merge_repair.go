@@ -15,15 +15,15 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// After a manually resolved merge conflict, a valid lock may lack an upgrade of one side. Therefore,
-// the pins of the lock are compared with the locks of the commits that a merge, rebase or
-// cherry-pick combined. See docs/lock.md for the rules.
+// A merge conflict that was resolved by hand may leave a valid lock without an upgrade of one side.
+// The pins of the lock are therefore compared with the locks of the commits that a merge, rebase or
+// cherry-pick combined. docs/lock.md has the rules.
 
-// mergeRepair is the outcome of repairMerge, apart from the lock.
+// mergeRepair is the result of repairMerge, except the lock.
 type mergeRepair struct {
-	restored    map[string]string    // commits of the restored pins, by namespace/package
-	downgrades  []lockfile.Downgrade // downgraded pins that are neither restored nor allowed
-	notCompared []diag.Warning       // commits with locks that cannot be compared
+	restored    map[string]string    // commit of each restored pin, by namespace/package
+	downgrades  []lockfile.Downgrade // downgraded pins that are neither restored nor permitted
+	notCompared []diag.Warning       // warnings about commits whose locks cannot be compared
 }
 
 // WithoutConflict returns a copy of p with the lock of HEAD if Git merges two branches and left
@@ -50,8 +50,9 @@ func (p *Project) WithoutConflict() (*Project, error) {
 	return &settled, nil
 }
 
-// repairMerge returns lock, which may be nil, with the pins that a merge downgraded or lost: see
-// [Request]. It restores only pins of operators that are still declared and are not being uninstalled.
+// repairMerge returns lock with the pins that a merge downgraded or lost; see [Request]. It
+// restores only pins of operators that are still declared and are not being uninstalled. lock may
+// be nil.
 func repairMerge(p *Project, lock *lockfile.File, declared *declare.Set, opt resolve.Options) (*lockfile.File, mergeRepair) {
 	r := mergeRepair{restored: map[string]string{}}
 	lowered, vanished, notCompared := compareSides(p, lock)
@@ -87,7 +88,7 @@ func repairMerge(p *Project, lock *lockfile.File, declared *declare.Set, opt res
 	return lock, r
 }
 
-// explain returns changes with the commits of the restored pins as their reasons.
+// explain returns changes with reasons: a restored pin has the commit from which it was restored.
 func (r mergeRepair) explain(changes []Change) []Change {
 	for i, c := range changes {
 		if side, ok := r.restored[c.Operator]; ok && c.Why == "" {
@@ -97,9 +98,9 @@ func (r mergeRepair) explain(changes []Change) []Change {
 	return changes
 }
 
-// compareSides compares a lock, which may be nil, with the locks of the commits that were combined
-// in the work tree. It returns the pins that were downgraded and, if the merge is not committed
-// yet, the pins that vanished, with a warning for locks that cannot be compared.
+// compareSides compares a lock with the locks of the commits that were combined in the work tree.
+// It returns the pins that were downgraded and, if the merge is not committed yet, the pins that
+// are missing. It also returns warnings about locks that cannot be compared. lock may be nil.
 func compareSides(p *Project, lock *lockfile.File) (downgrades, removed []lockfile.Downgrade, notCompared []diag.Warning) {
 	clone, merges, err := p.merges()
 	if err != nil {
@@ -143,9 +144,9 @@ func (p *Project) merges() (*Clone, []gitrepo.Merge, error) {
 	return clone, merges, err
 }
 
-// readSides returns the locks of the commits that merge combined, and the lock of their common base.
-// The lock of a commit that has not changed it since the base is nil. If no changed lock differs
-// from the lock in the work tree, there is nothing to compare, and readSides returns no sides.
+// readSides returns the locks of the commits that merge combined, and the lock of their common
+// base. The lock of a commit that did not change it is nil. If no changed lock differs from that in
+// the work tree, it returns no sides.
 func (p *Project) readSides(clone *Clone, merge gitrepo.Merge) (sides []lockfile.Side, base *lockfile.File, err error) {
 	if merge.Open && merge.Base == nil {
 		return nil, nil, fmt.Errorf("this clone has no common ancestor of %s and %s", merge.Sides[0].Name(), merge.Sides[1].Name())
@@ -168,7 +169,7 @@ func (p *Project) readSides(clone *Clone, merge gitrepo.Merge) (sides []lockfile
 		}
 	}
 	changed := map[*gitrepo.Revision][]byte{}
-	differs := false // whether a side's new lock differs from the work tree
+	differs := false // whether a lock that a side changed differs from the work tree
 	for _, rev := range merge.Sides {
 		data, err := readOptional(rev, name)
 		if err != nil {
@@ -216,7 +217,7 @@ func downgradeReasons(lowered []lockfile.Downgrade) []resolve.Reason {
 	return out
 }
 
-// rejectDowngrades returns an error for each downgraded pin that still has a lower version in next
+// rejectDowngrades returns an error for each downgraded pin whose version in next is still lower
 // than on the other side of the merge.
 func rejectDowngrades(downgrades []lockfile.Downgrade, next *lockfile.File) error {
 	var faults diag.List

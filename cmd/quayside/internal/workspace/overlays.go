@@ -18,11 +18,10 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Overlays returns the overlay directories of each cluster, and warnings about their kustomizations.
-// The directories are in the format of profile.Cluster: "" for the overlay of all pieces,
-// "resources", or the name of a piece. A directory of an unknown cluster is an error, because a
-// renamed cluster would silently lose its changes. However, such a directory is ignored if another
-// overlay uses it.
+// Overlays returns the overlays of each cluster, and warnings about their kustomizations. As in
+// profile.Cluster, an overlay is "" for that of all pieces, "resources", or the name of a piece. A
+// directory of an unknown cluster is an error, because a renamed cluster would lose its overlays
+// without notice. It is ignored if another overlay uses it.
 func (p *Opened) Overlays() (map[string][]string, []diag.Warning, error) {
 	dir, err := p.lookup(p.Settings.OverlaysDir())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,9 +60,8 @@ func (p *Opened) Overlays() (map[string][]string, []diag.Warning, error) {
 	return out, warnings, faults.Err()
 }
 
-// listOverlays returns the directories of a cluster that have a kustomization, with warnings about
-// deprecated fields. In used, it marks the top directories, except that of the cluster, to which
-// these kustomizations refer.
+// listOverlays returns the directories of a cluster that have a kustomization, and warnings about
+// deprecated fields. It adds the other top directories to which these kustomizations refer to used.
 func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[string]bool) ([]string, []diag.Warning, error) {
 	var out []string
 	var warnings []diag.Warning
@@ -98,7 +96,7 @@ func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[strin
 	}
 	entries, err := fs.ReadDir(fsys, cluster)
 	for _, e := range entries {
-		// Directories with other names are not overlays, but overlays may refer to them.
+		// A directory with another name is no overlay, but overlays may refer to it.
 		if e.IsDir() && (strings.Contains(e.Name(), ".") || slices.Contains([]string{layout.Resources, "reporter"}, e.Name())) {
 			err = errors.Join(err, add(e.Name()))
 		}
@@ -106,11 +104,11 @@ func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[strin
 	return out, warnings, err
 }
 
-// deprecatedFields returns the fields of a kustomization that kustomize has deprecated.
+// deprecatedFields returns the fields of a kustomization that kustomize has marked as deprecated.
 func deprecatedFields(k types.Kustomization) []string {
 	var out []string
 	for _, message := range *k.CheckDeprecatedFields() {
-		if _, name, ok := strings.Cut(message, "'"); ok { // "# Warning: 'bases' is deprecated. …"
+		if _, name, ok := strings.Cut(message, "'"); ok { // message: "# Warning: 'bases' is deprecated. …"
 			name, _, _ = strings.Cut(name, "'")
 			out = append(out, name)
 		}
@@ -118,9 +116,8 @@ func deprecatedFields(k types.Kustomization) []string {
 	return out
 }
 
-// checkFitsAll returns a fault for each field that is invalid in a Component for all pieces,
-// because the field refers to an object that most pieces do not have, or adds an object to every
-// piece.
+// checkFitsAll returns a fault for each field that is invalid in the overlay of all pieces: it
+// refers to an object that most pieces do not have, or adds an object to every piece.
 func checkFitsAll(file, dir string, k types.Kustomization, data []byte) error {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {
@@ -148,7 +145,7 @@ func checkFitsAll(file, dir string, k types.Kustomization, data []byte) error {
 	return faults.Err()
 }
 
-// readKustomization reads the kustomization of a directory. Without one, data is nil.
+// readKustomization reads the kustomization of a directory. If there is none, data is nil.
 func readKustomization(fsys fs.FS, dir string) (k types.Kustomization, data []byte, err error) {
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		data, err = fs.ReadFile(fsys, path.Join(dir, name))

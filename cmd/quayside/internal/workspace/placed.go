@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// WithNamespace returns t with a namespace. If t has none, WithNamespace sets the only namespace in
-// which the package is pinned or declared, or the name of the package if it is neither pinned nor
-// declared. If there are several namespaces, the error lists them.
+// WithNamespace returns t with a namespace. If t has none, it is the only namespace in which the
+// package is pinned or declared. If there is no such namespace, it is the name of the package. If
+// there are several, that is an error.
 func WithNamespace(t resolve.Target, lock *lockfile.File, set *declare.Set) (resolve.Target, error) {
 	if t.Namespace != "" {
 		return t, nil
@@ -47,7 +47,7 @@ func WithNamespace(t resolve.Target, lock *lockfile.File, set *declare.Set) (res
 	return t, nil
 }
 
-// withNamespaces applies [WithNamespace] to each target, in order.
+// withNamespaces applies [WithNamespace] to all targets.
 func withNamespaces(ts []resolve.Target, lock *lockfile.File, set *declare.Set) ([]resolve.Target, error) {
 	var out []resolve.Target
 	for _, t := range ts {

@@ -13,22 +13,22 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// DeclarationPath is an entry of spec.declarations that declarations can be written to.
+// DeclarationPath is an entry of spec.declarations to which declarations can be written.
 type DeclarationPath struct {
 	Path   string
 	IsFile bool
 }
 
-// NewDeclarations returns the entries of spec.declarations that can hold new declarations. The
-// first of these groups that has entries is returned:
+// NewDeclarations returns the entries of spec.declarations to which new declarations can be
+// written. These are the entries of the first group that is not empty:
 //
-//   - the entry named by to
-//   - the entry named by spec.newDeclarations
-//   - directories in the workspace, which need not exist
-//   - directories in the repository
-//   - files
+// - the entry to
+// - the entry in spec.newDeclarations
+// - directories in the workspace, which need not exist
+// - directories in the repository
+// - files
 //
-// Several entries are a choice for the user. Entries built by a kustomization are omitted.
+// If there are several, the user chooses one. Entries with a kustomization are omitted.
 func (p *Opened) NewDeclarations(to string) ([]DeclarationPath, error) {
 	var inside, dirs, all []DeclarationPath
 	for _, declared := range p.Settings.Declarations {
@@ -65,7 +65,8 @@ func (p *Opened) NewDeclarations(to string) ([]DeclarationPath, error) {
 	return nil, fmt.Errorf("%s: spec.declarations has no plain directory for new declarations: add one, such as subscriptions", settings.FileName)
 }
 
-// namedDeclarations returns the entry in all with the path name. The error starts with label.
+// namedDeclarations returns the entry of all with the path name. label is the start of the error
+// message.
 func (p *Opened) namedDeclarations(all []DeclarationPath, name, label string) ([]DeclarationPath, error) {
 	var names []string
 	for _, d := range all {
@@ -79,8 +80,8 @@ func (p *Opened) namedDeclarations(all []DeclarationPath, name, label string) ([
 	return nil, fmt.Errorf("%s: not one of spec.declarations (%s)%s", label, strings.Join(names, ", "), diag.DidYouMean(name, names))
 }
 
-// declarationPath looks up an entry of spec.declarations. It returns false if new declarations
-// cannot be written to the entry.
+// declarationPath looks up an entry of spec.declarations. It returns false if declarations cannot
+// be written to it.
 func (p *Opened) declarationPath(entry string) (DeclarationPath, bool, error) {
 	files, in := p.Repository()
 	full := path.Join(in, entry)
@@ -100,8 +101,8 @@ func (p *Opened) declarationPath(entry string) (DeclarationPath, bool, error) {
 	}
 }
 
-// IsKustomized reports whether a file of the declarations is in a directory with a kustomization,
-// or below such a directory.
+// IsKustomized reports whether the directory of a declarations file, or a parent of it, has a
+// kustomization.
 func (p *Opened) IsKustomized(name string) bool {
 	return slices.ContainsFunc(p.Settings.Declarations, func(declared declare.Path) bool {
 		dir := path.Dir(name)

@@ -19,7 +19,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// ResolveOptions returns the resolver options of quayside.yaml.
+// ResolveOptions returns the options for the resolver that quayside.yaml sets.
 func (p *Opened) ResolveOptions() resolve.Options {
 	w := p.Settings
 	return resolve.Options{
@@ -34,8 +34,8 @@ func (p *Opened) ResolveOptions() resolve.Options {
 	}
 }
 
-// clusterVersions returns the clusters with their versions, or nil if none has a version of its own.
-// Clusters with equal versions and operators are returned once.
+// clusterVersions returns the clusters with their versions. It returns nil if no cluster has a
+// version of its own. Clusters with equal versions and operators are returned once.
 func clusterVersions(w *settings.Workspace) []resolve.Cluster {
 	if !slices.ContainsFunc(w.Clusters, func(c profile.Cluster) bool { return c.KubernetesVersion != "" }) {
 		return nil
@@ -48,17 +48,17 @@ func clusterVersions(w *settings.Workspace) []resolve.Cluster {
 			known[key] = true
 			out = append(out, resolve.Cluster{Name: c.Name, KubernetesVersion: version, Gets: func(operator string) bool {
 				gets, err := c.Gets(operator)
-				return err != nil || gets // render reports the error
+				return err != nil || gets // render reports this error
 			}})
 		}
 	}
 	return out
 }
 
-// Request is the request for a resolution.
+// Request contains the options of a resolution.
 type Request struct {
 	Options resolve.Options
-	Fresh   bool // resolve the tags of catalogs and bundles again, instead of using their locked digests
+	Fresh   bool // resolve the tags of catalogs and bundles again; otherwise use the locked digests
 
 	// RepairMerge repairs the lock after a merge. Pins that the merge lost are restored. A pin that
 	// the merge downgraded is replaced with the higher pin of the other side if that version is
@@ -66,34 +66,34 @@ type Request struct {
 	// and rejects it if not.
 	RepairMerge bool
 
-	// Unattended is for runs without a user. A fault of one operator or one catalog does not hold
-	// back other operators.
+	// Unattended is for runs without a user. A fault of one operator or catalog then does not
+	// affect other operators.
 	Unattended bool
 
-	// Partial is for runs that lock what can be read. Operators with declarations that cannot be read keep
-	// their pins. An unattended run is always partial.
+	// Partial is for runs that resolve the declarations that can be read. Operators whose
+	// declarations cannot be read keep their pins. An unattended run is always partial.
 	Partial bool
 }
 
-// Problem contains everything that determines a resolution, except the content of bundles. It is
-// never modified: methods that add to it return a copy.
+// Problem contains all inputs of a resolution except the content of bundles. It is immutable:
+// methods that change it return a copy.
 type Problem struct {
 	Options    resolve.Options
 	Declared   *declare.Set
 	Index      *catalog.Index
-	Lock       *lockfile.File // Read with the current content of direct bundles, repaired after a merge; may be nil
-	Read       *lockfile.File // lock as in its file; may be nil
-	Unattended bool           // see Request
+	Lock       *lockfile.File // Read, with the current content of direct bundles, and repaired after a merge; may be nil
+	Read       *lockfile.File // lock file; may be nil
+	Unattended bool           // see Request.Unattended
 
 	project  *Project
-	named    []resolve.Target    // Options.Named as requested
-	catalogs []cache.CatalogSpec // as declared
-	stale    []resolve.Reason    // differences between Lock and Read, except those of the merge
-	merge    mergeRepair         // the repair of Lock
+	named    []resolve.Target    // Options.Named before changes
+	catalogs []cache.CatalogSpec // catalogs as declared
+	stale    []resolve.Reason    // differences between Lock and Read that are not from a merge
+	merge    mergeRepair         // how Lock was repaired after a merge
 	unread   unread              // declarations that were not read
-	observed []*health.Summary   // observations of clusters
+	observed []*health.Summary   // observations of the clusters
 
-	elsewhere func() []diag.Warning // about declarations of the repository that no workspace reads
+	elsewhere func() []diag.Warning // returns warnings about declarations in the repository that no workspace reads
 }
 
 // ReadProblem reads the declarations, the lock, and the parts of the catalogs needed to resolve them.
@@ -136,8 +136,8 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	return pr, err
 }
 
-// readDeclared returns the declarations, the lock, which may be nil, and what was not read. It returns an
-// error for declarations whose resolution would remove pinned operators by mistake.
+// readDeclared returns the declarations, the lock, which may be nil, and what could not be read. It
+// returns an error if a resolution of the declarations would remove pinned operators by mistake.
 func (p *Project) readDeclared(ctx context.Context, req Request) (*declare.Set, *lockfile.File, unread, error) {
 	set, faults := p.Declarations()
 	if set == nil {
@@ -175,7 +175,7 @@ func completeOptions(p *Project, req Request, lock *lockfile.File, set *declare.
 	return opt, err
 }
 
-// readIndex returns the parts of the catalogs that a resolution needs, with the direct bundles.
+// readIndex reads the parts of the catalogs that the resolution needs, and adds the direct bundles.
 func (p *Project) readIndex(ctx context.Context, pr *Problem, bundles []directBundle, scope catalog.Needs, fresh bool) (*catalog.Index, error) {
 	locked := pr.Read
 	switch {
@@ -195,7 +195,8 @@ func (p *Project) readIndex(ctx context.Context, pr *Problem, bundles []directBu
 	return sh.Pick(ctx, cache.PickClosure(scope))
 }
 
-// DeclarationWarnings returns warnings about the declarations. Waived warnings are marked.
+// DeclarationWarnings returns the warnings about the declarations, including waived ones, which are
+// marked.
 func (pr *Problem) DeclarationWarnings() []diag.Warning {
 	out := diag.SortWarnings(slices.Concat(pr.Declared.Warnings, pr.elsewhere()))
 	if line := pr.Declared.IgnoredSummary(); line != "" {
@@ -210,7 +211,8 @@ func (pr *Problem) DeclarationWarnings() []diag.Warning {
 	return pr.project.Waive(out)
 }
 
-// Outdated returns the newer versions of every pin, and the support status of the pin on a day.
+// Outdated returns the newer versions of every pin. It also returns the support status of the pin
+// on a day.
 func (pr *Problem) Outdated(day string) []resolve.Age {
 	return resolve.Outdated(pr.Index, pr.Declared, pr.Read, pr.Options, day)
 }

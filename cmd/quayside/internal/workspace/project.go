@@ -1,10 +1,10 @@
-// Package workspace opens a workspace: its settings, declarations and lock, its catalogs and
-// the content of its bundles. Each of these is read once, on first use. All operations on a
-// workspace start here; the command line adds flags and messages.
+// Package workspace opens a workspace: its settings, declarations and lock, its catalogs and the
+// content of its bundles. It reads each of these once, on first use. It contains the operations on
+// a workspace; package cli adds flags and messages.
 //
-// A workspace is a directory, a revision of a Git repository or any other file system: see
-// [Dir], [Revision] and [Files]. Opening and resolving write only to the store. Progress
-// goes to a [Logger], and results are returned as values.
+// A workspace is a directory, a revision of a Git repository or any other file system: see [Dir],
+// [Revision] and [Files]. Opening and resolving write only to the store. Progress goes to a
+// [Logger], and results are returned as values.
 //
 // Start from [Open], [ReadProblem] and [Project.Render].
 package workspace
@@ -33,29 +33,28 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// File names in a workspace that quayside writes, besides quayside.yaml.
+// Names of files in a workspace that quayside writes, in addition to quayside.yaml.
 const (
 	LockFile  = setting.LockFile
-	VendorDir = setting.VendorDir // an OCI layout with priority over registries
+	VendorDir = setting.VendorDir // OCI layout that takes precedence over registries
 )
 
-// Env is the environment of a project, apart from its files.
+// Env contains the inputs of a project that are not in its files.
 type Env struct {
-	Getenv  func(key string) string // looks up variables for the store and the credentials
+	Getenv  func(key string) string // returns environment variables, such as those for the store and the credentials
 	Version string                  // version of this program
-	Offline bool                    // never open a socket
-	Today   string                  // "2026-11-21", in UTC: reference day for waivers; empty: no waiver expires
-	Layout  string                  // an OCI layout to use instead of VendorDir; empty: none
+	Offline bool                    // no network access
+	Today   string                  // date in UTC by which waivers expire, such as "2026-11-21"; empty: no waiver expires
+	Layout  string                  // OCI layout to use instead of VendorDir; empty: none
 	Log     Logger                  // nil: log nothing
 
-	// Observed are observations of clusters, one of each. They show which APIs and classes a cluster
-	// has.
+	// Observed contains an observation of each cluster, with the APIs and classes that it has.
 	Observed []*health.Summary
 }
 
 // Logger receives progress and messages of long operations.
 type Logger interface {
-	Progress(format string, args ...any)        // current activity
+	Progress(format string, args ...any)        // start of an activity
 	Pull(image, blob string, done, total int64) // download progress of an image blob, in bytes
 	Done()                                      // end of the activity
 	Detail(format string, args ...any)          // verbose message
@@ -73,41 +72,41 @@ func (discard) Detail(string, ...any)             {}
 func (discard) Note(string, ...any)               {}
 func (discard) Warn([]diag.Warning)               {}
 
-// Opened is a workspace of which only the settings have been read.
+// Opened is a workspace whose settings have been read, but nothing else.
 type Opened struct {
 	Env
 	Root
 	Settings *setting.Workspace
 }
 
-// Registries opens catalogs and images for a workspace, and verifies their signatures. Each function
-// field computes its result on the first call, and returns the same result afterwards.
+// Registries opens the catalogs and images of a workspace, and verifies their signatures. Each
+// function field computes its result once; later calls return the same result.
 type Registries struct {
 	Opened
 
-	// Client returns the client for images. Paths of layouts and archives are relative to
-	// the workspace.
+	// Client returns the client for images. Paths of OCI layouts and archives are relative to the
+	// workspace.
 	Client func() (*oci.Client, error)
-	// Mirrors returns the mirrors for fetching images.
+	// Mirrors returns the mirrors from which images are fetched.
 	Mirrors func() (oci.Mirrors, error)
 
 	policy     func() (*trust.Policy, error)
 	signatures *signatures
 }
 
-// Project is a workspace with its declarations and its lock, which are read on the first call of a
-// function field. Callers must not modify a result.
+// Project is a workspace with its declarations and its lock. Each function field reads its result
+// once. Callers must not modify the results.
 type Project struct {
 	Registries
 
-	// Declarations returns the declarations named in quayside.yaml. The error wraps
-	// ErrNoDeclarations if quayside.yaml names none and the default directory does not exist. For
-	// declarations that cannot be read, it returns an error together with the others.
+	// Declarations returns the declarations in spec.declarations. The error wraps ErrNoDeclarations
+	// if this is not set and the default directory does not exist. If some declarations cannot be
+	// read, it returns an error and the others.
 	Declarations func() (*declare.Set, error)
-	// Lock returns the lock. Without a lock, the error wraps fs.ErrNotExist.
+	// Lock returns the lock. If there is none, the error wraps fs.ErrNotExist.
 	Lock func() (*lockfile.File, error)
-	// Surroundings returns the content of the repository beside the workspace, or nil if the workspace is not on
-	// disk. It is that before the first write of a command.
+	// Surroundings returns the content of the repository outside of the workspace, as it was before
+	// the first write of the command. It returns nil if the workspace is not on disk.
 	Surroundings func() (*rules.Repository, error)
 }
 
@@ -140,7 +139,7 @@ func Open(root Root, env Env) (*Project, error) {
 	return p, nil
 }
 
-// findingRules returns the IDs of the rules for findings.
+// findingRules returns the IDs of the rules that quayside diff evaluates.
 func findingRules() []string {
 	var out []string
 	for _, r := range diff.Rules() {
@@ -149,7 +148,7 @@ func findingRules() []string {
 	return out
 }
 
-// RelativeTo returns the registries with paths of catalogs and images relative to root.
+// RelativeTo returns a copy of p in which the paths of catalogs and images are relative to root.
 func (p *Registries) RelativeTo(root Root) *Registries {
 	out := *p
 	out.Root = root
@@ -163,14 +162,14 @@ func (p *Registries) RelativeTo(root Root) *Registries {
 	return &out
 }
 
-// WithRoot returns p with paths of catalogs and images relative to root.
+// WithRoot returns a copy of p in which the paths of catalogs and images are relative to root.
 func (p *Project) WithRoot(root Root) *Project {
 	out := *p
 	out.Registries = *p.RelativeTo(root)
 	return &out
 }
 
-// With returns a copy of p with other settings, declarations and lock; lock may be nil.
+// With returns a copy of p with other settings, declarations and lock. lock may be nil.
 func (p *Project) With(settings *setting.Workspace, set *declare.Set, lock *lockfile.File) *Project {
 	there := *p
 	there.Settings = settings
@@ -185,8 +184,8 @@ func (p *Project) With(settings *setting.Workspace, set *declare.Set, lock *lock
 	return &there
 }
 
-// find looks up a path. For a directory, it returns the files of the directory and "". For a file,
-// it returns the files of the parent directory and the base name of the file.
+// find opens a path. For a directory, it returns its files and "". For a file, it returns the files
+// of the parent directory, and the base name of the file.
 func (r Root) find(name string) (fs.FS, string, error) {
 	f, err := r.lookup(name)
 	return f.FS, f.Name, err
@@ -209,7 +208,7 @@ func (r Root) WriteDir(name string, want *filetree.Tree, opts ...filetree.Option
 // RemoveFile removes a file of the workspace.
 func (r Root) RemoveFile(name string) error { return r.disk.Remove(name) }
 
-// Path returns the path of a workspace file on disk. Absolute names are unchanged.
+// Path returns the path on disk for a path in the workspace. An absolute path is unchanged.
 func (r Root) Path(name string) string {
 	name = filepath.FromSlash(name)
 	if filepath.IsAbs(name) {
@@ -218,12 +217,12 @@ func (r Root) Path(name string) string {
 	return filepath.Join(r.dir, name)
 }
 
-// Name returns the directory as given by the user or, if the workspace is not on disk, the prefix
-// of its file names.
+// Name returns the directory as the user gave it. If the workspace is not on disk, it returns the
+// prefix of its file names.
 func (r Root) Name() string { return cmp.Or(r.dir, r.name) }
 
-// Location returns the full path of the directory, for messages. For a workspace that is not on
-// disk, it returns Name.
+// Location returns the full path of the directory, for messages. If the workspace is not on disk,
+// it returns Name.
 func (r Root) Location() string {
 	if abs, err := filepath.Abs(r.dir); err == nil && r.dir != "" {
 		return abs
@@ -237,8 +236,8 @@ func (r Root) FS() fs.FS { return r.files }
 // OnDisk reports whether the workspace is a directory on disk.
 func (r Root) OnDisk() bool { return r.dir != "" }
 
-// ErrNoDeclarations is returned for a workspace that neither names its declarations nor has
-// the default directory. For a new workspace without pins this is only a warning.
+// ErrNoDeclarations is returned for a workspace without spec.declarations and without the default
+// directory. In a new workspace without pins, this is only a warning.
 var ErrNoDeclarations = errors.New("no declarations found")
 
 func (p *Project) declarations() (*declare.Set, error) {
@@ -282,7 +281,7 @@ func (p *Project) declarations() (*declare.Set, error) {
 	return set, err
 }
 
-// hasNoPins reports whether the lock has no pins. Without a lock, it reports whether the
+// hasNoPins reports whether the lock has no pins. If there is no lock, it reports whether the
 // workspace has a quayside.yaml.
 func (p *Project) hasNoPins() bool {
 	lock, err := p.LockIfAny()
@@ -292,9 +291,9 @@ func (p *Project) hasNoPins() bool {
 	return len(lock.Pins) == 0
 }
 
-// missingDirs returns the indexes of missing declaration directories in spec.declarations, with a
-// warning for each. In a workspace without pins, missing directories are valid: Git stores no empty
-// directories, so a clone of a workspace without declarations lacks them.
+// missingDirs returns the indexes of the directories in spec.declarations that do not exist, and a
+// warning for each. In a workspace without pins, this is valid: Git does not store empty
+// directories, so they are missing in a clone.
 func (p *Opened) missingDirs() ([]int, []diag.Warning) {
 	var missing []int
 	var out []diag.Warning
@@ -311,7 +310,7 @@ func (p *Opened) missingDirs() ([]int, []diag.Warning) {
 	return missing, out
 }
 
-// checkDirs returns an error for each missing directory of declarations.
+// checkDirs returns an error for each directory of declarations that does not exist.
 func (p *Opened) checkDirs() error {
 	which, _ := p.missingDirs()
 	var faults diag.List
@@ -323,12 +322,13 @@ func (p *Opened) checkDirs() error {
 	return faults.Err()
 }
 
-// Waive marks the warnings that a waiver in quayside.yaml accepts.
+// Waive marks the warnings to which a waiver in quayside.yaml applies.
 func (p *Opened) Waive(ws []diag.Warning) []diag.Warning {
 	return diag.MarkWaived(ws, p.Settings.Policy.Waivers, p.Today)
 }
 
-// reviewWaivers returns warnings about the waivers for a step. ws are all warnings of that step.
+// reviewWaivers returns warnings about waivers, such as unused ones. ws are all warnings of the
+// step.
 func (p *Opened) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
 	return diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.Today)
 }
@@ -336,9 +336,8 @@ func (p *Opened) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warn
 // Configured reports whether the workspace has a quayside.yaml.
 func (r Root) Configured() bool { return r.exists(setting.FileName) }
 
-// SuggestWorkspaces returns an error that lists the workspaces below the directory, if the
-// directory itself has no settings, lock or declarations. Otherwise, or if there are no workspaces
-// below it, SuggestWorkspaces returns nil.
+// SuggestWorkspaces returns an error if the directory has no settings, lock or declarations, but
+// contains directories with a workspace. The error lists these.
 func (p *Opened) SuggestWorkspaces() error {
 	if p.Configured() || p.exists(LockFile) || p.exists(p.Settings.Declarations[0].Path) {
 		return nil
@@ -359,7 +358,7 @@ func (p *Project) DeclarationsIfAny() (*declare.Set, error) {
 	return set, err
 }
 
-// ReadLock reads a lock at a path relative to the workspace. If the file does not exist, the
+// ReadLock reads a lock file. name is relative to the workspace. If the file does not exist, the
 // error wraps fs.ErrNotExist.
 func (r Root) ReadLock(name string) (*lockfile.File, error) {
 	data, err := r.Read(name)
@@ -369,8 +368,8 @@ func (r Root) ReadLock(name string) (*lockfile.File, error) {
 	return lockfile.Parse(r.name+filepath.ToSlash(name), data)
 }
 
-// WithoutEdits returns a copy of p whose lock has the versions from before manual edits, and an
-// upgrade target for each edited version. Without a lock, it returns p and no targets.
+// WithoutEdits returns a copy of p in which versions that the user edited in the lock are reset. It
+// also returns a target with each edited version. Without a lock, it returns p and no targets.
 func (p *Project) WithoutEdits() (*Project, []resolve.Target, error) {
 	data, err := p.Read(LockFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -401,7 +400,7 @@ func (p *Project) LockIfAny() (*lockfile.File, error) {
 	return lock, err
 }
 
-// NeedLock is like Lock, but the error for a missing lock has a hint.
+// NeedLock is like Lock, but the error for a missing lock contains a hint.
 func (p *Project) NeedLock() (*lockfile.File, error) {
 	lock, err := p.LockIfAny()
 	if lock == nil && err == nil {
@@ -417,7 +416,7 @@ func (p *Project) NeedLock() (*lockfile.File, error) {
 	return lock, err
 }
 
-// NewClient returns a new client, which the caller may modify.
+// NewClient returns a new client for images. The caller may modify it.
 func (p *Registries) NewClient(offline bool) (*oci.Client, error) {
 	store, err := p.store()
 	if err != nil {
@@ -452,8 +451,8 @@ func (p *Registries) NewClient(offline bool) (*oci.Client, error) {
 	return c, err
 }
 
-// store opens the content-addressed store: $XDG_CACHE_HOME/quayside, or ~/.cache/quayside.
-// Without a cache directory, only operations that must store something fail.
+// store opens the content-addressed store in $XDG_CACHE_HOME/quayside or ~/.cache/quayside. If
+// there is no cache directory, only operations that must write to the store fail.
 func (e Env) store() (*store.Store, error) {
 	base := e.Getenv("XDG_CACHE_HOME")
 	if !filepath.IsAbs(base) {
@@ -466,7 +465,7 @@ func (e Env) store() (*store.Store, error) {
 	return store.Open(filepath.Join(base, "quayside"))
 }
 
-// mirrors reads the mirror sets named in spec.mirrors.
+// mirrors reads the files in spec.mirrors.
 func (p *Opened) mirrors() (oci.Mirrors, error) {
 	var all oci.Mirrors
 	for i, name := range p.Settings.Mirrors {

@@ -22,7 +22,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Contents returns a Contents with the workspace's client and cache. The caller must close it.
+// Contents returns a Contents that uses the client and cache of the workspace. The caller must
+// close it.
 func (p *Registries) Contents() (*Contents, error) {
 	indexes, err := p.indexes()
 	if err != nil {
@@ -41,7 +42,7 @@ func (p *Registries) Render(ctx context.Context, lock *lockfile.File) (*render.R
 	return p.renderWith(ctx, lock, opt, warnings...)
 }
 
-// RenderObjects renders a lock into objects only, without files.
+// RenderObjects renders the objects of a lock, without writing them to the files of a tree.
 func (p *Registries) RenderObjects(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
 	opt, _, err := p.renderOptions()
 	if err != nil {
@@ -51,7 +52,7 @@ func (p *Registries) RenderObjects(ctx context.Context, lock *lockfile.File) (*r
 	return p.renderWith(ctx, lock, opt)
 }
 
-// RenderPlain renders a lock without the team's overlays.
+// RenderPlain renders a lock without the user's overlays.
 func (p *Registries) RenderPlain(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
 	opt, err := p.plainOptions()
 	if err != nil {
@@ -87,16 +88,16 @@ func (p *Registries) renderWith(ctx context.Context, lock *lockfile.File, opt re
 	return res, nil
 }
 
-// Rendered reads the rendered tree on disk. If its directory does not exist, the result is empty.
-// Files that are equal to a file in want share the memory of that file.
+// Rendered reads the rendered tree on disk. If the directory does not exist, the tree is empty. A
+// file that is equal in want shares its memory.
 func (p *Opened) Rendered(want *filetree.Tree) (*filetree.Tree, error) {
 	return p.readTree(p.Settings.Output, want)
 }
 
-// Tree reads a directory of the workspace. The tree of a missing directory is empty.
+// Tree reads a directory of the workspace. If it does not exist, the tree is empty.
 func (r Root) Tree(name string) (*filetree.Tree, error) { return r.readTree(name, filetree.New()) }
 
-// isRendered reports whether the tree has the directory of an operator.
+// isRendered reports whether the tree on disk has a directory for an operator.
 func (p *Opened) isRendered(pin lockfile.Pin) (bool, error) {
 	tree, err := p.Tree(p.Settings.Output)
 	if err != nil {
@@ -121,8 +122,8 @@ func (r Root) readTree(name string, like *filetree.Tree) (*filetree.Tree, error)
 	return filetree.ReadLike(dir.FS, like)
 }
 
-// renderOptions returns the rendering options of quayside.yaml, with the overlays of the
-// clusters, and warnings about these.
+// renderOptions returns the options for rendering, including overlays, and warnings about the
+// overlays.
 func (p *Registries) renderOptions() (render.Options, []diag.Warning, error) {
 	opt, err := p.plainOptions()
 	if err != nil {
@@ -138,7 +139,7 @@ func (p *Registries) renderOptions() (render.Options, []diag.Warning, error) {
 	return opt, warnings, nil
 }
 
-// plainOptions returns the rendering options of quayside.yaml, without overlays.
+// plainOptions returns the options for rendering, without overlays.
 func (p *Registries) plainOptions() (render.Options, error) {
 	w := p.Settings
 	mirrors, err := p.RenderMirrors()
@@ -164,7 +165,7 @@ func (p *Registries) plainOptions() (render.Options, error) {
 		HealthChecks:      w.HealthChecks,
 		NoAggregatedRoles: !w.AggregatedRoles,
 		GitOps:            w.GitOps,
-		Clusters:          slices.Clone(w.Clusters), // renderOptions sets Overlays
+		Clusters:          slices.Clone(w.Clusters), // renderOptions sets their Overlays
 		OverlaysDir:       p.Settings.OverlaysDir(),
 	}
 	for i, c := range opt.Clusters {
@@ -179,7 +180,7 @@ func (p *Registries) plainOptions() (render.Options, error) {
 	return opt, nil
 }
 
-// RenderMirrors returns the mirrors that clusters pull images from.
+// RenderMirrors returns the mirrors from which clusters pull images.
 func (p *Registries) RenderMirrors() ([]render.Mirror, error) {
 	mirrors, err := p.Mirrors()
 	var out []render.Mirror
@@ -189,15 +190,16 @@ func (p *Registries) RenderMirrors() ([]render.Mirror, error) {
 	return out, err
 }
 
-// acceptedCRDRecords is the kind of the record of the CRDs that a version of quayside has accepted.
+// acceptedCRDRecords is the kind of a record in the store with the CRDs that a version of quayside
+// has accepted.
 const acceptedCRDRecords = "definitions"
 
-// maxAcceptedCRDs limits the recorded digests, because a record is at most 1 MiB.
+// maxAcceptedCRDs is the maximum number of digests in this record, whose size is limited to 1 MiB.
 const maxAcceptedCRDs = 10_000
 
-// readAcceptedCRDs returns the digests of the CRDs that this version of quayside has accepted.
+// readAcceptedCRDs returns the digests of CRDs that this version of quayside has accepted before.
 func (e Env) readAcceptedCRDs(s *store.Store) map[string]bool {
-	data, _ := s.Record(acceptedCRDRecords, e.Version) // without a record, all CRDs are checked
+	data, _ := s.Record(acceptedCRDRecords, e.Version) // without a record, every CRD is checked
 	out := map[string]bool{}
 	for _, digest := range strings.Fields(string(data)) {
 		out[digest] = true
@@ -205,12 +207,12 @@ func (e Env) readAcceptedCRDs(s *store.Store) map[string]bool {
 	return out
 }
 
-// storeAcceptedCRDs records more accepted CRDs, if the store is writable.
+// storeAcceptedCRDs adds accepted CRDs to the record, if the store is writable.
 func (e Env) storeAcceptedCRDs(s *store.Store, more []string) {
 	if len(more) == 0 {
 		return
 	}
-	known := e.readAcceptedCRDs(s) // another command may have added some
+	known := e.readAcceptedCRDs(s) // another command may have added digests meanwhile
 	for _, digest := range more {
 		known[digest] = true
 	}
@@ -220,8 +222,8 @@ func (e Env) storeAcceptedCRDs(s *store.Store, more []string) {
 	_ = s.PutRecord(acceptedCRDRecords, e.Version, []byte(strings.Join(slices.Sorted(maps.Keys(known)), "\n")))
 }
 
-// certificateSettings returns the settings of the certificate providers, with the contents of
-// the named files.
+// certificateSettings returns the settings for the certificate providers, including the content of
+// files that they name.
 func (p *Opened) certificateSettings() (certificates.ProviderSettings, error) {
 	out := p.Settings.ProviderSettings
 	out.Contents = map[string][]byte{}
@@ -238,8 +240,8 @@ func (p *Opened) certificateSettings() (certificates.ProviderSettings, error) {
 	return out, nil
 }
 
-// readCertificates reads a file of certificates. It rejects anything else, such as private keys,
-// because the content becomes part of the tree.
+// readCertificates reads a PEM file. Anything but certificates, such as a private key, is an error,
+// because the content is written to the tree.
 func (r Root) readCertificates(name string) ([]byte, error) {
 	data, err := r.Read(name)
 	if err != nil {
@@ -261,8 +263,8 @@ func (r Root) readCertificates(name string) ([]byte, error) {
 	return data, nil
 }
 
-// SelectPins returns lock with only the pins of the named operators ("etcd", "my-etcd/etcd").
-// Without names it returns lock.
+// SelectPins returns lock with only the pins of the named operators, such as "etcd" or
+// "my-etcd/etcd". Without names it returns lock.
 func SelectPins(lock *lockfile.File, names []string) (*lockfile.File, error) {
 	if len(names) == 0 {
 		return lock, nil

@@ -14,16 +14,16 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// Resolution is the result of resolving.
+// Resolution is the result of resolving a Problem.
 type Resolution struct {
-	Lock           *lockfile.File // with content digests for all pins; nil if there is no solution
+	Lock           *lockfile.File // lock with content digests for all pins; nil if the declarations cannot be resolved
 	Conflicts      []*explain.Conflict
-	Failed         error                          // the conflicts, or the unreadable catalogs; nil on success. In an unattended run, those of named operators
-	Holds          []resolve.Hold                 // operators that an unattended run holds back at their versions
+	Failed         error                          // conflicts, or unreadable catalogs; in an unattended run only those of operators that the user named; nil: success
+	Holds          []resolve.Hold                 // operators that an unattended run holds back
 	Pins           int                            // number of resolved pins
-	Changes        []Change                       // changes of the pins; set even if Lock is nil
-	HeldPromotions map[string]resolve.HeldUpgrade // operators that could not be promoted as in Options.From
-	Warnings       []diag.Warning                 // without DeclarationWarnings
+	Changes        []Change                       // changes to the pins; also set if Lock is nil
+	HeldPromotions map[string]resolve.HeldUpgrade // operators of Options.From that could not be promoted, with the reason
+	Warnings       []diag.Warning                 // all warnings except DeclarationWarnings
 }
 
 // Resolve resolves a problem to a lock. Together with an error, it may return a resolution that has
@@ -45,7 +45,7 @@ func Resolve(ctx context.Context, pr *Problem) (*Resolution, error) {
 	return newResolution(ctx, pr, res)
 }
 
-// newResolution converts res to a Resolution, with content digests for all pins.
+// newResolution converts res to a Resolution, and adds content digests to all pins.
 func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Resolution, error) {
 	p := pr.project
 	out := &Resolution{Conflicts: res.Conflicts, HeldPromotions: res.HeldPromotions}
@@ -59,7 +59,7 @@ func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Reso
 		out.Warnings = append(out.Warnings, p.unusedWaivers(res.Lock)...)
 	}
 	out.Warnings = p.Waive(out.Warnings)
-	if res.Lock == nil { // without digests, changes of other fields are unknown
+	if res.Lock == nil { // without digests, other changes are unknown
 		out.Pins = len(res.Partial.Pins)
 		out.Changes = slices.DeleteFunc(Changes(pr.Read, res.Partial, res.PinChanges), func(c Change) bool { return c.Change == lockfile.Changed })
 		return out, nil
@@ -76,14 +76,13 @@ func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Reso
 	return out, nil
 }
 
-// allWarnings returns the warnings of the resolver with those of the problem and about the holds,
-// sorted.
+// allWarnings returns the warnings of the resolver, of the problem, and about the holds, sorted.
 func (pr *Problem) allWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.Warning {
 	return diag.SortWarnings(slices.Concat(withoutHeldWarnings(ws, holds), pr.holdWarnings(holds), pr.merge.notCompared, pr.unread.warnings(pr.Unattended)))
 }
 
-// addDigests returns lock with content digests and signers for all pins. It reuses the digests
-// of the lock of the problem for the same bundles. In an unattended run, the error is a *fetchError.
+// addDigests returns lock with content digests and signers for all pins. If the lock of the problem
+// pins the same bundle, it uses that digest. In an unattended run, the error is a *fetchError.
 func addDigests(ctx context.Context, pr *Problem, lock *lockfile.File) (*lockfile.File, error) {
 	out, err := pinContents(ctx, pr.project, lock, pr.Lock)
 	if err == nil {
@@ -98,8 +97,8 @@ func addDigests(ctx context.Context, pr *Problem, lock *lockfile.File) (*lockfil
 	return out, nil
 }
 
-// pinContents returns lock with content digests for all pins. It reuses the digests of before for the
-// same bundles.
+// pinContents returns lock with content digests for all pins. If before pins the same bundle, it
+// uses that digest.
 func pinContents(ctx context.Context, p *Project, lock, before *lockfile.File) (*lockfile.File, error) {
 	c, err := p.Contents()
 	if err != nil {
@@ -117,14 +116,14 @@ func pinContents(ctx context.Context, p *Project, lock, before *lockfile.File) (
 			}
 			faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{}, hint, "bundle %q of %s: %w", pin.Bundle, pin.Key(), err))
 			if !p.Offline {
-				break // do not repeat the request if a registry does not respond
+				break // stop: a registry that does not respond would delay every further bundle
 			}
 		}
 	}
 	return lock.With(pins), faults.Err()
 }
 
-// ContentDigest returns the content digest that a pin of a bundle in a namespace would have.
+// ContentDigest returns the content digest of a bundle, as a pin in the namespace would have it.
 func (pr *Problem) ContentDigest(ctx context.Context, namespace string, b *catalog.Bundle) (catalog.Digest, error) {
 	c, err := pr.project.Contents()
 	if err != nil {
@@ -139,8 +138,8 @@ func (pr *Problem) ContentDigest(ctx context.Context, namespace string, b *catal
 	return pin.BundleDigest(), err
 }
 
-// blameCatalogs replaces the conflicts in err that unreadable catalogs cause with an *InputError
-// that has the faults of these catalogs. Other conflicts and errors are returned unchanged.
+// blameCatalogs replaces conflicts that unreadable catalogs cause with an *InputError that has the
+// faults of these catalogs. It returns other conflicts and errors unchanged.
 func (pr *Problem) blameCatalogs(err error) error {
 	var conflicts explain.Conflicts
 	if !errors.As(err, &conflicts) {

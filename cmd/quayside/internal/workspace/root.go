@@ -22,16 +22,15 @@ import (
 type Root struct {
 	files     fs.FS
 	lookup    func(path string) (source.File, error)
-	disk      filetree.Dir  // zero if not on disk
-	dir       string        // as given by the user; empty if not on disk
-	name      string        // prefix of the names of the settings and the lock: "main:ops/"
-	repoPath  func() string // path of the workspace in its repository: ".", "envs/prod"
+	disk      filetree.Dir  // zero if the workspace is not on disk
+	dir       string        // as the user gave it; empty if the workspace is not on disk
+	name      string        // prefix of file names in positions, such as "main:ops/"
+	repoPath  func() string // path of the workspace in its repository, such as "." or "envs/prod"
 	repoFiles func() fs.FS  // files of the repository
 }
 
 // Dir returns the root for a directory on disk. Paths and symbolic links cannot leave its Git
-// repository, or the directory if there is no repository. Exceptions are paths in the allowed
-// directories.
+// repository or, if there is none, the directory. They can lead to the allowed directories.
 func Dir(dir string, allowed ...string) Root {
 	r := onDisk(dir)
 	r.lookup = func(name string) (source.File, error) {
@@ -56,12 +55,12 @@ func Dir(dir string, allowed ...string) Root {
 	return r
 }
 
-// AllowedEnv is the environment variable with a list of directories, in the format of PATH. A
-// workspace may use the files in these directories, although they are outside of its repository.
+// AllowedEnv is the environment variable that lists directories outside of the repository whose
+// files a workspace may use. Its format is that of PATH.
 const AllowedEnv = "QUAYSIDE_ALLOW_OUTSIDE"
 
-// Arguments returns the root for paths in command arguments, relative to dir. Paths may leave
-// dir; symbolic links cannot leave the repository of a path.
+// Arguments returns the root for paths in command-line arguments, which are relative to dir. Paths
+// may leave dir. Symbolic links cannot leave the repository that contains the path.
 func Arguments(dir string) Root {
 	r := onDisk(dir)
 	r.lookup = source.LookupIn(dir)
@@ -76,12 +75,12 @@ func onDisk(dir string) Root {
 	}
 }
 
-// Files returns the root for the directory of fsys with the path in. Paths cannot leave fsys. name
-// is a unique prefix of the file names in positions, such as "main:ops/".
+// Files returns the root for the directory in of fsys. Paths cannot leave fsys. name is a unique
+// prefix of file names in positions, such as "main:ops/".
 func Files(fsys fs.FS, name, in string) Root {
 	files, err := fs.Sub(fsys, in)
 	if err != nil {
-		files = fsys // in is invalid, so no file will be found
+		files = fsys // in is invalid: no file will be found
 	}
 	r := Root{files: files, name: name, repoPath: func() string { return in }, repoFiles: func() fs.FS { return fsys }}
 	r.lookup = func(name string) (source.File, error) {
@@ -106,8 +105,8 @@ func Files(fsys fs.FS, name, in string) Root {
 	return r
 }
 
-// Top returns the full path of the Git work tree of a workspace on disk, or of the workspace if
-// there is no work tree.
+// Top returns the full path of the Git work tree of the workspace. If there is none, it returns
+// that of the workspace.
 func (r Root) Top() string {
 	top, err := filepath.Abs(r.disk.Top())
 	if err != nil {
@@ -116,13 +115,13 @@ func (r Root) Top() string {
 	return top
 }
 
-// Revision returns the root for a directory of a revision.
+// Revision returns the root for a directory in a Git revision.
 func Revision(rev *gitrepo.Revision, dir string) Root {
 	return Files(rev.FS("."), rev.Name()+":"+strings.TrimPrefix(dir+"/", "./"), dir)
 }
 
-// Find returns the relative path of the nearest directory with a quayside.yaml, starting at
-// the current directory and going up, or "." if there is none.
+// Find searches for a quayside.yaml in the current directory and its parents. It returns the
+// relative path of the nearest directory that has one, or "." if there is none.
 func Find() (string, error) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -138,15 +137,15 @@ func Find() (string, error) {
 	}
 }
 
-// Limits of the search for workspaces below a directory.
+// Limits for the search for workspaces.
 const (
 	maxSearchDepth = 8
-	maxSearched    = 50_000 // files and directories
+	maxSearched    = 50_000 // number of files and directories
 )
 
-// TopDir returns the directory to search for workspaces. This is dir, if it is not empty. Otherwise
-// it is the root of the Git repository around the current directory or, without a repository, the
-// current directory.
+// TopDir returns the directory in which to search for workspaces. If dir is empty, it is the root
+// of the Git repository around the current directory or, without a repository, the current
+// directory.
 func TopDir(dir string) string {
 	if dir == "" {
 		return filetree.OpenDir(".", "").Top()
@@ -155,8 +154,8 @@ func TopDir(dir string) string {
 }
 
 // Workspaces returns the directories at and below top that contain a workspace, relative to top,
-// sorted. Directories whose name has a leading dot are skipped. If there is no workspace, or if top
-// does not exist, the result is nil.
+// sorted. It skips directories whose name starts with a dot. It returns nil if there is no
+// workspace, or if top does not exist.
 func Workspaces(top string) ([]string, error) {
 	var found []string
 	seen := 0
@@ -180,7 +179,7 @@ func Workspaces(top string) ([]string, error) {
 	return slices.Compact(found), err
 }
 
-// WorkspacesAt is like Workspaces, but searches a revision. top is a directory in the repository.
+// WorkspacesAt is like Workspaces, for a revision. top is a directory in the repository.
 func WorkspacesAt(rev *gitrepo.Revision, top string) ([]string, error) {
 	entries, err := rev.List(top)
 	var found []string
@@ -194,14 +193,13 @@ func WorkspacesAt(rev *gitrepo.Revision, top string) ([]string, error) {
 	return slices.Compact(found), err
 }
 
-// WorkspacesBelow returns the workspace directories below the root, sorted. It skips names with a
-// leading dot, and does not search inside workspaces. It stops after maxSearched files and
-// directories, and does not search deeper than maxSearchDepth; workspaces beyond these limits are
-// missing in the result.
+// WorkspacesBelow returns the directories below the root that contain a workspace, sorted. It skips
+// names that start with a dot, and does not search in workspaces. Beyond maxSearched files and
+// directories, or below maxSearchDepth, it does not find workspaces.
 func (r Root) WorkspacesBelow() []string {
 	var found []string
 	seen := 0
-	// The callback ignores unreadable directories, because their workspaces are unusable.
+	// Unreadable directories are ignored, because their workspaces cannot be used.
 	_ = fs.WalkDir(r.files, ".", func(name string, d fs.DirEntry, err error) error {
 		if seen++; seen > maxSearched {
 			return fs.SkipAll
@@ -221,11 +219,11 @@ func (r Root) WorkspacesBelow() []string {
 	return found
 }
 
-// InRepository returns the path of dir in its Git repository, or "." without a repository.
+// InRepository returns the path of dir in its Git repository, or "." if there is none.
 func InRepository(dir string) string { return filetree.OpenDir(dir, "").InRoot() }
 
-// Environment returns the name of the workspace: metadata.name, or the name of its directory,
-// or "" at the top of a repository.
+// Environment returns the name of the workspace: metadata.name, or else the name of its directory.
+// At the top of a repository it can be "".
 func (p *Opened) Environment() string {
 	dir := path.Base(p.repoPath())
 	if dir == "." {
@@ -234,11 +232,11 @@ func (p *Opened) Environment() string {
 	return cmp.Or(p.Settings.Name, dir)
 }
 
-// Repository returns the files of the workspace's repository, and the path of the workspace in
-// it. Without a repository it returns the files of the workspace and ".".
+// Repository returns the files of the workspace's repository, and the path of the workspace in it.
+// If there is none, it returns the files of the workspace, and ".".
 func (r Root) Repository() (fs.FS, string) { return r.repoFiles(), r.repoPath() }
 
-// Read reads a regular file of limited size.
+// Read reads a regular file, whose size is limited.
 func (r Root) Read(name string) ([]byte, error) {
 	f, err := r.lookup(name)
 	if err != nil {
@@ -253,9 +251,8 @@ func (r Root) exists(name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// pathInside converts a path relative to the repository to a path relative to the workspace. For
-// the workspace itself and its parents, the result is ".". For other paths outside of the
-// workspace, pathInside returns false.
+// pathInside converts a path in the repository to a path in the workspace. For the workspace itself
+// and its parents, it returns ".". For other paths outside of the workspace, it returns false.
 func (r Root) pathInside(name string) (string, bool) {
 	rel, err := filepath.Rel(filepath.FromSlash(r.repoPath()), filepath.FromSlash(path.Clean(name)))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// ReadSettings returns quayside.yaml merged with the files that it extends. Without a
-// quayside.yaml it returns the defaults.
+// ReadSettings reads quayside.yaml, merged with the files that it extends. If there is no
+// quayside.yaml, it returns the defaults.
 func (r Root) ReadSettings() (*settings.Workspace, error) {
 	data, err := r.Read(settings.FileName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -23,9 +23,9 @@ func (r Root) ReadSettings() (*settings.Workspace, error) {
 	return settings.Load(r.name+settings.FileName, data, settings.Repository{Dir: r.repoPath(), Read: r.readShared})
 }
 
-// readShared reads a file of the repository. shown is the name of the file in positions: its path
-// relative to the workspace or, at a revision, its path in the repository with the revision as a
-// prefix. Symbolic links cannot leave the repository, or the workspace if there is no repository.
+// readShared reads a file of the repository. shown is the file name for positions: the path
+// relative to the workspace or, at a revision, the path in the repository with the revision as a
+// prefix. Symbolic links cannot leave the repository, or the workspace if there is none.
 func (r Root) readShared(name string) (shown string, data []byte, err error) {
 	shown = r.name + r.fromWorkspace(name)
 	if rev, ok := strings.CutSuffix(r.name, r.repoPath()+"/"); ok {
@@ -33,12 +33,12 @@ func (r Root) readShared(name string) (shown string, data []byte, err error) {
 	}
 	data, err = source.File{FS: r.repoFiles(), Name: name, DisplayPath: shown}.Read()
 	if at := new(fs.PathError); errors.As(err, &at) {
-		at.Op = "open" // the same message on every file system
+		at.Op = "open" // same error message on every file system
 	}
 	return shown, data, err
 }
 
-// fromWorkspace converts a path relative to the repository to one relative to the workspace.
+// fromWorkspace converts a path in the repository to a path relative to the workspace.
 func (r Root) fromWorkspace(name string) string {
 	rel, err := filepath.Rel(filepath.FromSlash(r.repoPath()), filepath.FromSlash(name))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// SharedWith returns the directories of the other workspaces in the repository whose declarations
-// include some of files, sorted. File names are relative to this workspace. Files inside this
-// workspace are not shared.
+// SharedWith returns the directories of other workspaces in the repository whose spec.declarations
+// include one of files, sorted. File names are relative to this workspace. Files inside this
+// workspace do not count as shared.
 func (p *Opened) SharedWith(files []string) ([]string, error) {
 	var shared []string
 	for _, name := range files {
@@ -36,10 +36,10 @@ func (p *Opened) SharedWith(files []string) ([]string, error) {
 	return out, err
 }
 
-// declaredPaths returns the declared paths of workspaces of the repository, by the directory of
-// the workspace, with what patterns match and entry points apply. All paths are relative to the
-// repository. A workspace with invalid settings has
-// none: its own commands report the error.
+// declaredPaths returns the paths in spec.declarations of the workspaces in dirs, by directory of
+// the workspace. They include the matches of patterns, and the files that entry points such as an
+// Application apply. All paths are relative to the repository. A workspace with invalid settings has
+// no paths; its own commands report the error.
 func (p *Opened) declaredPaths(dirs []string) map[string][]string {
 	all := map[string]*settings.Workspace{p.repoPath(): p.Settings}
 	for _, dir := range dirs {

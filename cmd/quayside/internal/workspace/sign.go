@@ -11,19 +11,19 @@ import (
 	"github.com/quayside/quayside/internal/oci/sign"
 )
 
-// Keyless is the value of Signing.Key for signing with an identity.
+// Keyless is the value of Signing.Key for signing with an OIDC identity.
 const Keyless = "keyless"
 
-// Signing is the key or the identity to sign with.
+// Signing selects the key or the identity to sign with.
 type Signing struct {
-	Key       string // a file with a private key, or Keyless
-	Fulcio    string // for Keyless: URL of the service
-	Rekor     string // for Keyless: URL of the service, optional
-	Timestamp string // for Keyless: URL of the service, optional
-	TokenFile string // for Keyless; empty: use the environment
+	Key       string // file with the private key, or Keyless
+	Fulcio    string // for Keyless: URL of the certificate authority
+	Rekor     string // for Keyless: URL of the transparency log; optional
+	Timestamp string // for Keyless: URL of the timestamp authority; optional
+	TokenFile string // for Keyless: file with the identity token; empty: use the environment
 }
 
-// Signer returns a signer for s. Its files are relative to the workspace.
+// Signer returns a signer. File names in s are relative to the workspace.
 func (p *Registries) Signer(ctx context.Context, s Signing) (*sign.Signer, error) {
 	if s.Key != Keyless {
 		text, err := p.Read(s.Key)
@@ -55,14 +55,14 @@ func (p *Registries) token(ctx context.Context, file string) (string, error) {
 }
 
 // Sign signs an image in a registry, and reports whether it added a signature. ref must have a
-// digest. Sign does not sign twice with the same key. Keyless signatures always differ, so
-// Sign skips images with a signature that quayside.yaml requires.
+// digest. It does not add a second signature with the same key. Keyless signatures always differ:
+// Sign adds none if the image already has a signature that quayside.yaml requires.
 func (p *Registries) Sign(ctx context.Context, s *sign.Signer, ref string) (bool, error) {
 	return p.signOnce(ctx, s, ref, nil, func(client *oci.Client) (bool, error) { return s.Sign(ctx, client, ref) })
 }
 
-// Attest attaches a signed statement to an image in a registry, and reports whether it added
-// one. ref must have a digest. Attest skips existing statements like Sign.
+// Attest attaches a signed statement to an image in a registry, and reports whether it added one.
+// ref must have a digest. As in Sign, an existing statement is not added again.
 func (p *Registries) Attest(ctx context.Context, s *sign.Signer, ref, kind string, predicate any) (bool, error) {
 	return p.signOnce(ctx, s, ref, []string{kind}, func(client *oci.Client) (bool, error) { return s.Attest(ctx, client, ref, kind, predicate) })
 }
@@ -80,8 +80,8 @@ func (p *Registries) signOnce(ctx context.Context, s *sign.Signer, ref string, s
 	return add(client)
 }
 
-// isSigned reports whether quayside.yaml requires signatures for the image, and the image has them
-// as well as signed statements of the given types.
+// isSigned reports whether quayside.yaml requires a signature of the image, and the image has it,
+// with signed statements of the given types.
 func (p *Registries) isSigned(ctx context.Context, client *oci.Client, ref string, statements ...string) bool {
 	if found, err := client.Signatures(ctx, ref); err != nil || len(found) == 0 {
 		return false

@@ -13,30 +13,30 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Upgrade is a part of the pending upgrades that can be merged alone.
+// Upgrade is a part of the pending upgrades that can be merged by itself.
 type Upgrade struct {
 	*Resolution
-	Operators    []string // namespace/package of the upgraded operators: see resolve.Part
+	Operators    []string // upgraded operators as namespace/package; see resolve.Part
 	Bonds        []resolve.Bond
-	Observations []string // observations in other environments, a line each
-	Named        bool     // the user named its operators, so it is proposed although a person declined it
+	Observations []string // observations in other environments, one per line
+	Named        bool     // whether the user named its operators: then it is proposed even if a person declined it
 }
 
-// Upgrades are the pending upgrades of a problem.
+// Upgrades contains the pending upgrades of a problem.
 type Upgrades struct {
 	*Problem
 	Parts []Upgrade
-	Holds []resolve.Hold // operators that are held back at their versions
+	Holds []resolve.Hold // operators that are held back
 
-	all *resolve.Result // all upgrades together; nil if the lock has to be migrated first
+	all *resolve.Result // result with all upgrades; nil if the lock must be migrated to a newer schema first
 }
 
 // Split returns the pending upgrades in parts. The lock of a part is the current lock with only the
 // upgrades of that part. A lock that is out of date with the declarations is an error, as in Check,
-// because the difference would be in every part. For a lock of an older schema, Split returns a
-// single part without operators, which migrates the lock: the migration rewrites every block. An
-// unattended run has no parts for the operators that it holds back. Removals that observations
-// confirm form a separate part.
+// because every part would contain the difference. If the lock has an older schema, the only part
+// migrates it and has no operators, because the migration rewrites every block. An unattended run
+// has no parts for operators that it holds back. Removals that observations confirm are a separate
+// part.
 func Split(ctx context.Context, confirmed *Problem) (*Upgrades, error) {
 	keeping := *confirmed
 	keeping.Options.Settled, keeping.Options.Removed = nil, nil
@@ -82,8 +82,8 @@ func Split(ctx context.Context, confirmed *Problem) (*Upgrades, error) {
 	return out, nil
 }
 
-// resolveParts returns the parts with content digests, and adds holds of the operators of conflicts and
-// of bundles that cannot be fetched.
+// resolveParts returns the parts with content digests. It adds holds of the operators that take
+// part in conflicts, or whose bundles cannot be fetched.
 func resolveParts(ctx context.Context, pr *Problem, parts []resolve.Part, holds []resolve.Hold) (*Upgrades, error) {
 	out := &Upgrades{Problem: pr, Holds: holds}
 	for _, p := range parts {
@@ -106,8 +106,8 @@ func resolveParts(ctx context.Context, pr *Problem, parts []resolve.Part, holds 
 	return out, nil
 }
 
-// removalPart returns the part that removes the leftover objects that the options no longer keep. It
-// returns nil if there are none, or if Git could not merge the part with each of the other parts.
+// removalPart returns a part that removes the leftover objects that may be removed now. It returns
+// nil if there are none, or if Git could not merge this part with each of the other parts.
 func (pr *Problem) removalPart(ctx context.Context, opt resolve.Options, parts []resolve.Part, trees *partTrees) ([]Upgrade, error) {
 	if len(pr.Lock.Leaving) == 0 {
 		return nil, nil
@@ -134,7 +134,7 @@ func (pr *Problem) removalPart(ctx context.Context, opt resolve.Options, parts [
 	}
 	for _, p := range parts {
 		if other := p.Result.Partial; !lockfile.CanMerge(pr.Lock, other, lock) || trees.areConnected(ctx, other, lock) {
-			return nil, nil // after the part is merged
+			return nil, nil // propose the removal after the other part is merged
 		}
 	}
 	if lock, err = addDigests(ctx, pr, lock); err != nil {
@@ -143,8 +143,8 @@ func (pr *Problem) removalPart(ctx context.Context, opt resolve.Options, parts [
 	return []Upgrade{{Operators: removed, Resolution: &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: Changes(pr.Read, lock, nil)}}}, nil
 }
 
-// Pending returns the resolution of all upgrades together in a run that reports these holds, without
-// its lock and changes.
+// Pending returns the result of resolving all upgrades together, with these holds but without lock
+// and changes.
 func (u *Upgrades) Pending(holds []resolve.Hold) *Resolution {
 	return &Resolution{
 		Pins: len(u.Lock.Pins), Conflicts: u.all.Conflicts, Failed: u.namedError(u.all.Conflicts, holds), Holds: holds,
@@ -152,8 +152,7 @@ func (u *Upgrades) Pending(holds []resolve.Hold) *Resolution {
 	}
 }
 
-// WhyNotProposed returns the reason why a run that reports these holds has no upgrade of a pinned
-// operator.
+// WhyNotProposed returns the reason why a run with these holds does not upgrade a pinned operator.
 func (u *Upgrades) WhyNotProposed(operator string, holds []resolve.Hold) string {
 	pr := u.Problem
 	for _, h := range holds {
@@ -188,11 +187,11 @@ func (u *Upgrades) WhyNotProposed(operator string, holds []resolve.Hold) string 
 	return fmt.Sprintf("%s: catalog %s currently has no upgrade from %s", operator, pin.Catalog.ID, pin.VersionText())
 }
 
-// migrationParts returns a part for each package with a new migration step among the holds: see
+// migrationParts returns a part for each package that gets a new migration step in holds; see
 // [lockfile.Storage].
 func (pr *Problem) migrationParts(ctx context.Context, holds []resolve.Hold) ([]Upgrade, error) {
 	var packages []string
-	changed := map[string][]resolve.Hold{} // by package
+	changed := map[string][]resolve.Hold{} // holds by package
 	for _, p := range pr.Read.Pins {
 		for _, h := range holds {
 			if h.Operator != p.Key() || h.Storage == nil || reflect.DeepEqual(h.Storage, p.Storage) {
@@ -219,8 +218,8 @@ func (pr *Problem) migrationParts(ctx context.Context, holds []resolve.Hold) ([]
 	return out, nil
 }
 
-// CSVs returns the ClusterServiceVersions of the named operators of a lock, by
-// namespace/package. It leaves out unreadable bundles; rendering reports their errors.
+// CSVs returns the ClusterServiceVersions of the named operators of a lock, by namespace/package.
+// It omits unreadable bundles, whose errors rendering reports.
 func (p *Project) CSVs(ctx context.Context, lock *lockfile.File, operators []string) (map[string]*bundle.CSV, error) {
 	part, err := SelectPins(lock, operators)
 	if err != nil || len(operators) == 0 {

@@ -11,22 +11,22 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// partTrees renders the parts of an upgrade and compares their trees. Rendering errors are ignored
-// here, and reported when the branch of the part is written.
+// partTrees renders the parts of an upgrade and compares the trees. It ignores rendering errors,
+// which are reported when the branch of the part is written.
 type partTrees struct {
 	pr         *Problem
-	base       func() *render.Result // of the lock of the problem; nil if it cannot be rendered
-	unreadable map[string]error      // errors of bundles of the lock that cannot be opened: all trees lack them
+	base       func() *render.Result // rendered lock of the problem; nil if it cannot be rendered
+	unreadable map[string]error      // errors of bundles that cannot be opened; no tree contains these operators
 	rendered   map[*lockfile.File]*partTree
 }
 
 // partTree is the rendered tree of a part.
 type partTree struct {
-	edits  *filetree.Edits // of the base
-	shared map[string]bool // objects and Namespaces of its operators, which others may share
+	edits  *filetree.Edits // changes from the base
+	shared map[string]bool // names of objects and Namespaces of its operators, which other parts may have, too
 }
 
-// newPartTrees returns a partTrees that renders each lock when it is first compared.
+// newPartTrees returns a partTrees. It renders a lock only when it is compared.
 func newPartTrees(ctx context.Context, pr *Problem) *partTrees {
 	t := &partTrees{pr: pr, rendered: map[*lockfile.File]*partTree{}}
 	t.base = sync.OnceValue(func() *render.Result {
@@ -69,7 +69,7 @@ func (t *partTrees) part(ctx context.Context, lock *lockfile.File) *partTree {
 }
 
 // sharedNames returns the objects of the changed operators, before and after the change, and the
-// Namespaces with changed suggested metadata.
+// Namespaces whose suggested labels or annotations change.
 func (t *partTrees) sharedNames(lock *lockfile.File, res *render.Result) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range lockfile.Diff(t.pr.Lock, lock) {
@@ -86,7 +86,8 @@ func (t *partTrees) sharedNames(lock *lockfile.File, res *render.Result) map[str
 	return out
 }
 
-// areConnected reports whether the trees of two locks share an object, or Git could not merge them.
+// areConnected reports whether the trees of two locks contain the same object, or Git could not
+// merge them.
 func (t *partTrees) areConnected(ctx context.Context, a, b *lockfile.File) bool {
 	x, y := t.part(ctx, a), t.part(ctx, b)
 	if x == nil || y == nil {
@@ -100,8 +101,8 @@ func (t *partTrees) areConnected(ctx context.Context, a, b *lockfile.File) bool 
 	return !x.edits.MergesCleanly(y.edits)
 }
 
-// splitParts splits the upgrade of opt into parts whose trees are not connected: split, render, join,
-// until nothing is joined.
+// splitParts splits an upgrade into parts whose trees are not connected. It splits, renders the
+// parts and joins those that are connected, until nothing is joined any more.
 func splitParts(ctx context.Context, pr *Problem, opt resolve.Options) ([]resolve.Part, *partTrees, []diag.Warning, error) {
 	parts, waiting, err := resolve.Split(pr.Index, pr.Declared, pr.Lock, opt)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// state returns the state of the workspace with a lock, which may be nil.
+// state returns the state of the workspace for evaluating rules. lock may be nil.
 func (p *Project) state(lock *lockfile.File) *rules.State {
 	s := &rules.State{
 		Dir: p.repoPath(), Settings: p.Settings, Lock: lock, Observed: p.Observed, Today: p.Today,
@@ -36,7 +36,8 @@ func (p *Project) state(lock *lockfile.File) *rules.State {
 	return s
 }
 
-// requestedState returns the state with declarations, for the rules about them and the lock.
+// requestedState returns the state with declarations, for rules about the declarations and the
+// lock.
 func (p *Project) requestedState(ctx context.Context, set *declare.Set, lock *lockfile.File) *rules.State {
 	s := p.state(lock)
 	s.Declared = func() *declare.Set { return set }
@@ -59,7 +60,7 @@ func (p *Project) requestedState(ctx context.Context, set *declare.Set, lock *lo
 	return s
 }
 
-// renderedState returns the state with a rendered lock.
+// renderedState returns the state with a rendered lock, for rules about the rendered objects.
 func (p *Project) renderedState(lock *lockfile.File, res *render.Result) (*rules.State, error) {
 	s := p.state(lock)
 	s.Declared = sync.OnceValue(func() *declare.Set {
@@ -130,7 +131,7 @@ func (p *Opened) readRepository() (*rules.Repository, error) {
 	return r, nil
 }
 
-// CheckPatterns returns an error for each name or pattern of clusters and operators in the settings
+// CheckPatterns returns an error for each name or pattern in the settings of clusters and operators
 // that matches nothing.
 func (p *Project) CheckPatterns() error {
 	lock, err := p.LockIfAny()
@@ -141,8 +142,8 @@ func (p *Project) CheckPatterns() error {
 	return errors.Join(rules.Check(s, rules.Settings), err)
 }
 
-// unusedWaivers returns a warning for each waiver of an operator that lock does not have.
+// unusedWaivers returns a warning for each waiver for an operator that is not in lock.
 func (p *Project) unusedWaivers(lock *lockfile.File) []diag.Warning {
-	found, _ := rules.Evaluate(p.state(lock), rules.Waivers) // never an error
+	found, _ := rules.Evaluate(p.state(lock), rules.Waivers) // these rules return no error
 	return found.Warnings()
 }

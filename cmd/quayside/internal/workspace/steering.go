@@ -18,11 +18,11 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// foreignHint tells users where to put their own objects.
+// foreignHint is the hint for files in the tree that quayside did not write.
 const foreignHint = "move or delete it; put your own objects and patches in overlays/<cluster>/"
 
-// GitOpsEffect describes how a foreign file in the rendered tree affects the objects that a
-// GitOps tool applies ("read by kustomize"), or returns "". want is the rendered tree.
+// GitOpsEffect returns how a file that quayside did not write affects what a GitOps tool applies,
+// such as "read by kustomize". It returns "" if there is no effect. want is the rendered tree.
 func GitOpsEffect(name string, want *filetree.Tree) string {
 	dir, base := path.Split(name)
 	top, _, _ := strings.Cut(name, "/")
@@ -42,8 +42,9 @@ func GitOpsEffect(name string, want *filetree.Tree) string {
 	return ""
 }
 
-// checkForeign returns a fault for each foreign file that affects the objects that a GitOps
-// tool applies, in the tree and in its parent directories up to the root of the repository.
+// checkForeign returns a fault for each file in the tree that quayside did not write and that
+// affects what a GitOps tool applies. It also checks the parent directories up to the root of the
+// repository.
 func (p *Opened) checkForeign(foreign []string, want *filetree.Tree) ([]string, error) {
 	var out []string
 	output := p.Settings.Output
@@ -73,8 +74,8 @@ func (p *Opened) checkForeign(foreign []string, want *filetree.Tree) ([]string, 
 	}
 }
 
-// checkSubmodules returns a fault for each submodule of the repository inside the rendered tree,
-// because a GitOps tool that fetches submodules applies their content.
+// checkSubmodules returns a fault for each Git submodule in the rendered tree, because a GitOps
+// tool that fetches submodules would apply its content.
 func checkSubmodules(repo fs.FS, output string) ([]string, error) {
 	const name = ".gitmodules"
 	data, err := fs.ReadFile(repo, name)
@@ -97,9 +98,10 @@ func checkSubmodules(repo fs.FS, output string) ([]string, error) {
 	return out, nil
 }
 
-// checkParent returns the faults of the files in a parent directory of the tree: ignore files
-// that hide parts of the tree from a GitOps tool and, inside the workspace, other files that
-// control a tool. Outside of the workspace, such files belong to other applications.
+// checkParent returns the faults of files in a parent directory of the tree: ignore files that hide
+// parts of the tree from a GitOps tool and, if inside is true (the directory is in the workspace),
+// other files that control a tool. Outside of the workspace, such files belong to other
+// applications.
 func checkParent(repo fs.FS, dir, output string, inside bool, want *filetree.Tree) ([]string, error) {
 	entries, err := fs.ReadDir(repo, dir)
 	if err != nil {

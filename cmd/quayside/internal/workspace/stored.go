@@ -16,23 +16,22 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// The API server rejects a CRD without a version that is listed in status.storedVersions.
-// If the next bundle of an operator drops such a version, the upgrade is held back, and the
-// pin records a migration step. In the first step, the CRD of the installed bundle stores new
-// objects in the new version. In the second, existing objects are rewritten. The hold ends
-// when no cluster has the old version in status.storedVersions. Both steps use the installed
-// bundle, because only that bundle is known to have both versions and their conversion
-// webhook. See docs/stored-versions.md.
+// The API server rejects a CRD that no longer has a version in status.storedVersions. If the next
+// bundle of an operator drops such a version, the upgrade is held back, and the pin records a
+// migration step. In the first step, the CRD of the installed bundle stores new objects in the new
+// version. In the second step, existing objects are rewritten. The hold ends when no cluster has
+// the old version in status.storedVersions. Both steps use the installed bundle, because only that
+// is known to have both versions and their conversion webhook. See docs/stored-versions.md.
 
-// packageUpgrade is the upgrade of one package between two locks. The newest pin in each lock
-// determines the CRDs of a cluster.
+// packageUpgrade is the upgrade of one package from one lock to the next. If the package is
+// installed several times, the newest pin in a lock determines the CRDs in the clusters.
 type packageUpgrade struct {
 	before, after lockfile.Pin   // newest pins of the package
 	upgraded      []lockfile.Pin // pins of the old lock that are upgraded to the bundle of after
 }
 
-// findStored returns holds of the operators whose upgrade in next drops a stored version of a CRD, and
-// warnings about upgrades with unknown storage versions.
+// findStored returns a hold for each operator whose upgrade in next drops a stored version of a
+// CRD. It also returns warnings about upgrades whose stored versions are unknown.
 func (pr *Problem) findStored(ctx context.Context, next *lockfile.File) (holds []resolve.Hold, notChecked []diag.Warning, err error) {
 	steps := pr.packageUpgrades(next)
 	if len(steps) == 0 {
@@ -65,8 +64,8 @@ func (pr *Problem) findStored(ctx context.Context, next *lockfile.File) (holds [
 	return holds, notChecked, nil
 }
 
-// packageUpgrades returns the upgrades between the lock and next. It leaves out reinstallations and
-// pins restored by repairMerge.
+// packageUpgrades returns the upgrades from the lock to next. It omits reinstallations, and pins
+// that repairMerge restored.
 func (pr *Problem) packageUpgrades(next *lockfile.File) []packageUpgrade {
 	newest := func(pins []lockfile.Pin, pkg string) (out lockfile.Pin) {
 		for _, p := range pins {
@@ -96,7 +95,7 @@ func (pr *Problem) packageUpgrades(next *lockfile.File) []packageUpgrade {
 	return slices.DeleteFunc(out, func(s packageUpgrade) bool { return len(s.upgraded) == 0 || s.before.Bundle == s.after.Bundle })
 }
 
-// readCRDs returns the CRDs of a pin's bundle by name, without schemas.
+// readCRDs returns the CRDs in the bundle of a pin, by name. They have no schemas.
 func (pr *Problem) readCRDs(ctx context.Context, c *Contents, pin lockfile.Pin) (map[string]k8s.CRD, error) {
 	pin, err := c.AddDigest(ctx, pin, pr.Read)
 	if err != nil {
@@ -119,8 +118,8 @@ func (pr *Problem) readCRDs(ctx context.Context, c *Contents, pin lockfile.Pin) 
 	return out, nil
 }
 
-// removedVersions returns the versions that an upgrade removes and in which a cluster may
-// still store objects, sorted by CRD and version.
+// removedVersions returns the CRD versions that an upgrade removes, if a cluster may still store
+// objects in them. They are sorted by CRD and version.
 func (pr *Problem) removedVersions(s packageUpgrade, before, after map[string]k8s.CRD) []lockfile.StoredVersions {
 	var out []lockfile.StoredVersions
 	for name, old := range before {
@@ -141,7 +140,7 @@ func (pr *Problem) removedVersions(s packageUpgrade, before, after map[string]k8
 	return out
 }
 
-// isStoring reports whether every cluster was observed Ready, with the target versions of a
+// isStoring reports whether every cluster was observed Ready, and has the target versions of a
 // migration step in status.storedVersions of the CRDs. The API server adds a version to that list
 // as soon as it becomes the storage version.
 func (pr *Problem) isStoring(s packageUpgrade, storage *lockfile.Storage) bool {
@@ -155,7 +154,7 @@ func (pr *Problem) isStoring(s packageUpgrade, storage *lockfile.Storage) bool {
 }
 
 // isVersionUnused reports whether every cluster with the upgraded operators was observed, and none
-// of them has the version in status.storedVersions of the CRD.
+// has the version in status.storedVersions of the CRD.
 func (pr *Problem) isVersionUnused(s packageUpgrade, definition, version string) bool {
 	return pr.allObserved(s, func(o health.OperatorHealth) bool {
 		return slices.ContainsFunc(o.StoredVersions, func(v v1alpha1.StoredVersions) bool {
@@ -164,8 +163,8 @@ func (pr *Problem) isVersionUnused(s packageUpgrade, definition, version string)
 	})
 }
 
-// allObserved reports whether every cluster with an upgraded operator was observed, and every
-// observation satisfies the predicate (is).
+// allObserved reports whether every cluster with an upgraded operator was observed, and is returns
+// true for every observation.
 func (pr *Problem) allObserved(s packageUpgrade, is func(health.OperatorHealth) bool) bool {
 	for _, pin := range s.upgraded {
 		clusters, err := pr.project.clustersWith(pin)
@@ -182,8 +181,8 @@ func (pr *Problem) allObserved(s packageUpgrade, is func(health.OperatorHealth) 
 	return true
 }
 
-// observation returns the observation of an operator in a cluster. In a workspace with only one
-// cluster, the first valid file applies, even if it names another cluster.
+// observation returns the observation of an operator in a cluster. If the workspace has only one
+// cluster, it uses the first valid file, even if that names another cluster.
 func (pr *Problem) observation(cluster string, pin lockfile.Pin) (health.OperatorHealth, bool) {
 	for _, f := range pr.observed {
 		if f.Problem == "" && (f.Cluster == cluster || len(pr.project.Settings.ClusterNames()) == 1) {
@@ -199,8 +198,8 @@ func (p *Project) clustersWith(pin lockfile.Pin) ([]string, error) {
 	return profile.ClustersThatGet(pin.Key(), p.Settings.Clusters)
 }
 
-// nextStorage returns the migration step that must finish before the upgrade. It returns nil
-// if no migration is possible, because the installed bundle lacks the new storage version.
+// nextStorage returns the migration step that must be done before the upgrade. It returns nil if a
+// migration is impossible, because the installed bundle does not have the new storage version.
 func (pr *Problem) nextStorage(s packageUpgrade, removed []lockfile.StoredVersions, before map[string]k8s.CRD) *lockfile.Storage {
 	for _, o := range removed {
 		if _, has := before[o.Definition].Version(o.To); !has {
@@ -214,7 +213,7 @@ func (pr *Problem) nextStorage(s packageUpgrade, removed []lockfile.StoredVersio
 		}
 	}
 	out := &lockfile.Storage{Stage: lockfile.StorageMigrate, Objects: removed}
-	if have != nil { // migrated CRDs keep their storage version
+	if have != nil { // a CRD that is already migrated keeps its storage version
 		for _, o := range have.Objects {
 			if !slices.ContainsFunc(removed, func(l lockfile.StoredVersions) bool { return l.Definition == o.Definition }) {
 				out.Objects = append(out.Objects, o)
@@ -232,7 +231,7 @@ func (pr *Problem) nextStorage(s packageUpgrade, removed []lockfile.StoredVersio
 	return out
 }
 
-// holdReason returns the reason for holding back an upgrade, and how to end the hold.
+// holdReason returns the reason why an upgrade is held back, and what ends the hold.
 func holdReason(s packageUpgrade, removed []lockfile.StoredVersions, next *lockfile.Storage) string {
 	var versions []string
 	for _, o := range removed {
@@ -249,7 +248,7 @@ func holdReason(s packageUpgrade, removed []lockfile.StoredVersions, next *lockf
 	}
 }
 
-// withStorage returns the lock with the migration steps of holds.
+// withStorage returns the lock with the migration steps in holds.
 func withStorage(lock *lockfile.File, holds []resolve.Hold) *lockfile.File {
 	pins := slices.Clone(lock.Pins)
 	for i, p := range pins {

@@ -17,8 +17,9 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// survey searches the workspace's repository for declarations and for the objects that apply them. It
-// skips rendered trees and catalog directories. trees are the directories of the rendered trees.
+// survey searches the repository for declarations, and for objects of GitOps tools that apply them.
+// It skips rendered trees and directories of catalogs. trees are the directories of the rendered
+// trees.
 func (p *Opened) survey() (s *survey.Survey, trees []string, err error) {
 	repo, prefix := p.Repository()
 	var skipped []string
@@ -43,9 +44,9 @@ func (p *Opened) survey() (s *survey.Survey, trees []string, err error) {
 	return s, trees, err
 }
 
-// isForeign returns a function that reports whether a URL belongs to another repository. The
-// function compares the owner and name with those of spec.gitops.repoURL or, if that is not set, of
-// the remote origin. If neither is known, it returns false for every URL.
+// isForeign returns a function that reports whether a URL is that of another repository. The
+// function compares owner and name with spec.gitops.repoURL or, if that is not set, with the remote
+// origin. If neither is set, it returns false.
 func (p *Opened) isForeign() func(url string) bool {
 	name := func(url string) string {
 		url = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(url), "/"), ".git")
@@ -62,14 +63,14 @@ func (p *Opened) isForeign() func(url string) bool {
 	return func(url string) bool { return own != "" && name(url) != name(own) }
 }
 
-// warnUnread returns warnings about the operators that the repository declares and that no workspace
-// reads: one for each object of a GitOps tool among the declarations of this workspace and each directory
-// that it applies, and one for the others. It returns none for the others
-// in hidden directories and outside of Git.
+// warnUnread returns warnings about operators that the repository declares but no workspace reads.
+// If an object of a GitOps tool that applies them is among the declarations of this workspace,
+// there is a warning for each such object and directory. All other operators share one warning,
+// which is omitted in hidden directories and outside of Git.
 func (p *Project) warnUnread() []diag.Warning {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {
-		return nil // still-applied reports the error
+		return nil // the rule still-applied reports the error
 	}
 	s, declared := repo.Survey, repo.Declared
 	_, _, errGit := p.OpenRepo()
@@ -100,8 +101,8 @@ func (p *Project) warnUnread() []diag.Warning {
 	return slices.Compact(diag.SortWarnings(append(out, p.warnChanged(s, declared[p.repoPath()])...)))
 }
 
-// warnChanged returns warnings about declared paths that are not all that a cluster gets: an object of a
-// GitOps tool or another kustomization changes their operators.
+// warnChanged returns a warning for each declared path whose operators are changed before they
+// reach a cluster, by an object of a GitOps tool or by another kustomization.
 func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning {
 	var out []diag.Warning
 	files, in := p.Repository()
@@ -132,7 +133,8 @@ func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning
 	return out
 }
 
-// hintNamespaces returns the faults of set with a hint for each missing namespace that a GitOps tool sets.
+// hintNamespaces returns faults. If a namespace is missing in a declaration because a GitOps tool
+// sets it, it adds a hint.
 func (p *Project) hintNamespaces(set *declare.Set, faults error) error {
 	var list diag.List
 	lacks := func(u declare.Unread) bool { return u.Hint == "" && strings.HasSuffix(u.Reason, "namespace: missing") }
@@ -161,14 +163,14 @@ func (p *Project) hintNamespaces(set *declare.Set, faults error) error {
 	return list.Err()
 }
 
-// fromRepository returns a position relative to the workspace.
+// fromRepository converts a position in the repository to one relative to the workspace.
 func (p *Opened) fromRepository(pos diag.Pos) diag.Pos {
 	pos.File = p.fromWorkspace(pos.File)
 	return pos
 }
 
 // errUnreadDeclarations returns an error if the repository has declarations that no workspace
-// reads. It is only for workspaces without declarations; the caller checks that.
+// reads. Call it only for a workspace without declarations.
 func (p *Project) errUnreadDeclarations() error {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {
@@ -188,7 +190,8 @@ func (p *Project) errUnreadDeclarations() error {
 		"nothing is declared here, but the repository has declarations in %s", strings.Join(dirs, ", "))}
 }
 
-// errObstacles returns an error for operators that only templates and other texts declare.
+// errObstacles returns an error if operators are declared only in templates and other text that
+// cannot be read.
 func (p *Opened) errObstacles(list []survey.Declaration) error {
 	var faults diag.List
 	for _, d := range list {

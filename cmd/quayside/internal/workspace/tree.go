@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// TreeReport lists the differences between the tree on disk and the rendered lock.
+// TreeReport contains the differences between the tree on disk and the rendered lock.
 type TreeReport struct {
 	Output    string                `json:"output"`
 	Written   bool                  `json:"written"`
@@ -27,15 +27,15 @@ type TreeReport struct {
 	Result *render.Result `json:"-"`
 
 	state         *rules.State
-	refused       error    // why the tree cannot be written, such as files edited by hand
-	foreignFaults []string // faults of foreign files, see checkForeign
-	broken        error    // errors of the rules about the repository and the needs of the operators
+	refused       error    // reason why the tree cannot be written, such as edited files
+	foreignFaults []string // faults of files that quayside did not write; see checkForeign
+	broken        error    // errors of rules about the repository, and about the needs of operators
 }
 
-// Foreign is the change kind of files not written by quayside, mostly the user's patches.
+// Foreign is the change kind of files in the tree that quayside did not write.
 const Foreign = "foreign"
 
-// OwnChanges returns the changes of quayside's files.
+// OwnChanges returns the changes of files that quayside writes.
 func (r *TreeReport) OwnChanges() []filetree.FileChange {
 	return slices.DeleteFunc(slices.Clone(r.Changes), func(c filetree.FileChange) bool { return c.Kind == Foreign })
 }
@@ -43,12 +43,12 @@ func (r *TreeReport) OwnChanges() []filetree.FileChange {
 // Written is the result of writing a lock.
 type Written struct {
 	Changed bool        // whether the lock changed
-	Tree    *TreeReport // nil without a tree
+	Tree    *TreeReport // nil if no tree was written
 	Notes   []string    // messages for the user, to be printed after those of Tree
 }
 
-// WriteLock writes a lock. With tree it also writes the rendered tree; if the tree cannot be written,
-// the lock is not written either. The result is valid together with an error.
+// WriteLock writes a lock and, with tree, the rendered tree. If the tree cannot be written, it does
+// not write the lock either. The result is valid together with an error.
 func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (w Written, err error) {
 	if tree {
 		if w.Tree, err = p.PrepareLock(ctx, lock); err != nil {
@@ -67,14 +67,15 @@ func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool)
 	return w, err
 }
 
-// migrationNote returns the note that a lock of an older schema was written in the current one.
+// migrationNote returns a note if a lock of an older schema was written in the current schema, or
+// "".
 func migrationNote(before *lockfile.File) string {
 	return fmt.Sprintf("migrated %s from schema %d to %d", LockFile, before.ReadSchema, lockfile.Schema)
 }
 
-// WriteTree renders the lock and writes the tree, and migrates a lock of an older schema. It returns an
-// [*EditedError] if files were edited, unless force is set: then it overwrites them. Together with an
-// error, it may return a report that has warnings.
+// WriteTree renders the lock and writes the tree. If the lock has an older schema, it migrates the
+// lock. If files of the tree were edited, the error is an [*EditedError]; with force, it overwrites
+// them. Together with an error, it may return a report that has warnings.
 //
 //house:path render
 func (p *Project) WriteTree(ctx context.Context, force bool) (*TreeReport, error) {
@@ -94,7 +95,8 @@ func (p *Project) WriteTree(ctx context.Context, force bool) (*TreeReport, error
 	return r, err
 }
 
-// lockToRender returns the lock, or an error if it is missing or if names in the settings match nothing.
+// lockToRender returns the lock. It returns an error if there is none, or if a name in the settings
+// matches nothing.
 func (p *Project) lockToRender() (*lockfile.File, error) {
 	if err := p.CheckPatterns(); err != nil {
 		return nil, err
@@ -102,8 +104,8 @@ func (p *Project) lockToRender() (*lockfile.File, error) {
 	return p.NeedLock()
 }
 
-// PrepareTree renders the lock and returns every error of WriteTree, without writing. Together with an
-// error, it may return a report that has warnings.
+// PrepareTree renders the lock without writing, and returns the errors that WriteTree would return.
+// Together with an error, it may return a report that has warnings.
 func (p *Project) PrepareTree(ctx context.Context) (*TreeReport, error) {
 	lock, err := p.lockToRender()
 	if err != nil {
@@ -137,8 +139,8 @@ func (p *Project) prepareTree(ctx context.Context, lock *lockfile.File, force bo
 	return r, TreeError(p.Settings.Output, r.refused)
 }
 
-// PrepareLock is like PrepareTree for a lock that is not written yet. If the tree cannot be written, it
-// notes that nothing was written.
+// PrepareLock is like PrepareTree, for a lock that is not written yet. If the tree cannot be
+// written, the report has a note that nothing was written.
 func (p *Project) PrepareLock(ctx context.Context, lock *lockfile.File) (*TreeReport, error) {
 	s := p.state(lock)
 	err := errors.Join(rules.Check(s, rules.Settings), rules.Check(s, rules.Operators))
@@ -155,7 +157,7 @@ func (p *Project) PrepareLock(ctx context.Context, lock *lockfile.File) (*TreeRe
 	return r, err
 }
 
-// WritePrepared writes the tree of PrepareTree.
+// WritePrepared writes the tree that PrepareTree rendered.
 func (p *Project) WritePrepared(r *TreeReport, force bool) error {
 	r.Changes = r.OwnChanges()
 	if err := p.WriteDir(r.Output, r.Result.Tree, filetree.Force(force)); err != nil {
@@ -165,9 +167,9 @@ func (p *Project) WritePrepared(r *TreeReport, force bool) error {
 	return nil
 }
 
-// CheckTree compares the tree with the rendered lock. With all it also lists files not written by
-// quayside, and evaluates the rules about the repository and the needs of the operators. Together with
-// an error, it may return a report that has warnings.
+// CheckTree compares the tree on disk with the rendered lock. With all, it also lists files that
+// quayside did not write, and evaluates the rules about the repository and the needs of operators.
+// Together with an error, it may return a report that has warnings.
 func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) {
 	lock, err := p.lockToRender()
 	if err != nil {
@@ -190,8 +192,9 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 	return r, r.evaluate(func(found rules.Findings) rules.Findings { return found }, rules.Repo, rules.Outputs, rules.Needs)
 }
 
-// evaluate evaluates the rules about parts of the state, and adds their warnings and errors to r, after
-// adjust. An error about Outputs is returned, because the tree is not the one that is applied.
+// evaluate evaluates rules about parts of the state. It calls adjust with the findings, and adds
+// the resulting warnings and errors to r. It returns an error about Outputs instead, because then
+// this tree is not the one that is applied.
 func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about ...rules.Part) error {
 	for _, part := range about {
 		found, err := rules.Evaluate(r.state, part)
@@ -208,8 +211,8 @@ func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about 
 	return nil
 }
 
-// RenderChecked renders the lock, and evaluates the rules about the rendered objects. Together with
-// an error, it may return a report that has warnings.
+// RenderChecked renders the lock and evaluates the rules about rendered objects. Together with an
+// error, it may return a report that has warnings.
 func (p *Project) RenderChecked(ctx context.Context) (*TreeReport, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
@@ -224,7 +227,8 @@ func (p *Project) RenderChecked(ctx context.Context) (*TreeReport, error) {
 	return r, errors.Join(err, found.Err(), rules.Check(r.state, rules.Selectors))
 }
 
-// CheckClusters evaluates the rules about what the clusters get. It adds warnings about waivers.
+// CheckClusters evaluates the rules about the objects of each cluster. It adds warnings about
+// waivers.
 func (r *TreeReport) CheckClusters() error {
 	if err := rules.Check(r.state, rules.Clusters); err != nil {
 		return AsDiffersErrors(err)
@@ -234,7 +238,7 @@ func (r *TreeReport) CheckClusters() error {
 	return errors.Join(err, found.Err())
 }
 
-// Stream returns all objects of a cluster as one stream of YAML documents, in apply order.
+// Stream returns all objects of a cluster as multi-document YAML, in the order of application.
 func (r *TreeReport) Stream(cluster string) ([]byte, error) {
 	f, err := r.state.Fleet()
 	if err != nil {
@@ -243,7 +247,7 @@ func (r *TreeReport) Stream(cluster string) ([]byte, error) {
 	return render.StreamOverlay(r.Result, f.BuildDir, cluster)
 }
 
-// render renders a lock, without a comparison.
+// render renders a lock. It does not compare the result with the tree on disk.
 func (p *Project) render(ctx context.Context, lock *lockfile.File) (*TreeReport, error) {
 	res, err := p.Render(ctx, lock)
 	if err != nil {
@@ -257,13 +261,13 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File) (*TreeReport,
 	return r, err
 }
 
-// compare adds the differences from the tree on disk.
+// compare adds the differences between the rendered tree and have, the tree on disk.
 func (r *TreeReport) compare(have *filetree.Tree) {
 	r.Changes = append(r.Changes, filetree.Diff(have, r.Result.Tree)...)
 	_, r.refused = filetree.SimulateWrite(have, r.Result.Tree)
 }
 
-// addForeign adds the files in the tree on disk that quayside did not write, and their faults.
+// addForeign adds the files on disk that quayside did not write, and their faults.
 func (p *Project) addForeign(r *TreeReport, have *filetree.Tree) error {
 	links, err := p.listLinks()
 	if err != nil {
@@ -277,9 +281,9 @@ func (p *Project) addForeign(r *TreeReport, have *filetree.Tree) error {
 	return err
 }
 
-// Err joins an error for each of these problems: the tree is out of date with the lock, foreign
-// files affect the applied objects, OLM would also install an operator, or a cluster does not meet
-// the needs of an operator.
+// Err returns an error that joins these problems: the tree is out of date with the lock, a file
+// that quayside did not write affects the applied objects, OLM would also install an operator, or a
+// cluster does not meet a need of an operator.
 func (r *TreeReport) Err() error {
 	return errors.Join(r.errDiffers(), r.errForeign(), r.broken)
 }
@@ -296,10 +300,11 @@ func (r *TreeReport) errDiffers() error {
 	return nil
 }
 
-// IsUpToDate reports whether the tree has no difference, and no foreign file affects it.
+// IsUpToDate reports whether the tree has no differences, and no other file affects what is
+// applied.
 func (r *TreeReport) IsUpToDate() bool { return len(r.OwnChanges()) == 0 && len(r.foreignFaults) == 0 }
 
-// errForeign returns a *DiffersError that lists the faults of foreign files.
+// errForeign returns a *DiffersError with the faults of files that quayside did not write.
 func (r *TreeReport) errForeign() error {
 	if len(r.foreignFaults) == 0 {
 		return nil

@@ -20,14 +20,13 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// signatures caches the images that satisfy the trust rules of quayside.yaml.
+// signatures caches the results of verifying images.
 type signatures struct {
 	mu   sync.Mutex
-	seen map[string]*trust.Verification // by reference and required statements; only successes
+	seen map[string]*trust.Verification // successful verifications, by reference and required statements
 }
 
-// readPolicy reads the trust policy and the files named in spec.trust. It returns nil if
-// spec.trust is empty.
+// readPolicy reads spec.trust and the files that it names. It returns nil if spec.trust is empty.
 func (p *Opened) readPolicy() (*trust.Policy, error) {
 	w := p.Settings
 	if len(w.Trust) == 0 {
@@ -62,9 +61,9 @@ func (p *Opened) readPolicy() (*trust.Policy, error) {
 	return trust.New(rules)
 }
 
-// Verify verifies an image at a digest, and returns its signers and their statements. Statements
-// of the given types are required. It returns nil if quayside.yaml requires no signature, or if ref
-// is not in a registry.
+// Verify verifies the signatures of an image with a digest. It returns the signers and their
+// statements; statements of the given types are required. It returns nil if quayside.yaml requires
+// no signature, or if ref is not in a registry.
 func (p *Registries) Verify(ctx context.Context, ref string, digest catalog.Digest, statements ...string) (*trust.Verification, error) {
 	policy, err := p.policy()
 	if err != nil || policy == nil {
@@ -106,8 +105,8 @@ func (p *Registries) Verify(ctx context.Context, ref string, digest catalog.Dige
 	return got, nil
 }
 
-// VerifyObserved sets Unsigned in each summary: the reason why its file is not signed as spec.trust
-// requires, or "".
+// VerifyObserved sets Unsigned in each summary to the reason why its file is not signed as
+// spec.trust requires, or to "".
 func (p *Registries) VerifyObserved(observed []*health.Summary) error {
 	policy, err := p.policy()
 	if err != nil {
@@ -129,8 +128,8 @@ func (p *Registries) VerifyObserved(observed []*health.Summary) error {
 	return nil
 }
 
-// openImage opens an image named by the workspace. It returns an error if a signature
-// required by quayside.yaml is missing.
+// openImage opens an image that the workspace names. If quayside.yaml requires a signature and it
+// is missing, that is an error.
 func (p *Registries) openImage(ctx context.Context, ref string) (*image.Image, error) {
 	client, err := p.Client()
 	if err != nil {
@@ -146,8 +145,8 @@ func (p *Registries) openImage(ctx context.Context, ref string) (*image.Image, e
 	return im, nil
 }
 
-// chooseSigner returns the signer of an image to record in the lock, or "" if no signature is required.
-// If the image has several valid signers, it prefers before, the recorded signer.
+// chooseSigner returns the signer to record in the lock for an image, or "" if no signature is
+// required. If there are several valid signers, it prefers before, the recorded one.
 func (p *Registries) chooseSigner(ctx context.Context, ref string, digest catalog.Digest, before string) (string, error) {
 	got, err := p.Verify(ctx, ref, digest)
 	switch {
@@ -160,9 +159,9 @@ func (p *Registries) chooseSigner(ctx context.Context, ref string, digest catalo
 	}
 }
 
-// addSigners returns lock with the signers of its catalogs and bundles. It keeps the signers
-// recorded in before, which may be nil, if they are still valid. In an unattended run, it also keeps
-// the recorded signers of unchanged pins if the signatures cannot be verified.
+// addSigners returns lock with the signers of its catalogs and bundles. It keeps the signers in
+// before if they are still valid. In an unattended run, it also keeps those of unchanged pins that
+// cannot be verified. before may be nil.
 func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File, unattended bool) (*lockfile.File, error) {
 	if before == nil {
 		before = &lockfile.File{}
@@ -204,8 +203,8 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File, u
 	return lock.With(pins), errors.Join(errs...)
 }
 
-// checkSigners verifies the signatures of pinned images. It returns an error for each recorded
-// signer that differs.
+// checkSigners verifies the signatures of pinned images. It returns an error for each image whose
+// recorded signer differs.
 func (p *Project) checkSigners(ctx context.Context, lock *lockfile.File, unattended bool) error {
 	now, err := p.addSigners(ctx, lock, lock, unattended)
 	if err != nil {

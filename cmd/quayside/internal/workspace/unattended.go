@@ -13,11 +13,11 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// An unattended run must not fail for every operator because of a fault of one: a package that its
-// catalog dropped, an unreadable catalog, or a bundle that cannot be fetched. Such an operator is
-// held back at its version, with a warning.
+// In an unattended run, a fault of one operator must not affect the others. Such faults are a
+// package that its catalog dropped, an unreadable catalog, or a bundle that cannot be fetched. The
+// operator is then held back at its version, with a warning.
 
-// HeldError is returned if operators are held back although the user requires or names their
+// HeldError is returned if operators are held back although the user named them or required their
 // upgrades.
 type HeldError struct{ Holds []resolve.Hold }
 
@@ -30,8 +30,7 @@ func (e *HeldError) Error() string {
 	return "operators held back at their versions: " + strings.Join(names, ", ")
 }
 
-// AddHolds returns holds with further ones, sorted by operator. Only the first hold of an operator
-// counts.
+// AddHolds returns holds and more, sorted by operator. It keeps only the first hold of an operator.
 func AddHolds(holds []resolve.Hold, more ...resolve.Hold) []resolve.Hold {
 	out := slices.Clone(holds)
 	for _, h := range more {
@@ -44,7 +43,7 @@ func AddHolds(holds []resolve.Hold, more ...resolve.Hold) []resolve.Hold {
 	return out
 }
 
-// reportedHolds returns the holds with a code, which are reported with the resolution.
+// reportedHolds returns the holds that have a code. These are reported with the resolution.
 func reportedHolds(holds []resolve.Hold) []resolve.Hold {
 	return AddHolds(nil, slices.DeleteFunc(slices.Clone(holds), func(h resolve.Hold) bool { return h.Code == "" })...)
 }
@@ -67,7 +66,7 @@ func (pr *Problem) conflictHolds(conflicts []*explain.Conflict) []resolve.Hold {
 	return out
 }
 
-// operatorsOf returns the operators whose subscriptions take part in a conflict.
+// operatorsOf returns the operators whose declarations take part in a conflict.
 func (pr *Problem) operatorsOf(c *explain.Conflict) []string {
 	var out []string
 	for _, s := range pr.Declared.Subscriptions {
@@ -78,7 +77,8 @@ func (pr *Problem) operatorsOf(c *explain.Conflict) []string {
 	return out
 }
 
-// isWithdrawn reports whether the catalog of a pinned operator no longer has its package or channel.
+// isWithdrawn reports whether the catalog of a pinned operator no longer has the package or the
+// channel.
 func (pr *Problem) isWithdrawn(operator string) bool {
 	pin, pinned := pr.pin(operator)
 	cat, read := pr.Index.Catalog(pin.Catalog.ID)
@@ -114,16 +114,16 @@ func (pr *Problem) holdWarnings(holds []resolve.Hold) []diag.Warning {
 	return out
 }
 
-// withoutHeldWarnings returns ws without the warnings "held" and "dropped" of operators that are held
-// back, because holdWarnings returns the reason.
+// withoutHeldWarnings returns ws without the warnings "held" and "dropped" of operators in holds,
+// because holdWarnings explains these.
 func withoutHeldWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.Warning {
 	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
 		return (w.Code == "held" || w.Code == "dropped") && resolve.IsHeld(holds, w.Subject)
 	})
 }
 
-// namedError returns the error for operators that the user named and that are held back at their
-// versions, or nil. It contains the conflicts of these operators.
+// namedError returns an error with the conflicts and holds of operators that the user named, or
+// nil.
 func (pr *Problem) namedError(conflicts []*explain.Conflict, holds []resolve.Hold) error {
 	var named explain.Conflicts
 	explained := map[string]bool{}
@@ -146,9 +146,9 @@ func (pr *Problem) namedError(conflicts []*explain.Conflict, holds []resolve.Hol
 	return errors.Join(errs...)
 }
 
-// judgeConflicts returns the operators that a result holds back at their versions, and its error. In an
-// unattended run, the operators of conflicts are held back, too, and only conflicts and holds of
-// operators that the user named are errors.
+// judgeConflicts returns the operators that a result holds back, and the error for the result. In
+// an unattended run, operators that take part in conflicts are held back, too; then only conflicts
+// and holds of operators that the user named are errors.
 func (pr *Problem) judgeConflicts(res *resolve.Result) ([]resolve.Hold, error) {
 	holds := reportedHolds(res.Held)
 	if pr.Unattended {
@@ -168,9 +168,9 @@ func (pr *Problem) judgeConflicts(res *resolve.Result) ([]resolve.Hold, error) {
 	return holds, errors.Join(errs...)
 }
 
-// findUnreadable returns holds of the operators of a result that cannot be upgraded or installed,
-// because a bundle cannot be fetched or verified. An unattended run opens each bundle, because rendering
-// needs it. Other runs only search for bundles that their catalog no longer contains.
+// findUnreadable returns a hold for each operator that cannot be upgraded or installed because a
+// bundle cannot be fetched or verified. An unattended run opens every bundle, because rendering
+// needs them. Other runs only look for bundles that are no longer in their catalog.
 func findUnreadable(ctx context.Context, pr *Problem, res *resolve.Result) ([]resolve.Hold, error) {
 	c, err := pr.project.Contents()
 	if err != nil {
@@ -201,9 +201,9 @@ func findUnreadable(ctx context.Context, pr *Problem, res *resolve.Result) ([]re
 	return holds, nil
 }
 
-// addUnreadable adds holds of the operators of next that cannot be upgraded or installed without the
-// bundle of pin. It returns an error if one of them is not pinned, but rendered: the lock would be
-// without it, and the GitOps tool would remove an operator that runs.
+// addUnreadable adds a hold for each operator of next that cannot be upgraded or installed without
+// the bundle of pin. It returns an error if such an operator is rendered but not pinned: the lock
+// would not contain it, and the GitOps tool would remove a running operator.
 func addUnreadable(pr *Problem, holds []resolve.Hold, next *lockfile.File, pin lockfile.Pin, cause error) ([]resolve.Hold, error) {
 	hold := func(operator string) {
 		holds = append(holds, resolve.Hold{Operator: operator, Code: "not-fetched", Reason: fmt.Sprintf("bundle %s cannot be fetched: %v", pin.Bundle, cause)})
@@ -232,7 +232,7 @@ func addUnreadable(pr *Problem, holds []resolve.Hold, next *lockfile.File, pin l
 	return holds, nil
 }
 
-// Unreadable returns the pins of lock whose bundles cannot be opened, and the reasons, by
+// Unreadable returns the pins of lock whose bundles cannot be opened, with the reason, by
 // namespace/package.
 func (p *Project) Unreadable(ctx context.Context, lock *lockfile.File) (map[string]error, error) {
 	c, err := p.Contents()
@@ -249,7 +249,7 @@ func (p *Project) Unreadable(ctx context.Context, lock *lockfile.File) (map[stri
 	return out, nil
 }
 
-// WithoutPins returns lock without the named pins that are equal in base.
+// WithoutPins returns lock without the pins of operators that are equal in base.
 func WithoutPins(lock, base *lockfile.File, operators map[string]error) *lockfile.File {
 	if len(operators) == 0 {
 		return lock
@@ -260,7 +260,7 @@ func WithoutPins(lock, base *lockfile.File, operators map[string]error) *lockfil
 	}))
 }
 
-// IncludesAll reports whether the user named no operator, so that the run includes all.
+// IncludesAll reports whether the run is for all operators, because the user named none.
 func (pr *Problem) IncludesAll() bool { return len(pr.named) == 0 }
 
 // IsNamed reports whether the user named an operator.

@@ -12,14 +12,14 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// A declaration that cannot be read is not an absent one: the pin of its operator remains, until the
-// declaration is read again or is seen to be removed.
+// If a declaration cannot be read, this does not mean that it was removed. The pin of its operator
+// remains until the declaration can be read again, or has certainly been removed.
 
-// NothingReadError is returned for a workspace whose repository has declarations, but of which none was
-// read.
+// NothingReadError is returned if the workspace or its repository has declarations, but none of
+// them was read.
 type NothingReadError struct {
 	Faults error
-	number int // of parts that were not read; 0 for declarations outside of the declared paths
+	number int // number of unread parts; 0 for declarations outside of the declared paths
 }
 
 // Error lists the declarations.
@@ -30,7 +30,7 @@ func (e *NothingReadError) Error() string {
 	return fmt.Sprintf("%v\nno declaration was read, %d could not be read", e.Faults, e.number)
 }
 
-// newNothingReadError returns the error for the parts that were not read.
+// newNothingReadError returns the error for parts that were not read.
 func newNothingReadError(parts []declare.Unread) *NothingReadError {
 	var faults diag.List
 	for _, u := range parts {
@@ -39,7 +39,7 @@ func newNothingReadError(parts []declare.Unread) *NothingReadError {
 	return &NothingReadError{faults.Err(), len(parts)}
 }
 
-// unreadPin is a pin whose declaration, or the OperatorGroup of it, may be in an unread part.
+// unreadPin is a pin whose declaration or OperatorGroup may be in a part that was not read.
 type unreadPin struct {
 	pin lockfile.Pin
 	in  declare.Unread
@@ -50,16 +50,17 @@ func (k unreadPin) reason() string {
 	return fmt.Sprintf("its declaration may be at %s: %s", k.in.Pos, k.in.Reason)
 }
 
-// unread contains the effects of parts that were not read on a problem.
+// unread describes how parts that were not read affect a problem.
 type unread struct {
 	pins    []unreadPin
-	faults  error // those of the declarations; nil if all were read
+	faults  error // errors of the declarations; nil if all were read
 	nothing bool  // whether no declaration was read
 	missing []declare.Unread
 }
 
-// checkUnread returns the effects of the unread parts of set on lock. err is the error of set. Unless
-// partial is set, it returns an error if there are any. Operators in unpin are not kept.
+// checkUnread returns how the unread parts of set affect lock. err is the error of reading set. If
+// any part was not read, it returns an error unless partial is set. Operators in unpin do not keep
+// their pins.
 func (p *Project) checkUnread(ctx context.Context, set *declare.Set, err error, lock *lockfile.File, unpin []resolve.Target, partial bool) (unread, error) {
 	out := unread{pins: p.unreadPins(ctx, set, lock, unpin), missing: missingOperators(set, lock)}
 	declared := slices.DeleteFunc(slices.Clone(set.Unread), func(u declare.Unread) bool { return u.Tolerated && !u.Declares() })
@@ -84,7 +85,7 @@ func (p *Project) checkUnread(ctx context.Context, set *declare.Set, err error, 
 
 func hasNoPins(lock *lockfile.File) bool { return lock == nil || len(lock.Pins) == 0 }
 
-// CheckRead returns an error if the workspace has no pins, and declarations of which none was read.
+// CheckRead returns an error if the workspace has no pins, and none of its declarations was read.
 func (p *Project) CheckRead(ctx context.Context) error {
 	lock, err := p.LockIfAny()
 	if err != nil || !hasNoPins(lock) {
@@ -100,7 +101,7 @@ func (p *Project) CheckRead(ctx context.Context) error {
 	return nil
 }
 
-// unreadPins returns the pins whose declaration is not in set, but may be in one of its unread parts.
+// unreadPins returns the pins whose declaration is not in set, but may be in an unread part of it.
 func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfile.File, unpin []resolve.Target) []unreadPin {
 	if lock == nil || len(set.Unread) == 0 {
 		return nil
@@ -128,8 +129,8 @@ func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfi
 	return out
 }
 
-// mayBeIn returns the condition for an unread part to contain what the pin was resolved from: the
-// declaration by, or the OperatorGroup. It returns nil if both were read, or if no part can contain it.
+// mayBeIn returns a function that reports whether an unread part may contain the declaration by of
+// a pin, or its OperatorGroup. It returns nil if both were read, or if no part can contain them.
 func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string) func(declare.Unread) bool {
 	ns, name, _ := strings.Cut(by, "/")
 	condition := func(u declare.Unread) bool { return u.MayDeclare(ns, name, pin.Package) }
@@ -151,8 +152,8 @@ func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string)
 	return condition
 }
 
-// unreadAtPin returns the parts that were not read in the commit of a pin: the pin was not resolved from
-// them. It returns nil if the commit is unknown.
+// unreadAtPin returns the parts that could not be read when the pin was committed. The pin does not
+// come from them. It returns nil if the commit is unknown.
 func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.Unread {
 	clone, err := p.Clone()
 	if err != nil {
@@ -173,8 +174,8 @@ func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.U
 	return set.Unread
 }
 
-// missingOperators returns the operators that are not pinned, and whose declaration or OperatorGroup was
-// not read: with the namespace and the name of the Subscription.
+// missingOperators returns an unread part for each operator that is not pinned because its
+// declaration or OperatorGroup was not read. It has the namespace and name of the Subscription.
 func missingOperators(set *declare.Set, lock *lockfile.File) []declare.Unread {
 	var out []declare.Unread
 	for _, u := range set.Unread {
@@ -200,8 +201,8 @@ func missingOperators(set *declare.Set, lock *lockfile.File) []declare.Unread {
 	return out
 }
 
-// complete returns set with a declaration for each kept pin, in place of those of the same operator, and
-// without new operators whose OperatorGroup was not read.
+// complete returns set with a declaration for each kept pin, which replaces other declarations of
+// the operator. It drops new operators whose OperatorGroup was not read.
 func (u unread) complete(set *declare.Set) *declare.Set {
 	out := *set
 	out.Subscriptions = slices.DeleteFunc(slices.Clone(set.Subscriptions), func(s declare.Subscription) bool {
@@ -228,12 +229,13 @@ func (u unread) complete(set *declare.Set) *declare.Set {
 	return &out
 }
 
-// keeps reports whether a declaration is one of a kept pin.
+// keeps reports whether a declaration belongs to a kept pin.
 func (u unread) keeps(key string) bool {
 	return slices.ContainsFunc(u.pins, func(k unreadPin) bool { return slices.Contains(k.pin.RequestedBy, key) })
 }
 
-// restore returns next with the kept pins, and with the Namespaces of before that may be unread.
+// restore returns next with the kept pins, and with Namespaces of before whose declarations may not
+// have been read.
 func (u unread) restore(next, before *lockfile.File) *lockfile.File {
 	if len(u.pins) == 0 {
 		return next
@@ -252,8 +254,8 @@ func (u unread) restore(next, before *lockfile.File) *lockfile.File {
 	return out.With(pins)
 }
 
-// warnings returns a warning for each operator that is kept or missing because of an unread part. In an
-// unattended run, the faults are warnings, too.
+// warnings returns a warning for each operator that keeps its pin or is missing because of an
+// unread part. In an unattended run, it also returns the errors as warnings.
 func (u unread) warnings(unattended bool) []diag.Warning {
 	var out []diag.Warning
 	for _, k := range u.pins {

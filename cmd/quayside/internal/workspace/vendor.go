@@ -16,21 +16,21 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// VendorOptions selects the images to vendor.
+// VendorOptions selects the images to store in the repository.
 type VendorOptions struct {
-	LockedOnly bool // omit catalogs without pins
-	Refresh    bool // resolve the tags of catalogs without pins again
-	Check      bool // compare only, fetch nothing
+	LockedOnly bool // omit catalogs that are not in the lock
+	Refresh    bool // resolve the tags of catalogs that are not in the lock again
+	Check      bool // only compare, and fetch nothing
 }
 
-// Vendoring is the result of vendoring images.
+// Vendoring is the result of Vendor.
 type Vendoring struct {
 	Directory string          `json:"directory"`
 	Written   bool            `json:"written"`
 	Images    []VendoredImage `json:"images"`
 	oci.VendorReport
 
-	None     bool           `json:"-"` // no images to vendor, and no vendored images
+	None     bool           `json:"-"` // whether there are neither images to store nor stored images
 	Warnings []diag.Warning `json:"-"` // valid together with an error
 }
 
@@ -40,8 +40,8 @@ type VendoredImage struct {
 	Digest string `json:"digest"`
 }
 
-// Vendor writes the images needed for resolving and rendering to VendorDir. With opt.Check it
-// only compares them with VendorDir.
+// Vendor stores the images that resolving and rendering need in VendorDir. With opt.Check, it only
+// compares them with VendorDir.
 func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOptions) (*Vendoring, error) {
 	client, err := p.Client()
 	if err != nil {
@@ -73,9 +73,9 @@ func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOpt
 	return v, nil
 }
 
-// ImagesToVendor returns the images needed for resolving and rendering, with required signatures:
-// catalogs and bundles in the lock, and catalogs without pins. If a catalog without pins is
-// unavailable, it returns a warning, as in resolve.
+// ImagesToVendor returns the images that resolving and rendering need, with required signatures.
+// These are the catalogs and bundles in the lock, and catalogs that are not in it. If such a
+// catalog is unavailable, it returns a warning, as resolve does.
 func (p *Project) ImagesToVendor(ctx context.Context, lock *lockfile.File, opt VendorOptions) ([]oci.VendoredImage, []diag.Warning, error) {
 	var out []oci.VendoredImage
 	for _, im := range inventory.ListImages(lock, nil) {
@@ -120,7 +120,7 @@ func (p *Project) ImagesToVendor(ctx context.Context, lock *lockfile.File, opt V
 	return out, p.Waive(warnings), nil
 }
 
-// withSignatures returns an image and, if quayside.yaml requires signatures, its signatures.
+// withSignatures returns an image. If quayside.yaml requires signatures, it also returns these.
 func (p *Registries) withSignatures(ctx context.Context, src oci.Reference, digest string) ([]oci.VendoredImage, error) {
 	out := []oci.VendoredImage{{Name: src.String(), Digest: digest}}
 	got, err := p.Verify(ctx, "image:"+src.String(), catalog.Digest(digest))
@@ -134,8 +134,8 @@ func (p *Registries) withSignatures(ctx context.Context, src oci.Reference, dige
 }
 
 // unpinnedCatalog returns the image of a catalog that is not in the lock, and its required
-// signatures: a later resolution may need the catalog. The image is opened and, unless opt.Check
-// is set, fetched, so that errors occur early.
+// signatures, because a later resolution may need it. It opens the image and, unless opt.Check is
+// set, fetches it, so that errors occur early.
 func (p *Registries) unpinnedCatalog(ctx context.Context, ref source.Ref, opt VendorOptions) ([]oci.VendoredImage, error) {
 	client, err := p.Client()
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// writerWait is the maximum wait for another command that writes in the same work tree.
+// writerWait is the maximum time to wait for another command that writes to the same work tree.
 const writerWait = 10 * time.Second
 
-// LockWorkTree takes the write lock of the Git work tree, or of the workspace if there is no
-// work tree. The lock is held until release is called or the process ends. If another command
-// holds it for too long, the error names that command. The lock is a file in Git's directory
-// or, if that is not writable, in the store. If neither is writable, nothing is locked.
+// LockWorkTree locks the Git work tree for writing or, if there is none, the workspace. Call
+// release to unlock it; the end of the process unlocks it, too. If another command holds the lock
+// for too long, the error names that command. The lock is a file in Git's directory or, if that is
+// not writable, in the store. If neither is writable, nothing is locked.
 func (p *Opened) LockWorkTree(command string) (release func(), err error) {
 	open, err := p.writerFile()
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *Opened) LockWorkTree(command string) (release func(), err error) {
 		}
 	}
 	host, _ := os.Hostname()
-	if err := f.Truncate(0); err == nil { // the content is for messages only
+	if err := f.Truncate(0); err == nil { // the content is only for messages
 		_, _ = f.WriteAt(fmt.Appendf(nil, "%s (process %d on %s)\n", command, os.Getpid(), host), 0)
 	}
 	return release, nil
