@@ -12,7 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// ignoreObject counts an object that is not a declaration, and warns of declarations nested in it.
+// ignoreObject counts an object that is no declaration. It adds a warning for each declaration
+// nested in it.
 func (r *reader) ignoreObject(n *yamlnode.Node, group, kind string) {
 	if kind == "" || group == "" || group == "kustomize.config.k8s.io" || group == string(Quayside) {
 		return
@@ -30,7 +31,7 @@ func objectTitle(n *yamlnode.Node) string {
 	return fmt.Sprintf("%s %q", scalarField(n, "kind"), scalarField(meta, "name"))
 }
 
-// warnNested warns of declarations nested in another object. holder is the innermost object that
+// warnNested adds a warning for each declaration nested in n. holder is the innermost object that
 // contains n.
 func (r *reader) warnNested(n, holder *yamlnode.Node) {
 	if len(r.set.Warnings) > yamlnode.MaxFaults {
@@ -55,8 +56,8 @@ func (r *reader) warnNested(n, holder *yamlnode.Node) {
 	}
 }
 
-// findChart returns the directory of the Helm chart to which a templates directory belongs. It
-// returns the outermost chart if charts are nested, and false if there is none.
+// findChart returns the directory of the Helm chart to which a templates directory belongs. If
+// charts are nested, it is the outermost. It returns false if there is none.
 func (l *loader) findChart(templates string) (string, bool) {
 	isChart := func(dir string) bool {
 		info, err := fs.Stat(l.fsys, path.Join(dir, "Chart.yaml"))
@@ -72,8 +73,8 @@ func (l *loader) findChart(templates string) (string, bool) {
 	return chart, true
 }
 
-// countTemplates counts the manifest files below a Helm templates directory. Those that name OLM's API
-// groups are unread.
+// countTemplates counts the manifests below the templates directory of a Helm chart. Templates that
+// name an API group of OLM are added to the unread parts.
 func (l *loader) countTemplates(dir string) int {
 	n := 0
 	// Unreadable files are not counted.
@@ -89,7 +90,7 @@ func (l *loader) countTemplates(dir string) int {
 	return n
 }
 
-// addTemplate adds a template to the unread parts if it names an API group with declarations.
+// addTemplate adds a template to the unread parts, if it names an API group with declarations.
 func (l *loader) addTemplate(file string, data []byte) {
 	if !namesOLM(data) {
 		return
@@ -119,15 +120,15 @@ func (l *loader) warnTemplates() []diag.Warning {
 	}}
 }
 
-// isTemplate reports whether a file is a Helm template: braces make it invalid YAML, or a
-// declaration has braces in a plain scalar.
+// isTemplate reports whether a file is a Helm template: because of braces it is no valid YAML, or a
+// declaration in it has braces in a plain scalar.
 func isTemplate(r *reader, data []byte) bool {
 	if len(r.docs) == 0 {
 		return len(r.errs) > 0 && hasTemplateBraces(data)
 	}
 	return slices.ContainsFunc(r.docs, func(n *yamlnode.Node) bool {
 		group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/")
-		return isOurs(group) && group != string(OCM) && hasTemplate(n) // policies have templates of another syntax
+		return isOurs(group) && group != string(OCM) && hasTemplate(n) // templates in policies have another syntax
 	})
 }
 

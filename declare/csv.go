@@ -11,11 +11,12 @@ import (
 )
 
 // propertiesAnnotation is an annotation with all properties of a ClusterServiceVersion. If it is
-// present, no properties are derived from the spec (OLM, pkg/controller/registry/resolver/projection).
+// set, OLM derives no properties from the spec (pkg/controller/registry/resolver/projection in
+// OLM).
 const propertiesAnnotation = "operatorframework.io/properties"
 
-// csv holds the fields of a ClusterServiceVersion that are decoded. The object is exported from a
-// cluster, so its other fields are ignored instead of rejected.
+// csv contains the decoded fields of a ClusterServiceVersion. The object is exported from a
+// cluster, so other fields are ignored and not reported as unknown.
 type csv struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -69,8 +70,8 @@ func (r *reader) readClusterServiceVersion(n *yamlnode.Node) {
 	declare(r, &r.set.CSVs, v)
 }
 
-// newMetadataChecker returns a checker with the positions of metadata alone: the rest of the object is
-// large, and its faults are not reported.
+// newMetadataChecker returns a checker for the metadata of n only: the rest of the object is large,
+// and its faults are not reported.
 func (r *reader) newMetadataChecker(n *yamlnode.Node) checker {
 	c := r.newChecker(n, diag.Fields{})
 	if _, m := yamlnode.Field(n, "metadata"); m != nil {
@@ -130,9 +131,9 @@ func derivedProperties(o csv) []catalog.Property {
 	return out
 }
 
-// inferPackages adds olm.package to a ClusterServiceVersion without the annotation. It uses the
-// package of the Subscriptions whose status.installedCSV is the ClusterServiceVersion, if all have
-// the same package.
+// inferPackages sets the package of each ClusterServiceVersion that does not have the annotation.
+// It is the package of the Subscriptions whose status.installedCSV names the ClusterServiceVersion,
+// if they agree.
 func (s *Set) inferPackages() {
 	for i, c := range s.CSVs {
 		if c.Annotated || c.Copied || slices.ContainsFunc(c.Properties, func(p catalog.Property) bool { return p.Type == catalog.TypePackage }) {
@@ -151,8 +152,8 @@ func (s *Set) inferPackages() {
 	}
 }
 
-// installPlan holds the fields of an InstallPlan that are decoded. The object is exported from a
-// cluster, so its other fields are ignored.
+// installPlan contains the decoded fields of an InstallPlan. The object is exported from a cluster,
+// so other fields are ignored.
 type installPlan struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -177,8 +178,8 @@ func (r *reader) readInstallPlan(n *yamlnode.Node) {
 	}
 }
 
-// addImages sets the images of ClusterServiceVersions. An image with a digest takes precedence, then
-// the last one.
+// addImages sets the bundle images of ClusterServiceVersions, from InstallPlans. If there are
+// several, it prefers one with a digest, then the last.
 func (s *Set) addImages() {
 	images := map[[2]string]string{}
 	for _, im := range s.Images {

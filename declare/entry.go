@@ -14,12 +14,13 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// IsPattern reports whether the path is a pattern for several files or directories, such as
-// "operators/*/overlays/prod".
+// IsPattern reports whether the path is a pattern that can match several files or directories, such
+// as "operators/*/overlays/prod".
 func (p Path) IsPattern() bool { return strings.ContainsAny(p.Path, "*?[") }
 
-// Expand returns the files and directories that a path of declarations means, relative to the file system:
-// the matches of a pattern; for the file of an entry point, such as an Application, also what it applies.
+// Expand returns the files and directories that a path in spec.declarations includes. These are the
+// matches of a pattern and, for the file of an entry point such as an Application, also the files
+// that it applies. The results are relative to fsys.
 func (p Path) Expand(fsys fs.FS, dir string) []string {
 	in, inside := p.In(dir)
 	if !inside {
@@ -45,10 +46,11 @@ func (p Path) Expand(fsys fs.FS, dir string) []string {
 	return out
 }
 
-// isOutput reports whether a directory is quayside's own output, which no entry point means.
+// isOutput reports whether a directory is quayside's own output, whose files are no declarations.
 func (l *loader) isOutput(dir string) bool { return dir == l.opt.Output }
 
-// addPath adds a file or a directory that a path names or matches.
+// addPath adds the file or directory p to the files to read. entry is the index of the path in
+// LoadOptions.
 func (l *loader) addPath(p string, entry int) {
 	info, err := fs.Stat(l.fsys, p)
 	switch {
@@ -67,7 +69,7 @@ func (l *loader) addPath(p string, entry int) {
 	}
 }
 
-// addMatches adds the files and directories that a pattern matches.
+// addMatches adds the files and directories that match a pattern.
 func (l *loader) addMatches(pattern string, entry int) {
 	found := survey.Match(l.fsys, pattern)
 	if len(found) == 0 {
@@ -78,7 +80,7 @@ func (l *loader) addMatches(pattern string, entry int) {
 	}
 }
 
-// addEntries adds what the entry points in a file apply.
+// addEntries adds the directories that the entry points in a file apply.
 func (l *loader) addEntries(file string, entry int) {
 	if l.entries == nil {
 		l.entries = survey.NewReader(l.fsys, l.isOutput)
@@ -110,13 +112,14 @@ func (l *loader) addEntries(file string, entry int) {
 	}
 }
 
-// appliedDir is a directory that an entry point among the paths applies.
+// appliedDir is a directory that an entry point in a declared path applies.
 type appliedDir struct {
 	*survey.Applied
 	entry int
 }
 
-// readApplied reads the declarations that entry points apply, with the changes that the tool makes.
+// readApplied reads the declarations that entry points apply, including the changes that the GitOps
+// tool makes.
 func (l *loader) readApplied() {
 	done := map[string]bool{}
 	for _, a := range l.applied {
@@ -175,8 +178,9 @@ func (l *loader) readAppliedDir(a appliedDir) {
 	}
 }
 
-// buildApplied reads the declarations that a kustomization with a text builds. One that is seen to hold no
-// declarations is not built.
+// buildApplied builds a kustomization and reads its declarations. text is its content with the
+// changes of the GitOps tool. It does not build a kustomization that certainly contains no
+// declarations.
 func (l *loader) buildApplied(a appliedDir, file string, text []byte) {
 	read := func(name string) ([]byte, error) {
 		switch {
@@ -204,7 +208,8 @@ func (l *loader) buildApplied(a appliedDir, file string, text []byte) {
 	}
 }
 
-// mapApplied returns a function that maps positions in the kustomization of a tool to the entry point.
+// mapApplied returns a function that converts positions in the kustomization with the tool's
+// changes to the position of the entry point.
 func (l *loader) mapApplied(o *overlay.Overlay, d candidate, mapPos func(diag.Pos) diag.Pos) func(diag.Pos) diag.Pos {
 	if d.applied == nil || !d.applied.Changes.IsBuilt() {
 		return mapPos
@@ -217,8 +222,8 @@ func (l *loader) mapApplied(o *overlay.Overlay, d candidate, mapPos func(diag.Po
 	}
 }
 
-// checkKnown returns an unread part if the entry point that applies a declaration changes it in an unknown
-// way. variables are the variables in it without a known value.
+// checkKnown returns an unread part if the changes that the entry point makes to a declaration are
+// not known. variables are the variables in the declaration that have no known value.
 func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag.Pos) (Unread, bool) {
 	if d.applied == nil || r.first.IsZero() && len(r.errs) == 0 {
 		return Unread{}, false
@@ -243,7 +248,8 @@ func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag
 	return u, true
 }
 
-// setDefaultNamespace adds a namespace to an object without one, unless objects of its kind have none.
+// setDefaultNamespace adds a namespace to an object that has none. It does not change objects of a
+// cluster-scoped kind.
 func setDefaultNamespace(n *yamlnode.Node, namespace string) {
 	group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/")
 	if namespace == "" || group != string(V0) && (group != string(Quayside) || scalarField(n, "kind") != "Subscription") {
@@ -267,7 +273,8 @@ func isPlaceholder(text string) bool {
 	return found && closed && strings.Contains(inner, "#")
 }
 
-// rejectPlaceholders adds faults for values of a declaration that a plugin of Argo CD replaces.
+// rejectPlaceholders adds a fault for each value of a declaration that argocd-vault-plugin would
+// replace.
 func (r *reader) rejectPlaceholders(n *yamlnode.Node) {
 	forEachText(n, "", func(path string, v *yamlnode.Node) {
 		if isPlaceholder(v.Value) {

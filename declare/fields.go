@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// metadata holds the decoded fields of an object's metadata. Other fields are ignored.
+// metadata contains the decoded fields of an object's metadata. Other fields are ignored.
 type metadata struct {
 	Name        string            `json:"name" form:"required nonempty" doc:"Name of the declaration."`
 	Namespace   string            `json:"namespace" form:"required nonempty" doc:"Install namespace."`
@@ -25,7 +25,7 @@ type checker struct {
 	file string
 }
 
-// typedObject has the fields that all kinds of declarations have. Spec and Status depend on the kind.
+// typedObject contains the fields of all kinds of declarations. Spec and Status depend on the kind.
 type typedObject[Spec, Status any] struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -40,19 +40,19 @@ func (r *reader) decode(n *yamlnode.Node, v any) checker {
 	return r.newChecker(n, yamlnode.Positions(r.file, n))
 }
 
-// newChecker returns a checker for n that finds the positions of its fields in fields.
+// newChecker returns a checker for n. fields contains the positions of its fields.
 func (r *reader) newChecker(n *yamlnode.Node, fields diag.Fields) checker {
 	return checker{yamlnode.Checker{Fields: fields, Whole: r.at(n), Faults: &r.errs}, r.file}
 }
 
-// enum reports a fault if value is neither empty nor allowed.
+// enum adds a fault if value is set and not one of allowed.
 func (c checker) enum(field, value string, allowed ...string) {
 	if value != "" {
 		c.Enum(field, value, allowed...)
 	}
 }
 
-// oneOf reports a fault if value is empty or not allowed.
+// oneOf adds a fault if value is not one of allowed.
 func (c checker) oneOf(field, value string, allowed ...string) {
 	if c.Require(field, value) {
 		c.Enum(field, value, allowed...)
@@ -106,8 +106,8 @@ func (c checker) checkSelector(field string, s *labelSelector) *LabelSelector {
 	return out
 }
 
-// declarationDigest returns the digest of a declaration's fields. Zero values are omitted, so an
-// explicit default does not change the digest.
+// declarationDigest returns the digest of a declaration's fields. Zero values are omitted, so that
+// an explicit default has the same digest.
 func declarationDigest(fields map[string]any) catalog.Digest {
 	for k, v := range fields {
 		raw, err := json.Marshal(v)
@@ -126,11 +126,11 @@ func declarationDigest(fields map[string]any) catalog.Digest {
 	return catalog.DigestOf(raw)
 }
 
-// digest returns the digest of the declaration's meaning, without position and status.
+// digest returns the digest of the declaration's content, without its position and status.
 func (s Subscription) digest() catalog.Digest {
 	return declarationDigest(map[string]any{
 		"dialect": s.Dialect, "name": s.Name, "namespace": s.Namespace, "package": s.Package, "channels": s.Channels, "range": s.Range,
-		"catalog":  (*struct{ Namespace, Name string })(s.Catalog), // these field names keep existing digests stable
+		"catalog":  (*struct{ Namespace, Name string })(s.Catalog), // the names of these fields must not change: they determine digests in existing locks
 		"selector": s.Selector, "startingCSV": s.StartingCSV, "approval": s.Approval, "policy": s.Policy, "hold": s.Hold,
 		"allowed": s.Allowed, "defaultChannel": s.DefaultChannel, "watch": s.Watch, "watchAll": s.WatchAll, "config": json.RawMessage(orNull(s.Config)), "bundle": s.Bundle,
 	})

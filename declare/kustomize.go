@@ -13,15 +13,15 @@ import (
 	"github.com/quayside/quayside/internal/overlay"
 )
 
-// Limits on built objects. kustomize compares each object of a build with every other object, so
-// its run time grows with their square.
+// Limits for built objects. The time of a kustomize build grows with the square of the number of
+// objects, because it compares each with every other.
 const (
 	maxBuilt    = 1_000  // objects of one kustomization
 	maxBuiltAll = 20_000 // objects of all kustomizations
 )
 
-// readRegular reads a file for a kustomization. It rejects symbolic links, because kustomize
-// resolves a linked directory to its real location.
+// readRegular reads a file for a kustomization. A symbolic link is an error, because kustomize uses
+// the real path of a linked directory.
 func (l *loader) readRegular(name string) ([]byte, error) {
 	if link := l.findLink(name); link != "" {
 		return nil, fmt.Errorf("%s is a symbolic link: replace it with a copy of its target", l.displayPath(link))
@@ -36,12 +36,12 @@ func (l *loader) readRegular(name string) ([]byte, error) {
 	return l.read(name)
 }
 
-// build builds the kustomizations that opt.Paths name. It also builds those found by the walk that
-// are neither components nor part of another build.
+// build builds the kustomizations in opt.Paths. It also builds those that were found in
+// directories, except components and those that another kustomization includes.
 func (l *loader) build() {
 	opened := map[*overlay.Overlay]candidate{}
 	faults := map[*overlay.Overlay]error{}
-	isBase := map[string]bool{} // directories that a kustomization includes
+	isBase := map[string]bool{} // directories that another kustomization includes
 	for _, d := range l.dirs {
 		o, err := l.kustomizations.Open(d.path)
 		if o == nil {
@@ -75,7 +75,7 @@ func (l *loader) build() {
 	}
 }
 
-// buildOne reads the objects that a kustomization builds, unless there are too many.
+// buildOne builds a kustomization and reads its objects. Too many objects are an error.
 func (l *loader) buildOne(o *overlay.Overlay, d candidate) error {
 	n, err := o.Count()
 	if err != nil {
@@ -96,7 +96,7 @@ func (l *loader) displayPos(p diag.Pos) diag.Pos {
 	return p
 }
 
-// readBuild parses the objects that a kustomization builds. The error is that of the build.
+// readBuild builds a kustomization and parses its objects. It returns the error of the build.
 func (l *loader) readBuild(o *overlay.Overlay, d candidate) error {
 	objects, err := o.Build()
 	if err != nil {
@@ -139,12 +139,13 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) error {
 	return nil
 }
 
-// warnTargets adds a warning for each selector of a kustomization that selects nothing, because
-// kustomize ignores it. Selectors of the kustomizations that it includes may be for others.
+// warnTargets adds a warning for each selector in a kustomization that selects nothing, because
+// kustomize ignores it. It does not check the kustomizations that it includes, whose selectors may
+// be for other objects.
 func (l *loader) warnTargets(o *overlay.Overlay, built [][]byte) {
 	selectors, err := o.Selectors(func(file string) bool { return file == o.File }, built)
 	if err != nil {
-		return // kustomize builds it nevertheless
+		return // without the resources, the warnings are omitted
 	}
 	for _, s := range selectors {
 		if s.Hits == 0 {
@@ -153,8 +154,8 @@ func (l *loader) warnTargets(o *overlay.Overlay, built [][]byte) {
 	}
 }
 
-// positionMapper returns a function that maps positions in a built object to positions in source files.
-// Positions of unknown origin map to the kustomization file.
+// positionMapper returns a function that converts positions in a built object to positions in
+// source files. If the origin is unknown, it returns the position of the kustomization file.
 func (l *loader) positionMapper(t *overlay.Trace, o *overlay.Overlay, i int, r *reader) func(diag.Pos) diag.Pos {
 	from := map[diag.Pos]diag.Pos{}
 	if len(r.docs) == 1 {
@@ -173,17 +174,17 @@ func (l *loader) positionMapper(t *overlay.Trace, o *overlay.Overlay, i int, r *
 	}
 }
 
-// needsPositions reports whether positions in the built object are reported or stored.
+// needsPositions reports whether a position in the built object is reported or stored.
 func (r *reader) needsPositions() bool {
 	return len(r.errs) > 0 || len(r.set.Warnings) > 0 || !r.first.IsZero()
 }
 
-// applyOverrides returns the sets of all parts without overridden declarations and without
-// duplicates that are identical. An object is unread if kustomizations build it differently, or if two
+// applyOverrides returns the sets of all parts, without overridden declarations and without
+// identical duplicates. An object becomes unread if kustomizations build it differently, or if two
 // paths declare it differently and neither overrides the other.
 func (l *loader) applyOverrides() []*Set {
 	slices.SortStableFunc(l.parts, func(a, b part) int { return cmp.Compare(a.entry, b.entry) })
-	winner := map[identity]int{} // index of the last overriding path that declares the object
+	winner := map[identity]int{} // index of the last overriding path, by the object that it declares
 	builders := map[identity][]part{}
 	for _, p := range l.parts {
 		if !l.overrides(p) {
@@ -216,8 +217,8 @@ func (l *loader) applyOverrides() []*Set {
 	return out
 }
 
-// dropOverridden drops declarations that an unread part of a later, overriding path may declare, too. It
-// adds unread parts for them.
+// dropOverridden drops declarations that an unread part may override, because the part belongs to a
+// later path with Overrides. It adds unread parts for them.
 func (l *loader) dropOverridden(sets []*Set, dropped map[identity]bool) {
 	for _, u := range slices.Clone(l.unread) {
 		if !l.isOverriding(u.entry) {
@@ -234,8 +235,9 @@ func (l *loader) dropOverridden(sets []*Set, dropped map[identity]bool) {
 	}
 }
 
-// dropRepeated drops declarations that differ from those of an earlier path, and adds unread parts for
-// them. It removes equal declarations. Duplicates within one path remain, for Merge.
+// dropRepeated drops declarations that differ from those of an earlier path, and adds unread parts
+// for them. It also removes equal declarations. Duplicates within one path remain; Merge handles
+// them.
 func (l *loader) dropRepeated(sets []*Set, dropped map[identity]bool) {
 	type declared struct {
 		entry   int
@@ -261,12 +263,13 @@ func (l *loader) dropRepeated(sets []*Set, dropped map[identity]bool) {
 	}
 }
 
-// overrides reports whether the declarations of p override those of earlier paths.
+// overrides reports whether the declarations in p override those of earlier paths.
 func (l *loader) overrides(p part) bool {
 	return p.built != nil || l.isOverriding(p.entry)
 }
 
-// ambiguous returns the objects that kustomizations build differently, and adds unread parts for them.
+// ambiguous returns the objects that several kustomizations build differently. It adds unread parts
+// for them.
 func (l *loader) ambiguous(builders map[identity][]part) map[identity]bool {
 	out := map[identity]bool{}
 	for key, parts := range builders {
@@ -286,8 +289,8 @@ func (l *loader) ambiguous(builders map[identity][]part) map[identity]bool {
 	return out
 }
 
-// warnUnlisted returns a warning for each file with declarations that lies in or below a directory
-// with a kustomization, but that no kustomization reads.
+// warnUnlisted returns a warning for each file with declarations that is in or below a directory
+// with a kustomization, but that no kustomization lists.
 func (l *loader) warnUnlisted() []diag.Warning {
 	read := map[string]bool{}
 	dirs := map[string]bool{}

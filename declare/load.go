@@ -19,13 +19,13 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// LoadOptions configures LoadFS.
+// LoadOptions are the options of LoadFS.
 type LoadOptions struct {
-	Dir     string   // workspace directory in the file system; other paths and positions are relative to it; empty for the root
-	Paths   []Path   // files and directories to read, also outside of the workspace; empty for the whole workspace
-	Output  string   // quayside's output directory, which is not read; empty for none
-	Applied []string // directories that the GitOps tool applies; a declaration in one causes a warning
-	Absent  []int    // indices of Paths that may be missing
+	Dir     string   // directory of the workspace; other paths and positions are relative to it; empty: the root of the file system
+	Paths   []Path   // files and directories to read, which may be outside of the workspace; empty: the whole workspace
+	Output  string   // quayside's output directory, which is skipped; empty: none
+	Applied []string // directories that the GitOps tool applies; it is a warning if they contain a declaration
+	Absent  []int    // indexes of Paths that need not exist
 }
 
 // Path is a file or a directory with declarations. In YAML it is a string unless Overrides is set.
@@ -35,42 +35,43 @@ type Path struct {
 	Overrides bool   `json:"overrides" default:"false" doc:"Whether declarations there replace those of earlier paths."`
 }
 
-// In returns p relative to the file system, if p is relative to dir. It returns false if p leads
-// out of the file system.
+// In converts a path relative to dir to a path relative to the file system. It returns false if the
+// path leaves the file system.
 func (p Path) In(dir string) (string, bool) {
 	in := path.Join(dir, p.Path)
 	return in, fs.ValidPath(in)
 }
 
-// Limits on the files of one workspace.
+// Limits for the files of one workspace.
 const (
 	maxFiles = 20_000
 	maxBytes = 512 << 20
 )
 
-// LoadFS reads every declaration below the paths:
+// LoadFS reads the declarations in the given paths:
 //
-//   - A file that a path names is read regardless of its extension. What the Applications,
-//     ApplicationSets and Flux Kustomizations in it apply is read with the changes that the tool makes.
-//   - A path with *, ? or [ is a pattern if there is no such file. It must match something.
+//   - A path that names a file is read, whatever its extension. If the file contains Applications,
+//     ApplicationSets or Flux Kustomizations, the files that these apply are read, with the changes that the
+//     tool makes.
+//   - A path with *, ? or [ is a pattern, if there is no such file. It must match something.
 //   - A directory with a kustomization is built like kustomize does, from files of the whole
 //     file system.
-//   - Any other directory is walked for files that end in .yaml, .yml or .json. Names with a
-//     leading dot are skipped. If the walk finds a directory with a kustomization, LoadFS builds
+//   - Any other directory is searched for files that end in .yaml, .yml or .json. Names with a
+//     leading dot are skipped. If the search finds a directory with a kustomization, LoadFS builds
 //     it instead of reading its files, unless another kustomization includes it.
 //
-// The results are merged like in [Merge]. Objects built by a kustomization, and declarations of a
+// The results are merged as in [Merge]. Objects built by a kustomization, and declarations of a
 // path with Overrides, replace declarations of earlier paths with the same dialect, namespace and
 // name.
 //
-// A fault of an object, a file or a kustomization does not affect others. The set is what can be read,
-// and lists the rest in Unread. A kustomization that no path names and that cannot be built is only a
-// warning if it is seen to hold no declarations. Plugins of kustomizations that are programs are
-// skipped with a warning.
+// A fault of an object, a file or a kustomization does not affect others. The set contains
+// everything that can be read, and lists the rest in Unread. If a kustomization cannot be built,
+// this is only a warning if no path names it and it certainly contains no declarations. Plugins of
+// kustomizations that are programs are skipped with a warning.
 //
-// The error is a diag.List of all faults, including those in Unread. A missing path is an error that wraps
-// fs.ErrNotExist, unless [LoadOptions.Absent] lists it. A link out of the file system is an error. The
-// set is nil if a path is missing or invalid, or if there are too many files.
+// The error is a diag.List of all faults, including those in Unread. It wraps fs.ErrNotExist if a
+// path does not exist, unless [LoadOptions.Absent] lists it. A symbolic link out of the file system
+// is an error. The set is nil if a path is missing or invalid, or if there are too many files.
 func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	l := newLoader(fsys, opt)
 	l.findFiles()
@@ -92,43 +93,43 @@ func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 // loader reads the declarations of a workspace. All its paths are relative to the file system.
 type loader struct {
 	fsys fs.FS
-	opt  LoadOptions // with paths relative to the file system
+	opt  LoadOptions // its paths are relative to the file system
 
-	files       []candidate // read without a build
+	files       []candidate // files to read without a build
 	dirs        []candidate // directories with a kustomization
 	applied     []appliedDir
 	entries     *survey.Reader // nil before the first entry point
 	maybeListed []candidate    // files in or below dirs, which a kustomization may list
 
 	kustomizations *overlay.Files
-	roots          []*overlay.Overlay        // the kustomizations to build
-	reached        map[*overlay.Overlay]bool // all kustomizations that are part of a build
-	charts         map[string]int            // number of ignored templates by Helm chart
-	looseTemplates []string                  // templates outside of charts
+	roots          []*overlay.Overlay        // kustomizations to build
+	reached        map[*overlay.Overlay]bool // roots and all kustomizations that they include
+	charts         map[string]int            // number of ignored templates, by Helm chart
+	looseTemplates []string                  // ignored templates outside of charts
 	parts          []part
 	unread         []Unread
 	warnings       []diag.Warning
 	bytes          int64
-	built          int       // number of built objects
-	errs           diag.List // faults of the paths
-	invalid        bool      // whether there are such faults
+	built          int       // number of objects built so far
+	errs           diag.List // faults of paths
+	invalid        bool      // whether there are faults of paths
 }
 
 // candidate is a file or a directory to read.
 type candidate struct {
 	path  string
-	entry int  // index of the path in opt.Paths that contains it
-	named bool // whether it is that path itself
+	entry int  // index of the path in opt.Paths to which it belongs
+	named bool // whether it is the path itself
 
-	applied *survey.Applied // the entry point that applies it; nil if a path names it or contains it
+	applied *survey.Applied // entry point that applies it; nil: a path names or contains it
 }
 
-// part holds the declarations of one file or of one built object.
+// part contains the declarations of one file or one built object.
 type part struct {
 	set   *Set
 	entry int
-	built *overlay.Overlay // the kustomization that built the object; nil for a file
-	raw   []byte           // the built object
+	built *overlay.Overlay // kustomization that built the object; nil: a file
+	raw   []byte           // built object
 }
 
 func newLoader(fsys fs.FS, opt LoadOptions) *loader {
@@ -155,7 +156,8 @@ func (l *loader) displayPath(name string) string {
 
 func (l *loader) pos(file string) diag.Pos { return diag.Pos{File: l.displayPath(file)} }
 
-// findFiles collects the files and the directories with kustomizations, sorted and without duplicates.
+// findFiles finds the files to read and the directories with kustomizations, sorted and without
+// duplicates.
 func (l *loader) findFiles() {
 	paths := l.opt.Paths
 	if len(paths) == 0 {
@@ -177,7 +179,7 @@ func (l *loader) findFiles() {
 	}
 	slices.SortStableFunc(l.files, func(a, b candidate) int { return cmp.Compare(l.precedence(b), l.precedence(a)) })
 	l.files, l.maybeListed = uniqueByPath(l.files), uniqueByPath(l.maybeListed)
-	last := func(d candidate) int { // the index of the last path that names d, or else of the last path that contains d
+	last := func(d candidate) int { // index of the last path that names d, or else of the last that contains d
 		if d.named {
 			return d.entry + len(paths)
 		}
@@ -187,18 +189,18 @@ func (l *loader) findFiles() {
 	l.dirs = uniqueByPath(l.dirs)
 }
 
-// addInvalid adds a fault without which nothing is known of a path.
+// addInvalid adds a fault because of which a whole path is unknown.
 func (l *loader) addInvalid(pos diag.Pos, err error) {
 	l.errs.Add(pos, diag.Errorf(pos, "%w", err))
 	l.invalid = true
 }
 
-// addUnread adds a file or directory that cannot be read.
+// addUnread adds an unread part for a file or directory that cannot be read.
 func (l *loader) addUnread(f candidate, err error) {
 	l.addParts(f.entry, unreadAll(l.pos(f.path), err, Unread{partial: true}))
 }
 
-// addParts adds unread parts of a path.
+// addParts adds unread parts. entry is the index of their path.
 func (l *loader) addParts(entry int, parts []Unread) {
 	for _, u := range parts {
 		u.entry = entry
@@ -206,8 +208,8 @@ func (l *loader) addParts(entry int, parts []Unread) {
 	}
 }
 
-// precedence orders the paths that contain a file: the last path with Overrides ranks highest. All
-// paths without Overrides have precedence 0.
+// precedence returns the rank of the path to which f belongs: later paths with Overrides rank
+// higher, and all paths without Overrides have rank 0.
 func (l *loader) precedence(f candidate) int {
 	if l.isOverriding(f.entry) {
 		return f.entry + 1
@@ -215,20 +217,20 @@ func (l *loader) precedence(f candidate) int {
 	return 0
 }
 
-// isOverriding reports whether the path with that index in opt.Paths has Overrides.
+// isOverriding reports whether the path with an index has Overrides.
 func (l *loader) isOverriding(entry int) bool {
 	return entry < len(l.opt.Paths) && l.opt.Paths[entry].Overrides
 }
 
-// uniqueByPath sorts list by path and keeps the first item of each path.
+// uniqueByPath sorts list by path. Of items with the same path, it keeps the first.
 func uniqueByPath(list []candidate) []candidate {
 	slices.SortStableFunc(list, func(a, b candidate) int { return strings.Compare(a.path, b.path) })
 	return slices.CompactFunc(list, func(a, b candidate) bool { return a.path == b.path })
 }
 
-// walk collects the manifests and the kustomizations in and below root.
+// walk finds the manifests and kustomizations in and below root.
 func (l *loader) walk(root candidate) {
-	inside := map[string]bool{} // directories that have a kustomization or are below one
+	inside := map[string]bool{} // directories with a kustomization, and directories below them
 	err := fs.WalkDir(l.fsys, root.path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			l.addUnread(candidate{path: p, entry: root.entry}, err)
@@ -256,7 +258,7 @@ func (l *loader) walk(root candidate) {
 		case hidden || !isManifest(p):
 			return nil
 		}
-		info, err := fs.Stat(l.fsys, p) // follows links; dangling links are ignored
+		info, err := fs.Stat(l.fsys, p) // for a link, this is the target; dangling links are ignored
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
@@ -291,8 +293,8 @@ func (l *loader) isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// explainUnreadable returns the error for an unreadable path. It explains symbolic links out of the
-// repository, which the file system refuses to follow.
+// explainUnreadable returns the error for an unreadable path. If the cause is a symbolic link that
+// leaves the repository, the error names the link.
 func (l *loader) explainUnreadable(name string, err error) error {
 	if link := l.findLink(name); link != "" {
 		return fmt.Errorf("symbolic link %s points outside the repository: replace it with a copy of its target", l.displayPath(link))
@@ -300,7 +302,7 @@ func (l *loader) explainUnreadable(name string, err error) error {
 	return err
 }
 
-// findLink returns the first symbolic link among a path and its parents, or "".
+// findLink returns the first symbolic link in a path, or "".
 func (l *loader) findLink(name string) string {
 	steps := strings.Split(name, "/")
 	for i := range steps {
@@ -316,7 +318,7 @@ func isManifest(name string) bool {
 	return yamlnode.HasExtension(name)
 }
 
-// readFile parses the declarations of a file outside of kustomizations.
+// readFile reads the declarations in a file that is not part of a kustomization.
 func (l *loader) readFile(f candidate) {
 	data, err := l.read(f.path)
 	if err != nil {
@@ -342,7 +344,8 @@ func (l *loader) readFile(f candidate) {
 	l.parts = append(l.parts, part{set: r.set, entry: f.entry})
 }
 
-// parse parses a file. If an entry point applies it, objects get the default namespace.
+// parse parses a file. If an entry point applies it, objects without a namespace get the default
+// one.
 func (l *loader) parse(f candidate, file string, data []byte) *reader {
 	namespace := ""
 	if f.applied != nil {
@@ -374,8 +377,8 @@ func (l *loader) read(file string) ([]byte, error) {
 	return fs.ReadFile(l.fsys, file)
 }
 
-// appliedWarning returns a warning if the GitOps tool applies a directory that contains file, and
-// "" otherwise.
+// appliedWarning returns a warning if the GitOps tool applies a directory that contains file, or
+// "".
 func (l *loader) appliedWarning(file string) string {
 	for _, dir := range l.opt.Applied {
 		if dir == "." || strings.HasPrefix(file, dir+"/") {

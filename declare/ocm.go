@@ -13,7 +13,7 @@ import (
 // OCM is the dialect of Open Cluster Management's OperatorPolicy.
 const OCM Dialect = "policy.open-cluster-management.io"
 
-// specPolicy has every field of the published CRD's spec.
+// specPolicy contains every field in the spec of the published CRD.
 type specPolicy struct {
 	Severity          string             `json:"severity"`
 	RemediationAction string             `json:"remediationAction"`
@@ -56,8 +56,8 @@ func fieldsOCM() map[Field]string {
 	}
 }
 
-// readOperatorPolicy reads a policy as the Subscription and the OperatorGroup that its controller
-// would create.
+// readOperatorPolicy reads an OperatorPolicy as the Subscription and OperatorGroup that its
+// controller would create.
 func (r *reader) readOperatorPolicy(n *yamlnode.Node) {
 	before := len(r.errs)
 	var o typedObject[specPolicy, *yamlnode.Node]
@@ -66,7 +66,7 @@ func (r *reader) readOperatorPolicy(n *yamlnode.Node) {
 	c.checkCompliance(o.Spec)
 	c.oneOf("spec.upgradeApproval", o.Spec.UpgradeApproval, "Automatic", "None")
 	sub := o.Spec.Subscription
-	c.Namespace("spec.subscription.name", sub.Name) // the controller rejects other names
+	c.Namespace("spec.subscription.name", sub.Name) // the controller does not accept other names
 	if _, hasNamespace := c.Fields["spec.subscription.namespace"]; hasNamespace {
 		c.Namespace("spec.subscription.namespace", sub.Namespace)
 	} else {
@@ -90,8 +90,8 @@ func (r *reader) readOperatorPolicy(n *yamlnode.Node) {
 	r.rejectTemplates(n, before)
 }
 
-// checkCompliance checks the fields for evaluation and reporting. They have no effect on the
-// declaration, except that a policy with complianceType mustnothave is a fault.
+// checkCompliance checks the fields for evaluation and reporting. They do not affect the
+// declaration, but complianceType mustnothave is a fault.
 func (c checker) checkCompliance(spec specPolicy) {
 	c.enum("spec.severity", spec.Severity, "low", "Low", "medium", "Medium", "high", "High", "critical", "Critical")
 	c.enum("spec.remediationAction", spec.RemediationAction, "inform", "Inform", "enforce", "Enforce")
@@ -118,8 +118,8 @@ func (c checker) checkCompliance(spec specPolicy) {
 	}
 }
 
-// policyCatalog returns the catalog that a policy names, or nil if any catalog with the package is
-// allowed.
+// policyCatalog returns the catalog that a policy names. It returns nil if the policy names none,
+// so that any catalog with the package is permitted.
 func (c checker) policyCatalog(name, namespace string) *catalog.ID {
 	switch {
 	case name == "" && namespace == "":
@@ -135,9 +135,9 @@ func (c checker) policyCatalog(name, namespace string) *catalog.ID {
 	return &catalog.ID{Namespace: namespace, Name: name}
 }
 
-// approvedVersions returns the sorted names of the bundles that a policy approves: the entries, each
-// of which may contain several names separated by commas, and starting. It returns nil if entries
-// is empty, because then all versions are approved.
+// approvedVersions returns the names of the bundles that a policy permits, sorted. These are the
+// names in entries, separated by commas, and starting. It returns nil, which permits all, if
+// entries is empty.
 func (c checker) approvedVersions(entries []string, starting string) []string {
 	var out []string
 	for i, entry := range entries {
@@ -158,7 +158,7 @@ func (c checker) approvedVersions(entries []string, starting string) []string {
 	return slices.Compact(out)
 }
 
-// declarePolicyGroup declares the OperatorGroup in the policy of s.
+// declarePolicyGroup adds the OperatorGroup in the policy of s.
 func (r *reader) declarePolicyGroup(c checker, s Subscription, o *policyGroup) {
 	if o == nil {
 		return
@@ -177,8 +177,8 @@ func (r *reader) declarePolicyGroup(c checker, s Subscription, o *policyGroup) {
 	r.declareGroup(c, at, o.specOperatorGroup, OperatorGroup{Namespace: s.Namespace, Name: o.Name, Pos: c.At(at), Fields: fields, Policy: s.Name})
 }
 
-// warnInform warns of a policy with remediationAction inform, which installs nothing. The field of
-// the enclosing Policy takes precedence over action.
+// warnInform adds a warning for a policy with remediationAction inform, which installs nothing. The
+// field of the enclosing Policy takes precedence over action.
 func (r *reader) warnInform(c checker, action string) {
 	pos := c.At("spec.remediationAction")
 	if _, v := yamlnode.Field(specOf(r.policy), "remediationAction"); v != nil {
@@ -195,9 +195,9 @@ func specOf(n *yamlnode.Node) *yamlnode.Node {
 	return spec
 }
 
-// rejectTemplates adds faults for template values, which only a hub or a cluster can resolve. They
-// replace other faults of this object at the same positions. before is the number of faults before
-// this object.
+// rejectTemplates adds a fault for each value that is a template, because only a hub or a cluster
+// can evaluate it. It replaces other faults of this object at the same positions. before is the
+// number of faults before this object.
 func (r *reader) rejectTemplates(n *yamlnode.Node, before int) {
 	var templateFaults diag.List
 	_, meta := yamlnode.Field(n, "metadata")
@@ -218,7 +218,7 @@ func (r *reader) rejectTemplates(n *yamlnode.Node, before int) {
 	r.errs = append(append(r.errs[:before:before], kept...), templateFaults...)
 }
 
-// forEachText calls f with each scalar and each field name in or below n, and its path.
+// forEachText calls f with each scalar and each field name in n, and with its path.
 func forEachText(n *yamlnode.Node, path string, f func(path string, n *yamlnode.Node)) {
 	switch n.Kind { //nolint:exhaustive // other nodes have no text
 	case yamlnode.ScalarNode:
@@ -235,8 +235,8 @@ func forEachText(n *yamlnode.Node, path string, f func(path string, n *yamlnode.
 	}
 }
 
-// readPolicy reads the OperatorPolicies, and the declarations in ConfigurationPolicies, among the templates
-// of a Policy. n may also be a ConfigurationPolicy itself. It reports whether there are any.
+// readPolicy reads the declarations in a Policy or a ConfigurationPolicy: OperatorPolicies, and
+// objects in ConfigurationPolicies. It reports whether there are any.
 func (r *reader) readPolicy(n *yamlnode.Node) bool {
 	templates := yamlnode.NodesAt(n, "spec.policy-templates.[].objectDefinition")
 	if scalarField(n, "kind") == "ConfigurationPolicy" {
@@ -268,8 +268,8 @@ func (r *reader) readPolicy(n *yamlnode.Node) bool {
 	return true
 }
 
-// embeddedDeclarations returns the object templates of a ConfigurationPolicy whose objects are
-// declarations. An object without a spec only checks that there is one.
+// embeddedDeclarations returns the object templates of a ConfigurationPolicy that are declarations.
+// A template without a spec only checks that an object exists, and does not count.
 func embeddedDeclarations(n *yamlnode.Node) []*yamlnode.Node {
 	if group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/"); group != string(OCM) || scalarField(n, "kind") != "ConfigurationPolicy" {
 		return nil
@@ -281,7 +281,8 @@ func embeddedDeclarations(n *yamlnode.Node) []*yamlnode.Node {
 	})
 }
 
-// readEmbedded reads the declarations in a ConfigurationPolicy, which may be in a Policy, or the same.
+// readEmbedded reads the declarations in the ConfigurationPolicy n. policy is the Policy that
+// contains it, or n.
 func (r *reader) readEmbedded(n, policy *yamlnode.Node) {
 	action, pos := scalarField(specOf(n), "remediationAction"), r.at(n)
 	if outer := scalarField(specOf(policy), "remediationAction"); outer != "" {
@@ -304,7 +305,7 @@ func (r *reader) readEmbedded(n, policy *yamlnode.Node) {
 	}
 }
 
-// addInformWarning adds the warning about a policy that installs nothing.
+// addInformWarning adds the warning for a policy that installs nothing.
 func (r *reader) addInformWarning(pos diag.Pos) {
 	r.set.Warnings = append(r.set.Warnings, diag.Warning{
 		Pos: pos, Code: "policy-informs",

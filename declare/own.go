@@ -71,7 +71,7 @@ func (r *reader) readSubscriptionOwn(n *yamlnode.Node) {
 	declare(r, &r.set.Subscriptions, s)
 }
 
-// checkTarget checks that the spec has either a package or a bundle.
+// checkTarget checks that the spec has a package or a bundle, but not both.
 func (c checker) checkTarget(spec specOwn) {
 	if spec.Bundle == "" {
 		c.Name("spec.package", spec.Package)
@@ -107,7 +107,7 @@ func (c checker) parseCatalog(s string) *catalog.ID {
 	return &id
 }
 
-// checkOperator checks an optional "namespace/package" and returns it.
+// checkOperator checks and returns an optional "namespace/package".
 func (c checker) checkOperator(s string) string {
 	ns, pkg, _ := strings.Cut(s, "/")
 	if s != "" && !(yamlnode.IsDNS1123Label(ns) && yamlnode.IsDNS1123Subdomain(pkg)) {
@@ -116,7 +116,7 @@ func (c checker) checkOperator(s string) string {
 	return s
 }
 
-// setWatch checks the watched namespaces and sets them in s.
+// setWatch checks the watched namespaces, and sets them in s.
 func (c checker) setWatch(s *Subscription, names []string) {
 	switch {
 	case names == nil:

@@ -9,21 +9,21 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Set holds all declarations of a workspace. Its slices are sorted by namespace, then name.
+// Set contains all declarations of a workspace. Each slice is sorted by namespace, then name.
 type Set struct {
 	Subscriptions  []Subscription
 	OperatorGroups []OperatorGroup
 	CatalogSources []CatalogSource
 	CSVs           []ClusterServiceVersion
 	Namespaces     []Namespace
-	Images         []BundleImage // in the order of the files
+	Images         []BundleImage // from InstallPlans, in the order of the files
 	Warnings       []diag.Warning
-	Others         map[string]int // number of ignored objects by kind
+	Others         map[string]int // number of ignored objects of each kind
 	Unread         []Unread       // sorted by position
 }
 
-// IgnoredSummary returns a one-line summary of the ignored objects by kind, the most frequent kind first.
-// It returns "" if there are none.
+// IgnoredSummary returns a line with the number of ignored objects of each kind, most frequent
+// kinds first. It returns "" if there are none.
 func (s *Set) IgnoredSummary() string {
 	total := 0
 	var kinds []string
@@ -55,14 +55,14 @@ func (s *Set) IgnoredSummary() string {
 	return fmt.Sprintf("%s of other kinds %s ignored: %s%s", diag.Count(total, "object"), were, strings.Join(kinds, ", "), more)
 }
 
-// identities returns the identities of all declarations. OperatorGroups inside of policies have
-// none.
+// identities returns the identities of all declarations, except OperatorGroups in policies, which
+// have none.
 func (s *Set) identities() []identity {
 	groups := slices.DeleteFunc(slices.Clone(s.OperatorGroups), func(g OperatorGroup) bool { return g.Policy != "" })
 	return slices.Concat(identitiesOf(s.Subscriptions), identitiesOf(groups), identitiesOf(s.CatalogSources), identitiesOf(s.CSVs), identitiesOf(s.Namespaces))
 }
 
-// meaningOf returns the content of a declaration of s without positions.
+// meaningOf returns the content of the declaration d, without positions.
 func (s *Set) meaningOf(d identity) any {
 	return [...]any{meaningIn(s.Subscriptions, d), meaningIn(s.OperatorGroups, d), meaningIn(s.CatalogSources, d), meaningIn(s.CSVs, d), meaningIn(s.Namespaces, d)}
 }
@@ -82,8 +82,8 @@ func identitiesOf[T object](list []T) []identity {
 	return out
 }
 
-// without returns a copy of s without the declarations for which drop returns true. An
-// OperatorGroup inside of a policy is removed with the policy.
+// without returns a copy of s without the declarations for which drop returns true. If it drops a
+// policy, it also drops the OperatorGroup in it.
 func (s *Set) without(drop func(identity) bool) *Set {
 	out := *s
 	out.Subscriptions = dropFrom(s.Subscriptions, drop)
@@ -103,7 +103,7 @@ func dropFrom[T object](list []T, drop func(identity) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(d T) bool { return drop(d.identity()) })
 }
 
-// mapPositions replaces every position p in s by mapPos(p).
+// mapPositions replaces every position p in s with mapPos(p).
 func (s *Set) mapPositions(mapPos func(diag.Pos) diag.Pos) {
 	all := func(fields diag.Fields) {
 		for field, pos := range fields {

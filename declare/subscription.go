@@ -22,13 +22,14 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// parseLimits returns the limits of one file. They are sufficient for a dump of a large cluster.
+// parseLimits returns the limits for one file. They are sufficient for an export of a large
+// cluster.
 func parseLimits() yamlnode.Limits {
 	return yamlnode.Limits{Bytes: 32 << 20, Depth: 100, Nodes: 1_000_000}
 }
 
-// Parse parses every declaration in one file of YAML or JSON documents. The error is a diag.List of
-// all unknown fields, wrong types, invalid values, duplicates and contradictions.
+// Parse parses the declarations in a file with YAML or JSON documents. The error is a diag.List of
+// all faults: unknown fields, wrong types, invalid values, duplicates and contradictions.
 func Parse(file string, data []byte) (*Set, error) {
 	r := parseFile(file, data)
 	if err := r.errs.Err(); err != nil {
@@ -37,8 +38,8 @@ func Parse(file string, data []byte) (*Set, error) {
 	return Merge(r.set)
 }
 
-// Merge returns the union of the sets, sorted. Equal objects are one. The error is a diag.List of the
-// faults across declarations, such as different objects of one name. The sets are not modified.
+// Merge returns the union of the sets, sorted. It keeps one of several equal objects. The error is
+// a diag.List of faults such as different objects with the same name. It does not modify the sets.
 func Merge(sets ...*Set) (*Set, error) {
 	out := mergeReadable(sets)
 	if err := Faults(out.Unread); err != nil {
@@ -47,8 +48,7 @@ func Merge(sets ...*Set) (*Set, error) {
 	return out, nil
 }
 
-// mergeReadable returns the union of the sets, without the declarations that contradict each other. These
-// are unread.
+// mergeReadable returns the union of the sets. Declarations that contradict each other are unread.
 func mergeReadable(sets []*Set) *Set {
 	out := &Set{Others: map[string]int{}}
 	for _, s := range sets {
@@ -73,9 +73,10 @@ func mergeReadable(sets []*Set) *Set {
 	return out
 }
 
-// merge sets list to the objects of one kind from all sets, sorted by namespace, name and position. Of
-// equal objects it keeps the first. Different objects of one name are unread. Subscriptions of all
-// dialects must differ in namespace or name, because these are their key in the lock.
+// merge sets list to the objects of one kind from all sets, sorted by namespace, name and position.
+// Of equal objects it keeps the first. Different objects with the same name are unread.
+// Subscriptions of all dialects must have different keys (namespace and name), because these
+// identify them in the lock.
 func merge[T object](out *Set, list *[]T, sets []*Set, listOf func(*Set) []T) {
 	var all []T
 	for _, s := range sets {
@@ -103,8 +104,8 @@ func merge[T object](out *Set, list *[]T, sets []*Set, listOf func(*Set) []T) {
 	}
 }
 
-// mergeOperatorGroups returns the OperatorGroups of all sets. It omits groups inside of policies
-// that equal another group.
+// mergeOperatorGroups returns the OperatorGroups of all sets. It omits a group in a policy if it is
+// equal to another group.
 func mergeOperatorGroups(sets []*Set) []OperatorGroup {
 	var own, policies []OperatorGroup
 	for _, s := range sets {
@@ -128,10 +129,10 @@ func mergeOperatorGroups(sets []*Set) []OperatorGroup {
 // object is a declaration of any kind.
 type object interface {
 	identity() identity
-	meaning() any // without positions
+	meaning() any // returns the content without positions
 }
 
-// identity is the unique key of a declaration, and its position.
+// identity identifies a declaration, and contains its position.
 type identity struct {
 	kind            string // for messages
 	dialect         Dialect
@@ -190,7 +191,7 @@ func (d Namespace) meaning() any {
 	return d
 }
 
-// OperatorGroupsIn returns the OperatorGroups of a namespace, sorted by name. OLM requires exactly
+// OperatorGroupsIn returns the OperatorGroups in a namespace, sorted by name. OLM supports only
 // one.
 func (s *Set) OperatorGroupsIn(namespace string) []OperatorGroup {
 	var out []OperatorGroup
@@ -202,7 +203,7 @@ func (s *Set) OperatorGroupsIn(namespace string) []OperatorGroup {
 	return out
 }
 
-// NamespacesMatching returns the sorted names of the declared Namespaces that sel selects.
+// NamespacesMatching returns the names of the declared Namespaces that match a selector, sorted.
 func (s *Set) NamespacesMatching(sel *LabelSelector) []string {
 	var out []string
 	for _, n := range s.Namespaces {
@@ -213,10 +214,11 @@ func (s *Set) NamespacesMatching(sel *LabelSelector) []string {
 	return out
 }
 
-// parseFile parses one file. It does not check its objects against each other.
+// parseFile parses one file. It does not compare the objects with each other.
 func parseFile(file string, data []byte) *reader { return parseFileIn(file, data, "") }
 
-// parseFileIn is like parseFile. Objects without a namespace are in namespace, unless it is empty.
+// parseFileIn is like parseFile. If namespace is not empty, it is the namespace of objects that
+// have none.
 func parseFileIn(file string, data []byte, namespace string) *reader {
 	r := &reader{file: file, namespace: namespace, set: &Set{Others: map[string]int{}}}
 	var err error
@@ -234,20 +236,20 @@ func parseFileIn(file string, data []byte, namespace string) *reader {
 	return r
 }
 
-// reader adds the objects of one file to a Set.
+// reader reads the objects of one file into a Set.
 type reader struct {
 	file  string
 	docs  []*yamlnode.Node
 	set   *Set
-	first diag.Pos // position of the first declaration, or zero
+	first diag.Pos // position of the first declaration; zero: none yet
 	errs  diag.List
-	about []Unread // the objects with faults, by their faults
+	about []Unread // object of each fault, in the same order as the faults
 
-	namespace string         // of objects without a namespace; empty for none
-	policy    *yamlnode.Node // the Policy that contains the current object, or nil
+	namespace string         // namespace of objects that have none; empty: not set
+	policy    *yamlnode.Node // Policy that contains the current object, or nil
 }
 
-// declare appends d to a list in the reader's set.
+// declare appends d to a list of the reader's set.
 func declare[T object](r *reader, list *[]T, d T) {
 	*list = append(*list, d)
 	if r.first.IsZero() {
@@ -291,8 +293,8 @@ func (r *reader) readObject(n *yamlnode.Node) {
 	r.ignoreUnrelated(n, group, apiVersion, kind)
 }
 
-// dropFaulty removes the objects that were read from n since before, if there are faults since then that
-// no object in n has. errs is the number of earlier faults.
+// dropFaulty removes the objects that were read from n, if there are faults that belong to none of
+// these objects. before is the set, and errs the number of faults, before n was read.
 func (r *reader) dropFaulty(n *yamlnode.Node, kind string, errs int, before Set) {
 	if len(r.errs) <= max(errs, len(r.about)) {
 		return
@@ -303,9 +305,9 @@ func (r *reader) dropFaulty(n *yamlnode.Node, kind string, errs int, before Set)
 		u.Namespace, u.Name, u.Package = s.Namespace, s.Name, s.Package
 	}
 	if u.Package == "" && kind == "OperatorPolicy" {
-		u.Namespace, u.Name = "", "" // those of the policy, not of its subscription
+		u.Namespace, u.Name = "", "" // the fault is about the policy, not its subscription
 	}
-	for len(r.about) < errs { // outside of objects
+	for len(r.about) < errs { // earlier faults belong to no object
 		r.about = append(r.about, Unread{})
 	}
 	for len(r.about) < len(r.errs) {
@@ -315,7 +317,7 @@ func (r *reader) dropFaulty(n *yamlnode.Node, kind string, errs int, before Set)
 	*r.set = before
 }
 
-// unread returns the unread objects of the file, with the faults mapped by mapPos.
+// unread returns the unread objects of the file. mapPos converts the positions of faults.
 func (r *reader) unread(data []byte, mapPos func(diag.Pos) diag.Pos) []Unread {
 	var out []Unread
 	for i, e := range r.errs {
@@ -359,7 +361,7 @@ type knownKind struct {
 	kind     string
 	versions []string
 	read     func(r *reader, n *yamlnode.Node)
-	fields   func() map[Field]string // paths of the fields; nil if the kind declares no Subscription
+	fields   func() map[Field]string // field paths; nil if the kind declares no operator
 }
 
 // knownKinds returns every supported kind.
@@ -378,10 +380,10 @@ func knownKinds() []knownKind {
 	}
 }
 
-// isOurs reports whether an API group has a kind of Subscription.
+// isOurs reports whether an API group contains a kind that declares an operator.
 func isOurs(group string) bool { return fieldsOf(Dialect(group)) != nil }
 
-// otherKinds returns the kinds in the groups of declarations that are ignored without a fault.
+// otherKinds returns the kinds in API groups with declarations that are ignored without a fault.
 func otherKinds() []string {
 	return []string{
 		"OperatorCondition", "Operator", "OLMConfig", "ClusterObjectSet", "ClusterExtensionRevision", "ClusterObjectTemplate",
@@ -390,8 +392,8 @@ func otherKinds() []string {
 	}
 }
 
-// ignoreUnrelated ignores an object of an unsupported kind. It reports kinds and groups that look
-// misspelled, so that no declaration is ignored silently.
+// ignoreUnrelated ignores an object of an unsupported kind. If its kind or group appears to be
+// misspelled, it adds a fault, so that no declaration is silently ignored.
 func (r *reader) ignoreUnrelated(n *yamlnode.Node, group, apiVersion, kind string) {
 	var inGroup, withKind []string
 	for _, k := range knownKinds() {

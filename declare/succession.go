@@ -6,8 +6,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// Operator returns "namespace/package" of the operator that s installs, or "" if the namespace or
-// the package is only known from its bundle.
+// Operator returns the operator that s installs as "namespace/package". It returns "" if only the
+// bundle determines the namespace or the package.
 func (s Subscription) Operator() string {
 	if s.Namespace == "" || s.Package == "" {
 		return ""
@@ -15,10 +15,10 @@ func (s Subscription) Operator() string {
 	return s.Namespace + "/" + s.Package
 }
 
-// Successors returns the declared successor of each replaced operator. The keys are the replaced
-// operators as "namespace/package". The error is a diag.List of operators that replace themselves,
-// are still declared, or have two successors. Cycles are among these. Conflicts that depend on the
-// content of a bundle are detected later.
+// Successors returns the declared successor of each replaced operator, by "namespace/package" of
+// the replaced one. The error is a diag.List. It is a fault if an operator replaces itself, is
+// still declared although it is replaced, or has two successors. This includes cycles. Conflicts
+// that depend on the content of a bundle are found later.
 func (s *Set) Successors() (map[string]*Subscription, error) {
 	out := map[string]*Subscription{}
 	var errs diag.List
@@ -49,7 +49,7 @@ func (s *Set) checkReplacedDeclared(d *Subscription, errs *diag.List) {
 	}
 }
 
-// dropSuccessions drops the subscriptions with the faults that Successors finds. They are unread.
+// dropSuccessions drops the subscriptions that have faults of Successors. They become unread.
 func (s *Set) dropSuccessions() {
 	_, err := s.Successors()
 	var faults diag.List

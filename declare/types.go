@@ -6,14 +6,14 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Dialect is the API of a declaration, identified by its API group.
+// Dialect is the kind of API in which an operator is declared, identified by its API group.
 type Dialect string
 
 // Approval is the installPlanApproval of a Subscription.
 type Approval string
 
-// An operator with Automatic approval is upgraded by --upgrade, one with Manual approval only if
-// named.
+// An operator with Automatic approval is upgraded by --upgrade. An operator with Manual approval is
+// only upgraded if it is named.
 const (
 	Automatic Approval = "Automatic"
 	Manual    Approval = "Manual"
@@ -22,8 +22,8 @@ const (
 // UpgradePolicy is the upgradeConstraintPolicy of a ClusterExtension.
 type UpgradePolicy string
 
-// CatalogProvided permits only upgrades along the edges of the channel. SelfCertified permits any
-// version.
+// CatalogProvided permits only upgrades along the upgrade graph of the channel. SelfCertified
+// permits any version.
 const (
 	CatalogProvided UpgradePolicy = "CatalogProvided"
 	SelfCertified   UpgradePolicy = "SelfCertified"
@@ -33,26 +33,26 @@ const (
 type Subscription struct {
 	Dialect        Dialect
 	Name           string // metadata.name
-	Namespace      string // install namespace (a ClusterExtension's spec.namespace); empty if the bundle determines it
+	Namespace      string // install namespace; empty: the bundle determines it
 	Package        string
-	Channels       []string       // permitted channels in file order; empty: any
-	Range          string         // version range as written, in Masterminds syntax; empty: any
+	Channels       []string       // permitted channels, in file order; empty: any
+	Range          string         // permitted version range as written, in Masterminds syntax; empty: any
 	Catalog        *catalog.ID    // nil: any catalog with the package
-	Selector       *LabelSelector // selects catalogs by their labels (V1); nil: all catalogs
-	DefaultChannel bool           // only the package's default channel is permitted; Channels is empty
+	Selector       *LabelSelector // selects catalogs by label (OLM v1); nil: all catalogs
+	DefaultChannel bool           // whether only the default channel of the package is permitted; Channels is then empty
 	Allowed        []string       // names of the permitted bundles, sorted; empty: any
 	StartingCSV    string
 	Approval       Approval       // never empty
 	Policy         UpgradePolicy  // never empty
-	Hold           string         // reason why the operator is held at its version; empty: not held
-	Watch          []string       // watched namespaces, sorted; nil: not declared here
-	WatchAll       bool           // all namespaces are declared as watched
+	Hold           string         // reason to keep the operator at its pinned version; empty: none
+	Watch          []string       // watched namespaces, sorted; nil: not declared in this object
+	WatchAll       bool           // whether all namespaces are declared as watched
 	Config         []byte         // spec.config as canonical JSON; nil if absent
-	Bundle         string         // "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/" instead of Package
-	Replaces       string         // "namespace/package" of the operator that this one replaces, or empty
-	InstalledCSV   string         // status.installedCSV, exported from a cluster
-	Digest         catalog.Digest // of the declaration's meaning: without status, comments and position
-	Pos            diag.Pos       // of the document
+	Bundle         string         // bundle instead of Package: "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/"
+	Replaces       string         // operator that this one replaces, as "namespace/package"; empty: none
+	InstalledCSV   string         // status.installedCSV, in an object exported from a cluster
+	Digest         catalog.Digest // digest of the content, without status, comments and position
+	Pos            diag.Pos       // position of the YAML document
 	Fields         diag.Fields    // positions of fields such as "spec.channel"
 }
 
@@ -62,13 +62,13 @@ func (s Subscription) Key() string { return s.Namespace + "/" + s.Name }
 // Field is a field of a Subscription in any dialect.
 type Field int
 
-// The fields with positions for messages. Each dialect has a subset of them.
+// Fields whose positions are used in messages. Each dialect has some of them.
 const (
 	FieldNamespace Field = iota
 	FieldPackage
-	FieldChannel // the first permitted channel
-	FieldRange   // the version range or the permitted bundles
-	FieldCatalog // the catalog or its selector
+	FieldChannel // first permitted channel
+	FieldRange   // version range, or permitted bundles
+	FieldCatalog // catalog, or selector of catalogs
 	FieldCatalogNamespace
 	FieldStartingCSV
 	FieldApproval
@@ -77,12 +77,12 @@ const (
 	FieldWatch
 	FieldConfig
 	FieldBundle
-	FieldInstalled // observed state
+	FieldInstalled // status.installedCSV
 	FieldReplaces
 )
 
-// At returns the position of the first of the fields that is set. If none is set, it returns the
-// position of the nearest field that would contain the last one, or of the document.
+// At returns the position of the first of the fields that is set. If none is set, it is the
+// position of the nearest existing parent of the last field, or of the document.
 func (s Subscription) At(fields ...Field) diag.Pos {
 	pos := s.Pos
 	for _, f := range fields {
@@ -114,19 +114,19 @@ type LabelExpression = k8s.SelectorRequirement
 // OperatorGroup is an OLM v0 OperatorGroup.
 type OperatorGroup struct {
 	Namespace, Name    string
-	TargetNamespaces   []string       // sorted; all namespaces if this and Selector are nil
-	Selector           *LabelSelector // selects declared Namespaces
-	ServiceAccountName string         // only for a warning; it has no effect
+	TargetNamespaces   []string       // sorted; if this and Selector are nil: all namespaces
+	Selector           *LabelSelector // selects Namespaces by label
+	ServiceAccountName string         // has no effect, except for a warning
 	UpgradeStrategy    string
 	ExcludeGlobal      bool // annotation olm.operatorframework.io/exclude-global-namespace-resolution
 	Pos                diag.Pos
 	Fields             diag.Fields // positions of fields such as "spec.selector"
 	Digest             catalog.Digest
-	Policy             string // name of the Subscription in the OperatorPolicy that contains the group; empty for a separate object
+	Policy             string // name of the Subscription in the OperatorPolicy that contains the group; empty: an object of its own
 }
 
-// At returns the position of a field such as "spec.selector", or of the nearest field that would
-// contain it.
+// At returns the position of a field such as "spec.selector". If it is not set, it is the position
+// of its nearest existing parent.
 func (g OperatorGroup) At(field string) diag.Pos { return g.Fields.At(field, g.Pos) }
 
 // CatalogSource is a declared CatalogSource or ClusterCatalog.
@@ -136,9 +136,9 @@ type CatalogSource struct {
 	Address  string
 	Priority int
 	Labels   map[string]string
-	Disabled bool // availabilityMode: Unavailable
+	Disabled bool // whether availabilityMode is Unavailable
 	Pos      diag.Pos
-	Content  diag.Pos // of the image or the address
+	Content  diag.Pos // position of the image or the address
 }
 
 // ClusterServiceVersion is an installed operator, exported from a cluster.
@@ -146,21 +146,20 @@ type ClusterServiceVersion struct {
 	Namespace, Name string
 	Version         string
 	Replaces        string
-	Copied          bool               // OLM copied it from another namespace, so it does not represent an installation
-	Properties      []catalog.Property // from the annotation operatorframework.io/properties, or else derived from owned and required APIs
+	Copied          bool               // whether OLM copied it from another namespace: a copy is no installation
+	Properties      []catalog.Property // from the annotation operatorframework.io/properties, or else derived from the APIs that it owns and requires
 	Annotated       bool               // whether Properties are from the annotation
 	Image           string             // bundle image that a declared InstallPlan fetched; empty: unknown
 	Pos             diag.Pos
 }
 
-// BundleImage is the bundle image that OLM fetched for a ClusterServiceVersion, from an InstallPlan.
+// BundleImage is the bundle image of a ClusterServiceVersion, according to an InstallPlan.
 type BundleImage struct{ Namespace, CSV, Image string }
 
-// Namespace is a declared Namespace. It is part of the rendered tree, and selectors of
-// OperatorGroups match its labels.
+// Namespace is a declared Namespace. It is rendered, and OperatorGroups select it by its labels.
 type Namespace struct {
 	Name        string
-	Labels      map[string]string // including kubernetes.io/metadata.name, which the API server sets
+	Labels      map[string]string // includes kubernetes.io/metadata.name, which the API server sets
 	Annotations map[string]string
 	Pos         diag.Pos
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/internal/overlay"
 )
 
-// addUnbuilt adds the faults of a kustomization that cannot be built. o is the part of it that can be
-// opened; nil if there is none. If no path names the kustomization and it is seen to hold no
-// declarations, it only adds a warning.
+// addUnbuilt adds the faults of a kustomization that cannot be built. o is the part of it that can
+// be opened, or nil. If no path names the kustomization and it certainly contains no declarations,
+// it only adds a warning.
 func (l *loader) addUnbuilt(o *overlay.Overlay, d candidate, err error) {
 	about := Unread{partial: true, text: l.ownText(o, d.path)}
 	tolerated := !d.named && o != nil && !namesOLM(about.text) && !mayGenerate(o) && !errors.Is(err, overlay.ErrOutside)
@@ -32,8 +32,8 @@ func (l *loader) addUnbuilt(o *overlay.Overlay, d candidate, err error) {
 	}
 }
 
-// mayGenerate reports whether the build of o may get declarations from a generator, or from a remote
-// directory that is named like an operator.
+// mayGenerate reports whether a build of o may contain declarations from a generator, or from a
+// remote directory that has the name of an operator.
 func mayGenerate(o *overlay.Overlay) bool {
 	for k := range o.Kustomizations() {
 		if slices.ContainsFunc(k.Skipped, func(p overlay.Plugin) bool { return !isSecretPlugin(p) }) {
@@ -55,8 +55,8 @@ func isSecretPlugin(p overlay.Plugin) bool {
 	return strings.Contains(name, "sops") || strings.Contains(name, "secret") || strings.Contains(name, "vault")
 }
 
-// ownText returns the text of the files of a kustomization, those that it includes, and those below its
-// directory that no other kustomization lists.
+// ownText returns the text of a kustomization's files, of those that it includes, and of those
+// below its directory that no other kustomization lists.
 func (l *loader) ownText(o *overlay.Overlay, dir string) []byte {
 	var out bytes.Buffer
 	dirs := map[string]bool{dir: true}
@@ -77,7 +77,7 @@ func (l *loader) ownText(o *overlay.Overlay, dir string) []byte {
 		}
 	}
 	for dir := range dirs {
-		// Unreadable files are faults of the walk.
+		// The search for files reports unreadable ones.
 		_ = fs.WalkDir(l.fsys, dir, func(p string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
@@ -96,8 +96,8 @@ func (l *loader) ownText(o *overlay.Overlay, dir string) []byte {
 	return out.Bytes()
 }
 
-// mentionedDirs returns the directories with a kustomization that words of an unreadable kustomization
-// name.
+// mentionedDirs returns the directories with a kustomization whose names occur in an unreadable
+// kustomization.
 func (l *loader) mentionedDirs(dir string) []string {
 	data, err := l.read(Kustomization(l.fsys, dir))
 	if err != nil {
@@ -112,8 +112,8 @@ func (l *loader) mentionedDirs(dir string) []string {
 	return out
 }
 
-// addSkipped adds the plugins that the build of o skips: a warning for each. They are a fault if a path
-// names o and o declares nothing otherwise.
+// addSkipped adds a warning for each plugin that the build of o skips. If a path names o and o
+// contains no declarations, it adds a fault instead.
 func (l *loader) addSkipped(o *overlay.Overlay, d candidate, declares bool) {
 	for k := range o.Kustomizations() {
 		for _, p := range k.Skipped {

@@ -7,14 +7,13 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// dropContradictions drops each pair of contradictory subscriptions to one package in one namespace. They
-// are unread. The set must be sorted.
+// dropContradictions drops subscriptions that request the same package in the same namespace in
+// contradictory ways. They become unread. The set must be sorted.
 //
-// The resolver checks channels, versions and starting bundles, because two channels may share a
-// bundle. It also checks catalogs and approvals of OLM v0's Subscriptions, because OLM accepts
-// conflicting ones: two catalogs are unsatisfiable, and one Manual approval applies to the whole
-// plan. Declarations without a namespace are checked later, when the namespace is known from their
-// bundle.
+// The resolver checks channels, versions and starting bundles, because two channels can contain the
+// same bundle. It also checks catalogs and approvals of OLM v0's Subscriptions, because OLM accepts
+// different ones: two catalogs cannot be satisfied, and one Manual approval applies to the whole
+// plan. Declarations without a namespace are checked later, when the bundle has determined it.
 func (s *Set) dropContradictions() {
 	dropped := map[string]bool{}
 	for i, b := range s.Subscriptions {
@@ -40,14 +39,14 @@ func unreadSubscription(e *diag.Error, d Subscription) Unread {
 	return u
 }
 
-// aspect is a field in which two subscriptions to one package must agree.
+// aspect is a field that must be equal in two subscriptions to one package.
 type aspect struct {
 	name    string
 	field   Field
 	differs func(a, b Subscription) bool
 }
 
-// findContradiction returns the first aspect in which a and b differ, or nil.
+// findContradiction returns the first aspect in which two subscriptions differ, or nil.
 func findContradiction(a, b Subscription) *aspect {
 	for _, x := range subscriptionAspects() {
 		if x.differs(a, b) {
@@ -57,7 +56,7 @@ func findContradiction(a, b Subscription) *aspect {
 	return nil
 }
 
-// isMixed reports whether at least one of two subscriptions is not of OLM v0.
+// isMixed reports whether one of the subscriptions is not an OLM v0 Subscription.
 func isMixed(a, b Subscription) bool { return a.Dialect != V0 || b.Dialect != V0 }
 
 // subscriptionAspects returns the aspects that findContradiction compares.

@@ -9,32 +9,33 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Unread is a part of the declared files that was not read: an object, a file, a kustomization or the
-// output of a generator.
+// Unread is a part of the declared files that could not be read: an object, a file, a kustomization
+// or the output of a generator.
 type Unread struct {
-	Pos    diag.Pos // of the fault
-	Reason string   // the fault without its position
-	Hint   string   // the command or the edit that fixes it; may be empty
+	Pos    diag.Pos // position of the fault
+	Reason string   // text of the fault, without its position
+	Hint   string   // command or edit that fixes it; may be empty
 
-	// Kind, Namespace, Name and Package are those of the object. They are empty if unknown.
+	// Kind, Namespace, Name and Package of the object. They are empty if unknown.
 	Kind, Namespace, Name, Package string
 
-	// Tolerated is set for a part that is not seen to have a declaration. The set has a warning about it.
+	// Tolerated is true if the part probably contains no declaration. Then the set has a warning
+	// about it.
 	Tolerated bool
 
 	err     *diag.Error
-	text    []byte // text of the files of the part, as far as it is known
-	partial bool   // whether only a part of the text is known
+	text    []byte // text of the files, as far as it is known
+	partial bool   // whether text is incomplete
 	entry   int    // index of the path in LoadOptions.Paths
 }
 
-// Declares reports whether the part is a declaration of an operator, or is seen to contain one.
+// Declares reports whether the part is a declaration of an operator, or its text contains one.
 func (u Unread) Declares() bool {
 	return !u.Tolerated && isSubscriptionKind(u.Kind) || u.Tolerated && namesOLM(u.text)
 }
 
-// MayDeclare reports whether the part may be the declaration namespace/name of an operator, or contain
-// it. A part of which nothing is known may contain any declaration.
+// MayDeclare reports whether the part may be, or contain, the declaration of an operator with this
+// namespace and name. If nothing is known about a part, it may contain any declaration.
 func (u Unread) MayDeclare(namespace, name, pkg string) bool {
 	switch {
 	case u.Kind == "":
@@ -46,7 +47,7 @@ func (u Unread) MayDeclare(namespace, name, pkg string) bool {
 	}
 }
 
-// names reports whether the part is seen to be a declaration, or to name it.
+// names reports whether the part is the declaration d, or its text contains the name.
 func (u Unread) names(d identity) bool {
 	if u.Kind != "" {
 		return u.MayDeclare(d.namespace, d.name, "")
@@ -54,7 +55,7 @@ func (u Unread) names(d identity) bool {
 	return bytes.Contains(u.text, []byte(d.name))
 }
 
-// MayGroup reports whether the part is seen to be an OperatorGroup of a namespace, or to contain one.
+// MayGroup reports whether the part is an OperatorGroup in a namespace, or its text contains one.
 func (u Unread) MayGroup(namespace string) bool {
 	if u.Kind != "" {
 		return u.Kind == "OperatorGroup" && (u.Namespace == "" || u.Namespace == namespace)
@@ -63,12 +64,12 @@ func (u Unread) MayGroup(namespace string) bool {
 	return bytes.Contains(u.text, []byte("OperatorGroup")) && inNamespace.Match(u.text)
 }
 
-// Equal reports whether both are the same part with the same fault, perhaps at another line.
+// Equal reports whether u and v are the same part with the same fault. The lines may differ.
 func (u Unread) Equal(v Unread) bool {
 	return u.Pos.File == v.Pos.File && u.Reason == v.Reason && u.Kind == v.Kind && u.Namespace == v.Namespace && u.Name == v.Name
 }
 
-// Faults returns the faults of the unread parts as a diag.List, or nil if all are tolerated.
+// Faults returns the faults of parts as a diag.List. It returns nil if all are tolerated.
 func Faults(parts []Unread) error {
 	var out diag.List
 	for _, u := range parts {
@@ -79,13 +80,13 @@ func Faults(parts []Unread) error {
 	return out.Err()
 }
 
-// newUnread returns the unread part with a fault.
+// newUnread returns an unread part with a fault.
 func newUnread(e *diag.Error) Unread {
 	return Unread{Pos: e.Pos, Reason: (&diag.Error{Msg: e.Msg, Err: e.Err}).Error(), Hint: e.Hint, err: e}
 }
 
-// unreadAll returns an unread part for each fault of err, like describe. pos is for faults without a
-// position.
+// unreadAll returns an unread part for each fault in err, with the other fields of describe. pos is
+// the position for faults that have none.
 func unreadAll(pos diag.Pos, err error, describe Unread) []Unread {
 	var faults diag.List
 	faults.Add(pos, err)
@@ -106,12 +107,13 @@ func unreadObject(e *diag.Error, d identity) Unread {
 	return u
 }
 
-// isSubscriptionKind reports whether objects of a kind, or of an unknown kind, declare an operator.
+// isSubscriptionKind reports whether objects of a kind declare an operator. It returns true for an
+// unknown kind ("").
 func isSubscriptionKind(kind string) bool {
 	return slices.Contains([]string{"", Subscription{}.identity().kind, "Subscription", "ClusterExtension", "OperatorPolicy"}, kind)
 }
 
-// namesOLM reports whether a text names an API group with declarations.
+// namesOLM reports whether a text contains an API group with declarations.
 func namesOLM(text []byte) bool {
 	return slices.ContainsFunc([]Dialect{V0, V1, OCM, Quayside}, func(d Dialect) bool { return bytes.Contains(text, []byte(d)) })
 }

@@ -19,8 +19,8 @@ import (
 // V0 is the dialect of OLM v0's Subscription.
 const V0 Dialect = k8s.OLMGroup
 
-// The types below list every field of the published CRDs' specs. Other fields are reported as
-// unknown.
+// The types below contain every field in the specs of the published CRDs. Other fields are reported
+// as unknown.
 
 type specV0 struct {
 	Source              string    `json:"source"`
@@ -37,7 +37,7 @@ type statusV0 struct {
 	CurrentCSV   string `json:"currentCSV"`
 }
 
-// configV0 is OLM's SubscriptionConfig. Its values are written to the lock unchanged.
+// configV0 is OLM's SubscriptionConfig. The lock contains its values unchanged.
 type configV0 struct {
 	Selector     *labelSelector    `json:"selector"`
 	NodeSelector map[string]string `json:"nodeSelector"`
@@ -120,7 +120,7 @@ func (r *reader) readSubscriptionV0(n *yamlnode.Node) {
 	declare(r, &r.set.Subscriptions, s)
 }
 
-// singleton returns a list of s, or nil if s is empty.
+// singleton returns a list that contains s, or nil if s is empty.
 func singleton(s string) []string {
 	if s == "" {
 		return nil
@@ -135,8 +135,8 @@ func orAutomatic(s string) Approval {
 	return Approval(s)
 }
 
-// checkConfig checks the SubscriptionConfig in field at, and returns it as canonical JSON. It returns
-// nil if it is absent or empty.
+// checkConfig checks the SubscriptionConfig in field at. It returns it as canonical JSON, or nil if
+// it is missing or empty.
 func (c checker) checkConfig(n *yamlnode.Node, at string, o *configV0) []byte {
 	if o == nil {
 		return nil
@@ -176,12 +176,12 @@ func childNode(n *yamlnode.Node, at string) *yamlnode.Node {
 	return n
 }
 
-// checkKube checks the value of the field at against a Kubernetes type, and returns it. It returns
-// nil if data is no JSON object.
+// checkKube checks the value of field at against a Kubernetes type, and returns it. It returns nil
+// if data is not a JSON object.
 func (c checker) checkKube(at string, data json.RawMessage, part admit.Part) map[string]any {
 	var v any
 	if err := utiljson.Unmarshal(data, &v); err != nil {
-		return nil // no valid JSON, reported earlier
+		return nil // invalid JSON is already reported
 	}
 	_, shape := admit.PrunePart(admit.NewTypes(), part, v, at)
 	for _, field := range shape.Unknown {
@@ -198,7 +198,7 @@ func (c checker) checkKube(at string, data json.RawMessage, part admit.Part) map
 // canonicalJSON returns a mapping as canonical JSON, or nil if it is empty or null.
 func (c checker) canonicalJSON(n *yamlnode.Node) []byte {
 	var raw json.RawMessage
-	c.Faults.Add(c.Whole, yamlnode.Decode(c.file, n, &raw)) // repeated faults are deduplicated
+	c.Faults.Add(c.Whole, yamlnode.Decode(c.file, n, &raw)) // a fault that is reported twice is kept once
 	if s := string(raw); s == "{}" || s == "null" {
 		return nil
 	}
@@ -231,7 +231,7 @@ type grpcPodConfig struct {
 	ExtractContent        *struct {
 		CacheDir   string `json:"cacheDir"`
 		CatalogDir string `json:"catalogDir"`
-		ConfigDir  string `json:"configDir"` // path before OLM introduced catalogDir
+		ConfigDir  string `json:"configDir"` // name of catalogDir in older versions of OLM
 	} `json:"extractContent"`
 }
 
@@ -284,8 +284,8 @@ func (r *reader) readOperatorGroup(n *yamlnode.Node) {
 	})
 }
 
-// declareGroup adds an OperatorGroup to the set. g has its metadata and spec the fields at the path
-// at.
+// declareGroup adds an OperatorGroup to the set. g contains its metadata. spec contains its fields,
+// which are at path at in the file.
 func (r *reader) declareGroup(c checker, at string, spec specOperatorGroup, g OperatorGroup) {
 	g.ServiceAccountName, g.UpgradeStrategy = spec.ServiceAccountName, spec.UpgradeStrategy
 	c.enum(at+".upgradeStrategy", spec.UpgradeStrategy, "Default", "TechPreviewUnsafeFailForward")
@@ -305,8 +305,8 @@ func (r *reader) declareGroup(c checker, at string, spec specOperatorGroup, g Op
 	declare(r, &r.set.OperatorGroups, g)
 }
 
-// targetNamespaces returns the sorted namespaces without duplicates. It returns nil, which means
-// all namespaces, if names is empty or contains an empty name.
+// targetNamespaces returns names sorted and without duplicates. If names is empty or contains an
+// empty name, it returns nil, which means all namespaces.
 func (c checker) targetNamespaces(field string, names []string) []string {
 	var out []string
 	for i, ns := range names {
@@ -329,7 +329,7 @@ func (r *reader) readNamespace(n *yamlnode.Node) {
 	declare(r, &r.set.Namespaces, Namespace{Name: o.Metadata.Name, Labels: labels, Annotations: o.Metadata.Annotations, Pos: c.Whole})
 }
 
-// writeV0 returns d as a Subscription of OLM v0, preceded by its OperatorGroup if d.Group is set.
+// writeV0 returns d as an OLM v0 Subscription. If d.Group is set, an OperatorGroup comes first.
 func writeV0(d Declaration) []k8s.Object {
 	spec := map[string]any{"name": d.Package, "source": d.Catalog.Name, "sourceNamespace": d.Catalog.Namespace}
 	putText(spec, "channel", d.Channel)

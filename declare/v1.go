@@ -56,7 +56,7 @@ type catalogFilter struct {
 	UpgradeConstraintPolicy string         `json:"upgradeConstraintPolicy"`
 }
 
-// inlineConfig is the configuration of a registry+v1 bundle.
+// inlineConfig is the inline configuration of a registry+v1 bundle.
 type inlineConfig struct {
 	WatchNamespace   string    `json:"watchNamespace"`
 	DeploymentConfig *configV0 `json:"deploymentConfig"`
@@ -110,7 +110,7 @@ func (r *reader) readClusterExtension(n *yamlnode.Node) {
 	declare(r, &r.set.Subscriptions, s)
 }
 
-// readFilter checks the catalog filter f and sets its fields in s.
+// readFilter checks a catalog filter, and sets the fields of s from it.
 func (c checker) readFilter(s *Subscription, f *catalogFilter) {
 	if f == nil {
 		c.Addf("spec.source.catalog", "missing")
@@ -130,9 +130,9 @@ func (c checker) readFilter(s *Subscription, f *catalogFilter) {
 	}
 }
 
-// readConfig checks spec.config and sets its fields in s. It accepts the fields in
+// readConfig checks spec.config, and sets the fields of s from it. It accepts the fields of
 // operator-controller's schema for registry+v1 bundles (registryv1bundleconfig.json): the watched
-// namespace, and the fields of SubscriptionConfig except for the selector.
+// namespace, and the fields of SubscriptionConfig except selector.
 func (c checker) readConfig(s *Subscription, n *yamlnode.Node, spec specV1) {
 	cfg := spec.Config
 	if cfg == nil {

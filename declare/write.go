@@ -9,38 +9,38 @@ import (
 
 // Declaration is an operator to declare in any dialect.
 type Declaration struct {
-	Name      string // of the declaration's object
+	Name      string // name of the object
 	Namespace string
 	Package   string
-	Channel   string     // "": the package's default channel
-	Version   string     // version range; "": any
-	Start     string     // startingCSV; "": the head of the channel
+	Channel   string     // empty: the default channel of the package
+	Version   string     // version range; empty: any
+	Start     string     // startingCSV; empty: the head of the channel
 	Catalog   catalog.ID // zero: the only catalog with the package
-	Watch     []string   // "*" alone: all namespaces; nil: the default of the operator
+	Watch     []string   // watched namespaces; "*" alone: all; nil: the default of the operator
 	Approval  Approval
 	Config    []byte // spec.config as canonical JSON; nil: none
 	Group     bool   // whether to add an OperatorGroup, because the namespace has none
 }
 
-// Writer formats declarations of one dialect.
+// Writer creates the objects of declarations in one dialect.
 type Writer struct {
 	Dialect      Dialect
-	CanName      func(id catalog.ID) bool // whether a declaration of this dialect can name the catalog
-	NamesCatalog bool                     // whether a declaration must name its catalog
-	HasStart     bool                     // whether a declaration names a starting bundle instead of a version range
-	HasApproval  bool                     // whether a declaration has an approval
-	HasGroup     bool                     // whether the watched namespaces are part of an OperatorGroup
+	CanName      func(id catalog.ID) bool // reports whether the dialect can name a catalog
+	NamesCatalog bool                     // whether the catalog must be named
+	HasStart     bool                     // whether a starting bundle is declared instead of a version range
+	HasApproval  bool                     // whether the dialect has an approval
+	HasGroup     bool                     // whether an OperatorGroup declares the watched namespaces
 
-	// Objects returns the declaration, preceded by the objects that it needs.
+	// Objects returns the objects of a declaration. Objects that it needs come first.
 	Objects func(Declaration) []k8s.Object
 }
 
-// AnyCatalog returns the writer of the dialect that can name every catalog.
+// AnyCatalog returns the writer for the dialect that can name every catalog.
 func AnyCatalog() Writer {
 	return Writer{Dialect: Quayside, CanName: func(catalog.ID) bool { return true }, HasApproval: true, Objects: writeOwn}
 }
 
-// Writers returns the writers of all dialects with write support. The first one is the default.
+// Writers returns the writers for all dialects that can be written. The first is the default.
 func Writers() []Writer {
 	return []Writer{
 		AnyCatalog(),
@@ -49,7 +49,7 @@ func Writers() []Writer {
 	}
 }
 
-// putConfig sets a key to a config unless that is empty.
+// putConfig sets m[key] to a config, unless it is empty.
 func putConfig(m map[string]any, key string, config []byte) {
 	var v map[string]any
 	if err := utiljson.Unmarshal(config, &v); err == nil && len(v) > 0 {
@@ -57,7 +57,7 @@ func putConfig(m map[string]any, key string, config []byte) {
 	}
 }
 
-// putText sets a key unless value is empty.
+// putText sets m[key] to value, unless it is empty.
 func putText(m map[string]any, key, value string) {
 	if value != "" {
 		m[key] = value

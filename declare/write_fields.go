@@ -11,10 +11,10 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// SetFields returns the text of a file with new values of fields of the declaration s. It replaces
-// only the values, or inserts a field after the package, and keeps comments, quotes and order. It
-// returns an error if the style of the file does not allow that. The value of a scalar field is a
-// list of one item.
+// SetFields returns the text of a file in which fields of the declaration s have new values. It
+// replaces only the values, or inserts a field after the package. It keeps comments, quotes and
+// order. If the style of the file makes this impossible, it returns an error. The value of a scalar
+// field is a list with one item.
 func SetFields(text []byte, s Subscription, values map[Field][]string) ([]byte, error) {
 	lines := strings.SplitAfter(string(text), "\n")
 	var fields []Field
@@ -24,7 +24,7 @@ func SetFields(text []byte, s Subscription, values map[Field][]string) ([]byte, 
 		}
 		fields = append(fields, f)
 	}
-	slices.SortFunc(fields, func(a, b Field) int { // from the end, so that earlier positions remain valid
+	slices.SortFunc(fields, func(a, b Field) int { // from the last to the first, so that earlier positions stay valid
 		if d := s.At(b, FieldPackage).Compare(s.At(a, FieldPackage)); d != 0 {
 			return d
 		}
@@ -47,7 +47,7 @@ func SetFields(text []byte, s Subscription, values map[Field][]string) ([]byte, 
 	return out, nil
 }
 
-// ParseConfig parses the YAML text of a config, and returns it as canonical JSON. name is the file in
+// ParseConfig parses a config in YAML, and returns it as canonical JSON. name is the file name in
 // positions.
 func ParseConfig(name, text string) ([]byte, error) {
 	const prefix = "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: x, namespace: x}\nspec:\n  package: x\n  config:\n"
@@ -58,8 +58,8 @@ func ParseConfig(name, text string) ([]byte, error) {
 	return set.Subscriptions[0].Config, nil
 }
 
-// Values returns the values of a field, in the form that SetFields takes. It returns nil if the field is not
-// set, or if SetFields cannot set it.
+// Values returns the values of a field, as SetFields accepts them. It returns nil if the field is
+// not set, or if SetFields cannot set it.
 func (s Subscription) Values(f Field) []string {
 	switch f { //nolint:exhaustive // the others are not set
 	case FieldChannel:
@@ -125,8 +125,8 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 	return nil
 }
 
-// setConfig replaces or removes the config, or inserts it after the package. It does not keep
-// comments and quotes inside the config.
+// setConfig replaces, removes or inserts the config, after the package. It does not keep comments
+// and quotes in the config.
 func setConfig(lines []string, s Subscription, path string, values []string) error {
 	raw := []byte("{}")
 	if len(values) > 0 {
@@ -147,7 +147,7 @@ func setConfig(lines []string, s Subscription, path string, values []string) err
 	case isSet && old != "":
 		lines[at.Line-1] = before + flow.String() + rest[len(old):]
 	case isSet && strings.TrimSpace(before) == "" && !strings.HasPrefix(rest, "{"):
-		end := at.Line // after the last line of the block
+		end := at.Line // end of the block
 		for i, l := range lines[at.Line:] {
 			if text := strings.TrimLeft(l, " "); strings.TrimSpace(text) != "" && len(l)-len(text) < len(before) {
 				break
@@ -164,7 +164,7 @@ func setConfig(lines []string, s Subscription, path string, values []string) err
 		}
 		clear(lines[at.Line:end])
 		lines[at.Line-1] = before + strings.TrimLeft(block.String(), " \n")
-	case isSet, s.Dialect == V1: // a ClusterExtension has its config elsewhere
+	case isSet, s.Dialect == V1: // the config of a ClusterExtension is not beside the package
 		return fmt.Errorf("%s: YAML style not supported: cannot change %s", at, path)
 	case key != nil:
 		if err := yamlnode.BlockJSON(&block, raw, len(key[1])); err != nil {
@@ -178,8 +178,8 @@ func setConfig(lines []string, s Subscription, path string, values []string) err
 	return nil
 }
 
-// findMapping returns the flow mapping at the start of a text, or "" if there is none, or if it has
-// several lines.
+// findMapping returns the flow mapping at the start of a text. It returns "" if there is none, or
+// if it has several lines.
 func findMapping(text string) string {
 	if !strings.HasPrefix(text, "{") {
 		return ""
@@ -199,12 +199,12 @@ func findMapping(text string) string {
 	return ""
 }
 
-// findScalar returns the scalar, or the list of scalars, at the start of a text, or "".
+// findScalar returns the scalar, or the flow list of scalars, at the start of a text, or "".
 func findScalar(text string) string {
 	return regexp.MustCompile(`^("([^"\\]|\\.)*"|'[^']*'|\[[^\]#]*\]|[^\s,\]}\[{&*!|>'"#]([^,\]}#]*[^\s,\]}#])?)`).FindString(text)
 }
 
-// formatValues returns values as YAML, in the quotes of the old text.
+// formatValues returns values as YAML, with the kind of quotes in old.
 func formatValues(values []string, isList bool, old string) string {
 	var out []string
 	for _, v := range values {

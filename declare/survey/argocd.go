@@ -16,8 +16,9 @@ import (
 
 const argoGroup = "argoproj.io"
 
-// addApplication adds the directories that an Application applies. fields are those of n, or of the
-// Application that the ApplicationSet n makes; fieldPath is the path in n of the Application's spec.
+// addApplication adds the directories that an Application applies. fields are the fields of n, or
+// of the Application that the ApplicationSet n creates. fieldPath is the path in n of the
+// Application's spec.
 func (s *scanner) addApplication(e *Entry, n *yamlnode.Node, fields map[string]any, fieldPath string) {
 	spec := k8s.Map(fields, "spec")
 	destination := k8s.Map(spec, "destination")
@@ -47,7 +48,8 @@ func (s *scanner) addApplication(e *Entry, n *yamlnode.Node, fields map[string]a
 	}
 }
 
-// overrideSource returns the source of an Application with the parameters of the files in its directory.
+// overrideSource returns the source of an Application, with the parameters in .argocd-source files
+// of its directory.
 func (s *scanner) overrideSource(source map[string]any, dir, name string) map[string]any {
 	for _, file := range []string{".argocd-source.yaml", ".argocd-source-" + name + ".yaml"} {
 		var more map[string]any
@@ -58,7 +60,8 @@ func (s *scanner) overrideSource(source map[string]any, dir, name string) map[st
 	return source
 }
 
-// argoChanges returns what an Application with this source and destination namespace changes.
+// argoChanges returns the changes that an Application with this source and destination namespace
+// makes.
 func argoChanges(source map[string]any, namespace string) Changes {
 	c := Changes{DefaultNamespace: known(namespace)}
 	if strings.Contains(namespace, unknownText) {
@@ -95,8 +98,9 @@ func argoChanges(source map[string]any, namespace string) Changes {
 	return c
 }
 
-// replacesPlaceholders reports whether a plugin only replaces placeholders in the output of kustomize.
-// Declarations with placeholders are not read.
+// replacesPlaceholders reports whether a plugin only replaces placeholders in the output of
+// kustomize. Its output is then known, except for declarations with placeholders, which are not
+// read.
 func replacesPlaceholders(plugin string) bool {
 	return strings.Contains(plugin, "vault") || strings.Contains(plugin, "avp")
 }
@@ -154,7 +158,8 @@ func (s *scanner) addApplicationSet(e *Entry, n *yamlnode.Node) {
 	}
 }
 
-// generatorTemplate returns the fields of the template that a generator overrides.
+// generatorTemplate returns the fields in the template of a generator. They override those of the
+// ApplicationSet's template.
 func generatorTemplate(generator map[string]any) map[string]any {
 	for _, v := range generator {
 		if fields, isMap := v.(map[string]any); isMap && fields["template"] != nil {
@@ -164,7 +169,7 @@ func generatorTemplate(generator map[string]any) map[string]any {
 	return nil
 }
 
-// patchTemplate returns an Application of an ApplicationSet with spec.templatePatch.
+// patchTemplate applies spec.templatePatch to an Application of an ApplicationSet.
 func (s *scanner) patchTemplate(e *Entry, g generator, patch string, app map[string]any, p params) map[string]any {
 	if patch == "" {
 		return app
@@ -190,7 +195,7 @@ func (e *Entry) addUnknown(reason string) {
 	}
 }
 
-// known returns text, or "" if a part of it is unknown.
+// known returns text if it is known completely, or "".
 func known(text string) string {
 	if strings.Contains(text, unknownText) || strings.Contains(text, "{{") {
 		return ""

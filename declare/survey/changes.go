@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// Kustomization returns the text of the kustomization with which a tool builds the directory of a: that
-// in data with the changes of a or, without data, one that lists resources. It returns nil if the tool
-// builds no kustomization there.
+// Kustomization returns the content of the kustomization with which a tool builds the directory of
+// a. It is data with the changes of a or, if data is nil, a new one that lists resources. It
+// returns nil if the tool builds no kustomization there.
 func (a *Applied) Kustomization(data []byte, resources []string) ([]byte, error) {
 	c := a.Changes
 	var k types.Kustomization

@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Entries are the entry points in a file, with those that they apply.
+// Entries contains the entry points in a file, and the entry points that these apply.
 type Entries struct {
-	Applied []*Applied // that certainly reach a cluster
-	Unknown []Unknown  // the parts that cannot be evaluated
+	Applied []*Applied // directories and files that certainly reach a cluster
+	Unknown []Unknown  // parts that cannot be evaluated
 }
 
 // Unknown is a part of an entry that cannot be evaluated.
@@ -124,8 +124,8 @@ func (a *Applied) Resources(fsys fs.FS, skip func(dir string) bool) (files, dirs
 	return files, dirs
 }
 
-// Match returns the files and directories of a repository that a pattern of declarations matches, sorted.
-// Each step of the pattern matches one step of a path.
+// Match returns the files and directories of a repository that match a pattern of
+// spec.declarations, sorted. Each step of the pattern matches one step of a path.
 func Match(fsys fs.FS, pattern string) []string {
 	found, err := fs.Glob(fsys, pattern)
 	if err != nil {
@@ -139,7 +139,8 @@ func isDirectory(fsys fs.FS, name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// At returns a for a directory below it, which the tool applies without the changes to kustomizations.
+// At returns a for a directory below its own. The tool applies that directory without the changes
+// to kustomizations.
 func (a *Applied) At(dir string) *Applied {
 	out := *a
 	out.Dir, out.Changes = dir, Changes{DefaultNamespace: a.Changes.DefaultNamespace, Unknown: a.Changes.Unknown}

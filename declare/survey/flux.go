@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// addDirectories adds the directories that an object of any tool applies, according to the table of the
-// tool's kinds.
+// addDirectories adds the directories that an object of any tool applies. applier describes the
+// fields of its kind.
 func (s *scanner) addDirectories(e *Entry, n *yamlnode.Node, applier profile.Applier) {
 	fields := decode(n)
 	for _, where := range applier.Paths {
@@ -36,12 +36,12 @@ func (s *scanner) addDirectories(e *Entry, n *yamlnode.Node, applier profile.App
 	}
 }
 
-// sourceOf returns the source that a Flux Kustomization names. It returns true if the source is not this
+// sourceOf returns the source that a Flux Kustomization names. It returns true if that is not this
 // repository.
 func (s *scanner) sourceOf(n *yamlnode.Node) (sourceObject, bool) {
 	kind := textAt(n, "spec.sourceRef.kind")
 	if kind != "GitRepository" {
-		return sourceObject{}, true // its content is packed elsewhere
+		return sourceObject{}, true // an artifact whose content comes from elsewhere
 	}
 	namespace := textAt(n, "spec.sourceRef.namespace")
 	if namespace == "" {
@@ -49,7 +49,7 @@ func (s *scanner) sourceOf(n *yamlnode.Node) (sourceObject, bool) {
 	}
 	source, known := s.sources[sourceKey(kind, namespace, textAt(n, "spec.sourceRef.name"))]
 	if !known && textAt(n, "spec.path") == "" && !s.assumeOwn {
-		return source, true // the top of an unknown repository
+		return source, true // the root of an unknown source: nothing suggests this repository
 	}
 	return source, known && s.isForeign(source.url)
 }

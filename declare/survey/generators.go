@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// maxNested is the maximum nesting of generators; Argo CD allows less.
+// maxNested is the maximum depth of nested generators. Argo CD permits less.
 const maxNested = 5
 
 // generator evaluates the generators of one ApplicationSet.
@@ -24,8 +24,8 @@ type generator struct {
 	renderer
 }
 
-// generate returns the parameters that a generator produces. before are those of the generator before it
-// in a matrix.
+// generate returns the parameters that a generator produces, one for each Application. before are
+// the parameters of the preceding generator in a matrix.
 func (g generator) generate(spec map[string]any, before params, depth int) ([]params, error) {
 	if depth > maxNested {
 		return nil, fmt.Errorf("generators are nested deeper than %d levels", maxNested)
@@ -45,7 +45,7 @@ func (g generator) generate(spec map[string]any, before params, depth int) ([]pa
 		values, _ := g.object(k8s.Map(spec, "clusters", "values"), params{unknown: clusterParams()})
 		out = []params{{values: map[string]any{"values": values}, unknown: clusterParams()}}
 	default:
-		out = []params{{unknown: []string{"*"}}} // a server knows them
+		out = []params{{unknown: []string{"*"}}} // only a server knows the parameters
 	}
 	if err == nil && len(out) > maxApplied {
 		err = fmt.Errorf("more than %d Applications", maxApplied)
@@ -53,12 +53,14 @@ func (g generator) generate(spec map[string]any, before params, depth int) ([]pa
 	return selectParams(k8s.Map(spec, "selector"), out), err
 }
 
-// clusterParams returns the parameters of a clusters generator, which are in Secrets of Argo CD.
+// clusterParams returns the names of the parameters of a clusters generator. Their values are in
+// Secrets of Argo CD.
 func clusterParams() []string {
 	return []string{"name", "nameNormalized", "server", "project", "metadata"}
 }
 
-// selectParams returns the parameters that a selector matches. Unknown parameters may match.
+// selectParams returns the parameters that match a selector. If a parameter is unknown, it counts
+// as a match.
 func selectParams(selector map[string]any, list []params) []params {
 	matcher, valid := k8s.SelectorOf(selector)
 	if !valid {
@@ -102,7 +104,8 @@ func (g generator) list(spec map[string]any, before params) ([]params, error) {
 	return out, nil
 }
 
-// git returns the parameters for directories or files of the repository.
+// git returns the parameters for the directories or files of the repository that a git generator
+// selects.
 func (g generator) git(spec map[string]any, before params) ([]params, error) {
 	v, err := g.object(spec, before)
 	if err != nil {
@@ -131,7 +134,7 @@ func (g generator) git(spec map[string]any, before params) ([]params, error) {
 	return out, nil
 }
 
-// withValues adds the field values of a generator to parameters.
+// withValues returns p with the field values of a generator.
 func (g generator) withValues(p, values map[string]any) map[string]any {
 	if len(values) == 0 {
 		return p
@@ -140,8 +143,8 @@ func (g generator) withValues(p, values map[string]any) map[string]any {
 	return mergeMaps(p, map[string]any{"values": v})
 }
 
-// matchPaths returns the paths that items of a git generator match and that no item excludes, sorted.
-// below returns the candidates below a directory.
+// matchPaths returns the paths that the items of a git generator include and do not exclude,
+// sorted. below returns the candidates below a directory.
 func (g generator) matchPaths(items any, below func(dir string) []string, match func(pattern, name string) bool) []string {
 	list, _ := items.([]any)
 	found, excluded := map[string]bool{}, map[string]bool{}
@@ -163,13 +166,13 @@ func (g generator) matchPaths(items any, below func(dir string) []string, match 
 	return slices.Sorted(maps.Keys(found))
 }
 
-// matchDir reports whether a pattern of a directory generator matches a directory.
+// matchDir reports whether a directory matches a pattern of a git directory generator.
 func matchDir(pattern, name string) bool {
 	matched, err := path.Match(pattern, name)
 	return err == nil && matched && name != "."
 }
 
-// fixedDir returns the leading directories of a path pattern, up to its first variable part.
+// fixedDir returns the leading directories of a path pattern that contain no variable part.
 func fixedDir(name string) string {
 	name = strings.TrimPrefix(name, "/")
 	if i := strings.IndexAny(name, "*?[{$"+unknownText); i >= 0 {
@@ -199,8 +202,8 @@ func (r *repository) filesBelow(dir string) []string {
 	return out
 }
 
-// pathParams returns the parameters of a git generator for a directory, and for a file in it unless file
-// is empty.
+// pathParams returns the parameters of a git generator for a directory. If file is not empty, they
+// are for that file in it.
 func (g generator) pathParams(dir, file, prefix string) map[string]any {
 	segments := []any{}
 	for step := range strings.SplitSeq(dir, "/") {
@@ -235,12 +238,12 @@ func (g generator) pathParams(dir, file, prefix string) map[string]any {
 	return prefixed
 }
 
-// parseParams returns the parameters in a file: those of one object, or of each object of a list.
+// parseParams returns the parameters in a file, which contains an object or a list of objects.
 func parseParams(file string, data []byte) ([]map[string]any, error) {
 	if data == nil {
 		return nil, errors.New("cannot be read")
 	}
-	if _, err := documents(file, data); err != nil { // aliases that expand to too much, for example
+	if _, err := documents(file, data); err != nil { // for example, aliases that expand to too much
 		if _, err := documents(file, slices.Concat([]byte("list:\n"), data)); err != nil {
 			return nil, err
 		}
@@ -254,8 +257,8 @@ func parseParams(file string, data []byte) ([]map[string]any, error) {
 	return []map[string]any{one}, err
 }
 
-// matrix returns the combinations of the parameters of two generators. The second one may use those of
-// the first.
+// matrix returns all combinations of the parameters of two generators. The second generator can use
+// those of the first.
 func (g generator) matrix(spec map[string]any, before params, depth int) ([]params, error) {
 	out := []params{before}
 	list, _ := spec["generators"].([]any)
@@ -279,8 +282,8 @@ func (g generator) matrix(spec map[string]any, before params, depth int) ([]para
 	return out, nil
 }
 
-// merge returns the parameters of the first generator, each with those of the other generators that have
-// the same values of the merge keys.
+// merge returns the parameters of the first generator. To each it adds those of the other
+// generators that have the same values of the merge keys.
 func (g generator) merge(spec map[string]any, before params, depth int) ([]params, error) {
 	keys, _ := spec["mergeKeys"].([]any)
 	list, _ := spec["generators"].([]any)

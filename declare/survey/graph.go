@@ -13,19 +13,19 @@ import (
 
 // Application is a declaration that a GitOps tool applies to a cluster.
 type Application struct {
-	By          string   // `Application "etcd"`, `kustomization "clusters/lab"`
-	Pos         diag.Pos // position of the object in By
+	By          string   // such as `Application "etcd"` or `kustomization "clusters/lab"`
+	Pos         diag.Pos // position of that object
 	Declaration Declaration
-	Declared    bool   // the declared paths include the file of the declaration
-	Proven      bool   // whether an object of a GitOps tool certainly applies it
-	Cluster     string // name, server or kubeconfig of the target cluster; "" if not set or unknown
+	Declared    bool   // whether the declared paths include the file of the declaration
+	Proven      bool   // whether an object of a GitOps tool certainly applies the declaration
+	Cluster     string // name, server or kubeconfig of the target cluster; empty: not set or unknown
 }
 
-// Applications returns the declarations that a GitOps tool applies, for each cluster with the first object
-// that applies them to it, sorted by their positions. declared are the declared paths of a workspace, and
-// others those of other workspaces. A kustomization outside of these paths counts as applied, because the
-// object that applies it may be in another repository. Declarations that wanted does not accept are
-// omitted.
+// Applications returns the declarations that a GitOps tool applies, sorted by position. For each
+// cluster, it returns the first object that applies the declaration to it. declared are the
+// declared paths of a workspace, and others those of other workspaces. A kustomization outside of
+// these paths counts as applied, because the object that applies it may be in another repository.
+// It omits declarations for which wanted returns false.
 func (s *Survey) Applications(declared, others []string, wanted func(Declaration) bool) []Application {
 	files, inputs := s.included(declared)
 	_, more := s.included(others)
@@ -51,7 +51,7 @@ func (s *Survey) Applications(declared, others []string, wanted func(Declaration
 	for _, file := range slices.Sorted(maps.Keys(s.byFile)) {
 		appliers := s.Appliers(Declaration{Pos: diag.Pos{File: file}})
 		for _, a := range appliers {
-			source := slices.Contains(declared, a.Entry.Pos.File) && len(s.applied[a.Entry.Pos.File]) == 0 // kept only to be read
+			source := slices.Contains(declared, a.Entry.Pos.File) && len(s.applied[a.Entry.Pos.File]) == 0 // the object only serves to be read by quayside
 			add(a, file, Application{By: a.Entry.By, Pos: a.Pos, Proven: a.Guess == "" && !source, Cluster: a.Cluster})
 		}
 		if len(appliers) > 0 {
@@ -68,7 +68,7 @@ func (s *Survey) Applications(declared, others []string, wanted func(Declaration
 	return out
 }
 
-// kustomizationsOf returns the directories whose kustomizations include a file, sorted.
+// kustomizationsOf returns the directories of the kustomizations that include a file, sorted.
 func (s *Survey) kustomizationsOf(file string) []string {
 	if s.including == nil {
 		s.including = map[string][]string{}
@@ -99,14 +99,15 @@ func (s *Survey) Includes(declared []string) func(file string) bool {
 	}
 }
 
-// Appliers returns the directories with a declaration that entries apply, sorted by position.
+// Appliers returns the directories that entries apply and that contain a declaration, sorted by
+// position.
 func (s *Survey) Appliers(d Declaration) []*Applied {
 	return slices.SortedStableFunc(slices.Values(s.applied[d.Pos.File]), func(a, b *Applied) int { return a.Pos.Compare(b.Pos) })
 }
 
-// Changing returns the entry points that change operators in or below a directory when they apply them,
-// and the kustomizations that include the directory and change it. declared are the declared paths; those
-// among them are omitted.
+// Changing returns the entry points that change operators in or below dir when they apply them, and
+// the kustomizations that include dir and change it. It omits those in declared, the declared
+// paths.
 func (s *Survey) Changing(dir string, declared []string) (applied []*Applied, kustomizations []string) {
 	for _, e := range s.Entries {
 		for _, a := range e.Applied {
@@ -129,7 +130,7 @@ func (s *Survey) Changing(dir string, declared []string) (applied []*Applied, ku
 	return applied, kustomizations
 }
 
-// changes reports whether a changes an operator that it applies.
+// changes reports whether a changes one of the operators that it applies.
 func (s *Survey) changes(a *Applied) bool {
 	if a.Changes.String() == "" && a.Changes.DefaultNamespace == "" {
 		return false
@@ -144,7 +145,7 @@ func (s *Survey) changes(a *Applied) bool {
 	return false
 }
 
-// Dirs returns the topmost directories of declarations, sorted.
+// Dirs returns the topmost directories that contain the declarations in list, sorted.
 func Dirs(list []Declaration) []string {
 	var dirs []string
 	for _, d := range list {
@@ -160,7 +161,8 @@ func Dirs(list []Declaration) []string {
 	return out
 }
 
-// included returns the files with declarations and the kustomizations that declared paths include.
+// included returns the files with declarations, and the directories of kustomizations, that the
+// declared paths include.
 func (s *Survey) included(declared []string) (files, dirs map[string]bool) {
 	files, dirs = map[string]bool{}, map[string]bool{}
 	for _, top := range declared {
@@ -176,8 +178,8 @@ func (s *Survey) included(declared []string) (files, dirs map[string]bool) {
 	return files, dirs
 }
 
-// keeps reports whether the kustomization of a keeps a declaration, which its patches may delete. It
-// returns true if there is none, or if it cannot be built.
+// keeps reports whether the kustomization of a still contains a declaration after its patches,
+// which may delete it. It returns true if there is no kustomization, or if it cannot be built.
 func (s *Survey) keeps(a *Applied, d Declaration) bool {
 	if s.repo.kustomization(a.Dir) == nil {
 		return true

@@ -10,33 +10,35 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// Proposal lists the paths of declarations to choose from. Several paths with the same operator are
-// different environments of it, such as two overlays of one base.
+// Proposal contains paths of declarations to choose from. If several paths declare the same
+// operator, they are for different environments, such as two overlays of one base.
 type Proposal struct {
-	Environments []string // to choose from, the one with the most operators first; empty: nothing to choose
-	IsOpen       bool     // whether one of them is an environment of the workspace, and not only a variant of a few operators
+	Environments []string // environments to choose from, the one with the most operators first; empty: there is no choice
+	IsOpen       bool     // whether an environment of the whole workspace must be chosen, and not only variants of a few operators
 
 	choices []choice
 }
 
-// minShared is the number of operators with a variant of the same name that makes the name an environment.
+// minShared is the number of operators that must have a variant of the same name, so that the name
+// counts as an environment.
 const minShared = 2
 
 // Choice is a path for spec.declarations.
 type Choice struct {
-	Path    string // in the repository
-	Cluster string // see declare.Path; empty for all clusters
+	Path    string // path in the repository
+	Cluster string // see declare.Path; empty: all clusters
 }
 
 // choice is a path with the operators that it declares.
 type choice struct {
 	Choice
-	environment string          // "" if the path is the only one of its operators
-	operators   map[string]bool // by namespace and package
+	environment string          // empty if no other path declares its operators
+	operators   map[string]bool // "namespace/package"
 	applied     bool            // whether an object of a GitOps tool applies it
 }
 
-// Propose returns the paths to declare all operators of the repository, apart from those in taken paths.
+// Propose returns paths with which to declare all operators of the repository, except those in the
+// paths taken.
 func (s *Survey) Propose(taken []string) Proposal {
 	byChoice := map[Choice]*choice{}
 	add := func(c Choice, d Declaration, applied bool) {
@@ -79,8 +81,9 @@ func (s *Survey) Propose(taken []string) Proposal {
 	return p
 }
 
-// choiceOf returns the path for what an entry point applies: the directory or, if the tool changes it or
-// reads less than the directory, the file of the entry point.
+// choiceOf returns the path with which to declare the directory that an entry point applies. It is
+// the file of the entry point if the tool changes the declarations or does not apply the whole
+// directory. Otherwise it is the directory.
 func (s *Survey) choiceOf(a *Applied) Choice {
 	partial := !a.recurse && s.repo.kustomization(a.Dir) == nil && s.hasDeclarationsBelow(a.Dir)
 	if a.Guess == "" && (s.changes(a) || partial || a.include+a.exclude != "" || a.ignore != nil && a.recurse && a.Dir == ".") {
@@ -108,8 +111,8 @@ func (s *Survey) hasDeclarationsBelow(dir string) bool {
 // Kustomizations returns the directories of the kustomizations that include a declaration, sorted.
 func (s *Survey) Kustomizations(d Declaration) []string { return s.kustomizationsOf(d.Pos.File) }
 
-// TopKustomizations returns the directories of the kustomizations that include a declaration and that no
-// other kustomization includes.
+// TopKustomizations returns those kustomizations that include a declaration and that no other
+// kustomization includes.
 func (s *Survey) TopKustomizations(d Declaration) []string {
 	lower := s.lowerDirs()
 	return slices.DeleteFunc(slices.Clone(s.Kustomizations(d)), func(dir string) bool { return lower[dir] || s.repo.kustomization(dir).component })
@@ -130,8 +133,8 @@ func (s *Survey) lowerDirs() map[string]bool {
 	return s.lower
 }
 
-// isUnlisted reports whether a file is in or below a directory with a kustomization, which does not list
-// it.
+// isUnlisted reports whether a file is in or below a directory with a kustomization that does not
+// list it.
 func (s *Survey) isUnlisted(file string) bool {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		if s.repo.kustomization(dir) != nil {
@@ -143,8 +146,9 @@ func (s *Survey) isUnlisted(file string) bool {
 	}
 }
 
-// plainPath returns the directory of a file outside of kustomizations, or the file if the directory has
-// more than the declarations beside it.
+// plainPath returns the path with which to declare a file outside of kustomizations. It is the
+// directory of the file, or the file itself if the directory contains other objects than
+// declarations.
 func (s *Survey) plainPath(file string) string {
 	dir := path.Dir(file)
 	if dir == "." || s.hasDeclarationsBelow(dir) {
@@ -158,7 +162,7 @@ func (s *Survey) plainPath(file string) string {
 	return dir
 }
 
-// variants returns the indices of the choices with an operator, by operator.
+// variants returns the indexes of the choices with each operator.
 func (p Proposal) variants() map[string][]int {
 	out := map[string][]int{}
 	for i, c := range p.choices {
@@ -169,7 +173,8 @@ func (p Proposal) variants() map[string][]int {
 	return out
 }
 
-// dropUnapplied drops choices that no tool applies, if a tool applies all their operators from elsewhere.
+// dropUnapplied drops each choice that no tool applies, if a tool applies all its operators from
+// other paths.
 func (p *Proposal) dropUnapplied() {
 	variants := p.variants()
 	all := p.choices
@@ -186,8 +191,8 @@ func (p *Proposal) dropUnapplied() {
 	})
 }
 
-// nameEnvironments sets the environments of choices with the same operators: the cluster, or the steps of
-// the paths that differ.
+// nameEnvironments sets the environments of choices that have operators in common. The name is the
+// cluster, or the part in which the paths differ.
 func (p *Proposal) nameEnvironments() {
 	count := map[string]int{}
 	variants := p.variants()
@@ -223,7 +228,7 @@ func (p *Proposal) nameEnvironments() {
 		}
 	}
 	p.IsOpen = len(p.Environments) > 1 && (2*count[p.Environments[0]] >= differing || count[p.Environments[0]] >= minShared)
-	for i, c := range p.choices { // a path that belongs to an environment, although it is the only one of its operators
+	for i, c := range p.choices { // other choices whose path contains the name of an environment
 		if c.environment != "" {
 			continue
 		}
@@ -235,7 +240,7 @@ func (p *Proposal) nameEnvironments() {
 	}
 }
 
-// differences returns the steps of each path without those that all paths begin or end with.
+// differences returns each path without the leading and trailing steps that all paths share.
 func differences(paths []string) []string {
 	var all [][]string
 	for _, p := range paths {
@@ -261,8 +266,9 @@ func differences(paths []string) []string {
 	return out
 }
 
-// Choose returns the paths for environments, sorted, each operator from the first of the environments that
-// has it, and from one path only. open are other paths of operators that are in none of the chosen ones.
+// Choose returns the paths for environments, sorted. Each operator is taken from only one path:
+// that of the first environment which has it. open are the other paths, of operators that none of
+// the environments has.
 func (p Proposal) Choose(environments []string) (chosen, open []Choice) {
 	picked, covered := map[int]bool{}, map[string]bool{}
 	isCovered := func(operator string) bool { return covered[operator] }
@@ -293,7 +299,7 @@ func (p Proposal) Choose(environments []string) (chosen, open []Choice) {
 	return chosen, open
 }
 
-// anyKey reports whether is returns true for a key of m.
+// anyKey reports whether is returns true for one of the keys of m.
 func anyKey(m map[string]bool, is func(key string) bool) bool {
 	for key := range m {
 		if is(key) {

@@ -19,33 +19,34 @@ import (
 
 // Limits of a survey.
 const (
-	maxFiles   = 1_000_000 // the rest is ignored
-	maxSize    = 1 << 20   // bytes; a larger file is no declaration
-	maxApplied = 10_000    // directories that one object applies
+	maxFiles   = 1_000_000 // further files are ignored
+	maxSize    = 1 << 20   // in bytes; a larger file is assumed to contain no declaration
+	maxApplied = 10_000    // number of directories that one object applies
 )
 
-// repository reads files of a repository on demand, and caches what it needs again.
+// repository reads the files of a repository on demand, and caches some of the results.
 type repository struct {
 	fsys           fs.FS
 	skip           func(dir string) bool
-	kustomizations map[string]*kustomization // by directory; nil for none
+	kustomizations map[string]*kustomization // by directory; nil: the directory has none
 	lists          map[string][]fs.DirEntry
-	ignored        map[string]*gitrepo.Ignore // by the name of the files with the patterns
-	loaded         map[string]bool            // files with patterns that ignored has
+	ignored        map[string]*gitrepo.Ignore // ignore patterns, by the name of the files that contain them
+	loaded         map[string]bool            // files whose patterns are already in ignored
 }
 
 func newRepository(fsys fs.FS, skip func(dir string) bool) *repository {
 	return &repository{fsys: fsys, skip: skip, kustomizations: map[string]*kustomization{}, lists: map[string][]fs.DirEntry{}, ignored: map[string]*gitrepo.Ignore{}, loaded: map[string]bool{}}
 }
 
-// read returns the content of a file, or nil if it is missing or too large for a manifest.
+// read returns the content of a file. It returns nil if the file does not exist, or is too large
+// for a manifest.
 func (r *repository) read(name string) []byte {
 	if !fs.ValidPath(name) {
 		return nil
 	}
 	data, err := filetree.ReadSmall(r.fsys, name, maxSize)
 	if err != nil {
-		return nil // whoever needs it reports the fault
+		return nil // code that needs the file reports the error
 	}
 	return data
 }
@@ -92,8 +93,8 @@ func (r *repository) isChart(dir string) bool {
 	return slices.ContainsFunc(r.list(dir), func(d fs.DirEntry) bool { return d.Name() == "Chart.yaml" })
 }
 
-// walk calls visit with each file in and below a directory, until visit returns false. It skips hidden
-// directories below it.
+// walk calls visit with each file in and below a directory, until visit returns false. It skips
+// hidden directories.
 func (r *repository) walk(dir string, visit func(name string) bool) bool {
 	for _, d := range r.list(dir) {
 		name := path.Join(dir, d.Name())
@@ -110,7 +111,7 @@ func (r *repository) walk(dir string, visit func(name string) bool) bool {
 	return true
 }
 
-// walkDirs calls visit with each directory in and below dir, like walk.
+// walkDirs calls visit with dir and each directory below it. It skips hidden directories.
 func (r *repository) walkDirs(dir string, visit func(name string)) {
 	visit(dir)
 	for _, d := range r.list(dir) {
@@ -120,7 +121,7 @@ func (r *repository) walkDirs(dir string, visit func(name string)) {
 	}
 }
 
-// isIgnored reports whether the ignore files with a name exclude a file.
+// isIgnored reports whether ignore files with the name ignoreFile exclude a file.
 func (r *repository) isIgnored(ignoreFile, file string) bool {
 	if ignoreFile == "" {
 		return false
@@ -157,13 +158,13 @@ type kustomization struct {
 	file       string
 	resources  []string // files and directories, relative to the repository
 	patches    []string // files with patches, relative to the repository
-	generators []string // files with configurations of generators
+	generators []string // configuration files of generators
 	component  bool
-	changes    bool // whether it does more than list resources
+	changes    bool // whether it changes its resources
 }
 
-// kustomization returns the kustomization in a directory, or nil if there is none. One that cannot be
-// parsed lists nothing.
+// kustomization returns the kustomization in a directory, or nil if there is none. An invalid one
+// lists nothing.
 func (r *repository) kustomization(dir string) *kustomization {
 	k, known := r.kustomizations[dir]
 	if known {
@@ -187,7 +188,7 @@ func parseKustomization(file string, data []byte) *kustomization {
 	k := &kustomization{file: file}
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: maxSize, Nodes: 50_000})
 	if err != nil || len(docs) == 0 {
-		return k // kustomize reports the fault
+		return k // the kustomize build reports this error
 	}
 	k.component = textAt(docs[0], "kind") == types.ComponentKind
 	join := func(where string) []string {
@@ -212,7 +213,7 @@ func parseKustomization(file string, data []byte) *kustomization {
 	return k
 }
 
-// textAt returns the first text at a field path, or "".
+// textAt returns the first string at a field path, or "".
 func textAt(n *yamlnode.Node, where string) string {
 	for _, v := range yamlnode.NodesAt(n, where) {
 		if text, ok := yamlnode.Text(v); ok {
@@ -227,7 +228,7 @@ func groupOf(n *yamlnode.Node) string {
 	return group
 }
 
-// decode returns the fields of a node. Fields that are not valid YAML are missing.
+// decode returns the fields of a node. It omits fields that are no valid YAML.
 func decode(n *yamlnode.Node) map[string]any {
 	data, err := yamlnode.JSON(n)
 	out := map[string]any{}
@@ -237,7 +238,7 @@ func decode(n *yamlnode.Node) map[string]any {
 	return out
 }
 
-// documents parses a file. Lists are replaced by their items.
+// documents returns the objects in a file. Instead of a List, it returns the items.
 func documents(file string, data []byte) ([]*yamlnode.Node, error) {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: maxSize, Nodes: 200_000})
 	if err != nil {
@@ -260,7 +261,7 @@ func documents(file string, data []byte) ([]*yamlnode.Node, error) {
 	return out, nil
 }
 
-// appliedFiles returns the files with manifests that a, or the kustomization at it, applies.
+// appliedFiles returns the manifests that a, or the kustomization in its directory, applies.
 func (r *repository) appliedFiles(a *Applied) map[string]bool {
 	files := map[string]bool{}
 	if !r.isDir(a.Dir) {
@@ -273,12 +274,13 @@ func (r *repository) appliedFiles(a *Applied) map[string]bool {
 	return files
 }
 
-// visitApplied calls file with each manifest in dir that a applies and that is outside of kustomizations,
-// and built with the topmost directories with kustomizations, in lexical order.
+// visitApplied calls file with each manifest in dir that a applies and that is outside of
+// kustomizations. It calls built with each topmost directory that has a kustomization. The calls
+// are in lexical order.
 func (r *repository) visitApplied(a *Applied, dir string, file, built func(name string)) {
 	switch {
 	case r.isChart(dir):
-		return // its templates are no manifests
+		return // the files are Helm templates
 	case r.kustomization(dir) != nil:
 		built(dir)
 		return
@@ -295,7 +297,8 @@ func (r *repository) visitApplied(a *Applied, dir string, file, built func(name 
 	}
 }
 
-// addIncluded adds the files and the directories that the kustomization in dir includes.
+// addIncluded adds the files and directories that the kustomization in dir includes, directly or
+// indirectly.
 func (r *repository) addIncluded(dir string, files, dirs map[string]bool) {
 	k := r.kustomization(dir)
 	if k == nil || dirs[dir] {
@@ -348,8 +351,8 @@ func (r *repository) manifestsOfPolicies(dir, config string) []string {
 	return out
 }
 
-// matchGlob reports whether a pattern of Argo CD's directory sources matches a path: * and ** match
-// any text, {a,b} alternatives.
+// matchGlob reports whether a path matches a pattern of Argo CD's directory sources: * and ** match
+// any text, and {a,b} matches alternatives.
 func matchGlob(pattern, name string) bool {
 	expr := regexp.QuoteMeta(pattern)
 	for _, r := range [][2]string{{`\*`, ".*"}, {`\?`, "."}, {`\{`, "(?:"}, {`\}`, ")"}, {",", "|"}} {
@@ -359,7 +362,7 @@ func matchGlob(pattern, name string) bool {
 	return err == nil && matched
 }
 
-// excludes reports whether a does not apply a file or a directory that is not part of a kustomization.
+// excludes reports whether a does not apply a file or directory outside of kustomizations.
 func (a *Applied) excludes(r *repository, name string, dir bool) bool {
 	if a.ignore != nil && a.ignore.Match(name, dir) || r.isIgnored(a.ignoreFile, name) {
 		return true

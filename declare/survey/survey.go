@@ -1,7 +1,11 @@
-// Package survey reads a repository like the GitOps tools that apply it. It finds their entry points
-// (Applications, ApplicationSets, Kustomizations of Flux, policies, and kustomizations and directories
-// that nothing else includes), the objects of OLM in the repository, and the entry points through which
-// each object reaches a cluster. It builds no kustomization and renders no chart.
+// Package survey finds out how GitOps tools apply a repository. It finds:
+//
+//   - entry points: Applications, ApplicationSets, Flux Kustomizations, policies, and kustomizations and directories that
+//     nothing else includes
+//   - the objects of OLM in the repository
+//   - the entry points through which each object reaches a cluster
+//
+// It builds no kustomization and renders no chart.
 //
 // Start from [New], [Survey.Declarations] and [ReadEntries].
 package survey
@@ -34,17 +38,18 @@ type Survey struct {
 	Entries []*Entry
 
 	repo    *repository
-	byFile  map[string][]int      // indices of Declarations by file
-	applied map[string][]*Applied // that apply a file with declarations or entries, by file
+	byFile  map[string][]int      // indexes in Declarations, by file
+	applied map[string][]*Applied // entries that apply a file with declarations or entries, by file
 
-	including map[string][]string // directories of the kustomizations that include a file with declarations, by file; nil before the first use
-	lower     map[string]bool     // directories that a kustomization includes; nil before the first use
-	built     map[string][]any    // objects of a kustomization, by its directory
+	including map[string][]string // directories of the kustomizations that include a file with declarations, by file; nil before first use
+	lower     map[string]bool     // directories that another kustomization includes; nil before first use
+	built     map[string][]any    // objects that a kustomization builds, by directory
 }
 
-// Entry is an object that makes a GitOps tool apply parts of a repository, or a chart with such objects.
+// Entry is an object that makes a GitOps tool apply parts of a repository, or a Helm chart that
+// contains such objects.
 type Entry struct {
-	By      string // `Application "etcd"`
+	By      string // such as `Application "etcd"`
 	Pos     diag.Pos
 	Applied []*Applied
 
@@ -53,26 +58,26 @@ type Entry struct {
 	unknown []string // reasons why it may apply other parts, too
 }
 
-// CannotTell returns the reasons why the entry may apply other parts of the repository than those in
-// Applied. It returns "" if all are known.
+// CannotTell returns the reasons why the entry may apply other parts of the repository than those
+// in Applied. It returns "" if there are none.
 func (e *Entry) CannotTell() string { return strings.Join(e.unknown, "; ") }
 
 // Applied is a directory or a file that an entry applies to a cluster.
 type Applied struct {
 	Entry   *Entry
-	Pos     diag.Pos // of the path in the entry
-	Dir     string   // in the repository; also that of a file
-	Cluster string   // name, server or kubeconfig of the target cluster; "" if not set or unknown
-	Guess   string   // reason why it is only a guess; "" if the entry certainly applies it
+	Pos     diag.Pos // position of the path in the entry
+	Dir     string   // path in the repository; it can be a file
+	Cluster string   // name, server or kubeconfig of the target cluster; empty: not set or unknown
+	Guess   string   // reason why this is only a guess; empty: the entry certainly applies it
 	Changes Changes
 
-	recurse          bool // with files of subdirectories
+	recurse          bool // whether subdirectories are included
 	include, exclude string
-	ignoreFile       string          // name of the files with patterns of ignored files
-	ignore           *gitrepo.Ignore // of the source
+	ignoreFile       string          // name of files with ignore patterns
+	ignore           *gitrepo.Ignore // ignore patterns of the source
 }
 
-// Changes are what a tool changes in the objects that it applies.
+// Changes describes the changes that a tool makes to the objects that it applies.
 type Changes struct {
 	Namespace, NamePrefix, NameSuffix string
 	Labels, Annotations               map[string]string
@@ -89,12 +94,12 @@ type Changes struct {
 	hidden map[string]bool // variables with an unknown value
 }
 
-// IsBuilt reports whether the changes are those of a kustomization.
+// IsBuilt reports whether the tool makes the changes by a kustomization.
 func (c Changes) IsBuilt() bool {
 	return c.Namespace+c.NamePrefix+c.NameSuffix != "" || len(c.Labels)+len(c.Annotations)+len(c.Patches)+len(c.Images)+len(c.Components) > 0
 }
 
-// String lists the changes, without that of the default namespace. It returns "" if there are none.
+// String lists the changes, except the default namespace. It returns "" if there are none.
 func (c Changes) String() string {
 	var out []string
 	for _, f := range []struct {
@@ -119,10 +124,10 @@ func (c Changes) String() string {
 type Declaration struct {
 	Pos       diag.Pos
 	Kind      string
-	Namespace string // "" if a kustomization or a tool sets it
+	Namespace string // empty if a kustomization or a tool sets it
 	Name      string
-	Package   string // "" if it requests no operator
-	Obstacle  string // reason why it is no object of a manifest: "is in a Helm template"; "" if it is one
+	Package   string // empty if the object requests no operator
+	Obstacle  string // reason why it is not an object in a manifest, such as "is in a Helm template"; empty if it is
 }
 
 // IsOperator reports whether the declaration requests an operator.
@@ -130,7 +135,7 @@ func (d Declaration) IsOperator() bool {
 	return slices.ContainsFunc(declarationKinds(), func(k declarationKind) bool { return k.kind == d.Kind && k.pkg != "" })
 }
 
-// Groups of the objects of OLM and of policies.
+// API groups of OLM's objects and of policies.
 const (
 	olmGroup      = "operators.coreos.com"
 	olmV1Group    = "olm.operatorframework.io"
@@ -141,7 +146,7 @@ const (
 // scanner makes a survey.
 type scanner struct {
 	*Survey
-	sources   map[string]sourceObject // by kind, namespace and name
+	sources   map[string]sourceObject // source objects by kind, namespace and name
 	foreign   func(url string) bool
 	assumeOwn bool            // whether sources that are not found are this repository
 	groups    [][]byte        // API groups of declarations and entries
@@ -161,7 +166,8 @@ type entryObject struct {
 	built string   // the kustomization file; empty for an object of a file
 }
 
-// sourceObject is an object for a repository that entries name, such as Flux's GitRepository.
+// sourceObject is an object that names a repository, such as Flux's GitRepository. Entries refer to
+// it.
 type sourceObject struct {
 	url     string
 	ignored *gitrepo.Ignore // spec.ignore
@@ -172,8 +178,9 @@ func newScanner(fsys fs.FS, skip func(dir string) bool, foreign func(url string)
 	return &scanner{Survey: s, sources: map[string]sourceObject{}, foreign: foreign, groups: relevantGroups(), patches: map[string]bool{}, listed: map[string]bool{}}
 }
 
-// New reads the files of a repository. It skips directories that skip accepts, files that Git ignores, and
-// large files. foreign reports whether a URL belongs to another repository. A missing directory is empty.
+// New surveys a repository. It skips directories for which skip returns true, files that Git
+// ignores, and large files. foreign reports whether a URL is that of another repository. If a
+// directory does not exist, it is treated as empty.
 func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool) (*Survey, error) {
 	s := newScanner(fsys, skip, foreign)
 	seen := 0
@@ -228,7 +235,7 @@ func (s *scanner) addKustomization(dir string) {
 	}
 }
 
-// finish evaluates the entries after all files are read.
+// finish evaluates the objects of tools, after all files were read.
 func (s *scanner) finish() {
 	s.Declarations = slices.DeleteFunc(s.Declarations, func(d Declaration) bool { return s.patches[d.Pos.File] && !s.listed[d.Pos.File] })
 	slices.SortStableFunc(s.Declarations, func(a, b Declaration) int { return a.Pos.Compare(b.Pos) })
@@ -258,7 +265,7 @@ func (s *scanner) finish() {
 	}
 }
 
-// isTemplateName reports whether a file name is that of a template of a manifest.
+// isTemplateName reports whether a file is a template of a manifest, by its name.
 func isTemplateName(name string) bool {
 	return slices.Contains([]string{".j2", ".jinja", ".jinja2", ".tpl", ".tmpl", ".gotmpl", ".template"}, path.Ext(name))
 }
@@ -309,7 +316,7 @@ func (s *scanner) scanFile(name string, data []byte) {
 	}
 }
 
-// chartOf returns the Helm chart that has a file as a template.
+// chartOf returns the Helm chart that contains a file as a template.
 func (s *scanner) chartOf(name string) (string, bool) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if path.Base(dir) == "templates" && s.repo.isChart(path.Dir(dir)) {
@@ -339,8 +346,8 @@ func (s *scanner) scanDocument(file string, n *yamlnode.Node) {
 	s.scanObject(file, n, n)
 }
 
-// scanObject records n if it is a declaration, and the declarations nested in it. holder is the object
-// that contains n, or n.
+// scanObject records n if it is a declaration, and declarations nested in it. holder is the object
+// that contains n, or n itself.
 func (s *scanner) scanObject(file string, n, holder *yamlnode.Node) {
 	if n.Kind == yamlnode.ScalarNode {
 		if strings.Contains(n.Value, "\n") && isRelevant(s.groups, []byte(n.Value)) {
@@ -366,7 +373,7 @@ func (s *scanner) scanObject(file string, n, holder *yamlnode.Node) {
 	}
 }
 
-// canHold reports whether declarations nested in an object are read.
+// canHold reports whether LoadFS reads declarations that are nested in this object.
 func canHold(holder *yamlnode.Node) bool {
 	return groupOf(holder) == policyGroup && slices.Contains([]string{"Policy", "ConfigurationPolicy"}, textAt(holder, "kind"))
 }
@@ -375,7 +382,7 @@ func canHold(holder *yamlnode.Node) bool {
 type declarationKind struct {
 	group, kind string
 	namespace   string
-	pkg         string // empty if it declares no operator
+	pkg         string // empty if the kind declares no operator
 }
 
 // declarationKinds returns the kinds of declarations.
@@ -415,7 +422,8 @@ func objectTitle(n *yamlnode.Node) string {
 	return fmt.Sprintf("%s %q", textAt(n, "kind"), textAt(n, "metadata.name"))
 }
 
-// addText records the parts of a text that look like declarations. line is that of the first line.
+// addText records the parts of a text that look like declarations. line is the line number of its
+// first line.
 func (s *scanner) addText(file string, data []byte, line int, obstacle string) {
 	var groups, kinds []string
 	for _, k := range declarationKinds() {
@@ -424,7 +432,7 @@ func (s *scanner) addText(file string, data []byte, line int, obstacle string) {
 	apiVersion := regexp.MustCompile(`^[\s-]*["']?apiVersion["']?:\s*["']?(` + strings.Join(groups, "|") + `)/`)
 	kind := regexp.MustCompile(`^[\s-]*["']?kind["']?:\s*["']?(` + strings.Join(kinds, "|") + `)["']?\s*$`)
 	name := regexp.MustCompile(`^\s*["']?name["']?:\s*["']?(.+?)["']?,?\s*$`)
-	last := 0 // line of the last apiVersion of OLM
+	last := 0 // line of the last apiVersion that belongs to OLM
 	var open *Declaration
 	for i, text := range strings.Split(string(data), "\n") {
 		switch m := kind.FindStringSubmatch(text); {
@@ -443,7 +451,7 @@ func (s *scanner) addText(file string, data []byte, line int, obstacle string) {
 	}
 }
 
-// addEntry evaluates an object of a tool.
+// addEntry evaluates an object of a GitOps tool.
 func (s *scanner) addEntry(o entryObject) {
 	e := &Entry{By: objectTitle(o.node), Pos: yamlnode.At(o.file, o.node), isArgo: groupOf(o.node) == argoGroup, built: o.built}
 	if o.built != "" {
@@ -467,8 +475,8 @@ func (s *scanner) addEntry(o entryObject) {
 	}
 }
 
-// addDirs adds a, whose directory may contain unknown parts. Then it adds each directory of the
-// repository that may be meant.
+// addDirs adds the directory of a. If its path contains unknown parts, it adds each directory of
+// the repository that matches.
 func (s *scanner) addDirs(e *Entry, a Applied, complete func(*Applied)) {
 	dirs := []string{a.Dir}
 	switch fixed := fixedDir(a.Dir); {
@@ -498,8 +506,9 @@ func (s *scanner) isForeign(url string) bool {
 	return url != "" && !strings.Contains(url, unknownText) && !strings.Contains(url, "{{") && s.foreign(url)
 }
 
-// addChart adds the directories that values of a chart name, if a template of it has an Application.
-// Without Helm it is unknown whether the chart applies them.
+// addChart adds the directories that the values of a Helm chart name, if a template of the chart
+// contains an Application. Because charts are not rendered, it is not known whether the chart
+// applies them.
 func (s *scanner) addChart(template string) {
 	chart, _ := s.chartOf(template)
 	title := fmt.Sprintf("Helm chart %q", chart)
@@ -529,7 +538,7 @@ func (s *scanner) addChart(template string) {
 	}
 }
 
-// addNamedDirs adds the directories that texts in or below n name.
+// addNamedDirs adds the directories whose paths occur as texts in n.
 func (s *scanner) addNamedDirs(e *Entry, file string, n *yamlnode.Node) {
 	if text, ok := yamlnode.Text(n); ok {
 		s.addNamedDir(e, yamlnode.At(file, n), text)

@@ -16,16 +16,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// unknownText stands for the value of a parameter that only a cluster or a server knows.
+// unknownText stands for the value of a parameter that is known only to a cluster or a server.
 const unknownText = "\x00"
 
 // params are the parameters of one Application of an ApplicationSet.
 type params struct {
 	values  map[string]any
-	unknown []string // names of parameters, or of the maps that contain them, without a known value; "*": all other parameters
+	unknown []string // names of parameters without a known value, or of maps that contain such; "*": all parameters not in values
 }
 
-// with returns the parameters of both; those of q take precedence.
+// with returns the parameters of p and q. Those of q take precedence.
 func (p params) with(q params) params {
 	out := params{values: mergeMaps(p.values, q.values)}
 	for _, name := range slices.Concat(p.unknown, q.unknown) {
@@ -36,7 +36,7 @@ func (p params) with(q params) params {
 	return out
 }
 
-// mergeMaps returns a copy of a with the fields of b, recursively.
+// mergeMaps returns a copy of a with the fields of b. It merges nested maps.
 func mergeMaps(a, b map[string]any) map[string]any {
 	out := maps.Clone(a)
 	if out == nil {
@@ -53,7 +53,8 @@ func mergeMaps(a, b map[string]any) map[string]any {
 	return out
 }
 
-// flatten returns the parameters by their names in templates: "path.basename", "labels.tier".
+// flatten returns the parameters by the names that templates use, such as "path.basename" or
+// "labels.tier".
 func (p params) flatten() map[string]string {
 	out := map[string]string{}
 	var add func(name string, v any)
@@ -92,7 +93,7 @@ type renderer struct {
 	options    []string
 }
 
-// object returns a copy of v with every text evaluated.
+// object returns a copy of v in which every text is evaluated.
 func (t renderer) object(v any, p params) (any, error) {
 	flat := p.flatten()
 	var faults []error
@@ -120,7 +121,7 @@ func (t renderer) object(v any, p params) (any, error) {
 	return visit(v), errors.Join(faults...)
 }
 
-// text evaluates a text. It adds faults and returns unknownText for a template that cannot be evaluated.
+// text evaluates a text. If that is impossible, it adds a fault and returns unknownText.
 func (t renderer) text(text string, p params, flat map[string]string, faults *[]error) string {
 	if !strings.Contains(text, "{{") {
 		return text
@@ -136,7 +137,8 @@ func (t renderer) text(text string, p params, flat map[string]string, faults *[]
 	return out
 }
 
-// fillPlaceholders replaces each {{name}}. Like in Argo CD, a placeholder without a parameter stays.
+// fillPlaceholders replaces each {{name}}. As in Argo CD, a placeholder without a parameter stays
+// unchanged.
 func fillPlaceholders(text string, p params, flat map[string]string) string {
 	placeholder := regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 	return placeholder.ReplaceAllStringFunc(text, func(tag string) string {
@@ -151,11 +153,11 @@ func fillPlaceholders(text string, p params, flat map[string]string) string {
 	})
 }
 
-// maxTemplate is the maximum number of bytes of a template.
+// maxTemplate is the maximum size of a template in bytes.
 const maxTemplate = 64 << 10
 
-// runTemplate evaluates a Go template. Loops and nested templates are not evaluated, so that the time is
-// limited by the length of the template.
+// runTemplate evaluates a Go template. It does not support loops and nested templates, so the
+// length of the template limits the time.
 func runTemplate(text string, p params, options []string) (string, error) {
 	if len(text) > maxTemplate {
 		return "", fmt.Errorf("the template has more than %d bytes", maxTemplate)
@@ -185,8 +187,8 @@ func runTemplate(text string, p params, options []string) (string, error) {
 	return strings.ReplaceAll(out.String(), "<no value>", unknownText), nil
 }
 
-// checkNodes replaces each action that uses an unknown parameter by unknownText. It returns an error for
-// loops and nested templates.
+// checkNodes replaces each action that uses an unknown parameter with unknownText. It returns an
+// error for loops and nested templates.
 func checkNodes(list *parse.ListNode, p params) error {
 	uses := func(n parse.Node) bool {
 		return slices.ContainsFunc(p.unknown, func(name string) bool {
@@ -229,8 +231,8 @@ func checkNodes(list *parse.ListNode, p params) error {
 	return nil
 }
 
-// templateFuncs returns the functions of Argo CD's templates, without those whose result differs between
-// calls, and without those whose time or output depends on the value of an argument.
+// templateFuncs returns the functions of Argo CD's templates. It omits functions whose result is
+// not always the same, and functions whose time or output depends on the value of an argument.
 func templateFuncs() template.FuncMap {
 	out := sprig.HermeticTxtFuncMap()
 	for name := range out {
@@ -254,7 +256,7 @@ func templateFuncs() template.FuncMap {
 	return out
 }
 
-// normalizeName returns a valid name of an object, like Argo CD's normalize.
+// normalizeName converts a text to a valid object name, as Argo CD's function normalize does.
 func normalizeName(text string) string {
 	text = regexp.MustCompile(`[^-a-z0-9.]`).ReplaceAllString(strings.ToLower(text), "-")
 	return strings.Trim(text[:min(len(text), 253)], "-.")
