@@ -118,7 +118,7 @@ type loader struct {
 // candidate is a file or a directory to read.
 type candidate struct {
 	path  string
-	entry int  // index of the path in opt.Paths to which it belongs
+	entry int  // index of its path in opt.Paths
 	named bool // whether it is the path itself
 
 	applied *survey.Applied // entry point that applies it; nil: a path names or contains it
@@ -189,7 +189,7 @@ func (l *loader) findFiles() {
 	l.dirs = uniqueByPath(l.dirs)
 }
 
-// addInvalid adds a fault because of which a whole path is unknown.
+// addInvalid adds a fault that makes a whole path unknown.
 func (l *loader) addInvalid(pos diag.Pos, err error) {
 	l.errs.Add(pos, diag.Errorf(pos, "%w", err))
 	l.invalid = true
@@ -208,8 +208,8 @@ func (l *loader) addParts(entry int, parts []Unread) {
 	}
 }
 
-// precedence returns the rank of the path to which f belongs: later paths with Overrides rank
-// higher, and all paths without Overrides have rank 0.
+// precedence returns the rank of the path of f: later paths with Overrides rank higher, and all
+// paths without Overrides have rank 0.
 func (l *loader) precedence(f candidate) int {
 	if l.isOverriding(f.entry) {
 		return f.entry + 1

@@ -6,7 +6,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Dialect is the kind of API in which an operator is declared, identified by its API group.
+// Dialect is the API of a declaration, identified by its API group.
 type Dialect string
 
 // Approval is the installPlanApproval of a Subscription.

@@ -105,8 +105,8 @@ func pathAbove(dir string, own bool) string {
 	return strings.Repeat("../", depth)
 }
 
-// pieceSharingKey returns a key of the settings from which the pieces of a cluster are rendered.
-// Clusters with equal keys and without overlays have equal pieces.
+// pieceSharingKey returns a key of the settings that determine the pieces of a cluster. Clusters
+// with equal keys and without overlays have equal pieces.
 func pieceSharingKey(c profile.Cluster) string {
 	return strconv.Itoa(max(len(c.Name), commonNameLength)) + c.Shared()
 }

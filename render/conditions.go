@@ -61,8 +61,8 @@ func accessLevels() []accessLevel {
 	}
 }
 
-// providedAPIRoles generates the ClusterRoles with which admins, editors and viewers of a namespace
-// can use the operator's custom resources.
+// providedAPIRoles generates the ClusterRoles that give admins, editors and viewers of a namespace
+// access to the operator's custom resources.
 func providedAPIRoles(in *install) ([]Object, error) {
 	if in.opt.NoAggregatedRoles {
 		return nil, nil
@@ -116,7 +116,7 @@ func (in *install) apiRole(p providedAPI, a accessLevel, suffix string, rule map
 	})
 }
 
-// aggregationLabel returns the label by which OLM selects the roles of an API for aggregation.
+// aggregationLabel returns OLM's label for aggregating the roles of an API.
 func (p providedAPI) aggregationLabel(suffix string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(p.Kind + "." + p.Version + "." + p.Group))

@@ -121,8 +121,8 @@ func objectPos(b *bundle.Bundle, o Object) diag.Pos {
 }
 
 // Validate renders b in every install mode that it supports. It returns the warnings of all modes,
-// sorted. The error is a diag.List of all faults, each with file and field, because of which the
-// objects cannot be applied.
+// sorted. The error is a diag.List of all faults that prevent the application of objects, each with
+// file and field.
 func Validate(b *bundle.Bundle) ([]diag.Warning, error) {
 	var errs diag.List
 	var warnings []diag.Warning

@@ -58,7 +58,7 @@ func mirrorValues(env []map[string]any, mirrors []Mirror) {
 	}
 }
 
-// Mirrored returns the reference by which a cluster pulls an image. image must be a full reference.
+// Mirrored returns the reference that a cluster pulls for an image. image must be a full reference.
 func Mirrored(image string, mirrors []Mirror) string { return mirrorImage(image, image, mirrors) }
 
 // mirrorImage returns the reference of an image at the mirror with the most specific source. image

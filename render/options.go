@@ -47,7 +47,7 @@ type Proxy struct {
 	HTTP, HTTPS, None string
 }
 
-// Mirror is an alternative repository from which clusters pull images.
+// Mirror is an alternative repository that clusters pull images from.
 type Mirror struct {
 	Source     string // prefix of image names, such as "quay.io/strimzi" or "quay.io/strimzi/operator"
 	Mirror     string // replacement, such as "registry.example.com/strimzi"
@@ -91,5 +91,5 @@ func (o Options) byCluster() bool {
 	return !profile.PerPiece(o.profile, o.GitOps)
 }
 
-// hasEngine reports whether the tree contains objects with which a GitOps engine applies it.
+// hasEngine reports whether the tree contains objects that make a GitOps engine apply it.
 func (o Options) hasEngine() bool { return o.GitOps != nil && o.profile.About().Kind != "" }

@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// order is the order in which operators are applied. Names are "namespace/package".
+// order is the order of applying operators. Names are "namespace/package".
 type order struct {
 	before map[string]map[string]bool // operators that are applied before each operator
 	level  map[string]int             // length of the longest chain of operators before each operator

@@ -10,8 +10,8 @@ import (
 )
 
 // warnRejected adds a warning for each custom resource that a CRD of the tree rejects, and records
-// the reason: the GitOps tool could not apply it. It compiles only CRDs for which bundles ship
-// custom resources.
+// the reason: the GitOps tool could not apply it. It compiles only the CRDs of shipped custom
+// resources.
 func (t *tree) warnRejected() {
 	reasons := map[k8s.Key]string{}
 	definitions := map[[2]string]Object{} // CRDs by group and kind

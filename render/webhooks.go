@@ -121,9 +121,9 @@ func apiServices(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// authDelegation generates bindings with which the accounts of an APIService can delegate
-// authentication and authorization to the API server. OLM also generates them for accounts that
-// serve only webhooks; an adopted operator keeps these, because it may rely on them.
+// authDelegation generates bindings that let the accounts of an APIService delegate authentication
+// and authorization to the API server. OLM also generates them for accounts that serve only
+// webhooks; an adopted operator keeps these, because it may rely on them.
 func authDelegation(in *install) ([]Object, error) {
 	accounts := map[string]bool{}
 	serves := func(deployment string) { accounts[deploymentAccount(in.deployment(deployment))] = true }

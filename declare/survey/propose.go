@@ -37,8 +37,8 @@ type choice struct {
 	applied     bool            // whether an object of a GitOps tool applies it
 }
 
-// Propose returns paths with which to declare all operators of the repository, except those in the
-// paths taken.
+// Propose returns paths that declare all operators of the repository, except those in the paths
+// taken.
 func (s *Survey) Propose(taken []string) Proposal {
 	byChoice := map[Choice]*choice{}
 	add := func(c Choice, d Declaration, applied bool) {
@@ -81,9 +81,9 @@ func (s *Survey) Propose(taken []string) Proposal {
 	return p
 }
 
-// choiceOf returns the path with which to declare the directory that an entry point applies. It is
-// the file of the entry point if the tool changes the declarations or does not apply the whole
-// directory. Otherwise it is the directory.
+// choiceOf returns the path for declaring the directory that an entry point applies. It is the file
+// of the entry point if the tool changes the declarations or does not apply the whole directory.
+// Otherwise it is the directory.
 func (s *Survey) choiceOf(a *Applied) Choice {
 	partial := !a.recurse && s.repo.kustomization(a.Dir) == nil && s.hasDeclarationsBelow(a.Dir)
 	if a.Guess == "" && (s.changes(a) || partial || a.include+a.exclude != "" || a.ignore != nil && a.recurse && a.Dir == ".") {
@@ -146,9 +146,8 @@ func (s *Survey) isUnlisted(file string) bool {
 	}
 }
 
-// plainPath returns the path with which to declare a file outside of kustomizations. It is the
-// directory of the file, or the file itself if the directory contains other objects than
-// declarations.
+// plainPath returns the path for declaring a file outside of kustomizations. It is the directory of
+// the file, or the file itself if the directory contains other objects than declarations.
 func (s *Survey) plainPath(file string) string {
 	dir := path.Dir(file)
 	if dir == "." || s.hasDeclarationsBelow(dir) {

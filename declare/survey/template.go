@@ -93,7 +93,7 @@ type renderer struct {
 	options    []string
 }
 
-// object returns a copy of v in which every text is evaluated.
+// object returns a copy of v with every text evaluated.
 func (t renderer) object(v any, p params) (any, error) {
 	flat := p.flatten()
 	var faults []error

@@ -107,7 +107,7 @@ func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 const (
 	proposalMark  = "<!-- quayside:proposal "  // start of the line with the ID of the proposal
 	withdrawnMark = "<!-- quayside:withdrawn " // start of the same line after Withdraw
-	proposedMark  = "<!-- quayside:proposed "  // start of the last line, with the time at which the current title was set
+	proposedMark  = "<!-- quayside:proposed "  // start of the last line, with the time of the current title
 )
 
 // withBase returns p. If p.Base is empty, it sets the default branch of the repository.

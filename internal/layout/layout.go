@@ -42,7 +42,7 @@ const CRDsAnnotation = "quayside.dev/crds"
 // maxClusters limits the number of clusters in clusters.yaml, which may be untrusted.
 const maxClusters = 100_000
 
-// Cluster is an entry of clusters.yaml: a cluster for which the tree was rendered.
+// Cluster is an entry of clusters.yaml: a target cluster of the tree.
 type Cluster struct {
 	Name     string `json:"cluster"`
 	Prefix   string `json:"prefix"`   // path prefix of the directories for this cluster

@@ -29,7 +29,7 @@ type Kind string
 const (
 	API         Kind = "api"         // an API that objects of the operator use
 	Config      Kind = "config"      // a Secret or ConfigMap of a pod, or a class, which the operator may create itself
-	Other       Kind = "object"      // another object to which a pod or a PersistentVolumeClaim refers
+	Other       Kind = "object"      // another object in a pod or a PersistentVolumeClaim
 	OLM         Kind = "olm"         // OLM while the operator runs
 	PodSecurity Kind = "podSecurity" // a Namespace whose Pod Security level permits the pods
 )
@@ -119,7 +119,7 @@ func isAlpha(apiVersion string) bool {
 	return regexp.MustCompile(`/v[0-9]+alpha[0-9]+$`).MatchString(apiVersion)
 }
 
-// addReferences adds needs for the objects to which a workload or PersistentVolumeClaim refers.
+// addReferences adds needs for the objects that a workload or PersistentVolumeClaim refers to.
 func (f *finder) addReferences(o k8s.Object) {
 	var pod map[string]any
 	switch o.Group() {
@@ -187,7 +187,7 @@ func (f *finder) mayCreate(key k8s.Key) bool {
 	})
 }
 
-// Labels of a Namespace by which Pod Security admission rejects pods.
+// Labels of a Namespace for Pod Security admission.
 const (
 	enforceLabel   = "pod-security.kubernetes.io/enforce"
 	enforceVersion = enforceLabel + "-version"

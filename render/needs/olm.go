@@ -138,8 +138,7 @@ func isWildcard(g k8s.Grant) bool {
 	return false
 }
 
-// aggregatedRoles returns the default roles of Kubernetes to which OLM adds permissions by
-// aggregation.
+// aggregatedRoles returns the default roles of Kubernetes that OLM extends by aggregation.
 func aggregatedRoles() []string {
 	return []string{"ClusterRole admin", "ClusterRole edit", "ClusterRole view"}
 }

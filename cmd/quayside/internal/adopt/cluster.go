@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Labels by which OLM marks the owner of an object.
+// OLM's labels for the owner of an object.
 const (
 	labelManaged        = "olm.managed"
 	labelOwner          = "olm.owner"
@@ -71,7 +71,7 @@ type clusterState struct {
 	*snapshot.Snapshot
 	operators     []*operator // by namespace and package
 	operatorsOf   map[k8s.Key][]*operator
-	unpackObjects map[k8s.Key]bool                  // objects with which OLM unpacked bundle images
+	unpackObjects map[k8s.Key]bool                  // objects that OLM created to unpack bundle images
 	plans         map[string][]snapshot.InstallPlan // by namespace
 
 	byKey       map[string]*operator
@@ -265,7 +265,7 @@ func (c *clusterState) assignServiceObjects(d *snapshot.LiveObject, op *operator
 	}
 }
 
-// assignUnpacked assigns the objects with which OLM unpacked a bundle image. They are in the
+// assignUnpacked assigns the objects that OLM created to unpack a bundle image. They are in the
 // namespace of the catalog.
 func (c *clusterState) assignUnpacked(l snapshot.Lookup, op *operator) {
 	name := unpackedName(l.Image)

@@ -203,8 +203,7 @@ func (x *inspector) compareAll(live []*snapshot.LiveObject) []comparison {
 }
 
 // compareFields returns the fields that differ between a live and a rendered object. It converts
-// both to the form in which the API server stores them, and ignores fields that only the API server
-// sets.
+// both to the form that the API server stores, and ignores fields that only the API server sets.
 func (c comparer) compareFields(live, ours k8s.Object) ([]Field, error) {
 	live, ours = withoutEqualFields(withoutSecretData(live), withoutSecretData(ours))
 	a, err := c.types.Stored(live)

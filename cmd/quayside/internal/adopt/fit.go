@@ -115,7 +115,7 @@ func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []rende
 	return begun.With(pins), out
 }
 
-// pinOf returns the adopted pin to which a rendered object belongs.
+// pinOf returns the adopted pin of a rendered object.
 func pinOf(lock *lockfile.File, r render.Rendered) (lockfile.Pin, bool) {
 	namespace, pkg, _ := strings.Cut(operatorOf(r), "/")
 	pin, ok := lock.Pin(namespace, pkg)

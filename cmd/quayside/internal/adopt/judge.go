@@ -343,8 +343,8 @@ func parentOf(csv *snapshot.CSV) string {
 	return namespace
 }
 
-// installPermissions describes the permissions in the tree with which the operator can install
-// other operators through OLM.
+// installPermissions describes the operator's permissions in the tree for installing other
+// operators through OLM.
 func (op *operator) installPermissions() []string {
 	signals, _ := needs.PermissionSignals(op.tree)
 	var out []string

@@ -73,8 +73,8 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Catal
 	return sh, x, nil
 }
 
-// search returns the packages for whose search text match returns true, sorted by name, then by
-// catalog. If match is nil, it returns all.
+// search returns the packages that match, sorted by name, then by catalog. match gets the search
+// text of a package; nil matches all.
 func (o *catalogOptions) search(cmd *cobra.Command, match func(text string) bool) ([]cache.Summary, error) {
 	sh, _, err := o.pick(cmd)
 	if err != nil {

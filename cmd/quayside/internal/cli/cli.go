@@ -36,7 +36,7 @@ type app struct {
 	dir     string // value of -C; empty: search for quayside.yaml upwards
 	version string // version of this program
 	offline bool   // value of --offline, if the command has this flag
-	layout  string // OCI layout from which images are read; empty: the vendored layout
+	layout  string // OCI layout with the images; empty: the vendored layout
 	output  string // value of -o, if the command has this flag
 	all     bool   // value of --all, if the command has this flag
 

@@ -35,7 +35,7 @@ func (a *app) complete(cmd *cobra.Command, flag string, words []string) {
 }
 
 // completeBy completes a flag with f. It does so only if the shell requests completions: otherwise
-// f, and everything to which f refers, would stay in memory until the process ends.
+// f and its references would stay in memory until the process ends.
 func (a *app) completeBy(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	if !a.isCompletion {
 		return

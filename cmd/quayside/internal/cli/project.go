@@ -96,7 +96,7 @@ func (a *app) lockWriter(p *workspace.Project) error {
 	return err
 }
 
-// manyClusters is the number of clusters from which on garbage is collected more often. This takes
+// manyClusters is the minimum number of clusters for more frequent garbage collection. This takes
 // time, but saves much memory.
 const manyClusters = 200
 
@@ -119,10 +119,10 @@ func (a *app) openForArgs() (p, here *workspace.Project, err error) {
 	return p, p.WithRoot(a.root()), nil
 }
 
-// allowedDirs returns the directories outside of the repository from which a workspace may read.
+// allowedDirs returns the directories outside of the repository that a workspace may read.
 func (a *app) allowedDirs() []string { return filepath.SplitList(a.getenv(workspace.AllowedEnv)) }
 
-// root returns the directory to which path arguments are relative.
+// root returns the base directory of path arguments.
 func (a *app) root() workspace.Root { return workspace.Arguments(a.argPath(".")) }
 
 // argPath returns the path for a path argument, which is relative to -C. It returns "" for an empty

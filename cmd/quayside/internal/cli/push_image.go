@@ -36,8 +36,8 @@ func (o *pushOptions) pushImage(cmd *cobra.Command, from, to string) error {
 	return o.printImage(built.view(to))
 }
 
-// send pushes the bundle images to which a catalog refers, each with its version as the tag. Then
-// it pushes the image itself.
+// send pushes the bundle images that a catalog refers to, each with its version as the tag. Then it
+// pushes the image itself.
 func (o *pushOptions) send(ctx context.Context, here *workspace.Project, built *builtImage, to string) error {
 	client, err := here.Client()
 	if err != nil {

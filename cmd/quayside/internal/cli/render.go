@@ -158,7 +158,7 @@ func (a *app) logWritten(w workspace.Written) {
 	}
 }
 
-// maxListed is the number of written files up to which each is listed.
+// maxListed is the maximum number of written files that are listed one by one.
 const maxListed = 40
 
 // printRendered lists the differences, and logs the result.

@@ -98,8 +98,7 @@ func newRoot(a *app) *cobra.Command {
 	return root
 }
 
-// annotateCommands stores the names that subcommands have in other tools, so that cobra can suggest
-// the subcommands.
+// annotateCommands stores the names that subcommands have in other tools, for suggestions.
 func annotateCommands(root *cobra.Command, words map[string]map[string]string) {
 	for below, meant := range words {
 		cmd, _, err := root.Find(strings.Fields(below)[1:])

@@ -37,7 +37,7 @@ type effectiveSetting struct {
 
 func (s effectiveSetting) isMissing() bool { return s.path == "" }
 
-// comparedNames are the names (of both sides) for which a setting is looked up by name.
+// comparedNames are the names on both sides by which settings are compared.
 type comparedNames struct {
 	patterns        []string // image patterns in spec.trust
 	clusters        []string

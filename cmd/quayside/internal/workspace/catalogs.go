@@ -57,9 +57,9 @@ func declaredCatalog(c declare.CatalogSource) cache.CatalogSpec {
 	return cat
 }
 
-// lockedRef returns the reference with which to open a catalog. It has the locked digest if all
-// pins from the catalog have this digest and the declared source. Otherwise it is the declared
-// source. locked may be nil.
+// lockedRef returns the reference for opening a catalog. It has the locked digest if all pins from
+// the catalog have this digest and the declared source. Otherwise it is the declared source. locked
+// may be nil.
 func lockedRef(locked *lockfile.File, cat cache.CatalogSpec) source.Ref {
 	if locked == nil {
 		return cat.Source
@@ -112,7 +112,7 @@ func (p *Registries) logCatalog(cat cache.CatalogSpec, phase cache.Phase) {
 
 // CatalogOptions are the options of OpenCatalogs.
 type CatalogOptions struct {
-	Locked   *lockfile.File // lock from which digests are used instead of tags; may be nil
+	Locked   *lockfile.File // lock whose digests are used instead of tags; may be nil
 	Digests  bool           // whether to compute the digests of directories
 	Unsigned bool           // whether a catalog without a required signature counts as unreadable, instead of failing for all
 }

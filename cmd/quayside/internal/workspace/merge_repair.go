@@ -88,7 +88,7 @@ func repairMerge(p *Project, lock *lockfile.File, declared *declare.Set, opt res
 	return lock, r
 }
 
-// explain returns changes with reasons: a restored pin has the commit from which it was restored.
+// explain returns changes with reasons: for a restored pin, this is the commit that contains it.
 func (r mergeRepair) explain(changes []Change) []Change {
 	for i, c := range changes {
 		if side, ok := r.restored[c.Operator]; ok && c.Why == "" {

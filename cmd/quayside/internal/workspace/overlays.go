@@ -61,7 +61,7 @@ func (p *Opened) Overlays() (map[string][]string, []diag.Warning, error) {
 }
 
 // listOverlays returns the directories of a cluster that have a kustomization, and warnings about
-// deprecated fields. It adds the other top directories to which these kustomizations refer to used.
+// deprecated fields. It adds the other top directories that these kustomizations use to used.
 func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[string]bool) ([]string, []diag.Warning, error) {
 	var out []string
 	var warnings []diag.Warning

@@ -13,14 +13,14 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// DeclarationPath is an entry of spec.declarations to which declarations can be written.
+// DeclarationPath is an entry of spec.declarations that can hold new declarations.
 type DeclarationPath struct {
 	Path   string
 	IsFile bool
 }
 
-// NewDeclarations returns the entries of spec.declarations to which new declarations can be
-// written. These are the entries of the first group that is not empty:
+// NewDeclarations returns the entries of spec.declarations that can hold new declarations. These
+// are the entries of the first group that is not empty:
 //
 // - the entry to
 // - the entry in spec.newDeclarations

@@ -87,7 +87,7 @@ type Registries struct {
 	// Client returns the client for images. Paths of OCI layouts and archives are relative to the
 	// workspace.
 	Client func() (*oci.Client, error)
-	// Mirrors returns the mirrors from which images are fetched.
+	// Mirrors returns the mirrors for fetching images.
 	Mirrors func() (oci.Mirrors, error)
 
 	policy     func() (*trust.Policy, error)
@@ -148,7 +148,7 @@ func findingRules() []string {
 	return out
 }
 
-// RelativeTo returns a copy of p in which the paths of catalogs and images are relative to root.
+// RelativeTo returns a copy of p whose paths of catalogs and images are relative to root.
 func (p *Registries) RelativeTo(root Root) *Registries {
 	out := *p
 	out.Root = root
@@ -162,7 +162,7 @@ func (p *Registries) RelativeTo(root Root) *Registries {
 	return &out
 }
 
-// WithRoot returns a copy of p in which the paths of catalogs and images are relative to root.
+// WithRoot returns a copy of p whose paths of catalogs and images are relative to root.
 func (p *Project) WithRoot(root Root) *Project {
 	out := *p
 	out.Registries = *p.RelativeTo(root)
@@ -322,7 +322,7 @@ func (p *Opened) checkDirs() error {
 	return faults.Err()
 }
 
-// Waive marks the warnings to which a waiver in quayside.yaml applies.
+// Waive marks the warnings that a waiver in quayside.yaml accepts.
 func (p *Opened) Waive(ws []diag.Warning) []diag.Warning {
 	return diag.MarkWaived(ws, p.Settings.Policy.Waivers, p.Today)
 }

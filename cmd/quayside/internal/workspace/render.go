@@ -180,7 +180,7 @@ func (p *Registries) plainOptions() (render.Options, error) {
 	return opt, nil
 }
 
-// RenderMirrors returns the mirrors from which clusters pull images.
+// RenderMirrors returns the mirrors that clusters pull images from.
 func (p *Registries) RenderMirrors() ([]render.Mirror, error) {
 	mirrors, err := p.Mirrors()
 	var out []render.Mirror

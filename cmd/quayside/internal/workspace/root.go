@@ -143,9 +143,8 @@ const (
 	maxSearched    = 50_000 // number of files and directories
 )
 
-// TopDir returns the directory in which to search for workspaces. If dir is empty, it is the root
-// of the Git repository around the current directory or, without a repository, the current
-// directory.
+// TopDir returns the directory to search for workspaces. If dir is empty, it is the root of the Git
+// repository around the current directory or, without a repository, the current directory.
 func TopDir(dir string) string {
 	if dir == "" {
 		return filetree.OpenDir(".", "").Top()

@@ -67,8 +67,7 @@ func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool)
 	return w, err
 }
 
-// migrationNote returns a note if a lock of an older schema was written in the current schema, or
-// "".
+// migrationNote returns the note for a lock that was migrated from an older schema.
 func migrationNote(before *lockfile.File) string {
 	return fmt.Sprintf("migrated %s from schema %d to %d", LockFile, before.ReadSchema, lockfile.Schema)
 }

@@ -166,7 +166,7 @@ func (r *clusterReader) skip(o *snapshot.LiveObject, operator bool, format strin
 
 // chooseGroups selects the effective OperatorGroup of each namespace. If a namespace has several,
 // OLM does nothing there, and the effective one is that with which the operators were installed.
-// chooseGroups returns a reason for each namespace in which this is ambiguous.
+// chooseGroups returns a reason for each ambiguous namespace.
 func (r *clusterReader) chooseGroups() map[string]string {
 	in := map[string][]snapshot.OperatorGroup{}
 	for _, g := range r.s.OperatorGroups() {

@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Order in which OLM's leftover objects are deleted:
+// Deletion order of OLM's leftover objects:
 //   - The roles of an OperatorGroup come after the OperatorGroup, which would recreate them, and before
 //     the roles that they aggregate: the aggregation controller of Kubernetes recreates a role whose
 //     rules change during its deletion.

@@ -19,7 +19,7 @@ type PermissionRule struct {
 	Verbs     []string // sorted
 }
 
-// scope is the set of objects for which a permission is valid. An empty name means all objects.
+// scope is the set of objects of a permission. An empty name means all objects.
 type scope struct{ namespace, group, resource, name string }
 
 // permissionSet contains the permitted verbs for each scope.
@@ -45,7 +45,7 @@ func scopeOf(r k8s.Ref) scope {
 // contains the objects to apply. Roles and bindings need the permission to grant their permissions.
 // The resource of a custom resource is assumed to be the plural of its kind.
 //
-// seen is the snapshot from which the plan was made, or nil once a step has begun. Before the first
+// seen is the snapshot that the plan was made from, or nil once a step has begun. Before the first
 // step, the plan is made again from the cluster, which needs permissions to list these objects.
 func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []PermissionRule {
 	tree := map[k8s.Key]k8s.Object{}

@@ -295,7 +295,7 @@ func (m *planBuilder) addPrepareStep(b *block, added []item) {
 	})
 }
 
-// sortByPhase returns items in the order in which they must be applied.
+// sortByPhase returns items in the order of application.
 func sortByPhase(items []item) []item {
 	out := slices.Clone(items)
 	slices.SortStableFunc(out, func(x, y item) int { return cmp.Compare(profile.Phase(x.ours), profile.Phase(y.ours)) })
@@ -350,10 +350,10 @@ func disownActions(b *block) []Action {
 	return out
 }
 
-// ownerLabels returns the labels by which OLM names the owner of a cluster-scoped object.
+// ownerLabels returns OLM's labels for the owner of a cluster-scoped object.
 func ownerLabels() []string { return []string{"olm.owner", "olm.owner.kind", "olm.owner.namespace"} }
 
-// operatorAnnotations returns the annotations by which OLM ties a ClusterServiceVersion to its
+// operatorAnnotations returns OLM's annotations that tie a ClusterServiceVersion to its
 // OperatorGroup.
 func operatorAnnotations() []string {
 	return []string{"olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"}

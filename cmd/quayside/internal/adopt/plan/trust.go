@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// untrustedObjects returns the objects of the tree with which the API server would reject the
-// certificates of an operator: their CA is missing, or is not OLM's.
+// untrustedObjects returns the objects of the tree whose CA is missing or is not OLM's. Because of
+// them, the API server would reject the certificates of an operator.
 func (m *facts) untrustedObjects(op *operator) []k8s.Ref {
 	authorities := map[[2]string]map[string]bool{} // CA certificates by namespace and name of the Service
 	for _, o := range op.Objects {

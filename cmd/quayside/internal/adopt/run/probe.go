@@ -57,7 +57,7 @@ func (r *runner) startProbes(ctx context.Context) error {
 	return nil
 }
 
-// beginStep tells the probes which deletions to expect from a step.
+// beginStep makes the probes expect the deletions of a step.
 func (p *probing) beginStep(s plan.Step) {
 	if p != nil && int64(s.Number) > p.step.Load() {
 		p.step.Store(int64(s.Number))

@@ -144,7 +144,7 @@ type runner struct {
 	rendered    map[k8s.Key]k8s.Object
 	before      map[string]*verify.Evidence // evidence by namespace
 	result      *Progress
-	reportedOLM bool // whether the user was told that OLM stays stopped
+	reportedOLM bool // whether ReportOLM was called for a stopped OLM
 	firstStep   int  // number of the first step of this run
 	probes      *probing
 }

@@ -17,7 +17,7 @@ import (
 type Selection struct {
 	Keep          func(group, kind string) bool // whether to keep the objects of a kind; nil: keep all except kinds like Event and Pod
 	ManagedFields bool                          // also keep metadata.managedFields
-	Namespaces    []string                      // namespaces from which to read Secrets and ConfigMaps; empty: all
+	Namespaces    []string                      // namespaces of the Secrets and ConfigMaps to read; empty: all
 }
 
 // Limits for the input of one snapshot.

@@ -314,7 +314,7 @@ type source struct {
 	read   int64
 	breaks []int64 // offsets of the line breaks after the offset last passed to skipTo
 	line   int     // number of line breaks before that offset
-	start  int64   // offset at which the line with that offset starts
+	start  int64   // offset of the start of that line
 }
 
 // Read implements io.Reader.

@@ -124,7 +124,7 @@ type Lookup struct {
 // Step is an object that an InstallPlan created or found. OLM does not record its namespace. If it
 // is a namespaced object, it is in the namespace of the plan.
 type Step struct {
-	CSV                        string // ClusterServiceVersion to which the object belongs
+	CSV                        string // ClusterServiceVersion that owns the object
 	Group, Version, Kind, Name string
 }
 

@@ -87,7 +87,7 @@ func limitReviews(all []Review, limit int) []Review {
 	return all
 }
 
-// interleaveReviews returns the reviews in an order in which accounts and namespaces alternate.
+// interleaveReviews orders the reviews so that accounts and namespaces alternate.
 func interleaveReviews(all []Review) []Review {
 	type turn struct {
 		Review
