@@ -156,6 +156,7 @@ func engineChanges() []changeSeverity {
 			return f.path.last() == "sources" && (differOnlyInCRDs(f.before, f.after) || startsLeaving(f.before, f.after))
 		}, Low},
 		{nil, fieldChange.leaves, Low}, // rule upgrade.removed reports the uninstallation
+		{nil, fieldChange.emptiesLeaving, Low},
 		// The annotation affects when Argo CD compares the sources, not which sources it compares.
 		{nil, func(f fieldChange) bool { return f.path.last() == "argocd.argoproj.io/manifest-generate-paths" }, Low},
 		{nil, fieldChange.changesHost, Critical},
@@ -181,6 +182,16 @@ func (f fieldChange) sharesPieces() bool {
 func (f fieldChange) leaves() bool {
 	a, b := f.texts()
 	return (f.path.last() == "path" || f.path.last() == "directory") && isLeavingOf(b, a)
+}
+
+// emptiesLeaving reports whether the field permits the uninstallation of an operator.
+func (f fieldChange) emptiesLeaving() bool {
+	o := f.objects.after
+	if f.after != true {
+		o = f.objects.before
+	}
+	dirs := o.AppliedDirs()
+	return f.path.last() == "allowEmpty" && len(dirs) > 0 && !slices.ContainsFunc(dirs, func(dir string) bool { return path.Dir(dir) != layout.Leaving })
 }
 
 // changesHost reports whether a URL changes to another host.

@@ -56,6 +56,9 @@ func TestEngineSeverity(t *testing.T) {
 	set := func(sources string) string {
 		return "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: x, namespace: argocd}\nspec: {template: {spec: {sources: [" + sources + "]}}}"
 	}
+	empty := func(path, automated string) string {
+		return "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: x, namespace: argocd}\nspec: {template: {spec: {sources: [{path: " + path + "}], syncPolicy: {automated: {" + automated + "}}}}}"
+	}
 	const crd, own = "{repoURL: 'https://a.example.com', path: rendered/crds/etcd}", "{repoURL: 'https://a.example.com', path: rendered/operators/ops.etcd}"
 	for _, c := range []struct {
 		name, before, after string
@@ -72,6 +75,8 @@ func TestEngineSeverity(t *testing.T) {
 		{"begins to leave", set(crd + ", " + own), set("{repoURL: 'https://a.example.com', path: rendered/leaving/ops.etcd}"), Low},
 		{"leaves with a path outside of the tree", set(crd + ", " + own), set("{repoURL: 'https://a.example.com', path: evil/leaving/ops.etcd}"), High},
 		{"leaves with another repository", set(crd + ", " + own), set("{repoURL: 'https://b.example.com', path: rendered/leaving/ops.etcd}"), High},
+		{"allows the uninstallation", empty("rendered/leaving/ops.etcd", "prune: true"), empty("rendered/leaving/ops.etcd", "prune: true, allowEmpty: true"), Low},
+		{"allows that nothing remains", empty("rendered/operators/ops.etcd", "prune: true"), empty("rendered/operators/ops.etcd", "prune: true, allowEmpty: true"), High},
 		{"another repository", set(own), set("{repoURL: 'https://b.example.com', path: rendered/operators/ops.etcd}"), Critical},
 	} {
 		r := compare(t, State{Objects: parsed(t, "", "x.yaml", c.before)}, State{Objects: parsed(t, "", "x.yaml", c.after)})

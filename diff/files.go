@@ -134,13 +134,25 @@ func ownObjects(files []File, definitions []Object) (objects []Object, skipped [
 			continue
 		}
 		got, err := parseObjects(f, nil)
-		if err != nil {
+		if err != nil && !isList(f) {
 			skipped = append(skipped, f.Path)
+		}
+		if err != nil {
 			continue
 		}
 		objects = append(objects, got...)
 	}
 	return objects, skipped
+}
+
+// isList reports whether a file starts with a list, such as a JSON patch, and so contains no object.
+func isList(f File) bool {
+	for line := range bytes.Lines(f.Data) {
+		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] != '#' {
+			return bytes.HasPrefix(text, []byte("- "))
+		}
+	}
+	return false
 }
 
 func containsAny(data []byte, needles [][]byte) bool {
