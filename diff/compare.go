@@ -19,7 +19,7 @@ type CompareOptions struct {
 	// BaseSeverity is Severity as configured in the state before. If it is not nil, the higher of
 	// both severities applies, so that a branch cannot hide its own findings.
 	BaseSeverity     map[string]Severity
-	Settings         []Finding // findings about loosened settings; their severity caps the severity of their rule
+	Settings         []Finding // findings about loosened settings and newly broken rules about states; their severity caps the severity of their rule
 	PolicyOnlyChange bool      // nothing but the policy and trust settings differs
 
 	Mirrors []string      // name prefixes of images that the mirror contains, such as "quay.io/org"; nil skips the check

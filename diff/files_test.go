@@ -72,11 +72,11 @@ func TestBaseContainsTheReporter(t *testing.T) {
 // TestIsList checks which invalid manifests are lists.
 func TestIsList(t *testing.T) {
 	for text, want := range map[string]bool{
-		"- {op: add}\n":           true,
+		"- {op: add}\n":            true,
 		"# a patch\n\n- op: add\n": true,
-		"--- \n- a\n":             false,
-		"a: [\n- b\n":             false,
-		"":                        false,
+		"--- \n- a\n":              false,
+		"a: [\n- b\n":              false,
+		"":                         false,
 	} {
 		if got := isList(File{Data: []byte(text)}); got != want {
 			t.Errorf("%q: %v", text, got)

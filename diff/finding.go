@@ -109,6 +109,7 @@ func ruleFamilies() []family {
 		{objectRules, []check{compareObjects}},
 		{clusterRules, nil},
 		{settingRules, nil},
+		{stateRules, nil},
 	}
 }
 

@@ -23,6 +23,15 @@ func settingRules() []RuleInfo {
 	}
 }
 
+// StatePromotion is the rule about environments that follow others.
+const StatePromotion = "state.promotion"
+
+func stateRules() []RuleInfo {
+	return []RuleInfo{
+		{StatePromotion, High, "ahead of the followed environment", "the version was not tested there first"},
+	}
+}
+
 // addSettings adds the findings in opt.Settings to the report.
 func (r *Report) addSettings(opt CompareOptions) {
 	r.onlyPolicy = opt.PolicyOnlyChange && r.Empty()

@@ -202,6 +202,26 @@ func (w *environment) declarationDigest(ns string, wants []*want) catalog.Digest
 	return catalog.DigestOf([]byte(strings.Join(parts, "\n")))
 }
 
+// HasDeclaration reports whether a pin was locked from the current declarations of its operator. It opens
+// no catalog. It returns true if it cannot tell.
+func HasDeclaration(set *declare.Set, pin lockfile.Pin) bool {
+	var parts []string
+	for _, s := range set.Subscriptions {
+		if slices.Contains(pin.RequestedBy, s.Key()) {
+			parts = append(parts, s.Key()+"="+string(s.Digest))
+		}
+	}
+	groups := set.OperatorGroupsIn(pin.Namespace)
+	if len(parts) != len(pin.RequestedBy) || len(parts) == 0 || len(groups) > 1 || pin.Declaration == "" {
+		return true
+	}
+	slices.Sort(parts)
+	for _, g := range groups {
+		parts = append(parts, "group="+string(g.Digest))
+	}
+	return pin.Declaration == catalog.DigestOf([]byte(strings.Join(parts, "\n")))
+}
+
 // remaining returns up to limit bundles on the upgrade path from i, nearest first, without regard
 // to dependencies.
 func (w *converter) remaining(i *installed, s *want, limit int) []string {

@@ -68,6 +68,21 @@ func gitEnvironment() []string {
 	return append(env, "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LANGUAGE=en")
 }
 
+// Ignored returns those of the paths that Git ignores and does not track. paths are relative to the work tree.
+func (r *Repo) Ignored(ctx context.Context, paths []string) ([]string, error) {
+	p, err := r.program()
+	if err != nil {
+		return nil, err
+	}
+	env := []string{"GIT_LITERAL_PATHSPECS=0"} // check-ignore does not accept 1
+	out, err := p.run(ctx, env, strings.NewReader(strings.Join(paths, "\x00")), "check-ignore", "--stdin", "-z")
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return nil, nil // none is ignored
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), err
+}
+
 // DirtyFiles returns the files in and below paths that differ from HEAD after Git's filters:
 // changed, new, ignored and deleted files. absent lists the files that are not checked out because
 // of a sparse checkout. paths are relative to the work tree.

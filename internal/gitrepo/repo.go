@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-billy/v5/osfs"
@@ -217,6 +218,48 @@ func (r *Repo) Branches(below string, tracking bool) (map[string][]*Revision, er
 		}
 		return err
 	})
+}
+
+// Remotes are the remotes of a repository, as far as the clone has them.
+type Remotes struct {
+	URLs  []string        // without secrets, sorted
+	Names map[string]bool // tracked branches of the remotes, and tags
+}
+
+// Remotes returns the remotes. Names is nil if the clone tracks no branch, or if it is shallow and so
+// usually tracks only one.
+func (r *Repo) Remotes() (*Remotes, error) {
+	out := &Remotes{}
+	remotes, err := r.git.Remotes()
+	if err != nil {
+		return nil, err
+	}
+	for _, remote := range remotes {
+		for _, u := range remote.Config().URLs {
+			out.URLs = append(out.URLs, WithoutSecrets(u))
+		}
+	}
+	slices.Sort(out.URLs)
+	refs, err := r.git.References()
+	if err != nil || r.Shallow() {
+		return out, err
+	}
+	defer refs.Close()
+	names, tracked := map[string]bool{}, false
+	err = refs.ForEach(func(ref *plumbing.Reference) error {
+		if rest, is := strings.CutPrefix(string(ref.Name()), "refs/remotes/"); is {
+			_, branch, _ := strings.Cut(rest, "/")
+			names[branch], tracked = true, true
+		}
+		if tag, is := strings.CutPrefix(string(ref.Name()), "refs/tags/"); is {
+			names[tag] = true
+		}
+		return nil
+	})
+	if tracked {
+		out.Names = names
+	}
+	return out, err
 }
 
 // DefaultBranch returns the commit of the default branch: of the branch that origin/HEAD refers to

@@ -171,6 +171,20 @@ func (r *Repo) LastChange(ctx context.Context, file, text string) (change, befor
 	return change, &Revision{repo: r, name: shortHash(parent.Hash.String()), commit: parent}, nil
 }
 
+// ChangedLines returns the lines that the commits from v along its first parents add to or remove from
+// a file, each with a sign. A shallow clone limits the history.
+func (v *Revision) ChangedLines(ctx context.Context, file string) ([]byte, error) {
+	p, err := v.repo.program()
+	if err != nil {
+		return nil, err
+	}
+	return p.run(ctx, nil, nil, "-c", "log.showRoot=true", "log", "--first-parent", "--diff-merges=first-parent", "--no-show-signature",
+		"--no-ext-diff", "--no-textconv", "--no-color", "--format=", "--unified=0", v.Hash(), "--", file)
+}
+
+// Shallow reports whether the clone lacks older commits.
+func (v *Revision) Shallow() bool { return v.repo.Shallow() }
+
 // MergeBase returns the best common ancestor of two revisions, or the youngest if there are
 // several. In a shallow clone, the history is incomplete. If there is none, the error wraps
 // ErrNoBase.

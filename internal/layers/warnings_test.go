@@ -135,8 +135,11 @@ func warningsIn(n *ast.CompositeLit) []*ast.CompositeLit {
 	return out
 }
 
-// isHold reports whether e is the type of a hold, whose code becomes that of a warning.
+// isHold reports whether e is the type of a hold or a finding, whose code becomes that of a warning.
 func isHold(e ast.Expr) bool {
+	if id, ok := e.(*ast.Ident); ok {
+		return id.Name == "Finding"
+	}
 	sel, ok := e.(*ast.SelectorExpr)
 	return ok && sel.Sel.Name == "Hold"
 }
@@ -169,6 +172,13 @@ func literals(e ast.Expr, file *ast.File) []string {
 	}
 	var out []string
 	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Names) == len(spec.Values) {
+			for i, name := range spec.Names {
+				if _, plain := spec.Values[i].(*ast.BasicLit); plain && name.Name == id.Name {
+					out = append(out, literals(spec.Values[i], file)...)
+				}
+			}
+		}
 		set, ok := n.(*ast.AssignStmt)
 		if !ok || len(set.Lhs) != len(set.Rhs) {
 			return true

@@ -23,6 +23,7 @@ type Kind struct {
 func Kinds() map[string]Kind {
 	return map[string]Kind{
 		"ConfigMap":             {"", true},
+		"Namespace":             {"", false},
 		"PersistentVolumeClaim": {"", true},
 		"PriorityClass":         {"scheduling.k8s.io", false},
 		"RuntimeClass":          {"node.k8s.io", false},

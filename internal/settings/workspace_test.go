@@ -194,7 +194,7 @@ func TestErrors(t *testing.T) {
 			"quayside.yaml:4:21: spec.provides.apis[0]: \"cert-manager.io\" is not the group and version of an API, such as cert-manager.io/v1\n" +
 				"quayside.yaml:4:38: spec.provides.apis[1]: \"core/v1x\" is not the group and version of an API, such as cert-manager.io/v1\n" +
 				"quayside.yaml:4:59: spec.provides.objects[0]: \"Secret/token\" is not an object such as Secret/ns/name or StorageClass//fast\n" +
-				"quayside.yaml:4:73: spec.provides.objects[1]: unknown kind \"PriorityKlass\": no operator needs it (available: ConfigMap, PersistentVolumeClaim, PriorityClass, RuntimeClass, Secret, ServiceAccount, StorageClass) (did you mean \"PriorityClass\"?)\n" +
+				"quayside.yaml:4:73: spec.provides.objects[1]: unknown kind \"PriorityKlass\": no operator needs it (available: ConfigMap, Namespace, PersistentVolumeClaim, PriorityClass, RuntimeClass, Secret, ServiceAccount, StorageClass) (did you mean \"PriorityClass\"?)\n" +
 				"quayside.yaml:4:94: spec.provides.objects[2]: \"StorageClass/web/fast\" has a namespace, but the kind is cluster-scoped: expected StorageClass//name\n" +
 				"quayside.yaml:5:42: spec.clusters[0].provides.apis[0]: \"v1\" is not the group and version of an API, such as cert-manager.io/v1",
 		},

@@ -32,6 +32,7 @@ const (
 	Other       Kind = "object"      // another object in a pod or a PersistentVolumeClaim
 	OLM         Kind = "olm"         // OLM while the operator runs
 	PodSecurity Kind = "podSecurity" // a Namespace whose Pod Security level permits the pods
+	Namespace   Kind = "namespace"   // the namespace of an object
 )
 
 // Need is a requirement of an operator on its cluster.
@@ -64,6 +65,10 @@ func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []N
 	for _, object := range o.Objects {
 		f.needAPI(object.APIVersion(), object.Kind(), object.Key().String)
 		f.addReferences(object)
+		// Watched namespaces of other teams have a warning of render.
+		if ns := object.Namespace(); ns != "" && !slices.Contains(o.Pin.WatchNamespaces, ns) {
+			f.needNamespace(ns, object.Key)
+		}
 	}
 	for _, by := range olmEvidence(o.Objects) {
 		f.add(Need{Kind: OLM}, by)
@@ -111,6 +116,14 @@ func (f *finder) needAPI(apiVersion, kind string, by func() string) {
 	if !served {
 		n := f.add(Need{Kind: API, APIVersion: apiVersion}, by())
 		n.Kinds = append(n.Kinds, kind)
+	}
+}
+
+// needNamespace adds the need of a namespace. Its first object is enough as evidence.
+func (f *finder) needNamespace(name string, by func() k8s.Key) {
+	n := Need{Kind: Namespace, Object: k8s.Key{Kind: "Namespace", Name: name}}
+	if f.found[n.ID()] == nil {
+		f.add(n, by().String())
 	}
 }
 
@@ -303,6 +316,8 @@ func (s *Supply) meets(n Need) bool {
 		return false
 	case PodSecurity:
 		return false
+	case Namespace:
+		return s.objects[n.Object] || k8s.IsDefaultNamespace(n.Object.Name) || s.openshift && k8s.IsReservedNamespace(n.Object.Name)
 	default:
 		everywhere := n.Object // a controller creates this object in every namespace
 		everywhere.Namespace = ""

@@ -115,6 +115,12 @@ func TestNeeds(t *testing.T) {
 		"only the condition":      {objects: object("operators.coreos.com/v2", "OperatorCondition", "ns", "s"), apis: "operators.coreos.com/v2/OperatorCondition"},
 		"the condition is no OLM": {objects: object("operators.coreos.com/v1alpha1", "Subscription", "ns", "s"), apis: "operators.coreos.com/v2/OperatorCondition", want: "olm [] Subscription.operators.coreos.com ns/s uses OLM's API"},
 
+		"no namespace":              {objects: object("v1", "ServiceAccount", "nowhere", "s"), want: "namespace  Namespace nowhere [] ServiceAccount nowhere/s"},
+		"a namespace of OpenShift":  {objects: object("v1", "ServiceAccount", "openshift-a", "s"), openshift: true},
+		"a namespace of Kubernetes": {objects: object("v1", "ServiceAccount", "kube-system", "s")},
+		"a provided namespace":      {objects: object("v1", "ServiceAccount", "nowhere", "s"), provides: "Namespace//nowhere"},
+		"no namespace of OpenShift": {objects: object("v1", "ServiceAccount", "openshift-a", "s"), want: "namespace  Namespace openshift-a [] ServiceAccount openshift-a/s"},
+
 		"a restricted Namespace": {objects: deployment("{containers: [{name: c}]}") + restricted, want: "podSecurity  Namespace ns [] Deployment.apps ns/d: allowPrivilegeEscalation != false, runAsNonRoot != true, seccompProfile, unrestricted capabilities"},
 		"a pod for it":           {objects: deployment(safePod) + restricted},
 		"only a warning":         {objects: hostPath + fmt.Sprintf(namespace, "pod-security.kubernetes.io/warn: restricted")},
@@ -133,6 +139,9 @@ func TestNeeds(t *testing.T) {
 					t.Fatal(err)
 				}
 				s.AddKeys(key)
+			}
+			for _, name := range []string{"ns", "other"} {
+				s.AddKeys(k8s.Key{Kind: "Namespace", Name: name})
 			}
 			s.AddObjects(append(own, shared...)...)
 			got := summarize(s.Unmet(needs.Find(render.ClusterOperator{Objects: own}, shared, c.openshift)))

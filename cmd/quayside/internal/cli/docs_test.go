@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,9 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/settings"
@@ -200,7 +202,7 @@ func TestExitCodePage(t *testing.T) {
 			got = append(got, line)
 		}
 	}
-	if d := cmp.Diff(want, got); d != "" || len(want) != exitPolicy+1 {
+	if d := gocmp.Diff(want, got); d != "" || len(want) != exitPolicy+1 {
 		t.Errorf("docs/exit-codes.md (-code +page):\n%s", d)
 	}
 }
@@ -216,8 +218,7 @@ with its code, such as ` + "`[unchecked]`" + `, which is the same in every relea
 ` + "`--quiet`" + ` prints no warnings. Warnings that only the author of a bundle can act on, such as
 ` + "`manifest-without-version`" + `, are printed by ` + "`quayside bundle validate`" + ` and with ` + "`--verbose`" + `.
 
-The codes ` + "`missing-api`, `missing-object`, `missing-olm` and `pod-security`" + ` can be errors of
-` + "`render` and `verify`, `still-applied`" + ` of ` + "`verify`" + `, which a waiver ends in the same way ([needs.md](needs.md)).
+Findings of [rules](rules.md) can be errors, which a waiver ends in the same way ([needs.md](needs.md)).
 
 Acknowledge a warning to silence it, with a waiver in ` + "`quayside.yaml`" + `:
 
@@ -252,6 +253,39 @@ code. A waived warning is not printed (` + "`--verbose`" + ` prints their number
 		fmt.Fprintf(&b, "| `%s` | %s |\n", c.ID, c.Meaning)
 	}
 	goldentest.Compare(t, docs+"warnings.md", b.Bytes())
+}
+
+// TestGoldenRuleReference keeps docs/rules.md up to date with the table of rules, and checks that each code
+// is one of a warning.
+func TestGoldenRuleReference(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString(`# Rules
+
+A rule states what holds for a commit or a work tree: for the settings, the declarations, the lock, the
+rendered tree and the other workspaces of the repository. It does not matter which command or edit
+produced them. ` + "`quayside verify`" + ` evaluates all rules of a workspace, and with ` + "`--all`" + ` those of all
+workspaces. Commands that write evaluate them on what they would write: what they would newly break is an
+error, and what was broken before is a warning.
+
+The severity is the highest of a finding. With an error, ` + "`verify`" + ` fails. To accept a finding, add a
+[waiver](warnings.md) with the code; without a code, fix its cause.
+
+` + "`make golden`" + ` generates this page.
+
+| Rule | Severity | Demands | Code for a waiver |
+| --- | --- | --- | --- |
+`)
+	for _, r := range rules.Table() {
+		var codes []string
+		for _, code := range r.Codes {
+			if !slices.ContainsFunc(diag.Codes(), func(c diag.Code) bool { return c.ID == code }) {
+				t.Errorf("%s: %s is no code of a warning", r.ID, code)
+			}
+			codes = append(codes, "`"+code+"`")
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.ID, r.Severity, r.Demands, cmp.Or(strings.Join(codes, ", "), "–"))
+	}
+	goldentest.Compare(t, docs+"rules.md", b.Bytes())
 }
 
 func (s *schema) rows(b *bytes.Buffer, prefix string) {

@@ -32,6 +32,8 @@ func newHelpEnvironment(*app) *cobra.Command {
 			                          author of commits (default: Git's configuration)
 			  GITHUB_SERVER_URL, GITHUB_API_URL, GITHUB_REPOSITORY, CI_SERVER_URL, CI_API_V4_URL, CI_PROJECT_PATH
 			                          set by CI jobs: the forge and its repository
+			  GITHUB_BASE_REF, CI_MERGE_REQUEST_DIFF_BASE_SHA
+			                          set by CI jobs of pull requests: the default of 'quayside diff --base'
 
 			Signing:
 			  COSIGN_PASSWORD         password of the private key of --sign

@@ -91,6 +91,7 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 	if pr, err = pr.HoldBack(observed...); err != nil {
 		return err
 	}
+	o.log.Warn(workspace.WarnStale(cmd.Context(), s))
 	all := pr.Outdated(o.today.text())
 	if o.feed != "" {
 		if err := o.writeFeed(s, pr.Index, all); err != nil {
@@ -104,7 +105,10 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 			ages = append(ages, a)
 		}
 	}
-	if len(ages) == 0 {
+	switch {
+	case len(all) == 0:
+		o.log.Note("no operators: %s has none", workspace.LockFile)
+	case len(ages) == 0:
 		o.log.Note("all operators are at the head of their channels")
 	}
 	return o.printTable(outdatedView{ages}, ageTable(ages))

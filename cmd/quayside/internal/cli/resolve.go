@@ -230,7 +230,7 @@ func (o *resolveOptions) readProblem(cmd *cobra.Command) (*workspace.Project, *w
 		return nil, nil, err
 	}
 	if !o.check {
-		if p, err = p.WithoutConflict(); err != nil {
+		if p, err = workspace.WithoutConflict(p); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -326,7 +326,7 @@ func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, pr *
 			return errors.Join(err, o.print(report, func(io.Writer) { o.log.Note("nothing is written") }), res.Failed)
 		}
 	}
-	if res.Lock != nil {
+	if res.Lock != nil && !o.check {
 		w, err := p.WriteLock(ctx, res.Lock, o.render)
 		if o.logWritten(w); err != nil {
 			return err

@@ -124,6 +124,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	o.log.Warn(workspace.WarnStale(ctx, p))
 	want, err := status.Expect(ctx, p, o.cluster, args)
 	if err != nil {
 		return err

@@ -55,6 +55,10 @@ func (opt Selection) open(ctx context.Context, p *workspace.Project) (*Compariso
 				return nil, err
 			}
 		}
-		return Revisions(p, opt.From, opt.Base, names)
+		c, err := Revisions(p, opt.From, opt.Base, names)
+		if err == nil && c.After.rev == nil {
+			c.messages = append(c.messages, Message{Warnings: workspace.WarnStale(ctx, p)})
+		}
+		return c, err
 	}
 }

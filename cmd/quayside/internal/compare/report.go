@@ -43,6 +43,11 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 		return nil, err
 	}
 	opt.PolicyOnlyChange = c.changesOnlyPolicy(opt.Settings)
+	states, err := c.compareStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opt.Settings = append(opt.Settings, states...)
 	report := diff.Join(parts, c.fleet(), opt)
 	if c.ImageSizes {
 		if err := c.addSizes(ctx, report); err != nil {
@@ -66,8 +71,33 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 		}
 		policy.Base = &strict
 	}
-	report, err = diff.Judge(report, policy, day)
-	return report, c.After.wrapName(err)
+	if report, err = diff.Judge(report, policy, day); err != nil {
+		return nil, c.After.wrapName(err)
+	}
+	report.Verdict.Waivers = c.After.project.JudgeUnused(report.Verdict.Waivers)
+	return report, nil
+}
+
+// compareStates returns a finding for each rule about locks that the side after newly breaks.
+func (c *Comparison) compareStates(ctx context.Context) ([]diff.Finding, error) {
+	if c.After.Settings.Follows == "" || c.After.treeOnly || c.Before.treeOnly {
+		return nil, nil
+	}
+	after, err := c.After.project.LockFindings(ctx, c.After.Lock)
+	if err != nil || len(after) == 0 {
+		return nil, c.After.wrapName(err)
+	}
+	before, err := c.Before.project.LockFindings(ctx, c.Before.Lock)
+	if err != nil {
+		return nil, c.Before.wrapName(err)
+	}
+	var out []diff.Finding
+	for _, f := range after.Introduced(before) {
+		if f.Severity == rules.Error && !f.Waived {
+			out = append(out, diff.Finding{Rule: diff.StatePromotion, Severity: diff.High, Operator: f.Subject, Message: f.Msg})
+		}
+	}
+	return out, nil
 }
 
 // lifecycles returns a function that looks up the support lifecycle of a pin. It covers added pins,

@@ -234,15 +234,27 @@ func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
 		return nil, err
 	}
 	var tip *gitrepo.Revision
-	if base == "" {
-		tip, err = c.clone.Repo.DefaultBranch()
-	} else {
+	switch {
+	case base != "":
 		tip, err = c.clone.Repo.Revision(base)
+	case c.ciBase() != "":
+		tip, err = c.clone.Repo.Revision(c.ciBase())
+	default:
+		tip, err = c.clone.Repo.DefaultBranch()
 	}
 	if err != nil {
 		return nil, err
 	}
 	return c.mergeBase(tip, head)
+}
+
+// ciBase returns the target branch of the pull request of a CI job, or the commit from which it
+// branched, or "".
+func (c *Comparison) ciBase() string {
+	if branch := c.project.Getenv("GITHUB_BASE_REF"); branch != "" { // also in Gitea and Forgejo
+		return "origin/" + branch
+	}
+	return c.project.Getenv("CI_MERGE_REQUEST_DIFF_BASE_SHA")
 }
 
 // mergeBase returns the merge base of b and tip, where tip is the tip of a branch. It also sets

@@ -1,11 +1,14 @@
 package rules
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
 )
 
 // checkDuplicates returns an error for each second declaration of a package in a namespace, because
@@ -22,6 +25,61 @@ func checkDuplicates(s *State) (Findings, error) {
 		first[key] = d
 	}
 	return errorsOf(faults), nil
+}
+
+// checkDeletedLock returns an error if HEAD has a lock with declared operators and the work tree has none,
+// because resolving would upgrade these operators.
+func checkDeletedLock(s *State) (Findings, error) {
+	if s.Lock != nil || s.HeadLock == nil {
+		return nil, nil
+	}
+	head := s.HeadLock()
+	if head == nil || !slices.ContainsFunc(s.Declared().Subscriptions, func(d declare.Subscription) bool { return isRequested(head, d) }) {
+		return nil, nil
+	}
+	at := diag.Pos{File: settings.LockFile}
+	hint := "restore it with 'git restore " + settings.LockFile + "'; to choose all versions anew, commit its removal first"
+	return errorsOf(diag.List{diag.Hintf(at, hint, "missing, but HEAD has it: a new one would upgrade all operators to their newest versions")}), nil
+}
+
+// checkFreshness returns a warning for each declaration that differs from the one from which its operator was
+// locked, that is not locked, or that no longer exists. It opens no catalog.
+func checkFreshness(s *State) (Findings, error) {
+	set := s.Declared()
+	if s.Lock == nil || len(set.Subscriptions) == 0 {
+		return nil, nil
+	}
+	u, err := s.Upstream()
+	if err != nil {
+		return nil, err
+	}
+	var stale []string
+	for _, d := range set.Subscriptions {
+		if !isRequested(s.Lock, d) && d.Bundle == "" && (u == nil || !u.Awaits(d)) {
+			stale = append(stale, d.Key()+" is not locked")
+		}
+	}
+	for _, pin := range s.Lock.Pins {
+		gone := func(key string) bool {
+			return !slices.ContainsFunc(set.Subscriptions, func(d declare.Subscription) bool { return d.Key() == key })
+		}
+		switch {
+		case len(pin.RequestedBy) > 0 && !slices.ContainsFunc(pin.RequestedBy, func(key string) bool { return !gone(key) }):
+			stale = append(stale, pin.Key()+" is no longer declared")
+		case !resolve.HasDeclaration(set, pin):
+			stale = append(stale, "the declaration of "+pin.Key()+" has changed")
+		}
+	}
+	if len(stale) == 0 {
+		return nil, nil
+	}
+	w := diag.Warning{Pos: diag.Pos{File: settings.LockFile}, Code: "stale-lock", Msg: fmt.Sprintf("out of date with the declarations: run 'quayside resolve' (%s)", diag.Some(stale, 5))}
+	return warningsOf(s.waive([]diag.Warning{w})), nil
+}
+
+// isRequested reports whether a pin names a declaration.
+func isRequested(lock *lockfile.File, d declare.Subscription) bool {
+	return slices.ContainsFunc(lock.Pins, func(pin lockfile.Pin) bool { return slices.Contains(pin.RequestedBy, d.Key()) })
 }
 
 // checkMisspelled returns an error for each object with a misspelled API that has the same name as

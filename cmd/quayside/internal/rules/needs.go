@@ -239,6 +239,8 @@ func (n unmetNeed) warning() diag.Warning {
 		return diag.Warning{Code: "missing-olm", Msg: "cannot run without OLM: " + by}
 	case needs.PodSecurity:
 		return diag.Warning{Code: "pod-security", Msg: fmt.Sprintf("has pods that Namespace %s rejects, because it enforces Pod Security level %s: %s: %s", n.Object.Name, n.Level, by, strings.Join(n.Why, ", "))}
+	case needs.Namespace:
+		return diag.Warning{Code: "missing-namespace", Msg: fmt.Sprintf("has objects in namespace %s, which neither the tree nor spec.provides has, such as %s", n.Object.Name, by)}
 	case needs.Config:
 		return diag.Warning{Code: "missing-config", Msg: fmt.Sprintf("needs %s, which it may create itself, for %s: if it exists, add %s to spec.provides.objects", n.Object, by, provided.FormatObject(n.Object))}
 	default:
@@ -259,6 +261,8 @@ func (n unmetNeed) hint(code string) string {
 		return fmt.Sprintf("leave the operator to OLM (docs/adopt.md), list operators.coreos.com/v1alpha1 in spec.provides.apis of %s if OLM runs there, %s", settings.FileName, waiver)
 	case needs.PodSecurity:
 		return "lower the label pod-security.kubernetes.io/enforce of the declared Namespace, install the operator into another namespace, or patch the pods in an overlay"
+	case needs.Namespace:
+		return fmt.Sprintf("declare the Namespace, list %s in spec.provides.objects of %s if something else creates it, %s", provided.FormatObject(n.Object), settings.FileName, waiver)
 	default:
 		return fmt.Sprintf("add it to overlays/<cluster>/resources, list %s in spec.provides.objects of %s, %s", provided.FormatObject(n.Object), settings.FileName, waiver)
 	}

@@ -43,11 +43,11 @@ func list(fs Findings) string {
 // TestTable checks that rules have an ID of their own, and that Evaluate names it in findings.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
-	for _, r := range table() {
-		if seen[r.id] {
-			t.Errorf("two rules have the ID %s", r.id)
+	for _, r := range Table() {
+		if seen[r.ID] {
+			t.Errorf("two rules have the ID %s", r.ID)
 		}
-		seen[r.id] = true
+		seen[r.ID] = true
 	}
 }
 

@@ -88,6 +88,36 @@ func checkUnusedWaivers(s *State) (Findings, error) {
 	return warningsOf(diag.SortWarnings(out)), nil
 }
 
+// checkExpiredWaivers returns a warning for each waiver of a finding of 'quayside diff' that has expired or
+// expires soon. Waivers of warnings and of rules about the tree are reported with these.
+func checkExpiredWaivers(s *State) (Findings, error) {
+	own := slices.DeleteFunc(slices.Clone(s.Settings.Policy.Waivers), func(v diag.Waiver) bool {
+		return slices.ContainsFunc(diag.Codes(), func(c diag.Code) bool { return c.ID == v.Rule }) ||
+			slices.ContainsFunc(s.Settings.Policy.Rules, func(r settings.PolicyRule) bool { return r.Name == v.Rule })
+	})
+	return warningsOf(diag.Review(own, slices.Repeat([]bool{true}, len(own)), s.Today)), nil
+}
+
+// ReviewShared returns the warnings about waivers without those about inherited waivers that may match in
+// another workspace with the same settings.
+func (s *State) ReviewShared(ws []diag.Warning) []diag.Warning {
+	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
+		i := slices.IndexFunc(s.Settings.Policy.Waivers, func(v diag.Waiver) bool { return v.Pos == w.Pos })
+		return w.Code == "waiver-unused" && i >= 0 && w.Pos.File != s.Settings.File && s.mayMatchElsewhere(s.Settings.Policy.Waivers[i])
+	})
+}
+
+// mayMatchElsewhere reports whether an inherited waiver may match in another workspace with the same
+// settings: the workspace has its operator, or the waiver names no operator.
+func (s *State) mayMatchElsewhere(v diag.Waiver) bool {
+	name := cmp.Or(v.Operator, v.Object)
+	return s.matchesElsewhere(v.Pos.File, func(_ *settings.Workspace, other Other) bool {
+		lock, err := other.Lock()
+		isOperator := strings.Count(name, "/") == 1 && !strings.Contains(name, " ")
+		return err != nil || !isOperator || anyMatches(name, operatorKeys(lock))
+	})
+}
+
 // noOperator returns the message for a field that names an operator that the lock does not have.
 func noOperator(field, name string, have []string) string {
 	hint := suggestOperator(name, have)

@@ -15,6 +15,7 @@ import (
 	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
@@ -33,13 +34,20 @@ type State struct {
 	Rendered     *render.Result
 	Overlays     map[string][]string // overlay directories of each cluster, as in profile.Cluster
 	OverlayFiles func(cluster string) (fs.FS, error)
+	Files        fs.FS                       // of the workspace
 	Fleet        func() (fleet.Fleet, error) // clusters of Rendered
 
 	Base       func(lockfile.Pin) []declare.Subscription // in the paths that were declared when the pin was locked
 	Existing   func() []declare.Subscription             // in the declared paths, including those about to be removed
 	InGit      func() bool
+	HeadLock   func() *lockfile.File       // of HEAD; nil without one, and in an uncommitted merge
 	Others     func() ([]Other, error)     // other workspaces of the repository; nil at a revision
 	Repository func() (*Repository, error) // nil if the workspace is not on disk
+
+	Ignored func(names []string) []string // those of these files of the workspace that Git ignores; nil: unknown
+
+	Past  func(Other) (*Past, error) // history of another workspace's lock; nil without a repository
+	Unfit []diag.Warning             // operators of Lock that cannot run with the settings and declarations
 }
 
 // Other is another workspace of the repository.
@@ -47,6 +55,7 @@ type Other struct {
 	Dir      string // in the repository
 	Settings func() (*settings.Workspace, error)
 	Lock     func() (*lockfile.File, error)
+	Declared func() (*declare.Set, error)
 	Tree     func() (*filetree.Tree, error)
 }
 
@@ -56,6 +65,7 @@ type Repository struct {
 	Below    []string            // directories of the workspaces below this one
 	Trees    []string            // directories of rendered trees
 	Survey   *survey.Survey
+	Remotes  *gitrepo.Remotes // nil without a Git repository
 }
 
 // Severity is the effect of a finding.
@@ -128,6 +138,28 @@ func (fs Findings) Warnings() []diag.Warning {
 
 func (f Finding) warning() diag.Warning {
 	return diag.Warning{Pos: f.Pos, Code: f.Code, Msg: f.Msg, Subject: f.Subject, Waived: f.Waived}
+}
+
+// Introduced returns the findings with errors that the state before has too as warnings.
+func (fs Findings) Introduced(before Findings) Findings {
+	type key struct{ rule, subject, msg string }
+	had := map[key]bool{}
+	for _, f := range before {
+		had[key{f.Rule, f.Subject, f.Msg}] = true
+	}
+	out := slices.Clone(fs)
+	for i, f := range out {
+		if had[key{f.Rule, f.Subject, f.Msg}] {
+			out[i].Severity = Warning
+		}
+	}
+	return out
+}
+
+// accept returns a finding, marked if a waiver accepts it.
+func (s *State) accept(f Finding) Finding {
+	f.Waived = s.waive([]diag.Warning{f.warning()})[0].Waived
+	return f
 }
 
 // errorsOf returns a finding for each error of a list.

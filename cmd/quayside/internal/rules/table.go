@@ -10,7 +10,11 @@ const (
 	Operators    Part = "operators"    // settings and lock
 	Requests     Part = "requests"     // declarations and lock
 	Declarations Part = "declarations" // declarations with their namespaces
-	Waivers      Part = "waivers"      // waivers and lock
+	Waivers      Part = "waivers"      // settings that matter later: waivers and versions
+	Locks        Part = "locks"        // lock, the locks of other workspaces
+	Fresh        Part = "fresh"        // declarations and lock, without catalogs
+	Addresses    Part = "addresses"    // settings, other workspaces, remotes
+	Git          Part = "git"          // files of the workspace, ignored files
 	Repo         Part = "repository"   // lock and repository
 	Outputs      Part = "outputs"      // rendered trees in the repository
 	Needs        Part = "needs"        // rendered objects, observations
@@ -19,32 +23,50 @@ const (
 	Policy       Part = "policy"       // objects of the clusters, rules of the policy
 )
 
-// rule is a rule about a part of a state.
-type rule struct {
-	id    string
+// Entry is a rule about a part of a state.
+type Entry struct {
+	ID       string
+	Severity Severity // the highest of its findings
+	Codes    []string // codes of its findings, for waivers; nil: no waiver can accept them
+	Demands  string   // for a table
+
 	about Part
 	check func(*State) (Findings, error)
 }
 
-// table returns all rules.
-func table() []rule {
-	return []rule{
-		{"policy-expressions", Settings, checkExpressions},
-		{"cluster-names", Settings, checkClusterNames},
-		{"followed-environment", Settings, checkFollows},
-		{"cluster-operators", Operators, checkClusterOperators},
-		{"waiver-operators", Operators, checkWaiverOperators},
-		{"unused-waivers", Waivers, checkUnusedWaivers},
-		{"misspelled-apis", Requests, checkMisspelled},
-		{"dropped-paths", Requests, checkDroppedPaths},
-		{"declared-twice", Declarations, checkDuplicates},
-		{"still-applied", Repo, checkStillApplied},
-		{"abandoned-trees", Outputs, checkAbandonedTrees},
-		{"ignored-observations", Needs, checkObservations},
-		{"unmet-needs", Needs, checkNeeds},
-		{"selectors", Selectors, checkSelectors},
-		{"overlays", Clusters, checkOverlays},
-		{"policy-rules", Policy, checkPolicy},
+// Table returns all rules.
+func Table() []Entry {
+	return []Entry{
+		{"policy-expressions", Error, nil, "The expressions in `spec.policy.rules` are valid.", Settings, checkExpressions},
+		{"cluster-names", Error, nil, "Each name and pattern in `spec.policy.clusters` matches a cluster.", Settings, checkClusterNames},
+		{"followed-environment", Error, nil, "`spec.follows` names another workspace of the repository.", Settings, checkFollows},
+		{"future-versions", Error, nil, "`kubernetesVersion` and `openshiftVersion` are versions that can exist.", Settings, checkFutureVersions},
+		{"old-versions", Warning, []string{"old-version"}, "`kubernetesVersion` has the APIs of the rendered manifests.", Waivers, checkOldVersions},
+		{"cluster-operators", Error, nil, "Each pattern in `operators` of a cluster matches a locked operator.", Operators, checkClusterOperators},
+		{"waiver-operators", Error, nil, "The operator of a waiver is not misspelled.", Operators, checkWaiverOperators},
+		{"unused-waivers", Warning, nil, "The operator of a waiver is in the lock.", Waivers, checkUnusedWaivers},
+		{"expired-waivers", Warning, nil, "No waiver of a finding has expired.", Waivers, checkExpiredWaivers},
+		{"deleted-lock", Error, nil, "The work tree has the lock that `HEAD` has.", Requests, checkDeletedLock},
+		{"misspelled-apis", Error, nil, "The API of a locked operator's declaration is not misspelled.", Requests, checkMisspelled},
+		{"dropped-paths", Error, nil, "`spec.declarations` includes the declaration of each locked operator that still has one.", Requests, checkDroppedPaths},
+		{"promotion", Error, []string{aheadCode}, "An environment with `spec.follows` has only bundles that the environment it follows has or had, of the operators that this environment declares.", Locks, checkPromotion},
+		{"requirements", Error, []string{"requirement"}, "Install mode, Kubernetes and OpenShift versions fit every locked operator; a warning with `spec.requirements: warn`.", Locks, checkRequirements},
+		{"declared-twice", Error, nil, "A package is declared once in a namespace.", Declarations, checkDuplicates},
+		{"freshness", Error, []string{"stale-lock"}, "The lock agrees with the declarations; a warning of the commands that only read the lock.", Fresh, checkFreshness},
+		{"address", Error, []string{"gitops-path"}, "`spec.gitops.path` names the tree of this workspace, if it is in this repository.", Addresses, checkAddress},
+		{"engine-names", Error, []string{"gitops-name"}, "No two workspaces have equal names of Applications or Kustomizations in one cluster.", Addresses, checkEngineNames},
+		{"one-owner", Error, []string{"two-owners"}, "No two workspaces install an operator in the cluster with one address.", Addresses, checkOwners},
+		{"remotes", Warning, []string{"gitops-remote"}, "A remote has `spec.gitops.revision`, and `spec.gitops.repoURL` is one of several remotes.", Addresses, checkRemotes},
+		{"in-git", Error, []string{"not-in-git"}, "Git does not ignore the lock, the tree, and the files that they are made from.", Git, checkIgnored},
+		{"still-applied", Error, []string{"still-applied"}, "No GitOps tool applies the declaration of an operator that quayside renders.", Repo, checkStillApplied},
+		{"abandoned-trees", Error, []string{"abandoned-tree"}, "Each rendered tree is the `spec.output` of a workspace; it is an error only if `spec.gitops.path` names the tree.", Outputs, checkAbandonedTrees},
+		{"ignored-observations", Warning, []string{"not-checked"}, "Observations are evidence for a cluster of the workspace.", Needs, checkObservations},
+		{"unmet-needs", Error, []string{"missing-api", "missing-config", "missing-namespace", "missing-object", "missing-olm", "pod-security"}, "Each cluster has what its operators need; Secrets and ConfigMaps that an operator may create itself are warnings.", Needs, checkNeeds},
+		{"schema", Error, []string{"invalid-object"}, "What a cluster gets after overlays has only known fields, valid values and the required fields.", Needs, checkPatched},
+		{"unused-overlays", Error, []string{"unused-overlay"}, "The build of a cluster uses each YAML file in `overlays/`; it is an error only if the name of a directory is almost right.", Needs, checkUnusedOverlays},
+		{"selectors", Error, nil, "Patches in overlays and settings of the GitOps tool select an object.", Selectors, checkSelectors},
+		{"overlays", Error, nil, "Overlays build, and each custom resource of yours has its CRD in the cluster.", Clusters, checkOverlays},
+		{"policy-rules", Error, nil, "The rules in `spec.policy.rules` with `on: tree` accept all objects.", Policy, checkPolicy},
 	}
 }
 
@@ -52,7 +74,7 @@ func table() []rule {
 // be evaluated.
 func Evaluate(s *State, about Part) (Findings, error) {
 	var out Findings
-	for _, r := range table() {
+	for _, r := range Table() {
 		if r.about != about {
 			continue
 		}
@@ -61,7 +83,7 @@ func Evaluate(s *State, about Part) (Findings, error) {
 			return nil, err
 		}
 		for i := range found {
-			found[i].Rule = r.id
+			found[i].Rule = r.ID
 		}
 		out = append(out, found...)
 	}

@@ -47,10 +47,25 @@ func (pr *Problem) Check(ctx context.Context, content bool) (*resolve.Verdict, e
 			return v, err
 		}
 	}
-	if len(v.Stale) > 0 {
-		return v, &resolve.StaleError{Reasons: v.Stale}
+	broken, err := pr.judgeChecked(ctx, v)
+	if err != nil {
+		return v, err
 	}
-	return v, pr.project.checkSigners(ctx, pr.Lock, pr.Unattended)
+	if len(v.Stale) > 0 {
+		return v, errors.Join(&resolve.StaleError{Reasons: v.Stale}, broken)
+	}
+	return v, errors.Join(broken, pr.project.checkSigners(ctx, pr.Lock, pr.Unattended))
+}
+
+// judgeChecked evaluates the rules about the lock. The warnings of the verdict that a rule is about become
+// findings of the rule.
+func (pr *Problem) judgeChecked(ctx context.Context, v *resolve.Verdict) (broken, err error) {
+	unfit, others := splitUnfit(v.Warnings)
+	found, err := pr.judgeLock(ctx, pr.Lock, unfit)
+	if err == nil {
+		v.Warnings = append(others, found.Warnings()...)
+	}
+	return AsDiffersErrors(found.Err()), err
 }
 
 // CheckReport is the result of checking a lock, for output as JSON.

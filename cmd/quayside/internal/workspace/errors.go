@@ -26,7 +26,7 @@ func AsDiffersErrors(err error) error {
 	var faults diag.List
 	faults.Add(diag.Pos{}, err)
 	for i, f := range faults {
-		faults[i] = &diag.Error{Pos: f.Pos, Err: &DiffersError{Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}}
+		faults[i] = &diag.Error{Pos: f.Pos, Err: &DiffersError{Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}, Hint: f.Hint}
 	}
 	return faults.Err()
 }

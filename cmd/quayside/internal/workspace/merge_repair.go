@@ -29,7 +29,7 @@ type mergeRepair struct {
 // WithoutConflict returns a copy of p with the lock of HEAD if Git merges two branches and left
 // conflict markers in the lock. [Request.RepairMerge] then adds the pins of the other branch.
 // Otherwise it returns p.
-func (p *Project) WithoutConflict() (*Project, error) {
+func WithoutConflict(p *Project) (*Project, error) {
 	data, err := p.Read(LockFile)
 	if err != nil || !lockfile.HasConflict(data) {
 		return p, nil //nolint:nilerr // whoever needs the lock reports it

@@ -105,6 +105,9 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 		return nil, err
 	}
 	opt, err := completeOptions(p, req, read, set)
+	if err == nil {
+		opt, err = followUpstream(ctx, p, opt, read, set)
+	}
 	if err != nil {
 		return nil, err
 	}

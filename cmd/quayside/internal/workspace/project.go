@@ -330,7 +330,17 @@ func (p *Opened) Waive(ws []diag.Warning) []diag.Warning {
 // reviewWaivers returns warnings about waivers, such as unused ones. ws are all warnings of the
 // step.
 func (p *Opened) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
-	return diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.Today)
+	return p.JudgeUnused(diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.Today))
+}
+
+// JudgeUnused returns the warnings about waivers without those about inherited waivers that another
+// workspace with the same settings may need.
+func (p *Opened) JudgeUnused(ws []diag.Warning) []diag.Warning {
+	s := &rules.State{Dir: p.repoPath(), Settings: p.Settings}
+	if p.name == "" {
+		s.Others = p.others
+	}
+	return s.ReviewShared(ws)
 }
 
 // Configured reports whether the workspace has a quayside.yaml.

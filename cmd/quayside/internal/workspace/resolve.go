@@ -73,7 +73,12 @@ func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Reso
 		return out, err
 	}
 	out.Changes = pr.merge.explain(Changes(pr.Read, out.Lock, res.PinChanges))
-	return out, nil
+	unfit, others := splitUnfit(out.Warnings)
+	found, err := pr.judgeNewLock(ctx, out.Lock, unfit)
+	if err == nil {
+		out.Warnings = diag.SortWarnings(append(others, found.Warnings()...))
+	}
+	return out, errors.Join(err, found.Err())
 }
 
 // allWarnings returns the warnings of the resolver, of the problem, and about the holds, sorted.

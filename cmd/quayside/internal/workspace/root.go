@@ -22,11 +22,12 @@ import (
 type Root struct {
 	files     fs.FS
 	lookup    func(path string) (source.File, error)
-	disk      filetree.Dir  // zero if the workspace is not on disk
-	dir       string        // as the user gave it; empty if the workspace is not on disk
-	name      string        // prefix of file names in positions, such as "main:ops/"
-	repoPath  func() string // path of the workspace in its repository, such as "." or "envs/prod"
-	repoFiles func() fs.FS  // files of the repository
+	disk      filetree.Dir      // zero if the workspace is not on disk
+	dir       string            // as the user gave it; empty if the workspace is not on disk
+	rev       *gitrepo.Revision // nil unless the workspace is in a Git revision
+	name      string            // prefix of file names in positions, such as "main:ops/"
+	repoPath  func() string     // path of the workspace in its repository, such as "." or "envs/prod"
+	repoFiles func() fs.FS      // files of the repository
 }
 
 // Dir returns the root for a directory on disk. Paths and symbolic links cannot leave its Git
@@ -117,7 +118,9 @@ func (r Root) Top() string {
 
 // Revision returns the root for a directory in a Git revision.
 func Revision(rev *gitrepo.Revision, dir string) Root {
-	return Files(rev.FS("."), rev.Name()+":"+strings.TrimPrefix(dir+"/", "./"), dir)
+	r := Files(rev.FS("."), rev.Name()+":"+strings.TrimPrefix(dir+"/", "./"), dir)
+	r.rev = rev
+	return r
 }
 
 // Find searches for a quayside.yaml in the current directory and its parents. It returns the

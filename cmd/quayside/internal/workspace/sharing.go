@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
 )
 
 // SharedWith returns the directories of other workspaces in the repository whose spec.declarations
@@ -34,6 +35,11 @@ func (p *Opened) SharedWith(files []string) ([]string, error) {
 		}
 	}
 	return out, err
+}
+
+// LockOf returns the lock of another workspace of the repository.
+func (p *Opened) LockOf(dir string) (*lockfile.File, error) {
+	return Dir(filepath.Join(p.Top(), filepath.FromSlash(dir))).ReadLock(LockFile)
 }
 
 // declaredPaths returns the paths in spec.declarations of the workspaces in dirs, by directory of

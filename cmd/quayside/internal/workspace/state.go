@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -10,14 +11,17 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
 	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/resolve"
 )
 
 // state returns the state of the workspace for evaluating rules. lock may be nil.
@@ -40,6 +44,8 @@ func (p *Project) state(lock *lockfile.File) *rules.State {
 // lock.
 func (p *Project) requestedState(ctx context.Context, set *declare.Set, lock *lockfile.File) *rules.State {
 	s := p.state(lock)
+	s.Past = p.past(ctx)
+	s.HeadLock = p.headLock
 	s.Declared = func() *declare.Set { return set }
 	s.Existing = func() []declare.Subscription { return p.loadPaths(p.Settings.Declarations) }
 	s.Base = func(pin lockfile.Pin) []declare.Subscription {
@@ -73,7 +79,7 @@ func (p *Project) renderedState(lock *lockfile.File, res *render.Result) (*rules
 		}
 		return set
 	})
-	s.Rendered = res
+	s.Rendered, s.Files = res, p.FS()
 	s.Fleet = sync.OnceValues(func() (fleet.Fleet, error) { return p.Fleet(lock, res) })
 	s.OverlayFiles = func(cluster string) (fs.FS, error) {
 		dir, err := p.lookup(path.Join(p.Settings.OverlaysDir(), cluster))
@@ -85,18 +91,25 @@ func (p *Project) renderedState(lock *lockfile.File, res *render.Result) (*rules
 }
 
 // others returns the other workspaces of the repository.
-func (r Root) others() ([]rules.Other, error) {
-	dirs, err := Workspaces(r.Top())
+func (p *Opened) others() ([]rules.Other, error) {
+	at := func(dir string) Root { return Dir(filepath.Join(p.Top(), filepath.FromSlash(dir))) }
+	search := func() ([]string, error) { return Workspaces(p.Top()) }
+	if p.rev != nil {
+		at = func(dir string) Root { return Revision(p.rev, dir) }
+		search = func() ([]string, error) { return WorkspacesAt(p.rev, ".") }
+	}
+	dirs, err := search()
 	var out []rules.Other
 	for _, dir := range dirs {
-		if dir == r.repoPath() {
+		if dir == p.repoPath() {
 			continue
 		}
-		root := Dir(filepath.Join(r.Top(), filepath.FromSlash(dir)))
+		root := at(dir)
 		w := sync.OnceValues(root.ReadSettings)
 		out = append(out, rules.Other{
 			Dir: dir, Settings: w,
-			Lock: sync.OnceValues(func() (*lockfile.File, error) { return root.ReadLock(LockFile) }),
+			Lock:     sync.OnceValues(func() (*lockfile.File, error) { return root.ReadLock(LockFile) }),
+			Declared: sync.OnceValues(func() (*declare.Set, error) { return p.declaredIn(root) }),
 			Tree: func() (*filetree.Tree, error) {
 				w, err := w()
 				if err != nil {
@@ -107,6 +120,180 @@ func (r Root) others() ([]rules.Other, error) {
 		})
 	}
 	return out, err
+}
+
+// WarnStale returns a warning if the lock is out of date with the declarations. It opens no catalog.
+func WarnStale(ctx context.Context, p *Project) []diag.Warning {
+	lock, err := p.LockIfAny()
+	if err != nil || lock == nil {
+		return nil
+	}
+	set, err := p.DeclarationsIfAny()
+	if err == nil {
+		set, err = CompleteFromLock(set, lock)
+	}
+	if err != nil {
+		return nil // resolve reports the error
+	}
+	found, err := rules.Evaluate(p.requestedState(ctx, set, lock), rules.Fresh)
+	if err != nil {
+		return nil // verify reports the error
+	}
+	return found.Warnings()
+}
+
+// declaredIn returns the declarations of another workspace.
+func (p *Opened) declaredIn(root Root) (*declare.Set, error) {
+	env := p.Env
+	env.Log = nil
+	other, err := Open(root, env)
+	if err != nil {
+		return nil, err
+	}
+	set, err := other.DeclarationsIfAny()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := other.LockIfAny()
+	if err != nil {
+		return nil, err
+	}
+	return CompleteFromLock(set, lock)
+}
+
+// past returns a function that reads the history of another workspace's lock, or nil without a
+// repository.
+func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error) {
+	repo, _, err := p.OpenRepo()
+	if err != nil && p.rev == nil {
+		return nil
+	}
+	return func(o rules.Other) (*rules.Past, error) {
+		tip := p.rev
+		if tip == nil {
+			if tip, err = repo.Head(); err != nil {
+				return rules.ParsePast(nil, repo.Shallow()), nil // no commit yet
+			}
+		}
+		lines, err := tip.ChangedLines(ctx, path.Join(o.Dir, LockFile))
+		return rules.ParsePast(lines, tip.Shallow()), err
+	}
+}
+
+// LockFindings evaluates the rules about a lock and the locks of other workspaces, also at a revision. It
+// returns none if the declarations are invalid.
+func (p *Project) LockFindings(ctx context.Context, lock *lockfile.File) (rules.Findings, error) {
+	set, err := p.DeclarationsIfAny()
+	if err == nil {
+		set, err = CompleteFromLock(set, lock)
+	}
+	if err != nil || lock == nil {
+		return nil, nil //nolint:nilerr // resolve reports the error
+	}
+	s := p.requestedState(ctx, set, lock)
+	s.Others = sync.OnceValues(p.others)
+	return rules.Evaluate(s, rules.Locks)
+}
+
+// ignored returns those of the files of the workspace that Git ignores and does not track.
+func (p *Opened) ignored(ctx context.Context, names []string) []string {
+	repo, prefix, err := p.OpenRepo()
+	if err != nil {
+		return nil
+	}
+	var full []string
+	for _, name := range names {
+		full = append(full, path.Join(prefix, name))
+	}
+	found, err := repo.Ignored(ctx, full)
+	if err != nil {
+		return nil // without the program git
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(found, path.Join(prefix, name)) })
+}
+
+// headLock returns the lock of HEAD. It returns nil without one, and in an uncommitted merge, which restores
+// the lock of its sides.
+func (p *Opened) headLock() *lockfile.File {
+	repo, prefix, err := p.OpenRepo()
+	if err != nil {
+		return nil
+	}
+	merges, err := repo.Merges()
+	if err != nil || slices.ContainsFunc(merges, func(m gitrepo.Merge) bool { return m.Open }) {
+		return nil
+	}
+	head, err := repo.Head()
+	if err != nil {
+		return nil
+	}
+	lock, err := Revision(head, prefix).ReadLock(LockFile)
+	if err != nil {
+		return nil
+	}
+	return lock
+}
+
+// judgeLock evaluates the rules about a lock of the problem. unfit are the warnings about operators that
+// cannot run.
+func (pr *Problem) judgeLock(ctx context.Context, lock *lockfile.File, unfit []diag.Warning) (rules.Findings, error) {
+	s := pr.project.requestedState(ctx, pr.Declared, lock)
+	s.Unfit = unfit
+	return rules.Evaluate(s, rules.Locks)
+}
+
+// judgeNewLock is judgeLock for a lock that replaces the one of the problem. Errors that the replaced lock
+// has too are warnings.
+func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit []diag.Warning) (rules.Findings, error) {
+	found, err := pr.judgeLock(ctx, lock, unfit)
+	if err != nil || pr.Read == nil || len(found) == 0 {
+		return found, err
+	}
+	known := slices.DeleteFunc(slices.Clone(unfit), func(w diag.Warning) bool {
+		namespace, pkg, _ := strings.Cut(w.Subject, "/")
+		old, had := pr.Read.Pin(namespace, pkg)
+		pin, _ := lock.Pin(namespace, pkg)
+		return !had || old.InstallMode != pin.InstallMode || !slices.Equal(old.WatchNamespaces, pin.WatchNamespaces)
+	})
+	before, err := pr.judgeLock(ctx, pr.Read, known)
+	return found.Introduced(before), err
+}
+
+// splitUnfit separates the warnings about operators that cannot run from others.
+func splitUnfit(ws []diag.Warning) (unfit, others []diag.Warning) {
+	for _, w := range ws {
+		if w.Code == "requirement" {
+			unfit = append(unfit, w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	return unfit, others
+}
+
+// followUpstream returns opt with an objection to each bundle that the followed environment has not had,
+// and with a hold of each declared operator that the followed environment declares and has not
+// installed.
+func followUpstream(ctx context.Context, p *Project, opt resolve.Options, lock *lockfile.File, set *declare.Set) (resolve.Options, error) {
+	if p.Settings.Follows == "" || opt.From != nil {
+		return opt, nil
+	}
+	u, err := p.requestedState(ctx, set, lock).Upstream()
+	if err != nil || u == nil {
+		return opt, err
+	}
+	opt.Objection = func(namespace string, to *catalog.Bundle) string {
+		return u.Refusal(namespace, to.Package().Name(), to.Name())
+	}
+	for _, d := range set.Subscriptions {
+		if _, pinned := resolve.PinOf(lock, d); !pinned && u.Awaits(d) {
+			opt.Held = append(opt.Held, resolve.Hold{
+				Operator: d.Namespace + "/" + d.Package, At: d.Pos,
+				Reason: fmt.Sprintf("%s has to install it first: it is promoted from there", u.Title),
+			})
+		}
+	}
+	return opt, nil
 }
 
 // readRepository returns the content of the repository beside the workspace, or nil if the workspace
@@ -120,6 +307,11 @@ func (p *Opened) readRepository() (*rules.Repository, error) {
 		return nil, err
 	}
 	r := &rules.Repository{Survey: s, Trees: trees}
+	if repo, _, err := p.OpenRepo(); err == nil {
+		if r.Remotes, err = repo.Remotes(); err != nil {
+			return nil, err
+		}
+	}
 	var dirs []string
 	for _, name := range s.Find(settings.FileName) {
 		if dir := path.Dir(name); dir == "." || !strings.HasPrefix(dir, ".") && !strings.Contains(dir, "/.") {

@@ -129,7 +129,7 @@ func (p *Project) prepareTree(ctx context.Context, lock *lockfile.File, force bo
 	if err := p.addForeign(r, have); err != nil {
 		return r, err
 	}
-	if err := r.evaluate(rules.Findings.WhileWriting, rules.Repo, rules.Outputs, rules.Needs); err != nil {
+	if err := errors.Join(r.evaluateKnown(rules.Fresh, rules.Addresses), r.evaluate(rules.Findings.WhileWriting, rules.Repo, rules.Outputs, rules.Needs)); err != nil {
 		return r, err
 	}
 	if err := errors.Join(r.broken, rules.Check(r.state, rules.Selectors)); err != nil || force {
@@ -188,7 +188,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 	if err := p.addForeign(r, have); err != nil {
 		return r, err
 	}
-	return r, r.evaluate(func(found rules.Findings) rules.Findings { return found }, rules.Repo, rules.Outputs, rules.Needs)
+	return r, r.evaluate(func(found rules.Findings) rules.Findings { return found }, rules.Addresses, rules.Git, rules.Repo, rules.Outputs, rules.Needs)
 }
 
 // evaluate evaluates rules about parts of the state. It calls adjust with the findings, and adds
@@ -206,6 +206,18 @@ func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about 
 		}
 		r.Warnings = append(r.Warnings, found.Warnings()...)
 		r.broken = errors.Join(r.broken, found.Err())
+	}
+	return nil
+}
+
+// evaluateKnown evaluates rules about parts that rendering does not change, and adds the findings as warnings.
+func (r *TreeReport) evaluateKnown(about ...rules.Part) error {
+	for _, part := range about {
+		found, err := rules.Evaluate(r.state, part)
+		if err != nil {
+			return err
+		}
+		r.Warnings = append(r.Warnings, found.Introduced(found).Warnings()...)
 	}
 	return nil
 }
@@ -256,8 +268,12 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File) (*TreeReport,
 		Output: p.Settings.Output, Operators: len(lock.Pins), Files: res.Tree.Len(), Result: res,
 		Changes: []filetree.FileChange{}, Warnings: append([]diag.Warning{}, res.Warnings...),
 	}
-	r.state, err = p.renderedState(lock, res)
-	return r, err
+	if r.state, err = p.renderedState(lock, res); err != nil {
+		return nil, err
+	}
+	r.state.Past = p.past(ctx)
+	r.state.Ignored = func(names []string) []string { return p.ignored(ctx, names) }
+	return r, nil
 }
 
 // compare adds the differences between the rendered tree and have, the tree on disk.

@@ -1,0 +1,189 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/settings"
+)
+
+// readsRepository reports whether the GitOps tool reads the tree of the workspace from this repository, as
+// far as that is known.
+func (s *State) readsRepository(remotes *gitrepo.Remotes) bool {
+	g := s.Settings.GitOps
+	if g == nil || strings.HasPrefix(g.RepoURL, "oci://") || g.SourceRef.Kind == "OCIRepository" || g.SourceRef.Kind == "Bucket" {
+		return false
+	}
+	return g.RepoURL == "" || remotes == nil || len(remotes.URLs) == 0 || hasURL(remotes.URLs, g.RepoURL)
+}
+
+// hasURL reports whether one of the URLs is of the same repository as another URL.
+func hasURL(urls []string, url string) bool {
+	return slices.ContainsFunc(urls, func(u string) bool { return normalURL(u) == normalURL(url) })
+}
+
+// normalURL returns the host and path of a URL in one form for all protocols: "host/owner/name".
+func normalURL(url string) string {
+	url = strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git"))
+	if _, rest, is := strings.Cut(url, "://"); is {
+		url = rest
+	} else {
+		url = strings.Replace(url, ":", "/", 1) // git@host:owner/name
+	}
+	if host, rest, _ := strings.Cut(url, "/"); strings.Contains(host, "@") {
+		_, host, _ = strings.Cut(host, "@")
+		url = host + "/" + rest
+	}
+	return url
+}
+
+// checkAddress returns an error if the GitOps tool would read the tree of another workspace, or a path of
+// this repository that no workspace writes.
+func checkAddress(s *State) (Findings, error) {
+	w := s.Settings
+	if _, isSet := w.Fields["spec.gitops.path"]; !isSet || w.GitOps == nil || s.Others == nil {
+		return nil, nil
+	}
+	repo, err := s.Repository()
+	if err != nil || repo == nil || repo.Remotes == nil || !s.readsRepository(repo.Remotes) {
+		return nil, err
+	}
+	output, named := path.Join(s.Dir, w.Output), path.Clean(w.GitOps.Path)
+	if filetree.Within(named, output) || slices.ContainsFunc(repo.Trees, func(dir string) bool { return dir == named && filetree.Within(dir, s.Dir) }) {
+		return nil, nil // trees in this workspace are those of checkAbandonedTrees
+	}
+	finding := Finding{
+		Severity: Error, Code: "gitops-path", Pos: w.At("spec.gitops.path"), Hint: "set it to " + output,
+		Msg: fmt.Sprintf("spec.gitops.path names %s, but this workspace writes %s, and no other one writes there", named, output),
+	}
+	others, err := s.Others()
+	for _, o := range others {
+		other, err := o.Settings()
+		if err == nil && filetree.Within(named, path.Join(o.Dir, other.Output)) {
+			finding.Msg = fmt.Sprintf("spec.gitops.path names the tree of %s: the clusters of this workspace would get the operators of that one", o.Dir)
+		}
+	}
+	return Findings{s.accept(finding)}, err
+}
+
+// checkEngineNames returns an error for each other workspace whose Applications or Kustomizations have the
+// same names in the same cluster.
+func checkEngineNames(s *State) (Findings, error) {
+	w := s.Settings
+	if w.GitOps == nil || s.Others == nil || !s.InGit() {
+		return nil, nil
+	}
+	others, err := s.Others()
+	var out Findings
+	for _, o := range others {
+		other, err := o.Settings()
+		if err != nil || other.GitOps == nil || other.Profile != w.Profile || other.GitOps.Name != w.GitOps.Name || other.GitOps.Namespace != w.GitOps.Namespace {
+			continue
+		}
+		if target := sharedTarget(w, other, true); target != "" {
+			at := w.At("spec.gitops.name")
+			if at == w.At("spec.gitops") && !w.At("metadata.name").IsZero() {
+				at = w.At("metadata.name")
+			}
+			out = append(out, s.accept(Finding{
+				Severity: Error, Code: "gitops-name", Pos: at, Subject: o.Dir, Hint: "set metadata.name or spec.gitops.name to another name",
+				Msg: fmt.Sprintf("%s has the same prefix %q of its names in %s: both workspaces would write the same objects of the GitOps tool", o.Dir, w.GitOps.Name, target),
+			}))
+		}
+	}
+	return out, err
+}
+
+// sharedTarget returns a cluster that both workspaces have, or "". byDefault is whether to count clusters
+// without an address, which are the same only for one instance of the GitOps tool.
+func sharedTarget(a, b *settings.Workspace, byDefault bool) string {
+	targets := func(w *settings.Workspace) map[string]bool {
+		out := map[string]bool{}
+		for _, c := range w.Clusters {
+			address := cmp.Or(c.Server, c.KubeConfig)
+			if address == "" && byDefault {
+				address = "cluster " + cmp.Or(map[bool]string{true: "in-cluster"}[w.Profile == profile.ArgoCD], c.Name)
+			}
+			out[address] = true
+		}
+		return out
+	}
+	of := targets(b)
+	for _, address := range slices.Sorted(maps.Keys(targets(a))) {
+		if address != "" && of[address] {
+			return address
+		}
+	}
+	return ""
+}
+
+// checkOwners returns an error for each operator that another workspace installs in the same cluster.
+func checkOwners(s *State) (Findings, error) {
+	if s.Lock == nil || s.Others == nil {
+		return nil, nil
+	}
+	others, err := s.Others()
+	var out Findings
+	for _, o := range others {
+		other, err := o.Settings()
+		if err != nil || sharedTarget(s.Settings, other, false) == "" {
+			continue
+		}
+		lock, err := o.Lock()
+		if err != nil {
+			continue // reported there
+		}
+		for _, pin := range s.Lock.Pins {
+			if _, both := lock.Pin(pin.Namespace, pin.Package); !both {
+				continue
+			}
+			if server := sharedTarget(withOperator(s.Settings, pin.Key()), withOperator(other, pin.Key()), false); server != "" {
+				out = append(out, s.accept(Finding{
+					Severity: Error, Code: "two-owners", Pos: s.declarationPos(pin), Subject: pin.Key(), Hint: "remove it from one of the workspaces, or restrict the operators of the cluster there",
+					Msg: fmt.Sprintf("%s is also installed by %s in %s", pin.Key(), o.Dir, server),
+				}))
+			}
+		}
+	}
+	return out, err
+}
+
+// withOperator returns settings with only the clusters that get an operator.
+func withOperator(w *settings.Workspace, operator string) *settings.Workspace {
+	out := *w
+	out.Clusters = slices.DeleteFunc(slices.Clone(w.Clusters), func(c profile.Cluster) bool {
+		gets, err := c.Gets(operator)
+		return err == nil && !gets
+	})
+	return &out
+}
+
+// checkRemotes returns a warning for a revision that no remote has, and for a URL that is none of several
+// remotes.
+func checkRemotes(s *State) (Findings, error) {
+	repo, err := s.Repository()
+	if err != nil || repo == nil || repo.Remotes == nil || s.Settings.GitOps == nil {
+		return nil, err
+	}
+	g, remotes := s.Settings.GitOps, repo.Remotes
+	var out []diag.Warning
+	if g.RepoURL != "" && len(remotes.URLs) > 1 && !strings.HasPrefix(g.RepoURL, "oci://") && !hasURL(remotes.URLs, g.RepoURL) {
+		out = append(out, diag.Warning{Pos: s.Settings.At("spec.gitops.repoURL"), Code: "gitops-remote", Msg: fmt.Sprintf("spec.gitops.repoURL is none of the remotes of this repository (%s)", diag.Some(remotes.URLs, 3))})
+	}
+	isCommit := len(g.Revision) == 40 || g.Revision == "HEAD" || strings.ContainsAny(g.Revision, "*^~<>=")
+	if g.RepoURL != "" && !isCommit && remotes.Names != nil && !remotes.Names[strings.TrimPrefix(strings.TrimPrefix(g.Revision, "refs/heads/"), "refs/tags/")] && (len(remotes.URLs) == 1 || hasURL(remotes.URLs, g.RepoURL)) {
+		out = append(out, diag.Warning{
+			Pos: s.Settings.At("spec.gitops.revision"), Code: "gitops-remote",
+			Msg: fmt.Sprintf("spec.gitops.revision: no remote of this repository has a branch or tag %q (available: %s)", g.Revision, diag.Some(slices.Sorted(maps.Keys(remotes.Names)), 5)),
+		})
+	}
+	return warningsOf(s.waive(out)), nil
+}

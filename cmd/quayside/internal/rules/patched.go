@@ -1,0 +1,102 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
+)
+
+// checkPatched returns an error for each object that a cluster rejects, or of which it drops a field,
+// because of the user's overlays.
+func checkPatched(s *State) (Findings, error) {
+	if len(s.Overlays) == 0 {
+		return nil, nil
+	}
+	f, err := s.Fleet()
+	if err != nil {
+		return nil, err
+	}
+	types := admit.NewTypes()
+	patched := f.Patches()
+	clusters := map[string][]string{} // of each fault
+	faults := map[string]Finding{}
+	for _, name := range f.Clusters() {
+		patch := patched(name)
+		for _, key := range slices.SortedFunc(maps.Keys(patch), k8s.Key.Compare) {
+			found, err := s.newFaults(types, name, key, patch[key])
+			if err != nil {
+				return nil, err
+			}
+			for _, fault := range found {
+				msg := fmt.Sprintf("%s after overlays: %s: %s", key, fault.Field, fault.Message)
+				clusters[msg] = append(clusters[msg], name)
+				faults[msg] = Finding{Severity: Error, Code: "invalid-object", Pos: s.overlayPos(&f, name), Subject: key.String(), Msg: msg, Hint: "correct the patch or the object in the overlay"}
+			}
+		}
+	}
+	var out Findings
+	for _, msg := range slices.Sorted(maps.Keys(faults)) {
+		fault := faults[msg]
+		if names := clusters[msg]; len(names) < len(f.Clusters()) {
+			fault.Msg += " (cluster " + diag.Some(names, 5) + ")"
+		}
+		out = append(out, s.accept(fault))
+	}
+	return out, nil
+}
+
+// newFaults returns the faults of a changed or added object of a cluster that the rendered object does not
+// have.
+func (s *State) newFaults(types *admit.Types, cluster string, key k8s.Key, o k8s.Object) ([]admit.Fault, error) {
+	if o == nil {
+		return nil, nil
+	}
+	found := schemaFaults(types, o)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	operators, all, err := s.Rendered.ClusterObjects(cluster)
+	for _, operator := range operators {
+		all = append(all, operator.Objects...)
+	}
+	if i := slices.IndexFunc(all, func(o k8s.Object) bool { return o.Key() == key }); i >= 0 {
+		known := schemaFaults(types, all[i])
+		found = slices.DeleteFunc(found, func(f admit.Fault) bool { return slices.Contains(known, f) })
+	}
+	return found, err
+}
+
+// schemaFaults returns the faults of an object that strict decoding and the API server find.
+func schemaFaults(types *admit.Types, o k8s.Object) []admit.Fault {
+	shape := types.Check(o)
+	var out []admit.Fault
+	for _, field := range shape.Unknown {
+		out = append(out, admit.Fault{Field: field, Message: o.APIVersion() + " has no such field"})
+	}
+	return slices.Concat(out, shape.Wrong, admit.Pods(o))
+}
+
+// overlayPos returns the position of the first overlay of a cluster that uses the user's files.
+func (s *State) overlayPos(f *fleet.Fleet, cluster string) diag.Pos {
+	x, err := f.Inputs(cluster)
+	if err != nil {
+		return diag.Pos{}
+	}
+	var files []string
+	for _, o := range x.Overlays {
+		for k := range o.Kustomizations() {
+			if f.IsUserFile(k.File) {
+				files = append(files, k.File)
+			}
+		}
+	}
+	if len(files) == 0 {
+		return diag.Pos{}
+	}
+	return diag.Pos{File: f.DisplayPath(slices.Min(files))}
+}

@@ -1,0 +1,194 @@
+package rules
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Past is the history of a lock along the first parents.
+type Past struct {
+	bundles map[string]bool          // names
+	digests map[lockfile.Digest]bool // of bundles
+	shallow bool                     // whether the clone lacks older commits
+}
+
+// ParsePast returns the history with the changed lines of a lock. shallow is whether the clone lacks
+// older commits.
+func ParsePast(changed []byte, shallow bool) *Past {
+	p := &Past{bundles: map[string]bool{}, digests: map[lockfile.Digest]bool{}, shallow: shallow}
+	for line := range bytes.Lines(changed) {
+		field, value, _ := bytes.Cut(bytes.TrimSpace(bytes.TrimLeft(line, "+-")), []byte(": "))
+		text := string(bytes.Trim(value, `"'`))
+		switch string(field) {
+		case "bundle":
+			p.bundles[text] = true
+		case "image":
+			p.digests[lockfile.Digest(imageref.DigestIn(text))] = true
+		case "contentDigest":
+			p.digests[lockfile.Digest(text)] = true
+		}
+	}
+	return p
+}
+
+// Upstream is the environment that a workspace follows.
+type Upstream struct {
+	Title string // its name
+
+	state    *State
+	own      string // name of the workspace that follows
+	lock     *lockfile.File
+	declared *declare.Set
+	past     *Past
+}
+
+// Upstream returns the environment that the workspace follows. It returns nil if there is none, if it
+// has never had a lock, or if there is no Git repository.
+func (s *State) Upstream() (*Upstream, error) {
+	if s.Settings.Follows == "" || s.Others == nil || s.Past == nil {
+		return nil, nil
+	}
+	others, err := s.Others()
+	if err != nil {
+		return nil, err
+	}
+	followed := slices.DeleteFunc(slices.Clone(others), func(o Other) bool { return !s.follows(o) })
+	if len(followed) == 0 {
+		return nil, nil // reported by checkFollows
+	}
+	if len(followed) > 1 {
+		return nil, diag.Errorf(s.Settings.At("spec.follows"), "spec.follows: %q is the name of several environments, %s and %s: specify the directory, such as %s", s.Settings.Follows, followed[0].Dir, followed[1].Dir, filetree.Relative(s.Dir, followed[0].Dir))
+	}
+	o := followed[0]
+	out := &Upstream{state: s, own: s.Settings.Title(s.Dir)}
+	w, err := o.Settings()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Dir, err)
+	}
+	out.Title = w.Title(o.Dir)
+	if out.lock, err = o.Lock(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", o.Dir, err)
+	}
+	if out.past, err = s.Past(o); err != nil {
+		return nil, err
+	}
+	if out.lock == nil && len(out.past.bundles) == 0 {
+		return nil, nil // not set up yet
+	}
+	if out.declared, err = o.Declared(); err != nil {
+		out.declared = &declare.Set{} // reported there: those in its lock count
+	}
+	return out, nil
+}
+
+// follows reports whether another workspace is the one that the workspace follows.
+func (s *State) follows(o Other) bool {
+	if s.Settings.FollowsPath() {
+		return o.Dir == path.Join(s.Dir, s.Settings.Follows)
+	}
+	w, err := o.Settings()
+	return err == nil && w.Title(o.Dir) == s.Settings.Follows
+}
+
+// Declares reports whether the environment declares an operator.
+func (u *Upstream) Declares(namespace, pkg string) bool {
+	if u.lock != nil {
+		if pin, ok := u.lock.Pin(namespace, pkg); ok && len(pin.RequestedBy) > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(u.declared.Subscriptions, func(d declare.Subscription) bool {
+		return d.Package == pkg && d.Namespace == namespace
+	})
+}
+
+// HasHad reports whether the environment has or had a bundle of this name.
+func (u *Upstream) HasHad(bundle string) bool {
+	return u.past.bundles[bundle] || u.lock != nil && slices.ContainsFunc(u.lock.Pins, func(p lockfile.Pin) bool { return p.Bundle == bundle })
+}
+
+// HasHadDigest reports whether the environment has or had the bundle of a pin, by digest.
+func (u *Upstream) HasHadDigest(pin lockfile.Pin) bool {
+	digest := pin.BundleDigest()
+	return u.past.digests[digest] || u.lock != nil && slices.ContainsFunc(u.lock.Pins, func(p lockfile.Pin) bool { return p.BundleDigest() == digest })
+}
+
+// Refusal returns the reason why the workspace must not install a bundle of an operator, or "".
+func (u *Upstream) Refusal(namespace, pkg, bundle string) string {
+	switch {
+	case !u.Declares(namespace, pkg) || u.HasHad(bundle) || u.state.accept(Finding{Code: aheadCode, Subject: namespace + "/" + pkg}).Waived:
+		return ""
+	case u.past.shallow:
+		return fmt.Sprintf("may not have been in %s, which %s follows: the clone is too shallow to tell", u.Title, u.own)
+	default:
+		return fmt.Sprintf("has not been in %s, which %s follows", u.Title, u.own)
+	}
+}
+
+// Awaits reports whether the environment declares an operator and has not installed it yet, so that the
+// workspace must not install it.
+func (u *Upstream) Awaits(d declare.Subscription) bool {
+	if !u.Declares(d.Namespace, d.Package) || u.state.accept(Finding{Code: aheadCode, Subject: d.Namespace + "/" + d.Package}).Waived {
+		return false
+	}
+	if u.lock == nil {
+		return true
+	}
+	_, pinned := u.lock.Pin(d.Namespace, d.Package)
+	return !pinned
+}
+
+// aheadCode is the code of findings about promotion.
+const aheadCode = "ahead-of-upstream"
+
+// checkPromotion returns an error for each operator of the followed environment with a bundle that this
+// environment has not had.
+func checkPromotion(s *State) (Findings, error) {
+	if s.Lock == nil {
+		return nil, nil
+	}
+	u, err := s.Upstream()
+	if err != nil || u == nil {
+		return nil, err
+	}
+	var out Findings
+	for _, pin := range s.Lock.Pins {
+		if !u.Declares(pin.Namespace, pin.Package) || u.HasHadDigest(pin) {
+			continue
+		}
+		f := Finding{Severity: Error, Code: aheadCode, Pos: s.declarationPos(pin), Subject: pin.Key()}
+		f.Msg = fmt.Sprintf("%s has %s, which has not been in %s, the environment that it follows: %s", pin.Key(), pin.Bundle, u.Title, pin.BundleDigest().Short())
+		f.Hint = fmt.Sprintf("install it in %s first, then run 'quayside promote %s %s'; for a hotfix add a waiver for ahead-of-upstream", u.Title, u.Title, u.own)
+		if u.past.shallow {
+			f.Msg = fmt.Sprintf("cannot tell whether %s has been in %s, the environment that %s follows: the clone is shallow", pin.Bundle, u.Title, u.own)
+			f.Hint = "run 'git fetch --unshallow'; in CI set fetch-depth: 0 (GitHub) or GIT_DEPTH: 0 (GitLab)"
+		}
+		out = append(out, s.accept(f))
+	}
+	return out, nil
+}
+
+// checkRequirements returns an error for each operator that cannot run with the versions in the settings
+// or the namespaces in its declaration. With spec.requirements: warn, the findings are warnings.
+func checkRequirements(s *State) (Findings, error) {
+	severity, hint := Error, "upgrade or remove the operator, or correct the versions in "+settings.FileName+" or the namespaces that it watches; to accept it, add a waiver for requirement"
+	if s.Settings.Requirements == "warn" {
+		severity, hint = Warning, ""
+	}
+	var out Findings
+	for _, w := range s.Unfit {
+		out = append(out, Finding{Severity: severity, Code: w.Code, Pos: w.Pos, Subject: w.Subject, Msg: w.Msg, Hint: hint, Waived: w.Waived})
+	}
+	return out, nil
+}
