@@ -100,7 +100,7 @@ func TestKindMoves(t *testing.T) {
 		strings.NewReplacer("Widget", "Gadget", "widget", "gadget").Replace(other): false,
 	} {
 		r := compareManifests(t, widget("{type: string}"), after)
-		if got := strings.Contains(fmt.Sprint(r.Findings), "exists in group new.io now"); got != want {
+		if got := strings.Contains(fmt.Sprint(r.Findings), "now exists in group new.io"); got != want {
 			t.Errorf("after\n%s\ngot %v", after, got)
 		}
 	}

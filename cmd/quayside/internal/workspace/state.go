@@ -253,7 +253,8 @@ func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit 
 		namespace, pkg, _ := strings.Cut(w.Subject, "/")
 		old, had := pr.Read.Pin(namespace, pkg)
 		pin, _ := lock.Pin(namespace, pkg)
-		return !had || old.InstallMode != pin.InstallMode || !slices.Equal(old.WatchNamespaces, pin.WatchNamespaces)
+		imported := old.InstallMode == "" // the cluster already has the operator as it is
+		return !had || !imported && (old.InstallMode != pin.InstallMode || !slices.Equal(old.WatchNamespaces, pin.WatchNamespaces))
 	})
 	before, err := pr.judgeLock(ctx, pr.Read, known)
 	return found.Introduced(before), err
