@@ -14,6 +14,19 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
+// PatchedLevels returns the kustomizations of the build of o, including o, that are not the user's
+// and directly include a component of the user, children first. isUser is as in
+// [Overlay.BuildSelected], which takes into account only what o itself includes.
+func (o *Overlay) PatchedLevels(isUser func(file string) bool) []*Overlay {
+	var levels []*Overlay
+	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {
+		if !isUser(k.File) && slices.ContainsFunc(k.children, func(sub *Overlay) bool { return sub.IsComponent() && isUser(sub.File) }) {
+			levels = append(levels, k)
+		}
+	})
+	return levels
+}
+
 // BuildSelected builds only some of the resource files of o: those with objects that a user's
 // kustomization selects. isUser reports whether a kustomization file is the user's. This is much
 // faster than building all objects. before lists the objects in the built files. Kustomizations

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -52,16 +53,43 @@ func (f *Fleet) Patches() func(cluster string) Patch {
 			}
 			part, ok := known[o.Digest]
 			if !ok {
-				part = Patch{}
-				if before, built, err := o.BuildSelected(f.IsUserFile); err == nil {
-					part = newPatch(o.File, before, built)
-				}
+				part = f.patchOf(o)
 				known[o.Digest] = part
 			}
 			maps.Copy(out, part)
 		}
 		return out
 	}
+}
+
+// patchOf returns the changes of the user's kustomizations in an overlay. Some trees include them
+// below the overlay, one for each operator.
+func (f *Fleet) patchOf(o *overlay.Overlay) Patch {
+	out := Patch{}
+	add := func(before []k8s.Key, built [][]byte, err error) {
+		if err == nil {
+			maps.Copy(out, newPatch(o.File, before, built))
+		}
+	}
+	levels := o.PatchedLevels(f.IsUserFile)
+	nested := slices.ContainsFunc(levels, func(level *overlay.Overlay) bool {
+		below := level.Kustomizations()
+		return slices.ContainsFunc(levels, func(other *overlay.Overlay) bool { return other != level && below[other] })
+	})
+	switch {
+	case f.IsUserFile(o.File):
+		add(o.BuildSelected(f.IsUserFile))
+	case nested:
+		rendered, err := o.BuildTree(func(name string) bool { return !f.IsUserFile(name) })
+		built, err2 := o.Build()
+		before := slices.Collect(maps.Keys(newPatch(o.File, nil, rendered)))
+		add(before, built, errors.Join(err, err2))
+	default:
+		for _, level := range levels {
+			add(level.BuildSelected(f.IsUserFile))
+		}
+	}
+	return out
 }
 
 // newPatch returns the changes that a kustomize build made. before has the keys of the objects

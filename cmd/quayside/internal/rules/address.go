@@ -103,14 +103,18 @@ func checkEngineNames(s *State) (Findings, error) {
 }
 
 // sharedTarget returns a cluster that both workspaces have, or "". byDefault is whether to count clusters
-// without an address, which are the same only for one instance of the GitOps tool.
+// that only a name or a kubeconfig identifies, which are the same only for one instance of the GitOps
+// tool.
 func sharedTarget(a, b *settings.Workspace, byDefault bool) string {
 	targets := func(w *settings.Workspace) map[string]bool {
 		out := map[string]bool{}
 		for _, c := range w.Clusters {
-			address := cmp.Or(c.Server, c.KubeConfig)
+			address := c.Server
+			if strings.HasPrefix(address, "https://kubernetes.default.svc") { // the cluster of each Argo CD
+				address = ""
+			}
 			if address == "" && byDefault {
-				address = "cluster " + cmp.Or(map[bool]string{true: "in-cluster"}[w.Profile == profile.ArgoCD], c.Name)
+				address = "cluster " + cmp.Or(c.KubeConfig, map[bool]string{true: "in-cluster"}[w.Profile == profile.ArgoCD], c.Name)
 			}
 			out[address] = true
 		}

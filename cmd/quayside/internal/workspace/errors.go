@@ -21,8 +21,18 @@ type DiffersError struct{ Msg string }
 // Error returns the message.
 func (e *DiffersError) Error() string { return e.Msg }
 
-// AsDiffersErrors returns the faults in err, each as a *DiffersError with its position.
+// AsDiffersErrors returns the faults in err and in the errors that it joins, each as a *DiffersError
+// with its position.
 func AsDiffersErrors(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		if _, isList := err.(diag.List); !isList { //nolint:errorlint // a list is one error
+			var out error
+			for _, e := range joined.Unwrap() {
+				out = errors.Join(out, AsDiffersErrors(e))
+			}
+			return out
+		}
+	}
 	var faults diag.List
 	faults.Add(diag.Pos{}, err)
 	for i, f := range faults {

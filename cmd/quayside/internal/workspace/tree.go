@@ -300,7 +300,7 @@ func (p *Project) addForeign(r *TreeReport, have *filetree.Tree) error {
 // that quayside did not write affects the applied objects, OLM would also install an operator, or a
 // cluster does not meet a need of an operator.
 func (r *TreeReport) Err() error {
-	return errors.Join(r.errDiffers(), r.errForeign(), r.broken)
+	return errors.Join(r.errDiffers(), r.errForeign(), AsDiffersErrors(r.broken))
 }
 
 func (r *TreeReport) errDiffers() error {
