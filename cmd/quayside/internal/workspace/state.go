@@ -176,7 +176,11 @@ func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error
 			}
 		}
 		lines, err := tip.ChangedLines(ctx, path.Join(o.Dir, LockFile))
-		return rules.ParsePast(lines, tip.Shallow()), err
+		past := rules.ParsePast(lines, tip.Shallow())
+		if err != nil || past.IsEmpty() && !tip.Shallow() {
+			return nil, err // there is no history to compare with
+		}
+		return past, nil
 	}
 }
 
