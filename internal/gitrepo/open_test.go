@@ -21,6 +21,25 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// TestSharedClone reads a clone that has no objects of its own. A repository without a commit is no fault.
+func TestSharedClone(t *testing.T) {
+	dir := newRepository(t)
+	shared := filepath.Join(t.TempDir(), "shared")
+	git(t, dir, "clone", "-q", "--shared", ".", shared)
+	r := open(t, shared)
+	head, err := r.Head()
+	if err != nil || !r.HasCommits() {
+		t.Fatal(err)
+	}
+	if got, err := head.Read("a/one.yaml"); err != nil || string(got) != "1" {
+		t.Errorf("read %q, %v", got, err)
+	}
+	git(t, shared, "checkout", "-q", "--orphan", "new")
+	if open(t, shared).HasCommits() {
+		t.Error("an orphan branch has a commit")
+	}
+}
+
 // TestWithoutGit uses a repository on a machine without the git program.
 func TestWithoutGit(t *testing.T) {
 	dir := newRepository(t)

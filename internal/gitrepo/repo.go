@@ -95,7 +95,8 @@ func open(state, root string) (*Repo, error) {
 			common = filepath.Join(state, common)
 		}
 	}
-	files := filesystem.NewStorage(dotgit.NewRepositoryFilesystem(osfs.New(state), osfs.New(common)), cache.NewObjectLRUDefault())
+	files := filesystem.NewStorageWithOptions(dotgit.NewRepositoryFilesystem(osfs.New(state), osfs.New(common)), cache.NewObjectLRUDefault(),
+		filesystem.Options{AlternatesFS: osfs.New("/")}) // a shared clone reads the objects of another repository
 	opened, err := git.Open(tolerantStorage{files}, nil)
 	return &Repo{git: opened, objects: files, root: root, gitDir: state}, err
 }
@@ -140,6 +141,19 @@ func (t tolerantStorage) Config() (*config.Config, error) {
 		}
 	}
 	return c, err
+}
+
+// EncodedObjectSize returns the size of an object in bytes. Unlike go-git's, it finds an object that a
+// shared clone reads from another repository.
+func (t tolerantStorage) EncodedObjectSize(hash plumbing.Hash) (int64, error) {
+	size, err := t.Storage.EncodedObjectSize(hash)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		var o plumbing.EncodedObject
+		if o, err = t.EncodedObject(plumbing.AnyObject, hash); err == nil {
+			size = o.Size()
+		}
+	}
+	return size, err
 }
 
 // Root returns the top of the work tree, as an absolute path without symbolic links. It returns ""

@@ -77,6 +77,13 @@ func (r *Repo) Revision(name string) (*Revision, error) {
 	return r.resolveRevision(name, hash.String())
 }
 
+// HasCommits reports whether HEAD has a commit, even one that cannot be read. It returns false before the
+// first commit.
+func (r *Repo) HasCommits() bool {
+	_, err := r.git.Reference(plumbing.HEAD, true)
+	return err == nil
+}
+
 // Head returns the current commit.
 func (r *Repo) Head() (*Revision, error) { return r.resolveRevision("HEAD", "HEAD") }
 

@@ -67,9 +67,7 @@ func TestPromotion(t *testing.T) {
 				Dir: "prod", Settings: parseSettings(t, "  follows: dev\n"+c.spec), Lock: lockfile.New(c.own), Today: "2026-11-29",
 				Declared: func() *declare.Set { return &declare.Set{} },
 				Others:   func() ([]Other, error) { return []Other{dev}, nil },
-				Past: func(Other) (*Past, error) {
-					return ParsePast([]byte(map[bool]string{true: "+  bundle: other.v1\n"}[c.want != ""]+c.past), c.shallow), nil
-				},
+				Past:     func(Other) (*Past, error) { return ParsePast([]byte(c.past), c.shallow), nil },
 			}
 			found, err := Evaluate(s, Locks)
 			if err != nil {

@@ -42,9 +42,6 @@ func ParsePast(changed []byte, shallow bool) *Past {
 	return p
 }
 
-// IsEmpty reports whether the history has no bundle.
-func (p *Past) IsEmpty() bool { return len(p.bundles) == 0 }
-
 // Upstream is the environment that a workspace follows.
 type Upstream struct {
 	Title string // its name
@@ -83,7 +80,7 @@ func (s *State) Upstream() (*Upstream, error) {
 	if out.lock, err = o.Lock(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", o.Dir, err)
 	}
-	if out.past, err = s.Past(o); err != nil || out.past == nil {
+	if out.past, err = s.Past(o); err != nil {
 		return nil, err
 	}
 	if out.lock == nil && len(out.past.bundles) == 0 {
@@ -166,9 +163,6 @@ func checkPromotion(s *State) (Findings, error) {
 		return nil, err
 	}
 	var out Findings
-	if u.past.IsEmpty() && !u.past.shallow {
-		return nil, nil // there is no history to compare with
-	}
 	for _, pin := range s.Lock.Pins {
 		if !u.Declares(pin.Namespace, pin.Package) || u.HasHadDigest(pin) {
 			continue

@@ -170,17 +170,16 @@ func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error
 	}
 	return func(o rules.Other) (*rules.Past, error) {
 		tip := p.rev
+		if tip == nil && !repo.HasCommits() {
+			return rules.ParsePast(nil, false), nil
+		}
 		if tip == nil {
 			if tip, err = repo.Head(); err != nil {
-				return rules.ParsePast(nil, repo.Shallow()), nil // no commit yet
+				return nil, err
 			}
 		}
 		lines, err := tip.ChangedLines(ctx, path.Join(o.Dir, LockFile))
-		past := rules.ParsePast(lines, tip.Shallow())
-		if err != nil || past.IsEmpty() && !tip.Shallow() {
-			return nil, err // there is no history to compare with
-		}
-		return past, nil
+		return rules.ParsePast(lines, tip.Shallow()), err
 	}
 }
 
