@@ -65,9 +65,9 @@ func checkDirectives(c *checker) {
 	}
 }
 
-// describeSelectors returns a suffix for a warning about a label: the objects of the bundle whose
-// selectors use the label with this key and match the object labelled. It returns "" if there are
-// none, or if labelled is the zero value.
+// describeSelectors returns a suffix for a warning about a label: the objects of the bundle that
+// select the object labelled by the label with this key. It returns "" if there are none, or if
+// labelled is the zero value.
 func (c *checker) describeSelectors(labelled ManifestObject, key string) string {
 	selectors := ""
 	for _, o := range c.b.Objects {

@@ -26,9 +26,9 @@ type Catalog struct {
 }
 
 // StrictFaults returns the faults that New accepts, but that a catalog author should fix, as a
-// diag.List. Operator Framework's own programs reject some of them (operator-registry,
-// alpha/model): an invalid skipRange, a bundle name that does not contain the release, and a
-// release together with build metadata. They ignore the others, invalid lifecycles.
+// diag.List. Operator Framework's programs reject an invalid skipRange, a bundle name that does not
+// contain the release, and a release together with build metadata (operator-registry, alpha/model).
+// They ignore an invalid lifecycle document.
 func (c *Catalog) StrictFaults() error {
 	faults := slices.Clone(c.strayFaults)
 	for _, p := range c.packages {

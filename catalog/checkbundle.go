@@ -8,8 +8,8 @@ import (
 )
 
 // newBundle validates data and returns it as a Bundle of p. known caches decoded properties. An
-// invalid requirement makes the bundle unusable and adds no fault; so does a name that IsBundleName
-// rejects.
+// invalid requirement or a name that IsBundleName rejects is no fault, but makes the bundle
+// unusable.
 func newBundle(p *Package, data *BundleData, known *Reader, faults *diag.List) *Bundle {
 	b := &Bundle{pkg: p, data: data}
 	if data.Name == "" {

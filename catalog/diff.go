@@ -67,7 +67,7 @@ type differ struct {
 
 // diffParts compares two lists of parts by name. For a part in only one list, it adds a copy of c
 // as the change: describe returns its From or To, and nameField the field of the change for the
-// name. For a part in both lists, it calls both.
+// name. For a part in both lists, it calls the function both.
 func diffParts[T any](d *differ, c Change, old, new []*T, name func(*T) string, nameField func(*Change) *string, describe func(*T) string, both func(c Change, a, b *T)) {
 	byName := map[string][2]*T{}
 	for side, list := range [][]*T{old, new} {

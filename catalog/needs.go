@@ -4,9 +4,9 @@ import (
 	"slices"
 )
 
-// Needs lists the packages, APIs and labels in the requirements of bundles, without "all", "any"
-// and "not". It is a superset: every bundle that can meet one of the requirements provides an item
-// of Needs, but a bundle that provides an item need not meet any.
+// Needs lists the packages, APIs and labels in the requirements of bundles, but not how "all",
+// "any" and "not" combine them. Every bundle that can meet a requirement provides an item of Needs.
+// The converse does not hold.
 type Needs struct {
 	Anything bool // a requirement may be met by any bundle of any package
 	Packages []string

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Format returns f as the content of quayside.lock. Equal locks have equal bytes. Parse returns f
-// again.
+// Format returns f as the content of quayside.lock. Equal locks give equal bytes. Parse converts
+// them back to f.
 func Format(f *File) []byte {
 	f = f.sorted()
 	var b bytes.Buffer

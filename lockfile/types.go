@@ -138,15 +138,15 @@ type Leaving struct {
 }
 
 // Adopted records how OLM installed an operator, as far as this cannot be derived from the bundle.
-// It is rendered the same way, so that adopting the operator restarts no pods.
+// The operator is rendered in that way, so that adopting it restarts no pods.
 type Adopted struct {
 	Condition    string       `json:"operatorCondition" form:"required nonempty" doc:"Value of OPERATOR_CONDITION_NAME in the pods."`
 	Certificates []string     `json:"caCertificates" form:"nonempty" doc:"CA certificates of OLM's serving certificates, in DER and base64. Absent if the workspace's provider issues the certificates."`
 	Annotations  []Annotation `json:"annotations" doc:"Annotations of pod templates that the bundle does not have."`
 }
 
-// Annotation is an annotation that the pods of a Deployment have in addition to the bundle, or
-// lack.
+// Annotation is a difference between the pods of a Deployment and the bundle: an annotation that
+// the pods have in addition, or that they lack.
 type Annotation struct {
 	Deployment string `json:"deployment" form:"required nonempty" doc:"Name of the Deployment."`
 	Name       string `json:"name" form:"required nonempty" doc:"Name of the annotation."`

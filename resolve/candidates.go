@@ -25,7 +25,7 @@ type options struct {
 	list       []option
 	fault      *fault
 	keepReason string // reason why the installed bundle is the only candidate: "installPlanApproval is Manual"
-	keepFault  *fault // the fault that keepReason is about; nil for another reason
+	keepFault  *fault // the fault that keepReason describes; nil if it describes none
 	downgrades []*catalog.Entry
 }
 
@@ -33,7 +33,7 @@ type options struct {
 type fault struct {
 	pos       diag.Pos
 	msg       string
-	withdrawn bool // the catalog does not, or no longer, have the requested channel or package
+	withdrawn bool // the requested channel or package is not, or no longer, in the catalog
 }
 
 // preference determines which candidates a subscription prefers in a round.
@@ -75,8 +75,8 @@ func (w *chooser) targetOf(s *want) *Target {
 	return nil
 }
 
-// boundTarget returns the upgrade target for s that names a version and has a position for
-// messages. It returns nil if there is none, or if the version is installed.
+// boundTarget returns the upgrade target for s if it has a position for messages, and a version
+// that is not installed. Otherwise it returns nil.
 func (w *chooser) boundTarget(s *want) *Target {
 	t := w.targetOf(s)
 	if t == nil || t.Version == "" || t.At.IsZero() || s.current != nil && s.current.hasVersion(t.Version) {
@@ -117,9 +117,9 @@ func (w *chooser) options(s *want) options {
 	return w.upgradeCandidates(s, pkgs, how)
 }
 
-// isEdited reports whether the user has changed the declaration of s since its pin was recorded,
-// and it requests another package, channel or catalog. If that does not exist, the mistake is in
-// the declaration. Otherwise, the catalog has changed.
+// isEdited reports whether the user has changed the declaration of s, since its pin was recorded,
+// to request another package, channel or catalog. If the requested one is missing although isEdited
+// is false, the catalog has changed.
 func (w *chooser) isEdited(s *want) bool {
 	pin := s.current.pin
 	isNew := !slices.Contains(pin.RequestedBy, s.key()) // the pin was for other declarations, or a dependency

@@ -7,18 +7,18 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// cause explains a constraint of the solver problem in terms of operators. In the problem, a cause
-// is a tag. Constraints of equal causes have the same tag, so an unsatisfiable core contains all or
-// none of them. It implements Rule 2.
+// cause explains a constraint of the solver problem in terms of operators. In the problem, each
+// cause has a tag. Constraints of equal causes have the same tag, so an unsatisfiable core contains
+// all or none of them. Causes implement Rule 2.
 type cause interface {
 	order() causeOrder
 	about() fact
 	position() string                       // position in a file, or "" if there is none
-	describe(t *explainer, of []int) string // explains the cause; of are the atoms of which it requires one, or permits at most one
+	describe(t *explainer, of []int) string // explains the cause; of has its atoms: one of them is required, or at most one permitted
 }
 
-// fact is the bundle or namespace that a cause is about. Causes embed it for default methods: those
-// of a cause without a declaration.
+// fact is the bundle or namespace that a cause is about. Causes embed it. Its methods are those of
+// a cause without a declaration.
 type fact struct {
 	ns     string
 	bundle string // empty if the fact is about the namespace

@@ -59,9 +59,8 @@ func (w *chooser) upgradeCandidates(s *want, pkgs []*catalog.Package, how prefer
 	return out
 }
 
-// noSuccessor returns the fault that the declaration of s does not allow the installed version, and
-// that it cannot be upgraded to an allowed one: the package has none, or no upgrade edge leads to
-// it.
+// noSuccessor returns the fault of an installed version that the declaration of s does not allow:
+// the package has no allowed version, or no upgrade edge leads to one.
 func (w *chooser) noSuccessor(s *want, pkgs []*catalog.Package, allowed func(string, catalog.Version) bool) *fault {
 	installed := s.current.versionText()
 	if !slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return allowed(e.Name(), e.Bundle().Version()) }) {
@@ -148,8 +147,8 @@ func (w *chooser) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.En
 	return w.rank(s, es)
 }
 
-// notSuccessorReason returns the reason why a cannot replace the installed bundle of s, or "" if it
-// can. s is a subscription that no declaration requests. It implements Rule 5 and Rule 12.
+// notSuccessorReason returns the reason why atom a cannot replace the installed bundle of s, or ""
+// if it can. s is a subscription that no declaration requests. It implements Rule 5 and Rule 12.
 func (w *chooser) notSuccessorReason(s *want, a *atom) string {
 	i := s.current
 	lower := i.facts.hasVersion && i.facts.compare(a.facts.version, a.facts.release) > 0

@@ -24,7 +24,7 @@ type explainer struct {
 type taggedCause struct {
 	cause
 	tag int
-	of  []int // atoms of which the cause requires one, or permits at most one
+	of  []int // its atoms: one of them is required, or at most one permitted
 }
 
 // newExplainer returns an explainer for core, an unsatisfiable core of p. It implements Rule 2.

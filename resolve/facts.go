@@ -14,7 +14,7 @@ type facts struct {
 	hasVersion bool
 	release    string // from olm.package, unparsed
 	apis       []catalog.GVK
-	apiNumbers []int // apiNumbers[i] is the number of apis[i] in factReader
+	apiNumbers []int // apiNumbers[i] identifies apis[i] in factReader
 	labels     []string
 	needs      []*requirement // requirements, without duplicates, in file order
 	deprecated bool
@@ -112,8 +112,8 @@ func (r *factReader) compile(f *facts, requires []catalog.Requirement) {
 	}
 }
 
-// unusable returns the reason why the bundle cannot be installed, or "": a malformed requirement,
-// or a CEL rule that does not compile or exceeds the cost limit.
+// unusable returns the error of the first malformed requirement or unusable CEL rule, or "" if
+// there is none. A rule is unusable if it does not compile or exceeds the cost limit.
 func (f *facts) unusable() string {
 	if f.broken != "" {
 		return f.broken

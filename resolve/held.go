@@ -69,9 +69,9 @@ func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]HeldUpgrade)
 	return st, out
 }
 
-// reportHeld warns that a requested upgrade was held back, and also without a request that no
-// upgrade path leads to the head of the channel. It suggests a flag for a run that starts from
-// lock. It implements Rule 6.
+// reportHeld warns that a requested upgrade was held back. Without a request, it warns only of a
+// fault, of a withdrawn version, and of a missing upgrade path to the channel head. It suggests
+// flags for a run that starts from lock. It implements Rule 6.
 func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	s := root.want
 	if !r.staysInstalled(s) {
@@ -118,8 +118,8 @@ func (r *round) staysInstalled(s *want) bool {
 	return ok && r.b.atoms[id].bundle() == s.current.bundle
 }
 
-// holdReason returns the reason why s is not upgraded. opts are its candidates. If they contain an
-// upgrade, it calls solved for the result of resolving.
+// holdReason returns the reason why s is not upgraded. opts are its candidates. It calls solved,
+// which returns the resolved round, only if opts contains an upgrade.
 func (w *world) holdReason(s *want, opts options, solved func() *round) HeldUpgrade {
 	how, stay := w.preference(s)
 	switch {
@@ -271,8 +271,8 @@ func (w *world) upgradeFlag(s *want, h HeldUpgrade, lock *lockfile.File) string 
 	return "; " + flags + effect
 }
 
-// namesBundle reports whether the declaration of s names a single bundle, which is then a catalog
-// of its own.
+// namesBundle reports whether the declaration of s names a single bundle. Such a bundle is a
+// catalog of its own.
 func (s *want) namesBundle() bool { return s.decl != nil && s.decl.Bundle != "" }
 
 // droppedBy returns the catalog that no longer has the pinned bundle of i, or "" if the catalog has

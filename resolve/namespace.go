@@ -10,9 +10,9 @@ import (
 )
 
 // Namespaced returns decl with an install namespace for every ClusterExtension that has none. If
-// the operator is pinned in prev, it is the namespace of the pin, so that a new suggestion does not
-// move an installed bundle. Otherwise it is the namespace suggested by the bundle that OLM v1 would
-// install first or, if there is no candidate, the name of the package; Resolve then reports the
+// prev pins the operator, the namespace of the pin is used, so that a new suggestion does not move
+// an installed bundle. Otherwise, the bundle that OLM v1 would install first suggests the
+// namespace. If there is no candidate, the name of the package is used, and Resolve reports the
 // missing candidate.
 //
 // The error is a diag.List: bundles whose suggestion is invalid or unknown, and declarations that

@@ -93,9 +93,9 @@ func IsHeld(holds []Hold, operator string) bool {
 	return slices.ContainsFunc(holds, func(h Hold) bool { return h.Operator == operator })
 }
 
-// WithHolds returns opt with further holds, and without upgrade targets for these operators. It
-// returns an error if opt already holds all of them: another operator then requires the upgrade of
-// one.
+// WithHolds returns opt with further holds, and without upgrade targets for their operators. If opt
+// has all of these holds already, it returns an error: one of these operators was upgraded all the
+// same, because another operator requires it.
 func (opt Options) WithHolds(holds []Hold) (Options, error) {
 	further := slices.DeleteFunc(slices.Clone(holds), func(h Hold) bool { return IsHeld(opt.Held, h.Operator) })
 	if len(further) == 0 {
@@ -140,7 +140,7 @@ type Result struct {
 	Warnings       []diag.Warning         // sorted
 	Conflicts      []*explain.Conflict    // sorted by namespace, then subscription
 	Held           []Hold                 // the holds of the options
-	HeldPromotions map[string]HeldUpgrade // operator → reason why it is not promoted to its version in Options.From, or not installed from it
+	HeldPromotions map[string]HeldUpgrade // operator → reason why its version in Options.From is not promoted or installed
 	PinChanges     []PinChange            // sorted by namespace, then package
 	Rounds         [][]PinChange          // the changes of each round, which follows one upgrade edge per operator
 }

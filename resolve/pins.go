@@ -144,8 +144,9 @@ func catalogFields() []string {
 	return []string{"bundle", "channel", "image", "properties", "relatedImages", "version"}
 }
 
-// WithEntry returns p with the fields that the catalog's entry of its bundle b has. If b is nil, it
-// returns p unchanged. If b refers to the recorded image by tag, the recorded digest is kept.
+// WithEntry returns p with the image, version, properties and related images of b, its bundle in
+// the catalog. If b is nil, it returns p unchanged. If b refers to the recorded image by tag, the
+// recorded digest is kept.
 func WithEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
 	if b == nil {
 		return p
@@ -280,7 +281,7 @@ func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 type dependent struct{ by, requirement string } // by: "namespace/package"
 
 // dependents returns, for each installed bundle, the operators that require it. For a dependency
-// that is no longer required, only others of the same kind count.
+// that is no longer required, it returns only operators that are no longer required either.
 func (st *state) dependents() map[*installed][]dependent {
 	out, needed := map[*installed][]dependent{}, st.needed()
 	for _, by := range st.installed {
@@ -295,9 +296,9 @@ func (st *state) dependents() map[*installed][]dependent {
 	return out
 }
 
-// providersFor returns the installed bundles that meet requirement r of an installed bundle. If
-// possible, it is that bundle itself, otherwise bundles in the same namespace, otherwise bundles in
-// other namespaces.
+// providersFor returns the installed bundles that meet requirement r of bundle by: by alone if it
+// meets r, otherwise those in its namespace. If there are none, it returns those in other
+// namespaces.
 func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	if r.match(by.facts) {
 		return []*installed{by}
@@ -356,9 +357,9 @@ func (w *converter) listPinChanges(before, after *state) []PinChange {
 	return out
 }
 
-// withDropped adds a change for each pin of prev that now lacks, unless it is already listed. An
-// operator in Options.Unpin is listed as new: withDropped sets its previous bundle, or removes the
-// change if the bundle is the same.
+// withDropped adds a change for each pin of prev that is missing in now, unless ms lists it
+// already. ms lists an operator in Options.Unpin as new: withDropped sets its previous bundle, or
+// removes the change if the bundle is the same.
 func withDropped(ms []PinChange, prev, now *lockfile.File) []PinChange {
 	if prev == nil {
 		return ms

@@ -148,8 +148,7 @@ func (b *builder) orderedWants() []*want {
 	return wants
 }
 
-// tag returns the tag of a cause. Equal causes have the same tag, with the atoms (of) of the first
-// call.
+// tag returns the tag of a cause. Equal causes share the tag and the atoms of the first call.
 func (b *builder) tag(c cause, of []int) int {
 	if t, ok := b.tags[c]; ok {
 		return t
@@ -306,8 +305,8 @@ func (b *builder) addAtom(key atomKey, a *atom) int {
 
 // rootOptions returns the candidates for a subscription. soft means that the subscription may
 // remain unsatisfied. A fully relaxed subscription has no candidates. The subscription of a
-// dependency must be satisfied if it is to be upgraded, as in OLM, or if it is held. Otherwise, and
-// after it was relaxed, it is soft and keeps its pin if possible. It implements Rule 12.
+// dependency is soft, and keeps its pin if possible, once it is relaxed, or if it is neither to be
+// upgraded nor held. It implements Rule 12.
 func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	if es, forced := b.w.forced[s]; forced {
 		return asOptions(es), false

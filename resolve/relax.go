@@ -42,8 +42,8 @@ func (r relaxations) level(p party) relaxation {
 }
 
 // relaxGenerated relaxes the dependencies among the parties, except upgrade targets, and reports
-// whether there were any. It is tried first: a dependency exists only for other operators and must
-// not cause a conflict of its own. It implements Rule 12.
+// whether there were any. It is called before relax: a dependency exists only for other operators
+// and must not cause a conflict of its own. It implements Rule 12.
 func (r relaxations) relaxGenerated(w *world, parties []party) bool {
 	any := false
 	for _, p := range parties {

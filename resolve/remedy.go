@@ -13,7 +13,7 @@ import (
 // suggestions depend on the machine.
 const maxTries = 3
 
-// inputs holds copies of the arguments of Resolve, which a remedy may modify.
+// inputs holds copies of the arguments of Resolve, for a remedy to modify.
 type inputs struct {
 	decl declare.Set
 	prev *lockfile.File
@@ -74,8 +74,8 @@ func (t trial) apply(r remedy) (*world, *lockfile.File) {
 	return t.w.forTrial(&in.decl, in.opt), in.prev
 }
 
-// suggest tries the remedies of each conflict of r and adds those that work to the conflict.
-// Resolution starts from the lock from. The parties of other conflicts remain relaxed. It
+// suggest tries the remedies of each conflict of r and adds those that work to the conflict. Each
+// try resolves again, from the lock from. The parties of other conflicts remain relaxed. It
 // implements Rule 13.
 func (w *world) suggest(r *round, from *lockfile.File) {
 	for _, d := range r.disputes {
@@ -90,8 +90,8 @@ func (w *world) suggest(r *round, from *lockfile.File) {
 }
 
 // tryRemedies tries the first maxTries remedies and returns those for which solves returns true,
-// and the number of tries. A remedy that removes an operator is tried only after all others, or as
-// the last try if no other has worked.
+// and the number of tries. Remedies that remove an operator are tried after the others. But if
+// nothing has worked yet, the last try is one of them.
 func tryRemedies(remedies []remedy, solves func(remedy) bool) (changes []explain.Remedy, tried int) {
 	removes := func(r remedy) bool { return r.removes }
 	others := slices.DeleteFunc(slices.Clone(remedies), removes)

@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// requirement is a compiled requirement of a bundle. A single bundle that matches it meets it.
+// requirement is a compiled requirement of a bundle. One matching bundle is enough to meet it.
 type requirement struct {
 	label string // text for the lock: "package b >=1.0.0"; equal labels mean equal requirements
 	text  string // text for messages: "package b >=1.0.0"

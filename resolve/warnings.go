@@ -71,13 +71,13 @@ func (w *world) warnFor(s *want, code, msg string) {
 	w.warn(diag.Warning{Pos: s.requestPos(), Code: code, Msg: msg, Subject: s.operator()})
 }
 
-// whyNotChosen returns the reason why root does not choose the bundle with this name, even if there
-// is no other candidate.
+// whyNotChosen returns the reason why root cannot choose the bundle with this name, even as its
+// only candidate.
 func (r *round) whyNotChosen(root root, name string) string {
 	return r.findObstacle(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name })).text
 }
 
-// obstacle is the reason why none of some candidates of a root can be chosen.
+// obstacle is the reason why a root can choose none of the given candidates.
 type obstacle struct {
 	text    string   // the causes, in one line
 	refused []string // operators whose bundles Options.Objection rejected; sorted

@@ -46,10 +46,10 @@ func newestFirst(a, b *member) int {
 	)
 }
 
-// defaultChannel returns the default channel of a package. It is the channel that the newest
-// possible bundle names as default, if the channel exists: the same result as adding the bundles to
-// an index in version order. If no bundle names one, it is the only channel, or the first channel
-// by name of the newest bundle, with a warning.
+// defaultChannel returns the default channel of a package. It is the default of the newest bundle
+// whose default exists: the same result as adding the bundles to an index in version order. If no
+// bundle names one, it is the only channel, or the first channel by name of the newest bundle, with
+// a warning.
 func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*member) (string, []diag.Warning) {
 	absent := ""
 	for _, m := range newestFirst {

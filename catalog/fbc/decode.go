@@ -165,7 +165,7 @@ func (d *decoder) wrapSyntaxError(err error) error {
 	}
 }
 
-// earlyField is a field that precedes the field schema of its object. It is kept undecoded until
+// earlyField is a field that precedes the field "schema" of its object. It is kept undecoded until
 // the schema is known.
 type earlyField struct {
 	name string
@@ -208,7 +208,7 @@ func (d *decoder) span() catalog.Span {
 	return catalog.Span{Offset: d.from, Size: d.in.offset() - d.from}
 }
 
-// decodeEarly decodes the fields that were kept because they precede the field schema.
+// decodeEarly decodes the fields that were kept because they precede the field "schema".
 func (d *decoder) decodeEarly(o *object, members []earlyField) error {
 	if o.schema == "" {
 		return nil

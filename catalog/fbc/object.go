@@ -87,8 +87,8 @@ func newCodecs() *codecs {
 	return f
 }
 
-// document returns the filter for a YAML document of any schema: the field schema may come last. It
-// omits the fields of lifecycle documents.
+// document returns the filter for a YAML document of any schema, because the field "schema" may
+// come last. It omits the fields of lifecycle documents.
 func (f *codecs) document() *yamlnode.Filter {
 	return &yamlnode.Filter{Open: func() { f.schema = f.schema[:0] }, Field: func(name []byte) (*yamlnode.Filter, bool) {
 		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // the fields of olm.deprecations are among theirs

@@ -177,7 +177,7 @@ func (c Channel) printedEdges() []Edge {
 	return slices.DeleteFunc(slices.Clone(c.Edges), func(e Edge) bool { return e.Kind == catalog.EdgeSkipRange && !e.OnPath })
 }
 
-// filterWords returns the words whose condition in holds, at the same index, is true.
+// filterWords returns the words all[i] for which holds[i] is true.
 func filterWords(all []string, holds ...bool) []string {
 	var out []string
 	for i, word := range all {

@@ -43,7 +43,7 @@ func newRoot(dir, kind string) *root {
 }
 
 // OpenDir returns a directory. Its root is the work tree of the Git repository that contains it.
-// Without a repository, the root is the directory itself, which messages call kind.
+// Without a repository, the root is the directory itself, and kind is its name in messages.
 func OpenDir(dir, kind string) Dir {
 	top, in, found := repositoryAround(dir)
 	if found {
@@ -389,8 +389,7 @@ func (d dirFS) ReadFile(name string) ([]byte, error) {
 	return data, d.root.wrapError("open", name, full, err)
 }
 
-// ReadSmall reads a file. It returns nil for other files than regular ones, and for those of more than limit
-// bytes.
+// ReadSmall reads a file. It returns nil if the file is not regular or has more than limit bytes.
 func ReadSmall(files fs.FS, name string, limit int64) ([]byte, error) {
 	if d, ok := files.(dirFS); ok && fs.ValidPath(name) {
 		if data, err := d.root.fast().readFile(path.Join(d.in, name), limit); err == nil {

@@ -79,9 +79,9 @@ func (e *Edits) MergesCleanly(o *Edits) bool {
 // sameFile reports whether two edits of a file are equal. nil means that the file is removed.
 func sameFile(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
-// Apply returns the files written by quayside in have after applying the edits, without index
-// files. base is the tree that the edits start from. It returns an error if an edited file in have
-// differs from base.
+// Apply applies the edits to have. It returns the files written by quayside, without index files.
+// base is the tree that the edits start from. It returns an error if an edited file in have differs
+// from base.
 func (e *Edits) Apply(base, have *Tree) (*Tree, error) {
 	own, err := have.indexEntries()
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 // Index is the base name of index files. They list the files that quayside has written. In a
 // written tree, the root and each directory with such files has an index, which lists the files
 // directly in that directory. A line is "name sha256"; a line that begins with # is a comment. The
-// digest tells a file that the user edited from one of an earlier Write that is not committed yet.
+// digest distinguishes a file that the user edited from a file of an earlier Write that is not
+// committed yet.
 const Index = ".quayside-files"
 
 const (

@@ -19,8 +19,8 @@ type Merge struct {
 }
 
 // Merges returns the merges that the work tree may result from. If there is an uncommitted merge,
-// it is the only one. Otherwise they are the completed merge that led to HEAD, if there is one with
-// a base, and then HEAD alone, without a base. The sides of a completed merge are the parents of a
+// it is the only one. Otherwise, Merges returns the completed merge that led to HEAD, if it has a
+// base, and then HEAD alone, without a base. The sides of a completed merge are the parents of a
 // merge commit at HEAD, or the branch before its last rebase and the branch that it was rebased
 // onto. Before the first commit, Merges returns nil.
 func (r *Repo) Merges() ([]Merge, error) {

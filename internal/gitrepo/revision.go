@@ -178,8 +178,8 @@ func (r *Repo) LastChange(ctx context.Context, file, text string) (change, befor
 	return change, &Revision{repo: r, name: shortHash(parent.Hash.String()), commit: parent}, nil
 }
 
-// ChangedLines returns the lines that the commits from v along its first parents add to or remove from
-// a file, each with a sign. A shallow clone limits the history.
+// ChangedLines returns the lines of a file that were added or removed in the history of v, along
+// first parents, each with a sign. A shallow clone limits the history.
 func (v *Revision) ChangedLines(ctx context.Context, file string) ([]byte, error) {
 	p, err := v.repo.program()
 	if err != nil {

@@ -161,10 +161,10 @@ func (b *boundedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// checkRedirect decides whether to follow a redirect; registries use redirects for blobs. It limits
-// their number. It refuses redirects from HTTPS to HTTP, from a public host to a private network,
-// and of a form, because the form for a token server may contain an identity token. Credentials are
-// added only for the registry itself.
+// checkRedirect returns an error if a redirect must not be followed. It limits the number of
+// redirects, and refuses those from HTTPS to HTTP and from a public host to a private network. A
+// form is never redirected, because the form for a token server may contain an identity token.
+// Credentials are added only for the registry itself.
 func checkRedirect(req *http.Request) error {
 	first, n := req, 0
 	for first.Response != nil && first.Response.Request != nil {

@@ -105,7 +105,7 @@ func (v *layoutUpdate) begin() (release func(), err error) {
 	}
 	unlock := func() {}
 	if !v.Check {
-		if unlock, err = lockLayout(v.root); err != nil { // wait for a process that may be creating it
+		if unlock, err = lockLayout(v.root); err != nil { // wait for a process that may be writing the layout
 			return release, err
 		}
 		closeRoot := release

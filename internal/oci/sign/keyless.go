@@ -15,7 +15,7 @@ import (
 )
 
 // Services are the external services for signing with an identity: a certificate authority
-// (Fulcio), and a transparency log (Rekor v1), a timestamp authority or both.
+// (Fulcio), and at least one of a transparency log (Rekor v1) and a timestamp authority.
 type Services struct {
 	Fulcio    string // URL of the certificate authority
 	Rekor     string // URL of the transparency log; may be empty

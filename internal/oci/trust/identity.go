@@ -107,8 +107,8 @@ func (c *identityChecker) verify(b *bundle.Bundle, artifact verify.ArtifactPolic
 	return finding{sanitize.TruncateLine(cert.SubjectAlternativeName+" ("+cert.Issuer+")", maxText), verifiedType(res)}, nil
 }
 
-// bundleAndPolicy returns a signature as a sigstore bundle, and the policy that it must be for the
-// image with this digest.
+// bundleAndPolicy returns a signature as a sigstore bundle, and the policy that requires it to be
+// for the image with this digest.
 func (c *identityChecker) bundleAndPolicy(digest string, s oci.Signature) (*bundle.Bundle, verify.ArtifactPolicyOption, error) {
 	if s.Bundle != nil {
 		b, err := parseBundle(s.Bundle)
@@ -126,7 +126,7 @@ func (c *identityChecker) bundleAndPolicy(digest string, s oci.Signature) (*bund
 	return b, verify.WithArtifactDigest("sha256", sum[:]), err
 }
 
-// subjectPolicy returns the policy that a bundle must be for the image with this digest.
+// subjectPolicy returns the policy that requires a bundle to be for the image with this digest.
 func subjectPolicy(digest string) (verify.ArtifactPolicyOption, error) {
 	raw, err := rawDigest(digest)
 	return verify.WithArtifactDigest("sha256", raw), err

@@ -23,8 +23,8 @@ import (
 )
 
 // SignerRule defines who must have signed the matching images. If Keys is set, it is the owner of
-// any of these keys. Otherwise it is Identity (or a match of IdentityRegexp), with a certificate
-// for Issuer from an authority in TrustRoot.
+// any of these keys. Otherwise it is Identity, or any subject that IdentityRegexp matches, as
+// authenticated by Issuer. The certificate must be from an authority in TrustRoot.
 type SignerRule struct {
 	Match          string // pattern for repositories: "quay.io/org/name", "quay.io/org/*" or "*"; see [Matches]
 	Keys           []Key
