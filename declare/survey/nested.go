@@ -51,7 +51,11 @@ func (s *Survey) buildText(dir, file string, text []byte) ([]map[string]any, err
 	if err != nil {
 		return nil, err
 	}
-	if n, err := o.Count(); err != nil || n > maxBuilt {
+	n, err := o.Count()
+	if err != nil {
+		return nil, err
+	}
+	if n > maxBuilt {
 		return nil, fmt.Errorf("more than %d objects", maxBuilt)
 	}
 	built, err := o.Build()

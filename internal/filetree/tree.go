@@ -89,30 +89,16 @@ func Read(fsys fs.FS) (*Tree, error) { return ReadLike(fsys, New()) }
 // ReadLike is Read with less memory: files that are the same in like share its content.
 func ReadLike(fsys fs.FS, like *Tree) (*Tree, error) {
 	t := New()
-	var buf bytes.Buffer
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
-		t.files[name], err = readLike(fsys, name, like.files[name], &buf)
+		data, err := fs.ReadFile(fsys, name)
+		if same := like.files[name]; same != nil && bytes.Equal(data, same) {
+			data = same
+		}
+		t.files[name] = data
 		return err
 	})
 	return t, err
-}
-
-// readLike returns the content of a file. If it is equal to like, it returns like itself.
-func readLike(fsys fs.FS, name string, like []byte, buf *bytes.Buffer) ([]byte, error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	buf.Reset()
-	if _, err := buf.ReadFrom(f); err != nil {
-		return nil, err
-	}
-	if like != nil && bytes.Equal(buf.Bytes(), like) {
-		return like, nil
-	}
-	return append([]byte{}, buf.Bytes()...), nil
 }

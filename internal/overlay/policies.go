@@ -208,7 +208,11 @@ func (f *Files) manifestObjects(o *Overlay, name string, patches []map[string]an
 			o.Sources = append(append(o.Sources, sub.Dir), sub.Files()...)
 		}
 	}
-	if n, err := top.Count(); err != nil || n > maxPolicyObjects {
+	n, err := top.Count()
+	if err != nil {
+		return nil, err
+	}
+	if n > maxPolicyObjects {
 		return nil, fmt.Errorf("more than %d objects", maxPolicyObjects)
 	}
 	return top.Build()

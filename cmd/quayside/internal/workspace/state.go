@@ -70,10 +70,7 @@ func (p *Project) requestedState(ctx context.Context, set *declare.Set, lock *lo
 func (p *Project) renderedState(lock *lockfile.File, res *render.Result) (*rules.State, error) {
 	s := p.state(lock)
 	s.Declared = sync.OnceValue(func() *declare.Set {
-		set, err := p.DeclarationsIfAny()
-		if err == nil {
-			set, err = CompleteFromLock(set, lock)
-		}
+		set, err := completeDeclarations(p, lock)
 		if err != nil {
 			return &declare.Set{} // resolve reports the error
 		}
@@ -128,10 +125,7 @@ func WarnStale(ctx context.Context, p *Project) []diag.Warning {
 	if err != nil || lock == nil {
 		return nil
 	}
-	set, err := p.DeclarationsIfAny()
-	if err == nil {
-		set, err = CompleteFromLock(set, lock)
-	}
+	set, err := completeDeclarations(p, lock)
 	if err != nil {
 		return nil // resolve reports the error
 	}
@@ -150,11 +144,17 @@ func (p *Opened) declaredIn(root Root) (*declare.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := other.DeclarationsIfAny()
+	lock, err := other.LockIfAny()
 	if err != nil {
 		return nil, err
 	}
-	lock, err := other.LockIfAny()
+	return completeDeclarations(other, lock)
+}
+
+// completeDeclarations returns the declarations of a workspace with namespaces and packages from its
+// lock. Without declarations, the set is empty.
+func completeDeclarations(p *Project, lock *lockfile.File) (*declare.Set, error) {
+	set, err := p.DeclarationsIfAny()
 	if err != nil {
 		return nil, err
 	}
@@ -174,9 +174,11 @@ func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error
 			return rules.ParsePast(nil, false), nil
 		}
 		if tip == nil {
-			if tip, err = repo.Head(); err != nil {
+			head, err := repo.Head()
+			if err != nil {
 				return nil, err
 			}
+			tip = head
 		}
 		lines, err := tip.ChangedLines(ctx, path.Join(o.Dir, LockFile))
 		return rules.ParsePast(lines, tip.Shallow()), err
@@ -186,10 +188,7 @@ func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error
 // LockFindings evaluates the rules about a lock and the locks of other workspaces, also at a revision. It
 // returns none if the declarations are invalid.
 func (p *Project) LockFindings(ctx context.Context, lock *lockfile.File) (rules.Findings, error) {
-	set, err := p.DeclarationsIfAny()
-	if err == nil {
-		set, err = CompleteFromLock(set, lock)
-	}
+	set, err := completeDeclarations(p, lock)
 	if err != nil || lock == nil {
 		return nil, nil //nolint:nilerr // resolve reports the error
 	}
