@@ -124,7 +124,7 @@ func readCSV(o ManifestObject) (*CSV, []diag.Warning, error) {
 	for _, l := range k8s.Items(spec, "links") {
 		c.Links = append(c.Links, Link{Name: k8s.Text(l, "name"), URL: k8s.Text(l, "url")})
 	}
-	r.strings(meta, "metadata", "labels") // the result is not used: it only reports values of a wrong type
+	r.strings(meta, "metadata", "labels") // only to report values of a wrong type
 	if c.Name == "" {
 		errs.Addf(o.Pos(), "metadata.name is missing")
 	}

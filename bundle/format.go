@@ -23,8 +23,8 @@ func bundleFormats() []format {
 	}
 }
 
-// formatOf returns the first format whose marker file exists, or else the first format. The
-// function has reports whether a file exists.
+// formatOf returns the first format whose marker file exists according to has, or else the first
+// format.
 func formatOf(has func(name string) bool) format {
 	all := bundleFormats()
 	if i := slices.IndexFunc(all, func(f format) bool { return has(f.marker) }); i >= 0 {

@@ -180,7 +180,7 @@ func (d *differ) diffBundles(c Change, a, b *Bundle) {
 func propertyTexts(b *Bundle) []string {
 	var out []string
 	for _, p := range b.Properties() {
-		if p.Type != TypePackage { // olm.package is compared as PartVersion
+		if p.Type != TypePackage { // changes of olm.package are reported as PartVersion
 			out = append(out, p.Type+" "+canonicalJSON(p.Value))
 		}
 	}
@@ -205,7 +205,7 @@ func canonicalJSON(raw json.RawMessage) string {
 func imageTexts(b *Bundle) []string {
 	var out []string
 	for _, im := range b.RelatedImages() {
-		if im.Image != b.Image() { // the bundle image is compared as PartImage
+		if im.Image != b.Image() { // a change of the bundle image is reported as PartImage
 			out = append(out, im.Image)
 		}
 	}

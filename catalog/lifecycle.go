@@ -90,7 +90,7 @@ func CheckDay(day string) error {
 	return nil
 }
 
-// FindSupport returns the element of all for the MAJOR.MINOR of version, or nil if there is none.
+// FindSupport looks up the MAJOR.MINOR of version in all. It returns nil if there is none.
 func FindSupport(all []SupportedVersion, version string) *SupportedVersion {
 	name := Minor(version)
 	for i := range all {

@@ -93,7 +93,7 @@ func writeField(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent
 			put([...]string{"", ", "}[min(i, 1)], yamlnode.Quote(s))
 		}
 		put("]\n")
-	case []Property: // one line for all: reviewers need not read them
+	case []Property: // all properties on one line: reviewers need not read them
 		put(" [")
 		for i := range value {
 			put([...]string{"{", ", {"}[min(i, 1)])

@@ -138,12 +138,12 @@ type banKind int
 const (
 	banUnusable    banKind = iota + 1 // malformed properties (rule 4)
 	banDeprecated                     // olm.deprecated
-	banInstallMode                    // it does not support the install mode that its OperatorGroup needs (rule 7)
-	banCluster                        // it does not support the version of the cluster (rule 7)
+	banInstallMode                    // the bundle does not support the install mode that its OperatorGroup needs (rule 7)
+	banCluster                        // the bundle does not support the version of the cluster (rule 7)
 	banOtherLock                      // the upstream lock (Options.From) pins another bundle
-	banObjection                      // Options.Objection rejects it
-	banPinned                         // another bundle of the package is pinned and has no upgrade edge to it (rule 12)
-	banUnsatisfied                    // the subscription to its package is omitted or does not allow it (rule 4)
+	banObjection                      // Options.Objection rejects the bundle
+	banPinned                         // another bundle of the package is pinned and has no upgrade edge to this one (rule 12)
+	banUnsatisfied                    // the subscription to the package is omitted or does not allow the bundle (rule 4)
 )
 
 func (c banCause) describe(*explainer, []int) string { return c.bundle + " " + c.why.text }

@@ -30,7 +30,7 @@ type Options struct {
 	OpenShiftVersion   string         // "4.20"; empty: olm.maxOpenShiftVersion is not checked
 	Requirements       string         // "enforce" (default): exclude candidates that cannot run in the cluster or namespace; "warn": only warn
 	AllowOverlap       bool           // if two installs provide the same API to a namespace, warn instead of reporting a conflict
-	SharedDependencies bool           // an operator that watches the namespace of a requirement can meet it from another namespace
+	SharedDependencies bool           // operators in other namespaces can meet a requirement if they watch its namespace
 	GlobalNamespaces   []string       // namespaces whose catalogs are visible in all namespaces; nil: all
 
 	Uninstalls bool     // record operators that are no longer required as leaving, until their removal is observed

@@ -20,9 +20,9 @@ type Age struct {
 	Reachable      string        `json:"reachable,omitempty"` // version after all upgrade edges; empty if there is none
 	Hops           int           `json:"hops"`                // number of upgrade edges to Reachable
 	Head           string        `json:"head,omitempty"`      // version of the channel head
-	HeldBackReason string        `json:"reason,omitempty"`    // reason why --upgrade would not upgrade it, as text
+	HeldBackReason string        `json:"reason,omitempty"`    // reason why --upgrade would not upgrade the pin, as text
 	HeldBack       HeldBack      `json:"heldBack,omitempty"`  // kind of this reason
-	Dropped        string        `json:"dropped,omitempty"`   // catalog that no longer has the pinned bundle; empty if it has
+	Dropped        string        `json:"dropped,omitempty"`   // catalog that no longer has the pinned bundle; empty if none
 	OtherChannels  []ChannelHead `json:"others"`              // heads of the other channels, default channel first
 	Deprecated     []string      `json:"deprecated"`          // deprecation messages of the package, channel and bundle
 

@@ -75,8 +75,8 @@ func (t trial) apply(r remedy) (*world, *lockfile.File) {
 }
 
 // suggest tries the remedies of each conflict of r and adds those that work to the conflict. Each
-// try resolves again, from the lock from. The parties of other conflicts remain relaxed. It
-// implements Rule 13.
+// try resolves again, starting with the lock in from. The parties of other conflicts remain
+// relaxed. It implements Rule 13.
 func (w *world) suggest(r *round, from *lockfile.File) {
 	for _, d := range r.disputes {
 		t := trial{w: w, prev: from, relaxations: map[string]relaxation{}}

@@ -200,9 +200,9 @@ func (r *round) keptUnmanaged(picked []pick) []*installed {
 	})
 }
 
-// generateWants returns the dependencies: have are the picked bundles that satisfy none of wants,
-// and more are the subscriptions that OLM would generate for them. Bundles that share a
-// subscription get only one. It implements Rule 12.
+// generateWants returns the picked bundles that satisfy none of wants (have), and the subscriptions
+// that OLM would generate for these dependencies (more). Bundles that share a subscription get only
+// one. It implements Rule 12.
 func generateWants(picked []pick, wants []*want) (more []*want, have []*installed) {
 	for _, p := range picked {
 		e := cmp.Or(p.atom.entry, p.after.entry)

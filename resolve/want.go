@@ -17,7 +17,7 @@ type want struct {
 	starting  string
 	approval  declare.Approval
 	hold      string
-	held      *Hold      // the element of Options.Held that hold is from; nil if it is from the declaration
+	held      *Hold      // source of hold in Options.Held; nil: the declaration
 	current   *installed // the installed bundle; nil if not installed
 	generated bool
 }

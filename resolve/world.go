@@ -26,7 +26,7 @@ type converter struct{ chooser }
 // chooser lists and ranks the candidates of subscriptions.
 type chooser struct {
 	environment
-	successors map[string]*declare.Subscription // operator → declaration with spec.replaces that names it
+	successors map[string]*declare.Subscription // operator → declaration whose spec.replaces names the operator
 	forced     map[*want][]*catalog.Entry       // used by WhyNot: candidates that replace the usual ones, without regard to upgrade edges
 }
 

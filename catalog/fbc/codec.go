@@ -26,7 +26,7 @@ func textCodec(limit int) codec[string] {
 	}
 }
 
-// listCodec returns the codec of an array with at most most elements.
+// listCodec returns the codec of an array. most is the maximum number of elements.
 func listCodec[T any](most int, each codec[T]) codec[[]T] {
 	return codec[[]T]{
 		read: func(d *decoder, into *[]T) {

@@ -284,8 +284,8 @@ func (d *decoder) rejectValue(want string) {
 	}
 }
 
-// items decodes an array and calls read for each element. Null counts as an empty array. More than
-// most elements are a fault.
+// items decodes an array and calls read for each element. Null counts as an empty array. most is
+// the maximum number of elements; more are a fault.
 func (d *decoder) items(most int, read func(n int)) {
 	if !d.enter('[', "an array") {
 		return
@@ -320,8 +320,8 @@ func (d *decoder) fields(read func(name []byte)) {
 	}
 }
 
-// enter consumes the opening bracket of the next value if it is open: '[' or '{'. For any other
-// value it adds the fault that want was expected, skips the value, and returns false.
+// enter consumes the opening bracket of the next value if the bracket equals open ('[' or '{'). For
+// any other value it adds the fault that want was expected, skips the value, and returns false.
 func (d *decoder) enter(open byte, want string) bool {
 	if d.in.kind() != open {
 		d.rejectValue(want)

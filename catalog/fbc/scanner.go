@@ -201,7 +201,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pos returns the position of an offset in the input that was read recently.
+// pos returns the position of an offset. The input there must have been read recently.
 func (s *source) pos(offset int64) diag.Pos { return s.lines.Pos(int(offset - s.base)) }
 
 // cutsRune reports whether text ends in the middle of a UTF-8 sequence.

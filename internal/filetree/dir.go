@@ -232,8 +232,8 @@ func (d Dir) Remove(name string) error {
 	return d.root.wrapError("remove", d.displayPath(name), full, err)
 }
 
-// wrapError adds the path shown to an error. If a symbolic link on the path leads out of the root,
-// the returned error reports the link as the cause.
+// wrapError adds shown, the path for messages, to an error. If a symbolic link on the path leads
+// out of the root, the returned error reports the link as the cause.
 func (r *root) wrapError(op, shown, full string, err error) error {
 	if err == nil {
 		return nil
@@ -276,7 +276,7 @@ const maxLinks = 40
 
 // ResolveLinks returns the path that name leads to after following symbolic links. readLink returns
 // the target of a link, or an error for other files. A link that leads out of the root, or into a
-// directory .git, is an error that names the link and kind, the kind of the root. plain caches
+// directory .git, is an error. kind is the kind of the root in the message. plain caches
 // directories that are not links; it may be nil.
 func ResolveLinks(name string, readLink func(string) (string, error), kind string, plain map[string]bool) (string, error) {
 	at, rest, links, link, target := ".", strings.Split(name, "/"), 0, "", ""

@@ -45,9 +45,9 @@ func (r *Repo) push(ctx context.Context, remote, token, spec, old string) (chang
 	return err == nil && !bytes.Contains(out, []byte("\n=\t")), err
 }
 
-// RemoteBranches returns the commits of remote branches by name: the branch whose name is below
-// ("up"), and those in that directory ("up/…"). The credentials are those of [Repo.Push]. The
-// commits are fetched as loose objects, which go-git can read; no references are created.
+// RemoteBranches returns the commits of remote branches by name. If below is "up", these are the
+// branches "up" and "up/…". The credentials are those of [Repo.Push]. The commits are fetched as
+// loose objects, which go-git can read; no references are created.
 func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) (map[string]*Revision, error) {
 	head := string(plumbing.NewBranchReferenceName(below))
 	list, err := r.runRemote(ctx, remote, token, false, "ls-remote", "--", "", head, head+"/*")

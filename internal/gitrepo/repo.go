@@ -208,9 +208,9 @@ func (r *Repo) HeadBranch() string {
 	return head.Target().Short()
 }
 
-// Branches returns the commits of branches by name: the branch whose name is below ("up"), and
-// those in that directory ("up/…"). If tracking is true, remote-tracking branches are included, so
-// that a branch may have several commits.
+// Branches returns the commits of branches by name. If below is "up", these are the branches "up"
+// and "up/…". If tracking is true, remote-tracking branches are included, so that a branch may have
+// several commits.
 func (r *Repo) Branches(below string, tracking bool) (map[string][]*Revision, error) {
 	refs, err := r.git.References()
 	if err != nil {

@@ -81,8 +81,8 @@ func (l Lookup) openFile(name string) (fs.File, error) {
 	return f, nil
 }
 
-// unpack writes the uncompressed content of in to to. It returns an error if the content exceeds
-// the limit for an image.
+// unpack copies a stream and uncompresses it if necessary. It returns an error if the content
+// exceeds the limit for an image.
 func (l Limits) unpack(ctx context.Context, to io.Writer, in io.Reader) error {
 	r, err := decompress(in)
 	if err != nil {

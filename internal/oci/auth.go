@@ -99,7 +99,7 @@ func (c *Credentials) find(repo name.Repository) credential {
 				none.note = fmt.Sprintf("the credential helper named in %s for %s %s", path, repo.RegistryStr(), helperFault(file, key, err))
 				continue
 			}
-			login.ServerAddress = "" // clear it, because it is set even without a login
+			login.ServerAddress = "" // GetAuthConfig sets it even without a login
 			if login != (types.AuthConfig{}) {
 				return credential{origin: path, config: authn.AuthConfig{
 					Username: login.Username, Password: login.Password, Auth: login.Auth,

@@ -310,7 +310,7 @@ func (m Mirrors) Rewrites() []Rewrite {
 	return out
 }
 
-// uniqueStrings returns all without duplicates, in order of first appearance.
+// uniqueStrings returns the strings without duplicates, in order of first appearance.
 func uniqueStrings(all []string) []string {
 	var kept []string
 	for _, s := range all {

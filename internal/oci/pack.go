@@ -106,8 +106,8 @@ func descriptorFields(mediaType string, data []byte, digest string) map[string]a
 	return map[string]any{"mediaType": mediaType, "digest": digest, "size": len(data)}
 }
 
-// packLayer returns a compressed layer with the tar entries that write writes, and diff, the digest
-// of the uncompressed layer.
+// packLayer calls write with a tar stream. It returns the stream as a compressed layer, and diff,
+// the digest of the uncompressed layer.
 func packLayer(write func(*tar.Writer) error) (layer []byte, diff string, err error) {
 	var buf bytes.Buffer
 	zw := gzip.NewWriter(&buf)

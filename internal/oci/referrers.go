@@ -23,8 +23,8 @@ const (
 	notarySignatureType = "application/vnd.cncf.notary.signature"
 )
 
-// referrers returns the digests of the manifests that refer to an image and for whose artifact type
-// wanted returns true.
+// referrers returns the digests of the manifests that refer to an image. The function wanted
+// selects them by artifact type.
 func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest string, wanted func(artifactType string) bool) ([]string, error) {
 	var out []string
 	ref := digest

@@ -97,7 +97,6 @@ func (e *retryLaterError) Unwrap() error { return e.err }
 // reader of the blob checks the size.
 type unboundedKey struct{}
 
-// send sends the request once.
 func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	res, err := t.inner.RoundTrip(req.WithContext(ctx))

@@ -18,7 +18,7 @@ import (
 type UploadResult struct {
 	Digest   string // digest of the image
 	Sent     int    // number of blobs that were sent
-	Bytes    int64  // total size of these blobs in bytes
+	Bytes    int64  // total size of the sent blobs in bytes
 	UpToDate bool   // the tag already referred to this image, and nothing was sent
 	Exists   bool   // the repository already had this image; at most the tag was set
 }

@@ -261,8 +261,9 @@ func (s *sat) exclude(g int32, l lit) []lit {
 	return nil
 }
 
-// antecedents returns the literals of the clause or group that forced atom a; for a clause, the
-// literal of a is included. It returns nil if a was decided, assumed or set by a unit clause.
+// antecedents returns the literals of the clause or group that forced atom a. Those of a clause
+// include the literal of a itself. It returns nil if a was decided, assumed or set by a unit
+// clause.
 func (s *sat) antecedents(a int) []lit {
 	w := s.why[a]
 	switch {

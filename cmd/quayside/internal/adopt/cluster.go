@@ -282,9 +282,9 @@ func unpackedName(image string) string {
 	return hex.EncodeToString(sum[:])[:k8s.MaxLabel]
 }
 
-// operatorOfVersion returns the operator of a ClusterServiceVersion. If that is no longer in the
-// cluster, it is the only operator in its namespace with the same base name. The result is nil if
-// no operator or several match.
+// operatorOfVersion returns the operator of a ClusterServiceVersion. For one that is no longer in
+// the cluster, it returns the operator in the namespace with the same base name, or nil if none or
+// several have it.
 func (c *clusterState) operatorOfVersion(namespace, name string) *operator {
 	if op := c.byCSV[[2]string{namespace, name}]; op != nil {
 		return op
@@ -352,7 +352,7 @@ func (c *clusterState) operatorsByLabel(o *snapshot.LiveObject) []*operator {
 		out = append(out, c.operatorsIn(o.Namespace)...)
 	case "OperatorCondition":
 		out = append(out, c.byCSV[[2]string{o.Namespace, o.Name}])
-		if isOurs(o) { // it may have the name of an earlier version
+		if isOurs(o) { // the name may be that of an earlier version
 			out = append(out, c.byKey[o.Labels[k8s.LabelNamespace]+"/"+o.Labels[k8s.LabelPackage]])
 		}
 	case "Subscription":
@@ -382,7 +382,6 @@ func keyOf(op *operator) string {
 	return op.Key()
 }
 
-// operatorsIn returns the operators of a namespace.
 func (c *clusterState) operatorsIn(namespace string) []*operator {
 	var out []*operator
 	for _, op := range c.operators {

@@ -182,8 +182,8 @@ type comparison struct {
 	err    error
 }
 
-// compareAll compares each live object with the same object of the tree. The result is empty if the
-// tree does not have the object. It uses all processors.
+// compareAll compares each live object with the same object of the tree. The comparison of an
+// object that the tree does not have is empty. It uses all processors.
 func (x *inspector) compareAll(live []*snapshot.LiveObject) []comparison {
 	out := make([]comparison, len(live))
 	var next atomic.Int64

@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Begin returns the lock with every pin marked as adopted that OLM installed in the cluster. The
-// mark includes the CAs of the certificates that OLM issued. Pins that are already marked stay
+// Begin returns the lock in which the pins that OLM installed in the cluster are marked as adopted.
+// The mark includes the CAs of the certificates that OLM issued. Pins that are already marked stay
 // unchanged. Begin does not modify its arguments.
 func Begin(s *snapshot.Snapshot, lock *lockfile.File) *lockfile.File {
 	c := newCluster(s, lock)

@@ -256,9 +256,9 @@ func (o *adoptStartOptions) chooseCluster(ctx context.Context, out *preparation,
 }
 
 // selectOperators adds names to the operators of the cluster, and returns the changed settings. It
-// sets r.patterns to the added patterns. A cluster without a list of operators gets all of them. In
-// this case, the new list also contains the operators that OLM does not manage; no list is needed
-// if OLM manages no others.
+// sets r.patterns to the added patterns. A cluster without a list of operators gets all operators.
+// If OLM manages operators that are not in names, the cluster gets a list of names and of the
+// operators that OLM does not manage. Otherwise, it needs no list.
 func (r *preparation) selectOperators(config []byte, current *settings.Workspace, lock *lockfile.File, snap *snapshot.Snapshot, names []string) (*settings.Workspace, error) {
 	w := *current
 	i := max(0, slices.IndexFunc(w.Clusters, func(c profile.Cluster) bool { return c.Name == r.cluster }))

@@ -68,7 +68,6 @@ func mismatchReason(op Operator, res *workspace.Resolution) string {
 	return ""
 }
 
-// pinOf returns the pin of an operator.
 func pinOf(lock *lockfile.File, op Operator) (lockfile.Pin, bool) {
 	if lock == nil {
 		return lockfile.Pin{}, false

@@ -274,7 +274,7 @@ func (r *clusterReader) addExtension(o *snapshot.LiveObject) {
 	r.Operators = append(r.Operators, op)
 }
 
-// addUnowned adds each ClusterServiceVersion to Skipped that no Subscription lists as installed. It
+// addUnowned adds to Skipped each ClusterServiceVersion that no Subscription lists as installed. It
 // returns their number.
 func (r *clusterReader) addUnowned(owned map[k8s.Key]bool) int {
 	before := len(r.Skipped)

@@ -253,8 +253,8 @@ func (im *importer) dropConflicting() {
 	im.skip(reasons)
 }
 
-// findInCatalogs looks up every operator in its catalog. If it is not there, the operator is
-// declared by its bundle image, or skipped if that is unknown.
+// findInCatalogs looks up every operator in its catalog. An operator that is not there is declared
+// by its bundle image, or skipped if the image is unknown.
 func (im *importer) findInCatalogs(ctx context.Context) error {
 	if !slices.ContainsFunc(im.operators, im.needsLookup) {
 		return nil
@@ -435,7 +435,7 @@ type plan struct {
 	conflicts []Conflict
 	updates   []Update
 	added     int // number of new objects that install operators
-	unchanged int // number of such objects that are declared already
+	unchanged int // number of objects that install operators and are declared already
 }
 
 func (im *importer) plan() (*plan, error) {

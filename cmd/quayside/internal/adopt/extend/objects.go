@@ -80,8 +80,8 @@ func isGeneratedKey(key string) bool {
 	}, key) || strings.HasPrefix(key, "openshift.io/sa.scc.")
 }
 
-// newObject returns an object with the kind, name, and the user's labels and annotations of body.
-// It has spec unless that is nil.
+// newObject returns a declaration with the kind and name of o, the labels and annotations of body
+// that users have set, and spec unless that is nil.
 func newObject(o *snapshot.LiveObject, body k8s.Object, spec map[string]any) k8s.Object {
 	out := k8s.New(o.APIVersion, o.Kind, o.Namespace, o.Name)
 	for _, field := range []string{"labels", "annotations"} {

@@ -64,8 +64,8 @@ type verb struct {
 	canCreate          bool       // whether the action can create an object
 	permissions        []string   // verbs of RBAC, for an existing object
 	ofOLM              bool       // whether the object is one of OLM's controllers
-	detaches           bool       // whether OLM must be stopped meanwhile, if the plan stops it
-	canSkip            bool       // whether a person may skip it if the object was deleted or recreated by others
+	detaches           bool       // whether OLM must be stopped during the action, if the plan stops OLM
+	canSkip            bool       // whether a person may skip the action if others deleted or recreated the object
 	outcome            Outcome    // outcome, unless the action created the object
 
 	// fault returns the reason why a plan must not contain this action, or "". nil: any is allowed.
@@ -77,7 +77,8 @@ type verb struct {
 	isSettled func(t Attempt) (bool, error)
 	// request returns the next request, and whether more requests follow.
 	request func(t Attempt) (q Request, more bool)
-	// undo returns the action that undoes a started action. false, or nil: it cannot be undone.
+	// undo returns the action that undoes a started action, or false if there is none. It may be
+	// nil.
 	undo func(a Action, done ExecutedAction, before k8s.Object) (Action, bool)
 	// kubectl returns the kubectl command for the action. nil: it is derived from the request.
 	kubectl func(p *Plan, a Action, rendered k8s.Object) string

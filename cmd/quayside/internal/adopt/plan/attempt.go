@@ -123,8 +123,8 @@ func patchMetadata(t Attempt) (q Request, more bool) {
 }
 
 // isApplySettled always returns false, because applying an unchanged object has no effect. It
-// returns an error if somebody created the object after the plan was made. It returns none if that
-// was an earlier attempt of this action, or the plan's manager.
+// returns an error if the object was created after the plan was made, unless by an earlier attempt
+// of this action or by the plan's manager.
 func isApplySettled(t Attempt) (bool, error) {
 	switch {
 	case t.Rendered == nil:
@@ -210,7 +210,7 @@ func isScaleSettled(t Attempt) (bool, error) {
 	n := Replicas(t.Live)
 	switch {
 	case t.To > 0:
-		return n >= t.To, nil // others may have started it, with more replicas
+		return n >= t.To, nil // others may have scaled it to more replicas
 	case n != t.To && n != t.From:
 		return false, t.changedf("has %d replicas, but had %d when the plan was made: scale it back, or make a new plan", n, t.From)
 	}

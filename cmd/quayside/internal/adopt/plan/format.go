@@ -74,7 +74,7 @@ func (w *writer) writeList(v reflect.Value, indent string) {
 func (w *writer) writeFlow(v reflect.Value) {
 	sep := ""
 	next := func() { w.WriteString(sep); sep = ", " }
-	switch v.Kind() { //nolint:exhaustive // a plan contains no other kinds
+	switch v.Kind() { //nolint:exhaustive // a plan contains no values of other kinds
 	case reflect.Struct:
 		w.WriteByte('{')
 		for _, f := range encodedFields(v) {

@@ -77,8 +77,8 @@ func itemName(key string) string {
 }
 
 // drops reports whether applying the tree removes a field that only the cluster has, after the
-// plan's manager became the owner of OLM's fields. If others wrote the field, too, it stays. If its
-// writer is unknown, it is assumed to be removed if it is in a list item, or if the object has no
+// plan's manager became the owner of OLM's fields. A field that others wrote, too, stays. A field
+// of an unknown writer counts as removed if it is in a list item, or if the object has no
 // managedFields.
 func (w writers) drops(f adopt.Field) bool {
 	switch {

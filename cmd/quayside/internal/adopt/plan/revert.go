@@ -15,7 +15,7 @@ import (
 type ExecutedAction struct {
 	Step       int    // number of the step in the plan
 	Action     int    // number of the action in the step, from 1
-	CreatedUID string // UID of the object that it created; empty if it created none
+	CreatedUID string // UID of the object that the action created; empty if none
 }
 
 // RevertInput is a plan with the part that was executed.
@@ -123,7 +123,7 @@ func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 		if undo == nil {
 			continue
 		}
-		switch back, _ := undo(*a, d, m.Before[a.Object]); back.Do { //nolint:exhaustive // the rest belongs to a detach
+		switch back, _ := undo(*a, d, m.Before[a.Object]); back.Do { //nolint:exhaustive // other actions undo a detach
 		case Annotate:
 			at.guarded = append(at.guarded, back)
 		case Restore:
@@ -143,8 +143,8 @@ func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 	}
 }
 
-// undos returns the actions that can undo an action. Which of them does depends on the earlier
-// state of the object.
+// undos returns the actions that can undo an action. The earlier state of the object decides which
+// one does.
 func undos(a Action) []Action {
 	var out []Action
 	if undo := verbs()[a.Do].undo; undo != nil {
@@ -303,7 +303,7 @@ func (m *revertBuilder) addRestoreStep(at *executedPart) {
 	for _, a := range at.changed {
 		s.Actions = append(s.Actions, a)
 		before := m.Before[a.Object]
-		if before.Is(k8s.APIServiceGroup, "APIService") { // OLM would delete it when it starts, before it has created the owner again
+		if before.Is(k8s.APIServiceGroup, "APIService") { // OLM, when it starts, deletes those whose labels name a missing owner
 			for _, key := range ownerLabels() {
 				before = k8s.Without(before, "metadata", "labels", key)
 			}

@@ -39,7 +39,7 @@ func (m *planBuilder) addSteps() {
 	if m.stopsOLM() {
 		m.addStartStep(leaving)
 	}
-	if !isForExtensions { // not for OLM v1: it keeps no state over a restart
+	if !isForExtensions { // OLM v1 keeps no state over a restart
 		m.addRestartStep(leaving)
 	}
 	m.addManageStep()
@@ -105,7 +105,6 @@ func newAction(do Verb, i item) Action {
 	return a
 }
 
-// itemsWhere returns the items of a block for which is returns true.
 func (b *block) itemsWhere(is func(item) bool) []item {
 	var out []item
 	for _, i := range b.items {
@@ -295,7 +294,7 @@ func (m *planBuilder) addPrepareStep(b *block, added []item) {
 	})
 }
 
-// sortByPhase returns items in the order of application.
+// sortByPhase returns items in the order in which they are applied.
 func sortByPhase(items []item) []item {
 	out := slices.Clone(items)
 	slices.SortStableFunc(out, func(x, y item) int { return cmp.Compare(profile.Phase(x.ours), profile.Phase(y.ours)) })
@@ -329,8 +328,8 @@ func (m *planBuilder) addDetachStep(b *block, detached []item) {
 	m.addStep(s)
 }
 
-// disownActions returns actions that remove the labels of APIServices which name their
-// ClusterServiceVersion. OLM deletes an APIService whose ClusterServiceVersion is missing.
+// disownActions returns actions that remove the owner labels from APIServices. OLM deletes an
+// APIService if the ClusterServiceVersion in these labels is missing.
 func disownActions(b *block) []Action {
 	if len(b.installedCSVs()) == 0 {
 		return nil
@@ -363,8 +362,7 @@ func operatorAnnotations() []string {
 const finalizer = "operators.coreos.com/csv-cleanup"
 
 // isLostInLiveMode reports whether an object is lost if OLM runs during the detach. This happens to
-// an OperatorCondition: OLM makes the ClusterServiceVersion its owner again, so it is deleted with
-// it.
+// an OperatorCondition: OLM makes the ClusterServiceVersion its owner again, so both are deleted.
 func isLostInLiveMode(o adopt.ClassifiedObject) bool {
 	return o.Group == k8s.OLMGroup && o.Kind == "OperatorCondition"
 }
@@ -409,17 +407,17 @@ func (m *planBuilder) applyActions(items []item) []Action {
 	for _, i := range sortByPhase(items) {
 		a := newApplyAction(i)
 		if m.Mode == Live && isLostInLiveMode(i.ClassifiedObject) {
-			a.UID = "" // the detach step deletes it: it is created again
+			a.UID = "" // the detach step deletes the object: apply creates it again
 		}
 		out = append(out, a)
 	}
 	return out
 }
 
-// newApplyAction returns an action that applies an existing object. If a GitOps tool applies it
-// from other files, the action keeps the annotations that prevent pruning, until the tool applies
-// it from the tree. Otherwise, when the merge removes the object from the other files, a user might
-// confirm its deletion.
+// newApplyAction returns an action that applies an existing object. If a GitOps tool applies the
+// object from other files, the action keeps the annotations that prevent pruning until the tool
+// applies it from the tree. Without them, a user might confirm its deletion when the merge removes
+// it from the other files.
 func newApplyAction(i item) Action {
 	a := newAction(Apply, i)
 	a.Force = true

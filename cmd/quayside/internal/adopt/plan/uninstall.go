@@ -173,7 +173,6 @@ func isRoleOfOLM(o *snapshot.LiveObject) bool {
 		slices.ContainsFunc(o.Owners, func(by snapshot.Owner) bool { return by.Name == packagesAPI })
 }
 
-// olmCRDs returns OLM's CRDs.
 func olmCRDs(s *snapshot.Snapshot) []*snapshot.LiveObject {
 	return slices.DeleteFunc(s.Kind(k8s.CRDGroup, "CustomResourceDefinition"), func(o *snapshot.LiveObject) bool { return !isOLMCRD(o.Name) })
 }

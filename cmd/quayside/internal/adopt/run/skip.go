@@ -42,8 +42,8 @@ func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) 
 	return nil, nil
 }
 
-// isSkipped reports whether a finding was accepted earlier. For permissions, it must be the same
-// ones.
+// isSkipped reports whether a finding was accepted earlier. Findings about permissions must list
+// the same permissions.
 func (j *Journal) isSkipped(f verify.Finding) bool {
 	return slices.ContainsFunc(j.entries, func(e Entry) bool {
 		return e.Event == Skipped && e.Finding != nil && e.Finding.Code == f.Code && e.Finding.Object == f.Object && (f.Account == "" || e.Finding.Message == f.Message)

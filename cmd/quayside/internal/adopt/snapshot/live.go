@@ -16,7 +16,7 @@ import (
 // kindSelector is a kind to read from a live cluster.
 type kindSelector struct {
 	apiVersion, kind string
-	labels           string // label selector that excludes objects not installed by OLM
+	labels           string // label selector of objects that OLM installed; empty: all
 }
 
 // snapshotKinds returns the kinds to read from every live cluster: OLM's own kinds, and kinds that

@@ -312,9 +312,9 @@ type source struct {
 	limit int64 // maximum offset for the decoder
 
 	read   int64
-	breaks []int64 // offsets of the line breaks after the offset last passed to skipTo
-	line   int     // number of line breaks before that offset
-	start  int64   // offset of the start of that line
+	breaks []int64 // offsets of the line breaks after the last offset of skipTo
+	line   int     // number of line breaks before the last offset of skipTo
+	start  int64   // start of the line with the last offset of skipTo
 }
 
 // Read implements io.Reader.

@@ -83,7 +83,7 @@ type OperatorGroup struct {
 	*LiveObject
 	Targets    []string       // spec.targetNamespaces
 	Selector   map[string]any // spec.selector; nil if there is none
-	Namespaces []string       // status.namespaces, sorted; only an empty string: all namespaces
+	Namespaces []string       // status.namespaces, sorted; a single empty string: all namespaces
 }
 
 // OperatorGroups returns the OperatorGroups by namespace and name.
@@ -188,7 +188,7 @@ type ClusterExtension struct {
 	Package          string
 	Bundle           string // installed bundle; empty: none
 	Progress         string // reason of the condition Progressing: "Succeeded", "RollingOut", "Retrying"
-	Message          string // message of that condition
+	Message          string // message of the condition Progressing
 }
 
 // ClusterExtensions returns the ClusterExtensions by name.

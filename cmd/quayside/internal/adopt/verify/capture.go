@@ -216,7 +216,7 @@ func isOwnedBy(o k8s.Object, uid string) bool {
 	return slices.ContainsFunc(k8s.Items(o, "metadata", "ownerReferences"), func(w map[string]any) bool { return k8s.Text(w, "uid") == uid })
 }
 
-// targetNamespaces returns the namespaces that the operators of a namespace watch, sorted. Only an
+// targetNamespaces returns the namespaces that the operators of a namespace watch, sorted. A single
 // empty string means all namespaces.
 func targetNamespaces(ctx context.Context, r Reader, namespace string) ([]string, error) {
 	groups, err := r.List(ctx, k8s.OLMGroup+"/v1", "OperatorGroup", namespace, "")

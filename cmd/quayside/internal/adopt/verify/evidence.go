@@ -59,7 +59,7 @@ type Account struct {
 	Namespace   string      `json:"namespace"`
 	Name        string      `json:"name"`
 	Permissions []k8s.Grant `json:"permissions"`       // sorted, without redundant ones
-	Planned     []k8s.Grant `json:"planned,omitempty"` // those from objects that the plan applies
+	Planned     []k8s.Grant `json:"planned,omitempty"` // permissions from objects that the plan applies
 }
 
 // Answer is an access review with its result.

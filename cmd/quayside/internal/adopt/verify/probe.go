@@ -257,8 +257,8 @@ func callsForUpdate(config k8s.Object, group, plural string) bool {
 	})
 }
 
-// webhookError returns the error of a dry-run update unless a webhook caused it by a denial: then
-// the webhook works.
+// webhookError returns the error of a dry-run update, or nil if it shows that the webhooks work: a
+// webhook denied the request, or the API server rejected it.
 func webhookError(err error) error {
 	var status apierrors.APIStatus
 	switch {

@@ -17,9 +17,9 @@ const (
 	completed
 )
 
-// findProgress returns the number of the last completed step of a namespace, or 0. begun reports
-// whether the next step has started. Both are as observed in the cluster; for steps that cannot be
-// observed, as in known.
+// findProgress returns the number of the last completed step of a namespace, or 0. partly reports
+// whether the next step has started. Both are observed in the cluster or, for steps that cannot be
+// observed, taken from known.
 func findProgress(ctx context.Context, r Reader, p *plan.Plan, namespace string, known KnownProgress) (last int, partly bool, err error) {
 	steps := stepsOf(p, namespace)
 	states := make([]observedProgress, len(steps))

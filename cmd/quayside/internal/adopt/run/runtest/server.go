@@ -205,7 +205,6 @@ func (h handler) discover(apiVersion string) any {
 	return object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": apiVersion, "resources": list}
 }
 
-// isClusterScoped reports whether a kind is cluster-scoped.
 func (h handler) isClusterScoped(group, kind string) bool {
 	return !k8s.Namespaced(group, kind) || slices.ContainsFunc(h.c.Objects(), func(o k8s.Object) bool { return o.Is(group, kind) && o.Namespace() == "" })
 }
