@@ -57,6 +57,9 @@ func policyGenerator(defaults, manifests string) string {
 	return "-- policies/kustomization.yaml --\ngenerators: [generator.yml]\nnamespace: policies\n-- policies/generator.yml --\napiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\npolicyDefaults: {namespace: x, " + defaults + "}\npolicies: [{name: p, manifests: [" + manifests + "]}]\n"
 }
 
+// inlineGenerator is a kustomization with a PolicyGenerator as text.
+const inlineGenerator = "-- policies/kustomization.yaml --\nresources: []\nnamespace: policies\ngenerators:\n- |-\n  apiVersion: policy.open-cluster-management.io/v1\n  kind: PolicyGenerator\n  policyDefaults: {namespace: x, remediationAction: enforce}\n  policies:\n  - name: p\n    manifests: [{path: op.yaml}]\n"
+
 // policyManifest returns a Subscription in a file.
 func policyManifest(file, namespace, channel string) string {
 	return "-- " + file + " --\napiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: etcd, namespace: " + namespace + "}\nspec: {name: etcd, channel: " + channel + ", source: c, sourceNamespace: olm}\n"
@@ -177,7 +180,18 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"a PolicyGenerator, with a template": {
 			paths: "policies", more: policyGenerator("remediationAction: enforce", "{path: op.yaml}") + policyManifest("policies/op.yaml", "east", "'{{hub .x hub}}'"),
-			want: "policies/generator.yml:4:490: spec.channel: templates are not supported: use literal values, with one policy per environment\n",
+			want: "policies/op.yaml:4:29: spec.channel: templates are not supported: use literal values, with one policy per environment\n",
+		},
+		"a PolicyGenerator, with a template of a kustomization": {
+			paths: "policies", more: policyGenerator("remediationAction: enforce", "{path: k}") + policyManifest("policies/k/op.yaml", "east", "'{{hub .x hub}}'") + "-- policies/k/kustomization.yaml --\nresources: [op.yaml]\n",
+			want: "policies/generator.yml:4:12: spec.channel: templates are not supported: use literal values, with one policy per environment\n",
+		},
+		"a PolicyGenerator in the kustomization": {
+			paths: "policies", more: inlineGenerator + policyManifest("policies/op.yaml", "east", "stable"), want: "east/etcd etcd [stable]\n",
+		},
+		"a PolicyGenerator in the kustomization, with a fault": {
+			paths: "policies", more: inlineGenerator,
+			want: `policies/kustomization.yaml:4:3: PolicyGenerator of policy.open-cluster-management.io/v1 is skipped, because its output is unknown: policies/kustomization.yaml:9:5: policy "p": "op.yaml": file does not exist` + "\n  hint: write its output into the repository, and list the file under resources\n",
 		},
 		"a PolicyGenerator, with a missing manifest": {
 			paths: "policies", more: policyGenerator("remediationAction: enforce", "{path: op.yaml}"),

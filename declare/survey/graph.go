@@ -13,7 +13,7 @@ import (
 
 // Application is a declaration that a GitOps tool applies to a cluster.
 type Application struct {
-	By          string   // such as `Application "etcd"` or `kustomization "clusters/lab"`
+	By          string   // such as `Application "etcd"`, `Policy "etcd"` or `kustomization "clusters/lab"`
 	Pos         diag.Pos // position of that object
 	Declaration Declaration
 	Declared    bool   // whether the declared paths include the file of the declaration
@@ -24,7 +24,8 @@ type Application struct {
 // Applications returns the declarations that a GitOps tool applies, sorted by position. For each
 // cluster, it returns the first object that applies the declaration to it. declared are the
 // declared paths of a workspace, and others those of other workspaces. A kustomization outside of
-// these paths counts as applied, because the object that applies it may be in another repository.
+// these paths counts as applied, because the object that applies it may be in another repository. So does
+// a Policy that clusters enforce.
 // It omits declarations for which wanted returns false.
 func (s *Survey) Applications(declared, others []string, wanted func(Declaration) bool) []Application {
 	files, inputs := s.included(declared)
@@ -36,32 +37,39 @@ func (s *Survey) Applications(declared, others []string, wanted func(Declaration
 	}
 	found := map[key]bool{}
 	var out []Application
-	add := func(a *Applied, file string, app Application) {
-		for _, i := range s.byFile[file] {
-			d := s.Declarations[i]
-			at := key{d.Pos, app.Cluster}
-			if d.Package == "" || d.Obstacle != "" || found[at] || !wanted(d) || !s.keeps(a, d) {
-				continue
-			}
-			found[at] = true
-			app.Declaration, app.Declared = d, files[file]
-			out = append(out, app)
+	add := func(a *Applied, d Declaration, app Application) {
+		if s.holders[d.Pos] != nil {
+			app.Cluster = "" // its placement is only known in the hub
 		}
+		at := key{d.Pos, app.Cluster}
+		if found[at] || a != nil && !s.keeps(a, d) {
+			return
+		}
+		found[at] = true
+		app.Declaration, app.Declared = d, files[d.Pos.File]
+		out = append(out, app)
 	}
-	for _, file := range slices.Sorted(maps.Keys(s.byFile)) {
-		appliers := s.Appliers(Declaration{Pos: diag.Pos{File: file}})
+	for _, d := range s.Declarations {
+		holder := s.holders[d.Pos]
+		if d.Package == "" || d.Obstacle != "" || !wanted(d) || holder != nil && !holder.enforced {
+			continue
+		}
+		appliers := s.Appliers(d)
 		for _, a := range appliers {
 			source := slices.Contains(declared, a.Entry.Pos.File) && len(s.applied[a.Entry.Pos.File]) == 0 // the object only serves to be read by quayside
-			add(a, file, Application{By: a.Entry.By, Pos: a.Pos, Proven: a.Guess == "" && !source, Cluster: a.Cluster})
+			add(a, d, Application{By: a.Entry.By, Pos: a.Pos, Proven: a.Guess == "" && !source, Cluster: a.Cluster})
 		}
 		if len(appliers) > 0 {
 			continue
 		}
-		for _, dir := range s.kustomizationsOf(file) {
+		for _, dir := range s.kustomizationsOf(d.Pos.File) {
 			if !inputs[dir] {
 				at := diag.Pos{File: s.repo.kustomizations[dir].file, Line: 1, Col: 1}
-				add(&Applied{Dir: dir}, file, Application{By: fmt.Sprintf("kustomization %q", dir), Pos: at})
+				add(&Applied{Dir: dir}, d, Application{By: fmt.Sprintf("kustomization %q", dir), Pos: at})
 			}
+		}
+		for _, p := range s.Policies(d) {
+			add(nil, d, Application{By: p.By, Pos: p.Pos})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Application) int { return a.Declaration.Pos.Compare(b.Declaration.Pos) })

@@ -93,6 +93,16 @@ func (r *repository) isChart(dir string) bool {
 	return slices.ContainsFunc(r.list(dir), func(d fs.DirEntry) bool { return d.Name() == "Chart.yaml" })
 }
 
+// chartOf returns the Helm chart that contains a file as a template.
+func (r *repository) chartOf(name string) (string, bool) {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if path.Base(dir) == "templates" && r.isChart(path.Dir(dir)) {
+			return path.Dir(dir), true
+		}
+	}
+	return "", false
+}
+
 // walk calls visit with each file in and below a directory, until visit returns false. It skips
 // hidden directories.
 func (r *repository) walk(dir string, visit func(name string) bool) bool {
@@ -158,9 +168,16 @@ type kustomization struct {
 	file       string
 	resources  []string // files and directories, relative to the repository
 	patches    []string // files with patches, relative to the repository
-	generators []string // configuration files of generators
+	generators []generatorConfig
 	component  bool
 	changes    bool // whether it changes its resources
+}
+
+// generatorConfig is the configuration of generators: a file, or a text in a kustomization.
+type generatorConfig struct {
+	pos  diag.Pos // of the text
+	file string   // empty for a text
+	text string
 }
 
 // kustomization returns the kustomization in a directory, or nil if there is none. An invalid one
@@ -201,7 +218,14 @@ func parseKustomization(file string, data []byte) *kustomization {
 		return out
 	}
 	k.resources = slices.Concat(join("resources.[]"), join("bases.[]"), join("components.[]"))
-	k.generators = join("generators.[]")
+	for _, item := range yamlnode.NodesAt(docs[0], "generators.[]") {
+		switch text, ok := yamlnode.Text(item); {
+		case ok && strings.ContainsAny(text, "\n{"):
+			k.generators = append(k.generators, generatorConfig{pos: yamlnode.At(file, item), text: text})
+		case ok:
+			k.generators = append(k.generators, generatorConfig{file: path.Join(path.Dir(file), text)})
+		}
+	}
 	k.patches = slices.Concat(join("patches.[].path"), join("patchesStrategicMerge.[]"), join("patchesJson6902.[].path"))
 	for i := 0; i+1 < len(docs[0].Content); i += 2 {
 		switch docs[0].Content[i].Value {
@@ -312,8 +336,8 @@ func (r *repository) addIncluded(dir string, files, dirs map[string]bool) {
 			files[target] = true
 		}
 	}
-	for _, config := range k.generators {
-		for _, name := range r.manifestsOfPolicies(dir, config) {
+	for _, policy := range r.generatedPolicies(k) {
+		for _, name := range policy.manifests {
 			if r.kustomization(name) != nil {
 				r.addIncluded(name, files, dirs)
 			} else {
@@ -321,34 +345,6 @@ func (r *repository) addIncluded(dir string, files, dirs map[string]bool) {
 			}
 		}
 	}
-}
-
-// manifestsOfPolicies returns the files, and the directories of kustomizations, that a PolicyGenerator of
-// the kustomization in dir puts into policies.
-func (r *repository) manifestsOfPolicies(dir, config string) []string {
-	docs, err := documents(config, r.read(config))
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for _, n := range docs {
-		if groupOf(n) != policyGroup || textAt(n, "kind") != "PolicyGenerator" {
-			continue
-		}
-		for _, v := range yamlnode.NodesAt(n, "policies.[].manifests.[].path") {
-			text, _ := yamlnode.Text(v)
-			name := path.Join(dir, text)
-			if !r.isDir(name) || r.kustomization(name) != nil {
-				out = append(out, name)
-				continue
-			}
-			for _, file := range r.manifestsIn(name) {
-				out = append(out, path.Join(name, file))
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // matchGlob reports whether a path matches a pattern of Argo CD's directory sources: * and ** match

@@ -41,9 +41,11 @@ type Survey struct {
 	byFile  map[string][]int      // indexes in Declarations, by file
 	applied map[string][]*Applied // entries that apply a file with declarations or entries, by file
 
-	including map[string][]string // directories of the kustomizations that include a file with declarations, by file; nil before first use
-	lower     map[string]bool     // directories that another kustomization includes; nil before first use
-	built     map[string][]any    // objects that a kustomization builds, by directory
+	including map[string][]string  // directories of the kustomizations that include a file with declarations, by file; nil before first use
+	holders   map[diag.Pos]*Policy // policies that contain declarations, by the position of the declaration
+	generated map[string][]*Policy // policies of generators, by the files of the declarations; nil before first use
+	lower     map[string]bool      // directories that another kustomization includes; nil before first use
+	built     map[string][]any     // objects that a kustomization builds, by directory
 }
 
 // Entry is an object that makes a GitOps tool apply parts of a repository, or a Helm chart that
@@ -174,7 +176,7 @@ type sourceObject struct {
 }
 
 func newScanner(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool) *scanner {
-	s := &Survey{repo: newRepository(fsys, skip), byFile: map[string][]int{}, applied: map[string][]*Applied{}, built: map[string][]any{}}
+	s := &Survey{repo: newRepository(fsys, skip), byFile: map[string][]int{}, applied: map[string][]*Applied{}, holders: map[diag.Pos]*Policy{}, built: map[string][]any{}}
 	return &scanner{Survey: s, sources: map[string]sourceObject{}, foreign: foreign, groups: relevantGroups(), patches: map[string]bool{}, listed: map[string]bool{}}
 }
 
@@ -253,9 +255,14 @@ func (s *scanner) finish() {
 	for _, file := range s.templates {
 		s.addChart(file)
 	}
+	s.addPolicies()
 	slices.SortStableFunc(s.Entries, func(a, b *Entry) int { return a.Pos.Compare(b.Pos) })
+	charts := s.operatorCharts()
 	for _, e := range s.Entries {
 		for _, a := range e.Applied {
+			if charts[a.Dir] {
+				e.addUnknown(fmt.Sprintf("the Helm chart %q is not rendered", a.Dir))
+			}
 			for file := range s.repo.appliedFiles(a) {
 				if relevant[file] {
 					s.applied[file] = append(s.applied[file], a)
@@ -297,7 +304,7 @@ func isRelevant(groups [][]byte, text []byte) bool {
 
 // scanFile records the declarations and the objects of tools in a file.
 func (s *scanner) scanFile(name string, data []byte) {
-	chart, inChart := s.chartOf(name)
+	chart, inChart := s.repo.chartOf(name)
 	docs, err := documents(name, data)
 	switch {
 	case inChart:
@@ -314,16 +321,6 @@ func (s *scanner) scanFile(name string, data []byte) {
 			s.scanDocument(name, n)
 		}
 	}
-}
-
-// chartOf returns the Helm chart that contains a file as a template.
-func (s *scanner) chartOf(name string) (string, bool) {
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if path.Base(dir) == "templates" && s.repo.isChart(path.Dir(dir)) {
-			return path.Dir(dir), true
-		}
-	}
-	return "", false
 }
 
 func (s *scanner) scanDocument(file string, n *yamlnode.Node) {
@@ -343,7 +340,13 @@ func (s *scanner) scanDocument(file string, n *yamlnode.Node) {
 	if group == policyGroup && kind == "PolicyGenerator" {
 		return
 	}
+	before := len(s.Declarations)
 	s.scanObject(file, n, n)
+	if p := policyOf(file, n); p != nil {
+		for i := range s.Declarations[before:] {
+			s.holders[s.Declarations[before+i].Pos] = p
+		}
+	}
 }
 
 // scanObject records n if it is a declaration, and declarations nested in it. holder is the object
@@ -510,7 +513,7 @@ func (s *scanner) isForeign(url string) bool {
 // contains an Application. Because charts are not rendered, it is not known whether the chart
 // applies them.
 func (s *scanner) addChart(template string) {
-	chart, _ := s.chartOf(template)
+	chart, _ := s.repo.chartOf(template)
 	title := fmt.Sprintf("Helm chart %q", chart)
 	if slices.ContainsFunc(s.Entries, func(e *Entry) bool { return e.By == title }) {
 		return

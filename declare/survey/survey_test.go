@@ -162,6 +162,54 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
+// TestPolicies finds the declarations that policies of Open Cluster Management apply.
+func TestPolicies(t *testing.T) {
+	policy := func(fields, object string) string {
+		return "apiVersion: policy.open-cluster-management.io/v1\nkind: Policy\nmetadata: {name: p}\nspec:\n  " + fields + "\n  policy-templates:\n  - objectDefinition:\n      " + strings.ReplaceAll(strings.TrimSpace(object), "\n", "\n      ") + "\n"
+	}
+	config := "apiVersion: policy.open-cluster-management.io/v1\nkind: ConfigurationPolicy\nmetadata: {name: c}\nspec:\n  object-templates:\n  - complianceType: musthave\n    objectDefinition:\n      " + strings.ReplaceAll(strings.TrimSpace(request("a")), "\n", "\n      ")
+	operator := "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: o}\nspec: {remediationAction: enforce, subscription: {name: %s, namespace: ops}}\n"
+	raw := "apiVersion: policy.open-cluster-management.io/v1\nkind: ConfigurationPolicy\nmetadata: {name: c}\nspec:\n  object-templates-raw: |\n    - objectDefinition:\n        " + strings.ReplaceAll(strings.TrimSpace(request("a")), "\n", "\n        ")
+	generator := func(fields string) string {
+		return "apiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\npolicies:\n- name: p\n  " + fields + "\n  manifests: [{path: ../ops/a.yaml}]\n"
+	}
+	inline := "generators:\n- |-\n  " + strings.ReplaceAll(generator("remediationAction: enforce"), "\n", "\n  ")
+	for name, c := range map[string]struct {
+		files    map[string]string
+		declared []string
+		want     []string
+	}{
+		"a Subscription":               {files: map[string]string{"p.yaml": policy("remediationAction: enforce", config)}, want: []string{`p.yaml:1:1: Policy "p" applies a`}},
+		"an OperatorPolicy":            {files: map[string]string{"p.yaml": policy("disabled: false", fmt.Sprintf(operator, "b"))}, want: []string{`p.yaml:1:1: Policy "p" applies b`}},
+		"inform":                       {files: map[string]string{"p.yaml": policy("remediationAction: inform", fmt.Sprintf(operator, "b"))}},
+		"disabled":                     {files: map[string]string{"p.yaml": policy("disabled: true", fmt.Sprintf(operator, "b"))}},
+		"inform, by an Application":    {files: map[string]string{"ps/p.yaml": policy("remediationAction: inform", config), "app.yaml": fmt.Sprintf(argo, "x", "", "ps", false)}},
+		"enforced, by an Application":  {files: map[string]string{"ps/p.yaml": policy("remediationAction: enforce", config), "app.yaml": fmt.Sprintf(argo, "x", "", "ps", false)}, want: []string{`app.yaml:4:36: Application "x" applies a`}},
+		"a template":                   {files: map[string]string{"p.yaml": policy("remediationAction: enforce", fmt.Sprintf(operator, "'{{hub x hub}}'"))}, want: []string{`p.yaml:1:1: Policy "p" applies {{hub x hub}}`, `p.yaml:1:1: cannot tell: Policy "p": templates are only known in a cluster`}},
+		"text":                         {files: map[string]string{"p.yaml": policy("remediationAction: enforce", raw)}, want: []string{`p.yaml:1:1: cannot tell: Policy "p": Subscription is text in ConfigurationPolicy "c"`}},
+		"a generator":                  {files: map[string]string{"ops/a.yaml": request("a"), "ps/kustomization.yaml": "generators: [g.yaml]\n", "ps/g.yaml": generator("remediationAction: enforce")}, declared: []string{"ps"}, want: []string{`ps/g.yaml:4:3: Policy "p" applies a`}},
+		"a generator, inform":          {files: map[string]string{"ops/a.yaml": request("a"), "ps/kustomization.yaml": "generators: [g.yaml]\n", "ps/g.yaml": generator("remediationAction: inform")}, declared: []string{"ps"}},
+		"a generator in kustomization": {files: map[string]string{"ops/a.yaml": request("a"), "ps/kustomization.yaml": inline}, declared: []string{"ps"}, want: []string{`ps/kustomization.yaml:2:3: Policy "p" applies a`}},
+		"a chart":                      {files: map[string]string{"chart/Chart.yaml": "name: x\n", "chart/templates/a.yaml": request("a"), "x.yaml": fmt.Sprintf(argo, "x", "", "chart", false)}, want: []string{`x.yaml:1:1: cannot tell: Application "x": the Helm chart "chart" is not rendered`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSurvey(t, filesOf(c.files))
+			var got []string
+			for _, a := range s.Applications(c.declared, nil, all) {
+				got = append(got, fmt.Sprintf("%s: %s applies %s", a.Pos, a.By, a.Declaration.Package))
+			}
+			for _, e := range s.Entries {
+				if e.CannotTell() != "" {
+					got = append(got, fmt.Sprintf("%s: cannot tell: %s: %s", e.Pos, e.By, e.CannotTell()))
+				}
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
+	}
+}
+
 // TestSurveyProperty compares the packages found as applied with those in the output of kustomize and in
 // the directories without a kustomization, in random repositories.
 func TestSurveyProperty(t *testing.T) {

@@ -89,15 +89,15 @@ type Overlay struct {
 	Remote  []string // remote files and directories that the kustomization itself refers to, which are errors
 
 	kustomization    types.Kustomization
-	onlyLists        bool              // the kustomization itself only lists resources
-	hasOptionalFiles bool              // the configuration of a plugin may refer to optional files
-	generated        map[string]bool   // files of plugins that are replaced by their output
-	ownFiles         map[string][]byte // File and the files that it refers to: path → content
-	links            map[string]string // path of a link → path of its target
-	listedFiles      []string          // paths of the resources that are files, in order
-	children         []*Overlay        // overlays of the directories that it refers to
-	targets          []Edit            // targets of its patches; nil if it does more than list objects and patch single ones
-	fileCount        int               // number of files listed in it and below, counted as often as they are listed
+	onlyLists        bool                         // the kustomization itself only lists resources
+	hasOptionalFiles bool                         // the configuration of a plugin may refer to optional files
+	generated        map[string][]generatedPolicy // files that are replaced by the output of a PolicyGenerator
+	ownFiles         map[string][]byte            // File and the files that it refers to: path → content
+	links            map[string]string            // path of a link → path of its target
+	listedFiles      []string                     // paths of the resources that are files, in order
+	children         []*Overlay                   // overlays of the directories that it refers to
+	targets          []Edit                       // targets of its patches; nil if it does more than list objects and patch single ones
+	fileCount        int                          // number of files listed in it and below, counted as often as they are listed
 	types            *admit.Types
 	loadedBytes      int   // bytes that the build loads
 	depth            int   // number of levels, including this one
@@ -311,7 +311,7 @@ func (f *Files) addReference(o *Overlay, r reference) error {
 	case r.kind == plugin:
 		err = f.addPlugins(o, r, name, data)
 	}
-	if err != nil || o.generated[name] {
+	if err != nil || o.isGenerated(name) {
 		return err
 	}
 	return o.addFile(name, data, r.kind)

@@ -93,7 +93,7 @@ func (f *Files) addPlugins(o *Overlay, r reference, file string, data []byte) er
 		objects = append(objects, object)
 	}
 	var fault error
-	if f.list != nil && r.generates() && !r.isInline() && isPolicyGenerator(objects) {
+	if f.list != nil && r.generates() && isPolicyGenerator(objects) {
 		if fault = f.addPolicies(o, r, file, docs); fault == nil {
 			return nil
 		}

@@ -54,11 +54,32 @@ func isPolicyGenerator(configs []map[string]any) bool {
 	})
 }
 
-// addPolicies replaces the generator r, a file of PolicyGenerator, by the Policies that it generates. Each
-// of them is on the line of its configuration, or after it.
+// generatedPolicy is a Policy of a PolicyGenerator.
+type generatedPolicy struct {
+	pos     diag.Pos         // of its configuration
+	objects []policyManifest // one for each of its templates
+}
+
+// policyManifest is an object in a Policy of a PolicyGenerator.
+type policyManifest struct {
+	text []byte // as JSON
+	file string
+	node *yamlnode.Node // the object in file, before patches; nil if it is unknown
+}
+
+// addPolicies replaces the generator r, a PolicyGenerator, by a file with the Policies that it generates.
+// file is that of the configuration, which has the documents docs. Each Policy is one line of the new file.
 func (f *Files) addPolicies(o *Overlay, r reference, file string, docs []*yamlnode.Node) error {
 	var out strings.Builder
-	line := 1
+	var policies []generatedPolicy
+	at := func(n *yamlnode.Node) diag.Pos { return yamlnode.At(file, n) }
+	name := r.name
+	if r.isInline() {
+		inline := o.inlinePosition(r.field, r.name)
+		at = func(n *yamlnode.Node) diag.Pos { return inline(yamlnode.At(file, n)) }
+		name = strings.NewReplacer("[", "-", "]", "").Replace(".quayside-"+r.field) + ".yaml"
+		file = o.path(name)
+	}
 	for _, doc := range docs {
 		data, err := yamlnode.JSON(doc)
 		if err != nil {
@@ -71,37 +92,70 @@ func (f *Files) addPolicies(o *Overlay, r reference, file string, docs []*yamlno
 		if len(yamlnode.NodesAt(doc, "policies.[].manifests.[]")) > maxPolicyManifests {
 			return fmt.Errorf("more than %d manifests", maxPolicyManifests)
 		}
-		at := yamlnode.NodesAt(doc, "policies.[]")
+		nodes := yamlnode.NodesAt(doc, "policies.[]")
 		for i, p := range config.Policies {
-			pos := diag.Pos{File: file}
-			if i < len(at) {
-				pos = yamlnode.At(file, at[i])
+			pos := at(doc)
+			if i < len(nodes) {
+				pos = at(nodes[i])
 			}
-			text, err := f.generatePolicy(o, config, i)
+			text, objects, err := f.generatePolicy(o, config, i)
 			if err != nil {
 				return diag.Errorf(pos, "policy %q: %w", p.Name, err)
 			}
-			for ; line < pos.Line-1; line++ {
-				out.WriteByte('\n')
-			}
-			out.WriteString("---\n")
-			out.Write(text)
-			out.WriteByte('\n')
-			line += 2
+			policies = append(policies, generatedPolicy{pos, objects})
+			fmt.Fprintf(&out, "---\n%s\n", text)
 		}
 	}
-	o.generated = map[string]bool{file: true}
+	if o.generated == nil {
+		o.generated = map[string][]generatedPolicy{}
+	}
+	o.generated[file] = policies
 	k := &o.kustomization // its lists are shared
 	k.Generators = slices.DeleteFunc(slices.Clone(k.Generators), func(name string) bool { return name == r.name })
-	if out.Len() == 0 {
+	if len(policies) == 0 {
 		return nil
 	}
-	k.Resources = append(slices.Clone(k.Resources), r.name)
+	k.Resources = append(slices.Clone(k.Resources), name)
 	return o.addFile(file, []byte(out.String()), resource)
 }
 
-// generatePolicy returns a Policy of a configuration as JSON.
-func (f *Files) generatePolicy(o *Overlay, config policyGenerator, i int) ([]byte, error) {
+// isGenerated reports whether a file is replaced by the output of a PolicyGenerator.
+func (o *Overlay) isGenerated(file string) bool {
+	_, generated := o.generated[file]
+	return generated
+}
+
+// generatedPolicy returns the Policy of a PolicyGenerator in a line of a file.
+func (t *Trace) generatedPolicy(file string, line int) (generatedPolicy, bool) {
+	for _, o := range t.order {
+		if list := o.generated[file]; line%2 == 0 && line/2 <= len(list) && line > 0 {
+			return list[line/2-1], true
+		}
+	}
+	return generatedPolicy{}, false
+}
+
+// walkPolicy sets the origins of the values of n, a Policy of a PolicyGenerator: the manifests, and for other values
+// the configuration of the Policy.
+func (p valueOrigins) walkPolicy(n, origin *yamlnode.Node, policy generatedPolicy) {
+	for i, template := range yamlnode.NodesAt(n, "spec.policy-templates.[].objectDefinition") {
+		if i >= len(policy.objects) || policy.objects[i].node == nil {
+			continue
+		}
+		m := policy.objects[i]
+		objects := []*yamlnode.Node{template}
+		if objectIDOf(m.node).kind != objectIDOf(template).kind {
+			objects = yamlnode.NodesAt(template, "spec.object-templates.[].objectDefinition")
+		}
+		if len(objects) == 1 {
+			p.walk(objects[0], m.node, func(n *yamlnode.Node) diag.Pos { return yamlnode.At(m.file, n) })
+		}
+	}
+	p.walk(n, origin, func(*yamlnode.Node) diag.Pos { return policy.pos })
+}
+
+// generatePolicy returns a Policy of a configuration as JSON, and its objects.
+func (f *Files) generatePolicy(o *Overlay, config policyGenerator, i int) (text []byte, all []policyManifest, err error) {
 	p := config.Policies[i]
 	action := cmp.Or(p.RemediationAction, config.Defaults.RemediationAction, "inform")
 	disabled := cmp.Or(p.Disabled, config.Defaults.Disabled)
@@ -109,18 +163,20 @@ func (f *Files) generatePolicy(o *Overlay, config policyGenerator, i int) ([]byt
 	for n, m := range p.Manifests {
 		objects, err := f.manifestObjects(o, m.Path, m.Patches)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		compliance := cmp.Or(m.ComplianceType, p.ComplianceType, config.Defaults.ComplianceType, "musthave")
-		for _, text := range objects {
-			templates = append(templates, map[string]any{"objectDefinition": policyTemplate(text, fmt.Sprintf("%s%d", p.Name, n), action, compliance)})
+		all = append(all, objects...)
+		for _, object := range objects {
+			templates = append(templates, map[string]any{"objectDefinition": policyTemplate(object.text, fmt.Sprintf("%s%d", p.Name, n), action, compliance)})
 		}
 	}
-	return json.Marshal(map[string]any{
+	text, err = json.Marshal(map[string]any{
 		"apiVersion": policyGroup + "/v1", "kind": "Policy",
 		"metadata": map[string]any{"name": p.Name, "namespace": cmp.Or(p.Namespace, config.Defaults.Namespace)},
 		"spec":     map[string]any{"remediationAction": action, "disabled": disabled != nil && *disabled, "policy-templates": templates},
 	})
+	return text, all, err
 }
 
 // policyTemplate returns the template of a Policy for an object: the object if it is a policy itself, or
@@ -140,8 +196,8 @@ func policyTemplate(text []byte, name, action, compliance string) any {
 }
 
 // manifestObjects returns the objects of a file, of the files of a directory, or of a kustomization, with
-// patches, as JSON.
-func (f *Files) manifestObjects(o *Overlay, name string, patches []map[string]any) ([][]byte, error) {
+// patches.
+func (f *Files) manifestObjects(o *Overlay, name string, patches []map[string]any) ([]policyManifest, error) {
 	at := path.Join(o.Dir, name)
 	if !fs.ValidPath(at) || f.remote.MatchString(name) {
 		return nil, fmt.Errorf("%q %w", name, ErrOutside)
@@ -149,6 +205,7 @@ func (f *Files) manifestObjects(o *Overlay, name string, patches []map[string]an
 	const virtual = "kustomization.yaml"
 	dir := path.Join(o.Dir, ".quayside-policies")
 	files := map[string][]byte{}
+	var objects []policyManifest
 	k := types.Kustomization{}
 	add := func(file string) error {
 		data, err := f.source.ReadFile(file)
@@ -159,7 +216,9 @@ func (f *Files) manifestObjects(o *Overlay, name string, patches []map[string]an
 		own := fmt.Sprintf("%d.yaml", len(files))
 		files[path.Join(dir, own)] = data
 		k.Resources = append(k.Resources, own)
-		return nil
+		more, err := objectsOf(file, data)
+		objects = append(objects, more...)
+		return err
 	}
 	exists := func(file string) bool { _, err := f.source.ReadFile(file); return err == nil }
 	isKustomization := slices.ContainsFunc(konfig.RecognizedKustomizationFileNames(), func(name string) bool { return exists(path.Join(at, name)) })
@@ -182,10 +241,10 @@ func (f *Files) manifestObjects(o *Overlay, name string, patches []map[string]an
 		return nil, err
 	}
 	if len(patches) == 0 && !isKustomization {
-		return objectsOf(files)
+		return objects, nil
 	}
 	for _, p := range patches {
-		more, err := policyPatches(p, files)
+		more, err := policyPatches(p, objects)
 		if err != nil {
 			return nil, err
 		}
@@ -215,7 +274,19 @@ func (f *Files) manifestObjects(o *Overlay, name string, patches []map[string]an
 	if n > maxPolicyObjects {
 		return nil, fmt.Errorf("more than %d objects", maxPolicyObjects)
 	}
-	return top.Build()
+	built, err := top.Build()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]policyManifest, 0, len(built))
+	for _, text := range built {
+		m := policyManifest{text: text}
+		if len(objects) == 1 && len(built) == 1 {
+			m.file, m.node = objects[0].file, objects[0].node
+		}
+		out = append(out, m)
+	}
+	return out, nil
 }
 
 // Limits of a PolicyGenerator.
@@ -224,30 +295,28 @@ const (
 	maxPolicyManifests = 1_000 // of one configuration
 )
 
-// objectsOf returns the objects in files as JSON, in the order of the files' names. They may be parts of objects.
-func objectsOf(files map[string][]byte) ([][]byte, error) {
-	var out [][]byte
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		docs, err := yamlnode.Documents(name, files[name], yamlnode.Limits{})
+// objectsOf returns the objects in a file. They may be parts of objects.
+func objectsOf(file string, data []byte) ([]policyManifest, error) {
+	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	var out []policyManifest
+	for _, n := range docs {
+		text, err := yamlnode.JSON(n)
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range docs {
-			text, err := yamlnode.JSON(n)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, text)
-		}
+		out = append(out, policyManifest{text, file, n})
 	}
 	return out, nil
 }
 
-// policyPatches returns the patches of kustomize for a patch of a manifest. If the files have only one
+// policyPatches returns the patches of kustomize for a patch of a manifest. If the manifest has only one
 // object, that one is patched, also its name and its namespace. Otherwise the patch identifies the object.
-func policyPatches(patch map[string]any, files map[string][]byte) ([]types.Patch, error) {
-	object := onlyObject(files)
-	if object == nil {
+func policyPatches(patch map[string]any, objects []policyManifest) ([]types.Patch, error) {
+	var object map[string]any
+	if len(objects) != 1 || json.Unmarshal(objects[0].text, &object) != nil {
 		text, err := json.Marshal(patch)
 		return []types.Patch{{Patch: string(text)}}, err
 	}
@@ -273,24 +342,4 @@ func policyPatches(patch map[string]any, files map[string][]byte) ([]types.Patch
 		out = append(out, types.Patch{Patch: string(text), Target: &types.Selector{ResId: resid.ResId{Name: regexp.QuoteMeta(k8s.Text(object, "metadata", "name"))}}})
 	}
 	return out, err
-}
-
-// onlyObject returns the object in files, or nil if there are several.
-func onlyObject(files map[string][]byte) map[string]any {
-	var docs []*yamlnode.Node
-	for name, data := range files {
-		list, err := yamlnode.Documents(name, data, yamlnode.Limits{})
-		if err != nil {
-			return nil
-		}
-		docs = append(docs, list...)
-	}
-	if len(docs) != 1 {
-		return nil
-	}
-	var object map[string]any
-	if text, err := yamlnode.JSON(docs[0]); err != nil || json.Unmarshal(text, &object) != nil {
-		return nil
-	}
-	return object
 }

@@ -63,7 +63,11 @@ func (t *Trace) Places(i int, n *yamlnode.Node) map[diag.Pos]diag.Pos {
 	p := valueOrigins{file: t.top.File, origins: map[diag.Pos]diag.Pos{}}
 	origin, file := t.origin(i, n)
 	if origin != nil {
-		p.walk(n, origin, func(n *yamlnode.Node) diag.Pos { return yamlnode.At(file, n) })
+		if policy, generated := t.generatedPolicy(file, origin.Line); generated {
+			p.walkPolicy(n, origin, policy)
+		} else {
+			p.walk(n, origin, func(n *yamlnode.Node) diag.Pos { return yamlnode.At(file, n) })
+		}
 	}
 	for _, patch := range slices.Backward(t.patches) {
 		if patch.matches(n, origin) {

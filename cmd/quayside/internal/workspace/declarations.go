@@ -19,7 +19,7 @@ type DeclarationState struct {
 	Namespace string   `json:"namespace,omitempty" doc:"empty if a kustomization or a GitOps tool sets it"`
 	Name      string   `json:"name"`
 	Package   string   `json:"package,omitempty"`
-	AppliedBy []string `json:"appliedBy" doc:"the objects of GitOps tools and the kustomizations through which it reaches a cluster, each with its position"`
+	AppliedBy []string `json:"appliedBy" doc:"the objects of GitOps tools, the policies and the kustomizations through which it reaches a cluster, each with its position"`
 	Clusters  []string `json:"clusters" doc:"names, servers or kubeconfigs of the clusters that it reaches, as far as they are known"`
 	Read      bool     `json:"read"`
 	Reason    string   `json:"reason,omitempty" doc:"why it is not read"`
@@ -52,6 +52,9 @@ func (p *Project) DeclarationStates() ([]DeclarationState, error) {
 			if a.Cluster != "" && !slices.Contains(state.Clusters, a.Cluster) {
 				state.Clusters = append(state.Clusters, a.Cluster)
 			}
+		}
+		for _, holder := range s.Policies(d) {
+			state.AppliedBy = append(state.AppliedBy, fmt.Sprintf("%s (%s)", holder.By, p.fromRepository(holder.Pos)))
 		}
 		for _, dir := range s.TopKustomizations(d) {
 			state.AppliedBy = append(state.AppliedBy, fmt.Sprintf("kustomization %q", p.fromWorkspace(dir)))

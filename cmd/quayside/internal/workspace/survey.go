@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
@@ -63,6 +64,29 @@ func (p *Opened) isForeign() func(url string) bool {
 	return func(url string) bool { return own != "" && name(url) != name(own) }
 }
 
+// unreadOperators returns the declarations of operators in the repository that no workspace reads, sorted by
+// position.
+func unreadOperators(repo *rules.Repository) []survey.Declaration {
+	unread := repo.Survey.Unread(slices.Concat(slices.Collect(maps.Values(repo.Declared))...))
+	return slices.DeleteFunc(unread, func(d survey.Declaration) bool { return !d.IsOperator() })
+}
+
+// FindUnread returns the position of a declaration of an operator that no workspace reads, but that a kustomization, a
+// policy or an object of a GitOps tool applies. It returns false if the repository has none.
+func FindUnread(p *Project, namespace, pkg string) (diag.Pos, bool) {
+	repo, err := p.Surroundings()
+	if err != nil || repo == nil {
+		return diag.Pos{}, false // the rule still-applied reports the error
+	}
+	for _, d := range unreadOperators(repo) {
+		applied := len(repo.Survey.Appliers(d))+len(repo.Survey.Policies(d))+len(repo.Survey.TopKustomizations(d)) > 0
+		if applied && d.Package == pkg && (d.Namespace == "" || d.Namespace == namespace) {
+			return p.fromRepository(d.Pos), true
+		}
+	}
+	return diag.Pos{}, false
+}
+
 // warnUnread returns warnings about operators that the repository declares but no workspace reads.
 // If an object of a GitOps tool that applies them is among the declarations of this workspace,
 // there is a warning for each such object and directory. All other operators share one warning,
@@ -74,8 +98,7 @@ func (p *Project) warnUnread() []diag.Warning {
 	}
 	s, declared := repo.Survey, repo.Declared
 	_, _, errGit := p.OpenRepo()
-	unread := s.Unread(slices.Concat(slices.Collect(maps.Values(declared))...))
-	unread = slices.DeleteFunc(unread, func(d survey.Declaration) bool { return !d.IsOperator() })
+	unread := unreadOperators(repo)
 	own := s.Includes(declared[p.repoPath()])
 	var out []diag.Warning
 	var others []survey.Declaration

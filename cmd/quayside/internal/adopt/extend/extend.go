@@ -581,6 +581,9 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *ImportReport, error) {
 			Namespace: op.Namespace, Name: op.Name, Kind: op.Kind, Package: pin.Package, Bundle: op.Bundle, Version: op.Version,
 			Generated: op.Generated, Notes: append([]string{}, op.Notes...),
 		}
+		if pos, unread := workspace.FindUnread(im.project, op.Namespace, pin.Package); unread && a.added > 0 {
+			v.Notes = append(v.Notes, fmt.Sprintf("the repository also declares it at %s, which no workspace reads: to keep only that declaration, list its path in spec.declarations before the import", pos))
+		}
 		if op.ByImage {
 			v.Image = op.Image
 		}

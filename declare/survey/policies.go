@@ -1,0 +1,167 @@
+package survey
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// Policy is a Policy of Open Cluster Management, which makes clusters create the objects in it.
+type Policy struct {
+	By  string // such as `Policy "etcd"`
+	Pos diag.Pos
+
+	enforced bool // whether it is enabled and does more than inform
+}
+
+// policyOf returns the Policy n, or nil for other objects.
+func policyOf(file string, n *yamlnode.Node) *Policy {
+	if groupOf(n) != policyGroup || textAt(n, "kind") != "Policy" {
+		return nil
+	}
+	actions := yamlnode.NodesAt(n, "spec.remediationAction")
+	if len(actions) == 0 {
+		actions = yamlnode.NodesAt(n, "spec.policy-templates.[].objectDefinition.spec.remediationAction")
+	}
+	enforces := func(v *yamlnode.Node) bool { text, _ := yamlnode.Text(v); return strings.EqualFold(text, "enforce") }
+	return &Policy{objectTitle(n), yamlnode.At(file, n), !isTrue(n, "spec.disabled") && slices.ContainsFunc(actions, enforces)}
+}
+
+// isTrue reports whether the first value at a field path is true.
+func isTrue(n *yamlnode.Node, where string) bool {
+	for _, v := range yamlnode.NodesAt(n, where) {
+		is, err := strconv.ParseBool(v.Value)
+		return err == nil && is
+	}
+	return false
+}
+
+// generatedPolicy is a Policy that a PolicyGenerator makes.
+type generatedPolicy struct {
+	Policy
+	manifests []string // files, and directories of kustomizations, sorted
+}
+
+// generatedPolicies returns the policies that the generators of a kustomization make.
+func (r *repository) generatedPolicies(k *kustomization) []generatedPolicy {
+	var out []generatedPolicy
+	for _, config := range k.generators {
+		file, data := config.file, []byte(config.text)
+		if file != "" {
+			data = r.read(file)
+		}
+		docs, err := documents(cmp.Or(file, k.file), data)
+		if err != nil {
+			continue // the kustomize build reports this error
+		}
+		for _, n := range docs {
+			if groupOf(n) != policyGroup || textAt(n, "kind") != "PolicyGenerator" {
+				continue
+			}
+			for _, p := range yamlnode.NodesAt(n, "policies.[]") {
+				pos := config.pos
+				if file != "" {
+					pos = yamlnode.At(file, p)
+				}
+				out = append(out, r.generatedPolicy(path.Dir(k.file), n, p, pos))
+			}
+		}
+	}
+	return out
+}
+
+// generatedPolicy returns the policy that an item p of the PolicyGenerator n makes. dir is the directory of the
+// kustomization.
+func (r *repository) generatedPolicy(dir string, n, p *yamlnode.Node, pos diag.Pos) generatedPolicy {
+	action := cmp.Or(textAt(p, "remediationAction"), textAt(n, "policyDefaults.remediationAction"))
+	disabled := isTrue(n, "policyDefaults.disabled")
+	if len(yamlnode.NodesAt(p, "disabled")) > 0 {
+		disabled = isTrue(p, "disabled")
+	}
+	out := generatedPolicy{Policy: Policy{fmt.Sprintf("Policy %q", textAt(p, "name")), pos, strings.EqualFold(action, "enforce") && !disabled}}
+	for _, v := range yamlnode.NodesAt(p, "manifests.[].path") {
+		text, _ := yamlnode.Text(v)
+		name := path.Join(dir, text)
+		if !r.isDir(name) || r.kustomization(name) != nil {
+			out.manifests = append(out.manifests, name)
+			continue
+		}
+		for _, file := range r.manifestsIn(name) {
+			out.manifests = append(out.manifests, path.Join(name, file))
+		}
+	}
+	slices.Sort(out.manifests)
+	return out
+}
+
+// operatorCharts returns the directories of the Helm charts with operators in templates.
+func (s *Survey) operatorCharts() map[string]bool {
+	out := map[string]bool{}
+	for _, d := range s.Declarations {
+		if chart, in := s.repo.chartOf(d.Pos.File); in && d.IsOperator() {
+			out[chart] = true
+		}
+	}
+	return out
+}
+
+// addPolicies adds an entry for each Policy with operators that only a cluster knows.
+func (s *scanner) addPolicies() {
+	seen := map[*Policy]bool{}
+	for _, d := range s.Declarations {
+		holder, isTemplate := s.holders[d.Pos], strings.Contains(d.Package+d.Namespace, "{{")
+		if holder == nil || !holder.enforced || seen[holder] || !d.IsOperator() || d.Obstacle == "" && !isTemplate {
+			continue
+		}
+		seen[holder] = true
+		reason := fmt.Sprintf("%s %s", d.Kind, d.Obstacle)
+		if d.Obstacle == "" {
+			reason = "templates are only known in a cluster"
+		}
+		s.Entries = append(s.Entries, &Entry{By: holder.By, Pos: holder.Pos, unknown: []string{reason}})
+	}
+}
+
+// Policies returns the policies that make clusters create a declaration: the one that contains it, and those that
+// generators make from its file.
+func (s *Survey) Policies(d Declaration) []*Policy {
+	if s.generated == nil {
+		s.generated = s.generatedPolicies()
+	}
+	out := slices.Clone(s.generated[d.Pos.File])
+	if holder := s.holders[d.Pos]; holder != nil && holder.enforced {
+		out = append(out, holder)
+	}
+	return out
+}
+
+// generatedPolicies returns the enforced policies of generators, by the files with declarations in them.
+func (s *Survey) generatedPolicies() map[string][]*Policy {
+	out := map[string][]*Policy{}
+	for _, dir := range slices.Sorted(maps.Keys(s.repo.kustomizations)) {
+		k := s.repo.kustomizations[dir]
+		if k == nil {
+			continue
+		}
+		for _, p := range s.repo.generatedPolicies(k) {
+			files := map[string]bool{}
+			for _, name := range p.manifests {
+				files[name] = true
+				s.repo.addIncluded(name, files, map[string]bool{})
+			}
+			for file := range files {
+				if p.enforced && len(s.byFile[file]) > 0 {
+					out[file] = append(out[file], &p.Policy)
+				}
+			}
+		}
+	}
+	return out
+}
