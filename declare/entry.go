@@ -121,13 +121,12 @@ type appliedDir struct {
 // readApplied reads the declarations that entry points apply, including the changes that the GitOps
 // tool makes.
 func (l *loader) readApplied() {
-	done := map[string]bool{}
+	done := map[string][]appliedDir{}
 	for _, a := range l.applied {
-		key := fmt.Sprintf("%d %s %+v", a.entry, a.Dir, a.Changes)
-		if done[key] {
+		if slices.ContainsFunc(done[a.Dir], func(b appliedDir) bool { return a.entry == b.entry && a.Equal(b.Applied) }) {
 			continue
 		}
-		done[key] = true
+		done[a.Dir] = append(done[a.Dir], a)
 		if info, err := fs.Stat(l.fsys, a.Dir); err != nil || !fs.ValidPath(a.Dir) {
 			l.addAppliedFault(a, fmt.Errorf("%s applies %q: %w", a.Entry.By, l.displayPath(a.Dir), fs.ErrNotExist))
 		} else if info.IsDir() {
@@ -194,7 +193,7 @@ func (l *loader) buildApplied(a appliedDir, file string, text []byte) {
 	}
 	d := candidate{path: a.Dir, entry: a.entry, named: true, applied: a.Applied}
 	o, err := overlay.NewTolerant(overlay.FileFunc(read), l.manifestsIn).Open(a.Dir)
-	if o != nil && !namesOLM(l.ownText(o, a.Dir)) && !mayGenerate(o) {
+	if o != nil && !namesOLM(l.ownText(o, a.Dir, err)) && !mayGenerate(o) {
 		return
 	}
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ import (
 // be opened, or nil. If no path names the kustomization and it certainly contains no declarations,
 // it only adds a warning.
 func (l *loader) addUnbuilt(o *overlay.Overlay, d candidate, err error) {
-	about := Unread{partial: true, text: l.ownText(o, d.path)}
+	about := Unread{partial: true, text: l.ownText(o, d.path, err)}
 	tolerated := !d.named && o != nil && !namesOLM(about.text) && !mayGenerate(o) && !errors.Is(err, overlay.ErrOutside)
 	for _, u := range unreadAll(l.pos(d.path), diag.MapPositions(err, l.displayPos), about) {
 		switch {
@@ -56,8 +57,9 @@ func isSecretPlugin(p overlay.Plugin) bool {
 }
 
 // ownText returns the text of a kustomization's files, of those that it includes, and of those
-// below its directory that no other kustomization lists.
-func (l *loader) ownText(o *overlay.Overlay, dir string) []byte {
+// below its directory that no other kustomization lists. If it cannot be opened because of err, the
+// directories that it may include count as included.
+func (l *loader) ownText(o *overlay.Overlay, dir string, err error) []byte {
 	var out bytes.Buffer
 	dirs := map[string]bool{dir: true}
 	seen := map[string]bool{}
@@ -74,6 +76,12 @@ func (l *loader) ownText(o *overlay.Overlay, dir string) []byte {
 			for _, name := range k.Files() {
 				add(name, k.Data(name))
 			}
+		}
+	}
+	if err != nil {
+		l.addMentioned(dir, dirs)
+		for _, included := range slices.Sorted(maps.Keys(dirs)) {
+			l.addMentioned(included, dirs)
 		}
 	}
 	for dir := range dirs {
@@ -94,6 +102,16 @@ func (l *loader) ownText(o *overlay.Overlay, dir string) []byte {
 		})
 	}
 	return out.Bytes()
+}
+
+// addMentioned adds the directories that the kustomization in dir mentions, directly or indirectly.
+func (l *loader) addMentioned(dir string, dirs map[string]bool) {
+	for _, name := range l.mentionedDirs(dir) {
+		if !dirs[name] {
+			dirs[name] = true
+			l.addMentioned(name, dirs)
+		}
+	}
 }
 
 // mentionedDirs returns the directories with a kustomization whose names occur in an unreadable

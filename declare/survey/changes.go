@@ -5,12 +5,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"sigs.k8s.io/kustomize/api/types"
 
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 )
+
+// Equal reports whether a and b apply the same files with the same changes, perhaps to different clusters.
+func (a *Applied) Equal(b *Applied) bool {
+	without := func(a Applied) Applied {
+		a.Entry, a.Pos, a.Cluster, a.Guess = &Entry{isArgo: a.Entry.isArgo}, diag.Pos{}, "", ""
+		return a
+	}
+	return reflect.DeepEqual(without(*a), without(*b))
+}
 
 // Kustomization returns the content of the kustomization with which a tool builds the directory of
 // a. It is data with the changes of a or, if data is nil, a new one that lists resources. It
