@@ -30,6 +30,11 @@ type CompareOptions struct {
 	Lifecycle func(lockfile.Pin) *catalog.SupportedVersion
 
 	Stored map[string][]string // observed status.storedVersions by CRD name; unknown for a missing CRD
+
+	// RolledBack lists operators ("namespace/package") whose pin before this change is replaced by one that was
+	// merged earlier, with the dependencies that only the replaced pin required. Their findings have at most
+	// medium severity, unless their rule is about lost data or objects that cannot be applied (critical).
+	RolledBack []string
 }
 
 // comparison is the state of one call of Compare.
@@ -68,6 +73,7 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 			check(c)
 		}
 	}
+	c.addRollbackLosses()
 	c.found = foldFindings(c.found)
 	locateFindings(c.found)
 	return c.report(), nil
@@ -79,6 +85,12 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	r, ok := c.rules[rule]
 	if !ok {
 		panic("diff: no rule " + rule)
+	}
+	if about != nil {
+		f.Operator = cmp.Or(f.Operator, about.Operator)
+	}
+	if r.Severity < Critical && slices.Contains(c.opt.RolledBack, f.Operator) {
+		capped = append(capped, Medium)
 	}
 	f.Rule, f.Severity = rule, r.Severity
 	for _, limit := range capped {
@@ -106,7 +118,6 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	}
 	if about != nil {
 		f.Object = about.Ref()
-		f.Operator = cmp.Or(f.Operator, about.Operator)
 		f.Place.Path, f.Place.Removed = f.where.Path, c.isBefore(f.where)
 		if f.objects = c.pairOf(about.Key()); f.objects == (pair{}) {
 			f.objects.after = about // about is the user's own object, from State.Resources

@@ -14,6 +14,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
+// rolledBack is the rule about pins that were merged before.
+const rolledBack = "upgrade.rolled-back"
+
 func upgradeRules() []RuleInfo {
 	return []RuleInfo{
 		{"upgrade.installed", Info, "operator installed", "a new operator runs in the cluster"},
@@ -23,6 +26,7 @@ func upgradeRules() []RuleInfo {
 		{"upgrade.leftovers-removed", Low, "leftover objects removed", "leftover objects of a replaced operator are pruned: workloads that still use them break"},
 		{"upgrade.version", Info, "operator upgraded", "see the other findings for its changes"},
 		{"upgrade.downgrade", High, "operator downgraded", "operators are seldom tested with data written by a newer version; a CRD without a stored version is refused"},
+		{rolledBack, Medium, "operator rolled back", "the clusters had this version before, but values of fields and versions that only the newer version had are not brought back"},
 		{"upgrade.hops-skipped", Medium, "versions of the upgrade path skipped", "migrations that the skipped versions perform never run"},
 		{"upgrade.no-edge", Medium, "no declared upgrade from the previous version", "the operator's author did not declare an upgrade from the previous version to this one"},
 		{"upgrade.same-version-other-content", High, "same version, different content", "the bundle image was rebuilt or replaced: the reviewed one is not the one that will run"},
@@ -218,6 +222,11 @@ func (d pinDiff) compareVersion() {
 		}
 		return
 	}
+	if isOlder(b, a) && slices.Contains(d.c.opt.RolledBack, b.Key()) {
+		f.Message = fmt.Sprintf("%s rolled back from %s to %s, which was merged before", b.Package, a.VersionText(), b.VersionText())
+		d.add(rolledBack, f)
+		return
+	}
 	if isOlder(b, a) {
 		f.Message = fmt.Sprintf("%s downgraded from %s to %s", b.Package, a.VersionText(), b.VersionText())
 		d.add("upgrade.downgrade", f)
@@ -233,6 +242,30 @@ func (d pinDiff) compareVersion() {
 		f.Message = fmt.Sprintf("%s does not declare that it replaces %s", b.Bundle, a.Bundle)
 		d.add("upgrade.no-edge", f)
 	}
+}
+
+// addRollbackLosses adds the data that a rollback does not bring back to the message of its finding.
+func (c *comparison) addRollbackLosses() {
+	for i, f := range c.found {
+		if f.Rule != rolledBack {
+			continue
+		}
+		var lost []string
+		for _, l := range c.found {
+			if l.Operator == f.Operator && slices.Contains(lossRules(), l.Rule) {
+				lost = append(lost, strings.TrimSpace(l.Object.Name+" "+l.Field))
+			}
+		}
+		slices.Sort(lost)
+		if lost = slices.Compact(lost); len(lost) > 0 {
+			c.found[i].Message += "; not brought back: " + diag.Some(lost, 8)
+		}
+	}
+}
+
+// lossRules returns the rules about stored values and versions that the older CRDs do not have.
+func lossRules() []string {
+	return []string{"crd.field-removed", "crd.map-removed", "crd.unknown-fields-pruned", "crd.served-version-removed", "crd.stored-version-removed", "data.crd-removed"}
 }
 
 // isOlder reports whether a has a lower version than b, or the same version with a lower release.

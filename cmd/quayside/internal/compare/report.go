@@ -35,6 +35,9 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 		return nil, err
 	}
 	opt.Today, opt.Scans, opt.Lifecycle = day, c.Scans, c.lifecycles(ctx)
+	if opt.RolledBack, err = c.rolledBack(ctx); err != nil {
+		return nil, err
+	}
 	parts, err := c.compareParts(opt)
 	if err != nil {
 		return nil, err
@@ -96,6 +99,45 @@ func (c *Comparison) compareStates(ctx context.Context) ([]diff.Finding, error) 
 		if f.Severity == rules.Error && !f.Waived {
 			out = append(out, diff.Finding{Rule: diff.StatePromotion, Severity: diff.High, Operator: f.Subject, Message: f.Msg})
 		}
+	}
+	return out, nil
+}
+
+// rolledBack returns the operators whose pin is replaced by one of an earlier lock, along the first parents
+// of the side before, and the dependencies of the replaced pins. The lower versions of other operators are
+// downgrades.
+func (c *Comparison) rolledBack(ctx context.Context) ([]string, error) {
+	if c.Before.rev == nil || c.Before.Lock == nil || c.After.Lock == nil {
+		return nil, nil
+	}
+	var lower []lockfile.Pin
+	var out []string
+	for _, old := range c.Before.Lock.Pins {
+		now, pinned := c.After.Lock.Pin(old.Namespace, old.Package)
+		switch {
+		case pinned && now.CompareVersions(old) < 0:
+			lower = append(lower, now)
+		case !pinned && old.Generated():
+			out = append(out, old.Key())
+		}
+	}
+	if len(lower) == 0 {
+		return nil, nil
+	}
+	lines, err := c.Before.rev.ChangedLines(ctx, c.InRepo(workspace.LockFile))
+	if err != nil {
+		return nil, err
+	}
+	dependencies := len(out)
+	for _, pin := range lower {
+		if bytes.Contains(lines, []byte("checksum: "+string(pin.Checksum()))) {
+			out = append(out, pin.Key())
+		} else if c.Before.rev.Shallow() {
+			c.notes = append(c.notes, fmt.Sprintf("cannot tell whether %s had %s before: the clone is shallow (in CI set fetch-depth: 0 or GIT_DEPTH: 0)", pin.Key(), pin.VersionText()))
+		}
+	}
+	if len(out) == dependencies {
+		return nil, nil
 	}
 	return out, nil
 }
