@@ -15,13 +15,13 @@ type Downgrade struct {
 	Side   string // name of the side
 }
 
-// Downgrades returns the pins of the merged lock that have a lower version than on one of the
-// merged sides, if that side upgraded or added the operator since base. If there are several such
-// sides, it returns the one with the highest version.
+// Downgrades returns the pins of the merged lock that have a lower version than on a merged side
+// that upgraded or added the operator since base. Of several such sides, it returns the one with
+// the highest version.
 //
-// Intentional downgrades are omitted: the other side downgraded to the merged version, or the field
-// Replaces of the merged pin names the higher bundle, which resolve records for a downgrade that
-// the user allowed. A nil lock counts as empty.
+// Intentional downgrades are omitted: the other side downgraded to the merged version, or the user
+// allowed the downgrade. In the latter case, Replaces of the merged pin names the higher bundle. A
+// nil lock counts as empty.
 func Downgrades(merged, base *File, sides ...Side) []Downgrade {
 	var out []Downgrade
 	for _, pin := range merged.sorted().Pins {

@@ -206,8 +206,8 @@ func (w *chooser) listCatalogs(ns string) string {
 }
 
 // noPackage returns the fault that catalog c lacks the package of s or, if c is nil, that all
-// visible catalogs lack it. It mentions similar names, but never uses another package, because that
-// is another operator.
+// visible catalogs lack it. It lists similar names for the user, but never uses one itself: another
+// package is another operator.
 func (w *chooser) noPackage(s *want, c *catalog.Catalog) *fault {
 	searched := w.catalogs(s.ns)
 	where, withdrawn := "in any visible catalog", true

@@ -43,8 +43,9 @@ func (w *converter) isCatalogCurrent(p *lockfile.Pin) bool {
 	return read && (p.Catalog.IsAt(c.Source(), c.Digest()) || p.Catalog.Digest == "" || p.Catalog.Source != lockfile.SourceName(c.Source()))
 }
 
-// usesCatalogData reports whether the pin of i gets the fields that come from the catalog anew.
-// This is the case if the pin is new or changed, if its catalog is current, or if opt.fresh is set.
+// usesCatalogData reports whether the fields of the pin of i that come from the catalog are
+// updated. This is the case if the pin is new or changed, if its catalog is current, or if
+// opt.fresh is set.
 func (w *converter) usesCatalogData(i *installed) bool {
 	if _, read := w.x.Catalog(i.cat); !read {
 		return false

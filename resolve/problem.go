@@ -305,8 +305,8 @@ func (b *builder) addAtom(key atomKey, a *atom) int {
 
 // rootOptions returns the candidates for a subscription. soft means that the subscription may
 // remain unsatisfied. A fully relaxed subscription has no candidates. The subscription of a
-// dependency is soft, and keeps its pin if possible, once it is relaxed, or if it is neither to be
-// upgraded nor held. It implements Rule 12.
+// dependency is soft if it was relaxed, or if it is neither to be upgraded nor held; it then keeps
+// its pin if possible. It implements Rule 12.
 func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	if es, forced := b.w.forced[s]; forced {
 		return asOptions(es), false

@@ -398,8 +398,8 @@ func (w *converter) hasSubscriptions(st *state, ns string) bool {
 	return slices.ContainsFunc(st.wants, func(s *want) bool { return s.ns == ns })
 }
 
-// fromCSV returns the installed bundle for a ClusterServiceVersion. If it has no properties
-// annotation, its package is that of its subscriptions, if all have the same.
+// fromCSV returns the installed bundle for a ClusterServiceVersion. Without a properties
+// annotation, the package is that of its subscriptions, if all have the same.
 func (w *converter) fromCSV(c *declare.ClusterServiceVersion, wants []*want) *installed {
 	f := w.facts.fromProperties(c.Properties)
 	inst := &installed{ns: c.Namespace, bundle: c.Name, facts: f, csv: c, replaces: c.Replaces}

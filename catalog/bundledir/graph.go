@@ -47,9 +47,9 @@ func newestFirst(a, b *member) int {
 }
 
 // defaultChannel returns the default channel of a package. It is the default of the newest bundle
-// whose default exists: the same result as adding the bundles to an index in version order. If no
-// bundle names one, it is the only channel, or the first channel by name of the newest bundle, with
-// a warning.
+// whose default exists: the same result as adding the bundles to an index in version order. If
+// there is none, it is the only channel, or the first channel by name of the newest bundle, with a
+// warning.
 func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*member) (string, []diag.Warning) {
 	absent := ""
 	for _, m := range newestFirst {

@@ -34,8 +34,8 @@ type identityChecker struct {
 	wanted   string
 }
 
-// newIdentityChecker returns the checker for a rule. If the trust root has transparency logs, an
-// entry in one of them is required; likewise for certificate transparency logs. A verified time of
+// newIdentityChecker returns the checker for a rule. If the trust root has transparency logs or
+// certificate transparency logs, an entry in one log of each kind is required. A verified time of
 // signing is always required, because certificates are valid only for minutes.
 func newIdentityChecker(r SignerRule) (*identityChecker, error) {
 	trusted, err := root.NewTrustedRootFromJSON(r.TrustRoot)

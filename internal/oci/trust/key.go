@@ -147,8 +147,8 @@ func (c *keyChecker) checkBundle(digest string, s oci.Signature) (finding, error
 	return f, nil
 }
 
-// VerifyBlob verifies a sigstore bundle that contains a signature of data by one of the keys, such
-// as one from 'cosign sign-blob --bundle' or [sign.Signer.SignBlob].
+// VerifyBlob verifies that one of the keys signed data. bundle is a sigstore bundle with the
+// signature, as written by 'cosign sign-blob --bundle' or [sign.Signer.SignBlob].
 func VerifyBlob(keys []Key, data, bundle []byte) error {
 	c, err := newKeyChecker(keys)
 	if err != nil {

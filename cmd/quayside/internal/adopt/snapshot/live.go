@@ -95,9 +95,9 @@ func (s *Snapshot) ListedKinds() []ListedKind {
 	return out
 }
 
-// extensionKinds returns the kinds that only OLM v1 installs, and the kinds of snapshotKinds that
-// are selected by a label, with the label of OLM v1. Secrets with Helm releases have a label of
-// their own.
+// extensionKinds returns the kinds to read if there are ClusterExtensions: kinds that only OLM v1
+// installs, and ConfigMaps and Secrets with its label. Secrets with Helm releases have another
+// label.
 func extensionKinds() []kindSelector {
 	out := []kindSelector{{"v1", "Secret", "owner=operator-controller"}}
 	for apiVersion, kinds := range map[string]string{
