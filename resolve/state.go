@@ -393,7 +393,6 @@ func (w *converter) warnStateDiffers(s *want) {
 		s.decl.InstalledCSV + " installed, but the lock has " + s.current.bundle + ", which is used"})
 }
 
-// hasSubscriptions reports whether a namespace has subscriptions.
 func (w *converter) hasSubscriptions(st *state, ns string) bool {
 	return slices.ContainsFunc(st.wants, func(s *want) bool { return s.ns == ns })
 }

@@ -156,7 +156,6 @@ func (t *target) putManifest(ctx context.Context, ref name.Reference, manifest [
 	return t.redact(err)
 }
 
-// newDescriptor returns the descriptor of a blob.
 func newDescriptor(kind types.MediaType, data []byte) v1.Descriptor {
 	hash, size, _ := v1.SHA256(bytes.NewReader(data)) // ignore the error: reading from memory cannot fail
 	return v1.Descriptor{MediaType: kind, Digest: hash, Size: size}

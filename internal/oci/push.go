@@ -113,7 +113,6 @@ func writeLayout(root *os.Root, tag string, blobs map[string][]byte, entry layou
 	return replaceFile(root, "index.json", index)
 }
 
-// writeBlobs writes blobs to a layout.
 func writeBlobs(root *os.Root, blobs map[string][]byte) error {
 	for digest, data := range blobs {
 		name, err := blobPath(digest)

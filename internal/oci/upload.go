@@ -116,7 +116,6 @@ func (c *Client) pushTarget(ref string) (*target, error) {
 	return t, err
 }
 
-// reference returns the reference of the target.
 func (t *target) reference() name.Reference {
 	if t.src.Digest != "" {
 		return t.repo.Digest(t.src.Digest)

@@ -70,7 +70,6 @@ type inspector struct {
 	shared []ClassifiedObject // objects that belong to several operators, or to none
 }
 
-// operatorsFor returns the operators of a rendered object.
 func (x *inspector) operatorsFor(r render.Rendered) []*operator {
 	parts := strings.Split(r.Path, "/")
 	switch {

@@ -167,7 +167,6 @@ func (x *inspector) isLost(op *operator, o k8s.Object) bool {
 	return runs
 }
 
-// reportOperator returns the report entry of an operator.
 func (x *inspector) reportOperator(op *operator) Operator {
 	out := Operator{OperatorKey: op.OperatorKey, Objects: append([]ClassifiedObject{}, op.objects...), Counts: countObjects(op.objects)}
 	if csv := op.csv(); csv != nil {

@@ -66,7 +66,6 @@ func (v validator) checkFields(at string, s reflect.Value) {
 	}
 }
 
-// checkItems checks the items of a list.
 func (v validator) checkItems(field string, list reflect.Value) {
 	for i := range list.Len() {
 		at := diag.Item(field, i)

@@ -110,7 +110,6 @@ func writerOf(entry map[string]any) fieldWriter {
 	return fieldWriter{k8s.Text(entry, "manager"), k8s.Text(entry, "operation"), k8s.Text(entry, "subresource")}
 }
 
-// fieldWriters returns the writers of an object's fields.
 func fieldWriters(o k8s.Object) map[fieldWriter]bool {
 	out := map[fieldWriter]bool{}
 	for _, entry := range k8s.Items(o, "metadata", "managedFields") {

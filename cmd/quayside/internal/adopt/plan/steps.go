@@ -87,7 +87,6 @@ func (m *planBuilder) stoppedChecks() []Check {
 	return []Check{{Check: IsStopped, Objects: m.plan.ControllerRefs()}}
 }
 
-// actionsFor returns one action for each item.
 func actionsFor(do Verb, items []item) []Action {
 	var out []Action
 	for _, i := range items {

@@ -204,7 +204,6 @@ func (m *facts) keepReason(crd *snapshot.LiveObject, d *adopt.Diagnosis, deleted
 	return ""
 }
 
-// liveItems returns items for objects of the cluster.
 func liveItems(objects []*snapshot.LiveObject) []item {
 	var out []item
 	for _, o := range objects {
@@ -252,7 +251,6 @@ func (p *Plan) isProgramOfOLM(r k8s.Ref) bool {
 	return false
 }
 
-// programNames returns the names of OLM's programs.
 func programNames() []string {
 	return []string{"catalog-operator", "olm-operator", snapshot.Packageserver}
 }

@@ -118,7 +118,6 @@ type pruner struct {
 	out []byte
 }
 
-// writeName writes the name of an object member.
 func (p *pruner) writeName(key string) {
 	p.writeComma()
 	p.quote(key)

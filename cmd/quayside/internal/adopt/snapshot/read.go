@@ -280,7 +280,6 @@ func (b *builder) add(h head, raw []byte, at diag.Pos) {
 	b.put(o)
 }
 
-// isIgnored reports whether objects of a kind are ignored.
 func (b *builder) isIgnored(group, kind string) bool {
 	if b.opt.Keep != nil {
 		return !b.opt.Keep(group, kind)
