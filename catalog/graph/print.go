@@ -47,7 +47,7 @@ func Print(format string, graphs []Graph, all bool) (string, error) {
 }
 
 // Short returns a copy of the graph with its most relevant part. If there is a pin, it keeps the
-// channels that contain it and there the pinned and newer versions. Otherwise it keeps the newest
+// pinned and newer versions of the channels that contain the pin. Otherwise it keeps the newest
 // versions of every channel. Notes describe the omitted parts.
 func (g Graph) Short() Graph {
 	out := Graph{Catalog: g.Catalog, Package: g.Package, Channels: []Channel{}}

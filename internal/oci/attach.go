@@ -31,10 +31,10 @@ type Attachment struct {
 	Annotations map[string]string // annotations of the manifest
 }
 
-// Attach attaches a to an image in a registry. ref must contain the digest of the image. It returns
-// the digest of the attachment, which depends only on the image and a. If the registry already
-// lists the attachment, nothing is sent. If the registry has no referrers API, Attach maintains the
-// list of attachments as an index under a tag.
+// Attach adds the attachment a to an image in a registry. ref must contain the digest of the image.
+// It returns the digest of the attachment, which depends only on the image and a. If the registry
+// already lists the attachment, nothing is sent. If the registry has no referrers API, Attach
+// maintains the list of attachments as an index under a tag.
 func (c *Client) Attach(ctx context.Context, ref string, a Attachment) (digest string, sent bool, err error) {
 	to, up, err := c.openSubject(ref)
 	if err != nil {

@@ -27,10 +27,8 @@ func noReason() reason { return reason{clause: -1, group: -1} }
 // conflict-driven clause learning (CDCL) with two watched literals. It is deterministic: the same
 // calls give the same results.
 //
-// quayside has its own solver because a resolution needs hundreds of small searches with the same
-// constraints. They need propagation that can be undone, groups that are not expanded to clauses,
-// and unsatisfiable cores under assumptions. BenchmarkSolve compares it with gophersat, which the
-// tests use as a reference.
+// Its propagation can be undone, and groups are not expanded to clauses. BenchmarkSolve compares it
+// with gophersat, which the tests use as a reference.
 type sat struct {
 	ok        bool // false if unsatisfiable even without assumptions
 	value     []int8
