@@ -146,9 +146,9 @@ func (f fieldChange) changesPodField(fields ...string) bool {
 	return found
 }
 
-// isComparedWebhookField reports whether rules of the family "webhook" compare the changed field.
-// If they report nothing, the change has no effect: a default became explicit, or items were
-// reordered.
+// isComparedWebhookField reports whether the rules of the family "webhook" compare the changed
+// field. If these rules report nothing, the change has no effect: a default became explicit, or
+// items were reordered.
 func (f fieldChange) isComparedWebhookField() bool {
 	_, field := f.path.element("webhooks")
 	return slices.Contains([]string{"", "admissionReviewVersions", "failurePolicy", "matchPolicy", "objectSelector", "namespaceSelector", "reinvocationPolicy", "rules", "sideEffects", "timeoutSeconds"}, field)

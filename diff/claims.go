@@ -6,9 +6,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// claims records the changed fields that findings already cover, by object. The rules for all other
-// changes, which run last, do not report these fields again. A finding "explains" the fields that
-// it covers.
+// claims records the changed fields that findings already cover, by object. compareObjects, which
+// runs last, does not report these fields again. A finding "explains" the fields that it covers.
 type claims map[k8s.Key][]fieldPath
 
 // wholeObject returns the value of Finding.explains for a finding that covers all fields of its

@@ -44,7 +44,7 @@ func joinParts(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	c := &comparison{opt: opt, rules: rulesByID()}
 	for _, name := range all {
 		if len(all) < 2 {
-			break // findings for a single cluster list no clusters
+			break // with one cluster, no item lists clusters
 		}
 		rule, message := "clusters.added", "the cluster is new"
 		switch {
@@ -117,7 +117,7 @@ func (a *itemGroups[T]) each(all []string, f func(item T, clusters []string)) {
 type joiner struct {
 	all      []string
 	findings itemGroups[Finding]
-	objects  itemGroups[OperatorReport] // each item has at most one object
+	objects  itemGroups[OperatorReport] // one item per operator without objects, and one per object
 	removals itemGroups[Removal]
 }
 

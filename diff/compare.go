@@ -18,9 +18,11 @@ type CompareOptions struct {
 	Severity map[string]Severity // severity by rule ID, instead of the default; Off disables the rule
 	// BaseSeverity is Severity as configured in the state before. If it is not nil, the higher of
 	// both severities applies, so that a branch cannot hide its own findings.
-	BaseSeverity     map[string]Severity
-	Settings         []Finding // findings about loosened settings and newly broken rules about states; their severity caps the severity of their rule
-	PolicyOnlyChange bool      // nothing but the policy and trust settings differs
+	BaseSeverity map[string]Severity
+	// Settings are findings of the rules settings.* and state.*. Their severity limits the default
+	// severity of the rule; zero limits nothing.
+	Settings         []Finding
+	PolicyOnlyChange bool // nothing but the policy and trust settings differs
 
 	Mirrors []string      // name prefixes of images that the mirror contains, such as "quay.io/org"; nil skips the check
 	Today   string        // current day for the check of support periods, such as "2027-01-31"; empty skips the check
@@ -79,8 +81,8 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	return c.report(), nil
 }
 
-// add records a finding about an object with the configured severity of its rule. Without a
-// configured severity, the default of the rule applies, but at most capped.
+// add records a finding about an object. Its severity is the configured severity of the rule, or
+// else the default severity of the rule, limited by capped.
 func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severity) {
 	r, ok := c.rules[rule]
 	if !ok {

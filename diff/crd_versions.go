@@ -43,7 +43,7 @@ func (d crdDiff) compareVersions() {
 }
 
 // reportRemovedVersion reports a removed version. stored means that clusters may store objects in
-// this version; observed means that this was read from the clusters.
+// this version; observed means that the status.storedVersions of the clusters are known.
 func (d crdDiff) reportRemovedVersion(v k8s.CRDVersion, stored, observed bool) {
 	f := Finding{Field: v.Name, Before: "served", path: fieldAt("spec", "versions"), explains: []fieldPath{crdVersionAt(v.Name)}}
 	switch {
@@ -125,8 +125,8 @@ func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 			})
 		}
 	}
-	// If no client can use this version before and after, its schema matters only for the fields
-	// that are preserved in storage.
+	// If clients can use the version neither before nor after, its schema matters only for the
+	// fields that are preserved in storage.
 	limit := Critical
 	if !a.Served && !b.Served {
 		if !a.Storage && !b.Storage {

@@ -100,7 +100,7 @@ func (c *comparison) reportRemovedCRD(crd *Object) {
 	}
 	limit := Critical
 	if crd.Operator == "quayside" {
-		limit = Low // OperatorCondition: its objects belong to operators, and are deleted with the last operator
+		limit = Low // a CRD of quayside, such as OperatorCondition: its objects belong to operators
 	}
 	c.add("data.crd-removed", crd, f, limit)
 	for _, o := range orphans {

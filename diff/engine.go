@@ -96,7 +96,7 @@ func forEachField(v any, in string, visit func(in, name string, v any)) {
 }
 
 // SourceTexts returns the repository URLs, revisions, projects and source names in an object of a
-// GitOps tool, and the parent directories of its clusters' directories.
+// GitOps tool, and the parent of each path in a field named directory.
 func (o *Object) SourceTexts() []string {
 	var out []string
 	forEachField(k8s.At(o.Content, "spec"), "", func(in, name string, v any) {
@@ -170,8 +170,8 @@ func (f fieldChange) texts() (before, after string) {
 	return before, after
 }
 
-// sharesPieces reports whether the change only switches a cluster between directories of pieces,
-// because it starts or stops sharing them with other clusters.
+// sharesPieces reports whether the change only switches a cluster to another directory below
+// pieces/. This happens if the cluster starts or stops sharing its pieces with other clusters.
 func (f fieldChange) sharesPieces() bool {
 	a, b := f.texts()
 	return f.path.last() == "path" && path.Dir(treeDir(a)) == layout.Pieces && path.Dir(treeDir(b)) == layout.Pieces && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b))
@@ -184,7 +184,8 @@ func (f fieldChange) leaves() bool {
 	return (f.path.last() == "path" || f.path.last() == "directory") && isLeavingOf(b, a)
 }
 
-// emptiesLeaving reports whether the field permits the uninstallation of an operator.
+// emptiesLeaving reports whether the change sets or removes allowEmpty, by which a GitOps tool may
+// delete all objects, for the directory of an operator being uninstalled.
 func (f fieldChange) emptiesLeaving() bool {
 	o := f.objects.after
 	if f.after != true {

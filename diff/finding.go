@@ -23,10 +23,10 @@ type Finding struct {
 	Waiver    string   // reason of the waiver; empty if there is none
 	Clusters  []string // affected clusters, sorted; nil means all
 
-	where    *Object     // the object that Place is in
+	where    *Object     // the object in the file of Place
 	objects  pair        // the object before and after
 	path     fieldPath   // path of Field in the document
-	explains []fieldPath // fields of where that the finding covers (see claims); nil means path
+	explains []fieldPath // covered fields of the object in where (see claims); nil means path
 	detail   detail      // additional data of some rules; nil for most findings
 }
 

@@ -38,10 +38,9 @@ func Unserved(s State, version string) ([]Finding, error) {
 	return c.found, nil
 }
 
-// checkOwnCRDs checks the CRDs that render did not check. It always applies the validation of the
-// Kubernetes libraries in this program, whatever version was requested. It is stricter than an
-// update in a cluster: the API server accepts some faults that the existing CRD already has, but
-// the existing CRD is not known here.
+// checkOwnCRDs checks the CRDs that render did not check, always by the rules of the Kubernetes
+// libraries in this program. The check is stricter than an update in a cluster: there, the API
+// server accepts some faults that the existing CRD already has.
 func (c *comparison) checkOwnCRDs() {
 	for i := range c.after.Objects {
 		o := &c.after.Objects[i]

@@ -89,8 +89,8 @@ func (w *waiverSet) candidates(rule, operator string) []int {
 	return out
 }
 
-// share is a set of parts of a finding in some clusters that the same waiver accepts. Its index is
-// len(waivers) if no waiver does.
+// share is a set of parts of a finding in some clusters, with the index of the waiver that accepts
+// them, or len(waivers) if none does.
 type share struct {
 	waiver   int
 	parts    []int

@@ -41,8 +41,8 @@ func (t *tree) writeClusters() error {
 			continue
 		}
 		part, known := parts[pieceSharingKey(c)]
-		// Clusters with overlays cannot share results, because the paths contain the name of the
-		// cluster.
+		// Clusters with overlays cannot share results: the paths of overlays contain the cluster's
+		// name.
 		if own := len(c.Overlays) > 0; !known || own {
 			var err error
 			if part, err = v.ownFiles(); err != nil {
@@ -190,17 +190,16 @@ func (t *tree) writeAllPieces() error {
 	return nil
 }
 
-// writeClusterCRDs writes the kustomizations of CRDs, if a cluster is applied as one unit. If a
-// cluster gets only some of the CRDs, every cluster gets a kustomization of its own, which refers
-// to the packages. Without a GitOps engine, which applies directories without a kustomization, each
-// package needs one.
+// writeClusterCRDs writes kustomizations of CRDs, if a cluster is applied as one unit. If every
+// cluster gets all CRDs and a GitOps engine applies them, it writes none. Otherwise it writes one
+// for each package; and if some cluster gets only a part of the CRDs, also one for each cluster.
 func (t *tree) writeClusterCRDs() error {
 	if !t.opt.byCluster() {
 		return nil
 	}
 	packages := map[string][]string{} // files by package directory
 	lacking := map[string][]string{}  // files that a cluster does not get, by cluster
-	known := map[string][]string{}    // cache: the same, by the cluster's operators
+	known := map[string][]string{}    // cache of lacking, by the cluster's operators
 	for _, v := range t.views {
 		operators := strings.Join(v.cluster.Operators, "\x00")
 		files, seen := known[operators]
@@ -265,15 +264,15 @@ func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking
 	return t.writeKustomization(dir, slices.Concat(whole, some))
 }
 
-// inheritedObject is an object that the tree has only in the directory of an operator that a
-// cluster does not get. by is the cluster's first operator that ships the object, too.
+// inheritedObject is an object whose file is in the directory of an operator that the cluster does
+// not get. by is the first operator of the cluster that ships the object, too.
 type inheritedObject struct {
 	object Object
 	by     *operator
 }
 
-// inheritedObjects returns the objects that installs ship, but that are rendered for other
-// operators. Each has the first install that ships it.
+// inheritedObjects returns the objects that installs ship, but that are rendered for an operator
+// outside of installs. Each object is listed once, with the first install that ships it.
 func inheritedObjects(installs []*operator) []inheritedObject {
 	rendered := map[Key]bool{}
 	for _, in := range installs {

@@ -93,9 +93,9 @@ func (in *install) isGeneratedService(name string) bool {
 	return slices.Contains(slices.Collect(maps.Values(in.services)), name)
 }
 
-// ownService returns the name of the bundle's Service for a name in a file. It is the generated or
-// shipped Service with this name. Otherwise it is the only generated Service, because the file may
-// have a name from the author's own tools. The result is "" if there is none.
+// ownService returns the Service of the bundle that a file refers to by name. It is the generated
+// or shipped Service with this name, or else the only generated Service: the file may have a name
+// from the author's own tools. The result is "" if there is none.
 func (in *install) ownService(name string) string {
 	if in.isGeneratedService(name) {
 		return name

@@ -47,7 +47,7 @@ func renderDeployments(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// podOf returns the pod spec in the spec of a Deployment. It adds it if it is missing.
+// podOf returns the pod spec in the spec of a Deployment, and adds it if it is missing.
 func podOf(spec map[string]any) map[string]any { return k8s.Ensure(spec, "template", "spec") }
 
 // defaultPorts sets the protocol of container ports to TCP if it is missing, as the CRD of the CSV

@@ -110,7 +110,7 @@ func applyPositions(installs, replaced []operator, byCluster bool) map[Key]profi
 	return positions
 }
 
-// addLeftoverPositions adds the positions of leftover objects, which are not after those of the
+// addLeftoverPositions adds the positions of leftover objects: before or with the objects of the
 // successor. An object that the successor ships, too, keeps its early position: a tool that applies
 // in stages would delete and recreate an object that moves to a later stage.
 func addLeftoverPositions(positions map[Key]profile.ApplyPosition, replaced []operator) {

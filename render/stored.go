@@ -77,8 +77,8 @@ func (in *install) migrationAPI() string {
 	return migrationGroup + "/v1"
 }
 
-// withPinnedStorage returns a CRD with the storage version that a pin requires. It returns crd if
-// no pin does, or if the CRD does not have that version.
+// withPinnedStorage returns a CRD with the storage version that a pin requires. It returns crd
+// unchanged if no pin requires one, or if the CRD does not have that version.
 func withPinnedStorage(crd Object, installs []operator) Object {
 	for _, in := range installs {
 		if in.pin.Storage == nil {

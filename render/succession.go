@@ -78,9 +78,9 @@ func stopObject(o Object) Object {
 	return k8s.With(o, any(webhooks), "webhooks")
 }
 
-// checkProvided returns an error if no operator provides a CRD after a replacement: if the tool
-// prunes the CRD, all its objects are deleted. If pieces are applied separately, it checks nothing,
-// because engines then do not prune CRDs.
+// checkProvided returns an error if a replaced operator provided a CRD that no remaining operator
+// provides: when the tool prunes the CRD, all its objects are deleted. If pieces are applied
+// separately, it checks nothing, because engines then do not prune CRDs.
 func (t *tree) checkProvided() error {
 	if !t.opt.byCluster() {
 		return nil

@@ -16,8 +16,8 @@ import (
 )
 
 // attributes makes GitHub and GitLab collapse the files of the tree in a pull request, so that
-// reviewers see the lock and the user's own files. Git merges the indices of two branches with its own driver:
-// each has the entries of both, and the next render removes what is wrong in them.
+// reviewers see the lock and the user's own files. Git merges an index by union: the result has the
+// entries of both branches, and the next render removes the wrong ones.
 const attributes = "* linguist-generated gitlab-generated\n" + filetree.Index + " merge=union\n"
 
 // tree assigns objects to files.

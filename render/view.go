@@ -103,7 +103,7 @@ func (v *view) ownFiles() ([]file, error) {
 		}
 		_, patched := fields["patches"]
 		same := k8s.Equal(fields["resources"], k8s.Values(pathAbove(dir, true)+dir))
-		// If nothing differs, the list of all pieces refers to the directory of the base.
+		// If nothing differs, all/ refers to the directory of the base.
 		if v.opt.byCluster() && dir != layout.Reporter && !patched && len(components) == 0 && same {
 			return
 		}
@@ -138,7 +138,7 @@ func (v *view) ownFiles() ([]file, error) {
 		}
 		own(p.dir(), fields, names, append(more, patches...))
 	}
-	// If the cluster is applied as one unit, the list of all pieces refers to the user's resources.
+	// If the cluster is applied as one unit, all/ refers to the user's resources.
 	if slices.Contains(v.cluster.Overlays, layout.Resources) && !v.opt.byCluster() {
 		own(layout.Resources, map[string]any{"resources": k8s.Values(v.overlayPath(layout.Resources, layout.Resources))}, nil, nil)
 	}
@@ -337,8 +337,8 @@ func (v *view) installations() ([]Installation, error) {
 }
 
 // neededNamespaces returns the rendered Namespaces that the cluster needs: the install Namespaces
-// of its operators, and declared Namespaces that these watch, in which the reporter runs, or in
-// which no operator is installed in any cluster.
+// of its operators, and each declared Namespace that one of these operators watches, that the
+// reporter runs in, or that is no operator's install Namespace in any cluster.
 func (v *view) neededNamespaces() []string {
 	return slices.DeleteFunc(slices.Clone(v.namespaces), func(ns string) bool {
 		_, declared := v.declared[ns]

@@ -300,8 +300,8 @@ func expandRules(rules []rule, scope string) []Grant {
 	return out
 }
 
-// addBuiltinSubjects adds a subject of kind ClusterRole for each role of the cluster into which a
-// ClusterRole of the set is aggregated. It stands for all subjects that are bound to that role.
+// addBuiltinSubjects adds a subject of kind ClusterRole for each role outside of the set that
+// aggregates a ClusterRole of the set. It stands for all subjects that are bound to that role.
 func (m *Permissions) addBuiltinSubjects(ids []roleID, total *int) error {
 	for _, id := range ids {
 		r := m.roles[id]

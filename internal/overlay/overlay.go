@@ -69,8 +69,8 @@ func New(source Source) *Files {
 }
 
 // NewTolerant returns Files that skip plugins that are programs, instead of returning errors: see
-// [Overlay.Skipped]. They evaluate PolicyGenerator of Open Cluster Management. list returns the names of the
-// manifests in a directory, sorted.
+// [Overlay.Skipped]. PolicyGenerator of Open Cluster Management is evaluated. list returns the
+// names of the manifests in a directory, sorted.
 func NewTolerant(source Source, list func(dir string) []string) *Files {
 	f := New(source)
 	f.tolerant, f.list = true, list

@@ -38,7 +38,8 @@ type policyGenerator struct {
 	} `json:"policies"`
 }
 
-// policySettings are fields that a policy inherits from the defaults, and a manifest from its policy.
+// policySettings are the fields that a policy inherits from the defaults, and a manifest from its
+// policy.
 type policySettings struct {
 	Namespace         string `json:"namespace"`
 	RemediationAction string `json:"remediationAction"`
@@ -179,8 +180,8 @@ func (f *Files) generatePolicy(o *Overlay, config policyGenerator, i int) (text 
 	return text, all, err
 }
 
-// policyTemplate returns the template of a Policy for an object: the object if it is a policy itself, or
-// else a ConfigurationPolicy.
+// policyTemplate returns the template of a Policy for an object: the object if it is a policy
+// itself, otherwise a ConfigurationPolicy.
 func policyTemplate(text []byte, name, action, compliance string) any {
 	var fields map[string]any
 	if json.Unmarshal(text, &fields) != nil {
@@ -254,7 +255,7 @@ func (f *Files) manifestObjects(o *Overlay, name string, patches []map[string]an
 		return nil, err
 	}
 	isVirtual := func(file string) ([]byte, bool) { data, is := files[file]; return data, is }
-	inner := NewTolerant(ReplacingSource{Dir: dir, Files: isVirtual, Base: f.source}, nil) // without generators of policies in policies
+	inner := NewTolerant(ReplacingSource{Dir: dir, Files: isVirtual, Base: f.source}, nil) // nil: a PolicyGenerator below is not evaluated
 	top, err := inner.Open(dir)
 	if err != nil {
 		return nil, err

@@ -14,9 +14,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// PatchedLevels returns the kustomizations of the build of o, including o, that are not the user's
-// and directly include a component of the user, children first. isUser is as in
-// [Overlay.BuildSelected], which takes into account only what o itself includes.
+// PatchedLevels returns the kustomizations of the build of o, including o, that directly include a
+// component of the user but are not the user's own, children first. isUser reports whether a
+// kustomization file is the user's.
 func (o *Overlay) PatchedLevels(isUser func(file string) bool) []*Overlay {
 	var levels []*Overlay
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {

@@ -100,7 +100,7 @@ func (o *Overlay) marked(out *[]Selector) types.Kustomization {
 // replacement is a replacement in a kustomization or in a file that it refers to.
 type replacement struct {
 	types.Replacement
-	targets string // format of the field path of a target; or the field path of the file
+	targets string // format of the position of a target, with its index; or the position of the path of the file
 }
 
 func (o *Overlay) replacements() []replacement {

@@ -96,7 +96,9 @@ type Applier struct {
 	Paths       []string
 	Ignores     string   // base name of files that exclude parts of a directory; empty if there are none
 	Targets     []string // fields that name the target cluster: its name, server or kubeconfig
-	Sources     string   // API group of spec.sourceRef, which then names the repository, and a missing path means its root; if empty, the field repoURL next to the path names the repository
+	// Sources is the API group of spec.sourceRef, which refers to the repository; a missing path then
+	// means its root. If empty, the field repoURL next to each path contains the repository.
+	Sources string
 }
 
 // Appliers returns the appliers of all profiles.

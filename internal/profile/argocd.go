@@ -206,12 +206,10 @@ func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	return map[string][]k8s.Object{string(ArgoCD): out}, files
 }
 
-// environmentReadme is the content of a file in a directory for the Applications of one
-// environment. The file keeps the directory in Git. If the environment is renamed, the directory is
-// removed. Applications with the old name then apply nothing, because one of their sources is
-// missing. Without this, they and the Applications with the new name would manage the same objects.
-// Applications with the old name may remain, because an ApplicationSet may be configured to keep
-// its Applications, and because the garbage collector may miss some.
+// environmentReadme is the only file in a directory that is a source of all Applications of one
+// environment. If the environment is renamed, the directory is removed: old Applications then apply
+// nothing, instead of managing the same objects as the new ones. Old Applications may remain,
+// because an ApplicationSet may be configured to keep them, or the garbage collector misses some.
 const environmentReadme = "The Applications of this environment use this directory as a source, but apply none of its files.\n" +
 	"If the environment is renamed, this directory is removed. Applications of the old name that\n" +
 	"still exist then fail instead of applying old manifests.\n"

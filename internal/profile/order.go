@@ -24,7 +24,7 @@ func (p ApplyPosition) Earlier(other ApplyPosition) ApplyPosition {
 	return ApplyPosition{Issuer: p.Issuer || other.Issuer, Level: min(p.Level, other.Level), Provider: max(p.Provider, other.Provider)}
 }
 
-// APIProvider says who provides the API of a custom resource.
+// APIProvider is the provider of the API of a custom resource.
 type APIProvider int
 
 // The providers.

@@ -40,7 +40,8 @@ type Cluster struct {
 	Prefix   string   `json:"-"` // directory of its pieces in the tree: "", or "clusters/<name>/" if a piece differs in this cluster
 }
 
-// WithDefaults returns the cluster with the settings of d that it lacks, and with what d provides.
+// WithDefaults returns c with the Kubernetes version of d, unless c has one, and with what d
+// provides in addition.
 func (c Cluster) WithDefaults(d Cluster) Cluster {
 	c.KubernetesVersion = cmp.Or(c.KubernetesVersion, d.KubernetesVersion)
 	c.Provides = Provides{APIs: slices.Concat(d.Provides.APIs, c.Provides.APIs), Objects: slices.Concat(d.Provides.Objects, c.Provides.Objects)}
@@ -109,8 +110,9 @@ func (c Cluster) Shared() string {
 	return string(data) + string(config)
 }
 
-// ObjectSettings returns the settings that change objects of operators in the cluster, as text, or ""
-// if there are none. A new field of Cluster is among them, unless Shared omits it.
+// ObjectSettings returns the settings that change objects of operators in the cluster, as text, or
+// "" if there are none. These are the settings of Shared, except for the selection of versions and
+// operators.
 func (c Cluster) ObjectSettings() string {
 	c.KubernetesVersion, c.Operators = "", nil // they select versions and operators
 	if config := string(c.Config); config == "null" || config == "{}" {

@@ -16,7 +16,7 @@ import (
 // value.
 type Filter struct {
 	Open  func()                                      // called at the beginning of a mapping or sequence; may be nil
-	Field func(name []byte) (of *Filter, wanted bool) // returns the filter for a field, and whether it is selected; nil selects all fields
+	Field func(name []byte) (of *Filter, wanted bool) // returns the filter for a field, and whether the field is selected; nil selects all fields
 	Items *Filter                                     // filter for the items of a sequence; nil selects the whole items
 	Text  func(s []byte) []byte                       // replaces a string; may be nil
 }
@@ -57,8 +57,8 @@ type Document struct {
 	nodes  []*yaml.Node
 }
 
-// origin is the origin of a value or key that begins at an offset of the JSON: an offset in the
-// YAML, or the index of a node.
+// origin maps the offset at which a value or key begins in the JSON to its origin at: an offset in
+// the YAML, or the index of a node.
 type origin struct{ offset, at int }
 
 // Pos returns the position in the YAML of the value or key at an offset of the JSON.
@@ -80,7 +80,7 @@ type Reader struct {
 	Slow  bool // do not use the fast path; for tests
 	Quick int  // number of documents read by the fast path; for tests
 
-	empty  int // number of null documents so far; each costs as much time as another document
+	empty  int // number of null documents so far; each takes as long as any other document
 	walker blockyaml.Walker
 	writer writer
 	one    [1]Document

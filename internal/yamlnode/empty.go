@@ -10,9 +10,9 @@ import (
 // bytes, but costs the parser as much as another.
 const MaxDocuments = 100_000
 
-// condense returns YAML without empty documents between two markers; it scans the lines once. Of
-// such markers, it keeps the first and replaces the others by spaces, so that all other text keeps
-// its position. data is not modified. More than [MaxDocuments] remaining documents are an error.
+// condense removes empty documents: of several markers without content in between, it keeps the
+// first and replaces the others by spaces, so that all other text keeps its position. data is not
+// modified. More than [MaxDocuments] remaining documents are an error.
 func condense(data []byte) ([]byte, error) {
 	if !bytes.HasPrefix(data, []byte("---")) && !bytes.Contains(data, []byte("\n---")) && !bytes.Contains(data, []byte("\n...")) {
 		return data, nil

@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode/internal/blockyaml"
 )
 
-// Objects returns the documents in data, as [Documents], as Go values: map[string]any, []any,
-// string, bool, nil, and numbers. A whole number is an int64, or a json.Number if it overflows and
-// is written as an integer. Any other number is a float64.
+// Objects parses data like [Documents] and returns the documents as Go values: map[string]any,
+// []any, string, bool, nil, and numbers. A whole number is an int64, or a json.Number if it
+// overflows and is written as an integer. Any other number is a float64.
 func Objects(file string, data []byte, lim Limits) ([]map[string]any, error) {
 	if out, ok := quickObjects(data, lim.orDefaults()); ok {
 		return out, nil

@@ -154,7 +154,7 @@ func formatFloat(f float64) scalar {
 	return scalar{kindFloat, string(b)}
 }
 
-// keyText returns a mapping key as JSON has it: "true" for yes.
+// keyText returns a mapping key as the text of a JSON key, such as "true" for yes.
 func keyText(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode {
 		return "", fmt.Errorf("expected a scalar as key, got %s", describeNode(n))

@@ -88,13 +88,13 @@ func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []N
 // finder collects the needs of an operator.
 type finder struct {
 	found      map[string]*Need
-	served     map[[2]string]bool // API version and kind, if every cluster serves it or it belongs to OLM
+	served     map[[2]string]bool // by API version and kind: every cluster serves it, or it belongs to OLM
 	objects    []k8s.Object
 	namespaces []k8s.Object
 	openshift  bool
 }
 
-// add adds a need. If it exists already, add adds by to it. It returns the need.
+// add adds a need, or adds by to the existing need with the same ID. It returns the need.
 func (f *finder) add(n Need, by string) *Need {
 	id := n.ID()
 	if f.found[id] == nil {
@@ -119,7 +119,7 @@ func (f *finder) needAPI(apiVersion, kind string, by func() string) {
 	}
 }
 
-// needNamespace adds the need of a namespace. Its first object is enough as evidence.
+// needNamespace adds the need of a namespace, with only the first object in it as evidence.
 func (f *finder) needNamespace(name string, by func() k8s.Key) {
 	n := Need{Kind: Namespace, Object: k8s.Key{Kind: "Namespace", Name: name}}
 	if f.found[n.ID()] == nil {
@@ -235,8 +235,7 @@ type Supply struct {
 	openshift bool
 }
 
-// NewSupply returns the supply of a cluster without additional objects, which may be an OpenShift
-// cluster.
+// NewSupply returns the objects that every cluster has, or every OpenShift cluster.
 func NewSupply(openshift bool) *Supply {
 	s := &Supply{apis: map[string]bool{}, objects: map[k8s.Key]bool{{Kind: "ConfigMap", Name: "kube-root-ca.crt"}: true}, openshift: openshift}
 	if openshift {

@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Pods returns the faults in the pods of a workload that its API rejects and that the types do not show:
-// missing required fields, and unknown values of enumerations. They are those of ValidatePodSpec in
-// k8s.io/kubernetes/pkg/apis/core/validation, for the fields that are usually patched.
+// Pods returns the faults in the pods of a workload that its API rejects, but [Types.Check] does
+// not find: missing required fields, and unknown values of enumerations. It checks the fields that
+// are usually patched, as ValidatePodSpec in k8s.io/kubernetes/pkg/apis/core/validation.
 func Pods(o k8s.Object) []Fault {
 	pod := k8s.PodSpec(o)
 	if len(pod) == 0 {

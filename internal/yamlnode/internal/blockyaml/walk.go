@@ -82,7 +82,7 @@ type parser struct {
 	bad   bool     // the text is not supported
 	empty bool     // the text contains only white space and comments
 	tabs  bool     // the text has a tab
-	added bool     // the last line break was added
+	added bool     // the line break at the end of the text was added
 	skim  int      // number of unwanted values that contain the cursor
 	depth int      // remaining nesting levels
 	nodes int      // remaining values and keys
