@@ -54,7 +54,7 @@ func (d crdDiff) compareNames() {
 	}
 	compareField("crd.scope-changed", "spec", "scope")
 	compareField("crd.kind-changed", "spec", "names", "kind")
-	// It is not a change if a name that was not set is set to its default, or the reverse.
+	// Adding a name with its default value, or removing such a name, is no change.
 	kind := k8s.Text(d.now.Content, "spec", "names", "kind")
 	for name, implied := range map[string]string{"singular": strings.ToLower(kind), "listKind": kind + "List"} {
 		a, b := k8s.Text(d.old.Content, "spec", "names", name), k8s.Text(d.now.Content, "spec", "names", name)

@@ -27,8 +27,8 @@ type fieldChange struct {
 // isOf reports whether the object is of one of the given kinds.
 func (f fieldChange) isOf(kinds ...string) bool { return f.objects.after.Key().Is(kinds...) }
 
-// fieldDiff collects the changed fields of one object, without those that findings already cover
-// and without exemptions. For a changed subtree it lists only the topmost field.
+// fieldDiff collects the changed fields of one object. It omits exemptions, and fields that
+// findings already cover. For a changed subtree it lists only the topmost field.
 type fieldDiff struct {
 	c          *comparison
 	p          pair

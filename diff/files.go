@@ -86,8 +86,7 @@ func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, 
 	return slices.Concat(got...), faults.Err()
 }
 
-// parseWithTwin parses a file. If twins contains the same file and it is a CRD, it parses only the
-// head.
+// parseWithTwin parses a file. If the file is a CRD and equal to its twin, it parses only the head.
 func parseWithTwin(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object, error) {
 	if twin, ok := twins[f.Path]; ok && bytes.Equal(twin, f.Data) {
 		if o, ok := parseHead(f, pins); ok {

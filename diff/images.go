@@ -95,8 +95,8 @@ func imagesOf(o *Object) []imageUse {
 	return out
 }
 
-// Images returns the names of the images that an object runs: those of its containers, and those in
-// their environment variables and arguments.
+// Images returns the names of the images that an object runs: the images of its containers, and the
+// images in environment variables and arguments.
 func (o *Object) Images() []string {
 	var out []string
 	for _, u := range imagesOf(o) {

@@ -32,8 +32,8 @@ func Comment(r *Report, dir string) (marker, text string) {
 	return marker, heading + strings.TrimPrefix(markdownWithin(r, limit), commentMarker+"\n")
 }
 
-// FailureComment returns the pull-request comment for a workspace for which 'quayside verify'
-// failed with message. It replaces the report; the results are those of Comment.
+// FailureComment returns the pull-request comment for a workspace in which 'quayside verify' failed
+// with message. The comment replaces the report; the results are those of Comment.
 func FailureComment(message, dir string) (marker, text string) {
 	marker, heading := commentHead(dir)
 	var b strings.Builder

@@ -142,8 +142,8 @@ type judge struct {
 	waiverSet *waiverSet
 }
 
-// applyRules applies the user-defined rules to a finding. It returns a fault for each rule that
-// refuses the finding: in refused, or in waived if a waiver accepts it.
+// applyRules applies the user-defined rules to a finding. Each rule that refuses the finding gives
+// a fault: in waived if a waiver accepts the finding for this rule, otherwise in refused.
 func (j *judge) applyRules(f Finding) (refused, waived []Fault, err error) {
 	for _, rule := range j.rules {
 		parts, err := rule.refusedParts(f)

@@ -16,8 +16,8 @@ func rbacKinds() []string {
 	return []string{"ServiceAccount", "Role" + group, "ClusterRole" + group, "RoleBinding" + group, "ClusterRoleBinding" + group}
 }
 
-// comparePermissions compares the effective permissions of every subject before and after. Changes
-// of roles and bindings that have no effect are not reported.
+// comparePermissions compares the effective permissions of every subject before and after. It
+// reports no changes of roles and bindings that leave these permissions unchanged.
 func comparePermissions(c *comparison) {
 	touched := false
 	c.each(func(pair) { touched = true }, rbacKinds()...)

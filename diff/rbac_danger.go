@@ -125,8 +125,8 @@ func signerSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	return Medium
 }
 
-// constraintSeverity rates the permission to use SecurityContextConstraints. It returns High if
-// they are all, or if they give access to the node, and otherwise Off.
+// constraintSeverity rates the permission to use SecurityContextConstraints. It returns High for
+// all of them and for those that give access to the node, and otherwise Off.
 func constraintSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	if slices.Contains([]string{"", "privileged", "hostaccess", "hostmount-anyuid", "hostnetwork", "hostnetwork-v2", "node-exporter"}, g.Name) {
 		return High
@@ -164,8 +164,8 @@ func userSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 }
 
 // accountSeverity rates the permission to impersonate ServiceAccounts or to create tokens for them.
-// It returns Critical if it applies to all ServiceAccounts of the cluster, because these include
-// those of the controllers.
+// It returns Critical for all ServiceAccounts of the cluster, which include those of the
+// controllers.
 func accountSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" && g.Namespace == "" {
 		return Critical
@@ -269,9 +269,9 @@ func (r *rater) ruleSeverity(rule string, g k8s.Grant) Severity {
 
 // actAsSeverity rates the permission of a subject to act as target. The severity is that of the
 // permissions of target, and at least high, because target may have permissions that are not
-// rendered. It is medium if target is the subject itself: also if target means all ServiceAccounts
-// with a name, and the subject is the only one. The name "default" is excluded, because every
-// namespace has such a ServiceAccount.
+// rendered. It is medium if target is only the subject itself. That includes a target without a
+// namespace if no other ServiceAccount has its name, except for "default", which every namespace
+// has.
 func (r *rater) actAsSeverity(subject, target k8s.Subject, depth int) Severity {
 	same := r.accounts[k8s.Subject{Kind: target.Kind, Name: target.Name}]
 	if target == subject || slices.Equal(same, []k8s.Subject{subject}) && target.Name != "" && target.Name != "default" {

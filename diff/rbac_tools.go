@@ -17,9 +17,9 @@ func toolPrefixes() []string {
 	}
 }
 
-// toolRoles returns the ClusterRoles whose name belongs to another tool and that have no binding in
-// the state, by name. In the cluster, a binding of that tool may refer to them. The tools are those
-// of toolPrefixes and the other operators of the state.
+// toolRoles returns ClusterRoles without a binding in the state, by name, if the name belongs to
+// another tool: one of toolPrefixes, or another operator of the state. In the cluster, the tool may
+// bind them.
 func toolRoles(v *view) map[string]*Object {
 	bound := map[string]bool{}
 	note := func(o *Object) {

@@ -94,10 +94,10 @@ func (in *install) templateAnnotations(spec map[string]any) (map[string]string, 
 	return out, nil
 }
 
-// addProperties adds the properties of the bundle to the annotations csv, in up to two formats of
-// OLM. It adds operatorframework.io/properties (OLM v0) if a container reads it or the operator is
-// adopted, and olm.properties (OLM v1) if a container reads it or Options.CSVAnnotations is set.
-// read are the annotations that containers read.
+// addProperties adds the properties of the bundle to the annotations csv, in the formats of OLM v0
+// and v1. It adds operatorframework.io/properties (v0) if a container reads this annotation or the
+// operator is adopted. It adds olm.properties (v1) if a container reads this annotation or
+// Options.CSVAnnotations is set. read are the annotations that containers read.
 func (in *install) addProperties(csv map[string]string, read map[string]bool) error {
 	if in.pin.Adopted != nil || read["operatorframework.io/properties"] {
 		text, err := jsonText(map[string]any{"properties": propertyList(in.properties())})
@@ -176,9 +176,9 @@ func ReadAnnotations(pod map[string]any) map[string]bool {
 	return read
 }
 
-// addEnvironment sets environment variables in every container: the proxy settings, unless the
-// operator's config sets one of them, and the name of the OperatorCondition, unless the config sets
-// it.
+// addEnvironment sets the proxy settings and the name of the OperatorCondition as environment
+// variables in every container. If the operator's config sets a proxy variable, it sets none of
+// them; if the config sets the variable of the OperatorCondition, it keeps that value.
 func (in *install) addEnvironment(pod map[string]any) {
 	set := map[string]bool{}
 	for _, env := range k8s.Items(in.config, "env") {

@@ -168,8 +168,8 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), AcceptedCRDs: t.acceptedCRDs, tree: t}, nil
 }
 
-// leavingPins returns the pins of replaced operators, and the operators being uninstalled. From the
-// With fields of the latter, it removes operators that are not pinned.
+// leavingPins returns the pins of replaced operators, and the operators being uninstalled. The With
+// fields in uninstalling list only pinned operators.
 func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, uninstalling []lockfile.Leaving) {
 	for _, l := range lock.Leaving {
 		if l.ReplacedBy == "" {

@@ -3,7 +3,7 @@ package diag
 // Step is the part of a command that reports a warning.
 type Step string
 
-// The steps. Only for warnings of a step can unused waivers be detected.
+// The steps. Unused waivers can be detected only for warnings that belong to a step.
 const (
 	Resolving Step = "resolve" // declarations, catalogs and lock
 	Rendering Step = "render"  // the tree of a lock

@@ -79,8 +79,8 @@ type Error struct {
 	Hint string // command or edit that fixes the error; may be empty
 }
 
-// Error returns "position: message: cause", without empty parts. If the cause is a List, its
-// further errors are on separate lines. So is the hint.
+// Error returns "position: message: cause", without empty parts. The hint, and all but the first
+// error of a cause that is a List, are on separate lines.
 func (e *Error) Error() string {
 	if e.Hint != "" {
 		return (&Error{Pos: e.Pos, Msg: e.Msg, Err: e.Err}).Error() + "\n  hint: " + sanitize.Line(e.Hint)

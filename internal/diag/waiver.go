@@ -79,7 +79,7 @@ func Matches(pattern, s string) bool {
 	return pattern == s
 }
 
-// noticeDays is the number of days before the expiry of a waiver from which on there is a warning.
+// noticeDays is the number of days for which Review warns before a waiver expires.
 const noticeDays = 14
 
 // Review returns a warning for each waiver that has expired, that expires within 14 days, or that
@@ -122,9 +122,9 @@ func MarkWaived(ws []Warning, waivers []Waiver, today string) []Warning {
 	return out
 }
 
-// ReviewWarnings returns the warnings of Review for the waivers of warnings of one step. ws are all
-// warnings of the step. Waivers for warnings without a step are reviewed together with step
-// Resolving, and only for their expiry.
+// ReviewWarnings returns the results of Review for the waivers that are about warnings of one step.
+// ws are all warnings of the step. Waivers for warnings without a step are reviewed together with
+// step Resolving, and only for their expiry.
 func ReviewWarnings(step Step, ws []Warning, waivers []Waiver, today string) []Warning {
 	var own []Waiver
 	var used []bool

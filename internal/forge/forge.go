@@ -22,7 +22,7 @@ import (
 // Outcome describes the change to a pull request or a comment.
 type Outcome string
 
-// The outcomes. Unchanged means that it was already correct.
+// The outcomes. Unchanged means that the pull request or comment was already correct.
 const (
 	Opened    Outcome = "opened"
 	Updated   Outcome = "updated"
@@ -93,7 +93,7 @@ func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 	result, err := c.propose(ctx, p)
 	var refused *statusError
 	if errors.As(err, &refused) && (refused.code == http.StatusUnprocessableEntity || refused.code == http.StatusConflict) {
-		// Another run may have opened it in the meantime.
+		// Another run may have opened the pull request in the meantime.
 		if open, again := c.open(ctx, p); again == nil && open != nil {
 			result, err = c.update(ctx, p, *open)
 		}

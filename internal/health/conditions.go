@@ -83,8 +83,8 @@ const operatorConditionKind = "OperatorCondition"
 
 // upgradeableCondition returns the Upgradeable condition from the OperatorCondition of the
 // operator. It returns false if there is none. spec.overrides takes precedence over
-// spec.conditions, and that over status.conditions, which operators with the older API write. All
-// three are evaluated, because without OLM nothing copies one to another.
+// spec.conditions, then status.conditions, which operators with the older API write. All three are
+// evaluated, because without OLM nothing copies conditions from one to another.
 func upgradeableCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1alpha1.Observed) (metav1.Condition, bool) {
 	o := operatorCondition(spec, found)
 	for _, at := range [][]string{{"spec", "overrides"}, {"spec", "conditions"}, {"status", "conditions"}} {

@@ -15,8 +15,8 @@ func (s *Summary) Evidence() gate.Observation {
 	return gate.Observation{Environment: s.Environment, Cluster: s.Cluster, ClusterUID: s.ClusterUID, At: s.At, Unsigned: s.Unsigned}
 }
 
-// Judge sets s.Problem to the reason why rule does not accept the summary as an observation of the
-// given clusters of an environment, or to "" if it does.
+// Judge sets s.Problem to the reason why rule rejects the summary as an observation of the given
+// clusters of an environment, or to "" if rule accepts it.
 func (s *Summary) Judge(rule gate.Criteria, environment string, clusters []string, now time.Time) {
 	e := s.Evidence()
 	cause, note := rule.Problem(environment, clusters, e, now)

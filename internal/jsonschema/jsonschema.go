@@ -1,6 +1,5 @@
-// Package jsonschema derives the published JSON schemas from Go structs: those into which files are
-// decoded, and those from which output is encoded. Schemas and code are therefore always
-// consistent.
+// Package jsonschema derives the published JSON schemas from the Go structs that files are decoded
+// into and output is encoded from. Schemas and code are therefore always consistent.
 //
 // The tags of a field describe it: json is the name, doc the description, default the default, and
 // form further rules, separated by blanks: required, nonempty, enum=a|b, const=…, pattern=…,

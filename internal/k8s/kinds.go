@@ -138,8 +138,8 @@ func GroupFault(group string) string {
 	return ""
 }
 
-// LabelFault returns the reason why s is not a valid name of a version, a resource or a kind in
-// lower case, or "" if it is. The API server requires DNS-1035 labels.
+// LabelFault returns the reason why s is not valid as the name of a version or a resource, or as a
+// kind in lower case. It returns "" if s is valid. The API server requires DNS-1035 labels.
 func LabelFault(s string) string {
 	if bad := validation.IsDNS1035Label(s); len(bad) > 0 {
 		return fmt.Sprintf("%q is not valid: %s", s, bad[0])

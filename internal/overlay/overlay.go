@@ -399,8 +399,8 @@ func (o *Overlay) Files() []string { return slices.Sorted(maps.Keys(o.ownFiles))
 // Data returns the content of a file that the kustomization itself refers to.
 func (o *Overlay) Data(name string) []byte { return o.ownFiles[name] }
 
-// Listing returns a key for the files that o and the kustomizations below list. Two overlays from
-// the same Files with equal keys list the same files.
+// Listing returns a key for the files listed in o and in the kustomizations below o. Two overlays
+// from the same Files with equal keys list the same files.
 func (o *Overlay) Listing() string {
 	if len(o.listedFiles) == 0 && len(o.children) == 1 {
 		return o.children[0].Listing()

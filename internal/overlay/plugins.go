@@ -56,8 +56,8 @@ func (p Plugin) fault() error {
 	return diag.Hintf(p.Pos, p.Hint(), "plugin %s is not supported, because it runs a program: use only plugins of kustomize itself (apiVersion: builtin)", p)
 }
 
-// addCharts handles the field helmCharts of o: it is skipped if f is tolerant, and otherwise an
-// error.
+// addCharts skips the charts in the field helmCharts of o if f is tolerant. Otherwise it returns an
+// error for each.
 func (f *Files) addCharts(o *Overlay) error {
 	var faults diag.List
 	for i, chart := range o.kustomization.HelmCharts {

@@ -171,9 +171,10 @@ func matchesAnyImage(name string, images []string) bool {
 	return err == nil && slices.ContainsFunc(images, pattern.MatchString)
 }
 
-// HasTargets reports whether each selector in the files for which include returns true, and each
-// strategic merge patch, selects one of the objects by kind and name, or one of the images. For a
-// target with labels or annotations it returns false, because only a build can decide that.
+// HasTargets reports whether every selector and strategic merge patch selects something: one of the
+// objects by kind and name, or one of the images. It checks the files for which include returns
+// true. For a target with labels or annotations it returns false, because only a build can decide
+// that.
 func (o *Overlay) HasTargets(include func(file string) bool, objects []k8s.Key, images []string) bool {
 	images = append(o.newImageNames(), images...)
 	for k := range o.Kustomizations() {

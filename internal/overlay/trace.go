@@ -143,8 +143,7 @@ func objectIDOf(n *yamlnode.Node) (h objectID) {
 	return h
 }
 
-// mayBeRenamed reports whether a prefix and a suffix may have changed the name of object was to
-// that of h.
+// mayBeRenamed reports whether h may be the object was with a prefix and a suffix of its name.
 func (h objectID) mayBeRenamed(was objectID) bool {
 	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
 }

@@ -24,7 +24,7 @@ import (
 type Page struct {
 	Title  string // plain text
 	Body   string // html/template for the content of the body
-	Style  string // CSS, in addition to that of every page
+	Style  string // CSS, in addition to the CSS of every page
 	Script string // JavaScript at the end of the body; empty: none
 	Data   any    // data for the template
 }

@@ -177,8 +177,8 @@ func Guard(o k8s.Object) k8s.Object {
 	return o
 }
 
-// ApplierOf returns which object of which tool applies o, such as "Flux Kustomization ns/name",
-// according to the labels and annotations of o. It returns "" if this is unknown.
+// ApplierOf returns the object of a GitOps tool that applies o, such as "Flux Kustomization
+// ns/name", according to the labels and annotations of o. It returns "" if the object is unknown.
 func ApplierOf(o k8s.Object) string {
 	for _, l := range profileTable() {
 		if by := l.profile.Applier(o); by != "" {

@@ -179,9 +179,9 @@ func (c Cluster) argoAddress() (field, address string) {
 //
 // With granularity operator, there is an ApplicationSet for each piece, and an Application that
 // applies them. With granularity cluster, each cluster has one Application for the operators, which
-// applies CRDs from a plain directory, and one for the reporter. These are created by
-// ApplicationSets if there are several clusters, if the clusters are those registered in Argo CD,
-// or if the objects must be deleted together with the Application.
+// applies CRDs from a plain directory, and one for the reporter. ApplicationSets create these
+// Applications if there are several clusters, if the clusters are those registered in Argo CD, or
+// if the objects must be deleted together with the Application.
 func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	files := map[string][]byte{}
 	if t.HealthChecks {
@@ -379,8 +379,8 @@ func syncWave(o k8s.Object, at ApplyPosition) int {
 }
 
 // pieceWave returns the sync wave of an object in a piece. All objects share one wave, except
-// workloads to be stopped. The reasons: while Argo CD waits for an earlier wave, it ignores a
-// commit that repairs it; and it may not notice that a CRD exists, because it does not track CRDs.
+// workloads to be stopped. Argo CD would ignore a commit that repairs an earlier wave while it
+// waits for that wave. It may also not notice that a CRD exists, because it does not track CRDs.
 // Within a wave, it applies kinds in a fixed order and waits for CRDs.
 func pieceWave(at ApplyPosition) int {
 	if at.Stopped {

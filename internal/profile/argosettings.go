@@ -88,7 +88,7 @@ func (d IgnoreDifference) unmatchedReason(objects []k8s.Key) string {
 		{"name", d.Name, func(o k8s.Key) string { return o.Name }},
 		{"group", d.Group, func(o k8s.Key) string { return o.Group }},
 	}
-	near := make([][]string, len(fields)) // for each field, its values in the objects of which only this field does not match
+	near := make([][]string, len(fields)) // for each field, its values in the objects that match all other fields
 	for _, o := range objects {
 		var wrong []int
 		for i, f := range fields {

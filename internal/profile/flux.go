@@ -140,7 +140,8 @@ func (flux) Faults(g GitOps, clusters []Cluster) []Fault {
 // cluster. With granularity cluster, each cluster has a directory with one Kustomization for the
 // CRDs and three for its overlay; each of them depends on the previous one. There are always three,
 // and the stage of an operator does not depend on which other operators are installed. Otherwise an
-// object could move to a later Kustomization, and Flux would delete it before that one applies it.
+// object could move to a later Kustomization, and Flux would delete it before the later one applies
+// it.
 func (flux) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	if t.GitOps.Granularity != PerCluster {
 		return fluxPieces(t), nil

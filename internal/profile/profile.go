@@ -44,7 +44,7 @@ type Profile interface {
 	// annotations.
 	Removal(o k8s.Object) Removal
 
-	// Applier returns which object of the tool applies o, such as "Flux Kustomization ns/name",
+	// Applier returns the object of the tool that applies o, such as "Flux Kustomization ns/name",
 	// according to the labels and annotations of o. It returns "" if there is none.
 	Applier(o k8s.Object) string
 

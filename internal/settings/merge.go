@@ -93,8 +93,8 @@ func rebaseScalars(n *yamlnode.Node, field string, rebase func(string) string) {
 	}
 }
 
-// merger merges YAML trees. The order in which adjacent files of a chain are merged does not
-// matter.
+// merger merges YAML trees. A chain of files gives the same result in whatever order neighbors in
+// the chain are merged.
 type merger struct {
 	// reset contains the nodes that replace inherited values, because there is a null or a value of
 	// another kind between them in the chain.

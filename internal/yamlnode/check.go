@@ -26,8 +26,8 @@ func (c Checker) Addf(field, format string, args ...any) {
 	c.Faults.Addf(c.At(field), field+": "+format, args...)
 }
 
-// Require reports whether value is set. If it is not, Require adds the fault that the field is
-// missing, unless the field already has a fault, such as a wrong type.
+// Require reports whether value is set. If value is empty, Require adds a fault, unless the field
+// already has one, such as a wrong type.
 func (c Checker) Require(field, value string) bool {
 	if value != "" {
 		return true

@@ -228,8 +228,8 @@ func judgeCluster(rule Criteria, pin Pin, name string, seen []Observation, now t
 }
 
 // upgradeRefusal returns the operator's latest reason for blocking upgrades in a cluster, or "". A
-// reason remains valid until a newer accepted observation reports Upgradeable=True: an observation
-// without this condition is not enough. seen must be sorted by time. problem returns why an
+// reason remains valid until a newer accepted observation reports Upgradeable=True; the absence of
+// the condition does not end it. seen must be sorted by time. problem returns the reason why an
 // observation is not accepted.
 func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string)) string {
 	isWithdrawn := func(o Observation) bool {

@@ -20,8 +20,8 @@ import (
 // Stored returns an object as the API server stores it: encoded from its Go type, with the API
 // server's defaults for the kinds that bundles install, and without a status. Values that only the
 // API server can set, such as the address of a Service, are missing. An object of a kind that is
-// not built in is only converted to JSON types. It returns an error if the object does not match
-// its kind.
+// not built in is only converted to JSON types. The error means that the object does not match its
+// kind.
 func (t *Types) Stored(o k8s.Object) (k8s.Object, error) {
 	o = k8s.Without(o, "status")
 	of := t.kind(o.APIVersion(), o.Kind())

@@ -34,8 +34,8 @@ func (a *app) complete(cmd *cobra.Command, flag string, words []string) {
 	a.completeBy(cmd, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completeBy completes a flag with f. It does so only if the shell requests completions: otherwise
-// f and its references would stay in memory until the process ends.
+// completeBy completes a flag with f if the shell requests completions. In other cases it does not
+// register f, which would stay in memory until the process ends.
 func (a *app) completeBy(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	if !a.isCompletion {
 		return
@@ -75,7 +75,7 @@ func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words
 	return words(edit.Completer{Workspace: p, Here: a.root(), Catalog: in}, ctx, prefix)
 }
 
-// completions completes words of the workspace.
+// completions returns a function that completes words of the workspace.
 func (a *app) completions(words func(edit.Completer, context.Context, string) []string) func(context.Context, string) []string {
 	return func(ctx context.Context, prefix string) []string {
 		return a.workspaceCompletions(ctx, "", prefix, words)

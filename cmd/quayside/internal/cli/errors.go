@@ -93,9 +93,9 @@ func exitCode(err error) int {
 	}
 }
 
-// printError prints each fault on its own line, with the prefix "error:". It prints no prefix
-// before a fault that starts with a position, so that editors can parse it like an error of a
-// compiler, and before results of checks and resolutions.
+// printError prints each fault on its own line, with the prefix "error:". Results of checks and
+// resolutions get no prefix. Neither does a fault that starts with a position, so that editors can
+// parse it like an error of a compiler.
 func (a *app) printError(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {

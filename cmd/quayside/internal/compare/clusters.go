@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// group is a set of clusters that have the same inputs as each other, on both sides.
+// group is a set of clusters that have the same inputs before, and the same inputs after.
 type group struct {
 	names         []string
 	before, after fleet.Inputs

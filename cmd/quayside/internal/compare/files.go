@@ -66,7 +66,7 @@ func readEntry(pool *fleet.Pool, rev *gitrepo.Revision, e gitrepo.Entry) ([]byte
 	return data, err
 }
 
-// commit is the files of a revision.
+// commit provides the files of a revision to overlays.
 type commit struct {
 	rev   *gitrepo.Revision
 	files map[string]gitrepo.Entry

@@ -206,9 +206,9 @@ func severities(w *settings.Workspace) (map[string]diff.Severity, error) {
 }
 
 // policyBase returns the workspace whose policy applies in addition to the policy of the side
-// after. Otherwise, a change could loosen the policy that it is checked with. It is the workspace
-// at the tip of the target branch if that is known, or else the side before. The result is nil if
-// there is no such policy.
+// after, so that a change cannot loosen the policy that checks it. That is the workspace at the tip
+// of the target branch if that is known, or else the side before. The result is nil if there is
+// none.
 func (c *Comparison) policyBase() *workspace.Project {
 	switch {
 	case c.Before.rev == nil || c.Before.project == c.After.project || !c.Before.hasWorkspace():
@@ -340,8 +340,8 @@ func (s *Side) source(groups []group) diff.Input {
 	return out
 }
 
-// ensureTrees replaces each side whose committed tree is out of date with a side that has its lock
-// rendered. With TreeSource Tree it replaces none, and with Lock all of them.
+// ensureTrees renders the lock of each side whose committed tree is out of date, and replaces the
+// side by the result. With TreeSource Tree it renders none, and with Lock all of them.
 func (c *Comparison) ensureTrees(ctx context.Context) error {
 	var stale []**Side
 	for _, to := range []**Side{&c.Before, &c.After} {
@@ -419,9 +419,9 @@ func hasVersion(files []diff.File, version string) bool {
 	return false
 }
 
-// changedPins returns both locks, reduced to the pins that may render differently. It drops a pin
-// that is equal on both sides, unless it shares its namespace or an API with a pin that is not
-// dropped.
+// changedPins returns both locks, reduced to the pins that may render differently: those that
+// differ between the sides, and, repeatedly, those that share a namespace or an API with a pin of
+// the result.
 func changedPins(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 	changed := map[string]bool{}
 	for _, ch := range lockfile.Diff(a, b) {
@@ -522,7 +522,7 @@ func (s *Side) usedOverlays() map[string]map[string]bool {
 	return out
 }
 
-// needsOverlay reports whether render would use an overlay for a cluster. It would not if the
+// needsOverlay reports whether render would use an overlay for a cluster. It returns false if the
 // cluster does not get the operator of the overlay.
 func (s *Side) needsOverlay(cluster, name string) bool {
 	switch name {

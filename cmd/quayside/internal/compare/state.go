@@ -66,7 +66,7 @@ type Comparison struct {
 	Before, After *Side
 	Scans         *scan.Results       // scan results of images; nil: not compared
 	ImageSizes    bool                // whether to look up the sizes of added and removed images
-	Reading       bool                // whether to list the reading material of changed operators
+	Reading       bool                // whether to list changelogs and links of changed operators
 	Stored        map[string][]string // stored versions in clusters, as in diff.CompareOptions; nil: unknown
 
 	project *workspace.Project

@@ -46,10 +46,10 @@ type ComparedProvenance struct {
 }
 
 // CheckArtifact builds the overlays of an artifact, and compares its files and provenance with the
-// commit that it was pushed from. It needs that commit in the repository of workspace p: without
-// it, the comparison is listed as unchecked. A difference, an overlay that does not build, or a
-// commit whose tree is out of date is an error. With strict, so is an unchecked part. The report is
-// never nil.
+// commit that it was pushed from. If the repository of workspace p does not have the commit, the
+// comparison is listed as unchecked. A difference, an overlay that does not build, or a commit
+// whose tree is out of date is an error. With strict, so is an unchecked part. The report is never
+// nil.
 func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artifact, strict bool) (*ArtifactReport, error) {
 	r := &ArtifactReport{
 		Reference: a.Name, Digest: a.Digest, Source: a.Meta.Source, Revision: a.Meta.Revision, Files: a.Files.Len(),

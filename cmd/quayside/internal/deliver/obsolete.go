@@ -164,9 +164,8 @@ func (b *Proposer) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
 
 // isSettled reports whether the change that a branch makes to an operator is obsolete. start is the
 // merge base. The change is obsolete if main has a higher version, the bundle of the branch, or an
-// equal block. It is also obsolete if main does not have the operator, unless the branch ends its
-// removal and main still has the leftover objects. Blocks with the same bundle can differ in the
-// recorded catalog.
+// equal block. It is also obsolete if main has no pin of the operator, unless both start and main
+// have its leftover objects. Blocks with the same bundle can differ in the recorded catalog.
 func isSettled(main, start, branch *lockfile.File, operator string) bool {
 	ns, pkg, _ := strings.Cut(operator, "/")
 	now, pinned := main.Pin(ns, pkg)

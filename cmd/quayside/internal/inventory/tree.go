@@ -124,8 +124,8 @@ func (p *forestBuilder) addTree(t explain.Node) {
 	}
 }
 
-// addNode returns the operator t with its dependencies. If t is not installed but needed, the
-// result is marked as missing. If it is not needed either, the result is nil.
+// addNode returns the operator t with its dependencies. If t is not installed, the result is marked
+// as missing if t is needed, and otherwise nil.
 func (p *forestBuilder) addNode(t explain.Node, needed bool) *treeNode {
 	n := &treeNode{Node: t}
 	if !p.installed[n.key()] {
