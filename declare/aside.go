@@ -120,8 +120,8 @@ func (l *loader) warnTemplates() []diag.Warning {
 	}}
 }
 
-// isTemplate reports whether a file is a Helm template: because of braces it is no valid YAML, or a
-// declaration in it has braces in a plain scalar.
+// isTemplate reports whether a file is a Helm template. This is the case if braces make the file
+// invalid YAML, or if a declaration in it has braces in a plain scalar.
 func isTemplate(r *reader, data []byte) bool {
 	if len(r.docs) == 0 {
 		return len(r.errs) > 0 && hasTemplateBraces(data)

@@ -139,13 +139,13 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) error {
 	return nil
 }
 
-// warnTargets adds a warning for each selector in a kustomization that selects nothing, because
-// kustomize ignores it. It does not check the kustomizations that it includes, whose selectors may
-// be for other objects.
+// warnTargets adds a warning for each selector in o that selects nothing, because kustomize reports
+// none. It does not check the kustomizations that o includes, whose selectors may be for other
+// objects.
 func (l *loader) warnTargets(o *overlay.Overlay, built [][]byte) {
 	selectors, err := o.Selectors(func(file string) bool { return file == o.File }, built)
 	if err != nil {
-		return // without the resources, the warnings are omitted
+		return // without this build, the number of selected objects is unknown
 	}
 	for _, s := range selectors {
 		if s.Hits == 0 {

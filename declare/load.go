@@ -51,8 +51,8 @@ const (
 // LoadFS reads the declarations in the given paths:
 //
 //   - A path that names a file is read, whatever its extension. If the file contains Applications,
-//     ApplicationSets or Flux Kustomizations, the files that these apply are read, with the changes that the
-//     tool makes.
+//     ApplicationSets or Flux Kustomizations, the files that these apply are read, with the changes
+//     that the tool makes.
 //   - A path with *, ? or [ is a pattern, if there is no such file. It must match something.
 //   - A directory with a kustomization is built like kustomize does, from files of the whole
 //     file system.
@@ -65,8 +65,8 @@ const (
 // name.
 //
 // A fault of an object, a file or a kustomization does not affect others. The set contains
-// everything that can be read, and lists the rest in Unread. If a kustomization cannot be built,
-// this is only a warning if no path names it and it certainly contains no declarations. Plugins of
+// everything that can be read, and lists the rest in Unread. A kustomization that cannot be built
+// only causes a warning if no path names it and it certainly contains no declarations. Plugins of
 // kustomizations that are programs are skipped with a warning.
 //
 // The error is a diag.List of all faults, including those in Unread. It wraps fs.ErrNotExist if a

@@ -135,9 +135,9 @@ func (c checker) policyCatalog(name, namespace string) *catalog.ID {
 	return &catalog.ID{Namespace: namespace, Name: name}
 }
 
-// approvedVersions returns the names of the bundles that a policy permits, sorted. These are the
-// names in entries, separated by commas, and starting. It returns nil, which permits all, if
-// entries is empty.
+// approvedVersions returns the names of the bundles that a policy permits, sorted: the names in
+// entries, each a list separated by commas, and starting. If entries is empty, it returns nil,
+// which permits all.
 func (c checker) approvedVersions(entries []string, starting string) []string {
 	var out []string
 	for i, entry := range entries {

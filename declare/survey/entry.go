@@ -25,17 +25,17 @@ type Unknown struct {
 	Reason string
 }
 
-// ReadEntries reads the entry points in a file, such as an Application, and the entry points in the files
-// that they apply. It returns nil if there are none in the file. It assumes that all of them apply this
-// repository, unless they name a chart. It searches no values of variables.
+// ReadEntries reads the entry points in a file, such as an Application, and the entry points in the
+// files that they apply. It returns nil if the file has none. It assumes that every entry point
+// applies this repository, unless it names a chart. It does not search values of variables.
 func ReadEntries(fsys fs.FS, file string, skip func(dir string) bool) *Entries {
 	r := NewReader(fsys, skip)
 	r.values = nil
 	return r.Entries(file)
 }
 
-// Reader reads the entry points in files of a repository, with the values of variables of Flux that the
-// repository has.
+// Reader reads the entry points in files of a repository, with the values of Flux variables that
+// the repository has.
 type Reader struct {
 	repo   *repository
 	values *valueIndex
@@ -113,7 +113,7 @@ func mayApply(data []byte) bool {
 	return slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool { return bytes.Contains(data, []byte(a.Group)) })
 }
 
-// Resources returns the manifests that a applies and that are outside of kustomizations, and the topmost
+// Resources returns the manifests outside of kustomizations that a applies, and the topmost
 // directories with kustomizations, sorted.
 func (a *Applied) Resources(fsys fs.FS, skip func(dir string) bool) (files, dirs []string) {
 	r := newRepository(fsys, skip)
@@ -139,8 +139,8 @@ func isDirectory(fsys fs.FS, name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// At returns a for a directory below its own. The tool applies that directory without the changes
-// to kustomizations.
+// At returns a for a directory below its own: without the changes to kustomizations, which the tool
+// does not make there.
 func (a *Applied) At(dir string) *Applied {
 	out := *a
 	out.Dir, out.Changes = dir, Changes{DefaultNamespace: a.Changes.DefaultNamespace, Unknown: a.Changes.Unknown}

@@ -56,7 +56,7 @@ func (s *scanner) sourceOf(n *yamlnode.Node) (sourceObject, bool) {
 
 func sourceKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-// fluxChanges returns what a Kustomization of Flux with these fields changes, which is in a file.
+// fluxChanges returns the changes that a Flux Kustomization in a file makes. fields are its fields.
 func (s *scanner) fluxChanges(fields map[string]any, file string) Changes {
 	var typed struct {
 		Spec struct {

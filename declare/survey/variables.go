@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// SubstituteVariables replaces the variables in an object, like Flux does after the build. A variable
-// without a value is empty. unknown are the variables whose values are unknown, sorted.
+// SubstituteVariables replaces the variables in an object, like Flux does after the build. A
+// variable without a value is empty. unknown are the variables whose values are unknown, sorted.
 func (c Changes) SubstituteVariables(object []byte) (out []byte, unknown []string) {
 	var fields map[string]any
 	if !c.Substitutes || json.Unmarshal(object, &fields) != nil {
@@ -62,7 +62,8 @@ func (c Changes) isHidden(name string) bool {
 	return !known && (len(c.SubstituteFrom) > 0 || c.hidden[name])
 }
 
-// addVariables adds spec.postBuild of a Flux Kustomization, which is in a file.
+// addVariables adds the variables in spec.postBuild of a Flux Kustomization. file contains the
+// Kustomization.
 func (s *scanner) addVariables(c *Changes, postBuild map[string]any, namespace, file string) {
 	c.Substitute, c.hidden = map[string]string{}, map[string]bool{}
 	for _, item := range k8s.List(postBuild, "substituteFrom") {
@@ -103,9 +104,9 @@ type valueIndex struct {
 	generating []string // directories of kustomizations that generate ConfigMaps
 }
 
-// findValues returns the values of a ConfigMap, or the names of those of a Secret, for a Kustomization in
-// a file: of the only object with that name in the repository, or else in the directory of the file. It
-// returns false if there is none, or if several differ.
+// findValues returns the values of a ConfigMap, or the keys of a Secret with empty values, for the
+// Kustomization in a file. If several objects with this name differ, it uses those in the directory
+// of the file. It returns false if there is none, or if the values differ or are unknown.
 func (s *scanner) findValues(kind, namespace, name, file string) (map[string]string, bool) {
 	if s.values == nil {
 		return nil, false
@@ -167,8 +168,8 @@ func (s *scanner) indexValues() {
 	}
 }
 
-// newValueObject returns the values of a ConfigMap or a Secret. Those of an encrypted ConfigMap are
-// unknown.
+// newValueObject returns a ConfigMap or a Secret with its values. If a ConfigMap is encrypted or
+// has placeholders, its values are unknown.
 func newValueObject(file string, fields map[string]any) valueObject {
 	o := valueObject{file: file, kind: k8s.Text(fields, "kind"), namespace: k8s.Text(fields, "metadata", "namespace"), name: k8s.Text(fields, "metadata", "name"), values: map[string]string{}}
 	if o.kind == "Secret" {
@@ -190,8 +191,8 @@ func newValueObject(file string, fields map[string]any) valueObject {
 // isPlaceholder reports whether a plugin of Argo CD replaces a text.
 func isPlaceholder(text string) bool { return strings.Contains(text, "<path:") }
 
-// builtValues returns the ConfigMaps with a name that a kustomization builds: one without values if it
-// cannot be built.
+// builtValues returns the ConfigMaps with a name that a kustomization builds. If it cannot be
+// built, the result is a ConfigMap with unknown values.
 func (s *scanner) builtValues(dir, name string) []valueObject {
 	file := s.repo.kustomization(dir).file
 	built := s.build(dir)
@@ -207,7 +208,7 @@ func (s *scanner) builtValues(dir, name string) []valueObject {
 	return out
 }
 
-// isIncluded reports whether a kustomization of another directory includes a directory or a file in it.
+// isIncluded reports whether a kustomization of another directory includes dir or the file in it.
 func (s *scanner) isIncluded(dir, file string) bool {
 	for other, k := range s.repo.kustomizations {
 		if k != nil && other != dir && (slices.Contains(k.resources, dir) || slices.Contains(k.resources, file)) {

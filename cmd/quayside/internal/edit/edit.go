@@ -104,8 +104,8 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	return e, err
 }
 
-// sharedNotes returns a note for each operator that another workspace loses, or whose version there is no
-// longer allowed, because of changed declarations that it shares. dirs are the directories of the
+// sharedNotes returns a note for each operator that another workspace will lose, or whose version
+// it no longer permits, because it shares changed declarations. dirs are the directories of these
 // workspaces.
 func sharedNotes(p *workspace.Project, changed *declare.Set, dirs []string) ([]string, error) {
 	before, err := p.DeclarationsIfAny()

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// readsRepository reports whether the GitOps tool reads the tree of the workspace from this repository, as
-// far as that is known.
+// readsRepository reports whether the GitOps tool reads the tree of the workspace from this
+// repository. It returns true if that is unknown.
 func (s *State) readsRepository(remotes *gitrepo.Remotes) bool {
 	g := s.Settings.GitOps
 	if g == nil || strings.HasPrefix(g.RepoURL, "oci://") || g.SourceRef.Kind == "OCIRepository" || g.SourceRef.Kind == "Bucket" {
@@ -25,7 +25,7 @@ func (s *State) readsRepository(remotes *gitrepo.Remotes) bool {
 	return g.RepoURL == "" || remotes == nil || len(remotes.URLs) == 0 || hasURL(remotes.URLs, g.RepoURL)
 }
 
-// hasURL reports whether one of the URLs is of the same repository as another URL.
+// hasURL reports whether url is of the same repository as one of urls.
 func hasURL(urls []string, url string) bool {
 	return slices.ContainsFunc(urls, func(u string) bool { return normalURL(u) == normalURL(url) })
 }
@@ -45,8 +45,8 @@ func normalURL(url string) string {
 	return url
 }
 
-// checkAddress returns an error if the GitOps tool would read the tree of another workspace, or a path of
-// this repository that no workspace writes.
+// checkAddress returns an error if the GitOps tool would read the tree of another workspace, or a
+// path of this repository that no workspace writes.
 func checkAddress(s *State) (Findings, error) {
 	w := s.Settings
 	if _, isSet := w.Fields["spec.gitops.path"]; !isSet || w.GitOps == nil || s.Others == nil {
@@ -58,7 +58,7 @@ func checkAddress(s *State) (Findings, error) {
 	}
 	output, named := path.Join(s.Dir, w.Output), path.Clean(w.GitOps.Path)
 	if filetree.Within(named, output) || slices.ContainsFunc(repo.Trees, func(dir string) bool { return dir == named && filetree.Within(dir, s.Dir) }) {
-		return nil, nil // trees in this workspace are those of checkAbandonedTrees
+		return nil, nil // checkAbandonedTrees reports trees in this workspace
 	}
 	finding := Finding{
 		Severity: Error, Code: "gitops-path", Pos: w.At("spec.gitops.path"), Hint: "set it to " + output,
@@ -74,8 +74,8 @@ func checkAddress(s *State) (Findings, error) {
 	return Findings{s.accept(finding)}, err
 }
 
-// checkEngineNames returns an error for each other workspace whose Applications or Kustomizations have the
-// same names in the same cluster.
+// checkEngineNames returns an error for each other workspace whose Applications or Kustomizations
+// have the same names in the same cluster.
 func checkEngineNames(s *State) (Findings, error) {
 	w := s.Settings
 	if w.GitOps == nil || s.Others == nil || !s.InGit() {
@@ -102,15 +102,15 @@ func checkEngineNames(s *State) (Findings, error) {
 	return out, err
 }
 
-// sharedTarget returns a cluster that both workspaces have, or "". byDefault is whether to count clusters
-// that only a name or a kubeconfig identifies, which are the same only for one instance of the GitOps
-// tool.
+// sharedTarget returns a cluster that both workspaces have, or "". It compares the URLs of the
+// servers. With byDefault, it also compares clusters without a URL, by kubeconfig or name: these
+// are equal only if both workspaces use the same instance of the GitOps tool.
 func sharedTarget(a, b *settings.Workspace, byDefault bool) string {
 	targets := func(w *settings.Workspace) map[string]bool {
 		out := map[string]bool{}
 		for _, c := range w.Clusters {
 			address := c.Server
-			if strings.HasPrefix(address, "https://kubernetes.default.svc") { // the cluster of each Argo CD
+			if strings.HasPrefix(address, "https://kubernetes.default.svc") { // not unique: the cluster that Argo CD runs in
 				address = ""
 			}
 			if address == "" && byDefault {
@@ -129,7 +129,8 @@ func sharedTarget(a, b *settings.Workspace, byDefault bool) string {
 	return ""
 }
 
-// checkOwners returns an error for each operator that another workspace installs in the same cluster.
+// checkOwners returns an error for each operator that another workspace installs in the same
+// cluster.
 func checkOwners(s *State) (Findings, error) {
 	if s.Lock == nil || s.Others == nil {
 		return nil, nil
@@ -170,8 +171,8 @@ func withOperator(w *settings.Workspace, operator string) *settings.Workspace {
 	return &out
 }
 
-// checkRemotes returns a warning for a revision that no remote has, and for a URL that is none of several
-// remotes.
+// checkRemotes returns a warning if no remote has spec.gitops.revision, and if the repository has
+// several remotes and none of them is spec.gitops.repoURL.
 func checkRemotes(s *State) (Findings, error) {
 	repo, err := s.Repository()
 	if err != nil || repo == nil || repo.Remotes == nil || s.Settings.GitOps == nil {

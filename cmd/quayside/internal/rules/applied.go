@@ -13,13 +13,13 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkStillApplied returns a finding for each object or kustomization in the repository that applies
-// declarations of pinned operators, because OLM would install these operators as well. The finding
-// is an error if an object of a GitOps tool applies declarations of this workspace to a cluster that
-// may be one of its clusters. Otherwise it is a warning: the operators were adopted from OLM, perhaps
-// nothing applies the kustomization, this workspace does not read the declarations, or the target
-// is another cluster. If the repository has several workspaces, declarations that this workspace
-// does not read are skipped. An entry point that may apply other parts of the repository is a warning.
+// checkStillApplied returns a finding for each object or kustomization in the repository that
+// applies declarations of pinned operators, because OLM would install these operators as well. The
+// finding is an error if an object of a GitOps tool applies declarations of this workspace to a
+// cluster that may be one of its clusters, and the operators were not adopted from OLM. Otherwise
+// it is a warning. If the repository has several workspaces, declarations that this workspace does
+// not read are skipped. An entry point that may apply other parts of the repository is a warning,
+// too.
 func checkStillApplied(s *State) (Findings, error) {
 	repo, err := s.Repository()
 	if err != nil || repo == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// checkDuplicates returns an error for each second declaration of a package in a namespace, because
-// only one declaration can control the operator.
+// checkDuplicates returns an error for each further declaration of a package in a namespace,
+// because only one declaration can control the operator.
 func checkDuplicates(s *State) (Findings, error) {
 	var faults diag.List
 	first := map[string]declare.Subscription{}
@@ -27,8 +27,8 @@ func checkDuplicates(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// checkDeletedLock returns an error if HEAD has a lock with declared operators and the work tree has none,
-// because resolving would upgrade these operators.
+// checkDeletedLock returns an error if HEAD has a lock with declared operators and the work tree
+// has none, because resolving would upgrade these operators.
 func checkDeletedLock(s *State) (Findings, error) {
 	if s.Lock != nil || s.HeadLock == nil {
 		return nil, nil
@@ -42,8 +42,8 @@ func checkDeletedLock(s *State) (Findings, error) {
 	return errorsOf(diag.List{diag.Hintf(at, hint, "missing, but HEAD has it: a new one would upgrade all operators to their newest versions")}), nil
 }
 
-// checkFreshness returns a warning for each declaration that differs from the one from which its operator was
-// locked, that is not locked, or that no longer exists. It opens no catalog.
+// checkFreshness returns a warning for each declaration that changed since its operator was locked,
+// that is not locked, or that no longer exists. It opens no catalog.
 func checkFreshness(s *State) (Findings, error) {
 	set := s.Declared()
 	if s.Lock == nil || len(set.Subscriptions) == 0 {
@@ -100,9 +100,9 @@ func checkMisspelled(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// checkDroppedPaths returns an error for each declaration of a pinned operator that still exists, but
-// that spec.declarations no longer includes since the commit of the pin, because resolving would
-// remove the operator.
+// checkDroppedPaths returns an error for each declaration of a pinned operator that still exists in
+// a path that was removed from spec.declarations after the pin was committed, because resolving
+// would remove the operator.
 func checkDroppedPaths(s *State) (Findings, error) {
 	if s.Lock == nil {
 		return nil, nil

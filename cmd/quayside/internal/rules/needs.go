@@ -27,7 +27,7 @@ type unmetNeed struct {
 	clusters []string
 }
 
-// checkObservations returns a warning for each observation that is no evidence.
+// checkObservations returns a warning for each observation that is ignored because of a problem.
 func checkObservations(s *State) (Findings, error) {
 	var notes []diag.Warning
 	for _, o := range s.Observed {
@@ -38,9 +38,9 @@ func checkObservations(s *State) (Findings, error) {
 	return warningsOf(notes), nil
 }
 
-// checkNeeds returns the needs of operators that neither the tree, nor spec.provides, nor the user's
-// overlays, nor observations of the clusters meet. Needs without which a cluster rejects objects or
-// pods are errors.
+// checkNeeds returns the needs of operators that neither the tree, nor spec.provides, nor the
+// user's overlays, nor observations of the clusters meet. All are errors, except those of kind
+// Config, which operators may meet themselves.
 func checkNeeds(s *State) (Findings, error) {
 	unmet, err := s.findUnmet()
 	if err != nil {
@@ -121,8 +121,8 @@ func (s *State) findUnmet() ([]unmetNeed, error) {
 	return out, nil
 }
 
-// findUnmetIn returns the unmet needs in a cluster, whose overlay patch applies. It adds the needs of each
-// operator to known.
+// findUnmetIn returns the unmet needs in a cluster. patch contains the changes of its overlays.
+// findUnmetIn adds the needs of each operator to known.
 func (s *State) findUnmetIn(c profile.Cluster, patch fleet.Patch, known map[string][]needs.Need) ([]unmetNeed, error) {
 	operators, shared, err := s.Rendered.ClusterObjects(c.Name)
 	if err != nil {
@@ -163,8 +163,8 @@ func (s *State) findUnmetIn(c profile.Cluster, patch fleet.Patch, known map[stri
 
 func (s *State) isOpenShift() bool { return s.Settings.OpenShiftVersion != "" }
 
-// clusterSupply returns everything that a cluster has without the rendered tree: the lists of the settings,
-// its observation, and the objects in the files of its overlays.
+// clusterSupply returns everything that a cluster has without the rendered tree: the lists in the
+// settings, its observation, and the objects in the files of its overlays.
 func (s *State) clusterSupply(c profile.Cluster) (*needs.Supply, error) {
 	supply := needs.NewSupply(s.isOpenShift())
 	provides := s.Settings.EffectiveCluster(c).Provides
@@ -220,7 +220,7 @@ func (s *State) addOverlayObjects(supply *needs.Supply, cluster string) error {
 	})
 }
 
-// formatClusters returns the clusters of a need as the end of a message, or "" if they are all clusters
+// formatClusters returns the clusters of a need as the end of a message, or "" for all clusters
 // that get the operator.
 func (s *State) formatClusters(n unmetNeed) string {
 	if all, err := profile.ClustersThatGet(n.pin.Key(), s.Settings.Clusters); err == nil && len(n.clusters) == len(all) {

@@ -55,8 +55,9 @@ func checkSelectors(s *State) (Findings, error) {
 }
 
 // checkOverlays builds the overlays of all clusters with the rendered lock. It returns an error for
-// each overlay that does not build, each selector of a kustomization that selects nothing in any cluster,
-// each custom resource without its CRD in a cluster, and each setting that selects no object.
+// each overlay that does not build, each selector of a kustomization that selects nothing in any
+// cluster, each custom resource without its CRD in a cluster, and each setting that selects no
+// object.
 func checkOverlays(s *State) (Findings, error) {
 	f, err := s.Fleet()
 	if err != nil {

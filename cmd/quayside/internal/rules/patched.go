@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// checkPatched returns an error for each object that a cluster rejects, or of which it drops a field,
-// because of the user's overlays.
+// checkPatched returns an error for each object that, because of the user's overlays, a cluster
+// rejects or stores without one of its fields.
 func checkPatched(s *State) (Findings, error) {
 	if len(s.Overlays) == 0 {
 		return nil, nil
@@ -50,8 +50,8 @@ func checkPatched(s *State) (Findings, error) {
 	return out, nil
 }
 
-// newFaults returns the faults of a changed or added object of a cluster that the rendered object does not
-// have.
+// newFaults returns the faults of a changed or added object of a cluster that the rendered object
+// does not have.
 func (s *State) newFaults(types *admit.Types, cluster string, key k8s.Key, o k8s.Object) ([]admit.Fault, error) {
 	if o == nil {
 		return nil, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkClusterOperators returns an error for each pattern of spec.clusters that matches no operator of
-// the lock. A pattern may also match in another workspace with the same settings.
+// checkClusterOperators returns an error for each pattern of spec.clusters that matches no operator
+// of the lock. A pattern may also match in another workspace with the same settings.
 func checkClusterOperators(s *State) (Findings, error) {
 	have := operatorKeys(s.Lock)
 	if len(have) == 0 {
@@ -58,8 +58,8 @@ func checkWaiverOperators(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// unmatchedWaivers returns the waivers whose operator is not in have, by the field of the operator. An
-// inherited waiver may be for another workspace.
+// unmatchedWaivers returns the waivers whose operator is not in have, by the field of the operator.
+// It omits inherited waivers that match in another workspace.
 func (s *State) unmatchedWaivers(have []string) map[string]diag.Waiver {
 	out := map[string]diag.Waiver{}
 	for i, v := range s.Settings.Policy.Waivers {
@@ -74,9 +74,9 @@ func (s *State) unmatchedWaivers(have []string) map[string]diag.Waiver {
 	return out
 }
 
-// checkUnusedWaivers returns a warning for each waiver of an operator that the lock does not have. It is
-// no error: a waiver is merged before the branch that adds or removes its operator. Misspelled operators
-// are errors of checkWaiverOperators.
+// checkUnusedWaivers returns a warning for each waiver of an operator that the lock does not have.
+// It is no error, because a waiver may be merged before the branch that adds or removes its
+// operator. checkWaiverOperators reports misspelled operators.
 func checkUnusedWaivers(s *State) (Findings, error) {
 	var out []diag.Warning
 	have := operatorKeys(s.Lock)
@@ -88,8 +88,8 @@ func checkUnusedWaivers(s *State) (Findings, error) {
 	return warningsOf(diag.SortWarnings(out)), nil
 }
 
-// checkExpiredWaivers returns a warning for each waiver of a finding of 'quayside diff' that has expired or
-// expires soon. Waivers of warnings and of rules about the tree are reported with these.
+// checkExpiredWaivers returns a warning for each waiver of a finding of 'quayside diff' that has
+// expired or expires soon. Other waivers are reviewed with the warnings and findings they are for.
 func checkExpiredWaivers(s *State) (Findings, error) {
 	own := slices.DeleteFunc(slices.Clone(s.Settings.Policy.Waivers), func(v diag.Waiver) bool {
 		return slices.ContainsFunc(diag.Codes(), func(c diag.Code) bool { return c.ID == v.Rule }) ||
@@ -98,8 +98,8 @@ func checkExpiredWaivers(s *State) (Findings, error) {
 	return warningsOf(diag.Review(own, slices.Repeat([]bool{true}, len(own)), s.Today)), nil
 }
 
-// ReviewShared returns the warnings about waivers without those about inherited waivers that may match in
-// another workspace with the same settings.
+// ReviewShared returns ws without warnings about unused inherited waivers that may match in another
+// workspace with the same settings.
 func (s *State) ReviewShared(ws []diag.Warning) []diag.Warning {
 	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
 		i := slices.IndexFunc(s.Settings.Policy.Waivers, func(v diag.Waiver) bool { return v.Pos == w.Pos })
@@ -107,8 +107,8 @@ func (s *State) ReviewShared(ws []diag.Warning) []diag.Warning {
 	})
 }
 
-// mayMatchElsewhere reports whether an inherited waiver may match in another workspace with the same
-// settings: the workspace has its operator, or the waiver names no operator.
+// mayMatchElsewhere reports whether an inherited waiver may match in another workspace with the
+// same settings: the workspace has its operator, or the waiver names no operator.
 func (s *State) mayMatchElsewhere(v diag.Waiver) bool {
 	name := cmp.Or(v.Operator, v.Object)
 	return s.matchesElsewhere(v.Pos.File, func(_ *settings.Workspace, other Other) bool {

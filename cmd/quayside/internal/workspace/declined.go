@@ -11,8 +11,8 @@ import (
 )
 
 // findReverted returns holds of the operators whose upgrade in res a person reverted earlier. It
-// ignores operators that the user named. known are upgrades that nobody reverted; it does not check
-// these again, and returns them with those that it found.
+// ignores operators that the user named. known are upgrades that are not checked, because nobody
+// reverted them. notReverted are these and the upgrades that findReverted found not reverted.
 func findReverted(ctx context.Context, pr *Problem, res *resolve.Result, known map[string]bool) (holds []resolve.Hold, notReverted map[string]bool, err error) {
 	clone, err := pr.project.Clone()
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {

@@ -192,8 +192,8 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 }
 
 // evaluate evaluates rules about parts of the state. It calls adjust with the findings, and adds
-// the resulting warnings and errors to r. It returns an error about Outputs instead, because then
-// this tree is not the one that is applied.
+// the resulting warnings and errors to r. Errors about the part Outputs are returned instead,
+// because then this tree is not the one that is applied.
 func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about ...rules.Part) error {
 	for _, part := range about {
 		found, err := rules.Evaluate(r.state, part)
@@ -210,7 +210,8 @@ func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about 
 	return nil
 }
 
-// evaluateKnown evaluates rules about parts that rendering does not change, and adds the findings as warnings.
+// evaluateKnown evaluates rules about parts that rendering does not change, and adds the findings
+// as warnings.
 func (r *TreeReport) evaluateKnown(about ...rules.Part) error {
 	for _, part := range about {
 		found, err := rules.Evaluate(r.state, part)
