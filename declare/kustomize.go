@@ -36,8 +36,8 @@ func (l *loader) readRegular(name string) ([]byte, error) {
 	return l.read(name)
 }
 
-// build builds the kustomizations in opt.Paths. It also builds those that were found in
-// directories, except components and those that another kustomization includes.
+// build builds the kustomizations in opt.Paths. It also builds kustomizations that were found in
+// directories, except components and kustomizations that another one includes.
 func (l *loader) build() {
 	opened := map[*overlay.Overlay]candidate{}
 	faults := map[*overlay.Overlay]error{}

@@ -152,7 +152,7 @@ func ifEqual(s, dangerous string) string {
 }
 
 // compareSecrets reports the Secrets that the pod starts to read. For a new pod, it reports only
-// those of other operators.
+// Secrets of other operators.
 func (d podDiff) compareSecrets() {
 	had := secretsOf(d.old)
 	is := secretsOf(d.now)

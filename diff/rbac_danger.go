@@ -117,7 +117,7 @@ func limitedSeverity(all, one Severity) rateFunc {
 }
 
 // signerSeverity rates permissions on certificate signers. It returns High for all signers and for
-// those of Kubernetes, which sign client certificates, and otherwise Medium.
+// the signers of Kubernetes, which sign client certificates, and otherwise Medium.
 func signerSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	if g.Namespace == "" && (g.Name == "" || strings.HasPrefix(g.Name, "kubernetes.io/")) {
 		return High

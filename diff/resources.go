@@ -231,7 +231,8 @@ func parseFieldPath(field string) fieldPath {
 	return out
 }
 
-// valueAt returns the value at such a field path, or nil if it is missing.
+// valueAt returns the value at a field path in the notation of the API server (see parseFieldPath),
+// or nil if it is missing.
 func valueAt(content map[string]any, field string) any {
 	var v any = content
 	for _, s := range parseFieldPath(field) {

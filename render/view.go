@@ -194,8 +194,8 @@ func (v *view) overlayPath(dir, name string) string {
 	return pathAbove(dir, true) + path.Join("..", layout.Overlays, v.cluster.Name, name)
 }
 
-// configurables returns the objects of a piece that the config of the cluster can change, of the
-// operators that it gets. limit is the maximum length of the patches' file names in bytes.
+// configurables returns the objects of a piece that the config of the cluster can change, if the
+// cluster gets their operator. limit is the maximum length of the patches' file names in bytes.
 func (v *view) configurables(p piece, limit int) []configurable {
 	var out []configurable
 	for _, in := range p.members {

@@ -258,7 +258,7 @@ func parseParams(file string, data []byte) ([]map[string]any, error) {
 }
 
 // matrix returns all combinations of the parameters of two generators. The second generator can use
-// those of the first.
+// the parameters of the first.
 func (g generator) matrix(spec map[string]any, before params, depth int) ([]params, error) {
 	out := []params{before}
 	list, _ := spec["generators"].([]any)
@@ -282,7 +282,7 @@ func (g generator) matrix(spec map[string]any, before params, depth int) ([]para
 	return out, nil
 }
 
-// merge returns the parameters of the first generator. To each it adds those of the other
+// merge returns the parameters of the first generator. To each it adds the parameters of the other
 // generators that have the same values of the merge keys.
 func (g generator) merge(spec map[string]any, before params, depth int) ([]params, error) {
 	keys, _ := spec["mergeKeys"].([]any)

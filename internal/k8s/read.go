@@ -65,8 +65,8 @@ func BindingSubjects(b map[string]any) []Subject {
 	return out
 }
 
-// SubjectIn returns an element of the subjects of a binding in namespace. If a ServiceAccount has
-// no namespace, it is that of the binding.
+// SubjectIn returns an element of the subjects of a binding in namespace. A ServiceAccount without
+// a namespace gets the namespace of the binding.
 func SubjectIn(namespace string, m map[string]any) Subject {
 	s := Subject{Kind: Text(m, "kind"), Name: Text(m, "name")}
 	if s.Kind == "ServiceAccount" {

@@ -131,8 +131,8 @@ const (
 	RemovalKeep
 )
 
-// RemovalOf returns the effect of removing o from the tree, and the tool. It is that of the first
-// tool that does not simply delete o. If there is none, it returns RemovalPrune and "".
+// RemovalOf returns the effect of removing o from the tree, and the tool that determines it: the
+// first one that does not simply delete o. If there is none, it returns RemovalPrune and "".
 func RemovalOf(o k8s.Object) (removal Removal, tool string) {
 	for _, l := range profileTable() {
 		if removal := l.profile.Removal(o); removal != RemovalPrune {

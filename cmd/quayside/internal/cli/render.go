@@ -200,8 +200,8 @@ func printCounts(out *terminal.Terminal, dir string, changes []filetree.FileChan
 	}
 }
 
-// foldChanges combines the changes in each directory into one entry. A directory is that of an
-// operator, that of a package's CRDs, or a directory at the top of the tree.
+// foldChanges combines the changes in each directory into one entry: in the directories of
+// operators and of packages with CRDs, and in other directories at the top of the tree.
 func foldChanges(changes []filetree.FileChange) []filetree.FileChange {
 	var dirs []string
 	files := map[string][]filetree.FileChange{}

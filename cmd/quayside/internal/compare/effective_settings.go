@@ -37,7 +37,8 @@ type effectiveSetting struct {
 
 func (s effectiveSetting) isMissing() bool { return s.path == "" }
 
-// comparedNames are the names on both sides by which settings are compared.
+// comparedNames are names in the settings of either side. For each of them, both sides are
+// compared.
 type comparedNames struct {
 	patterns        []string // image patterns in spec.trust
 	clusters        []string

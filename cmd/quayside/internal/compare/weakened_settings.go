@@ -146,7 +146,7 @@ func (c *Comparison) compareSettings() ([]diff.Finding, error) {
 	return found, nil
 }
 
-// comparedNames returns the names for which the settings are compared.
+// comparedNames returns the names in the settings of both sides, sorted.
 func (c *Comparison) comparedNames() comparedNames {
 	var out comparedNames
 	for _, s := range []*Side{c.Before, c.After} {

@@ -106,8 +106,7 @@ func Files(fsys fs.FS, name, in string) Root {
 	return r
 }
 
-// Top returns the full path of the Git work tree of the workspace. If there is none, it returns
-// that of the workspace.
+// Top returns the full path of the workspace's Git work tree or, without one, of the workspace.
 func (r Root) Top() string {
 	top, err := filepath.Abs(r.disk.Top())
 	if err != nil {
