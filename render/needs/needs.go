@@ -235,7 +235,7 @@ type Supply struct {
 	openshift bool
 }
 
-// NewSupply returns the objects that every cluster has, or every OpenShift cluster.
+// NewSupply returns a Supply with the objects that every cluster or every OpenShift cluster has.
 func NewSupply(openshift bool) *Supply {
 	s := &Supply{apis: map[string]bool{}, objects: map[k8s.Key]bool{{Kind: "ConfigMap", Name: "kube-root-ca.crt"}: true}, openshift: openshift}
 	if openshift {
