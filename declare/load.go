@@ -66,8 +66,8 @@ const (
 //
 // A fault of an object, a file or a kustomization does not affect others. The set contains
 // everything that can be read, and lists the rest in Unread. A kustomization that cannot be built
-// only causes a warning if no path names it and it certainly contains no declarations. Plugins of
-// kustomizations that are programs are skipped with a warning.
+// only causes a warning if no path names it and it certainly contains no declarations. Plugins
+// that are programs are skipped with a warning.
 //
 // The error is a diag.List of all faults, including those in Unread. It wraps fs.ErrNotExist if a
 // path does not exist, unless [LoadOptions.Absent] lists it. A symbolic link out of the file system

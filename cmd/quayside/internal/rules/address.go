@@ -62,7 +62,7 @@ func checkAddress(s *State) (Findings, error) {
 	}
 	finding := Finding{
 		Severity: Error, Code: "gitops-path", Pos: w.At("spec.gitops.path"), Hint: "set it to " + output,
-		Msg: fmt.Sprintf("spec.gitops.path names %s, but this workspace writes %s, and no other one writes there", named, output),
+		Msg: fmt.Sprintf("spec.gitops.path names %s, which no workspace writes: this workspace writes %s", named, output),
 	}
 	others, err := s.Others()
 	for _, o := range others {
@@ -152,7 +152,7 @@ func checkOwners(s *State) (Findings, error) {
 			}
 			if server := sharedTarget(withOperator(s.Settings, pin.Key()), withOperator(other, pin.Key()), false); server != "" {
 				out = append(out, s.accept(Finding{
-					Severity: Error, Code: "two-owners", Pos: s.declarationPos(pin), Subject: pin.Key(), Hint: "remove it from one of the workspaces, or restrict the operators of the cluster there",
+					Severity: Error, Code: "two-owners", Pos: s.declarationPos(pin), Subject: pin.Key(), Hint: "remove it from one of the workspaces, or exclude it in spec.clusters[].operators of one of them",
 					Msg: fmt.Sprintf("%s is also installed by %s in %s", pin.Key(), o.Dir, server),
 				}))
 			}

@@ -190,7 +190,7 @@ func TestAddresses(t *testing.T) {
 	}{
 		"own tree":           {spec: url + "envs/prod/rendered}\n"},
 		"tree of dev":        {spec: url + "envs/dev/rendered}\n", want: "address error quayside.yaml:6:68 spec.gitops.path names the tree of envs/dev: the clusters of this workspace would get the operators of that one [gitops-path]\n"},
-		"no tree":            {spec: url + "envs/prd/rendered}\n", want: "address error quayside.yaml:6:68 spec.gitops.path names envs/prd/rendered, but this workspace writes envs/prod/rendered, and no other one writes there [gitops-path]\n"},
+		"no tree":            {spec: url + "envs/prd/rendered}\n", want: "address error quayside.yaml:6:68 spec.gitops.path names envs/prd/rendered, which no workspace writes: this workspace writes envs/prod/rendered [gitops-path]\n"},
 		"another repository": {spec: url + "envs/prd/rendered}\n", remotes: gitrepo.Remotes{URLs: []string{"git@git.example.com:ops/source.git"}}},
 		"this repository":    {spec: url + "envs/prod/rendered}\n", remotes: gitrepo.Remotes{URLs: []string{"git@git.example.com:ops/fleet.git"}, Names: map[string]bool{"main": true}}},
 		"no such branch":     {spec: url + "envs/prod/rendered}\n", remotes: gitrepo.Remotes{URLs: []string{"git@git.example.com:ops/fleet.git"}, Names: map[string]bool{"master": true}}, want: "remotes warning quayside.yaml:6:11 spec.gitops.revision: no remote of this repository has a branch or tag \"main\" (available: master) [gitops-remote]\n"},
