@@ -44,7 +44,7 @@ func joinParts(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	c := &comparison{opt: opt, rules: rulesByID()}
 	for _, name := range all {
 		if len(all) < 2 {
-			break // with one cluster, no item lists clusters
+			break // with a single cluster, findings list no clusters
 		}
 		rule, message := "clusters.added", "the cluster is new"
 		switch {

@@ -243,7 +243,7 @@ func parseParams(file string, data []byte) ([]map[string]any, error) {
 	if data == nil {
 		return nil, errors.New("cannot be read")
 	}
-	if _, err := documents(file, data); err != nil { // for example, aliases that expand to too much
+	if _, err := documents(file, data); err != nil { // rejects, for example, aliases that expand to too much
 		if _, err := documents(file, slices.Concat([]byte("list:\n"), data)); err != nil {
 			return nil, err
 		}

@@ -342,7 +342,7 @@ type resolveReport struct {
 	Lock      string                      `json:"lock"`
 	Written   bool                        `json:"written"`            // false if there were no changes, or the declarations cannot be resolved
 	Rendered  *workspace.TreeReport       `json:"rendered,omitempty"` // only with --render
-	Proposed  *deliver.PublishedProposal  `json:"proposed,omitempty"` // with `quayside propose --one-branch`
+	Proposed  *deliver.PublishedProposal  `json:"proposed,omitempty"` // set by `quayside propose --one-branch`
 	Split     *deliver.PublishedProposals `json:"split,omitempty"`    // with `quayside propose`
 	Pins      int                         `json:"pins"`
 	Changes   []workspace.Change          `json:"changes"`

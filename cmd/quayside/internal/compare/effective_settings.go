@@ -32,7 +32,7 @@ type effectiveSetting struct {
 	rank    int               // strictness, higher is stricter; a missing setting has 0
 	variant string            // part of the value that text does not show
 	note    string            // explanation by the user, such as the reason of a waiver
-	items   map[string]string // of a setting that is a set: the text of each item, by an identifier
+	items   map[string]string // for a set: the text of each item, by an identifier
 }
 
 func (s effectiveSetting) isMissing() bool { return s.path == "" }

@@ -22,7 +22,7 @@ func checkSelectors(s *State) (Findings, error) {
 	if len(s.Overlays) == 0 && !hasSelectors(w) {
 		return nil, nil
 	}
-	keys, images := map[k8s.Key]bool{}, map[string]bool{} // of all clusters, which are mostly equal
+	keys, images := map[k8s.Key]bool{}, map[string]bool{} // union over all clusters
 	for _, cluster := range w.ClusterNames() {
 		operators, shared, err := s.Rendered.ClusterObjects(cluster)
 		if err != nil {
@@ -220,7 +220,7 @@ func ownPosition(f *fleet.Fleet, cluster string, o *diff.Object) (diag.Pos, erro
 	found := diag.Pos{File: x.Overlays[0].File}
 	for _, k := range x.Overlays {
 		for name, data := range k.All() {
-			docs, _ := yamlnode.Documents(name, data, yamlnode.Limits{}) // no objects in invalid YAML
+			docs, _ := yamlnode.Documents(name, data, yamlnode.Limits{}) // invalid YAML has no objects
 			for _, doc := range docs {
 				_, kind := yamlnode.Field(doc, "kind")
 				if kind == nil || kind.Value != o.Key().Kind || !f.IsUserFile(name) {
