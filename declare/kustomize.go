@@ -289,8 +289,8 @@ func (l *loader) ambiguous(builders map[identity][]part) map[identity]bool {
 	return out
 }
 
-// warnUnlisted returns a warning for each file with declarations that is in or below a directory
-// with a kustomization, but that no kustomization lists.
+// warnUnlisted returns a warning for each file with declarations that no kustomization lists,
+// although it is in or below a directory with a kustomization.
 func (l *loader) warnUnlisted() []diag.Warning {
 	read := map[string]bool{}
 	dirs := map[string]bool{}

@@ -184,8 +184,8 @@ func (f fieldChange) leaves() bool {
 	return (f.path.last() == "path" || f.path.last() == "directory") && isLeavingOf(b, a)
 }
 
-// emptiesLeaving reports whether the change sets or removes allowEmpty, by which a GitOps tool may
-// delete all objects, for the directory of an operator being uninstalled.
+// emptiesLeaving reports whether the change sets or removes allowEmpty for the directory of an
+// operator being uninstalled. With allowEmpty, a GitOps tool may delete all objects.
 func (f fieldChange) emptiesLeaving() bool {
 	o := f.objects.after
 	if f.after != true {

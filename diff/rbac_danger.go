@@ -102,8 +102,8 @@ func fixedSeverity(s Severity) rateFunc {
 	return func(*rater, k8s.Subject, k8s.Grant, int) Severity { return s }
 }
 
-// limitedSeverity returns a rateFunc with the severity all for a grant on all objects, and one for
-// a grant on a single cluster-scoped object. In a namespace, the severity is at most medium.
+// limitedSeverity returns a rateFunc that returns all for a grant on all objects, and one for a
+// grant on a single cluster-scoped object. In a namespace, the severity is at most medium.
 func limitedSeverity(all, one Severity) rateFunc {
 	return func(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 		switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// PatchedLevels returns the kustomizations of the build of o, including o, that directly include a
-// component of the user but are not the user's own, children first. isUser reports whether a
+// PatchedLevels returns the kustomizations of the build that directly include a component of the
+// user but are not the user's own, children first. o may be one of them. isUser reports whether a
 // kustomization file is the user's.
 func (o *Overlay) PatchedLevels(isUser func(file string) bool) []*Overlay {
 	var levels []*Overlay

@@ -89,8 +89,9 @@ func (c *canvas) writeText(x int, class, name, noteClass, note string) {
 // endRow ends a row of text.
 func (c *canvas) endRow() { c.bottom += rowGap }
 
-// wrap splits text into lines of at most width. It returns the part for the rest of a started line,
-// which has the width first and may be empty, and the other lines. It does not split words.
+// wrap splits text into lines of at most width. It does not split words. The first result, which
+// may be empty, continues a line with the remaining width first. The second result are the other
+// lines.
 func wrap(text string, first, width int) (string, []string) {
 	lines, room := []string{""}, first
 	for _, word := range strings.Fields(text) {

@@ -96,8 +96,8 @@ func rebaseScalars(n *yamlnode.Node, field string, rebase func(string) string) {
 // merger merges YAML trees. A chain of files gives the same result in whatever order neighbors in
 // the chain are merged.
 type merger struct {
-	// reset contains the nodes that replace inherited values, because there is a null or a value of
-	// another kind between them in the chain.
+	// reset contains the nodes that replace inherited values instead of being merged with them,
+	// because a file in between in the chain has null or a value of another kind.
 	reset map[*yamlnode.Node]bool
 }
 

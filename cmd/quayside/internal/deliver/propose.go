@@ -130,9 +130,9 @@ func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) erro
 	return nil
 }
 
-// Unreadable returns the errors of opening bundles, by operator: those of operators in HEAD's lock
-// whose bundle cannot be opened, and of operators that lock changes and that require one of these,
-// before or after. It opens no bundle itself: it returns nil if rendering found no error.
+// Unreadable returns the errors of opening bundles, by operator. These are operators in HEAD's lock
+// whose bundle cannot be opened, and operators that lock changes and that require one of them,
+// before or after. Unreadable opens no bundle itself: it returns nil if rendering found no error.
 func (b *Proposer) Unreadable(lock *lockfile.File) map[string]error {
 	out := maps.Clone(b.unreadable)
 	before, err := b.clone.Project.LockIfAny()

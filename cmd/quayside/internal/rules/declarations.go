@@ -82,8 +82,8 @@ func isRequested(lock *lockfile.File, d declare.Subscription) bool {
 	return slices.ContainsFunc(lock.Pins, func(pin lockfile.Pin) bool { return slices.Contains(pin.RequestedBy, d.Key()) })
 }
 
-// checkMisspelled returns an error for each object with a misspelled API that has the same name as
-// the missing declaration of a pinned operator, because resolving would remove the operator.
+// checkMisspelled returns an error for each object with a misspelled API and the name of a missing
+// declaration of a pinned operator, because resolving would remove the operator.
 func checkMisspelled(s *State) (Findings, error) {
 	if s.Lock == nil {
 		return nil, nil

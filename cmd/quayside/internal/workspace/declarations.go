@@ -96,8 +96,8 @@ func newReadDeclarations(set *declare.Set) readDeclarations {
 	return r
 }
 
-// has reports whether the workspace reads a declaration. It has the position of one that is read
-// or, if included is true (a declared path includes its file), the name of one.
+// has reports whether the workspace reads a declaration: it reads one at pos or, if included is
+// true, one with the same name. included means that a declared path includes the file at pos.
 func (r readDeclarations) has(pos diag.Pos, d survey.Declaration, included bool) bool {
 	kind, name := d.Kind, d.Name
 	if d.IsOperator() {

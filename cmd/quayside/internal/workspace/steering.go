@@ -99,9 +99,8 @@ func checkSubmodules(repo fs.FS, output string) ([]string, error) {
 }
 
 // checkParent returns the faults of files in a parent directory of the tree: ignore files that hide
-// parts of the tree from a GitOps tool and, if inside is true (the directory is in the workspace),
-// other files that control a tool. Outside of the workspace, such files belong to other
-// applications.
+// parts of the tree from a GitOps tool. If inside is true (the directory is in the workspace), it
+// also returns other files that control a tool. Outside, such files belong to other applications.
 func checkParent(repo fs.FS, dir, output string, inside bool, want *filetree.Tree) ([]string, error) {
 	entries, err := fs.ReadDir(repo, dir)
 	if err != nil {

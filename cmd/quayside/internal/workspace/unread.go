@@ -129,9 +129,9 @@ func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfi
 	return out
 }
 
-// mayBeIn returns a function that reports whether an unread part may contain the declaration of a
-// pin, which has the key by, or its OperatorGroup. It returns nil if both were read, or if no part
-// can contain them.
+// mayBeIn returns a function that reports whether an unread part may contain by, the declaration of
+// a pin, or the OperatorGroup of the pin. It returns nil if both were read, or if no part can
+// contain them.
 func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string) func(declare.Unread) bool {
 	ns, name, _ := strings.Cut(by, "/")
 	condition := func(u declare.Unread) bool { return u.MayDeclare(ns, name, pin.Package) }
