@@ -139,8 +139,8 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) error {
 	return nil
 }
 
-// warnTargets adds a warning for each selector in o that selects nothing, because kustomize reports
-// none. It does not check the kustomizations that o includes, whose selectors may be for other
+// warnTargets adds a warning for each selector in o that selects nothing, which kustomize does not
+// report. It does not check the kustomizations that o includes, whose selectors may be for other
 // objects.
 func (l *loader) warnTargets(o *overlay.Overlay, built [][]byte) {
 	selectors, err := o.Selectors(func(file string) bool { return file == o.File }, built)

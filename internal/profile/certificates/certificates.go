@@ -187,8 +187,8 @@ func Injector(o k8s.Object) Name {
 	return ""
 }
 
-// IsInjected reports whether a controller in the clusters injects a CA into o. It must be the
-// controller of the chosen provider, or of another provider that can run in the clusters.
+// IsInjected reports whether a controller in the clusters injects a CA into o. The controller must
+// belong to the chosen provider, or to another provider that can run in the clusters.
 func IsInjected(o k8s.Object, chosen Name, openshift bool) bool {
 	by := Injector(o)
 	for _, l := range providerTable() {
