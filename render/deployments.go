@@ -177,8 +177,8 @@ func ReadAnnotations(pod map[string]any) map[string]bool {
 }
 
 // addEnvironment sets the proxy settings and the name of the OperatorCondition as environment
-// variables in every container. If the operator's config sets a proxy variable, it sets none of
-// them; if the config sets the variable of the OperatorCondition, it keeps that value.
+// variables in every container. The operator's config takes precedence: if it sets any proxy
+// variable, no proxy settings are added.
 func (in *install) addEnvironment(pod map[string]any) {
 	set := map[string]bool{}
 	for _, env := range k8s.Items(in.config, "env") {

@@ -139,8 +139,8 @@ func isDirectory(fsys fs.FS, name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// At returns a for a directory below its own: without the changes to kustomizations, which the tool
-// does not make there.
+// At returns a copy of a for a directory below a.Dir. The copy lacks the changes to kustomizations,
+// because the tool does not make them there.
 func (a *Applied) At(dir string) *Applied {
 	out := *a
 	out.Dir, out.Changes = dir, Changes{DefaultNamespace: a.Changes.DefaultNamespace, Unknown: a.Changes.Unknown}

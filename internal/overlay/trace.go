@@ -143,7 +143,7 @@ func objectIDOf(n *yamlnode.Node) (h objectID) {
 	return h
 }
 
-// mayBeRenamed reports whether h may be the object was with a prefix and a suffix of its name.
+// mayBeRenamed reports whether h may be the object was, renamed by a prefix or a suffix.
 func (h objectID) mayBeRenamed(was objectID) bool {
 	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
 }

@@ -140,7 +140,7 @@ func (w *watches) launch(kind schema.GroupVersionKind, k *kindWatch) {
 	})
 }
 
-// retry retries at once the kinds that could not be read and that which selects.
+// retry retries at once the kinds that could not be read, if which returns true for them.
 func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

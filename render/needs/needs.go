@@ -88,7 +88,7 @@ func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []N
 // finder collects the needs of an operator.
 type finder struct {
 	found      map[string]*Need
-	served     map[[2]string]bool // by API version and kind: every cluster serves it, or it belongs to OLM
+	served     map[[2]string]bool // whether every cluster serves an API version and kind, or it belongs to OLM
 	objects    []k8s.Object
 	namespaces []k8s.Object
 	openshift  bool

@@ -11,7 +11,7 @@ import (
 
 // Pods returns the faults in the pods of a workload that its API rejects, but [Types.Check] does
 // not find: missing required fields, and unknown values of enumerations. It checks the fields that
-// are usually patched, as ValidatePodSpec in k8s.io/kubernetes/pkg/apis/core/validation.
+// are usually patched, like ValidatePodSpec in k8s.io/kubernetes/pkg/apis/core/validation.
 func Pods(o k8s.Object) []Fault {
 	pod := k8s.PodSpec(o)
 	if len(pod) == 0 {

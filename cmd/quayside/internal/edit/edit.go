@@ -104,9 +104,8 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	return e, err
 }
 
-// sharedNotes returns a note for each operator that another workspace will lose, or whose version
-// it no longer permits, because it shares changed declarations. dirs are the directories of these
-// workspaces.
+// sharedNotes returns notes about the workspaces in dirs, which share changed declarations: one for
+// each operator that such a workspace will lose, or whose version is no longer permitted there.
 func sharedNotes(p *workspace.Project, changed *declare.Set, dirs []string) ([]string, error) {
 	before, err := p.DeclarationsIfAny()
 	if err != nil || len(dirs) == 0 {

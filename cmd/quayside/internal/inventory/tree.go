@@ -124,8 +124,8 @@ func (p *forestBuilder) addTree(t explain.Node) {
 	}
 }
 
-// addNode returns the operator t with its dependencies. If t is not installed, the result is marked
-// as missing if t is needed, and otherwise nil.
+// addNode returns the operator t with its dependencies. If t is needed but not installed, the
+// result is marked as missing. If t is neither needed nor installed, the result is nil.
 func (p *forestBuilder) addNode(t explain.Node, needed bool) *treeNode {
 	n := &treeNode{Node: t}
 	if !p.installed[n.key()] {

@@ -156,7 +156,8 @@ func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	}
 }
 
-// SignatureSuffix is the suffix that a file with observations gets in the name of its signature.
+// SignatureSuffix is added to the name of a file with observations, for the file with its
+// signature.
 const SignatureSuffix = ".sigstore.json"
 
 // ReadObserved reads a file with observations, and the signature beside it if there is one.
