@@ -22,7 +22,7 @@ func Metadata(o k8s.Object) []Fault {
 	return sortFaults(faults)
 }
 
-// Rules returns the faults in the rules of a Role or ClusterRole, sorted, as ValidatePolicyRule in
+// Rules returns the faults in the rules of a Role or ClusterRole, sorted, like ValidatePolicyRule in
 // k8s.io/kubernetes/pkg/apis/rbac/validation. It returns nil if the rules are valid, and for other
 // kinds.
 func Rules(o k8s.Object) []Fault {
