@@ -209,7 +209,7 @@ func fieldPrefix(path string) string {
 	return " in " + path
 }
 
-// Fields returns the fields of a struct that have a name in JSON, in order and with this name.
+// Fields returns the fields of a struct that have a JSON name, in order, with this name in Name.
 // Fields of an embedded struct, and of a field tagged `json:",inline"`, are included. The caller
 // must not modify the result.
 func Fields(t reflect.Type) []reflect.StructField { return shapeOf(t).fields }
