@@ -23,8 +23,8 @@ type Shape struct {
 	Wrong   []Fault  // values of a wrong type, sorted; the API server rejects them in every request
 }
 
-// Check compares an object with the Go type of its kind, like strict decoding in the API server. For
-// kinds that are not built in, it checks only the metadata.
+// Check compares an object with the Go type of its kind, like strict decoding in the API server.
+// For kinds that are not built in, it checks only the metadata.
 func (t *Types) Check(object map[string]any) Shape {
 	w := typeChecker{types: t}
 	of := t.kind(k8s.Text(object, "apiVersion"), k8s.Text(object, "kind"))
