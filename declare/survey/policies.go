@@ -77,8 +77,8 @@ func (r *repository) generatedPolicies(k *kustomization) []generatedPolicy {
 	return out
 }
 
-// generatedPolicy returns the policy that an item p of the PolicyGenerator n makes. dir is the directory of the
-// kustomization.
+// generatedPolicy returns the policy that an item p of the PolicyGenerator n makes. dir is the
+// directory of the kustomization.
 func (r *repository) generatedPolicy(dir string, n, p *yamlnode.Node, pos diag.Pos) generatedPolicy {
 	action := cmp.Or(textAt(p, "remediationAction"), textAt(n, "policyDefaults.remediationAction"))
 	disabled := isTrue(n, "policyDefaults.disabled")
@@ -112,7 +112,8 @@ func (s *Survey) operatorCharts() map[string]bool {
 	return out
 }
 
-// addPolicies adds an entry for each Policy with operators that only a cluster knows.
+// addPolicies adds an entry for each enforced Policy with an operator that cannot be read, or that
+// has templates, which only a cluster can evaluate.
 func (s *scanner) addPolicies() {
 	seen := map[*Policy]bool{}
 	for _, d := range s.Declarations {
@@ -129,8 +130,8 @@ func (s *scanner) addPolicies() {
 	}
 }
 
-// Policies returns the policies that make clusters create a declaration: the one that contains it, and those that
-// generators make from its file.
+// Policies returns the policies that make clusters create a declaration: the policy that contains
+// it, and policies that generators make from its file.
 func (s *Survey) Policies(d Declaration) []*Policy {
 	if s.generated == nil {
 		s.generated = s.generatedPolicies()
@@ -142,7 +143,8 @@ func (s *Survey) Policies(d Declaration) []*Policy {
 	return out
 }
 
-// generatedPolicies returns the enforced policies of generators, by the files with declarations in them.
+// generatedPolicies returns the enforced policies of generators, by the files with declarations in
+// them.
 func (s *Survey) generatedPolicies() map[string][]*Policy {
 	out := map[string][]*Policy{}
 	for _, dir := range slices.Sorted(maps.Keys(s.repo.kustomizations)) {

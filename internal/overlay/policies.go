@@ -58,7 +58,7 @@ func isPolicyGenerator(configs []map[string]any) bool {
 // generatedPolicy is a Policy of a PolicyGenerator.
 type generatedPolicy struct {
 	pos     diag.Pos         // of its configuration
-	objects []policyManifest // one for each of its templates
+	objects []policyManifest // one for each template of the Policy
 }
 
 // policyManifest is an object in a Policy of a PolicyGenerator.
@@ -68,8 +68,8 @@ type policyManifest struct {
 	node *yamlnode.Node // the object in file, before patches; nil if it is unknown
 }
 
-// addPolicies replaces the generator r, a PolicyGenerator, by a file with the Policies that it generates.
-// file is that of the configuration, which has the documents docs. Each Policy is one line of the new file.
+// addPolicies replaces the generator r, a PolicyGenerator, by a file with the generated Policies,
+// one line for each. file is the file with the configuration, and docs are its documents.
 func (f *Files) addPolicies(o *Overlay, r reference, file string, docs []*yamlnode.Node) error {
 	var out strings.Builder
 	var policies []generatedPolicy
@@ -126,7 +126,7 @@ func (o *Overlay) isGenerated(file string) bool {
 	return generated
 }
 
-// generatedPolicy returns the Policy of a PolicyGenerator in a line of a file.
+// generatedPolicy returns the generated Policy in a line of a file.
 func (t *Trace) generatedPolicy(file string, line int) (generatedPolicy, bool) {
 	for _, o := range t.order {
 		if list := o.generated[file]; line%2 == 0 && line/2 <= len(list) && line > 0 {
@@ -136,8 +136,8 @@ func (t *Trace) generatedPolicy(file string, line int) (generatedPolicy, bool) {
 	return generatedPolicy{}, false
 }
 
-// walkPolicy sets the origins of the values of n, a Policy of a PolicyGenerator: the manifests, and for other values
-// the configuration of the Policy.
+// walkPolicy sets the origins of the values of n, a generated Policy. Values of its objects are
+// from the manifests, and other values from the configuration of the Policy.
 func (p valueOrigins) walkPolicy(n, origin *yamlnode.Node, policy generatedPolicy) {
 	for i, template := range yamlnode.NodesAt(n, "spec.policy-templates.[].objectDefinition") {
 		if i >= len(policy.objects) || policy.objects[i].node == nil {
@@ -196,8 +196,8 @@ func policyTemplate(text []byte, name, action, compliance string) any {
 	}
 }
 
-// manifestObjects returns the objects of a file, of the files of a directory, or of a kustomization, with
-// patches.
+// manifestObjects returns the objects of a file, of the files of a directory, or of a
+// kustomization, with patches.
 func (f *Files) manifestObjects(o *Overlay, name string, patches []map[string]any) ([]policyManifest, error) {
 	at := path.Join(o.Dir, name)
 	if !fs.ValidPath(at) || f.remote.MatchString(name) {
@@ -296,7 +296,7 @@ const (
 	maxPolicyManifests = 1_000 // of one configuration
 )
 
-// objectsOf returns the objects in a file. They may be parts of objects.
+// objectsOf returns the objects in a file, which may be incomplete.
 func objectsOf(file string, data []byte) ([]policyManifest, error) {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
 	if err != nil {
@@ -313,8 +313,9 @@ func objectsOf(file string, data []byte) ([]policyManifest, error) {
 	return out, nil
 }
 
-// policyPatches returns the patches of kustomize for a patch of a manifest. If the manifest has only one
-// object, that one is patched, also its name and its namespace. Otherwise the patch identifies the object.
+// policyPatches returns the kustomize patches for a patch of a manifest. If the manifest has only
+// one object, the patches change this object, also its name and namespace. Otherwise the patch must
+// identify its object.
 func policyPatches(patch map[string]any, objects []policyManifest) ([]types.Patch, error) {
 	var object map[string]any
 	if len(objects) != 1 || json.Unmarshal(objects[0].text, &object) != nil {

@@ -64,15 +64,16 @@ func (p *Opened) isForeign() func(url string) bool {
 	return func(url string) bool { return own != "" && name(url) != name(own) }
 }
 
-// unreadOperators returns the declarations of operators in the repository that no workspace reads, sorted by
-// position.
+// unreadOperators returns the declarations of operators in the repository that no workspace reads,
+// sorted by position.
 func unreadOperators(repo *rules.Repository) []survey.Declaration {
 	unread := repo.Survey.Unread(slices.Concat(slices.Collect(maps.Values(repo.Declared))...))
 	return slices.DeleteFunc(unread, func(d survey.Declaration) bool { return !d.IsOperator() })
 }
 
-// FindUnread returns the position of a declaration of an operator that no workspace reads, but that a kustomization, a
-// policy or an object of a GitOps tool applies. It returns false if the repository has none.
+// FindUnread returns the position of a declaration of an operator that no workspace reads, but that
+// a kustomization, a policy or an object of a GitOps tool applies. It returns false if there is
+// none.
 func FindUnread(p *Project, namespace, pkg string) (diag.Pos, bool) {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {
@@ -88,9 +89,9 @@ func FindUnread(p *Project, namespace, pkg string) (diag.Pos, bool) {
 }
 
 // warnUnread returns warnings about operators that the repository declares but no workspace reads.
-// If an object of a GitOps tool that applies them is among the declarations of this workspace,
-// there is a warning for each such object and directory. All other operators share one warning,
-// which is omitted in hidden directories and outside of Git.
+// There is a warning for each directory with such operators that a declaration of this workspace,
+// an object of a GitOps tool, applies. All other operators share one warning, which omits hidden
+// directories and is omitted outside of Git.
 func (p *Project) warnUnread() []diag.Warning {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {
@@ -124,8 +125,8 @@ func (p *Project) warnUnread() []diag.Warning {
 	return slices.Compact(diag.SortWarnings(append(out, p.warnChanged(s, declared[p.repoPath()])...)))
 }
 
-// warnChanged returns a warning for each declared path whose operators are changed before they
-// reach a cluster, by an object of a GitOps tool or by another kustomization.
+// warnChanged returns a warning for each declared path whose operators an object of a GitOps tool
+// or another kustomization changes before they reach a cluster.
 func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning {
 	var out []diag.Warning
 	files, in := p.Repository()
