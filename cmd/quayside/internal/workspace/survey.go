@@ -89,9 +89,9 @@ func FindUnread(p *Project, namespace, pkg string) (diag.Pos, bool) {
 }
 
 // warnUnread returns warnings about operators that the repository declares but no workspace reads.
-// There is a warning for each directory with such operators that a declaration of this workspace,
-// an object of a GitOps tool, applies. All other operators share one warning, which omits hidden
-// directories and is omitted outside of Git.
+// If the declared paths contain an object of a GitOps tool that applies such operators, there is a
+// warning for each object and directory. All other operators share one warning, which omits hidden
+// directories; outside of Git there is none.
 func (p *Project) warnUnread() []diag.Warning {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {
