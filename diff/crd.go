@@ -81,7 +81,6 @@ func quoteValue(v any) string {
 	return sanitize.Truncate(formatValue(v), 80)
 }
 
-// compareConversion compares the conversion strategies.
 func (d crdDiff) compareConversion() {
 	a, b := conversionStrategy(d.old.Content), conversionStrategy(d.now.Content)
 	if a == b {

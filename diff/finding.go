@@ -73,7 +73,6 @@ type RuleInfo struct {
 	Why      string
 }
 
-// rulesByID returns all rules by ID.
 func rulesByID() map[string]RuleInfo {
 	out := map[string]RuleInfo{}
 	for _, r := range Rules() {

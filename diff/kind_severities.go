@@ -135,7 +135,6 @@ func (c *comparison) servesForeignGroup(o *Object) bool {
 	return false
 }
 
-// removedSeverity returns the severity of a removed object.
 func (c *comparison) removedSeverity(o *Object) Severity {
 	if o.Follows || !c.after.hasOperator(o.Operator) && o.Operator != "" {
 		return Low // rule upgrade.removed reports the operator

@@ -12,7 +12,6 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// compareRequired compares the required fields.
 func (w *schemaWalk) compareRequired(n node) {
 	old, now := k8s.Texts(n.old, "required"), k8s.Texts(n.now, "required")
 	for _, name := range now {
@@ -92,7 +91,6 @@ func (w *schemaWalk) compareBounds(n node) {
 	w.compareMultipleOf(n)
 }
 
-// formatBound formats a bound for a message.
 func formatBound(v any) string {
 	if v == nil {
 		return "not set"

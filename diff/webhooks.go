@@ -270,7 +270,6 @@ func (d webhookDiff) compareRules() {
 	}
 }
 
-// compareSelector compares one of the selectors of the webhook.
 func (d webhookDiff) compareSelector(name string) {
 	a, b := d.old[name], d.now[name]
 	was, is := matchesEverything(d.old, name), matchesEverything(d.now, name)

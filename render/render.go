@@ -124,7 +124,6 @@ func (o operator) bundlePos(pos diag.Pos) diag.Pos {
 // csvPos returns the position of the bundle's CSV.
 func (o operator) csvPos() diag.Pos { return o.bundlePos(diag.Pos{File: o.b.CSV.File}) }
 
-// warn adds a warning.
 func (t *tree) warn(pos diag.Pos, subject, code, format string, args ...any) {
 	t.warnings = append(t.warnings, diag.Warning{Pos: pos, Subject: subject, Code: code, Msg: fmt.Sprintf(format, args...)})
 }

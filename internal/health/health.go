@@ -43,7 +43,6 @@ func Compute(o map[string]any, now time.Time) Health {
 	return more.judge(o, now)
 }
 
-// kstatusHealth returns the health according to kstatus.
 func kstatusHealth(o map[string]any) Health {
 	res, err := status.Compute(&unstructured.Unstructured{Object: o})
 	if err != nil {

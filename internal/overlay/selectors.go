@@ -206,7 +206,6 @@ func (o *Overlay) HasTargets(include func(file string) bool, objects []k8s.Key, 
 	return true
 }
 
-// selectorOf returns a selector for one object.
 func selectorOf(gvk resid.Gvk, namespace, name string) types.Selector {
 	return types.Selector{ResId: resid.ResId{Gvk: resid.Gvk{Group: gvk.Group, Kind: gvk.Kind}, Name: regexp.QuoteMeta(name), Namespace: regexp.QuoteMeta(namespace)}}
 }

@@ -86,7 +86,6 @@ func (c *canvas) writeText(x int, class, name, noteClass, note string) {
 	}
 }
 
-// endRow ends a row of text.
 func (c *canvas) endRow() { c.bottom += rowGap }
 
 // wrap splits text into lines of at most width. It does not split words. The first result, which

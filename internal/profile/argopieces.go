@@ -116,7 +116,6 @@ func memberGenerator(t Tree) map[string]any {
 	}}
 }
 
-// pieceSpec returns the spec of the Application of a piece.
 func pieceSpec(t Tree, p Piece, prefix string, destination map[string]any) map[string]any {
 	policy := t.GitOps.SyncPolicy
 	policy.SyncOptions = append([]string{"ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true"}, policy.SyncOptions...)

@@ -114,7 +114,6 @@ type entry struct {
 	provider func(ProviderSettings) Provider
 }
 
-// providerTable returns all providers.
 func providerTable() []entry {
 	return []entry{
 		{CertManager, func(ProviderSettings) Provider { return certManager{} }},

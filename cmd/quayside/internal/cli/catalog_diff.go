@@ -84,7 +84,6 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 	return nil
 }
 
-// printCatalogChanges prints the changes as text.
 func printCatalogChanges(w *terminal.Terminal, d inventory.CatalogChanges) {
 	last := ""
 	for _, c := range d.Changes {

@@ -30,7 +30,6 @@ func newCatalogList(a *app) *cobra.Command {
 	return cmd
 }
 
-// packageTable returns the list as a table.
 func packageTable(l inventory.PackageList) *terminal.Table {
 	t := &terminal.Table{Head: []string{"package", "version", "channel", "catalog", "description"}}
 	for _, r := range l.Packages {

@@ -115,7 +115,6 @@ func makeBOM(p *workspace.Project, lock *lockfile.File, images []inventory.Image
 	return inventory.NewBOM(cmp.Or(p.Settings.Name, "quayside"), lock, images)
 }
 
-// imageTable returns the list as a table.
 func imageTable(l *inventory.ImageList) *terminal.Table {
 	t := &terminal.Table{Head: []string{"image", "role", "operators"}}
 	hasClusters := slices.ContainsFunc(l.Images, func(im inventory.Image) bool { return im.Clusters != nil })

@@ -238,7 +238,6 @@ func (o *proposeOptions) proposeEach(ctx context.Context, p *workspace.Project, 
 	return r, pending.Failed, err
 }
 
-// printProposed prints the proposals.
 func (o *proposeOptions) printProposed(w io.Writer, r *resolveReport) {
 	if r.Split != nil {
 		o.printProposals(r.Split)
@@ -316,7 +315,6 @@ func (o *proposeOptions) printProposals(s *deliver.PublishedProposals) {
 	}
 }
 
-// printBranches prints a table of branches.
 func printBranches(out *terminal.Terminal, rows []deliver.BranchRow) {
 	t := &terminal.Table{Uncut: true, Head: []string{"action", "branch", "why"}}
 	for _, r := range rows {

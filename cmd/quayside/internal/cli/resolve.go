@@ -361,7 +361,6 @@ func newResolveReport(res *workspace.Resolution, about []diag.Warning) *resolveR
 	}
 }
 
-// printChanges prints one line for each change.
 func (o *resolveOptions) printChanges(w io.Writer, r *resolveReport) {
 	for _, c := range r.Changes {
 		fmt.Fprintln(w, o.out.Sign(c.Sign())+" "+sanitize.Line(c.String()))

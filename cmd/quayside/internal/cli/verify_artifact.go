@@ -12,7 +12,6 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// verifyArtifact verifies an artifact.
 func (o *verifyOptions) verifyArtifact(cmd *cobra.Command, ref string) error {
 	if o.all {
 		return Usagef(cmd, "--all cannot be used with an artifact")

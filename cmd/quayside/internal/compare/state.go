@@ -187,7 +187,6 @@ func (c *Comparison) checkNotEmpty() error {
 	return cmp.Or(c.After.project.SuggestWorkspaces(), fmt.Errorf("no workspace in %s: neither %s nor %s on either side", c.project.Location(), settings.FileName, workspace.LockFile))
 }
 
-// hasWorkspace reports whether the side has a workspace.
 func (s *Side) hasWorkspace() bool {
 	return s.Lock != nil || len(s.Manifests) > 0 || s.project.Configured()
 }
@@ -420,7 +419,6 @@ func (c *Comparison) openSide(ctx context.Context, name string, trees bool) (*Si
 	return c.revision(rev)
 }
 
-// artifact returns an artifact as a side.
 func (c *Comparison) artifact(ctx context.Context, ref string) (*Side, error) {
 	a, err := c.project.Artifact(ctx, ref)
 	if err != nil {

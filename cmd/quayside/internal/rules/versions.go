@@ -16,7 +16,6 @@ type clusterVersion struct {
 	major, minor int
 }
 
-// clusterVersions returns the versions of clusters in the settings.
 func (s *State) clusterVersions() []clusterVersion {
 	w := s.Settings
 	all := []clusterVersion{{field: "spec.kubernetesVersion", value: w.KubernetesVersion}, {field: "spec.openshiftVersion", value: w.OpenShiftVersion, openShift: true}}
