@@ -221,8 +221,9 @@ func (l *loader) mapApplied(o *overlay.Overlay, d candidate, mapPos func(diag.Po
 	}
 }
 
-// checkKnown returns an unread part if the changes that the entry point makes to a declaration are
-// not known. variables are the variables in the declaration that have no known value.
+// checkKnown returns an unread part if a value in a declaration is only known in a cluster, because
+// of the changes that the entry point makes. variables are the variables in the declaration whose
+// values are unknown.
 func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag.Pos) (Unread, bool) {
 	if d.applied == nil || r.first.IsZero() && len(r.errs) == 0 {
 		return Unread{}, false

@@ -23,7 +23,7 @@ func settingRules() []RuleInfo {
 	}
 }
 
-// StatePromotion is the rule about the versions of an environment that follows another one.
+// StatePromotion is the rule about environments that follow others.
 const StatePromotion = "state.promotion"
 
 func stateRules() []RuleInfo {

@@ -204,7 +204,8 @@ func (v *view) namespace(name string) *Object {
 	return nil
 }
 
-// objectsOf returns the objects of a kind in any version: first the user's own, then the rendered ones.
+// objectsOf returns the objects of a kind in any version: first the user's own, then the rendered
+// ones.
 func (v *view) objectsOf(kind k8s.Key) []*Object {
 	var out []*Object
 	add := func(o *Object) {

@@ -23,10 +23,10 @@ type Application struct {
 
 // Applications returns the declarations that a GitOps tool applies, sorted by position. For each
 // cluster, it returns the first object that applies the declaration to it. declared are the
-// declared paths of a workspace, and others those of other workspaces. A kustomization outside of
-// these paths counts as applied, because the object that applies it may be in another repository. So does
-// a Policy that clusters enforce.
-// It omits declarations for which wanted returns false.
+// declared paths of a workspace, and others are the declared paths of other workspaces. A
+// kustomization outside of these paths counts as applied, because the object that applies it may be
+// in another repository. So does a Policy that clusters enforce. Declarations for which wanted
+// returns false are omitted.
 func (s *Survey) Applications(declared, others []string, wanted func(Declaration) bool) []Application {
 	files, inputs := s.included(declared)
 	_, more := s.included(others)
@@ -39,7 +39,7 @@ func (s *Survey) Applications(declared, others []string, wanted func(Declaration
 	var out []Application
 	add := func(a *Applied, d Declaration, app Application) {
 		if s.holders[d.Pos] != nil {
-			app.Cluster = "" // its placement is only known in the hub
+			app.Cluster = "" // only the hub knows the clusters of a policy
 		}
 		at := key{d.Pos, app.Cluster}
 		if found[at] || a != nil && !s.keeps(a, d) {
@@ -114,8 +114,8 @@ func (s *Survey) Appliers(d Declaration) []*Applied {
 }
 
 // Changing returns the entry points that change operators in or below dir when they apply them, and
-// the kustomizations that include dir and change it. It omits those in declared, the declared
-// paths.
+// the kustomizations that include dir and change it. It omits entry points and kustomizations in
+// the declared paths.
 func (s *Survey) Changing(dir string, declared []string) (applied []*Applied, kustomizations []string) {
 	for _, e := range s.Entries {
 		for _, a := range e.Applied {

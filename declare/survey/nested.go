@@ -17,12 +17,14 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Kustomizations may change objects of tools, like any others. Such an object is evaluated as it is built.
+// Kustomizations may change objects of tools, like any others. Such an object is evaluated as it is
+// built.
 
 // maxBuilt is the maximum number of objects of a kustomization with objects of tools.
 const maxBuilt = 1_000
 
-// build returns the objects that the kustomization in a directory builds, or nil if it cannot be built.
+// build returns the objects that the kustomization in a directory builds, or nil if it cannot be
+// built.
 func (s *Survey) build(dir string) []any {
 	out, known := s.built[dir]
 	if !known {
@@ -38,8 +40,8 @@ func (s *Survey) build(dir string) []any {
 	return out
 }
 
-// buildText returns the objects that a directory builds. If file is not empty, text is the content of its
-// kustomization.
+// buildText returns the objects that a directory builds. If file is not empty, text is the content
+// of its kustomization.
 func (s *Survey) buildText(dir, file string, text []byte) ([]map[string]any, error) {
 	read := func(name string) ([]byte, error) {
 		if name == file && file != "" {
@@ -101,8 +103,8 @@ func (s *scanner) changesObjects(a *Applied) bool {
 	return false
 }
 
-// addNested adds the entry points in the files that a applies and that seen does not have. The error is
-// that of the build of those that are changed.
+// addNested adds the entry points in the files that a applies, except files in seen. If a changes
+// objects, it builds them; the error is that of the build.
 func (s *scanner) addNested(a *Applied, seen map[string]bool) error {
 	files := slices.DeleteFunc(s.applierFiles(a), func(name string) bool { return seen[name] })
 	for _, name := range files {
@@ -129,8 +131,8 @@ func (s *scanner) addNested(a *Applied, seen map[string]bool) error {
 	return nil
 }
 
-// applyObjects returns the objects that a tool applies for a. Variables with unknown values are unknown
-// text.
+// applyObjects returns the objects that a tool applies for a. unknownText replaces variables with
+// unknown values.
 func (s *scanner) applyObjects(a *Applied) ([]map[string]any, error) {
 	var own string
 	var data []byte
@@ -192,8 +194,8 @@ func (c Changes) substitute(objects []map[string]any) []map[string]any {
 	return out
 }
 
-// addBuilt records the objects of tools among built objects. file is that of the kustomization. An object
-// in one of the files that has the same kind and name gives the position.
+// addBuilt records the objects of tools among built objects. file is the kustomization file. The
+// position of an object is that of the object in files with the same kind and name.
 func (s *scanner) addBuilt(objects []map[string]any, file string, files []string) {
 	positions := map[string]diag.Pos{}
 	for _, name := range files {
@@ -223,8 +225,8 @@ func (s *scanner) addBuilt(objects []map[string]any, file string, files []string
 	}
 }
 
-// builtObjects returns the objects of tools of the repository: as the topmost kustomizations build them if
-// these change objects, and otherwise as they are in their files.
+// builtObjects returns the objects of tools of the repository: as built by the topmost
+// kustomizations if these change objects, otherwise as in their files.
 func (s *scanner) builtObjects() []entryObject {
 	all := s.objects
 	byFile := map[string]bool{}

@@ -1,7 +1,7 @@
 // Package survey finds out how GitOps tools apply a repository. It finds:
 //
-//   - entry points: Applications, ApplicationSets, Flux Kustomizations, policies, and kustomizations and directories that
-//     nothing else includes
+//   - entry points: Applications, ApplicationSets, Flux Kustomizations, policies, and kustomizations
+//     and directories that nothing else includes
 //   - the objects of OLM in the repository
 //   - the entry points through which each object reaches a cluster
 //
@@ -60,8 +60,8 @@ type Entry struct {
 	unknown []string // reasons why it may apply other parts, too
 }
 
-// CannotTell returns the reasons why the entry may apply other parts of the repository than those
-// in Applied. It returns "" if there are none.
+// CannotTell returns the reasons why the entry may apply more of the repository than Applied lists.
+// It returns "" if there are none.
 func (e *Entry) CannotTell() string { return strings.Join(e.unknown, "; ") }
 
 // Applied is a directory or a file that an entry applies to a cluster.

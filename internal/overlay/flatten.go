@@ -86,8 +86,8 @@ func (o *Overlay) editsByKey() (map[k8s.Key][]Edit, bool) {
 	return out, ok
 }
 
-// encodeEdited returns an edited object as JSON. It returns false if only kustomize can determine the
-// result.
+// encodeEdited returns an edited object as JSON. It returns false if only kustomize can determine
+// the result.
 func encodeEdited(object map[string]any, edits []Edit) ([]byte, bool) {
 	for _, e := range edits {
 		edited, ok := e.Apply(object)

@@ -104,8 +104,9 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	return e, err
 }
 
-// sharedNotes returns notes about the workspaces in dirs, which share changed declarations: one for
-// each operator that such a workspace will lose, or whose version is no longer permitted there.
+// sharedNotes returns a note for each operator that another workspace loses, or whose version there is no
+// longer allowed, because of changed declarations that it shares. dirs are the directories of the
+// workspaces.
 func sharedNotes(p *workspace.Project, changed *declare.Set, dirs []string) ([]string, error) {
 	before, err := p.DeclarationsIfAny()
 	if err != nil || len(dirs) == 0 {

@@ -16,15 +16,15 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Past is the history of a lock along the first parents.
+// Past is the history of a lock in the first-parent commits.
 type Past struct {
 	bundles map[string]bool          // names
 	digests map[lockfile.Digest]bool // of bundles
 	shallow bool                     // whether the clone lacks older commits
 }
 
-// ParsePast returns the history with the changed lines of a lock. shallow is whether the clone lacks
-// older commits.
+// ParsePast returns the history of a lock. changed are the lines that its commits added or removed.
+// shallow means that the clone lacks older commits.
 func ParsePast(changed []byte, shallow bool) *Past {
 	p := &Past{bundles: map[string]bool{}, digests: map[lockfile.Digest]bool{}, shallow: shallow}
 	for line := range bytes.Lines(changed) {
@@ -53,8 +53,8 @@ type Upstream struct {
 	past     *Past
 }
 
-// Upstream returns the environment that the workspace follows. It returns nil if there is none, if it
-// has never had a lock, or if there is no Git repository.
+// Upstream returns the environment that the workspace follows. It returns nil if there is none, if
+// it has never had a lock, or if there is no Git repository.
 func (s *State) Upstream() (*Upstream, error) {
 	if s.Settings.Follows == "" || s.Others == nil || s.Past == nil {
 		return nil, nil
@@ -87,12 +87,12 @@ func (s *State) Upstream() (*Upstream, error) {
 		return nil, nil // not set up yet
 	}
 	if out.declared, err = o.Declared(); err != nil {
-		out.declared = &declare.Set{} // reported there: those in its lock count
+		out.declared = &declare.Set{} // its own commands report the error; the operators in its lock remain
 	}
 	return out, nil
 }
 
-// follows reports whether another workspace is the one that the workspace follows.
+// follows reports whether o is the workspace that spec.follows names.
 func (s *State) follows(o Other) bool {
 	if s.Settings.FollowsPath() {
 		return o.Dir == path.Join(s.Dir, s.Settings.Follows)
@@ -101,7 +101,8 @@ func (s *State) follows(o Other) bool {
 	return err == nil && w.Title(o.Dir) == s.Settings.Follows
 }
 
-// Declares reports whether the environment declares an operator.
+// Declares reports whether the environment declares an operator now, or declared it when it was
+// locked.
 func (u *Upstream) Declares(namespace, pkg string) bool {
 	if u.lock != nil {
 		if pin, ok := u.lock.Pin(namespace, pkg); ok && len(pin.RequestedBy) > 0 {
@@ -136,8 +137,8 @@ func (u *Upstream) Refusal(namespace, pkg, bundle string) string {
 	}
 }
 
-// Awaits reports whether the environment declares an operator and has not installed it yet, so that the
-// workspace must not install it.
+// Awaits reports whether the environment declares an operator but has not installed it yet. The
+// workspace must then not install it either.
 func (u *Upstream) Awaits(d declare.Subscription) bool {
 	if !u.Declares(d.Namespace, d.Package) || u.state.accept(Finding{Code: aheadCode, Subject: d.Namespace + "/" + d.Package}).Waived {
 		return false
@@ -152,8 +153,8 @@ func (u *Upstream) Awaits(d declare.Subscription) bool {
 // aheadCode is the code of findings about promotion.
 const aheadCode = "ahead-of-upstream"
 
-// checkPromotion returns an error for each operator of the followed environment with a bundle that this
-// environment has not had.
+// checkPromotion returns an error for each operator that the followed environment declares and
+// whose bundle it has never had.
 func checkPromotion(s *State) (Findings, error) {
 	if s.Lock == nil {
 		return nil, nil
@@ -179,8 +180,9 @@ func checkPromotion(s *State) (Findings, error) {
 	return out, nil
 }
 
-// checkRequirements returns an error for each operator that cannot run with the versions in the settings
-// or the namespaces in its declaration. With spec.requirements: warn, the findings are warnings.
+// checkRequirements returns an error for each operator that cannot run with the versions in the
+// settings or the namespaces in its declaration. With spec.requirements: warn, the findings are
+// warnings.
 func checkRequirements(s *State) (Findings, error) {
 	severity, hint := Error, "upgrade or remove the operator, or correct the versions in "+settings.FileName+" or the namespaces that it watches; to accept it, add a waiver for requirement"
 	if s.Settings.Requirements == "warn" {

@@ -28,7 +28,7 @@ type State struct {
 	Settings *settings.Workspace
 	Lock     *lockfile.File      // nil without a lock
 	Declared func() *declare.Set // empty if invalid
-	Observed []*health.Summary   // observations of clusters, one of each
+	Observed []*health.Summary   // observations of clusters, at most one per cluster
 	Today    string              // "2026-11-21", in UTC; empty: no waiver expires
 
 	Rendered     *render.Result
@@ -37,14 +37,14 @@ type State struct {
 	Files        fs.FS                       // of the workspace
 	Fleet        func() (fleet.Fleet, error) // clusters of Rendered
 
-	Base       func(lockfile.Pin) []declare.Subscription // in the paths that were declared when the pin was locked
-	Existing   func() []declare.Subscription             // in the declared paths, including those about to be removed
+	Base       func(lockfile.Pin) []declare.Subscription // declarations in the paths that were declared when the pin was locked
+	Existing   func() []declare.Subscription             // declarations in the declared paths, including files to be removed
 	InGit      func() bool
-	HeadLock   func() *lockfile.File       // of HEAD; nil without one, and in an uncommitted merge
+	HeadLock   func() *lockfile.File       // lock of HEAD; nil without one, and in an uncommitted merge
 	Others     func() ([]Other, error)     // other workspaces of the repository; nil at a revision
 	Repository func() (*Repository, error) // nil if the workspace is not on disk
 
-	Ignored func(names []string) []string // those of these files of the workspace that Git ignores; nil: unknown
+	Ignored func(names []string) []string // returns the names of files that Git ignores; nil: unknown
 
 	Past  func(Other) (*Past, error) // history of another workspace's lock; nil without a repository
 	Unfit []diag.Warning             // operators of Lock that cannot run with the settings and declarations
@@ -89,8 +89,8 @@ type Finding struct {
 	Waived   bool   // whether a waiver accepts it
 	Err      error  // a cause with a type; may be nil
 
-	// Later is set for an error that a later step of the same change fixes, such as an edit of what the
-	// GitOps tool applies, after the render. Commands that write only warn of it.
+	// Later is set for an error that a later step of the same change fixes: after the render, for
+	// example, the user edits what the GitOps tool applies. Commands that write only warn of it.
 	Later bool
 }
 
@@ -113,8 +113,8 @@ func (fs Findings) Err() error {
 	return faults.Err()
 }
 
-// WhileWriting returns the findings for a command that writes a step of a change: errors that a later step
-// fixes are warnings.
+// WhileWriting returns the findings for a command that writes one step of a change: errors with
+// Later become warnings.
 func (fs Findings) WhileWriting() Findings {
 	out := slices.Clone(fs)
 	for i, f := range out {
@@ -140,7 +140,7 @@ func (f Finding) warning() diag.Warning {
 	return diag.Warning{Pos: f.Pos, Code: f.Code, Msg: f.Msg, Subject: f.Subject, Waived: f.Waived}
 }
 
-// Introduced returns the findings with errors that the state before has too as warnings.
+// Introduced returns fs, with each error that before also contains as a warning.
 func (fs Findings) Introduced(before Findings) Findings {
 	type key struct{ rule, subject, msg string }
 	had := map[key]bool{}
@@ -156,7 +156,7 @@ func (fs Findings) Introduced(before Findings) Findings {
 	return out
 }
 
-// accept returns a finding, marked if a waiver accepts it.
+// accept returns f, marked as waived if a waiver accepts it.
 func (s *State) accept(f Finding) Finding {
 	f.Waived = s.waive([]diag.Warning{f.warning()})[0].Waived
 	return f
@@ -185,8 +185,8 @@ func (s *State) waive(ws []diag.Warning) []diag.Warning {
 	return diag.MarkWaived(ws, s.Settings.Policy.Waivers, s.Today)
 }
 
-// matchesElsewhere reports whether match accepts another workspace of the repository that has
-// settings from file. The name of file is as in positions. At a revision, no other workspace is
+// matchesElsewhere reports whether match returns true for another workspace of the repository whose
+// settings include file. The name of file is as in positions. At a revision, no other workspace is
 // read, and the result is true for every inherited file.
 func (s *State) matchesElsewhere(file string, match func(*settings.Workspace, Other) bool) bool {
 	if s.Others == nil {

@@ -90,7 +90,7 @@ func Evaluate(s *State, about Part) (Findings, error) {
 	return out, nil
 }
 
-// Check evaluates the rules about a part that have no warnings.
+// Check evaluates the rules about a part that have no warnings, and returns their errors.
 func Check(s *State, about Part) error {
 	found, err := Evaluate(s, about)
 	if err != nil {

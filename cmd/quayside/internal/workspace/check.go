@@ -57,8 +57,8 @@ func (pr *Problem) Check(ctx context.Context, content bool) (*resolve.Verdict, e
 	return v, errors.Join(broken, pr.project.checkSigners(ctx, pr.Lock, pr.Unattended))
 }
 
-// judgeChecked evaluates the rules about the lock. The warnings of the verdict that a rule is about become
-// findings of the rule.
+// judgeChecked evaluates the rules about the lock. Warnings of v that are about such a rule are
+// replaced by its findings.
 func (pr *Problem) judgeChecked(ctx context.Context, v *resolve.Verdict) (broken, err error) {
 	unfit, others := splitUnfit(v.Warnings)
 	found, err := pr.judgeLock(ctx, pr.Lock, unfit)
@@ -104,8 +104,8 @@ func (pr *Problem) CheckInto(ctx context.Context, content bool, r *CheckReport) 
 	return err
 }
 
-// checkSources returns an *InputError if a catalog is unreadable whose source in the declarations
-// differs from that in the lock: then nothing confirms the pins from this catalog.
+// checkSources returns an *InputError for each unreadable catalog whose source in the declarations
+// differs from its source in the lock, because nothing confirms the pins from such a catalog.
 func (pr *Problem) checkSources() error {
 	if pr.Lock == nil {
 		return nil

@@ -86,7 +86,7 @@ type Problem struct {
 	Unattended bool           // see Request.Unattended
 
 	project  *Project
-	named    []resolve.Target    // Options.Named before changes
+	named    []resolve.Target    // Options.Named as requested
 	catalogs []cache.CatalogSpec // catalogs as declared
 	stale    []resolve.Reason    // differences between Lock and Read that are not from a merge
 	merge    mergeRepair         // how Lock was repaired after a merge
@@ -139,8 +139,9 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	return pr, err
 }
 
-// readDeclared returns the declarations, the lock, which may be nil, and what could not be read. It
-// returns an error if a resolution of the declarations would remove pinned operators by mistake.
+// readDeclared returns the declarations, the lock, which may be nil, and the effects of
+// declarations that could not be read. It returns an error if a resolution of the declarations
+// would remove pinned operators by mistake.
 func (p *Project) readDeclared(ctx context.Context, req Request) (*declare.Set, *lockfile.File, unread, error) {
 	set, faults := p.Declarations()
 	if set == nil {

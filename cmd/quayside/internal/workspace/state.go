@@ -197,7 +197,8 @@ func (p *Project) LockFindings(ctx context.Context, lock *lockfile.File) (rules.
 	return rules.Evaluate(s, rules.Locks)
 }
 
-// ignored returns those of the files of the workspace that Git ignores and does not track.
+// ignored returns the names of files that Git ignores and does not track. It returns nil without
+// the program git.
 func (p *Opened) ignored(ctx context.Context, names []string) []string {
 	repo, prefix, err := p.OpenRepo()
 	if err != nil {
@@ -214,8 +215,8 @@ func (p *Opened) ignored(ctx context.Context, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(found, path.Join(prefix, name)) })
 }
 
-// headLock returns the lock of HEAD. It returns nil without one, and in an uncommitted merge, which restores
-// the lock of its sides.
+// headLock returns the lock of HEAD. It returns nil without one, and in an uncommitted merge,
+// because resolving then restores pins of both sides.
 func (p *Opened) headLock() *lockfile.File {
 	repo, prefix, err := p.OpenRepo()
 	if err != nil {
@@ -236,16 +237,16 @@ func (p *Opened) headLock() *lockfile.File {
 	return lock
 }
 
-// judgeLock evaluates the rules about a lock of the problem. unfit are the warnings about operators that
-// cannot run.
+// judgeLock evaluates the rules about a lock of the problem. unfit are the warnings about operators
+// that cannot run.
 func (pr *Problem) judgeLock(ctx context.Context, lock *lockfile.File, unfit []diag.Warning) (rules.Findings, error) {
 	s := pr.project.requestedState(ctx, pr.Declared, lock)
 	s.Unfit = unfit
 	return rules.Evaluate(s, rules.Locks)
 }
 
-// judgeNewLock is judgeLock for a lock that replaces the one of the problem. Errors that the replaced lock
-// has too are warnings.
+// judgeNewLock is judgeLock for a lock that replaces the lock of the problem. Errors that the
+// replaced lock also has become warnings.
 func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit []diag.Warning) (rules.Findings, error) {
 	found, err := pr.judgeLock(ctx, lock, unfit)
 	if err != nil || pr.Read == nil || len(found) == 0 {
@@ -262,7 +263,7 @@ func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit 
 	return found.Introduced(before), err
 }
 
-// splitUnfit separates the warnings about operators that cannot run from others.
+// splitUnfit returns the warnings about operators that cannot run, and the others.
 func splitUnfit(ws []diag.Warning) (unfit, others []diag.Warning) {
 	for _, w := range ws {
 		if w.Code == "requirement" {
@@ -274,8 +275,8 @@ func splitUnfit(ws []diag.Warning) (unfit, others []diag.Warning) {
 	return unfit, others
 }
 
-// followUpstream returns opt with an objection to each bundle that the followed environment has not had,
-// and with a hold of each declared operator that the followed environment declares and has not
+// followUpstream returns opt with an objection to each bundle that the followed environment has not
+// had. It also holds back each new operator that the followed environment declares but has not
 // installed.
 func followUpstream(ctx context.Context, p *Project, opt resolve.Options, lock *lockfile.File, set *declare.Set) (resolve.Options, error) {
 	if p.Settings.Follows == "" || opt.From != nil {
