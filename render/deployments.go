@@ -28,8 +28,10 @@ func renderDeployments(in *install) ([]Object, error) {
 		}
 		spec["revisionHistoryLimit"] = int64(1)
 		o["spec"] = spec
+		defaultPorts(podOf(spec))
+		o = in.distinct(in.csvPos(), o)
+		spec = k8s.Map(o, "spec")
 		pod := podOf(spec)
-		defaultPorts(pod)
 		annotations, err := in.templateAnnotations(spec)
 		if err != nil {
 			return nil, err

@@ -65,7 +65,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	}
 	objects = mergeDuplicates(objects)
 	for i, o := range objects {
-		objects[i] = in.addOwner(withoutEmptyFields(in.withoutInjectedCA(plainMetadata(o))))
+		objects[i] = in.addOwner(in.canonical(in.withoutForeignFields(in.withoutInjectedCA(plainMetadata(o)))))
 		in.checkNames(objects[i], &errs)
 		checkBuildable(objectPos(in.b, objects[i]), objects[i], &errs)
 		in.checkReserved(objects[i], &errs)
@@ -77,13 +77,14 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	return objects, in.warnings, nil
 }
 
-// withoutInjectedCA returns an object without its CA if a controller in the cluster injects it.
-// Otherwise the GitOps engine and the controller would overwrite each other's value.
+// withoutInjectedCA returns an object without its CA if a controller in the cluster injects it, and
+// without a CA that is only a placeholder. Otherwise the GitOps engine and the controller would
+// overwrite each other's value.
 func (in *install) withoutInjectedCA(o Object) Object {
-	if !certificates.IsInjected(o, in.opt.Certificates, in.opt.OpenShift) {
-		return o
+	if certificates.IsInjected(o, in.opt.Certificates, in.opt.OpenShift) {
+		return certificates.WithoutCA(o)
 	}
-	return certificates.WithoutCA(o)
+	return certificates.WithoutEmptyCA(o)
 }
 
 func newInstall(b *bundle.Bundle, pin lockfile.Pin, opt Options) (*install, error) {

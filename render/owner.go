@@ -5,7 +5,6 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -53,43 +52,6 @@ func plainMetadata(o Object) Object {
 		}
 	}
 	return o
-}
-
-// withoutEmptyFields returns o without empty fields that code generators write and the API server
-// ignores: null creationTimestamps in the object and its templates, and the empty status of a
-// built-in kind. It keeps the status of a custom resource, because the CRD may require it.
-func withoutEmptyFields(o Object) Object {
-	for _, at := range [][]string{
-		{"metadata"}, {"spec", "template", "metadata"}, {"spec", "jobTemplate", "metadata"}, {"spec", "jobTemplate", "spec", "template", "metadata"},
-	} {
-		if len(at) > 1 && !profile.BuiltinGroup(o.Group()) {
-			break
-		}
-		if value, set := k8s.Map(o, at...)["creationTimestamp"]; set && value == nil {
-			o = k8s.Without(o, append(at, "creationTimestamp")...)
-		}
-	}
-	if status, set := o["status"]; set && profile.BuiltinGroup(o.Group()) && isUnsetValue(status) {
-		o = k8s.Without(o, "status")
-	}
-	return o
-}
-
-// isUnsetValue reports whether v is null, an empty string or list, or an object with only such
-// values.
-func isUnsetValue(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return v == ""
-	case map[string]any:
-		for _, e := range v {
-			if !isUnsetValue(e) {
-				return false
-			}
-		}
-		return true
-	}
-	return isEmptyValue(v)
 }
 
 // addOwner returns o with the labels of the operator. A CRD gets no namespace label, because all

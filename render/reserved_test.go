@@ -138,7 +138,7 @@ func TestInjectedCA(t *testing.T) {
 		files := newBundle("x", "1.0.0", "v1")
 		files["manifests/crd.yaml"].Data = []byte(strings.NewReplacer(
 			"metadata: {", "metadata: {annotations: {"+c.annotation+": \"true\"}, ",
-			"spec: {", "spec: {conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: \"https://example.com\", caBundle: Cg==}}}, ",
+			"spec: {", "spec: {conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: \"https://example.com\", caBundle: LS0t}}}, ",
 		).Replace(string(files["manifests/crd.yaml"].Data)))
 		res, err := renderBundles(map[string]fstest.MapFS{"ns/x": files}, nil, c.opt, lockfile.Namespace{Name: "ns"})
 		if err != nil {

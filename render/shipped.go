@@ -28,6 +28,7 @@ func shippedObjects(in *install) ([]Object, error) {
 		} else {
 			o = k8s.Without(o, "metadata", "namespace")
 		}
+		o = in.distinct(file.Pos(), in.withOwnReferences(file, o))
 		switch {
 		case o.Is(k8s.RBACGroup, "RoleBinding"), o.Is(k8s.RBACGroup, "ClusterRoleBinding"):
 			o = in.withOwnSubjects(file, o, accounts)

@@ -87,6 +87,7 @@ func Codes() []Code {
 		{"namespace-template", Rendering, "A bundle's suggested namespace template is invalid, or conflicts with another's."},
 		{"object-twice", Rendering, "A bundle contains the same object twice."},
 		{"owned-version", Rendering, "A CSV lists a version of an owned CRD that the CRD does not have."},
+		{"repeated-item", Rendering, "A list has several items with one key, of which only one is rendered."},
 		{"tool-directive", Rendering, "A label or annotation that controls the GitOps tool was dropped."},
 		{"unknown-field", Rendering, "A manifest has a field that its API does not have."},
 		{"unknown-field-dropped", Rendering, "A CSV has an unknown field, which is dropped."},

@@ -52,13 +52,14 @@ type ArgoCDCluster struct {
 func (argoCD) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	var options []string
 	switch {
-	case k8s.IsCRD(o) && textSize(map[string]any(o)) > largeObject:
-		options = []string{"ServerSideApply=true"}
 	case k8s.IsCRD(o): // needs no options: Argo CD does not track CRDs and never prunes them
 	case keepsData(o):
 		options = confirmOptions()
 	case !BuiltinGroup(o.Group()):
 		options = []string{"SkipDryRunOnMissingResource=true"}
+	}
+	if textSize(map[string]any(o)) > largeObject {
+		options = append(options, "ServerSideApply=true")
 	}
 	if w := syncWave(o, at); w != 0 || !at.InPiece { // 0 is the default in Argo CD
 		o = k8s.Annotate(o, map[string]string{argoWave: strconv.Itoa(w)})

@@ -268,3 +268,25 @@ func TestSyncOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeObjects checks that Argo CD applies large objects of any kind server-side, because they do not
+// fit into the annotation of client-side apply.
+func TestLargeObjects(t *testing.T) {
+	argo, err := profile.Lookup(profile.ArgoCD)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"ConfigMap", "CustomResourceDefinition", "PersistentVolumeClaim"} {
+		for size, want := range map[int]bool{1 << 10: false, 250 << 10: true} {
+			o := k8s.New("v1", kind, "ns", "a")
+			if kind == "CustomResourceDefinition" {
+				o = k8s.New("apiextensions.k8s.io/v1", kind, "", "a")
+			}
+			o["data"] = map[string]any{"text": strings.Repeat("x", size)}
+			options := k8s.Text(argo.Annotate(o, profile.ApplyPosition{}), "metadata", "annotations", "argocd.argoproj.io/sync-options")
+			if got := strings.Contains(options, "ServerSideApply=true"); got != want {
+				t.Errorf("%s of %d bytes: options %q, want ServerSideApply: %t", kind, size, options, want)
+			}
+		}
+	}
+}

@@ -143,7 +143,7 @@ func (w *typeChecker) checkObject(of reflect.Type, v any) {
 		inner, known := fields[key]
 		switch {
 		case known:
-			w.checkAt(step{".", key, ""}, inner, e)
+			w.checkAt(step{".", key, ""}, inner.of, e)
 		case w.ignoreUnknown > 0:
 		case w.prune:
 			delete(m, key)

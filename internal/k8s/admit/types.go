@@ -60,13 +60,20 @@ func apiVersions() map[string]func(*runtime.Scheme) error {
 
 // Types looks up the Go types of built-in kinds. It caches them and is not safe for concurrent use.
 type Types struct {
-	kinds  map[string]map[string]reflect.Type       // apiVersion → kind
-	fields map[reflect.Type]map[string]reflect.Type // struct → types of its fields by JSON name
+	kinds  map[string]map[string]reflect.Type    // apiVersion → kind
+	fields map[reflect.Type]map[string]typeField // struct → its fields by JSON name
+}
+
+// typeField is a field of a Go type.
+type typeField struct {
+	of        reflect.Type
+	omitEmpty bool     // the API server does not store an empty value
+	keys      []string // fields by which server-side apply tells the items of a list apart; nil for other fields
 }
 
 // NewTypes returns Types with an empty cache.
 func NewTypes() *Types {
-	return &Types{kinds: map[string]map[string]reflect.Type{}, fields: map[reflect.Type]map[string]reflect.Type{}}
+	return &Types{kinds: map[string]map[string]reflect.Type{}, fields: map[reflect.Type]map[string]typeField{}}
 }
 
 // kind returns the Go type of a kind, or nil if the kind is not built in.
@@ -85,23 +92,29 @@ func (t *Types) kind(apiVersion, kind string) reflect.Type {
 	return known[kind]
 }
 
-// fieldsOf returns the types of the fields of a struct by their JSON names. Fields of embedded
-// structs are included.
-func (t *Types) fieldsOf(of reflect.Type) map[string]reflect.Type {
+// fieldsOf returns the fields of a struct by their JSON names, including those of embedded structs.
+func (t *Types) fieldsOf(of reflect.Type) map[string]typeField {
 	if known, ok := t.fields[of]; ok {
 		return known
 	}
-	out := map[string]reflect.Type{}
+	out := map[string]typeField{}
+	keys := listKeys()[of.PkgPath()+"."+of.Name()]
 	for i := range of.NumField() {
 		f := of.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && name == "":
 			for name, inner := range t.fieldsOf(f.Type) {
 				out[name] = inner
 			}
 		case name != "" && name != "-":
-			out[name] = f.Type
+			out[name] = typeField{f.Type, slices.Contains(strings.Split(options, ","), "omitempty"), nil}
+		}
+	}
+	for name, f := range out {
+		if k, is := keys[name]; is {
+			f.keys = k
+			out[name] = f
 		}
 	}
 	t.fields[of] = out

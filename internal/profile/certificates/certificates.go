@@ -9,6 +9,7 @@
 package certificates
 
 import (
+	"bytes"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -208,18 +209,48 @@ func Issues(group, kind string) bool {
 // WithoutCA returns o without the CA bundles by which the API server verifies webhooks and API
 // services.
 func WithoutCA(o k8s.Object) k8s.Object {
-	o = k8s.Without(k8s.Without(o, "spec", "caBundle"), "spec", "conversion", "webhook", "clientConfig", "caBundle")
-	hooks := k8s.List(o, "webhooks")
-	if len(hooks) == 0 {
-		return o
-	}
-	out := slices.Clone(hooks)
-	for i, hook := range hooks {
-		if fields, ok := hook.(map[string]any); ok {
-			out[i] = k8s.Without(fields, "clientConfig", "caBundle")
+	return withoutCA(o, func(any) bool { return true })
+}
+
+// WithoutEmptyCA returns o without CA bundles that contain no certificate, such as the line break
+// that code generators write for a controller to replace.
+func WithoutEmptyCA(o k8s.Object) k8s.Object {
+	return withoutCA(o, func(ca any) bool {
+		text, ok := ca.(string)
+		data, err := base64.StdEncoding.DecodeString(text)
+		return ok && err == nil && len(bytes.TrimSpace(data)) == 0
+	})
+}
+
+// withoutCA returns o without the CA bundles that drop accepts.
+func withoutCA(o k8s.Object, drop func(ca any) bool) k8s.Object {
+	for _, at := range [][]string{{"spec"}, {"spec", "conversion", "webhook", "clientConfig"}} {
+		if ca, set := k8s.Map(o, at...)["caBundle"]; set && drop(ca) {
+			o = k8s.Without(o, append(at, "caBundle")...)
 		}
 	}
+	out := slices.Clone(k8s.List(o, "webhooks"))
+	changed := false
+	for i, hook := range out {
+		fields, _ := hook.(map[string]any)
+		if ca, set := k8s.Map(fields, "clientConfig")["caBundle"]; set && drop(ca) {
+			out[i], changed = k8s.Without(fields, "clientConfig", "caBundle"), true
+		}
+	}
+	if !changed {
+		return o
+	}
 	return k8s.With(o, out, "webhooks")
+}
+
+// InjectAnnotations returns the annotations by which controllers inject a CA, each with a certificate
+// ("namespace/name") or Service as its value.
+func InjectAnnotations() []string {
+	var out []string
+	for _, l := range providerTable() {
+		out = append(out, l.provider(ProviderSettings{}).InjectAnnotations()...)
+	}
+	return out
 }
 
 // certificateName returns the name of the certificate of a Service, and of the Secret that contains

@@ -9,6 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/internal/profile"
 )
 
 // checkPatched returns an error for each object that, because of the user's overlays, a cluster
@@ -56,7 +57,7 @@ func (s *State) newFaults(types *admit.Types, cluster string, key k8s.Key, o k8s
 	if o == nil {
 		return nil, nil
 	}
-	found := schemaFaults(types, o)
+	found := s.schemaFaults(types, o)
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -65,20 +66,35 @@ func (s *State) newFaults(types *admit.Types, cluster string, key k8s.Key, o k8s
 		all = append(all, operator.Objects...)
 	}
 	if i := slices.IndexFunc(all, func(o k8s.Object) bool { return o.Key() == key }); i >= 0 {
-		known := schemaFaults(types, all[i])
+		known := s.schemaFaults(types, all[i])
 		found = slices.DeleteFunc(found, func(f admit.Fault) bool { return slices.Contains(known, f) })
 	}
 	return found, err
 }
 
 // schemaFaults returns the faults of an object that strict decoding and the API server find.
-func schemaFaults(types *admit.Types, o k8s.Object) []admit.Fault {
+func (s *State) schemaFaults(types *admit.Types, o k8s.Object) []admit.Fault {
 	shape := types.Check(o)
 	var out []admit.Fault
 	for _, field := range shape.Unknown {
 		out = append(out, admit.Fault{Field: field, Message: o.APIVersion() + " has no such field"})
 	}
+	if tool := s.tool(); tool != "" {
+		_, repeats := types.Distinct(o, func(r admit.Repeat) map[string]any { return r.Items[0] })
+		for _, r := range repeats {
+			out = append(out, admit.Fault{Field: r.List, Message: fmt.Sprintf("%d items have %s, which the server-side apply of %s rejects", len(r.Items), r.Key, tool)})
+		}
+	}
 	return slices.Concat(out, shape.Wrong, admit.Pods(o))
+}
+
+// tool returns the name of the GitOps tool that applies the tree, or "".
+func (s *State) tool() string {
+	p, err := profile.Lookup(s.Settings.Profile)
+	if err != nil {
+		return "" // reading the settings reports the error
+	}
+	return p.About().Tool
 }
 
 // overlayPos returns the position of the first overlay of a cluster that uses the user's files.

@@ -1,0 +1,216 @@
+package admit
+
+import (
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Canonical returns an object with the fields and values that the API server stores of it, without
+// defaults. It has no status, no null, and no empty value where the Go type omits it; quantities and
+// base64 have their canonical form. Fields that the type does not have and values of a wrong type
+// stay, and so do schemas of CRDs. It returns objects of other than built-in kinds unchanged.
+func (t *Types) Canonical(object k8s.Object) k8s.Object {
+	of := t.kind(object.APIVersion(), object.Kind())
+	if of == nil {
+		return object
+	}
+	object = k8s.Without(object, "status")
+	return k8s.Object((&canonicalizer{types: t}).object(of, object))
+}
+
+// Repeat is a group of items of a list that server-side apply rejects, because they have the same
+// key.
+type Repeat struct {
+	List  string           // path of the list, such as "spec.template.spec.containers[0].env"
+	Key   string           // such as `name="MODE"`
+	Items []map[string]any // in the order of the list
+}
+
+// Distinct returns an object of a built-in kind with one item for each key in lists in which
+// server-side apply requires this, and the repeats that it had. keep returns the item for a repeat,
+// which takes the place of its last item.
+func (t *Types) Distinct(object k8s.Object, keep func(Repeat) map[string]any) (k8s.Object, []Repeat) {
+	of := t.kind(object.APIVersion(), object.Kind())
+	if of == nil {
+		return object, nil
+	}
+	c := canonicalizer{types: t, keep: keep}
+	out := c.object(of, object)
+	if len(c.repeats) == 0 {
+		return object, nil
+	}
+	slices.SortFunc(c.repeats, func(a, b Repeat) int { return strings.Compare(a.List+" "+a.Key, b.List+" "+b.Key) })
+	return out, c.repeats
+}
+
+// canonicalizer copies values of Go types.
+type canonicalizer struct {
+	types   *Types
+	at      []step                      // path of the value
+	keep    func(Repeat) map[string]any // if not nil, repeats are removed, and nothing else
+	repeats []Repeat
+}
+
+// below returns the canonical form of a value that is one step below the current one.
+func (c *canonicalizer) below(at step, of reflect.Type, v any) any {
+	c.at = append(c.at, at)
+	defer func() { c.at = c.at[:len(c.at)-1] }()
+	return c.value(of, v)
+}
+
+// value returns the canonical form of a value.
+func (c *canonicalizer) value(of reflect.Type, v any) any {
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	switch {
+	case of == reflect.TypeFor[resource.Quantity]():
+		return c.quantity(v)
+	case of == reflect.TypeFor[apiextensionsv1.JSONSchemaProps](), reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()):
+		return v
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		switch of.Kind() {
+		case reflect.Struct:
+			return c.object(of, v)
+		case reflect.Map:
+			out := make(map[string]any, len(v))
+			for key, e := range v {
+				out[key] = c.below(step{"[", key, "]"}, of.Elem(), e)
+			}
+			return out
+		}
+	case []any:
+		if of.Kind() == reflect.Slice {
+			out := make([]any, len(v))
+			for i, e := range v {
+				out[i] = c.below(step{"[", fmt.Sprint(i), "]"}, of.Elem(), e)
+			}
+			return out
+		}
+	case string:
+		if data, err := base64.StdEncoding.DecodeString(v); c.keep == nil && of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Uint8 && err == nil {
+			return base64.StdEncoding.EncodeToString(data)
+		}
+	}
+	return v
+}
+
+func (c *canonicalizer) object(of reflect.Type, m map[string]any) map[string]any {
+	fields := c.types.fieldsOf(of)
+	out := make(map[string]any, len(m))
+	for key, e := range m {
+		field, known := fields[key]
+		if !known {
+			out[key] = e
+			continue
+		}
+		e = c.below(step{".", key, ""}, field.of, e)
+		if c.keep == nil && (e == nil || field.omitEmpty && isEmpty(field.of.Kind(), e)) {
+			continue
+		}
+		if list, isList := e.([]any); isList && c.keep != nil && field.keys != nil {
+			e = c.distinct(key, field.keys, list)
+		}
+		out[key] = e
+	}
+	return out
+}
+
+// isEmpty reports whether encoding/json omits a value of a field of this kind with omitempty.
+func isEmpty(kind reflect.Kind, v any) bool {
+	if kind == reflect.Pointer || kind == reflect.Struct || kind == reflect.Interface {
+		return false
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return v == "" || v == false || v == int64(0) || v == float64(0)
+}
+
+// quantity returns a quantity in its canonical form. Other values are returned as they are.
+func (c *canonicalizer) quantity(v any) any {
+	if c.keep != nil {
+		return v
+	}
+	switch v.(type) {
+	case string, int64, float64:
+		if q, err := resource.ParseQuantity(fmt.Sprint(v)); err == nil {
+			return q.String()
+		}
+	}
+	return v
+}
+
+// distinct returns a list with one item for each key.
+func (c *canonicalizer) distinct(field string, keys []string, list []any) []any {
+	groups := map[string][]map[string]any{}
+	keyOf := func(v any) string {
+		var parts []string
+		m, _ := v.(map[string]any)
+		for _, key := range keys {
+			key, value, _ := strings.Cut(key, "=")
+			if set := m[key]; set != nil {
+				value = fmt.Sprint(set)
+			}
+			parts = append(parts, fmt.Sprintf("%s=%q", key, value))
+		}
+		return strings.Join(parts, ", ")
+	}
+	for _, v := range list {
+		if m, ok := v.(map[string]any); ok {
+			groups[keyOf(v)] = append(groups[keyOf(v)], m)
+		}
+	}
+	var out []any
+	for _, v := range slices.Backward(list) {
+		key := keyOf(v)
+		items := groups[key]
+		switch {
+		case len(items) > 1:
+			r := Repeat{(&typeChecker{at: c.at}).path() + "." + field, key, items}
+			c.repeats = append(c.repeats, r)
+			out = append(out, c.keep(r))
+			groups[key] = nil
+		case items != nil || reflect.TypeOf(v) != reflect.TypeFor[map[string]any]():
+			out = append(out, v)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// listKeysText has a line for each list of the API whose items server-side apply tells apart by keys:
+// the Go type, the field, and the keys, with their default values. TestGoldenListKeys compares it with the
+// schema of the API, and with -update writes it.
+//
+//go:embed listkeys.txt
+var listKeysText string //nolint:gochecknoglobals // go:embed requires a variable
+
+// listKeys returns the keys of lists by Go type and field.
+var listKeys = sync.OnceValue(func() map[string]map[string][]string { //nolint:gochecknoglobals // parsed once
+	out := map[string]map[string][]string{}
+	for line := range strings.Lines(listKeysText) {
+		words := strings.Fields(line)
+		if out[words[0]] == nil {
+			out[words[0]] = map[string][]string{}
+		}
+		out[words[0]][words[1]] = words[2:]
+	}
+	return out
+})

@@ -1,0 +1,231 @@
+package render
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/internal/profile/certificates"
+)
+
+// distinct returns an object of the bundle with one item for each key of a list, as server-side apply
+// requires. It adds a warning for each item that it removes. Without a GitOps tool, it returns o.
+//
+// Sources: the API server rejects duplicate keys in server-side apply only
+// (kustomize-controller#457, argo-cd#20979); the last environment variable of a name counts.
+func (in *install) distinct(pos diag.Pos, o Object) Object {
+	if in.opt.profile.About().Tool == "" {
+		return o
+	}
+	out, repeats := in.opt.types.Distinct(o, in.keepItem)
+	for _, r := range repeats {
+		in.warn(pos, "repeated-item", "%s: %s: %d items have %s, which server-side apply rejects: only one is rendered, the one that Kubernetes uses", o.Key(), r.List, len(r.Items), r.Key)
+	}
+	return out
+}
+
+// keepItem returns the item to keep of items with the same key. It is the last one. Of ports, it is
+// one whose name is used; of host aliases, it has the names of all.
+func (in *install) keepItem(r admit.Repeat) map[string]any {
+	last := r.Items[len(r.Items)-1]
+	switch {
+	case last["containerPort"] != nil:
+		names := in.portNames()
+		i := slices.IndexFunc(r.Items, func(port map[string]any) bool { return names[k8s.Text(port, "name")] })
+		if i >= 0 {
+			return r.Items[i]
+		}
+	case last["hostnames"] != nil:
+		var all []any
+		for _, alias := range r.Items {
+			all = mergeLists(all, k8s.List(alias, "hostnames"))
+		}
+		return k8s.With(last, all, "hostnames")
+	}
+	return last
+}
+
+// portNames returns the names by which the bundle refers to ports of containers: those in Services,
+// probes, webhooks and the like.
+func (in *install) portNames() map[string]bool {
+	out := map[string]bool{}
+	var search func(v any)
+	search = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, key := range []string{"port", "targetPort"} {
+				if name := k8s.Text(v, key); name != "" {
+					out[name] = true
+				}
+			}
+			for _, e := range v {
+				search(e)
+			}
+		case []any:
+			for _, e := range v {
+				search(e)
+			}
+		}
+	}
+	for _, o := range in.b.Objects {
+		if !k8s.IsCRD(o.Object) {
+			search(map[string]any(o.Object))
+		}
+	}
+	for _, d := range in.b.CSV.Deployments {
+		search(d.Spec)
+	}
+	for _, w := range in.b.CSV.Webhooks {
+		if name, ok := w.TargetPort.(string); ok {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// withoutForeignFields returns o without fields that a controller of Kubernetes writes: the rules of
+// an aggregated ClusterRole, and the replicas of a workload that an autoscaler of the bundle scales.
+// A GitOps tool and the controller would overwrite each other's value.
+func (in *install) withoutForeignFields(o Object) Object {
+	switch {
+	case o.Is(k8s.RBACGroup, "ClusterRole") && len(k8s.Map(o, "aggregationRule")) > 0:
+		return k8s.Without(o, "rules")
+	case k8s.At(o, "spec", "replicas") != nil && in.isScaled(o):
+		return k8s.Without(o, "spec", "replicas")
+	}
+	return o
+}
+
+// isScaled reports whether a HorizontalPodAutoscaler of the bundle scales a workload.
+func (in *install) isScaled(o Object) bool {
+	return slices.ContainsFunc(in.b.Objects, func(file bundle.ManifestObject) bool {
+		target := k8s.Map(file.Object, "spec", "scaleTargetRef")
+		return file.Is("autoscaling", "HorizontalPodAutoscaler") && k8s.Text(target, "kind") == o.Kind() && k8s.Text(target, "name") == o.Name()
+	})
+}
+
+// withOwnReferences returns an object of the bundle whose references to other namespaced objects of
+// the bundle name the install namespace, in which these are rendered: Services of webhooks and
+// APIServices, certificates from which a CA is injected, host names of certificates, and namespaces
+// of monitors. It adds a warning for Services outside of the bundle.
+func (in *install) withOwnReferences(file bundle.ManifestObject, o Object) Object {
+	for _, key := range certificates.InjectAnnotations() {
+		from := k8s.Text(o, "metadata", "annotations", key)
+		if ns, name, ok := strings.Cut(from, "/"); ok && in.isHome(ns) && in.ships("Certificate", name) {
+			o = k8s.With(o, in.pin.Namespace+"/"+name, "metadata", "annotations", key)
+		}
+	}
+	switch o.Kind() {
+	case "APIService":
+		if service := in.ownServiceRef(file, k8s.Map(o, "spec", "service")); service != nil {
+			o = k8s.With(o, service, "spec", "service")
+		}
+	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+		hooks := slices.Clone(k8s.List(o, "webhooks"))
+		for i, v := range hooks {
+			hook, _ := v.(map[string]any)
+			if service := in.ownServiceRef(file, k8s.Map(hook, "clientConfig", "service")); service != nil {
+				hooks[i] = k8s.With(hook, service, "clientConfig", "service")
+			}
+		}
+		if len(hooks) > 0 {
+			o = k8s.With(o, hooks, "webhooks")
+		}
+	case "ServiceMonitor", "PodMonitor":
+		o = replaceTexts(o, func(ns string) string {
+			if in.isHome(ns) {
+				return in.pin.Namespace
+			}
+			return ns
+		}, "spec", "namespaceSelector", "matchNames")
+	case "Certificate":
+		o = replaceTexts(o, in.ownHost, "spec", "dnsNames")
+	}
+	return o
+}
+
+// ownServiceRef returns a reference to a Service of the bundle with the install namespace, or nil.
+// It adds a warning for a Service outside of the bundle.
+func (in *install) ownServiceRef(file bundle.ManifestObject, service map[string]any) map[string]any {
+	name := k8s.Text(service, "name")
+	if name == "" {
+		return nil
+	}
+	if in.ownService(name) != name {
+		in.warn(file.Pos(), "expected-from-outside", "%s references Service %q in namespace %q, which is not in the bundle and must exist in the cluster",
+			file, name, k8s.Text(service, "namespace"))
+		return nil
+	}
+	return k8s.With(service, in.pin.Namespace, "namespace")
+}
+
+// replaceTexts returns o with each text of a list replaced.
+func replaceTexts(o Object, replace func(string) string, path ...string) Object {
+	list := k8s.Texts(o, path...)
+	if len(list) == 0 {
+		return o
+	}
+	for i, text := range list {
+		list[i] = replace(text)
+	}
+	return k8s.With(o, k8s.Values(list...), path...)
+}
+
+// ownHost returns a host name, with the install namespace if it is that of a Service of the bundle:
+// "hook.placeholder.svc" becomes "hook.my-namespace.svc".
+func (in *install) ownHost(host string) string {
+	parts := strings.Split(host, ".")
+	if len(parts) < 3 || parts[2] != "svc" || !in.isHome(parts[1]) || in.ownService(parts[0]) != parts[0] {
+		return host
+	}
+	parts[1] = in.pin.Namespace
+	return strings.Join(parts, ".")
+}
+
+// ships reports whether the bundle contains an object of a kind with a name.
+func (in *install) ships(kind, name string) bool {
+	return slices.ContainsFunc(in.b.Objects, func(o bundle.ManifestObject) bool { return o.Kind() == kind && o.Name() == name })
+}
+
+// isHome reports whether files of the bundle have a namespace as that of their objects, in place of
+// the install namespace.
+func (in *install) isHome(namespace string) bool {
+	return namespace != "" && slices.ContainsFunc(in.b.Objects, func(o bundle.ManifestObject) bool {
+		return o.Namespace() == namespace && in.scopes.namespaced(o.Group(), o.Kind())
+	})
+}
+
+// canonical returns an object without the fields that the API server drops, so that a GitOps tool
+// that compares it with the stored object sees no difference.
+func (in *install) canonical(o Object) Object {
+	if crd := shippedCRD(in.b, o); crd != nil && hasStatus(crd, o.APIVersion()) {
+		o = k8s.Without(o, "status")
+	}
+	if value, set := k8s.Map(o, "metadata")["creationTimestamp"]; set && value == nil {
+		o = k8s.Without(o, "metadata", "creationTimestamp")
+	}
+	return in.opt.types.Canonical(o)
+}
+
+// shippedCRD returns the CRD of a custom resource that the bundle contains, or nil.
+func shippedCRD(b *bundle.Bundle, o Object) Object {
+	for _, file := range b.Objects {
+		if k8s.IsCRD(file.Object) && k8s.Text(file.Object, "spec", "group") == o.Group() && k8s.Text(file.Object, "spec", "names", "kind") == o.Kind() {
+			return file.Object
+		}
+	}
+	return nil
+}
+
+// hasStatus reports whether a status of an apiVersion of the CRD can be written only separately.
+func hasStatus(crd Object, apiVersion string) bool {
+	for _, v := range k8s.Items(crd, "spec", "versions") {
+		if k8s.Text(crd, "spec", "group")+"/"+k8s.Text(v, "name") == apiVersion {
+			return k8s.Map(v, "subresources", "status") != nil
+		}
+	}
+	return false
+}
