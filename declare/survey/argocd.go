@@ -149,9 +149,10 @@ func (s *scanner) addApplicationSet(e *Entry, n *yamlnode.Node) {
 			v, err := g.object(template, p)
 			app, _ := v.(map[string]any)
 			app = s.patchTemplate(e, g, k8s.Text(spec, "templatePatch"), app, p)
-			before := len(e.Applied) + len(e.unknown)
+			applied, unknown := len(e.Applied), len(e.unknown)
 			s.addApplication(e, n, app, "spec.template.spec")
-			if err != nil && len(e.Applied)+len(e.unknown) == before {
+			if err != nil && len(e.Applied) == applied {
+				e.unknown = e.unknown[:unknown] // the template is the cause
 				e.addUnknown(err.Error())
 			}
 		}

@@ -18,7 +18,7 @@ func (s *scanner) addDirectories(e *Entry, n *yamlnode.Node, applier profile.App
 		if len(nodes) == 0 && applier.Sources == "" {
 			continue
 		}
-		a := Applied{Entry: e, Pos: e.at(n, where), Dir: cleanDir(textAt(n, where)), recurse: true, ignoreFile: applier.Ignores}
+		a := Applied{Entry: e, Pos: e.at(n, where), Dir: cleanDir(textAt(n, where)), recurse: true, suspended: isTrue(n, "spec.suspend"), ignoreFile: applier.Ignores}
 		for _, target := range applier.Targets {
 			if c := textAt(n, target); c != "" {
 				a.Cluster = c

@@ -74,6 +74,7 @@ type Applied struct {
 	Changes Changes
 
 	recurse          bool // whether subdirectories are included
+	suspended        bool // whether the tool does not apply it now
 	include, exclude string
 	ignoreFile       string          // name of files with ignore patterns
 	ignore           *gitrepo.Ignore // ignore patterns of the source

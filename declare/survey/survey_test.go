@@ -92,6 +92,14 @@ func TestSurvey(t *testing.T) {
 			},
 			declared: []string{"subs"}, applied: []string{`ext by Kustomization "all"`, `own by Kustomization "all"`}, unread: []string{"other", "third"},
 		},
+		"Flux, only to be read": {
+			files:    map[string]string{"subs/a.yaml": request("a"), "k.yaml": fmt.Sprintf(fluxK, "x", "./subs")},
+			declared: []string{"k.yaml", "subs"}, applied: []string{`a by Kustomization "x" declared`},
+		},
+		"Flux, only to be read, and suspended": {
+			files:    map[string]string{"subs/a.yaml": request("a"), "k.yaml": strings.Replace(fmt.Sprintf(fluxK, "x", "./subs"), "spec: {", "spec: {suspend: true, ", 1)},
+			declared: []string{"k.yaml", "subs"},
+		},
 		"Flux, with another source": {
 			files: map[string]string{
 				"subs/a.yaml": request("a"), "flux.yaml": strings.Replace(fluxRoot+fluxSource, "acme/fleet", "acme/other", 1),

@@ -3,7 +3,9 @@ package cli_test
 import (
 	"bytes"
 	"io/fs"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -74,34 +76,52 @@ func TestGoldenExampleFleet(t *testing.T) {
 	}
 }
 
-// TestExampleFromARepository follows docs/from-a-repository.md in the repository of each section.
+// TestExampleFromARepository follows docs/from-a-repository.md in the repository of each section, except
+// helm. The declarations are moved to quayside: verify ends without a finding about the own cluster.
 func TestExampleFromARepository(t *testing.T) {
 	const examples = "../../../../examples"
 	sections := map[string]string{"## Kustomize and Argo CD": "kustomize", "## Flux": "flux", "## Policies": "policies", "## Helm charts": "charts"}
-	work, cache, followed := "", t.TempDir(), 0
+	work, cache, followed := "", t.TempDir(), map[string]int{}
+	shell := func(command string) {
+		cmd := exec.Command("sh", "-c", command)
+		cmd.Dir = work
+		cmd.Env = append(os.Environ(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+	}
 	for line := range strings.Lines(read(t, "../../../../docs", "from-a-repository.md")) {
 		if name, is := sections[strings.TrimSpace(line)]; is {
 			work = t.TempDir()
 			check(t, os.CopyFS(work, os.DirFS(filepath.Join(examples, "from-a-repository", name))))
 			check(t, os.CopyFS(filepath.Join(work, "catalog"), os.DirFS(filepath.Join(examples, "quickstart/catalog"))))
-			check(t, os.Mkdir(filepath.Join(work, ".git"), 0o777)) // declarations outside of the workspace are those of a repository
+			shell("git init --quiet && git add --all && git commit --quiet --message first")
 		}
-		command, ok := strings.CutPrefix(line, "    quayside ")
-		if !ok {
+		command, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "    ")
+		if !ok || strings.HasPrefix(command, "helm ") {
 			continue
 		}
-		followed++
-		dir, args := work, strings.Fields(command)
+		args := strings.Fields(command)
+		if args[0] != "quayside" {
+			shell(command)
+			continue
+		}
+		dir, args := work, args[1:]
 		if args[0] == "-C" {
 			dir, args = filepath.Join(work, args[1]), args[2:]
 		}
 		got := mustRunIn(t, dir, cache, args...)
-		if args[len(args)-1] == "--offline" && !strings.Contains(got.stdout, "my-etcd/etcd 0.9.4") {
+		followed[args[0]]++
+		others := strings.Count(got.stderr, `for the cluster "prod" applies`) // in the workspace of another cluster
+		switch {
+		case args[0] == "resolve" && !strings.Contains(got.stdout, "my-etcd/etcd 0.9.4"):
 			t.Errorf("%s: %s", command, got.stdout)
+		case args[0] == "render" && !strings.Contains(got.stderr, "[still-applied]"), args[0] == "verify" && strings.Count(got.stderr, "[still-applied]") > others:
+			t.Errorf("%s: %s", command, got.stderr)
 		}
 	}
-	if followed != 12 {
-		t.Errorf("followed %d commands", followed)
+	if want := (map[string]int{"init": 4, "declarations": 4, "resolve": 4, "render": 4, "verify": 4}); !maps.Equal(followed, want) {
+		t.Errorf("followed %v", followed)
 	}
 }
 
