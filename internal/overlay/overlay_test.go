@@ -232,4 +232,8 @@ func TestSelectors(t *testing.T) {
 	if !single.HasTargets(always, pods, []string{"example.com/app@sha256:12"}) || single.HasTargets(always, pods, []string{"example.com/apps"}) || single.HasTargets(always, nil, []string{"example.com/app"}) {
 		t.Error("HasTargets judges images or replacements wrongly")
 	}
+	objects, err := single.Build()
+	if err != nil || !single.HasBuiltTargets(always, objects) || single.HasBuiltTargets(always, nil) {
+		t.Errorf("HasBuiltTargets judges a build wrongly: %v", err)
+	}
 }

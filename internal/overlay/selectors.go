@@ -206,6 +206,19 @@ func (o *Overlay) HasTargets(include func(file string) bool, objects []k8s.Key, 
 	return true
 }
 
+// HasBuiltTargets is like HasTargets, for the objects of a build.
+func (o *Overlay) HasBuiltTargets(include func(file string) bool, built [][]byte) bool {
+	var keys []k8s.Key
+	for _, data := range built {
+		var object k8s.Object
+		if json.Unmarshal(data, &object) != nil {
+			return false
+		}
+		keys = append(keys, object.Key())
+	}
+	return o.HasTargets(include, keys, containerImages(built))
+}
+
 func selectorOf(gvk resid.Gvk, namespace, name string) types.Selector {
 	return types.Selector{ResId: resid.ResId{Gvk: resid.Gvk{Group: gvk.Group, Kind: gvk.Kind}, Name: regexp.QuoteMeta(name), Namespace: regexp.QuoteMeta(namespace)}}
 }

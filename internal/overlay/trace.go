@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/resid"
@@ -18,41 +19,52 @@ import (
 // Trace maps values in the objects of a build to the places that they are from.
 type Trace struct {
 	top     *Overlay
-	order   []*Overlay // kustomizations, each after those that it refers to
-	origins []string   // origins[i] is the path of the file that object i is from; empty if unknown
+	order   []*Overlay        // kustomizations, each after those that it refers to
+	files   map[string][]byte // of the build
+	listed  []string          // files with resources, sorted
+	origins func() []string   // item i is the path of the file that object i is from; empty if unknown
 	docs    map[string][]*yamlnode.Node
 	patches []patchText // in the order of the kustomizations
 }
 
-// Trace returns the trace of a build. It builds o again, with the origin annotations of kustomize;
-// patches can see these annotations, so the original build must not have them. If the results of
-// the two builds differ, all origins are unknown.
+// Trace returns the trace of a build.
 func (o *Overlay) Trace() *Trace {
-	t := &Trace{top: o, docs: map[string][]*yamlnode.Node{}}
+	t := &Trace{top: o, files: o.All(), docs: map[string][]*yamlnode.Node{}, origins: sync.OnceValue(o.origins)}
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) { t.order = append(t.order, k) })
 	for _, k := range t.order {
+		t.listed = append(t.listed, k.listedFiles...)
 		t.patches = append(t.patches, k.patchTexts()...)
 	}
+	slices.Sort(t.listed)
+	t.listed = slices.Compact(t.listed)
+	return t
+}
+
+// origins returns the file of each object of a build, or "" if it is unknown. It builds o again, with the
+// origin annotations of kustomize; patches can see these annotations, so the original build must not have
+// them.
+func (o *Overlay) origins() []string {
 	marked := o.kustomization
 	marked.BuildMetadata = append(slices.Clone(marked.BuildMetadata), types.OriginAnnotations)
 	data, err := json.Marshal(marked)
 	if err != nil {
-		return t
+		return nil
 	}
 	files := o.All()
 	files[o.File] = data
 	objects, err := o.runKustomize(files)
 	if err != nil {
-		return t
+		return nil
 	}
+	var out []string
 	for _, object := range objects.Resources() {
 		file := ""
 		if origin, err := object.GetOrigin(); err == nil && origin != nil && origin.Path != "" {
 			file = o.path(origin.Path)
 		}
-		t.origins = append(t.origins, file)
+		out = append(out, file)
 	}
-	return t
+	return out
 }
 
 // Places returns the origins of the keys and values of object i of the build, by their positions in
@@ -85,19 +97,17 @@ func (t *Trace) Places(i int, n *yamlnode.Node) map[diag.Pos]diag.Pos {
 
 // origin returns the document that object i is from, and its file. It returns nil if unknown.
 func (t *Trace) origin(i int, n *yamlnode.Node) (doc *yamlnode.Node, file string) {
-	if i >= len(t.origins) || t.origins[i] == "" {
+	now := objectIDOf(n)
+	if doc, file := t.findListed(now); doc != nil {
+		return doc, file
+	}
+	origins := t.origins()
+	if i >= len(origins) || origins[i] == "" {
 		return nil, ""
 	}
-	file = t.origins[i]
-	docs, read := t.docs[file]
-	if !read {
-		docs, _ = yamlnode.Documents(file, t.top.All()[file], yamlnode.Limits{}) // ignore the error: kustomize has parsed the file
-		docs = flattenLists(docs)
-		t.docs[file] = docs
-	}
-	now := objectIDOf(n)
+	file = origins[i]
 	var named, renamed []*yamlnode.Node
-	for _, doc := range docs {
+	for _, doc := range t.documents(file) {
 		switch was := objectIDOf(doc); {
 		case was == now:
 			named = append(named, doc)
@@ -113,6 +123,37 @@ func (t *Trace) origin(i int, n *yamlnode.Node) (doc *yamlnode.Node, file string
 	default:
 		return nil, ""
 	}
+}
+
+// findListed returns the only document with an identity in the listed files, and its file. It returns nil if
+// there is none, or if there are several.
+func (t *Trace) findListed(id objectID) (doc *yamlnode.Node, file string) {
+	for _, name := range t.listed {
+		if !bytes.Contains(t.files[name], []byte(id.name)) {
+			continue
+		}
+		for _, d := range t.documents(name) {
+			switch {
+			case objectIDOf(d) != id:
+			case doc != nil:
+				return nil, ""
+			default:
+				doc, file = d, name
+			}
+		}
+	}
+	return doc, file
+}
+
+// documents returns the objects in a file of the build.
+func (t *Trace) documents(file string) []*yamlnode.Node {
+	docs, read := t.docs[file]
+	if !read {
+		docs, _ = yamlnode.Documents(file, t.files[file], yamlnode.Limits{}) // ignore the error: kustomize has parsed the file
+		docs = flattenLists(docs)
+		t.docs[file] = docs
+	}
+	return docs
 }
 
 // flattenLists replaces documents that are Lists by their items.
