@@ -197,6 +197,13 @@ func TestEntryPoints(t *testing.T) {
 			paths: "policies", more: policyGenerator("remediationAction: enforce", "{path: op.yaml}"),
 			want: `policies/kustomization.yaml:1:14: PolicyGenerator of policy.open-cluster-management.io/v1 is skipped, because its output is unknown: policies/generator.yml:4:12: policy "p": "op.yaml": file does not exist` + "\n  hint: write its output into the repository, and list the file under resources\n",
 		},
+		"an Application of a chart with declarations": {
+			paths: "argo/app.yaml", more: application("{path: chart}", "{}") + "-- chart/Chart.yaml --\nname: x\n-- chart/templates/s.yaml --\napiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nspec: {{ .Values.spec }}\n",
+			want: `argo/app.yaml:6:18: cannot tell what Application "app" applies: the Helm chart "chart" is not rendered` + "\n",
+		},
+		"an Application of another chart": {
+			paths: "argo/app.yaml", more: application("{path: chart}", "{}") + "-- chart/Chart.yaml --\nname: x\n-- chart/templates/s.yaml --\napiVersion: apps/v1\nkind: Deployment\n", want: "",
+		},
 		"a pattern": {
 			paths: "ops/[ab]", more: "", want: "ops/kafka kafka [stable]\nops/a/s.yaml:3:11: metadata.namespace: missing\n",
 		},
@@ -234,5 +241,21 @@ func TestEntryPoints(t *testing.T) {
 				t.Errorf("-want +got\n%s", d)
 			}
 		})
+	}
+}
+
+// TestEntryPointTargets reports a target without an object at the entry point that has it.
+func TestEntryPointTargets(t *testing.T) {
+	more := application("{path: ops/b, kustomize: {patches: [{target: {kind: Deployment}, patch: '- {op: remove, path: /spec}'}]}}", "{}")
+	set, err := declare.LoadFS(files(olmFiles+more), declare.LoadOptions{Paths: []declare.Path{{Path: "argo/app.yaml"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, w := range set.Warnings {
+		got += w.Pos.String() + " " + w.Code + "\n"
+	}
+	if got != "argo/app.yaml:6:18 no-target\n" {
+		t.Error(got)
 	}
 }

@@ -133,7 +133,7 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) error {
 		l.parts = append(l.parts, part{set: r.set, entry: d.entry, built: o, raw: raw})
 	}
 	if declares {
-		l.warnTargets(o, objects)
+		l.warnTargets(o, d, objects)
 	}
 	l.addSkipped(o, d, declares)
 	return nil
@@ -142,14 +142,19 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) error {
 // warnTargets adds a warning for each selector in o that selects nothing, which kustomize does not
 // report. It does not check the kustomizations that o includes, whose selectors may be for other
 // objects.
-func (l *loader) warnTargets(o *overlay.Overlay, built [][]byte) {
-	selectors, err := o.Selectors(func(file string) bool { return file == o.File }, built)
+func (l *loader) warnTargets(o *overlay.Overlay, d candidate, built [][]byte) {
+	own := func(file string) bool { return file == o.File }
+	if o.HasBuiltTargets(own, built) {
+		return
+	}
+	selectors, err := o.Selectors(own, built)
 	if err != nil {
 		return // without this build, the number of selected objects is unknown
 	}
+	mapPos := l.mapApplied(o, d, l.displayPos)
 	for _, s := range selectors {
 		if s.Hits == 0 {
-			l.warnings = append(l.warnings, diag.Warning{Pos: l.displayPos(s.Pos), Code: "no-target", Msg: s.Unmatched(built) + ": kustomize ignores it"})
+			l.warnings = append(l.warnings, diag.Warning{Pos: mapPos(s.Pos), Code: "no-target", Msg: s.Unmatched(built) + ": kustomize ignores it"})
 		}
 	}
 }

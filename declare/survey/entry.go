@@ -65,6 +65,10 @@ func (r *Reader) Entries(file string) *Entries {
 				out.Unknown = append(out.Unknown, Unknown{a.Pos, e.By, a.Guess})
 				continue
 			}
+			if s.hidesDeclarations(a.Dir) {
+				out.Unknown = append(out.Unknown, Unknown{a.Pos, e.By, chartReason(a.Dir)})
+				continue
+			}
 			out.Applied = append(out.Applied, a)
 			if err := s.addNested(a, seen); err != nil {
 				out.Unknown = append(out.Unknown, Unknown{a.Pos, e.By, fmt.Sprintf("%q has entry points, but cannot be built: %v", a.Dir, err)})

@@ -101,17 +101,6 @@ func (r *repository) generatedPolicy(dir string, n, p *yamlnode.Node, pos diag.P
 	return out
 }
 
-// operatorCharts returns the directories of the Helm charts with operators in templates.
-func (s *Survey) operatorCharts() map[string]bool {
-	out := map[string]bool{}
-	for _, d := range s.Declarations {
-		if chart, in := s.repo.chartOf(d.Pos.File); in && d.IsOperator() {
-			out[chart] = true
-		}
-	}
-	return out
-}
-
 // addPolicies adds an entry for each enforced Policy with an operator that cannot be read, or that
 // has templates, which only a cluster can evaluate.
 func (s *scanner) addPolicies() {

@@ -261,8 +261,9 @@ func (s *scanner) finish() {
 	charts := s.operatorCharts()
 	for _, e := range s.Entries {
 		for _, a := range e.Applied {
-			if charts[a.Dir] {
-				e.addUnknown(fmt.Sprintf("the Helm chart %q is not rendered", a.Dir))
+			for _, file := range charts[a.Dir] {
+				e.addUnknown(chartReason(a.Dir))
+				s.applied[file] = append(s.applied[file], a)
 			}
 			for file := range s.repo.appliedFiles(a) {
 				if relevant[file] {
@@ -540,6 +541,26 @@ func (s *scanner) addChart(template string) {
 	if len(e.Applied) > 0 {
 		s.Entries = append(s.Entries, e)
 	}
+}
+
+// operatorCharts returns the templates with operators, by the directory of their Helm chart.
+func (s *Survey) operatorCharts() map[string][]string {
+	out := map[string][]string{}
+	for _, d := range s.Declarations {
+		chart, in := s.repo.chartOf(d.Pos.File)
+		if in && d.IsOperator() && !slices.Contains(out[chart], d.Pos.File) {
+			out[chart] = append(out[chart], d.Pos.File)
+		}
+	}
+	return out
+}
+
+func chartReason(dir string) string { return fmt.Sprintf("the Helm chart %q is not rendered", dir) }
+
+// hidesDeclarations reports whether a directory is a Helm chart with templates of declarations or of objects of
+// tools.
+func (s *scanner) hidesDeclarations(dir string) bool {
+	return s.repo.isChart(dir) && !s.repo.walk(path.Join(dir, "templates"), func(name string) bool { return !isRelevant(s.groups, s.repo.read(name)) })
 }
 
 // addNamedDirs adds the directories whose paths occur as texts in n.
