@@ -101,6 +101,7 @@ type loader struct {
 	entries     *survey.Reader // nil before the first entry point
 	maybeListed []candidate    // files in or below dirs, which a kustomization may list
 
+	direct         map[string]bool // directories whose paths have no symbolic link
 	kustomizations *overlay.Files
 	roots          []*overlay.Overlay        // kustomizations to build
 	reached        map[*overlay.Overlay]bool // roots and all kustomizations that they include
@@ -133,7 +134,7 @@ type part struct {
 }
 
 func newLoader(fsys fs.FS, opt LoadOptions) *loader {
-	l := &loader{fsys: fsys, opt: opt, reached: map[*overlay.Overlay]bool{}, charts: map[string]int{}}
+	l := &loader{fsys: fsys, opt: opt, direct: map[string]bool{}, reached: map[*overlay.Overlay]bool{}, charts: map[string]int{}}
 	if opt.Output != "" {
 		l.opt.Output = path.Join(opt.Dir, opt.Output)
 	}
@@ -304,12 +305,18 @@ func (l *loader) explainUnreadable(name string, err error) error {
 
 // findLink returns the first symbolic link in a path, or "".
 func (l *loader) findLink(name string) string {
-	steps := strings.Split(name, "/")
-	for i := range steps {
-		at := path.Join(steps[:i+1]...)
-		if info, err := fs.Lstat(l.fsys, at); err == nil && info.Mode().Type() == fs.ModeSymlink {
-			return at
-		}
+	if l.direct[name] || name == "." {
+		return ""
+	}
+	if link := l.findLink(path.Dir(name)); link != "" {
+		return link
+	}
+	info, err := fs.Lstat(l.fsys, name)
+	if err == nil && info.Mode().Type() == fs.ModeSymlink {
+		return name
+	}
+	if err == nil && info.IsDir() {
+		l.direct[name] = true
 	}
 	return ""
 }

@@ -107,7 +107,8 @@ func (s *scanner) addPolicies() {
 	seen := map[*Policy]bool{}
 	for _, d := range s.Declarations {
 		holder, isTemplate := s.holders[d.Pos], strings.Contains(d.Package+d.Namespace, "{{")
-		if holder == nil || !holder.enforced || seen[holder] || !d.IsOperator() || d.Obstacle == "" && !isTemplate {
+		isText := d.Obstacle != "" && d.Package == ""
+		if holder == nil || !holder.enforced || seen[holder] || !d.IsOperator() || !isText && !isTemplate {
 			continue
 		}
 		seen[holder] = true

@@ -67,8 +67,12 @@ func (s *Survey) Propose(taken []string) Proposal {
 		for _, dir := range tops {
 			add(Choice{Path: dir}, d, false)
 		}
-		if len(tops) == 0 && !s.isUnlisted(d.Pos.File) {
+		switch k := s.nearestKustomization(d.Pos.File); {
+		case len(tops) > 0:
+		case k == nil:
 			add(Choice{Path: s.plainPath(d.Pos.File)}, d, false)
+		case k.invalid: // it may list the file
+			add(Choice{Path: path.Dir(k.file)}, d, false)
 		}
 	}
 	p := Proposal{}
@@ -133,15 +137,12 @@ func (s *Survey) lowerDirs() map[string]bool {
 	return s.lower
 }
 
-// isUnlisted reports whether a file is in or below a directory with a kustomization that does not
-// list it.
-func (s *Survey) isUnlisted(file string) bool {
+// nearestKustomization returns the kustomization in the directory of a file, or else in the nearest one above. It
+// returns nil if there is none.
+func (s *Survey) nearestKustomization(file string) *kustomization {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
-		if s.repo.kustomization(dir) != nil {
-			return true
-		}
-		if dir == "." {
-			return false
+		if k := s.repo.kustomization(dir); k != nil || dir == "." {
+			return k
 		}
 	}
 }

@@ -51,6 +51,9 @@ func TestPropose(t *testing.T) {
 			files: map[string]string{"s.yaml": request("a"), "ops/s.yaml": request("b"), "ops/deep/s.yaml": request("c"), "chart/Chart.yaml": "", "chart/templates/s.yaml": request("d")},
 			want:  "ops/deep ops/s.yaml s.yaml",
 		},
+		"a kustomization that is not valid": {
+			files: map[string]string{"k/kustomization.yaml": "resources: [s.yaml\n", "k/s.yaml": request("a")}, want: "k",
+		},
 		"an unlisted file": {
 			files: map[string]string{"k/kustomization.yaml": "resources: [s.yaml]\n", "k/s.yaml": request("a"), "k/old.yaml": request("b")}, want: "k",
 		},

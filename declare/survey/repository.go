@@ -170,6 +170,7 @@ type kustomization struct {
 	patches    []string // files with patches, relative to the repository
 	generators []generatorConfig
 	component  bool
+	invalid    bool
 	changes    bool // whether it changes its resources
 }
 
@@ -205,6 +206,7 @@ func parseKustomization(file string, data []byte) *kustomization {
 	k := &kustomization{file: file}
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: maxSize, Nodes: 50_000})
 	if err != nil || len(docs) == 0 {
+		k.invalid = true
 		return k // the kustomize build reports this error
 	}
 	k.component = textAt(docs[0], "kind") == types.ComponentKind

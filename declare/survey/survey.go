@@ -371,9 +371,15 @@ func (s *scanner) scanObject(file string, n, holder *yamlnode.Node) {
 		}
 		holder = n
 	}
+	before := len(s.Declarations)
 	for i, c := range n.Content {
 		if n.Kind == yamlnode.SequenceNode || n.Kind == yamlnode.MappingNode && i%2 == 1 {
 			s.scanObject(file, c, holder)
+		}
+	}
+	if holder != n && strings.EqualFold(textAt(n, "complianceType"), "mustnothave") {
+		for i := range s.Declarations[before:] {
+			s.Declarations[before+i].Obstacle = "has complianceType mustnothave in " + objectTitle(holder)
 		}
 	}
 }

@@ -189,6 +189,7 @@ func TestPolicies(t *testing.T) {
 	}{
 		"a Subscription":               {files: map[string]string{"p.yaml": policy("remediationAction: enforce", config)}, want: []string{`p.yaml:1:1: Policy "p" applies a`}},
 		"an OperatorPolicy":            {files: map[string]string{"p.yaml": policy("disabled: false", fmt.Sprintf(operator, "b"))}, want: []string{`p.yaml:1:1: Policy "p" applies b`}},
+		"mustnothave":                  {files: map[string]string{"p.yaml": policy("remediationAction: enforce", strings.Replace(config, "musthave", "mustnothave", 1))}},
 		"inform":                       {files: map[string]string{"p.yaml": policy("remediationAction: inform", fmt.Sprintf(operator, "b"))}},
 		"disabled":                     {files: map[string]string{"p.yaml": policy("disabled: true", fmt.Sprintf(operator, "b"))}},
 		"inform, by an Application":    {files: map[string]string{"ps/p.yaml": policy("remediationAction: inform", config), "app.yaml": fmt.Sprintf(argo, "x", "", "ps", false)}},
