@@ -76,7 +76,7 @@ fuzz: ## night: Run every fuzz target for FUZZTIME (10s; 300x: inputs), or those
 properties: ## night: Run every property test with a fresh seed, on CHECKS (2000) inputs.
 	@set -e; for dir in $$(grep -rlE --include='*_test.go' '^[[:space:]]+rapid\.Check' . | xargs -n1 dirname | sort -u); do \
 	  tests=$$(awk -F'[ (]' '/^func / {name = $$2} /^[ \t]+rapid\.Check/ {print name}' $$dir/*_test.go | sort -u | paste -sd '|'); \
-	  $(GO) test $$dir -run "^($$tests)\$$" -rapid.seed=0 -rapid.checks=$(CHECKS); \
+	  $(GO) test $$dir -timeout 12h -run "^($$tests)\$$" -rapid.seed=0 -rapid.checks=$(CHECKS); \
 	done
 
 # Without the corpus, because its tests take long and would hide gaps in the others.

@@ -72,15 +72,7 @@ func newNightFleet(t *testing.T, seed uint64, h *history) *nightFleet {
 		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), h: h, dir: t.TempDir(), published: map[string]string{}, declared: map[string]declaration{},
 		postponed: map[string]int{}, forks: map[string]int{}, reverted: map[string]string{}, seen: map[string]int{},
 	}
-	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
-	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-	for key, value := range map[string]string{"COUNT": "1", "KEY_0": "gc.autoDetach", "VALUE_0": "false"} {
-		t.Setenv("GIT_CONFIG_"+key, value) // clone cannot copy objects that a gc in the background packs
-	}
-	for _, role := range []string{"AUTHOR", "COMMITTER"} {
-		t.Setenv("GIT_"+role+"_NAME", "Test")
-		t.Setenv("GIT_"+role+"_EMAIL", "test@example.com")
-	}
+	isolateGit(t)
 	f.git(".", "init", "-q", "-b", "main", "desk")
 	f.put("desk/envs/base.yaml", `apiVersion: quayside.dev/v1alpha1
 kind: Workspace

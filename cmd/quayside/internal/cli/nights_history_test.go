@@ -251,6 +251,7 @@ kind: ClusterServiceVersion
 metadata: {name: %[1]s.v%[2]s}
 spec:
   version: %[2]s
+  minKubeVersion: 1.19.0
   installModes: [{type: OwnNamespace, supported: true}, {type: SingleNamespace, supported: true}, {type: MultiNamespace, supported: true}, {type: AllNamespaces, supported: true}]
   customresourcedefinitions: {owned: [{name: things.%[1]s.io, kind: Thing, version: v1}]}
   install:

@@ -19,10 +19,12 @@ import (
 	"github.com/quayside/quayside/internal/oci/artifact"
 	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/internal/testing/ocitest"
+	"github.com/quayside/quayside/internal/testing/propertytest"
 )
 
 func TestMain(m *testing.M) {
 	cli.Parts = parts.All()
+	propertytest.FixSeed(1)
 	clitest.Main(m, cli.Parts, map[string]func(){"tokens": func() { runHelper(readTokens) }})
 }
 

@@ -137,7 +137,11 @@ func (fs Findings) Warnings() []diag.Warning {
 }
 
 func (f Finding) warning() diag.Warning {
-	return diag.Warning{Pos: f.Pos, Code: f.Code, Msg: f.Msg, Subject: f.Subject, Waived: f.Waived}
+	w := diag.Warning{Pos: f.Pos, Code: f.Code, Msg: f.Msg, Subject: f.Subject, Waived: f.Waived}
+	if w.Msg == "" && f.Err != nil {
+		w.Msg = f.Err.Error()
+	}
+	return w
 }
 
 // Introduced returns fs, with each error that before also contains as a warning.

@@ -129,10 +129,13 @@ func (p *Project) prepareTree(ctx context.Context, lock *lockfile.File, force bo
 	if err := p.addForeign(r, have); err != nil {
 		return r, err
 	}
-	if err := errors.Join(r.evaluateKnown(rules.Fresh, rules.Addresses), r.evaluate(rules.Findings.WhileWriting, rules.Repo, rules.Outputs, rules.Needs)); err != nil {
+	if err := errors.Join(r.evaluateKnown(rules.Fresh, rules.Addresses, rules.Git), r.evaluate(rules.Findings.WhileWriting, rules.Repo, rules.Outputs, rules.Needs)); err != nil {
 		return r, err
 	}
-	if err := errors.Join(r.broken, rules.Check(r.state, rules.Selectors)); err != nil || force {
+	if err := errors.Join(r.broken, rules.Check(r.state, rules.Selectors)); err != nil {
+		return r, err
+	}
+	if err := r.evaluateKnown(rules.Policy); err != nil || force {
 		return r, err
 	}
 	return r, TreeError(p.Settings.Output, r.refused)
