@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// newBundle validates data and returns it as a Bundle of p. known caches decoded properties. An
+// newBundle validates data and returns it as a Bundle of p. It stores decoded properties in known. An
 // invalid requirement or a name that IsBundleName rejects is no fault, but makes the bundle
 // unusable.
 func newBundle(p *Package, data *BundleData, known *Reader, faults *diag.List) *Bundle {

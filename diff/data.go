@@ -80,8 +80,8 @@ func (s *State) isProtected(o *Object) bool {
 }
 
 // isNeverPruned reports whether the GitOps tool never prunes the object, whatever its annotations.
-// Some tools do not track CRDs. A tool that applies each operator separately does not prune the
-// last object of an application, such as a Namespace.
+// Some tools do not track CRDs. A tool that applies each operator separately has an application for
+// each Namespace, and does not prune the only object of an application.
 func (s *State) isNeverPruned(o *Object) bool {
 	return s.KeepsDefinitions && k8s.IsCRD(o.Content) || s.ByOperator && o.Key().Is("Namespace")
 }

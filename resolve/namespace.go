@@ -11,9 +11,9 @@ import (
 
 // Namespaced returns decl with an install namespace for every ClusterExtension that has none. If
 // prev pins the operator, the namespace of the pin is used, so that a new suggestion does not move
-// an installed bundle. Otherwise, the bundle that OLM v1 would install first suggests the
-// namespace. If there is no candidate, the name of the package is used, and Resolve reports the
-// missing candidate.
+// an installed bundle. Otherwise, it is the namespace suggested by the bundle that OLM v1 would
+// install. If there is no such bundle, it is the name of the package, and Resolve reports the missing
+// bundle.
 //
 // The error is a diag.List: bundles whose suggestion is invalid or unknown, and declarations that
 // become duplicates. decl is not modified. If every namespace is set, decl itself is returned.

@@ -157,8 +157,8 @@ type state struct {
 	keep bool   // an index for this state may be stored
 }
 
-// currentState returns the current state of the catalog's files. The key also contains the program
-// version.
+// currentState returns the current state of the catalog's files. The key of the state also contains
+// the version of the program.
 func (b *catalogReader) currentState() state {
 	src := b.source
 	key := b.cache.Version + " " + src.Name

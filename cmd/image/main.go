@@ -203,7 +203,7 @@ func (o options) openBase(ctx context.Context, client *oci.Client, tmp string, l
 			return nil, err
 		}
 	default:
-		return nil, fmt.Errorf("%s: must be a registry image with a digest, because a tag can be moved, or oci: and a layout with one image", src)
+		return nil, fmt.Errorf("%s: must be a registry image with a digest (a tag can be moved), or a layout with one image (oci:DIR)", src)
 	}
 	root, err := layout.ImageIndexFromPath(dir)
 	if err != nil {

@@ -104,8 +104,8 @@ type valueIndex struct {
 	generating []string // directories of kustomizations that generate ConfigMaps
 }
 
-// findValues returns the values of a ConfigMap, or the keys of a Secret with empty values, for the
-// Kustomization in a file. If several objects with this name differ, it uses those in the directory
+// findValues returns the values of a ConfigMap for the Kustomization in a file. Of a Secret, it returns
+// the keys, each with an empty value. If several objects with this name differ, it uses those in the directory
 // of the file. It returns false if there is none, or if the values differ or are unknown.
 func (s *scanner) findValues(kind, namespace, name, file string) (map[string]string, bool) {
 	if s.values == nil {

@@ -38,7 +38,7 @@ import (
 type Services struct {
 	URL       string // URL of the certificate authority and of the log
 	Timestamp string // URL of the timestamp authority
-	Root      []byte // content of trusted_root.json for all three
+	Root      []byte // content of trusted_root.json, with the authority, the log and the timestamp authority
 
 	servertest.Guard // Requests returns "METHOD path"
 

@@ -73,7 +73,7 @@ func (b *Proposer) Propose(ctx context.Context, upgrade workspace.Upgrade, pr *w
 	return rendered.publish(ctx, branch, body, pr.Lock, upgrade.Holds)
 }
 
-// bodyFile returns the text file for a branch, one of several.
+// bodyFile returns the file for the text of the pull request from a branch.
 func (b *Proposer) bodyFile(branch string) string {
 	if b.opt.Body == "" {
 		return ""

@@ -100,7 +100,7 @@ func newPatch(file string, before []k8s.Key, built [][]byte) Patch {
 		out[key] = nil
 	}
 	for _, data := range built {
-		objects, _ := yamlnode.Objects(file, data, yamlnode.Limits{}) // kustomize output is valid JSON
+		objects, _ := yamlnode.Objects(file, data, yamlnode.Limits{}) // no error: kustomize has encoded them
 		for _, object := range objects {
 			out[k8s.Object(object).Key()] = object
 		}

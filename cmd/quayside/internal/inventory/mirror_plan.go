@@ -49,7 +49,7 @@ func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 	if !strings.HasPrefix(to, "oci:") {
 		parsed, err := oci.ParseReference("image:" + strings.TrimSuffix(to, "/") + "/any")
 		if err != nil || strings.Contains(to, "@") {
-			return nil, fmt.Errorf("%q is not a registry, or a registry and a path", to)
+			return nil, fmt.Errorf("%q must be a registry, such as registry.example.com, or a registry with a path", to)
 		}
 		base = strings.TrimSuffix(parsed.Name, "/any")
 	}

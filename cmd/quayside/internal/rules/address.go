@@ -103,8 +103,8 @@ func checkEngineNames(s *State) (Findings, error) {
 }
 
 // sharedTarget returns a cluster that both workspaces have, or "". It compares the URLs of the
-// servers. With byDefault, it also compares clusters without a URL, by kubeconfig or name: these
-// are equal only if both workspaces use the same instance of the GitOps tool.
+// servers. With byDefault, it also compares clusters without a URL, by kubeconfig or name. Set
+// byDefault only if both workspaces use the same instance of the GitOps tool.
 func sharedTarget(a, b *settings.Workspace, byDefault bool) string {
 	targets := func(w *settings.Workspace) map[string]bool {
 		out := map[string]bool{}

@@ -69,7 +69,7 @@ func (p *Project) checkUnread(ctx context.Context, set *declare.Set, err error, 
 	faults.Add(diag.Pos{}, err)
 	for _, k := range out.pins {
 		if k.in.Tolerated {
-			hint := fmt.Sprintf("make it readable; to remove the operator, run 'quayside resolve --unpin=%s'", k.pin.Key())
+			hint := fmt.Sprintf("make the file readable; to remove the operator, run 'quayside resolve --unpin=%s'", k.pin.Key())
 			faults.Add(k.in.Pos, diag.Hintf(k.in.Pos, hint, "%s is pinned, and its declaration may be here: %s", k.pin.Key(), k.in.Reason))
 		}
 	}
@@ -153,8 +153,8 @@ func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string)
 	return condition
 }
 
-// unreadAtPin returns the parts that could not be read when the pin was committed. The pin does not
-// come from them. It returns nil if the commit is unknown.
+// unreadAtPin returns what could not be read in the commit that made a pin. The declaration of the
+// pin was read then, so it is elsewhere. It returns nil if the commit is unknown.
 func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.Unread {
 	clone, err := p.Clone()
 	if err != nil {
