@@ -61,6 +61,18 @@ func mirrorValues(env []map[string]any, mirrors []Mirror) {
 // Mirrored returns the reference that a cluster pulls for an image. image must be a full reference.
 func Mirrored(image string, mirrors []Mirror) string { return mirrorImage(image, image, mirrors) }
 
+// Original returns the image that mirrors replace with a reference, or the reference itself if they
+// replace none. If several images have this mirror, it is the one of the first rule. The original of
+// a mirror for all hosts of a domain is unknown.
+func Original(image string, mirrors []Mirror) string {
+	for _, m := range mirrors {
+		if rest, ok := imageref.CutPrefix(image, m.Mirror); ok && !strings.HasPrefix(m.Source, "*") && Mirrored(m.Source+rest, mirrors) == image {
+			return m.Source + rest
+		}
+	}
+	return image
+}
+
 // mirrorImage returns the reference of an image at the mirror with the most specific source. image
 // is the full reference. If no mirror applies, the result is original, the reference as written.
 func mirrorImage(original, image string, mirrors []Mirror) string {

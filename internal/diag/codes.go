@@ -113,7 +113,7 @@ func Codes() []Code {
 		{"olm-stopped", OtherStep, "A plan for leaving OLM stopped OLM and did not restart it."},
 		{"pod-security", OtherStep, "A rendered Namespace rejects pods of an operator: an error."},
 		{"properties", OtherStep, "A CSV has the annotation olm.properties, which should be in metadata/properties.yaml instead."},
-		{"related-image", OtherStep, "A related image in a CSV is not a valid image reference."},
+		{"related-image", OtherStep, "An image of an operator is not a valid reference."},
 		{"service-account-twice", OtherStep, "A bundle contains a ServiceAccount that is also generated from its CSV."},
 		{"shallow-clone", OtherStep, "The commit to compare with is missing in the clone: another one is used."},
 		{"stale-lock", OtherStep, "The lock is out of date with the declarations."},

@@ -1,13 +1,10 @@
 package oci
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/BurntSushi/toml"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
@@ -44,19 +41,41 @@ func (m Mirrors) Join(o Mirrors) Mirrors {
 }
 
 // ParseMirrors parses a file with mirror rules. A name that ends in .conf or .toml means
-// registries.conf version 2. Any other file is YAML with objects of the kinds ImageDigestMirrorSet,
-// ImageTagMirrorSet and ImageContentSourcePolicy; objects of other kinds are ignored.
+// registries.conf version 2, or with the name hosts.toml the file of containerd. Any other file is
+// YAML: registries.yaml of k3s and RKE2, or objects of the kinds ImageDigestMirrorSet,
+// ImageTagMirrorSet and ImageContentSourcePolicy. Objects of other API groups beside these are
+// ignored. A file without rules, and an unknown field, are errors.
 func ParseMirrors(file string, data []byte) (Mirrors, error) {
-	switch path.Ext(file) {
-	case ".conf", ".toml":
+	m, err := parseMirrors(file, data)
+	if err == nil && len(m.rules) == 0 {
+		err = diag.Errorf(diag.Pos{File: file}, "contains no mirror: expected a registries.conf, a hosts.toml, a registries.yaml of k3s, or objects of the kinds %s", strings.Join(mirrorKinds(), ", "))
+	}
+	return m, err
+}
+
+func parseMirrors(file string, data []byte) (Mirrors, error) {
+	switch {
+	case path.Base(file) == "hosts.toml":
+		return parseContainerdHosts(file, data)
+	case path.Ext(file) == ".conf" || path.Ext(file) == ".toml":
 		return parseRegistriesConf(file, data)
 	default:
 		return parseMirrorSets(file, data)
 	}
 }
 
-// registriesConf contains the fields of containers-registries.conf(5) about mirrors.
+func mirrorKinds() []string {
+	return []string{"ImageDigestMirrorSet", "ImageTagMirrorSet", "ImageContentSourcePolicy"}
+}
+
+// registriesConf contains the fields of containers-registries.conf(5).
 type registriesConf struct {
+	Search    []string          `toml:"unqualified-search-registries"`
+	ShortMode string            `toml:"short-name-mode"`
+	Helpers   []string          `toml:"credential-helpers"`
+	Store     string            `toml:"additional-layer-store-auth-helper"`
+	Aliases   map[string]string `toml:"aliases"`
+
 	Registry []struct {
 		Prefix             string `toml:"prefix"`
 		Location           string `toml:"location"`
@@ -74,12 +93,8 @@ type registriesConf struct {
 
 func parseRegistriesConf(file string, data []byte) (Mirrors, error) {
 	var conf registriesConf
-	if err := toml.Unmarshal(data, &conf); err != nil {
-		var at toml.ParseError
-		if errors.As(err, &at) {
-			return Mirrors{}, diag.Errorf(diag.Pos{File: file, Line: at.Position.Line, Col: at.Position.Col}, "%s", at.Message)
-		}
-		return Mirrors{}, diag.Errorf(diag.Pos{File: file}, "%w", err)
+	if _, err := decodeTOML(file, data, &conf); err != nil {
+		return Mirrors{}, err
 	}
 	var m Mirrors
 	var faults diag.List
@@ -147,13 +162,18 @@ func parseMirrorSets(file string, data []byte) (Mirrors, error) {
 	var m Mirrors
 	var faults diag.List
 	for _, doc := range docs {
-		switch _, kind := yamlnode.Field(doc, "kind"); {
+		_, kind := yamlnode.Field(doc, "kind")
+		_, version := yamlnode.Field(doc, "apiVersion")
+		_, mirrors := yamlnode.Field(doc, "mirrors")
+		switch {
+		case kind == nil && mirrors != nil:
+			m.rules = append(m.rules, k3sRules(&faults, file, doc)...)
 		case kind == nil:
-			continue
-		case kind.Value != "ImageDigestMirrorSet" && kind.Value != "ImageTagMirrorSet" && kind.Value != "ImageContentSourcePolicy":
-			continue
+		case slices.Contains(mirrorKinds(), kind.Value):
+			m.rules = append(m.rules, mirrorSetRules(&faults, file, doc)...)
+		case version != nil && (strings.HasPrefix(version.Value, "config.openshift.io/") || strings.HasPrefix(version.Value, "operator.openshift.io/")):
+			faults.Addf(yamlnode.At(file, kind), "kind %s: must be one of %s", kind.Value, strings.Join(mirrorKinds(), ", "))
 		}
-		m.rules = append(m.rules, mirrorSetRules(&faults, file, doc)...)
 	}
 	return m, faults.Err()
 }

@@ -383,3 +383,45 @@ insecure = true
 		}
 	}
 }
+
+// TestMirrorForms checks the rules in files of containerd and of k3s, and the errors of unknown forms.
+func TestMirrorForms(t *testing.T) {
+	for name, c := range map[string]struct{ file, text, want string }{
+		"k3s":                      {"registries.yaml", "mirrors:\n  quay.io: {endpoint: [\"https://m1.corp\", \"http://m2.corp:5000/v2/x\"]}\n", "quay.io→m1.corp"},
+		"k3s all":                  {"registries.yaml", "mirrors:\n  \"*\": {endpoint: [\"https://m1.corp\"]}\n", "*→m1.corp"},
+		"k3s rewrite":              {"registries.yaml", "mirrors:\n  docker.io:\n    endpoint: [\"https://m1.corp\"]\n    rewrite: {\"^rancher/(.*)\": \"prod/rancher/$1\", \"(.*)\": \"hub/$1\"}\n", "docker.io→m1.corp/hub docker.io/rancher→m1.corp/prod/rancher"},
+		"k3s login":                {"registries.yaml", "mirrors: {quay.io: {endpoint: [m1.corp]}}\nconfigs: {m1.corp: {auth: {username: a, password: b}, tls: {insecure_skip_verify: true}}}\n", "quay.io→m1.corp"},
+		"error/k3s rewrite":        {"registries.yaml", "mirrors: {quay.io: {endpoint: [m1.corp], rewrite: {\"a(b|c)\": x}}}\n", `mirrors["quay.io"].rewrite: "a(b|c)": "x" cannot be applied`},
+		"error/k3s field":          {"registries.yaml", "mirrors: {quay.io: {endpoints: [m1.corp]}}\n", "endpoints"},
+		"error/k3s path":           {"registries.yaml", "mirrors: {quay.io: {endpoint: [\"https://m1.corp/other\"]}}\n", "must be below /v2"},
+		"containerd":               {"certs.d/quay.io/hosts.toml", "server = \"https://quay.io\"\n[host.\"https://m1.corp\"]\n  capabilities = [\"pull\", \"resolve\"]\n[host.\"http://m2.corp\"]\n", "quay.io→m1.corp"},
+		"containerd digests":       {"hosts.toml", "server = \"https://quay.io\"\n[host.\"https://m1.corp\"]\n  capabilities = [\"pull\"]\n", "quay.io→m1.corp@"},
+		"containerd hub":           {"hosts.toml", "server = \"https://registry-1.docker.io\"\n[host.\"https://m1.corp/v2/hub\"]\n  override_path = true\n", "docker.io→m1.corp/hub"},
+		"error/containerd server":  {"hosts.toml", "[host.\"https://m1.corp\"]\n", "server is missing"},
+		"error/containerd field":   {"hosts.toml", "server = \"https://quay.io\"\n[host.\"https://m1.corp\"]\n  capability = [\"pull\"]\n", `.capability"`},
+		"error/containerd path":    {"hosts.toml", "server = \"https://quay.io\"\n[host.\"https://m1.corp/x\"]\n", "must be below /v2"},
+		"error/kind":               {"kind.yaml", "apiVersion: config.openshift.io/v1\nkind: ImageDigestMirorSet\nmetadata: {name: a}\n", "kind.yaml:2:7: kind ImageDigestMirorSet: must be one of ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy"},
+		"error/table":              {"registries.conf", "[[registy]]\nprefix = \"quay.io\"\nlocation = \"m1.corp\"\n", `unknown field "registy"`},
+		"error/field":              {"registries.conf", "[[registry]]\nlocation = \"quay.io\"\nmiror = \"m1.corp\"\n", `unknown field "registry.miror"`},
+		"error/no mirror":          {"a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "a.yaml: contains no mirror"},
+		"error/empty":              {"registries.conf", "", "registries.conf: contains no mirror"},
+		"search registries":        {"registries.conf", "unqualified-search-registries = [\"quay.io\"]\nshort-name-mode = \"enforcing\"\ncredential-helpers = [\"a\"]\n[[registry]]\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = \"m1.corp\"\n[aliases]\na = \"quay.io/a\"\n", "quay.io→m1.corp"},
+		"objects of another group": {"all.yaml", "apiVersion: config.openshift.io/v1\nkind: ImageTagMirrorSet\nmetadata: {name: a}\nspec: {imageTagMirrors: [{source: quay.io, mirrors: [m1.corp]}]}\n---\napiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: a}\n", "quay.io→m1.corp:"},
+	} {
+		m, err := oci.ParseMirrors(c.file, []byte(c.text))
+		var list []string
+		for _, w := range m.Rewrites() {
+			list = append(list, w.Prefix+"→"+w.Mirror+map[[2]bool]string{{true, true}: "", {true, false}: ":", {false, true}: "@"}[[2]bool{w.Tags, w.Digests}])
+		}
+		got := strings.Join(list, " ")
+		if strings.HasPrefix(name, "error/") {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: error %v, want %q", name, err, c.want)
+			}
+			continue
+		}
+		if err != nil || got != c.want {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, c.want)
+		}
+	}
+}

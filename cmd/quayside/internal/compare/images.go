@@ -3,13 +3,17 @@ package compare
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
@@ -26,10 +30,11 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 	if err != nil {
 		return nil, c.TakeMessages(), err
 	}
-	original, err := mirroredImages(p, lock)
+	mirrors, err := p.RenderMirrors()
 	if err != nil {
 		return nil, c.TakeMessages(), err
 	}
+	original := mirroredImages(p, lock, mirrors)
 	var shares []inventory.ClusterImages
 	type location struct {
 		file     *byte // address of the file content, which identifies the file
@@ -58,6 +63,8 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 			for _, image := range images(o) {
 				if name, ok := original[image]; ok {
 					image = name
+				} else {
+					image = render.Original(image, mirrors)
 				}
 				x.Runs = append(x.Runs, inventory.RunningImage{Image: image, Operator: o.Operator})
 			}
@@ -65,16 +72,20 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 		shares = append(shares, x)
 		return nil
 	})
-	return inventory.ListImages(lock, shares), c.TakeMessages(), err
+	list := inventory.ListImages(lock, shares)
+	for _, im := range list {
+		if _, err := oci.ParseReference("image:" + im.Image); err != nil {
+			c.messages = append(c.messages, Message{Warnings: p.Waive([]diag.Warning{{
+				Subject: strings.Join(im.Operators, ", "), Code: "related-image", Msg: fmt.Sprintf("%s: no registry can have this image: %v", strings.Join(im.Operators, ", "), err),
+			}})})
+		}
+	}
+	return list, c.TakeMessages(), err
 }
 
-// mirroredImages returns the original name of each image that rendering replaces with a mirror, by
-// its name in the mirror.
-func mirroredImages(p *workspace.Project, lock *lockfile.File) (map[string]string, error) {
-	mirrors, err := p.RenderMirrors()
-	if err != nil || len(mirrors) == 0 {
-		return nil, err
-	}
+// mirroredImages returns the original name of each image of the lock and of configs that mirrors
+// replace, by its name in the mirror.
+func mirroredImages(p *workspace.Project, lock *lockfile.File, mirrors []render.Mirror) map[string]string {
 	out := map[string]string{}
 	add := func(image string) {
 		name := imageref.Split(image).String()
@@ -100,5 +111,5 @@ func mirroredImages(p *workspace.Project, lock *lockfile.File) (map[string]strin
 	for _, cluster := range p.Settings.Clusters {
 		addConfig(cluster.Config)
 	}
-	return out, nil
+	return out
 }

@@ -145,10 +145,13 @@ func (im Image) Source() string {
 }
 
 // NewImageSetConfiguration returns an ImageSetConfiguration for oc-mirror as YAML. It lists images
-// as additionalImages.
+// as additionalImages, without invalid names.
 func NewImageSetConfiguration(images []Image) ([]byte, error) {
 	list := []map[string]string{}
 	for _, im := range images {
+		if _, err := oci.ParseReference("image:" + im.Image); err != nil {
+			continue
+		}
 		list = append(list, map[string]string{"name": strings.TrimPrefix(im.Source(), "image:")})
 	}
 	return yamlnode.Marshal(map[string]any{

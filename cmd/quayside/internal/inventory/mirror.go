@@ -72,7 +72,10 @@ func (p *Copier) forEach(copies []ImageCopy, parallel int, do func(*ImageCopy) e
 		wait.Go(func() {
 			defer func() { <-slots }()
 			c := &copies[i]
-			if c.Err = do(c); c.Err != nil {
+			if c.Err == nil {
+				c.Err = do(c)
+			}
+			if c.Err != nil {
 				c.State, c.Error = CopyFailed, c.Err.Error()
 			}
 			mu.Lock()

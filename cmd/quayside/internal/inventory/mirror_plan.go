@@ -42,8 +42,8 @@ type ImageCopy struct {
 }
 
 // PlanCopies returns the copies that are needed for images. to is a registry ("registry/path") or
-// an OCI layout ("oci:directory"). Invalid image names, and two images with the same target, are
-// errors.
+// an OCI layout ("oci:directory"). A copy of an invalid image name has failed. Two images with the
+// same target are an error.
 func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 	base := ""
 	if !strings.HasPrefix(to, "oci:") {
@@ -59,7 +59,8 @@ func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 	for _, im := range images {
 		src, err := oci.ParseReference("image:" + im.Image)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%w (needed by %s)", err, strings.Join(im.Operators, ", ")))
+			err = fmt.Errorf("%w (needed by %s)", err, strings.Join(im.Operators, ", "))
+			copies = append(copies, ImageCopy{Image: im.Image, From: im.Image, State: CopyFailed, Error: err.Error(), Err: err})
 			continue
 		}
 		c := planCopy(im, src, to, base)
@@ -104,6 +105,9 @@ func NewMirrorSets(copies []ImageCopy) ([]byte, error) {
 	}
 	var digests, tags []entry
 	for _, c := range copies {
+		if c.source == "" {
+			continue // an invalid name
+		}
 		e := entry{c.source, []string{c.target}}
 		digests = append(digests, e)
 		if c.byTag {

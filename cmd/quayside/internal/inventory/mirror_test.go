@@ -93,8 +93,7 @@ func TestPlanCopies(t *testing.T) {
 		to     string
 		want   string
 	}{
-		"error/no registry": {nil, "registry.example.com/a@b", "is not a registry"},
-		"error/no image":    {[]inventory.Image{{Image: "UPPER", Operators: []string{"a/one"}}}, "r.example.com", "needed by a/one"},
+		"error/no registry": {nil, "registry.example.com/a@b", "must be a registry"},
 		"error/one name": {
 			[]inventory.Image{{Image: "a.example.com/op:1"}, {Image: "b.example.com/op:1"}},
 			"r.example.com",
@@ -122,5 +121,29 @@ func TestNewMirrorSets(t *testing.T) {
 		if n := strings.Count(string(got), kind+"\n"); n != want {
 			t.Errorf("%d times %q, want %d:\n%s", n, kind, want, got)
 		}
+	}
+}
+
+// TestInvalidImage checks that an invalid name fails alone: the other images are copied, and mirror sets and
+// lists for other tools do not have it.
+func TestInvalidImage(t *testing.T) {
+	images := []inventory.Image{{Image: "oci://quay.io/a/shim:v1", Operators: []string{"a/one"}}, {Image: "quay.io/a/b:v1"}}
+	copies, err := inventory.PlanCopies(images, "r.example.com")
+	if err != nil || len(copies) != 2 {
+		t.Fatalf("%d copies, %v", len(copies), err)
+	}
+	if c := copies[0]; c.State != inventory.CopyFailed || c.Err == nil || !strings.Contains(c.Error, "needed by a/one") {
+		t.Errorf("the copy of an invalid name is %+v", c)
+	}
+	if c := copies[1]; c.State != inventory.CopyPlanned || c.To != "r.example.com/a/b:v1" {
+		t.Errorf("the other copy is %+v", c)
+	}
+	sets, err := inventory.NewMirrorSets(copies)
+	if err != nil || strings.Contains(string(sets), "shim") || !strings.Contains(string(sets), "quay.io/a/b") {
+		t.Errorf("mirror sets: %v\n%s", err, sets)
+	}
+	list, err := inventory.NewImageSetConfiguration(images)
+	if err != nil || strings.Contains(string(list), "shim") || !strings.Contains(string(list), "quay.io/a/b") {
+		t.Errorf("image set: %v\n%s", err, list)
 	}
 }
