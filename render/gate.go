@@ -29,7 +29,7 @@ func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 		in.warn(pos, "unknown-field", "%s: %s: %s has no such field: with strict validation or server-side apply, the API server rejects the object, otherwise it drops the field", o.Key(), field, o.APIVersion())
 	}
 	var errs diag.List
-	for _, f := range shape.Wrong {
+	for _, f := range slices.Concat(shape.Wrong, shape.Missing) {
 		errs.Addf(pos, "%s: %s: %s", o.Key(), f.Field, f.Message)
 	}
 	return o, errs.Err()

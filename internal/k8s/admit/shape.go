@@ -21,6 +21,7 @@ import (
 type Shape struct {
 	Unknown []string // fields that the type does not have, sorted; strict decoding and server-side apply reject them, other requests drop them
 	Wrong   []Fault  // values of a wrong type, sorted; the API server rejects them in every request
+	Missing []Fault  // required fields that are missing, sorted; the API server rejects the object
 }
 
 // Check compares an object with the Go type of its kind, like strict decoding in the API server.
@@ -31,6 +32,7 @@ func (t *Types) Check(object map[string]any) Shape {
 	if of == nil {
 		w.checkAt(step{name: "metadata"}, reflect.TypeFor[metav1.ObjectMeta](), object["metadata"])
 	} else {
+		w.required = true
 		w.checkValue(of, object)
 	}
 	return w.sortedShape()
@@ -67,11 +69,13 @@ type typeChecker struct {
 	at            []step // path of the value being checked
 	prune         bool   // delete unknown fields
 	ignoreUnknown int    // if positive, ignore unknown fields
+	required      bool   // look for missing fields
 }
 
 func (w *typeChecker) sortedShape() Shape {
 	slices.Sort(w.Unknown)
 	slices.SortFunc(w.Wrong, Fault.compare)
+	slices.SortFunc(w.Missing, Fault.compare)
 	return w.Shape
 }
 
@@ -151,6 +155,38 @@ func (w *typeChecker) checkObject(of reflect.Type, v any) {
 			w.Unknown = append(w.Unknown, strings.TrimPrefix(w.path()+"."+key, "."))
 		}
 	}
+	if w.required && w.ignoreUnknown == 0 && (len(w.at) == 0 || w.at[0].name != "status") {
+		w.checkRequired(of, fields, m)
+	}
+}
+
+// checkRequired adds a fault for each field of a struct that the API requires and m does not have.
+// Kubernetes marks optional fields with omitempty; the others have no default, but for those of
+// optionalFields. A number is 0 where it is missing.
+func (w *typeChecker) checkRequired(of reflect.Type, fields map[string]typeField, m map[string]any) {
+	for name, f := range fields {
+		if v, set := m[name]; set && v != nil && v != "" || name == "status" || name == "metadata" {
+			continue
+		}
+		at := step{".", name, ""}
+		switch kind := f.of.Kind(); {
+		case kind == reflect.Struct && !reflect.PointerTo(f.of).Implements(reflect.TypeFor[json.Unmarshaler]()):
+			w.checkAt(at, f.of, map[string]any{}) // decoded as an empty struct
+		case f.omitEmpty || optionalFields()[of.Name()+"."+name]:
+		case kind == reflect.String, kind == reflect.Slice, kind == reflect.Pointer:
+			w.at = append(w.at, at)
+			w.Missing = append(w.Missing, Fault{w.path(), "is required"})
+			w.at = w.at[:len(w.at)-1]
+		}
+	}
+}
+
+// optionalFields returns the fields without omitempty that the API does not require. Source: the
+// validation and the defaults of the API groups (k8s.io/kubernetes/pkg/apis).
+func optionalFields() map[string]bool {
+	return map[string]bool{
+		"Role.rules": true, "ClusterRole.rules": true, "EndpointSlice.endpoints": true, "RoleRef.apiGroup": true,
+	}
 }
 
 func (w *typeChecker) checkList(of reflect.Type, v any) {
@@ -189,11 +225,12 @@ func (w *typeChecker) checkScalar(kind reflect.Kind, v any) {
 			w.addTypeFault("a number", v)
 		}
 	default: // the API uses no other integer types
-		w.checkInteger(kind == reflect.Int32, v)
+		name := w.at[len(w.at)-1].name
+		w.checkInteger(kind == reflect.Int32, name == "port" || strings.HasSuffix(name, "Port"), v)
 	}
 }
 
-func (w *typeChecker) checkInteger(small bool, v any) {
+func (w *typeChecker) checkInteger(small, port bool, v any) {
 	var n float64
 	switch v := v.(type) {
 	case int64:
@@ -206,6 +243,8 @@ func (w *typeChecker) checkInteger(small bool, v any) {
 	}
 	if n != math.Trunc(n) || math.Abs(n) > math.MaxInt64 || small && (n < math.MinInt32 || n > math.MaxInt32) {
 		w.addFault(fmt.Sprintf("expected a whole number in the range of the field, got %v", v))
+	} else if small && port && (n < 0 || n > math.MaxUint16) {
+		w.addFault(fmt.Sprintf("expected a port from 1 to 65535, got %v", v))
 	}
 }
 

@@ -54,7 +54,9 @@ func TestCheck(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, NewTypes().Check(load(t, c.object))); d != "" {
+			got := NewTypes().Check(load(t, c.object))
+			got.Missing = nil // see TestRequired
+			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
 		})
@@ -254,5 +256,34 @@ func TestRules(t *testing.T) {
 	inNamespace := load(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a}, rules: [{nonResourceURLs: [/metrics], verbs: [get]}]}`)
 	if faults := Rules(inNamespace); len(faults) != 1 {
 		t.Errorf("got %v, want a fault of nonResourceURLs in a Role", faults)
+	}
+}
+
+// TestRequired checks which fields of built-in kinds the API requires.
+func TestRequired(t *testing.T) {
+	for object, want := range map[string]string{
+		"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}":                                                                                    "spec.selector spec.template.spec.containers",
+		"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: x}":                                                                       "provisioner",
+		"apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: x}\nhandler: ''":                                                             "handler",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: x}\nsubjects: [{kind: User}]":                                   "roleRef.kind roleRef.name subjects[0].name",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}":                                                             "",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: x}\nrules: [{resources: [pods]}]":                                      "rules[0].verbs",
+		"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nwebhooks: [{name: a, clientConfig: {service: {name: s}}}]": "webhooks[0].admissionReviewVersions webhooks[0].clientConfig.service.namespace webhooks[0].sideEffects",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}":                                                                                         "",
+		"apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a}]}\nstatus: {conditions: [{}]}":                                                       "",
+		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: x}":                                                                   "",
+		"apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: x}":                                                                                 "",
+	} {
+		var got []string
+		for _, f := range NewTypes().Check(load(t, object)).Missing {
+			got = append(got, f.Field)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s:\n got %q\nwant %q", object, got, want)
+		}
+	}
+	ports := NewTypes().Check(load(t, "apiVersion: v1\nkind: Service\nspec: {ports: [{port: 99999, targetPort: 70000, nodePort: -1}, {port: 443}]}"))
+	if len(ports.Wrong) != 2 {
+		t.Errorf("wrong ports: %v", ports.Wrong)
 	}
 }
