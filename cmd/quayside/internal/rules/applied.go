@@ -30,17 +30,24 @@ func checkStillApplied(s *State) (Findings, error) {
 		pos diag.Pos
 	}
 	certain, possible := map[applier][]string{}, map[applier][]string{}
-	pinOf := func(d survey.Declaration) int {
-		return slices.IndexFunc(s.Lock.Pins, func(pin lockfile.Pin) bool {
-			return pin.Package == d.Package && (d.Namespace == "" || d.Namespace == pin.Namespace)
-		})
+	pinOf := func(d survey.Declaration, declared bool) int {
+		of := func(inNamespace bool) int {
+			return slices.IndexFunc(s.Lock.Pins, func(pin lockfile.Pin) bool {
+				return pin.Package == d.Package && (!inNamespace || d.Namespace == "" || d.Namespace == pin.Namespace)
+			})
+		}
+		if i := of(true); i >= 0 || !declared {
+			return i
+		}
+		return of(false) // a kustomization or a tool changes its namespace
 	}
 	others := slices.Concat(slices.Collect(maps.Values(repo.Declared))...)
-	for _, a := range repo.Survey.Applications(repo.Declared[s.Dir], others, func(d survey.Declaration) bool { return pinOf(d) >= 0 }) {
-		if len(repo.Declared) > 1 && !a.Declared {
+	for _, a := range repo.Survey.Applications(repo.Declared[s.Dir], others, func(d survey.Declaration) bool { return pinOf(d, true) >= 0 }) {
+		i := pinOf(a.Declaration, a.Declared)
+		if i < 0 || len(repo.Declared) > 1 && !a.Declared {
 			continue
 		}
-		pin, to := s.Lock.Pins[pinOf(a.Declaration)], certain
+		pin, to := s.Lock.Pins[i], certain
 		if pin.Adopted != nil || !a.Proven || !a.Declared || !s.mayBeCluster(a.Cluster) {
 			to = possible
 		}
