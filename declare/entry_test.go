@@ -3,6 +3,7 @@ package declare_test
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -257,5 +258,68 @@ func TestEntryPointTargets(t *testing.T) {
 	}
 	if got != "argo/app.yaml:6:18 no-target\n" {
 		t.Error(got)
+	}
+}
+
+// TestSameDirectoryTwice reads a directory that entry points apply with different namespaces, patches or
+// patterns of files.
+func TestSameDirectoryTwice(t *testing.T) {
+	list := "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n  generators: [{list: {elements: [{ns: one}, {ns: two}]}}]\n  template: {spec: {source: {path: plain, directory: {include: a.yaml}}, destination: {namespace: '{{ns}}'}}}\n"
+	app := func(fields string) string {
+		return "---\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: x}\nspec: {source: {" + fields + "}, destination: {namespace: one}}\n"
+	}
+	patch := func(name string) string {
+		return "path: built, kustomize: {namespace: " + name + ", patches: [{target: {kind: Subscription}, patch: '- {op: replace, path: /spec/channel, value: " + name + "}'}]}"
+	}
+	request := func(name string) string {
+		return "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: " + name + "}\nspec: {name: " + name + ", channel: c, source: s, sourceNamespace: olm}\n"
+	}
+	files := fstest.MapFS{}
+	for name, text := range map[string]string{
+		"entries.yaml": list + app("path: plain, directory: {include: b.yaml}") + app(patch("three")) + app(patch("four")),
+		"plain/a.yaml": request("a"), "plain/b.yaml": request("b"), "built/k.yaml": request("k"), "built/kustomization.yaml": "resources: [k.yaml]\n",
+	} {
+		files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	set, err := declare.LoadFS(files, declare.LoadOptions{Paths: paths("entries.yaml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"four/k k four ", "one/a a c ", "one/b b c ", "three/k k three ", "two/a a c "}
+	if d := cmp.Diff(want, readOperators(set)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// TestBrokenBase lists an applied kustomization whose base cannot be parsed.
+func TestBrokenBase(t *testing.T) {
+	files := fstest.MapFS{}
+	for name, text := range map[string]string{
+		"app.yaml":                "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: x}\nspec: {source: {path: over}}\n",
+		"over/kustomization.yaml": "resources: [../base]\n", "base/kustomization.yaml": "resources: [s.yaml]\nx: [\n",
+		"base/s.yaml": "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: k, namespace: a}\nspec: {name: k}\n",
+	} {
+		files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	set, err := declare.LoadFS(files, declare.LoadOptions{Paths: paths("app.yaml")})
+	if err == nil || len(set.Unread) != 1 || set.Unread[0].Tolerated || set.Unread[0].Build != "over" || !set.Unread[0].MayDeclare("a", "k", "k") {
+		t.Errorf("%v: %+v", err, set.Unread)
+	}
+}
+
+// TestTwoObjectsOfOneKustomization explains two policies of one kustomization that install an operator
+// differently.
+func TestTwoObjectsOfOneKustomization(t *testing.T) {
+	policy := func(name, channel string) string {
+		return "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: " + name + ", namespace: p}\nspec: {remediationAction: enforce, complianceType: musthave, upgradeApproval: Automatic, subscription: {name: etcd, namespace: a, channel: " + channel + ", source: s, sourceNamespace: olm}}\n"
+	}
+	files := fstest.MapFS{}
+	for name, text := range map[string]string{"k/kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "k/a.yaml": policy("a", "one"), "k/b.yaml": policy("b", "two")} {
+		files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	_, err := declare.LoadFS(files, declare.LoadOptions{Paths: paths("k")})
+	want := `k/a.yaml:1:1: subscription "a/etcd" is in several objects of "k", which differ: a cluster can have only one of them, so list their files in workspaces of their own`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -287,7 +287,11 @@ func (l *loader) ambiguous(builders map[identity][]part) map[identity]bool {
 		}
 		i := slices.IndexFunc(parts[0].set.identities(), func(d identity) bool { return d.key() == key })
 		d := parts[0].set.identities()[i]
+		dirs = slices.Compact(dirs)
 		e := diag.Errorf(d.pos, "%s %q is built differently by %s: list only one of them in spec.declarations", d.kind, d.ID().String(), diag.Some(dirs, 10))
+		if len(dirs) == 1 {
+			e = diag.Errorf(d.pos, "%s %q is in several objects of %s, which differ: a cluster can have only one of them, so list their files in workspaces of their own", d.kind, d.ID().String(), dirs[0])
+		}
 		l.unread = append(l.unread, unreadObject(e, d))
 		out[key] = true
 	}

@@ -29,6 +29,7 @@ func (l *loader) addUnbuilt(o *overlay.Overlay, d candidate, err error) {
 			u.err = diag.Hintf(u.Pos, "if "+l.displayPath(d.path)+" contains no declarations, list only the directories with declarations in spec.declarations", "%w", &diag.Error{Msg: u.err.Msg, Err: u.err.Err})
 			u.Hint = u.err.Hint
 		}
+		u.Build = l.displayPath(d.path)
 		l.addParts(d.entry, []Unread{u})
 	}
 }

@@ -19,6 +19,10 @@ type Unread struct {
 	// Kind, Namespace, Name and Package of the object. They are empty if unknown.
 	Kind, Namespace, Name, Package string
 
+	// Build is the directory of the kustomization whose build failed, relative to the workspace. It is empty
+	// if the part is not the result of a build.
+	Build string
+
 	// Tolerated is true if the part probably contains no declaration. Then the set has a warning
 	// about it.
 	Tolerated bool

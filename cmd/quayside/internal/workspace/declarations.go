@@ -112,24 +112,36 @@ func (p *Opened) unreadReason(set *declare.Set, s *survey.Survey, d survey.Decla
 		return d.Obstacle
 	}
 	if !includes(d.Pos.File) {
-		return "no path of spec.declarations includes it"
+		reason := "no path of spec.declarations includes it"
+		if i := slices.IndexFunc(set.Subscriptions, func(o declare.Subscription) bool {
+			return d.Package != "" && o.Package == d.Package && (d.Namespace == "" || d.Namespace == o.Namespace)
+		}); i >= 0 {
+			reason += fmt.Sprintf(": %s is read from %s", set.Subscriptions[i].Key(), set.Subscriptions[i].Pos)
+		}
+		return reason
 	}
 	file := p.fromWorkspace(d.Pos.File)
+	isOf := func(u declare.Unread) bool {
+		return u.Name == "" || u.Name == d.Name || u.Package != "" && u.Package == d.Package
+	}
 	find := func(match func(u declare.Unread) bool) string {
-		i := slices.IndexFunc(set.Unread, func(u declare.Unread) bool { return match(u) })
+		i := slices.IndexFunc(set.Unread, func(u declare.Unread) bool { return isOf(u) && match(u) })
 		if i < 0 {
 			return ""
 		}
 		return set.Unread[i].Reason
 	}
-	reason := find(func(u declare.Unread) bool {
-		return u.Pos.File == file && (u.Name == "" || u.Name == d.Name || u.Package != "" && u.Package == d.Package)
-	})
-	if reason == "" {
-		dirs := s.Kustomizations(d)
-		reason = find(func(u declare.Unread) bool {
-			return slices.ContainsFunc(dirs, func(dir string) bool { return path.Dir(u.Pos.File) == p.fromWorkspace(dir) })
-		})
+	dirs := map[string]bool{}
+	for _, dir := range s.Kustomizations(d) {
+		dirs[p.fromWorkspace(dir)] = true
+	}
+	reason := cmp.Or(
+		find(func(u declare.Unread) bool { return u.Pos.File == file }),
+		find(func(u declare.Unread) bool { return dirs[path.Dir(u.Pos.File)] }),
+		find(func(u declare.Unread) bool { return dirs[u.Build] && path.Dir(u.Pos.File) != u.Build }),
+	)
+	if i := slices.IndexFunc(set.Unread, func(u declare.Unread) bool { return reason != "" && u.Reason == reason }); i >= 0 && set.Unread[i].Build != "" && set.Unread[i].Pos.File != file {
+		reason = fmt.Sprintf("kustomization %q cannot be built: %s: %s", set.Unread[i].Build, set.Unread[i].Pos, reason)
 	}
 	return cmp.Or(reason, "no kustomization lists it, or one removes it, or it is only a part of an object")
 }
