@@ -68,7 +68,7 @@ func (l *loader) ownText(o *overlay.Overlay, dir string, err error) []byte {
 		if !seen[name] {
 			seen[name] = true
 			out.Write(data)
-			out.WriteByte('\n')
+			out.WriteString("\n---\n")
 		}
 	}
 	if o != nil {

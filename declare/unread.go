@@ -59,13 +59,31 @@ func (u Unread) names(d identity) bool {
 	return bytes.Contains(u.text, []byte(d.name))
 }
 
-// MayGroup reports whether the part is an OperatorGroup in a namespace, or its text contains one.
+// MayGroup reports whether the part is an OperatorGroup in a namespace, or its text may contain one.
+// An OperatorGroup without a namespace, or with a placeholder, may be in any namespace of the text,
+// and one with another namespace in that of a kustomization.
 func (u Unread) MayGroup(namespace string) bool {
 	if u.Kind != "" {
 		return u.Kind == "OperatorGroup" && (u.Namespace == "" || u.Namespace == namespace)
 	}
-	inNamespace := regexp.MustCompile(`namespace["']?:\s*["']?` + regexp.QuoteMeta(namespace) + `["'\s,}]`)
-	return bytes.Contains(u.text, []byte("OperatorGroup")) && inNamespace.Match(u.text)
+	inNamespace := regexp.MustCompile(`(?m)namespace["']?:\s*["']?` + regexp.QuoteMeta(namespace) + `(["'\s,}]|$)`)
+	fixed := regexp.MustCompile(`namespace["']?:\s*["']?[a-z0-9]`)
+	moves := regexp.MustCompile(`(?m)^(namespace|patches[A-Za-z0-9]*|replacements|transformers|components):`)
+	var anywhere, elsewhere, named, moved bool // OperatorGroups of both kinds; the namespace in other documents
+	for doc := range bytes.SplitSeq(u.text, []byte("\n---")) {
+		here := inNamespace.Match(doc)
+		switch hasGroup := bytes.Contains(doc, []byte("OperatorGroup")); {
+		case hasGroup && here:
+			return true
+		case hasGroup && !fixed.Match(doc):
+			anywhere = true
+		case hasGroup:
+			elsewhere = true
+		case here:
+			named, moved = true, moved || moves.Match(doc)
+		}
+	}
+	return anywhere && named || elsewhere && moved
 }
 
 // Equal reports whether u and v are the same part with the same fault. The lines may differ.
