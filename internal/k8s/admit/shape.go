@@ -32,7 +32,7 @@ func (t *Types) Check(object map[string]any) Shape {
 	if of == nil {
 		w.checkAt(step{name: "metadata"}, reflect.TypeFor[metav1.ObjectMeta](), object["metadata"])
 	} else {
-		w.required = true
+		w.required = of != reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]() // the API server's own validation checks CRDs
 		w.checkValue(of, object)
 	}
 	return w.sortedShape()
