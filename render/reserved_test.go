@@ -25,7 +25,7 @@ func TestReservedNames(t *testing.T) {
 		"Namespace/default":                     "{apiVersion: v1, kind: Namespace, metadata: {name: default, namespace: ns}}",
 		"PriorityClass/system-cluster-critical": "{apiVersion: scheduling.k8s.io/v1beta1, kind: PriorityClass, metadata: {name: system-cluster-critical}, value: 1}",
 		"APIService/v1.apps":                    "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.apps}, spec: {group: apps, version: v1, groupPriorityMinimum: 100, versionPriority: 1}}",
-		"FlowSchema/exempt":                     "{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema, metadata: {name: exempt}}",
+		"FlowSchema/exempt":                     "{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema, metadata: {name: exempt}, spec: {priorityLevelConfiguration: {name: exempt}}}",
 		"SecurityContextConstraints/privileged": "{apiVersion: security.openshift.io/v1, kind: SecurityContextConstraints, metadata: {name: privileged}}",
 	} {
 		bundles := map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1", manifest)}

@@ -401,7 +401,7 @@ func TestMirrorForms(t *testing.T) {
 		"error/containerd field":   {"hosts.toml", "server = \"https://quay.io\"\n[host.\"https://m1.corp\"]\n  capability = [\"pull\"]\n", `.capability"`},
 		"error/containerd path":    {"hosts.toml", "server = \"https://quay.io\"\n[host.\"https://m1.corp/x\"]\n", "must be below /v2"},
 		"error/kind":               {"kind.yaml", "apiVersion: config.openshift.io/v1\nkind: ImageDigestMirorSet\nmetadata: {name: a}\n", "kind.yaml:2:7: kind ImageDigestMirorSet: must be one of ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy"},
-		"error/table":              {"registries.conf", "[[registy]]\nprefix = \"quay.io\"\nlocation = \"m1.corp\"\n", `unknown field "registy"`},
+		"error/table":              {"registries.conf", "[[registries-list]]\nprefix = \"quay.io\"\nlocation = \"m1.corp\"\n", `unknown field "registries-list"`},
 		"error/field":              {"registries.conf", "[[registry]]\nlocation = \"quay.io\"\nmiror = \"m1.corp\"\n", `unknown field "registry.miror"`},
 		"error/no mirror":          {"a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "a.yaml: contains no mirror"},
 		"error/empty":              {"registries.conf", "", "registries.conf: contains no mirror"},

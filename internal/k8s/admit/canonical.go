@@ -82,10 +82,10 @@ func (c *canonicalizer) value(of reflect.Type, v any) any {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		switch of.Kind() {
-		case reflect.Struct:
+		if of.Kind() == reflect.Struct {
 			return c.object(of, v)
-		case reflect.Map:
+		}
+		if of.Kind() == reflect.Map {
 			out := make(map[string]any, len(v))
 			for key, e := range v {
 				out[key] = c.below(step{"[", key, "]"}, of.Elem(), e)
@@ -200,7 +200,7 @@ func (c *canonicalizer) distinct(field string, keys []string, list []any) []any 
 // schema of the API, and with -update writes it.
 //
 //go:embed listkeys.txt
-var listKeysText string //nolint:gochecknoglobals // go:embed requires a variable
+var listKeysText string
 
 // listKeys returns the keys of lists by Go type and field.
 var listKeys = sync.OnceValue(func() map[string]map[string][]string { //nolint:gochecknoglobals // parsed once

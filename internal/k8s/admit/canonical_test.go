@@ -42,7 +42,7 @@ func TestGoldenListKeys(t *testing.T) {
 		if def.Map == nil || !known[name] {
 			continue
 		}
-		for _, field := range def.Map.Fields {
+		for _, field := range def.Fields {
 			if list := field.Type.Inlined.List; list != nil && list.ElementRelationship == schema.Associative && len(list.Keys) > 0 {
 				lines = append(lines, strings.Join(append([]string{name, field.Name}, withDefaults(all, list)...), " ")+"\n")
 			}
@@ -57,7 +57,7 @@ func withDefaults(all *schema.Schema, list *schema.List) []string {
 	var out []string
 	for _, key := range list.Keys {
 		if item, ok := all.Resolve(list.ElementType); ok && item.Map != nil {
-			if field, ok := item.Map.FindField(key); ok && field.Default != nil && field.Default != "" {
+			if field, ok := item.FindField(key); ok && field.Default != nil && field.Default != "" {
 				key += fmt.Sprint("=", field.Default)
 			}
 		}
@@ -82,14 +82,10 @@ func goTypes(scheme *runtime.Scheme) map[string]bool {
 	out := map[string]bool{}
 	var visit func(of reflect.Type)
 	visit = func(of reflect.Type) {
-		switch of.Kind() {
-		case reflect.Pointer, reflect.Slice, reflect.Map:
+		name := of.PkgPath() + "." + of.Name()
+		if kind := of.Kind(); kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Map {
 			visit(of.Elem())
-		case reflect.Struct:
-			name := of.PkgPath() + "." + of.Name()
-			if out[name] {
-				return
-			}
+		} else if kind == reflect.Struct && !out[name] {
 			out[name] = true
 			for i := range of.NumField() {
 				visit(of.Field(i).Type)
