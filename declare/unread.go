@@ -63,7 +63,7 @@ func (u Unread) names(d identity) bool {
 // An OperatorGroup without a namespace, or with a placeholder, may be in any namespace of the text,
 // and one with another namespace in that of a kustomization.
 func (u Unread) MayGroup(namespace string) bool {
-	if u.Kind != "" {
+	if u.Kind != "" || !bytes.Contains(u.text, []byte("OperatorGroup")) {
 		return u.Kind == "OperatorGroup" && (u.Namespace == "" || u.Namespace == namespace)
 	}
 	inNamespace := regexp.MustCompile(`(?m)namespace["']?:\s*["']?` + regexp.QuoteMeta(namespace) + `(["'\s,}]|$)`)

@@ -201,7 +201,7 @@ func (in *install) isHome(namespace string) bool {
 // canonical returns an object without the fields that the API server drops, so that a GitOps tool
 // that compares it with the stored object sees no difference.
 func (in *install) canonical(o Object) Object {
-	if crd := shippedCRD(in.b, o); crd != nil && hasStatus(crd, o.APIVersion()) {
+	if _, set := o["status"]; set && hasStatus(shippedCRD(in.b, o), o.APIVersion()) {
 		o = k8s.Without(o, "status")
 	}
 	if value, set := k8s.Map(o, "metadata")["creationTimestamp"]; set && value == nil {

@@ -195,8 +195,8 @@ func (c *canonicalizer) distinct(field string, keys []string, list []any) []any 
 	return out
 }
 
-// listKeysText has a line for each list of the API whose items server-side apply tells apart by keys:
-// the Go type, the field, and the keys, with their default values. TestGoldenListKeys compares it with the
+// listKeysText has a line for each list of the API whose items must have different keys in server-side
+// apply: the Go type, the field, and the keys, with their default values. TestGoldenListKeys compares it with the
 // schema of the API, and with -update writes it.
 //
 //go:embed listkeys.txt

@@ -68,7 +68,7 @@ type Types struct {
 type typeField struct {
 	of        reflect.Type
 	omitEmpty bool     // the API server does not store an empty value
-	keys      []string // fields by which server-side apply tells the items of a list apart; nil for other fields
+	keys      []string // of a list: the fields that must differ between its items in server-side apply; nil: none
 }
 
 // NewTypes returns Types with an empty cache.
