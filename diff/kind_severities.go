@@ -37,47 +37,18 @@ func severityTable() []kindSeverity {
 	}
 }
 
-// kindSeverityOf returns the severities for the kind of an object. They are lower for a custom
-// resource whose CRD belongs to the same operator.
+// kindSeverityOf returns the severities for the kind of an object.
 func (c *comparison) kindSeverityOf(o *Object) kindSeverity {
 	key := o.Key()
-	var crd *Object
-	for _, v := range []*view{c.after, c.before} {
-		if crd == nil {
-			crd = v.crds[k8s.Key{Group: key.Group, Kind: key.Kind}]
-		}
-	}
-	own := crd != nil && crd.Operator == o.Operator && o.Operator != ""
-	if key.Is("ConfigMap", "Secret") && isSystemNamespace(key.Namespace) && !strings.HasPrefix(o.Operator, key.Namespace+"/") {
-		return kindSeverity{added: High, changed: High, removed: High} // objects in system namespaces configure the cluster
-	}
 	for _, p := range severityTable() {
 		if slices.ContainsFunc(strings.Fields(p.kinds), func(kind string) bool {
 			group, every := strings.CutPrefix(kind, "*.")
 			return every && (group == key.Group || strings.HasSuffix(key.Group, "."+group)) || kind == key.GroupKind()
 		}) {
-			if own {
-				p.added, p.changed, p.removed = min(p.added, Medium), min(p.changed, Medium), min(p.removed, Medium)
-			}
 			return p
 		}
 	}
-	if own {
-		return kindSeverity{added: Info, changed: Info, removed: Low}
-	}
-	namespaced := k8s.Namespaced(key.Group, key.Kind) && key.Namespace != ""
-	if crd != nil {
-		namespaced = k8s.Text(crd.Content, "spec", "scope") == "Namespaced"
-	}
-	if namespaced {
-		return kindSeverity{added: Medium, changed: Medium, removed: Medium}
-	}
-	return kindSeverity{added: High, changed: High, removed: Medium}
-}
-
-// isSystemNamespace reports whether objects in a namespace configure the cluster.
-func isSystemNamespace(name string) bool {
-	return slices.Contains([]string{"kube-system", "kube-public", "kube-node-lease"}, name) || strings.HasPrefix(name, "openshift-")
+	return c.unlistedSeverity(o)
 }
 
 // addedSeverity returns the severity of an added object. If it depends on the content of the
