@@ -121,8 +121,17 @@ func (f fieldChange) isOwnerOrFinalizer() bool {
 
 // isInPod reports whether the changed field is in the pod spec of the object.
 func (f fieldChange) isInPod() bool {
-	_, spec, at := podTemplate(f.objects.after.Content)
-	return spec != nil && f.path.isIn(at)
+	return f.podAt() != nil
+}
+
+// podAt returns the path of the pod spec that the changed field is in, or nil.
+func (f fieldChange) podAt() fieldPath {
+	for _, p := range podsOf(f.objects.after) {
+		if f.path.isIn(p.at) {
+			return p.at
+		}
+	}
+	return nil
 }
 
 // isHardening reports whether the change sets a security setting of a pod to its strictest value.
@@ -138,7 +147,7 @@ func (f fieldChange) isHardening() bool {
 // changesPodField reports whether one of the given fields is on the path of the change in the pod
 // spec, or in the values before and after.
 func (f fieldChange) changesPodField(fields ...string) bool {
-	_, _, at := podTemplate(f.objects.after.Content)
+	at := f.podAt()
 	found := slices.ContainsFunc(f.path[len(at):], func(s step) bool { return s.by == "" && slices.Contains(fields, s.key) })
 	for _, v := range []any{f.before, f.after} {
 		forEachField(v, "", func(_, name string, _ any) { found = found || slices.Contains(fields, name) })

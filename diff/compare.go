@@ -45,6 +45,7 @@ type comparison struct {
 	opt           CompareOptions
 	rules         map[string]RuleInfo
 	changed       []pair
+	accounts      map[k8s.Subject][]string // owners of ServiceAccounts; see accountOwners
 	claimed       claims
 	found         []Finding
 	lowFindings   int // number of findings below medium severity
@@ -69,7 +70,7 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{before: old, after: now, opt: opt, rules: rules, changed: pairObjects(old, now), claimed: claims{}}
+	c := &comparison{before: old, after: now, opt: opt, rules: rules, changed: normalPairs(old, now, pairObjects(old, now)), claimed: claims{}}
 	for _, f := range ruleFamilies() {
 		for _, check := range f.checks {
 			check(c)

@@ -220,7 +220,7 @@ func TestDefinitionRules(t *testing.T) {
 		},
 		{
 			"[ver] version that loses fields, converted", base, widgetOf(v("v1", store, plain), v("v2", serve, other)) + webhook,
-			[]string{`high objects.changed spec.conversion.webhook: - → {"clientConfig":{"service":{"name":"s","namespace":"ops"}},"conversionReviewVersions":["v1"]}`, "low crd.conversion-changed spec.conversion.strategy: None → Webhook", "info crd.version-added v2: - → served"},
+			[]string{`high objects.changed spec.conversion.webhook: - → {"clientConfig":{"service":{"name":"s","namespace":"ops","port":443}},"conversionReviewVersions":["v1"]}`, "low crd.conversion-changed spec.conversion.strategy: None → Webhook", "info crd.version-added v2: - → served"},
 		},
 		{
 			"[ver] conversion by another Service", base + webhook, base + strings.Replace(webhook, "name: s,", "name: z,", 1),

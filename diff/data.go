@@ -186,7 +186,7 @@ func (c *comparison) checkImmutable(p pair, k immutableFields, where []string) {
 		return
 	}
 	name := strings.Join(where, ".")
-	if reflect.DeepEqual(a, b) || isImplied(k.kind, name, a, b) {
+	if reflect.DeepEqual(a, b) || isAllocated(k.kind, a, b) {
 		return
 	}
 	f := Finding{Field: name, Before: formatValue(a), After: formatValue(b), Message: name + " cannot be changed", path: fieldAt(where...)}
@@ -201,25 +201,8 @@ func (c *comparison) checkImmutable(p pair, k immutableFields, where []string) {
 
 func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
 
-// isImplied reports whether a and b differ only because one of them omits a default or a value that
-// the API server allocates.
-func isImplied(kind, field string, a, b any) bool {
-	if kind == "Service" { // the API server allocates spec.clusterIP and spec.ipFamilies
-		return a == nil || b == nil || a == "" || b == ""
-	}
-	defaultValue, ok := map[string]string{
-		"Secret type": "Opaque",
-		"StatefulSet.apps spec.podManagementPolicy":        "OrderedReady",
-		"StorageClass.storage.k8s.io reclaimPolicy":        "Delete",
-		"StorageClass.storage.k8s.io volumeBindingMode":    "Immediate",
-		"PriorityClass.scheduling.k8s.io preemptionPolicy": "PreemptLowerPriority",
-		"Job.batch spec.completionMode":                    "NonIndexed",
-	}[kind+" "+field]
-	orDefault := func(v any) any {
-		if v == nil || v == "" {
-			return defaultValue
-		}
-		return v
-	}
-	return ok && reflect.DeepEqual(orDefault(a), orDefault(b))
+// isAllocated reports whether a and b differ only because one of them omits a value that the API
+// server allocates: spec.clusterIP and spec.ipFamilies of a Service.
+func isAllocated(kind string, a, b any) bool {
+	return kind == "Service" && (a == nil || b == nil || a == "" || b == "")
 }

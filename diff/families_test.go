@@ -47,7 +47,7 @@ func TestPermissions(t *testing.T) {
 			"cluster-admin by name",
 			[]string{clusterRole(), account, binding},
 			[]string{clusterRole(), account, strings.ReplaceAll(binding, "ClusterRole, name: demo", "ClusterRole, name: cluster-admin")},
-			[]string{"critical rbac.cluster-admin *.*: - → *", `high immutable.field-changed roleRef: {"kind":"ClusterRole","name":"demo"} → {"kind":"ClusterRole","name":"cluster-admin"}`, "medium rbac.urls *: - → *"},
+			[]string{"critical rbac.cluster-admin *.*: - → *", `high immutable.field-changed roleRef: {"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"demo"} → {"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}`, "medium rbac.urls *: - → *"},
 		},
 		{"every resource of a group", []string{clusterRole(), binding, account}, []string{clusterRole(rule("apps", "'*'", "get")), binding, account}, []string{"high rbac.wildcard *.apps: - → get"}},
 		{
@@ -318,11 +318,12 @@ func TestWorkloads(t *testing.T) {
 			"the rest",
 			[]string{container("")},
 			[]string{container(", ports: [{name: http, containerPort: 80}]")},
-			[]string{`info objects.changed: - → spec.template.spec.containers[m].ports=[{"containerPort":80,"name":"http"}]`},
+			[]string{`info objects.changed: - → spec.template.spec.containers[m].ports=[{"containerPort":80,"name":"http","protocol":"TCP"}]`},
 		},
 		{"capability removed", []string{container(", securityContext: {capabilities: {add: [CHOWN]}}")}, []string{container("")}, []string{"info pods.capability-removed m securityContext.capabilities.add: CHOWN → -"}},
 		{"no seccomp profile", []string{container("")}, []string{container(", securityContext: {seccompProfile: {type: Unconfined}}")}, []string{"high pods.unconfined securityContext.seccompProfile.type: - → Unconfined", "medium pods.level-raised spec: baseline → privileged"}},
-		{"a Secret of no operator", []string{container("")}, []string{container(", envFrom: [{secretRef: {name: others}}]")}, []string{"medium pods.secret containers.m: - → others"}},
+		{"a Secret of no operator", []string{container("")}, []string{container(", envFrom: [{secretRef: {name: others}}]")}, []string{"high pods.secret containers.m: - → others"}},
+		{"a driver on the node", []string{container("")}, []string{deployment("{volumes: [{name: v, flexVolume: {driver: a/b}}], containers: [{name: m, image: 'quay.io/a/b@sha256:1'}]}")}, []string{"high pods.volume volumes.v: - → read-only"}},
 		{"account", []string{container("")}, []string{deployment("{serviceAccountName: z, containers: [{name: m, image: 'quay.io/a/b@sha256:1'}]}")}, []string{"high pods.account-changed serviceAccountName: default → z"}},
 		{"priority", []string{container("")}, []string{deployment("{priorityClassName: system-cluster-critical, containers: [{name: m, image: 'quay.io/a/b@sha256:1'}]}")}, []string{"high priority.class priorityClassName: - → system-cluster-critical"}},
 		{"selector", []string{container("")}, []string{strings.ReplaceAll(container(""), "app: demo}}", "app: other}}")}, []string{
@@ -400,7 +401,7 @@ func TestData(t *testing.T) {
 		{"network policy", obj("networking.k8s.io/v1", "NetworkPolicy", "spec: {}"), "", []string{"high data.policy-removed"}},
 		{
 			"role of a binding", obj("rbac.authorization.k8s.io/v1", "RoleBinding", "roleRef: {kind: Role, name: a}"), obj("rbac.authorization.k8s.io/v1", "RoleBinding", "roleRef: {kind: Role, name: b}"),
-			[]string{`high immutable.field-changed roleRef: {"kind":"Role","name":"a"} → {"kind":"Role","name":"b"}`},
+			[]string{`high immutable.field-changed roleRef: {"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"a"} → {"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"b"}`},
 		},
 		{
 			"type of a Secret, without its content", obj("v1", "Secret", "immutable: true\ndata: {a: c2VjcmV0}"), obj("v1", "Secret", "immutable: true\ndata: {a: b3RoZXI=}"),
@@ -412,11 +413,11 @@ func TestData(t *testing.T) {
 		},
 		{
 			"service name", obj("apps/v1", "StatefulSet", "spec: {serviceName: a, replicas: 1}"), obj("apps/v1", "StatefulSet", "spec: {serviceName: b, replicas: 2}"),
-			[]string{"high immutable.field-changed spec.serviceName: a → b", "info objects.changed: spec.replicas=1 → spec.replicas=2"},
+			[]string{"high immutable.field-changed spec.serviceName: a → b", "info pods.replicas spec.replicas: 1 → 2"},
 		},
 		{
 			"load balancer", obj("v1", "Service", "spec: {ports: []}"), obj("v1", "Service", "spec: {type: LoadBalancer, ports: []}"),
-			[]string{"medium objects.exposed spec.type: - → LoadBalancer"},
+			[]string{"medium objects.exposed spec.type: ClusterIP → LoadBalancer", "info objects.changed: - → spec.allocateLoadBalancerNodePorts=true spec.externalTrafficPolicy=Cluster"},
 		},
 		{"reserved role", "", rbacHead + "kind: ClusterRole\nmetadata: {name: 'system:node'}\nrules: []\n", []string{"high objects.reserved-name metadata.name: - → system:node"}},
 		{"reserved namespace", "", "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, labels: {quayside.dev/install-namespace: ops, quayside.dev/package: demo}}\n", []string{"high objects.reserved-name metadata.name: - → kube-system", "info namespace.added"}},

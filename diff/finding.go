@@ -100,7 +100,7 @@ func ruleFamilies() []family {
 		{imageRules, []check{compareImages}},
 		{webhookRules, []check{compareWebhooks}},
 		{apiRules, []check{compareAPIs}},
-		{podRules, []check{comparePods, compareSecurityLevels, compareNamespaces, comparePriorities}},
+		{podRules, []check{comparePods, compareSecrets, compareSecurityLevels, compareNamespaces, comparePriorities}},
 		{dataRules, []check{compareDeletions, compareImmutable}},
 		{upgradeRules, []check{compareUpgrades, compareTreeVersions, compareLeftovers}},
 		{lifecycleRules, []check{compareLifecycles}},

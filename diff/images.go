@@ -54,10 +54,15 @@ func imagesIn(text string) []string {
 
 // imagesOf returns all images in an object with their locations.
 func imagesOf(o *Object) []imageUse {
-	_, spec, specAt := podTemplate(o.Content)
-	if spec == nil {
-		return nil
+	var out []imageUse
+	for _, p := range podsOf(o) {
+		out = append(out, podImages(o, p.spec, p.at)...)
 	}
+	return out
+}
+
+// podImages returns the images of a pod of o with their locations. specAt is the path of the pod spec.
+func podImages(o *Object, spec map[string]any, specAt fieldPath) []imageUse {
 	var out []imageUse
 	var container string
 	add := func(ref, at string, path fieldPath, field ...step) {

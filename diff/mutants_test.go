@@ -268,7 +268,7 @@ func unreportedChanges(t testing.TB, s State, key k8s.Key, nth int) (tried int, 
 		for _, m := range mutations(content, path) {
 			after := s.with(key, m.content)
 			c := &comparison{before: mustView(t, s), after: mustView(t, after), claimed: claims{}}
-			pairs := pairObjects(c.before, c.after)
+			pairs := normalPairs(c.before, c.after, pairObjects(c.before, c.after))
 			if len(pairs) == 0 || pairs[0].onBothSides() && len(c.unexplainedChanges(pairs[0])) == 0 {
 				continue // the change is exempt
 			}

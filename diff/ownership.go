@@ -1,6 +1,12 @@
 package diff
 
-import "github.com/quayside/quayside/internal/k8s"
+import (
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
+)
 
 // Ownership is decided by the state before: a change cannot make an operator the owner of what it
 // changes.
@@ -62,4 +68,106 @@ func (c *comparison) isNamespaced(o *Object) bool {
 		}
 	}
 	return k8s.Namespaced(key.Group, key.Kind) && key.Namespace != ""
+}
+
+// accountOwners returns the operators, other than the given one, to which a ServiceAccount belongs,
+// sorted: before or after, they render it, run pods as it, or bind roles to it. The user's own objects
+// may use any account.
+func (c *comparison) accountOwners(operator, namespace, name string) []string {
+	if c.accounts == nil {
+		c.accounts = map[k8s.Subject][]string{}
+		for _, v := range []*view{c.before, c.after} {
+			for i := range v.Objects {
+				c.addAccounts(&v.Objects[i])
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(c.accounts[k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name}]), func(owner string) bool { return c.isOperator(owner, operator) })
+}
+
+// addAccounts adds the ServiceAccounts that an object renders, runs pods as or binds to c.accounts.
+func (c *comparison) addAccounts(o *Object) {
+	add := func(s k8s.Subject) {
+		if i, found := slices.BinarySearch(c.accounts[s], o.Operator); !found && o.Operator != "" && s.Kind == "ServiceAccount" {
+			c.accounts[s] = slices.Insert(c.accounts[s], i, o.Operator)
+		}
+	}
+	key := o.Key()
+	switch {
+	case key.Is("ServiceAccount"):
+		add(k8s.Subject{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name})
+	case key.Group == k8s.RBACGroup && strings.HasSuffix(key.Kind, "RoleBinding"):
+		for _, m := range k8s.Items(o.Content, "subjects") {
+			add(k8s.SubjectIn(key.Namespace, m))
+		}
+	default:
+		for _, p := range podsOf(o) {
+			for _, field := range []string{"serviceAccountName", "serviceAccount"} {
+				if name := k8s.Text(p.spec, field); name != "" && name != "default" {
+					add(k8s.Subject{Kind: "ServiceAccount", Namespace: key.Namespace, Name: name})
+				}
+			}
+		}
+	}
+}
+
+// ownsName reports whether an object of the pod's namespace that the pod refers to belongs to its
+// operator: the tree has it, or the operator had its name, or a prefix of it, before.
+func (d podDiff) ownsName(kind, name string) bool {
+	o := d.p.after
+	for _, v := range []*view{d.c.before, d.c.after} {
+		if ref := v.byKey[k8s.Key{Kind: kind, Namespace: o.Key().Namespace, Name: name}]; ref != nil {
+			return d.c.isOperator(ref.Operator, o.Operator)
+		}
+	}
+	return d.c.ownsPrefix(o.Operator, o.Key().Namespace, name)
+}
+
+// ownsPrefix reports whether a name in a namespace begins with the name of an object that the operator
+// had there before, or with the name of its package, and with no longer one of another operator.
+func (c *comparison) ownsPrefix(operator, namespace, name string) bool {
+	longest, owner := 0, ""
+	note := func(prefix, by string) {
+		if by != "" && len(prefix) > longest && (name == prefix || strings.HasPrefix(name, prefix+"-")) {
+			longest, owner = len(prefix), by
+		}
+	}
+	v := c.before
+	if operator != "" && !v.hasOperator(operator) {
+		v = c.after
+	}
+	for _, p := range v.Pins {
+		if p.Namespace == namespace {
+			note(p.Package, p.Key())
+		}
+	}
+	for _, o := range v.order {
+		if key := o.Key(); key.Namespace == namespace && (key.Is("ServiceAccount") || len(podsOf(o)) > 0) {
+			note(key.Name, o.Operator)
+		}
+	}
+	return owner != "" && c.isOperator(owner, operator)
+}
+
+// isSystemNamespace reports whether objects in a namespace configure the cluster, or a tool that
+// installs in all namespaces.
+func isSystemNamespace(name string) bool {
+	return k8s.IsReservedNamespace(name) && name != "default" || name == "olm" || slices.Contains(profile.Namespaces(), name)
+}
+
+// ownsNamespace reports whether an operator may have objects in a namespace: in the state before, an
+// operator is installed there or watches it, or it rendered the Namespace. The user's own objects, of
+// no operator, may be in each namespace that belongs to an operator or is declared, unless it is a
+// system namespace. A new operator has the namespace that the user chose for it.
+func (c *comparison) ownsNamespace(operator, namespace string) bool {
+	for _, v := range []*view{c.before, c.after} {
+		for _, p := range v.Pins {
+			isNew := v == c.after && !c.before.hasOperator(p.Key())
+			if (v == c.before || isNew && p.Key() == operator) && (operator == "" || c.isOperator(p.Key(), operator)) && (p.Namespace == namespace || slices.Contains(p.WatchNamespaces, namespace)) {
+				return true
+			}
+		}
+	}
+	ns := c.before.namespace(namespace)
+	return ns != nil && !isSystemNamespace(namespace) && (operator == "" || ns.Operator == "" || c.isOperator(ns.Operator, operator))
 }

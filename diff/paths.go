@@ -40,6 +40,29 @@ func grantAt(verb, object string) fieldPath { return fieldAt("rules", verb+" "+o
 // subjectAt returns the path of a subject in a binding, after the conversion by comparedContent.
 func subjectAt(s k8s.Subject) fieldPath { return fieldAt("subjects", s.String()) }
 
+// fieldPathOf returns the path of a field of content. In keys, an element of a list has its index; in
+// the result, it has its name, if it has one.
+func fieldPathOf(content any, keys []string) fieldPath {
+	var out fieldPath
+	for _, key := range keys {
+		list, isList := content.([]any)
+		if !isList {
+			content, out = asMap(content)[key], out.field(key)
+			continue
+		}
+		i, err := strconv.Atoi(key)
+		if err != nil || i >= len(list) {
+			return out
+		}
+		if content = list[i]; k8s.Text(asMap(content), "name") != "" {
+			out = out.named(k8s.Text(asMap(content), "name"))
+		} else {
+			out = out.index(i)
+		}
+	}
+	return out
+}
+
 // with returns p extended by steps.
 func (p fieldPath) with(steps ...step) fieldPath { return append(p[:len(p):len(p)], steps...) }
 

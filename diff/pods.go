@@ -19,6 +19,7 @@ func podRules() []RuleInfo {
 		{"pods.host-pid", High, "host process namespace", host},
 		{"pods.host-ipc", High, "host IPC namespace", host},
 		{"pods.host-path", High, "host path mounted", host},
+		{"pods.volume", High, "volume that reaches beyond the pod", "its driver runs on the node, or it has data, certificates or tokens of others"},
 		{"pods.host-port", Medium, "host port", "the port is reachable from outside on every node that runs the pod"},
 		{"pods.privileged", High, "privileged container", host},
 		{"pods.capability", High, "Linux capability added", "the container gets privileges that containers normally lack"},
@@ -26,7 +27,7 @@ func podRules() []RuleInfo {
 		{"pods.unconfined", High, "isolation from the node turned off", host},
 		{"pods.hardening-lost", High, "security setting loosened", "a compromised container can do more"},
 		{"pods.account-changed", High, "runs as another ServiceAccount", "the pod gets the permissions of the other account"},
-		{"pods.secret", High, "Secret read by a pod", "a credential reaches the pod, perhaps one of another operator"},
+		{"pods.secret", High, "Secret used", "a credential reaches the pod or the driver, perhaps one of another operator"},
 		{"pods.level-refused", High, "pod refused by Pod Security", "the namespace's pod-security.kubernetes.io/enforce label forbids this pod: the workload is created, but its pods never start"},
 		{"pods.level-raised", Medium, "needs a less restrictive Pod Security level", "a namespace that enforces the old level refuses the pod"},
 		{"pods.environment", Info, "environment changed", "operator behaviour may be switched on or off"},
@@ -40,32 +41,25 @@ func podRules() []RuleInfo {
 	}
 }
 
-// podTemplate returns the pod template of an object: metadata, spec and the path of the spec. It
-// returns nil if the object creates no pods.
-func podTemplate(o map[string]any) (meta, spec map[string]any, specAt fieldPath) {
-	var where []string
-	switch k8s.Object(o).Key().GroupKind() {
-	case "Pod":
-		where = nil
-	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "ReplicationController", "Job.batch":
-		where = []string{"spec", "template"}
-	case "CronJob.batch":
-		where = []string{"spec", "jobTemplate", "spec", "template"}
-	default:
-		// Other kinds with a pod template in the usual place, such as a Rollout.
-		where = []string{"spec", "template"}
-		if len(k8s.Items(o, "spec", "template", "spec", "containers")) == 0 {
-			where = []string{"spec", "jobTemplate", "spec", "template"}
-		}
-		if len(k8s.Items(o, append(slices.Clone(where), "spec", "containers")...)) == 0 {
-			return nil, nil, nil
-		}
-	}
-	of := func(field string) []string { return append(slices.Clone(where), field) }
-	return k8s.Map(o, of("metadata")...), k8s.Map(o, of("spec")...), fieldAt(of("spec")...)
+// pod is a pod in an object: a Pod, or a pod template.
+type pod struct {
+	meta, spec map[string]any
+	at         fieldPath // path of spec
 }
 
-// podDiff compares the pods of an object before and after. old is nil if the object is new.
+// podsOf returns the pods in an object, which may be nil.
+func podsOf(o *Object) []pod {
+	if o == nil {
+		return nil
+	}
+	var out []pod
+	for _, t := range k8s.PodTemplates(o.Content) {
+		out = append(out, pod{t.Metadata, t.Spec, fieldPathOf(o.Content, t.Path)})
+	}
+	return out
+}
+
+// podDiff compares a pod of an object before and after. old is nil if the pod is new.
 type podDiff struct {
 	c        *comparison
 	p        pair
@@ -76,24 +70,20 @@ type podDiff struct {
 // comparePods reports changes of pod specs.
 func comparePods(c *comparison) {
 	for _, p := range c.changed {
-		if p.after == nil {
-			continue
+		old := podsOf(p.before)
+		for _, now := range podsOf(p.after) {
+			d := podDiff{c: c, p: p, now: now.spec, at: now.at}
+			if i := slices.IndexFunc(old, func(o pod) bool { return slices.Equal(o.at, now.at) }); i >= 0 {
+				d.old = old[i].spec
+			}
+			d.compareHostAccess()
+			d.compareIsolation()
+			d.compareContainers()
+			d.compareVolumes()
+			d.compareAccount()
 		}
-		_, spec, specAt := podTemplate(p.after.Content)
-		if spec == nil {
-			continue
-		}
-		d := podDiff{c: c, p: p, now: spec, at: specAt}
-		if p.before != nil {
-			_, d.old, _ = podTemplate(p.before.Content)
-		}
-		d.compareHostAccess()
-		d.compareIsolation()
-		d.compareContainers()
-		d.compareAccount()
-		d.compareSecrets()
-		if p.before != nil {
-			d.compareReplicas()
+		if p.onBothSides() && len(old) > 0 {
+			c.compareReplicas(p)
 		}
 	}
 }
@@ -151,55 +141,6 @@ func ifEqual(s, dangerous string) string {
 	return ""
 }
 
-// compareSecrets reports the Secrets that the pod starts to read. For a new pod, it reports only
-// Secrets of other operators.
-func (d podDiff) compareSecrets() {
-	had := secretsOf(d.old)
-	is := secretsOf(d.now)
-	for _, name := range sortedKeys(is) {
-		if _, known := had[name]; known {
-			continue
-		}
-		secret := d.c.after.byKey[k8s.Key{Kind: "Secret", Namespace: d.p.after.Key().Namespace, Name: name}]
-		limit := Medium
-		switch {
-		case secret != nil && secret.Operator != d.p.after.Operator:
-			limit = High
-		case d.old == nil || secret != nil:
-			continue
-		}
-		d.add("pods.secret", is[name], d.at.field(strings.Split(is[name], ".")[0]), Finding{After: name, Message: "the pod reads Secret " + name, explains: noField()}, limit)
-	}
-}
-
-// secretsOf returns the Secrets that a pod reads: name → field that refers to it.
-func secretsOf(spec map[string]any) map[string]string {
-	out := map[string]string{}
-	note := func(name, field string) {
-		if name != "" && out[name] == "" {
-			out[name] = field
-		}
-	}
-	for _, v := range k8s.Items(spec, "volumes") {
-		at := "volumes." + k8s.Text(v, "name")
-		note(k8s.Text(v, "secret", "secretName"), at)
-		for _, s := range k8s.Items(v, "projected", "sources") {
-			note(k8s.Text(s, "secret", "name"), at)
-		}
-	}
-	for _, list := range k8s.ContainerLists() {
-		for _, ctr := range k8s.Items(spec, list) {
-			for _, from := range k8s.Items(ctr, "envFrom") {
-				note(k8s.Text(from, "secretRef", "name"), list+"."+k8s.Text(ctr, "name"))
-			}
-			for _, e := range k8s.Items(ctr, "env") {
-				note(k8s.Text(e, "valueFrom", "secretKeyRef", "name"), list+"."+k8s.Text(ctr, "name"))
-			}
-		}
-	}
-	return out
-}
-
 // compareHostAccess reports changes of the pod's access to the node, its priority class and its
 // security context.
 func (d podDiff) compareHostAccess() {
@@ -208,21 +149,6 @@ func (d podDiff) compareHostAccess() {
 	} {
 		if k8s.True(d.now, field) && !k8s.True(d.old, field) {
 			d.add(r.rule, field, d.at.field(field), Finding{After: "true", Message: "the pod uses the node's " + r.resource})
-		}
-	}
-	var had, volumes []string
-	for _, v := range k8s.Items(d.old, "volumes") {
-		had, volumes = append(had, k8s.Text(v, "hostPath", "path")), append(volumes, k8s.Text(v, "name"))
-	}
-	for _, v := range k8s.Items(d.now, "volumes") {
-		if p := k8s.Text(v, "hostPath", "path"); p != "" && !slices.Contains(had, p) {
-			name := k8s.Text(v, "name")
-			volume := d.at.field("volumes").named(name)
-			explains := []fieldPath{volume.field("hostPath", "path")}
-			if !slices.Contains(volumes, name) {
-				explains = []fieldPath{volume}
-			}
-			d.add("pods.host-path", "volumes."+name, volume, Finding{After: p, Message: "the node's " + p + " is mounted", explains: explains})
 		}
 	}
 	if a, b := k8s.Text(d.old, "priorityClassName"), k8s.Text(d.now, "priorityClassName"); a != b && d.old != nil || strings.HasPrefix(b, "system-") && d.old == nil {
@@ -238,15 +164,16 @@ func (d podDiff) compareHostAccess() {
 // compareAccount reports a change of the ServiceAccount.
 func (d podDiff) compareAccount() {
 	a, b := k8s.Text(d.old, "serviceAccountName"), k8s.Text(d.now, "serviceAccountName")
-	account := d.c.after.byKey[k8s.Key{Kind: "ServiceAccount", Namespace: d.p.after.Key().Namespace, Name: b}]
+	namespace, operator := d.p.after.Key().Namespace, d.p.after.Operator
+	others := d.c.accountOwners(operator, namespace, cmp.Or(b, "default"))
 	limit, ownerText := Low, ""
 	switch {
-	case account != nil && account.Operator != d.p.after.Operator:
-		limit, ownerText = High, " of "+cmp.Or(account.Operator, "another owner")
-	case account == nil && b != "" && b != "default":
+	case len(others) > 0:
+		limit, ownerText = High, " of "+strings.Join(others, " and ")
+	case d.c.after.byKey[k8s.Key{Kind: "ServiceAccount", Namespace: namespace, Name: b}] == nil && b != "" && b != "default":
 		limit, ownerText = High, ", which is not in the tree"
 	}
-	if a == b || d.old == nil && limit == Low {
+	if d.old != nil && cmp.Or(a, "default") == cmp.Or(b, "default") || d.old == nil && limit == Low {
 		return
 	}
 	d.add("pods.account-changed", "serviceAccountName", d.at.field("serviceAccountName"), Finding{
@@ -255,10 +182,13 @@ func (d podDiff) compareAccount() {
 }
 
 // compareReplicas reports a change of spec.replicas.
-func (d podDiff) compareReplicas() {
-	a, b := k8s.At(d.p.before.Content, "spec", "replicas"), k8s.At(d.p.after.Content, "spec", "replicas")
+func (c *comparison) compareReplicas(p pair) {
+	a, b := k8s.At(p.before.Content, "spec", "replicas"), k8s.At(p.after.Content, "spec", "replicas")
 	if !reflect.DeepEqual(a, b) {
-		d.add("pods.replicas", "spec.replicas", fieldAt("spec", "replicas"), Finding{Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("%s replicas, was %s", cmp.Or(formatValue(b), "1"), cmp.Or(formatValue(a), "1"))})
+		c.add("pods.replicas", p.after, Finding{
+			Field: "spec.replicas", Before: formatValue(a), After: formatValue(b), path: fieldAt("spec", "replicas"),
+			Message: fmt.Sprintf("%s replicas, was %s", cmp.Or(formatValue(b), "1"), cmp.Or(formatValue(a), "1")),
+		})
 	}
 }
 
@@ -312,18 +242,23 @@ func (d podDiff) compareContainerAccess(name string, old, now map[string]any, at
 			d.add("pods.capability-removed", name+" securityContext.capabilities.add", at.field("securityContext", "capabilities", "add"), Finding{Before: capability, Message: fmt.Sprintf("container %s no longer has capability %s", name, capability)})
 		}
 	}
-	var ports []string
-	for _, p := range k8s.Items(old, "ports") {
-		ports = append(ports, formatValue(p["hostPort"]))
-	}
 	for _, p := range k8s.Items(now, "ports") {
-		if port := formatValue(p["hostPort"]); port != "" && port != "0" && !slices.Contains(ports, port) {
+		if port := formatValue(p["hostPort"]); port != "" && port != "0" && !slices.ContainsFunc(k8s.Items(old, "ports"), func(q map[string]any) bool { return coversHostPort(q, p) }) {
+			port = strings.TrimPrefix(k8s.Text(p, "hostIP")+":"+port, ":")
 			d.add("pods.host-port", name+" ports", at.field("ports"), Finding{After: port, Message: fmt.Sprintf("container %s uses host port %s", name, port), explains: noField()})
 		}
 	}
 	if old != nil {
 		d.compareHardening(name+" ", was, is, at.field("securityContext"))
 	}
+}
+
+// coversHostPort reports whether a port of a container is reachable at the host port of another one,
+// now: at the same number and address, or at all addresses.
+func coversHostPort(have, now map[string]any) bool {
+	all := func(ip string) bool { return slices.Contains([]string{"", "0.0.0.0", "::"}, ip) }
+	a, b := k8s.Text(have, "hostIP"), k8s.Text(now, "hostIP")
+	return have["hostPort"] == now["hostPort"] && have["protocol"] == now["protocol"] && (a == b || all(a))
 }
 
 // compareHardening reports settings of a security context that became less strict.
@@ -487,41 +422,51 @@ func formatSetting(name, value string) string {
 // before, and with the level that its namespace enforces.
 func compareSecurityLevels(c *comparison) {
 	for _, o := range c.after.order {
-		meta, spec, to := podTemplate(o.Content)
-		if spec == nil {
+		pods := podsOf(o)
+		if len(pods) == 0 {
 			continue
 		}
 		was := c.before.byKey[o.Key()]
 		oldLevel, _ := enforcedLevel(c.before, o.Key().Namespace)
-		newLevel, known := enforcedLevel(c.after, o.Key().Namespace)
+		newLevel, _ := enforcedLevel(c.after, o.Key().Namespace)
 		if was != nil && oldLevel == newLevel && isSameObject(was, o) {
 			continue
 		}
-		need, why, err := k8s.PodSecurityLevel(meta, spec)
-		if err != nil {
-			c.note("Pod Security of %s was not checked: %v", o.Ref(), err)
-			continue
+		old := podsOf(was)
+		for _, p := range pods {
+			c.compareSecurityLevel(o, p, slices.DeleteFunc(slices.Clone(old), func(q pod) bool { return !slices.Equal(p.at, q.at) }))
 		}
-		f := Finding{Field: "spec", After: need, path: to, explains: noField()}
-		if was != nil {
-			m, s, _ := podTemplate(was.Content)
-			if f.Before, _, err = k8s.PodSecurityLevel(m, s); err != nil {
-				f.Before = ""
-			}
+	}
+}
+
+// compareSecurityLevel does the work of compareSecurityLevels for one pod of o. old is the pod before,
+// if there was one.
+func (c *comparison) compareSecurityLevel(o *Object, p pod, old []pod) {
+	oldLevel, _ := enforcedLevel(c.before, o.Key().Namespace)
+	newLevel, known := enforcedLevel(c.after, o.Key().Namespace)
+	need, why, err := k8s.PodSecurityLevel(p.meta, p.spec)
+	if err != nil {
+		c.note("Pod Security of %s was not checked: %v", o.Ref(), err)
+		return
+	}
+	f := Finding{Field: "spec", After: need, path: p.at, explains: noField()}
+	if len(old) > 0 {
+		if f.Before, _, err = k8s.PodSecurityLevel(old[0].meta, old[0].spec); err != nil {
+			f.Before = ""
 		}
-		if newLevel != "" && k8s.RejectsPodLevel(need, newLevel) && !(was != nil && f.Before == need && oldLevel == newLevel) {
-			f.Message = fmt.Sprintf("needs level %s, and namespace %s enforces %s: %s", need, o.Key().Namespace, newLevel, diag.Some(why, 4))
-			c.add("pods.level-refused", o, f)
-			continue
-		}
-		if f.Before != "" && k8s.RejectsPodLevel(need, f.Before) {
-			f.Message = fmt.Sprintf("needs Pod Security level %s, was %s: %s", need, f.Before, diag.Some(why, 4))
-			c.add("pods.level-raised", o, f)
-		}
-		if was == nil && !known && need == k8s.Privileged {
-			f.Message = fmt.Sprintf("needs Pod Security level privileged: %s", diag.Some(why, 4))
-			c.add("pods.level-raised", o, f)
-		}
+	}
+	if newLevel != "" && k8s.RejectsPodLevel(need, newLevel) && !(len(old) > 0 && f.Before == need && oldLevel == newLevel) {
+		f.Message = fmt.Sprintf("needs level %s, and namespace %s enforces %s: %s", need, o.Key().Namespace, newLevel, diag.Some(why, 4))
+		c.add("pods.level-refused", o, f)
+		return
+	}
+	if f.Before != "" && k8s.RejectsPodLevel(need, f.Before) {
+		f.Message = fmt.Sprintf("needs Pod Security level %s, was %s: %s", need, f.Before, diag.Some(why, 4))
+		c.add("pods.level-raised", o, f)
+	}
+	if len(old) == 0 && !known && need == k8s.Privileged {
+		f.Message = fmt.Sprintf("needs Pod Security level privileged: %s", diag.Some(why, 4))
+		c.add("pods.level-raised", o, f)
 	}
 }
 

@@ -49,11 +49,11 @@ func TestSeverityOfChange(t *testing.T) {
 
 		// Fields of webhooks and conversion.
 		{Low, webhook + "clientConfig.service.path /other"},
-		{Low, webhook + "clientConfig.service.port 443"},
+		{Off, webhook + "clientConfig.service.port 443"},
 		{High, webhook + "clientConfig.service.name other"},
 		{High, webhook + "clientConfig.caBundle YQ=="},
 		{High, webhook + "zzz x"},
-		{Low, webhook + "matchPolicy Equivalent"},
+		{Off, webhook + "matchPolicy Equivalent"},
 		{Low, "set ValidatingWebhookConfiguration demo zzz x"},
 		{Low, crd + "conversion.webhook.clientConfig.service.path /other"},
 		{High, crd + "conversion.webhook.clientConfig.service.name other"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -279,6 +280,39 @@ func pairObjects(before, after *view) []pair {
 	}
 	slices.SortStableFunc(out, func(a, b pair) int { return a.object().Key().Compare(b.object().Key()) })
 	return out
+}
+
+// normalPairs returns changed with all objects in the form of [admit.Types.Normal], without the pairs
+// that are then equal. It replaces the objects in both views, too.
+func normalPairs(before, after *view, changed []pair) []pair {
+	types := admit.NewTypes()
+	var out []pair
+	for _, p := range changed {
+		p.before, p.after = before.normalize(p.before, types), after.normalize(p.after, types)
+		if !p.onBothSides() || !isSameObject(p.before, p.after) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// normalize returns o, which may be nil, with its content in the normal form, and replaces it in the
+// indexes of v.
+func (v *view) normalize(o *Object, types *admit.Types) *Object {
+	if o == nil {
+		return nil
+	}
+	out := *o
+	out.Content = types.Normal(k8s.Object(o.Content))
+	key := o.Key()
+	if i, found := slices.BinarySearchFunc(v.order, key, func(o *Object, k k8s.Key) int { return o.Key().Compare(k) }); found {
+		v.order[i] = &out
+	}
+	v.byKey[key] = &out
+	if key.Is(crdKind) {
+		v.crds[o.definedKind()] = &out
+	}
+	return &out
 }
 
 // isSameObject reports whether two objects are equal, apart from quayside's label and annotation

@@ -1,5 +1,11 @@
 package k8s
 
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
+
 // PodSpec returns the pod spec of a pod or a workload, or nil for other kinds.
 func PodSpec(o Object) map[string]any {
 	switch {
@@ -12,9 +18,99 @@ func PodSpec(o Object) map[string]any {
 	}
 }
 
+// podTemplatePath returns the path of the pod template in a workload of a built-in kind. ok is false
+// for other kinds.
+func podTemplatePath(o Object) (path []string, ok bool) {
+	switch o.Key().GroupKind() {
+	case "Pod":
+		return nil, true
+	case "PodTemplate":
+		return []string{"template"}, true
+	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "ReplicationController", "Job.batch":
+		return []string{"spec", "template"}, true
+	case "CronJob.batch":
+		return []string{"spec", "jobTemplate", "spec", "template"}, true
+	}
+	return nil, false
+}
+
+// PodTemplate is a pod in an object: a Pod itself, or the template of a workload or of a custom
+// resource.
+type PodTemplate struct {
+	Path           []string // path of the pod spec in the object; an element of a list has its index
+	Metadata, Spec map[string]any
+}
+
+// PodTemplates returns the pods in an object. In a custom resource, each map with containers is a
+// pod.
+func PodTemplates(o Object) []PodTemplate {
+	if path, ok := podTemplatePath(o); ok {
+		at := Map(o, path...)
+		if spec := Map(at, "spec"); spec != nil {
+			return []PodTemplate{{append(path, "spec"), Map(at, "metadata"), spec}}
+		}
+		return nil
+	}
+	var out []PodTemplate
+	if hasPods(o) {
+		walkPods(map[string]any(o), nil, nil, func(p PodTemplate) map[string]any {
+			out = append(out, p)
+			return p.Spec
+		})
+	}
+	return out
+}
+
+// MapPods returns a copy of an object with each pod spec replaced by the result of convert. See
+// [PodTemplates].
+func MapPods(o Object, convert func(spec map[string]any) map[string]any) Object {
+	if path, ok := podTemplatePath(o); ok {
+		path = append(path, "spec")
+		if spec := Map(o, path...); spec != nil {
+			return With(o, any(convert(spec)), path...)
+		}
+		return o
+	}
+	if !hasPods(o) {
+		return o
+	}
+	out, _ := walkPods(map[string]any(o), nil, nil, func(p PodTemplate) map[string]any { return convert(p.Spec) }).(map[string]any)
+	return out
+}
+
+// hasPods reports whether pods are looked up in the fields of an object: whether it is a custom
+// resource.
+func hasPods(o Object) bool { return !IsBuiltinGroup(o.Group()) }
+
+// walkPods returns v with the pod specs in it replaced by the results of visit. meta is the metadata
+// beside v.
+func walkPods(v any, path []string, meta map[string]any, visit func(PodTemplate) map[string]any) any {
+	below := func(key string) []string { return append(path[:len(path):len(path)], key) }
+	switch v := v.(type) {
+	case map[string]any:
+		if len(Items(v, "containers")) > 0 {
+			return visit(PodTemplate{path, meta, v})
+		}
+		out := make(map[string]any, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			out[key] = walkPods(v[key], below(key), Map(v, "metadata"), visit)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = walkPods(e, below(strconv.Itoa(i)), nil, visit)
+		}
+		return out
+	}
+	return v
+}
+
 // ContainerLists returns the fields of a pod spec that contain containers, in the order in which
 // these start.
-func ContainerLists() []string { return []string{"initContainers", "containers"} }
+func ContainerLists() []string {
+	return []string{"initContainers", "containers", "ephemeralContainers"}
+}
 
 // Containers returns the containers in a pod spec, in the order in which they start.
 func Containers(pod map[string]any) []map[string]any {

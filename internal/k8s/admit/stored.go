@@ -6,10 +6,12 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -44,8 +46,31 @@ func (t *Types) Stored(o k8s.Object) (k8s.Object, error) {
 // setDefaults sets the API server's defaults in an object.
 func setDefaults(object any) {
 	switch o := object.(type) {
+	case *corev1.Pod:
+		podDefaults(&o.Spec)
+	case *corev1.PodTemplate:
+		podDefaults(&o.Template.Spec)
+	case *corev1.ReplicationController:
+		if o.Spec.Template != nil {
+			podDefaults(&o.Spec.Template.Spec)
+		}
 	case *appsv1.Deployment:
 		deploymentDefaults(&o.Spec)
+	case *appsv1.ReplicaSet:
+		setPointerDefault(&o.Spec.Replicas, 1)
+		podDefaults(&o.Spec.Template.Spec)
+	case *appsv1.StatefulSet:
+		statefulSetDefaults(&o.Spec)
+	case *appsv1.DaemonSet:
+		daemonSetDefaults(&o.Spec)
+	case *batchv1.Job:
+		jobDefaults(&o.Spec)
+	case *batchv1.CronJob:
+		setDefault(&o.Spec.ConcurrencyPolicy, batchv1.AllowConcurrent)
+		setPointerDefault(&o.Spec.Suspend, false)
+		setPointerDefault(&o.Spec.SuccessfulJobsHistoryLimit, 3)
+		setPointerDefault(&o.Spec.FailedJobsHistoryLimit, 1)
+		jobDefaults(&o.Spec.JobTemplate.Spec)
 	case *corev1.Service:
 		serviceDefaults(&o.Spec)
 	case *corev1.Secret:
@@ -73,6 +98,9 @@ func setDefaults(object any) {
 		networkPolicyDefaults(&o.Spec)
 	case *schedulingv1.PriorityClass:
 		setPointerDefault(&o.PreemptionPolicy, corev1.PreemptLowerPriority)
+	case *storagev1.StorageClass:
+		setPointerDefault(&o.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
+		setPointerDefault(&o.VolumeBindingMode, storagev1.VolumeBindingImmediate)
 	}
 }
 
@@ -101,6 +129,27 @@ func deploymentDefaults(spec *appsv1.DeploymentSpec) {
 		setPointerDefault(&spec.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
 		setPointerDefault(&spec.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
 	}
+	podDefaults(&spec.Template.Spec)
+}
+
+func statefulSetDefaults(spec *appsv1.StatefulSetSpec) {
+	setPointerDefault(&spec.Replicas, 1)
+	setPointerDefault(&spec.RevisionHistoryLimit, 10)
+	setDefault(&spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+	setDefault(&spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
+	podDefaults(&spec.Template.Spec)
+}
+
+func daemonSetDefaults(spec *appsv1.DaemonSetSpec) {
+	setPointerDefault(&spec.RevisionHistoryLimit, 10)
+	setDefault(&spec.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	podDefaults(&spec.Template.Spec)
+}
+
+func jobDefaults(spec *batchv1.JobSpec) {
+	setPointerDefault(&spec.CompletionMode, batchv1.NonIndexedCompletion)
+	setPointerDefault(&spec.BackoffLimit, 6)
+	setPointerDefault(&spec.Suspend, false)
 	podDefaults(&spec.Template.Spec)
 }
 

@@ -1,0 +1,100 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
+)
+
+// compareSecrets reports the Secrets that an object starts to use, which belong to others or to
+// nobody in the tree.
+func compareSecrets(c *comparison) {
+	types := admit.NewTypes()
+	for _, p := range c.changed {
+		if p.after == nil {
+			continue
+		}
+		had := map[k8s.Key]bool{}
+		if p.before != nil {
+			for _, ref := range types.SecretRefs(p.before.Content) {
+				had[secretKey(p.before, ref)] = true
+			}
+		}
+		for _, ref := range types.SecretRefs(p.after.Content) {
+			key := secretKey(p.after, ref)
+			if had[key] {
+				continue
+			}
+			had[key] = true
+			limit := c.secretSeverity(p.after, key)
+			if slices.Contains(ref.Path, "imagePullSecrets") {
+				limit = min(limit, Medium) // only the kubelet reads it
+			}
+			if limit == Off {
+				continue
+			}
+			path := fieldPathOf(p.after.Content, ref.Path)
+			c.add("pods.secret", p.after, Finding{
+				Field: secretField(p.after, path), After: key.Name, Message: fmt.Sprintf("%s Secret %s", secretVerb(p.after), key.Name),
+				path: path, Container: path.container(), explains: noField(),
+			}, limit)
+		}
+	}
+}
+
+// secretKey returns the key of the Secret that ref, in o, refers to.
+func secretKey(o *Object, ref admit.SecretRef) k8s.Key {
+	key := k8s.Key{Kind: "Secret", Namespace: ref.Namespace, Name: ref.Name}
+	if key.Namespace == "" {
+		key.Namespace = o.Key().Namespace
+	}
+	return key
+}
+
+// secretField returns the place of a reference for display: in a pod, the volume or container.
+func secretField(o *Object, path fieldPath) string {
+	for _, p := range podsOf(o) {
+		if path.isIn(p.at) {
+			var parts []string
+			for _, s := range path[len(p.at):min(len(path), len(p.at)+2)] {
+				parts = append(parts, s.key)
+			}
+			return strings.Join(parts, ".")
+		}
+	}
+	return path.String()
+}
+
+func secretVerb(o *Object) string {
+	if len(podsOf(o)) > 0 {
+		return "the pod reads"
+	}
+	return "refers to"
+}
+
+// secretSeverity rates the use of a Secret by an object. It returns Off for a Secret of the object's
+// operator.
+func (c *comparison) secretSeverity(o *Object, secret k8s.Key) Severity {
+	for _, v := range []*view{c.before, c.after} {
+		if s := v.byKey[secret]; s != nil {
+			if c.isOperator(s.Operator, o.Operator) {
+				return Off
+			}
+			return High
+		}
+	}
+	if c.writesSecret(o.Operator, secret) || secret.Namespace == o.Key().Namespace && c.ownsPrefix(o.Operator, secret.Namespace, secret.Name) {
+		return Medium
+	}
+	return High
+}
+
+// writesSecret reports whether an operator has a Certificate that cert-manager writes to a Secret.
+func (c *comparison) writesSecret(operator string, secret k8s.Key) bool {
+	return slices.ContainsFunc(c.after.order, func(o *Object) bool {
+		return o.Key().Is(certificateKind) && o.Key().Namespace == secret.Namespace && c.isOperator(o.Operator, operator) && k8s.Text(o.Content, "spec", "secretName") == secret.Name
+	})
+}
