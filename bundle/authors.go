@@ -37,6 +37,17 @@ func Conventions(b *Bundle) []diag.Warning {
 			c.warnf("related-image", "%s.image: %q is not an image reference, so it cannot be mirrored", diag.Item("spec.relatedImages", i), r.Image)
 		}
 	}
+	for _, d := range c.csv.Deployments {
+		for _, container := range k8s.Containers(k8s.Map(d.Spec, "template", "spec")) {
+			image := k8s.Text(container, "image")
+			if why, successor, gone := imageref.FindGone(image); gone {
+				if successor != "" {
+					why += ": use " + successor
+				}
+				c.warnf("image-gone", "%s: container %s: image %s is gone: %s", d.Field, k8s.Text(container, "name"), image, why)
+			}
+		}
+	}
 	const maxLabel = 63
 	if len(c.csv.Name) > maxLabel {
 		c.warnRejectedf(nil, "csv-name", "metadata.name: %q is longer than %d characters, the limit for labels of OLM v0", c.csv.Name, maxLabel)

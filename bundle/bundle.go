@@ -29,16 +29,23 @@ import (
 
 // Bundle is the content of one bundle. Its maps are shared and must not be modified.
 type Bundle struct {
-	Package        string   // "etcd", from metadata/annotations.yaml
-	Channels       []string // in file order
-	DefaultChannel string   // empty if the metadata has none
-	Properties     []catalog.Property
-	Dependencies   []catalog.Property // {type, value} as in metadata/dependencies.yaml
-	CSV            *CSV               // never nil
-	Objects        []ManifestObject   // all objects except the CSV, ordered by file name, then document
-	Warnings       []diag.Warning     // from loading: ignored files and misspelt API groups
+	Package        string           // "etcd", from metadata/annotations.yaml
+	Channels       []string         // in file order
+	DefaultChannel string           // empty if the metadata has none
+	Properties     []Property       // of metadata/properties.yaml
+	Dependencies   []Property       // of metadata/dependencies.yaml
+	CSV            *CSV             // never nil
+	Objects        []ManifestObject // all objects except the CSV, ordered by file name, then document
+	Warnings       []diag.Warning   // from loading: ignored files and misspelt API groups
 
 	fieldWarnings []diag.Warning // warnings about unknown fields of the CSV, for Validate
+}
+
+// Property is an item of a list of properties or dependencies in the metadata of a bundle.
+type Property struct {
+	catalog.Property
+	Pos   diag.Pos // of the item
+	Field string   // "dependencies[0]"
 }
 
 // ManifestObject is one Kubernetes object of a bundle. Its values have the types string, bool,

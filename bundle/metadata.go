@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -8,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Keys of metadata/annotations.yaml.
@@ -27,8 +28,8 @@ type metadata struct {
 	channels            []string
 	manifests           string // path of the manifests directory in the bundle, slash-separated
 	annotations         map[string]string
-	properties          []catalog.Property
-	dependencies        []catalog.Property
+	properties          []Property
+	dependencies        []Property
 }
 
 // readMetadata reads all files in the metadata directory, whatever their names.
@@ -67,14 +68,28 @@ func (m *metadata) readFile(fsys fs.FS, name string, errs *diag.List) {
 	}
 	docs, err := decodeDocuments(name, data)
 	errs.Add(pos, err)
-	for _, fields := range docs {
+	for i, fields := range docs {
 		r := reader{file: name, errs: errs}
 		if _, ok := fields["annotations"]; ok && (m.annotations == nil || isAnnotations(name)) {
 			m.annotations = r.strings(fields, "", "annotations")
 		}
-		m.properties = append(m.properties, r.properties(fields, "properties")...)
-		m.dependencies = append(m.dependencies, r.properties(fields, "dependencies")...)
+		var positions map[string]diag.Pos
+		if fields["properties"] != nil || fields["dependencies"] != nil {
+			positions = positionsOf(name, data, i)
+		}
+		m.properties = append(m.properties, r.properties(fields, "properties", positions)...)
+		m.dependencies = append(m.dependencies, r.properties(fields, "dependencies", positions)...)
 	}
+}
+
+// positionsOf returns the positions of the fields of a document. decodeDocuments does not return
+// them, because only properties need them. The result is nil for a document of more than 10,000 nodes.
+func positionsOf(file string, data []byte, document int) map[string]diag.Pos {
+	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Nodes: 10_000, Repeated: true})
+	if err != nil || document >= len(docs) {
+		return nil
+	}
+	return yamlnode.Positions(file, docs[document])
 }
 
 func isAnnotations(name string) bool {
@@ -105,24 +120,26 @@ func (m *metadata) readAnnotations(errs *diag.List) {
 	}
 }
 
-// properties decodes the list of {type, value} in field key.
-func (r *reader) properties(m map[string]any, key string) []catalog.Property {
-	var out []catalog.Property
+// properties decodes the list of {type, value} in field key. positions are those of the document's
+// fields.
+func (r *reader) properties(m map[string]any, key string, positions map[string]diag.Pos) []Property {
+	var out []Property
 	for i, item := range r.list(m, "", key) {
-		at := diag.Item(key, i)
+		p := Property{Field: diag.Item(key, i)}
+		p.Pos = cmp.Or(positions[p.Field], r.pos())
 		fields, ok := item.(map[string]any)
 		if !ok {
-			r.addTypeFault(at, "an object", item)
+			r.addTypeFault(p.Field, "an object", item)
 			continue
 		}
 		value, err := json.Marshal(fields["value"])
 		if err != nil {
-			r.errs.Addf(r.pos(), "%s.value: %w", at, err)
+			r.errs.Addf(p.Pos, "%s.value: %w", p.Field, err)
 			continue
 		}
-		p := catalog.Property{Type: r.str(fields, at, "type"), Value: value}
+		p.Type, p.Value = r.str(fields, p.Field, "type"), value
 		if p.Type == "" {
-			r.errs.Addf(r.pos(), "%s.type is missing", at)
+			r.errs.Addf(p.Pos, "%s.type is missing", p.Field)
 		}
 		out = append(out, p)
 	}

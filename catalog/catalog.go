@@ -22,13 +22,14 @@ type Catalog struct {
 	channels    []*Channel // default channels first, then by package name, then by channel name
 	provides    map[GVK][]*Entry
 	warnings    []diag.Warning
-	strayFaults diag.List // lifecycle documents of packages that do not exist
+	strayFaults diag.List // lifecycle documents of packages that do not exist, and schemas that look like those of OLM
 }
 
 // StrictFaults returns the faults that New accepts, but that a catalog author should fix, as a
 // diag.List. Operator Framework's programs reject an invalid skipRange, a bundle name that does not
 // contain the release, and a release together with build metadata (operator-registry, alpha/model).
-// They ignore an invalid lifecycle document.
+// They ignore an invalid lifecycle document, and objects of a schema that is misspelt or belongs to
+// a catalog template.
 func (c *Catalog) StrictFaults() error {
 	faults := slices.Clone(c.strayFaults)
 	for _, p := range c.packages {
@@ -66,6 +67,7 @@ func New(c Content) (*Catalog, error) {
 		}
 	}
 	names = append(names, c.Unread...)
+	cat.addOthers(c.Others)
 	for i := range c.Packages {
 		data := &c.Packages[i]
 		if data.isStray() {

@@ -50,6 +50,21 @@ func newPackage(cat *Catalog, data *PackageData, siblings []string, known *Reade
 	return p
 }
 
+// addOthers records a fault for each schema that is probably not meant for another program: a
+// misspelt schema, and any schema of OLM, such as that of a catalog template.
+func (c *Catalog) addOthers(others []OtherSchema) {
+	known := []string{"olm.package", "olm.channel", "olm.bundle", "olm.deprecations", LifecycleSchema}
+	for _, o := range others {
+		hint := diag.DidYouMean(o.Schema, known)
+		switch {
+		case o.Schema == "olm.semver", strings.HasPrefix(o.Schema, "olm.template."), o.Schema == "olm.composite", strings.HasPrefix(o.Schema, "olm.composite."):
+			c.strayFaults.Addf(o.Pos, "schema %q is that of a catalog template: expand it first, for example with opm alpha render-template", o.Schema)
+		case hint != "" || strings.HasPrefix(o.Schema, "olm."):
+			c.strayFaults.Addf(o.Pos, "unknown schema %q: the object is not part of the catalog%s", o.Schema, hint)
+		}
+	}
+}
+
 // checkUndeclared adds faults for channels, bundles and deprecations of a package that has no
 // olm.package.
 func checkUndeclared(data *PackageData, siblings []string, faults *diag.List) {

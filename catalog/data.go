@@ -41,8 +41,16 @@ type Content struct {
 	Digest   Digest            // resolved digest of Source
 	Packages []PackageData     // in any order
 	Unread   []string          // names of packages that exist but were not decoded; in any order
+	Others   []OtherSchema     // schemas that this package does not know; one entry for each
 
 	Warnings []diag.Warning // warnings from decoding, sorted
+}
+
+// OtherSchema is a schema of objects that are not part of the catalog. File-based catalogs may
+// contain objects for other programs.
+type OtherSchema struct {
+	Schema string
+	Pos    diag.Pos // of the first object
 }
 
 // PackageData is one olm.package with its channels, bundles, deprecations and lifecycles.

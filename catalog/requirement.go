@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 )
 
@@ -34,6 +35,39 @@ type Requirement struct {
 	Of      []Requirement
 	Rule    string // `properties.exists(p, p.type == "certified")`
 	Message string // failureMessage of an olm.constraint; may be empty
+}
+
+// Parts returns r and, recursively, the requirements in Of.
+func (r *Requirement) Parts() iter.Seq[*Requirement] {
+	return func(yield func(*Requirement) bool) { r.eachPart(yield) }
+}
+
+func (r *Requirement) eachPart(yield func(*Requirement) bool) bool {
+	if !yield(r) {
+		return false
+	}
+	for i := range r.Of {
+		if !r.Of[i].eachPart(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// EmptyField returns the name of the first field whose value is empty, although no bundle can meet
+// the requirement then. It returns "" if there is none. The parts in Of are not examined.
+func (r *Requirement) EmptyField() string {
+	fields := map[RequirementKind][]struct{ name, value string }{
+		RequirePackage: {{"packageName", r.Package}},
+		RequireLabel:   {{"label", r.Label}},
+		RequireGVK:     {{"group", r.GVK.Group}, {"version", r.GVK.Version}, {"kind", r.GVK.Kind}},
+	}
+	for _, f := range fields[r.Kind] {
+		if f.value == "" {
+			return f.name
+		}
+	}
+	return ""
 }
 
 const (

@@ -115,7 +115,7 @@ func (in *install) addProperties(csv map[string]string, read map[string]bool) er
 				return diag.Errorf(in.csvPos(), "annotation olm.properties: %w", err)
 			}
 		}
-		text, err := jsonText(append(list, propertyList(in.b.Properties)...))
+		text, err := jsonText(append(list, propertyList(in.bundleProperties())...))
 		if err != nil {
 			return err
 		}
@@ -141,7 +141,16 @@ func (in *install) properties() []catalog.Property {
 	}
 	slices.SortFunc(out, func(a, b catalog.Property) int { return bytes.Compare(a.Value, b.Value) })
 	out = append(out, catalog.PackageProperty(in.pin.Package, in.pin.Version))
-	return append(out, in.b.Properties...)
+	return append(out, in.bundleProperties()...)
+}
+
+// bundleProperties returns the properties in the metadata of the bundle.
+func (in *install) bundleProperties() []catalog.Property {
+	out := make([]catalog.Property, len(in.b.Properties))
+	for i, p := range in.b.Properties {
+		out[i] = p.Property
+	}
+	return out
 }
 
 func propertyList(in []catalog.Property) []any {

@@ -75,6 +75,12 @@ func (r *celRule) match(f *facts) bool {
 	return yes
 }
 
+// CheckRule returns the error that makes a CEL rule of an olm.constraint unusable, or nil.
+func CheckRule(rule string) error {
+	_, err := (&celRules{}).compile(rule)
+	return err
+}
+
 func (c *celRules) compile(rule string) (*celrule.Rule, error) {
 	if c.env == nil {
 		env, err := newCELEnv()

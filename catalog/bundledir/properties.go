@@ -38,13 +38,11 @@ func bundleProperties(b *bundle.Bundle, pos diag.Pos) ([]catalog.Property, error
 	s.add(catalog.PackageReleaseProperty(b.Package, b.CSV.Version, b.CSV.Release))
 	s.addProvided(b)
 	s.addRequired(b.CSV)
-	for _, d := range b.Dependencies {
-		s.addConverted(d, catalog.Dependency)
+	for _, g := range givenProperties(b, pos, &s.faults) {
+		if g.Type != catalog.TypePackage { // generated above
+			s.add(g.Property)
+		}
 	}
-	for _, p := range b.Properties {
-		s.addGiven(p)
-	}
-	s.addAnnotated(b.CSV.Annotations["olm.properties"])
 	if v := b.CSV.Annotations[catalog.TypeMaxVersion]; v != "" {
 		s.add(catalog.MaxOpenShiftVersionProperty(v))
 	}
@@ -85,45 +83,86 @@ func (s *propertySet) addRequired(csv *bundle.CSV) {
 	}
 }
 
-// addGiven adds a property from the properties file or the annotation. It ignores olm.package,
-// because bundleProperties generates it.
-func (s *propertySet) addGiven(p catalog.Property) {
-	if p.Type != catalog.TypePackage {
-		s.addConverted(p, catalog.CanonicalProperty)
+// givenProperties returns the dependencies and properties in the metadata of a bundle and in the
+// annotation olm.properties of its CSV, as properties of a file-based catalog. pos is the position
+// of the CSV.
+func givenProperties(b *bundle.Bundle, pos diag.Pos, faults *diag.List) []bundle.Property {
+	var out []bundle.Property
+	add := func(convert func(catalog.Property) (catalog.Property, error), given ...bundle.Property) {
+		for _, g := range given {
+			p, err := convert(g.Property)
+			if err != nil {
+				faults.Addf(g.Pos, "%s: property %q: %w", g.Field, g.Type, err)
+				continue
+			}
+			g.Property = p
+			out = append(out, g)
+		}
 	}
+	add(catalog.Dependency, b.Dependencies...)
+	add(catalog.CanonicalProperty, b.Properties...)
+	add(catalog.CanonicalProperty, annotatedProperties(b.CSV.Annotations["olm.properties"], pos, faults)...)
+	return out
 }
 
-// addConverted adds convert(given), or a fault if convert fails.
-func (s *propertySet) addConverted(given catalog.Property, convert func(catalog.Property) (catalog.Property, error)) {
-	p, err := convert(given)
-	if err != nil {
-		s.faults.Addf(s.pos, "property %q: %w", given.Type, err)
-		return
-	}
-	s.add(p)
-}
-
-// addAnnotated adds the properties in text, the value of the CSV annotation olm.properties: a JSON
-// list.
-func (s *propertySet) addAnnotated(text string) {
+// annotatedProperties returns the properties in text, the value of the CSV annotation
+// olm.properties: a JSON list.
+func annotatedProperties(text string, pos diag.Pos, faults *diag.List) []bundle.Property {
+	const field = "metadata.annotations[olm.properties]"
 	if text == "" {
-		return
+		return nil
 	}
-	var list []struct {
-		Type  string          `json:"type"`
-		Value json.RawMessage `json:"value"`
-	}
+	var list []catalog.Property
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		s.faults.Addf(s.pos, "metadata.annotations[olm.properties]: %w", err)
-		return
+		faults.Addf(pos, "%s: %w", field, err)
+		return nil
 	}
+	var out []bundle.Property
 	for i, p := range list {
 		if p.Type == "" || len(p.Value) == 0 {
-			s.faults.Addf(s.pos, "metadata.annotations[olm.properties]: property %d lacks its type or its value", i+1)
+			faults.Addf(pos, "%s: property %d lacks its type or its value", field, i+1)
 			continue
 		}
-		s.addGiven(catalog.Property{Type: p.Type, Value: p.Value})
+		out = append(out, bundle.Property{Property: p, Pos: pos, Field: diag.Item(field, i)})
 	}
+	return out
+}
+
+// CheckProperties returns a diag.List of the dependencies and properties of a bundle with which its
+// catalog cannot be read, or with which no resolver can choose the bundle. checkRule returns the
+// error of a CEL rule.
+//
+// It rejects empty values, as the types of operator-registry do (pkg/registry, Validate).
+func CheckProperties(b *bundle.Bundle, checkRule func(rule string) error) error {
+	var faults diag.List
+	for _, g := range givenProperties(b, diag.Pos{File: b.CSV.File}, &faults) {
+		var f catalog.Facts
+		err := catalog.NewReader().Add(&f, g.Property)
+		switch {
+		case bytes.Equal(g.Value, []byte("null")):
+			faults.Addf(g.Pos, "%s: property %q has no value", g.Field, g.Type)
+		case err != nil:
+			faults.Addf(g.Pos, "%s: %w", g.Field, err)
+		case f.Unusable != "":
+			faults.Addf(g.Pos, "%s: %s", g.Field, f.Unusable)
+		case g.Type == catalog.TypePackage && (f.Package != b.Package || f.Version != b.CSV.Version):
+			faults.Addf(g.Pos, "%s: property %s is of package %q version %q: the bundle is of package %q version %q", g.Field, g.Type, f.Package, f.Version, b.Package, b.CSV.Version)
+		default:
+			for _, r := range f.Requires {
+				for part := range r.Parts() {
+					if field := part.EmptyField(); field != "" {
+						faults.Addf(g.Pos, "%s: property %q has no %s", g.Field, g.Type, field)
+					}
+					if part.Kind == catalog.RequireCEL {
+						if err := checkRule(part.Rule); err != nil {
+							faults.Addf(g.Pos, "%s: cel rule %q: %w", g.Field, part.Rule, err)
+						}
+					}
+				}
+			}
+		}
+	}
+	return faults.Err()
 }
 
 // relatedImages returns the related images of the CSV and the images of its

@@ -2,6 +2,7 @@ package fbc
 
 import (
 	"bufio"
+	"slices"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
@@ -17,6 +18,7 @@ const (
 type builder struct {
 	packages
 	deprecated map[string]diag.Pos // position of the olm.deprecations of each package
+	others     []catalog.OtherSchema
 	faults     diag.List
 	objects    int
 
@@ -118,6 +120,10 @@ func (b *builder) add(o *object, sel *selector) {
 		}
 		p := b.getOrAdd(o.pkg)
 		p.Lifecycles = append(p.Lifecycles, o.lifecycle)
+	default:
+		if len(b.others) < maxFaults && !slices.ContainsFunc(b.others, func(s catalog.OtherSchema) bool { return s.Schema == o.schema }) {
+			b.others = append(b.others, catalog.OtherSchema{Schema: o.schema, Pos: o.pos})
+		}
 	}
 }
 
@@ -130,5 +136,5 @@ func (b *builder) content() (catalog.Content, error) {
 	if err := b.faults.Err(); err != nil {
 		return catalog.Content{}, err
 	}
-	return catalog.Content{Packages: b.sorted()}, nil
+	return catalog.Content{Packages: b.sorted(), Others: b.others}, nil
 }

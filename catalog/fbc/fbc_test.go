@@ -60,7 +60,7 @@ func smallObjects() []string {
 }
 
 func smallContent() catalog.Content {
-	return catalog.Content{Packages: []catalog.PackageData{{
+	return catalog.Content{Others: []catalog.OtherSchema{{Schema: "example.com.other"}}, Packages: []catalog.PackageData{{
 		Name: "a", DefaultChannel: "stable", Description: "an A",
 		Channels: []catalog.ChannelData{{Name: "stable", Entries: []catalog.EntryData{
 			{Name: "a.v2", Replaces: "a.v1", Skips: []string{"a.v0"}, SkipRange: "<1.5.0"}, {Name: "a.v1"},

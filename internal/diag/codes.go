@@ -101,6 +101,7 @@ func Codes() []Code {
 		{"gitops-name", OtherStep, "Another workspace has the same names of Applications or Kustomizations in the same cluster: an error."},
 		{"gitops-path", OtherStep, "The GitOps tool would read a tree that this workspace does not write: an error."},
 		{"gitops-remote", OtherStep, "No remote of the repository has the revision or the URL of spec.gitops."},
+		{"image-gone", OtherStep, "A registry no longer serves an image. The warning names the image that replaces it, if there is one."},
 		{"invalid-object", OtherStep, "A patch or an object in an overlay has an unknown field or an invalid value: an error."},
 		{"missing-api", OtherStep, "Objects of an operator use an API that the cluster does not have: an error."},
 		{"missing-config", OtherStep, "Pods of an operator refer to a Secret or ConfigMap that nothing in the tree creates."},

@@ -33,6 +33,7 @@ func (o *Overlay) PatchedLevels(isUser func(file string) bool) []*Overlay {
 // that rename objects or run transformers are not built.
 func (o *Overlay) BuildSelected(isUser func(file string) bool) (before []k8s.Key, built [][]byte, err error) {
 	var targets []types.Selector
+	var images []string // names in entries of images
 	for _, k := range o.sortedKustomizations() {
 		if !isUser(k.File) {
 			continue
@@ -42,6 +43,9 @@ func (o *Overlay) BuildSelected(isUser func(file string) bool) (before []k8s.Key
 		}
 		for _, p := range k.kustomization.Patches {
 			targets = append(targets, k.targetsOf(p)...)
+		}
+		for _, image := range k.kustomization.Images {
+			images = append(images, image.Name)
 		}
 		for _, r := range k.replacements() {
 			if r.Source != nil {
@@ -55,7 +59,7 @@ func (o *Overlay) BuildSelected(isUser func(file string) bool) (before []k8s.Key
 		}
 	}
 	part, inner, files := o.kustomization, types.Kustomization{}, map[string][]byte{}
-	if len(targets) > 0 {
+	if len(targets)+len(images) > 0 {
 		for _, k := range o.sortedKustomizations() {
 			for _, name := range k.listedFiles {
 				if isUser(name) {
@@ -69,6 +73,9 @@ func (o *Overlay) BuildSelected(isUser func(file string) bool) (before []k8s.Key
 				if slices.ContainsFunc(targets, func(target types.Selector) bool {
 					found, known := selectsAny(target, keys)
 					return found || !known
+				}) || slices.ContainsFunc(objects, func(o map[string]any) bool {
+					used := imagesOf(o)
+					return slices.ContainsFunc(images, func(name string) bool { return matchesAnyImage(name, used) })
 				}) {
 					file := fmt.Sprintf("%d.yaml", len(inner.Resources))
 					inner.Resources = append(inner.Resources, file)

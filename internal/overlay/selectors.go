@@ -290,19 +290,37 @@ func (s Selector) Unmatched(built [][]byte) string {
 	return fmt.Sprintf("the target of this %s does not exist: %s%s", s.field, describeTarget(s.target), diag.DidYouMean(s.target.Name, slices.Compact(names)))
 }
 
-// containerImages returns the images in the objects of a build that an entry of images can change:
-// those of containers and of image volumes, at any depth. CRDs are skipped.
+// containerImages returns the images in the objects of a build that an entry of images can change.
 func containerImages(built [][]byte) []string {
 	var out []string
+	for _, data := range built {
+		var object map[string]any
+		if bytes.Contains(data, []byte("ontainers")) && json.Unmarshal(data, &object) == nil {
+			out = append(out, imagesOf(object)...)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// imagesOf returns the images in an object that an entry of images can change: those of containers
+// and of image volumes, at any depth. CRDs are skipped.
+func imagesOf(object map[string]any) []string {
+	var out []string
+	add := func(image string) {
+		if image != "" {
+			out = append(out, image)
+		}
+	}
 	var walk func(v any)
 	walk = func(v any) {
 		switch v := v.(type) {
 		case map[string]any:
 			for _, c := range k8s.Containers(v) {
-				out = append(out, k8s.Text(c, "image"))
+				add(k8s.Text(c, "image"))
 			}
 			for _, volume := range k8s.Items(v, "volumes") {
-				out = append(out, k8s.Text(volume, "image", "reference"))
+				add(k8s.Text(volume, "image", "reference"))
 			}
 			for _, child := range v {
 				walk(child)
@@ -313,14 +331,9 @@ func containerImages(built [][]byte) []string {
 			}
 		}
 	}
-	for _, data := range built {
-		var object map[string]any
-		if bytes.Contains(data, []byte("ontainers")) && json.Unmarshal(data, &object) == nil && !k8s.IsCRD(object) {
-			walk(object)
-		}
+	if !k8s.IsCRD(object) {
+		walk(object)
 	}
-	out = slices.DeleteFunc(out, func(image string) bool { return image == "" })
-	slices.Sort(out)
 	return out
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/resolve"
 )
 
 // labelConfigs is the image label that contains the directory of the file-based catalog.
@@ -50,7 +51,10 @@ func Check(fsys fs.FS, prefix string) (*bundle.Bundle, []diag.Warning, error) {
 	}
 	warnings, err := bundle.Validate(b)
 	warnings = append(warnings, bundle.Conventions(b)...)
-	if err == nil {
+	var faults diag.List
+	faults.Add(diag.Pos{}, err)
+	faults.Add(diag.Pos{}, bundledir.CheckProperties(b, resolve.CheckRule))
+	if err = faults.Err(); err == nil {
 		var more []diag.Warning
 		more, err = render.Validate(b)
 		warnings = append(warnings, more...)

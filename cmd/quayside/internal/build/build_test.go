@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/bundledir"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/cmd/quayside/internal/build"
 	"github.com/quayside/quayside/internal/diag"
@@ -91,4 +94,65 @@ func TestFaults(t *testing.T) {
 	if _, err := build.Catalog(context.Background(), none, options("")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// TestProperties checks that a bundle is valid only if the resolver can choose it, for dependencies
+// and properties with values of all kinds.
+func TestProperties(t *testing.T) {
+	whole := fstest.MapFS{}
+	for _, pattern := range []string{"metadata/*", "manifests/*"} {
+		names, err := fs.Glob(os.DirFS(sources+"/etcd/0.9.4"), pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			data, err := os.ReadFile(sources + "/etcd/0.9.4/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole[name] = &fstest.MapFile{Data: data}
+		}
+	}
+	values := []string{
+		`null`, `"x"`, `4.10`, `[]`, `{}`, `{packageName: etcd}`, `{packageName: etcd, version: 0.9.4}`, `{packageName: vault, version: 1.0}`,
+		`{packageName: vault, version: "~1.0"}`, `{packageName: vault, version: ">=1.0.0"}`, `{packageName: vault, versionRange: ">=1.0.0"}`,
+		`{group: a.io, version: v1, kind: A}`, `{group: a.io, version: v1}`, `{group: a.io, version: 1, kind: A}`, `{label: a}`,
+		`{failureMessage: m, cel: {rule: "properties.exists(p, p.type == 'a')"}}`, `{cel: {rule: "properties.exists("}}`,
+		`{all: {constraints: [{package: {packageName: vault, versionRange: "1.0"}}]}}`, `{none: {constraints: []}}`, `{any: {constraints: [{gvk: {group: a.io}}]}}`,
+	}
+	types := []string{"olm.package", "olm.package.required", "olm.gvk", "olm.gvk.required", "olm.label", "olm.label.required", "olm.constraint", "olm.maxOpenShiftVersion", "example.com/own"}
+	valid := 0
+	for _, list := range []string{"dependencies", "properties"} {
+		for _, typ := range types {
+			for _, value := range values {
+				files := fstest.MapFS{"metadata/" + list + ".yaml": {Data: []byte(list + ":\n- {type: " + typ + ", value: " + value + "}\n")}}
+				maps.Copy(files, whole)
+				_, _, err := build.Check(files, "etcd")
+				if usable := isUsable(files); err == nil && !usable {
+					t.Errorf("%s %s %s: valid, but no resolver can choose the bundle", list, typ, value)
+				}
+				var faults diag.List
+				if errors.As(err, &faults) {
+					if pos := faults[0].Pos; pos.File != "etcd/metadata/"+list+".yaml" || pos.Line != 2 {
+						t.Errorf("%s %s %s: the fault is at %s: %v", list, typ, value, pos, err)
+					}
+				} else if err == nil {
+					valid++
+				}
+			}
+		}
+	}
+	if valid < 30 {
+		t.Errorf("only %d lists are valid", valid)
+	}
+}
+
+// isUsable reports whether the resolver can choose the bundle in fsys.
+func isUsable(fsys fs.FS) bool {
+	content, err := bundledir.LoadFS(fsys)
+	if err != nil {
+		return false
+	}
+	cat, err := catalog.New(content)
+	return err == nil && cat.Packages()[0].Bundles()[0].Unusable() == ""
 }

@@ -1,0 +1,89 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/render"
+)
+
+// checkGoneImages returns a warning for each image that a cluster pulls although its registry no
+// longer serves it. Mirrors and overlays that replace the image prevent the warning.
+func checkGoneImages(s *State) (Findings, error) {
+	if !slices.ContainsFunc(s.Rendered.Objects, func(o render.Rendered) bool { return len(goneImages(o.Object)) > 0 }) {
+		return nil, nil
+	}
+	clusters, err := s.clustersWithGoneImages()
+	if err != nil {
+		return nil, err
+	}
+	var out Findings
+	for _, image := range slices.Sorted(maps.Keys(clusters)) {
+		why, successor, _ := imageref.FindGone(image)
+		msg := "image " + image + " is gone: " + why
+		if in := clusters[image]; len(in) < len(s.Settings.Clusters) {
+			msg += " (cluster " + diag.Some(in, 5) + ")"
+		}
+		if successor != "" {
+			msg += fmt.Sprintf(": replace it with {name: %s, newName: %s} in the field images of an overlay", imageref.Split(image).Name(), successor)
+		}
+		out = append(out, s.accept(Finding{Severity: Warning, Code: "image-gone", Subject: image, Msg: msg}))
+	}
+	return out, nil
+}
+
+// clustersWithGoneImages returns the names of the clusters by gone image, after overlays.
+func (s *State) clustersWithGoneImages() (map[string][]string, error) {
+	patches := func(string) fleet.Patch { return nil }
+	if len(s.Overlays) > 0 {
+		f, err := s.Fleet()
+		if err != nil {
+			return nil, err
+		}
+		patches = f.Patches()
+	}
+	out := map[string][]string{}
+	equal := map[string][]string{} // gone images of equal clusters
+	for _, c := range s.Settings.Clusters {
+		key := c.Shared()
+		if len(s.Overlays[c.Name]) > 0 {
+			key = c.Name
+		}
+		images, seen := equal[key]
+		if !seen {
+			operators, _, err := s.Rendered.ClusterObjects(c.Name)
+			if err != nil {
+				return nil, err
+			}
+			for _, o := range operators {
+				for _, object := range patches(c.Name).Apply(o.Objects) {
+					images = append(images, goneImages(object)...)
+				}
+			}
+			slices.Sort(images)
+			images = slices.Compact(images)
+			equal[key] = images
+		}
+		for _, image := range images {
+			out[image] = append(out[image], c.Name)
+		}
+	}
+	return out, nil
+}
+
+// goneImages returns the gone images of the containers of a workload.
+func goneImages(o k8s.Object) []string {
+	var out []string
+	for _, c := range k8s.Containers(k8s.PodSpec(o)) {
+		image := k8s.Text(c, "image")
+		if _, _, gone := imageref.FindGone(image); gone {
+			out = append(out, image)
+		}
+	}
+	return out
+}
