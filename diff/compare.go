@@ -44,6 +44,8 @@ type comparison struct {
 	before, after *view
 	opt           CompareOptions
 	rules         map[string]RuleInfo
+	powers        []power
+	powerIndex    map[k8s.Key]int // index of powers by group and kind; -1 for kinds without a row
 	changed       []pair
 	accounts      map[k8s.Subject][]string // owners of ServiceAccounts; see accountOwners
 	claimed       claims
@@ -70,7 +72,7 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{before: old, after: now, opt: opt, rules: rules, changed: normalPairs(old, now, pairObjects(old, now)), claimed: claims{}}
+	c := &comparison{before: old, after: now, opt: opt, rules: rules, powers: powers(), powerIndex: map[k8s.Key]int{}, changed: normalPairs(old, now, pairObjects(old, now)), claimed: claims{}}
 	for _, f := range ruleFamilies() {
 		for _, check := range f.checks {
 			check(c)

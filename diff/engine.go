@@ -136,8 +136,7 @@ func (f fieldChange) isOfEngine() bool {
 	if f.isOf(fileKind) {
 		return true
 	}
-	group := f.objects.after.Key().Group
-	return (strings.HasSuffix(group, "argoproj.io") || strings.Contains(group, "fluxcd.")) && f.c.kindSeverityOf(f.objects.after).changed == High
+	return isDeliveryGroup(f.objects.after.Key().Group) && f.c.kindSeverityOf(f.objects.after).changed == High
 }
 
 // engineChanges returns the severities of changes in the configuration of a GitOps tool.

@@ -97,6 +97,14 @@ func TestPermissions(t *testing.T) {
 			[]string{"high rbac.crd-write customresourcedefinitions.apiextensions.k8s.io: - → delete"},
 		},
 		{"objects that engines apply", []string{clusterRole(), binding, account}, []string{clusterRole(rule("argoproj.io", "applications", "create")), binding, account}, []string{"high rbac.engine-write applications.argoproj.io: - → create"}},
+		{"objects of another installer", []string{clusterRole(), local, account}, []string{clusterRole(rule("fleet.cattle.io", "gitrepos", "create")), local, account}, []string{"high rbac.engine-write gitrepos.fleet.cattle.io: - → create"}},
+		{"status of what an installer installs", []string{clusterRole(), local, account}, []string{clusterRole(rule("fleet.cattle.io", "gitrepos/status", "update")), local, account}, []string{"low rbac.gained gitrepos/status.fleet.cattle.io: - → update"}},
+		{"policies", []string{clusterRole(), binding, account}, []string{clusterRole(rule("kyverno.io", "clusterpolicies", "delete")), binding, account}, []string{"high rbac.webhook-write clusterpolicies.kyverno.io: - → delete"}},
+		{"constraints", []string{clusterRole(), binding, account}, []string{clusterRole(rule("security.openshift.io", "securitycontextconstraints", "create")), binding, account}, []string{"high rbac.constraints-use securitycontextconstraints.security.openshift.io: - → create"}},
+		{"issuers", []string{clusterRole(), binding, account}, []string{clusterRole(rule("cert-manager.io", "clusterissuers, issuers", "create")), binding, account}, []string{"high rbac.certificate-write clusterissuers.cert-manager.io: - → create", "medium rbac.gained issuers.cert-manager.io: - → create"}},
+		{"configuration of the cluster", []string{clusterRole(), binding, account}, []string{clusterRole(rule("config.openshift.io", "oauths", "patch")), binding, account}, []string{"high rbac.configuration-write oauths.config.openshift.io: - → patch"}},
+		{"endpoints", []string{clusterRole(), binding, account}, []string{clusterRole(rule("discovery.k8s.io", "endpointslices", "create")), binding, account}, []string{"high rbac.traffic-write endpointslices.discovery.k8s.io: - → create"}},
+		{"endpoint slices beside endpoints", []string{clusterRole(rule("''", "endpoints", "create")), binding, account}, []string{clusterRole(rule("''", "endpoints", "create"), rule("discovery.k8s.io", "endpointslices", "create")), binding, account}, []string{"medium rbac.traffic-write endpointslices.discovery.k8s.io: - → create"}},
 		{"privileged constraints", []string{clusterRole(), binding, account}, []string{clusterRole("{apiGroups: [security.openshift.io], resources: [securitycontextconstraints], resourceNames: [privileged], verbs: [use]}"), binding, account}, []string{`high rbac.constraints-use securitycontextconstraints.security.openshift.io "privileged": - → use`}},
 		{"services of the API", []string{clusterRole(), binding, account}, []string{clusterRole(rule("apiregistration.k8s.io", "apiservices", "update")), binding, account}, []string{"high rbac.apiservice-write apiservices.apiregistration.k8s.io: - → update"}},
 		{"volumes", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "persistentvolumes", "create")), binding, account}, []string{"high rbac.volume-write persistentvolumes: - → create"}},
@@ -204,7 +212,7 @@ func TestNamedPermissions(t *testing.T) {
 		{named("'*'", "'*'", "'*'", "'system:masters'"), binding, `critical rbac.escalate *.* "system:masters": - → *`},
 		{rule(authz, "'*'", "'*'"), binding, `critical rbac.escalate *.rbac.authorization.k8s.io: - → *`},
 		{rule("''", "'*'", "get"), binding, `critical rbac.nodes-proxy *: - → get`},
-		{rule("apps", "'*'", "'*'"), in("ops"), `medium rbac.wildcard *.apps: - → *`},
+		{rule("apps", "'*'", "'*'"), in("ops"), `high rbac.workload-write *.apps: - → *`},
 	}
 	for _, c := range cases {
 		got := lines(compareManifests(t, doc(clusterRole(), c.by, account, strong), doc(clusterRole(c.rule), c.by, account, strong)))

@@ -7,48 +7,38 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// kindSeverity is the severity of added, changed and removed objects of some kinds, if no other
-// rule reports them.
-type kindSeverity struct {
-	kinds                   string // kinds with groups, separated by spaces; "*.group" means every kind of the group and of its subgroups
-	added, changed, removed Severity
-}
-
-// severityTable returns the severities by kind. The first matching row applies. kindSeverityOf
-// rates kinds without a row.
-func severityTable() []kindSeverity {
-	return []kindSeverity{
-		{"ConfigMap ServiceAccount Service Role.rbac.authorization.k8s.io RoleBinding.rbac.authorization.k8s.io ClusterRole.rbac.authorization.k8s.io ClusterRoleBinding.rbac.authorization.k8s.io", Info, Info, Info},
-		{"Deployment.apps StatefulSet.apps ReplicaSet.apps ReplicationController Job.batch HorizontalPodAutoscaler.autoscaling PersistentVolumeClaim Namespace", Info, Info, Low},
-		{"Pod CronJob.batch DaemonSet.apps Secret", Medium, Low, Medium},
-		{"Certificate.cert-manager.io Issuer.cert-manager.io OperatorCondition.operators.coreos.com Lease.coordination.k8s.io", Info, Low, Low},
-		{"ServiceMonitor.monitoring.coreos.com PodMonitor.monitoring.coreos.com PrometheusRule.monitoring.coreos.com Ingress.networking.k8s.io Route.route.openshift.io", Low, Low, Low},
-		{"ConsoleYAMLSample.console.openshift.io ConsoleQuickStart.console.openshift.io ConsoleCLIDownload.console.openshift.io ConsoleLink.console.openshift.io", Low, Low, Low},
-		{"ResourceQuota LimitRange", Low, Medium, High},
-		{"PodDisruptionBudget.policy NetworkPolicy.networking.k8s.io CiliumNetworkPolicy.cilium.io", Low, High, High},
-		{"CustomResourceDefinition.apiextensions.k8s.io", Info, Low, High},
-		{"PriorityClass.scheduling.k8s.io", Medium, Medium, Medium},
-		{"SecurityContextConstraints.security.openshift.io *.machineconfiguration.openshift.io *.authorization.openshift.io *.config.openshift.io", High, High, Medium},
-		{"*.admissionregistration.k8s.io APIService.apiregistration.k8s.io *.kyverno.io *.gatekeeper.sh EnvoyFilter.networking.istio.io *.security.istio.io", High, High, High},
-		{"Rollout.argoproj.io", Low, Low, Low},
-		{"*.argoproj.io *.fluxcd.io *.fluxcd.controlplane.io", High, High, High},
-		{fileKind + " *.operators.coreos.com *.olm.operatorframework.io", High, High, Medium},
-		{"PersistentVolume ClusterIssuer.cert-manager.io CertificateSigningRequest.certificates.k8s.io ClusterTrustBundle.certificates.k8s.io", High, High, Medium},
-	}
-}
+// kindSeverity is the severity of added, changed and removed objects of a kind, if no other rule
+// reports them.
+type kindSeverity struct{ added, changed, removed Severity }
 
 // kindSeverityOf returns the severities for the kind of an object.
 func (c *comparison) kindSeverityOf(o *Object) kindSeverity {
 	key := o.Key()
-	for _, p := range severityTable() {
-		if slices.ContainsFunc(strings.Fields(p.kinds), func(kind string) bool {
-			group, every := strings.CutPrefix(kind, "*.")
-			return every && (group == key.Group || strings.HasSuffix(key.Group, "."+group)) || kind == key.GroupKind()
-		}) {
-			return p
-		}
+	if p, listed := c.powerOf(key); listed {
+		return kindSeverity{p.added, p.changed, p.removed}
 	}
 	return c.unlistedSeverity(o)
+}
+
+// isSystemNamespace reports whether objects in a namespace configure the cluster: the namespaces of
+// Kubernetes and OpenShift, of OLM, and of the tools that install objects.
+func (c *comparison) isSystemNamespace(name string) bool {
+	if slices.Contains(systemNamespaces(), name) || strings.HasPrefix(name, "openshift-") {
+		return true
+	}
+	return slices.ContainsFunc([]*view{c.before, c.after}, func(v *view) bool { return v.engineNamespaces[name] })
+}
+
+// systemNamespaces returns the namespaces of Kubernetes and OLM, and the usual ones of the tools in
+// the table of powers that install objects.
+func systemNamespaces() []string {
+	return []string{
+		"kube-system", "kube-public", "kube-node-lease", "olm", "olmv1-system",
+		"argocd", "argo-cd", "flux-system", "crossplane-system", "upbound-system", "kapp-controller", "tanzu-package-repo-global", "projectsveltos",
+		"cattle-system", "cattle-fleet-system", "cattle-fleet-local-system", "fleet-system", "fleet-local", "fleet-default", "system-upgrade",
+		"open-cluster-management", "open-cluster-management-agent", "open-cluster-management-hub", "config-management-system",
+		"kyverno", "gatekeeper-system", "cert-manager", "tekton-pipelines", "velero", "istio-system",
+	}
 }
 
 // addedSeverity returns the severity of an added object. If it depends on the content of the

@@ -12,7 +12,7 @@ import (
 // changes.
 
 // ownsKind reports whether the kind of an object belongs to the object's operator: see ownsGroup.
-// severityTable has the kinds that belong to no operator, whoever ships their CRDs.
+// The table of powers has the kinds that belong to no operator, whoever ships their CRDs.
 func (c *comparison) ownsKind(o *Object) bool {
 	key := o.Key()
 	return o.Operator != "" && c.ownsGroup(o.Operator, key.Group, key.Kind)
@@ -47,7 +47,7 @@ func (c *comparison) isOperator(was, now string) bool {
 	return replaced && l.ReplacedBy == now
 }
 
-// unlistedSeverity returns the severities of a kind that severityTable does not list: those of a
+// unlistedSeverity returns the severities of a kind that the table of powers does not list: those of a
 // custom resource.
 func (c *comparison) unlistedSeverity(o *Object) kindSeverity {
 	if c.ownsKind(o) {

@@ -59,14 +59,14 @@ func comparePermissions(c *comparison) {
 		if from, ok := renamed[s]; ok {
 			was = from
 		}
-		d := rbacDiff{c: c, subject: s, had: old.Of(was), has: now.Of(s), roles: bound[s], bindings: bindings, rater: rater}
+		d := rbacDiff{c: c, subject: s, before: old.Of(was), after: now.Of(s), roles: bound[s], bindings: bindings, rater: rater}
 		if d.object = isAt[s]; d.object == nil {
 			d.object = wasAt[s]
 		}
 		d.isNew = len(old.Direct(was)) == 0 && (d.object == nil || !c.before.hasOperator(d.object.Operator))
-		d.reportGained(k8s.GainedGrants(d.had, now.Direct(s)))
+		d.reportGained(k8s.GainedGrants(d.before, now.Direct(s)))
 		if !replaced[s] {
-			d.reportLost(k8s.GainedGrants(d.has, old.Direct(was)))
+			d.reportLost(k8s.GainedGrants(d.after, old.Direct(was)))
 		}
 	}
 }
@@ -195,11 +195,11 @@ func aggregatesTo(o *Object) []string {
 
 // rbacDiff compares the permissions of one subject before and after.
 type rbacDiff struct {
-	c        *comparison
-	subject  k8s.Subject
-	had, has []k8s.Grant
-	object   *Object
-	isNew    bool // the operator is new
+	c             *comparison
+	subject       k8s.Subject
+	before, after []k8s.Grant
+	object        *Object
+	isNew         bool // the operator is new
 
 	rater           *rater
 	roles, bindings []k8s.Key // changed roles bound to the subject; all changed bindings
@@ -282,8 +282,12 @@ func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 	var single []clause
 	at := map[about]int{}
 	for _, g := range grants {
-		rule, worst := d.rater.rate(d.subject, g, maxDepth)
+		rated := d.rater.rate(d.subject, g, maxDepth)
+		rule, worst := rated.rule, rated.severity
 		own, verb := d.isOwnResource(g), g.Verb
+		if worst > Medium && d.had(rated, g.Namespace) {
+			worst = Medium
+		}
 		switch {
 		case rule == "rbac.gained" && d.subject.Kind == "ClusterRole" && k8s.IsBuiltinRole(d.subject.Name):
 			rule = "rbac.aggregated"
@@ -303,6 +307,18 @@ func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 		single[i].verbs = append(single[i].verbs, verb)
 	}
 	return joinClauses(single)
+}
+
+// had reports whether the subject had the effect of a grant before, in the same namespace or in the
+// whole cluster, by a permission on another kind.
+func (d rbacDiff) had(r rating, namespace string) bool {
+	return r.effect != "" && slices.ContainsFunc(d.before, func(g k8s.Grant) bool {
+		if g.Namespace != "" && g.Namespace != namespace {
+			return false
+		}
+		was := d.rater.rate(d.subject, g, maxDepth)
+		return was.effect == r.effect && was.severity >= r.severity
+	})
 }
 
 // joinClauses combines the clauses that differ only in their objects.
@@ -351,7 +367,7 @@ func groupByScope(list []clause) map[string][]clause {
 func (d rbacDiff) reportClause(b clause) {
 	b.subject = d.subjectPrefix()
 	f := Finding{
-		Field: b.field(), Before: strings.Join(verbsOn(d.had, b.grant), ", "), After: strings.Join(verbsOn(d.has, b.grant), ", "),
+		Field: b.field(), Before: strings.Join(verbsOn(d.before, b.grant), ", "), After: strings.Join(verbsOn(d.after, b.grant), ", "),
 		Message: b.message(), detail: b, explains: noField(),
 	}
 	d.claimGrants(b)

@@ -20,10 +20,13 @@ func rbacRules() []RuleInfo {
 		{"rbac.tokens", Critical, "create tokens of ServiceAccounts", "the account is as strong as the named ServiceAccount, or as any in scope; those of the controllers in kube-system can make themselves cluster-admin"},
 		{"rbac.csr-approve", High, "approve or sign certificates", "a signed client certificate can carry any identity"},
 		{"rbac.webhook-write", High, "write admission configuration", "an admission webhook or policy can read, change or block every write in the cluster"},
-		{"rbac.engine-write", High, "write objects that install others", "an account that writes Subscriptions, Applications, Kustomizations or MachineConfigs has the permissions of the controller that applies them"},
-		{"rbac.constraints-use", High, "use privileged SecurityContextConstraints", "pods of the account may run privileged, or with access to the node"},
+		{"rbac.engine-write", High, "write objects that install others", "an account that writes what a controller installs or runs has the permissions of that controller"},
+		{"rbac.constraints-use", High, "use or write SecurityContextConstraints", "pods of the account may run privileged, or with access to the node"},
+		{"rbac.certificate-write", High, "write issuers and requests of certificates", "a client certificate can carry any identity, a trust bundle can contain any authority"},
+		{"rbac.configuration-write", High, "write the configuration of the cluster", "the account changes how the cluster authenticates users, runs pods or serves requests"},
+		{"rbac.traffic-write", High, "direct or allow traffic", "the account can send the traffic of other workloads elsewhere, or open their ports"},
 		{"rbac.apiservice-write", High, "write APIServices", "an APIService serves a part of the Kubernetes API and receives the credentials of its users"},
-		{"rbac.workload-write", High, "run pods in any namespace", "a pod can use any ServiceAccount and mount any Secret of its namespace, including kube-system"},
+		{"rbac.workload-write", High, "run pods", "a pod can use any ServiceAccount and mount any Secret of its namespace"},
 		{"rbac.volume-write", High, "make PersistentVolumes", "a PersistentVolume of type hostPath reads and writes the node's disk"},
 		{"rbac.crd-write", High, "write CRDs", "deleting a CRD deletes every object of it; changing one changes validation"},
 		{"rbac.node-write", Medium, "change nodes", "labels and taints decide where other workloads run"},
@@ -39,73 +42,19 @@ func rbacRules() []RuleInfo {
 	}
 }
 
-// danger describes a permission that implies further permissions, or control of other workloads.
-type danger struct {
-	rule            string
-	group           string
-	resources       []string
-	verbs           []string
-	clusterWideOnly bool // a grant in a single namespace is not dangerous
-
-	// rate returns the severity of a grant, or Off if it is not dangerous. If rate is nil, the
-	// severity is that of the rule, but at most medium for a single namespace or object.
-	rate rateFunc
-}
-
-// rateFunc returns the severity of a subject's grant. depth is the number of further subjects that
+// rateFunc returns the severity of a subject's grant, or Off if it is ordinary. depth is the number of further subjects that
 // may be followed (see maxDepth).
-type rateFunc func(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity
-
-func dangerRules() []danger {
-	write := []string{"create", "update", "patch"}
-	const authz, authn = "rbac.authorization.k8s.io", "authentication.k8s.io"
-	roles := []string{"roles", "clusterroles"}
-	return []danger{
-		{"rbac.escalate", authz, roles, []string{"escalate"}, false, fixedSeverity(Critical)},
-		{"rbac.escalate", authz, roles, []string{"bind"}, false, bindSeverity},
-		{"rbac.impersonate", "", []string{"users", "groups"}, []string{"impersonate"}, false, userSeverity},
-		{"rbac.impersonate", "", []string{"serviceaccounts"}, []string{"impersonate"}, false, accountSeverity},
-		{"rbac.impersonate", authn, []string{"uids", "userextras/scopes"}, []string{"impersonate"}, false, limitedSeverity(Critical, High)},
-		{"rbac.impersonate", authn, []string{"users", "groups", "uids", "serviceaccounts", "nodes"}, []string{"impersonate:user-info", "impersonate:serviceaccount", "impersonate:arbitrary-node"}, false, fixedSeverity(High)},
-		{"rbac.nodes-proxy", "", []string{"nodes/proxy"}, []string{"get", "create", "update", "patch", "delete"}, false, limitedSeverity(Critical, High)},
-		{"rbac.secrets", "", []string{"secrets"}, []string{"get", "list", "watch", "create", "update", "patch"}, false, nil},
-		{"rbac.rbac-write", authz, append(roles, "rolebindings", "clusterrolebindings"), write, false, nil},
-		{"rbac.pods-exec", "", []string{"pods/exec", "pods/attach", "pods/ephemeralcontainers", "pods/portforward"}, []string{"create", "get", "update", "patch"}, false, nil},
-		{"rbac.tokens", "", []string{"serviceaccounts/token"}, []string{"create"}, false, accountSeverity},
-		{"rbac.csr-approve", "certificates.k8s.io", []string{"certificatesigningrequests/approval", "certificatesigningrequests/status"}, []string{"update", "patch"}, false, nil},
-		{"rbac.csr-approve", "certificates.k8s.io", []string{"signers"}, []string{"approve", "sign"}, false, signerSeverity},
-		{"rbac.webhook-write", "admissionregistration.k8s.io", []string{
-			"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicies",
-			"validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-		}, append(write, "delete", "deletecollection"), false, limitedSeverity(High, High)},
-		{"rbac.engine-write", "argoproj.io", []string{"applications", "applicationsets", "appprojects"}, write, false, fixedSeverity(High)},
-		{"rbac.engine-write", "kustomize.toolkit.fluxcd.io", []string{"kustomizations"}, write, false, fixedSeverity(High)},
-		{"rbac.engine-write", "helm.toolkit.fluxcd.io", []string{"helmreleases"}, write, false, fixedSeverity(High)},
-		{"rbac.engine-write", "source.toolkit.fluxcd.io", []string{"gitrepositories", "ocirepositories", "buckets"}, write, false, fixedSeverity(High)},
-		{"rbac.engine-write", k8s.OLMGroup, []string{"subscriptions", "catalogsources", "installplans", "clusterserviceversions"}, write, false, fixedSeverity(High)},
-		{"rbac.engine-write", k8s.OLMv1Group, []string{"clusterextensions", "clustercatalogs"}, write, false, fixedSeverity(High)},
-		{"rbac.engine-write", "machineconfiguration.openshift.io", []string{"machineconfigs", "machineconfigpools", "kubeletconfigs"}, write, false, fixedSeverity(High)},
-		{"rbac.constraints-use", "security.openshift.io", []string{"securitycontextconstraints"}, []string{"use"}, false, constraintSeverity},
-		{"rbac.apiservice-write", "apiregistration.k8s.io", []string{"apiservices"}, write, false, nil},
-		{"rbac.workload-write", "", []string{"pods", "replicationcontrollers"}, write, true, nil},
-		{"rbac.workload-write", "apps", []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, write, true, nil},
-		{"rbac.workload-write", "batch", []string{"jobs", "cronjobs"}, write, true, nil},
-		{"rbac.volume-write", "", []string{"persistentvolumes"}, write, false, nil},
-		{"rbac.crd-write", k8s.CRDGroup, []string{"customresourcedefinitions"}, append(write, "delete", "deletecollection"), false, nil},
-		{"rbac.node-write", "", []string{"nodes", "nodes/status"}, append(write, "delete"), false, nil},
-		{"rbac.namespace-write", "", []string{"namespaces"}, append(write, "delete"), true, nil},
-	}
-}
+type rateFunc func(r *rater, rule string, of k8s.Subject, g k8s.Grant, depth int) Severity
 
 // fixedSeverity returns a rateFunc that always returns s, even for a single namespace or object.
 func fixedSeverity(s Severity) rateFunc {
-	return func(*rater, k8s.Subject, k8s.Grant, int) Severity { return s }
+	return func(*rater, string, k8s.Subject, k8s.Grant, int) Severity { return s }
 }
 
 // limitedSeverity returns a rateFunc that returns all for a grant on all objects, and one for a
 // grant on a single cluster-scoped object. In a namespace, the severity is at most medium.
 func limitedSeverity(all, one Severity) rateFunc {
-	return func(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
+	return func(_ *rater, _ string, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 		switch {
 		case g.Namespace != "":
 			return min(Medium, all)
@@ -118,7 +67,7 @@ func limitedSeverity(all, one Severity) rateFunc {
 
 // signerSeverity rates permissions on certificate signers. It returns High for all signers and for
 // the signers of Kubernetes, which sign client certificates, and otherwise Medium.
-func signerSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
+func signerSeverity(_ *rater, _ string, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	if g.Namespace == "" && (g.Name == "" || strings.HasPrefix(g.Name, "kubernetes.io/")) {
 		return High
 	}
@@ -127,7 +76,7 @@ func signerSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 
 // constraintSeverity rates the permission to use SecurityContextConstraints. It returns High for
 // all of them and for those that give access to the node, and otherwise Off.
-func constraintSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
+func constraintSeverity(_ *rater, _ string, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	if slices.Contains([]string{"", "privileged", "hostaccess", "hostmount-anyuid", "hostnetwork", "hostnetwork-v2", "node-exporter"}, g.Name) {
 		return High
 	}
@@ -136,7 +85,7 @@ func constraintSeverity(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 
 // bindSeverity rates the verb bind. It returns Critical for the permission to bind all roles. For a
 // single role, the severity is that of its permissions, or High if the role is unknown.
-func bindSeverity(r *rater, _ k8s.Subject, g k8s.Grant, depth int) Severity {
+func bindSeverity(r *rater, _ string, _ k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" {
 		return Critical
 	}
@@ -148,7 +97,7 @@ func bindSeverity(r *rater, _ k8s.Subject, g k8s.Grant, depth int) Severity {
 }
 
 // userSeverity rates the permission to impersonate users and groups.
-func userSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
+func userSeverity(r *rater, _ string, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" {
 		return Critical
 	}
@@ -166,21 +115,40 @@ func userSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
 // accountSeverity rates the permission to impersonate ServiceAccounts or to create tokens for them.
 // It returns Critical for all ServiceAccounts of the cluster, which include those of the
 // controllers.
-func accountSeverity(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
+func accountSeverity(r *rater, _ string, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" && g.Namespace == "" {
 		return Critical
 	}
 	return r.actAsSeverity(of, k8s.Subject{Kind: "ServiceAccount", Namespace: g.Namespace, Name: g.Name}, depth)
 }
 
-// covers reports whether a grant includes one of the dangerous verbs on the resource.
-func (d danger) covers(g k8s.Grant, resource string) bool {
-	if d.clusterWideOnly && g.Namespace != "" {
-		return false
+// clusterWideSeverity rates a permission that is ordinary in a single namespace.
+func clusterWideSeverity(r *rater, rule string, of k8s.Subject, g k8s.Grant, _ int) Severity {
+	if g.Namespace != "" && !r.isSystemNamespace(of, g.Namespace) {
+		return Off
 	}
-	return slices.ContainsFunc(d.verbs, func(verb string) bool {
-		return g.Covers(k8s.Grant{Namespace: g.Namespace, Verb: verb, Group: d.group, Resource: resource, Name: g.Name})
-	})
+	return r.ruleSeverity(rule, of, g)
+}
+
+// accountsSeverity rates a permission to act as the accounts of a namespace: to run pods or commands
+// in it, or to read its Secrets. In a single namespace, the severity is that of the permissions that
+// its accounts have and the subject lacks. The name of a workload is no limit, because its pod template
+// can be changed to another account; that of a Pod or Job cannot.
+func accountsSeverity(r *rater, rule string, of k8s.Subject, g k8s.Grant, depth int) Severity {
+	if rule == "rbac.workload-write" && g.Resource != "pods" && g.Resource != "jobs" {
+		g.Name = ""
+	}
+	s := r.ruleSeverity(rule, of, g)
+	if g.Namespace == "" || r.isSystemNamespace(of, g.Namespace) {
+		return s
+	}
+	if rule == "rbac.workload-write" {
+		s = Off // to run pods is ordinary, unless they can use a stronger account
+	}
+	if g.Name == "" {
+		s = max(s, r.reach(of, g.Namespace, depth))
+	}
+	return s
 }
 
 // rater rates grants. A grant that allows acting as another account is rated by the permissions of
@@ -188,9 +156,15 @@ func (d danger) covers(g k8s.Grant, resource string) bool {
 type rater struct {
 	all      *k8s.Permissions
 	dangers  []danger
+	byGroup  map[string][]danger // dangers that a grant on a group may include
 	rules    map[string]RuleInfo
 	accounts map[k8s.Subject][]k8s.Subject // ServiceAccounts with the same name, or in the same namespace
+	grants   map[k8s.Subject][]k8s.Grant   // all permissions of a subject
 	memo     map[ratingKey]Severity
+
+	isSystem  func(namespace string) bool // reports whether a namespace configures the cluster
+	followed  []string                    // namespaces on the way to the current subject
+	following int                         // number of ratings of accounts that were followed
 }
 
 // ratingKey is the key of a cached rating of a subject.
@@ -204,7 +178,10 @@ type ratingKey struct {
 const maxDepth = 4
 
 func (c *comparison) newRater(all *k8s.Permissions) *rater {
-	r := &rater{all, dangerRules(), c.rules, map[k8s.Subject][]k8s.Subject{}, map[ratingKey]Severity{}}
+	r := &rater{
+		all: all, dangers: dangers(c.resourceOf), byGroup: map[string][]danger{}, rules: c.rules, isSystem: c.isSystemNamespace,
+		accounts: map[k8s.Subject][]k8s.Subject{}, grants: map[k8s.Subject][]k8s.Grant{}, memo: map[ratingKey]Severity{},
+	}
 	for _, s := range all.Subjects() {
 		if s.Kind == "ServiceAccount" {
 			for _, key := range []k8s.Subject{{Kind: s.Kind, Name: s.Name}, {Kind: s.Kind, Namespace: s.Namespace}} {
@@ -215,56 +192,126 @@ func (c *comparison) newRater(all *k8s.Permissions) *rater {
 	return r
 }
 
-// rate returns the rule and the severity for a grant of a subject: those of the worst danger in the
-// grant. If there is none, the rule is "rbac.gained".
-func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) (string, Severity) {
-	rule, worst := "rbac.gained", Medium
+// rating is the rule and the severity of a grant: those of the worst danger in it. If there is none,
+// the rule is "rbac.gained".
+type rating struct {
+	rule     string
+	severity Severity
+	effect   string // see power
+}
+
+// rate rates a grant of a subject.
+func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) rating {
+	worst := rating{rule: "rbac.gained", severity: Medium}
 	if g.Namespace != "" || slices.Contains([]string{"get", "list", "watch"}, g.Verb) {
-		worst = Low
+		worst.severity = Low
 	}
 	switch {
 	case g.Role != "":
-		return "rbac.unknown-role", Medium
+		return rating{rule: "rbac.unknown-role", severity: Medium}
 	case g.URL != "":
 		if !slices.Contains([]string{"/metrics", "/healthz", "/livez", "/readyz", "/version"}, g.URL) {
-			rule, worst = "rbac.urls", Medium
+			worst = rating{rule: "rbac.urls", severity: Medium}
 		}
-		return rule, worst
+		return worst
 	case g.Covers(k8s.Grant{Verb: "*", Group: "*", Resource: "*"}):
-		return "rbac.cluster-admin", Critical
+		return rating{rule: "rbac.cluster-admin", severity: Critical}
 	case g.Resource == "*" || g.Group == "*":
-		rule, worst = "rbac.wildcard", r.ruleSeverity("rbac.wildcard", g)
+		worst = rating{rule: "rbac.wildcard", severity: r.ruleSeverity("rbac.wildcard", of, g)}
 	}
-	for _, d := range r.dangers {
-		if g.Group != "*" && g.Group != d.group {
+	listed := false
+	for _, d := range r.dangersOf(g.Group) {
+		target, ok := d.target(g)
+		if !ok || d.isKind && listed {
 			continue
 		}
-		for _, resource := range d.resources {
-			if !d.covers(g, resource) {
-				continue
-			}
-			if s := r.dangerSeverity(d, of, k8s.Grant{Namespace: g.Namespace, Resource: resource, Name: g.Name}, depth); s > worst || s != Off && rule == "rbac.gained" {
-				rule, worst = d.rule, s
-			}
+		listed = listed || d.isKind && (d.resource == g.Resource || d.resource == "" && target.Resource == g.Resource)
+		if !d.isGrantedBy(g, target) {
+			continue
+		}
+		if s := r.dangerSeverity(d, of, target, depth); s > worst.severity || s != Off && worst.rule == "rbac.gained" {
+			worst = rating{d.rule, s, d.effect}
 		}
 	}
-	return rule, worst
+	return worst
+}
+
+// dangersOf returns the dangers that a grant on a group may include, in the order of the table.
+func (r *rater) dangersOf(group string) []danger {
+	out, known := r.byGroup[group]
+	if !known {
+		for _, d := range r.dangers {
+			if group == "*" || group == d.group || d.subgroups && inGroup(group, d.group) {
+				out = append(out, d)
+			}
+		}
+		r.byGroup[group] = out
+	}
+	return out
 }
 
 func (r *rater) dangerSeverity(d danger, of k8s.Subject, g k8s.Grant, depth int) Severity {
-	if d.rate == nil {
-		return r.ruleSeverity(d.rule, g)
+	switch {
+	case d.rule == "":
+		return Off
+	case d.rate == nil:
+		return r.ruleSeverity(d.rule, of, g)
 	}
-	return d.rate(r, of, g, depth)
+	return d.rate(r, d.rule, of, g, depth)
 }
 
 // ruleSeverity returns the default severity of a rule, but at most medium if the grant is limited
-// to a namespace or an object.
-func (r *rater) ruleSeverity(rule string, g k8s.Grant) Severity {
-	if g.Namespace != "" || g.Name != "" {
+// to an object, or to a namespace that does not configure the cluster.
+func (r *rater) ruleSeverity(rule string, of k8s.Subject, g k8s.Grant) Severity {
+	if g.Namespace != "" && !r.isSystemNamespace(of, g.Namespace) || g.Name != "" {
 		return min(Medium, r.rules[rule].Severity)
 	}
 	return r.rules[rule].Severity
+}
+
+// isSystemNamespace reports whether a permission in a namespace is as strong as one in the whole
+// cluster. The namespace of the subject itself is not, except for those of Kubernetes: the accounts
+// in it are known.
+func (r *rater) isSystemNamespace(of k8s.Subject, namespace string) bool {
+	return r.isSystem(namespace) && (of.Namespace != namespace || k8s.IsDefaultNamespace(namespace))
+}
+
+// maxFollowing is the maximum number of accounts that reach follows. Above it, the severity is High.
+const maxFollowing = 20_000
+
+// reach rates the permissions that the accounts of a namespace have and a subject lacks. The result
+// is at most High, and Off if there are only ordinary ones.
+func (r *rater) reach(of k8s.Subject, namespace string, depth int) Severity {
+	if slices.Contains(r.followed, namespace) {
+		return Off // the accounts of the namespace are already being rated
+	}
+	r.followed = append(r.followed, namespace)
+	defer func() { r.followed = r.followed[:len(r.followed)-1] }()
+	worst := Low
+	for _, account := range r.accounts[k8s.Subject{Kind: "ServiceAccount", Namespace: namespace}] {
+		if r.following++; depth == 0 || r.following > maxFollowing {
+			return High
+		}
+		for _, g := range k8s.GainedGrants(r.grantsOf(of), r.grantsOf(account)) {
+			worst = max(worst, r.rate(account, g, depth-1).severity)
+		}
+	}
+	if worst < Medium {
+		return Off
+	}
+	return min(High, worst)
+}
+
+// grantsOf returns all permissions of a subject.
+func (r *rater) grantsOf(s k8s.Subject) []k8s.Grant {
+	out, known := r.grants[s]
+	if !known {
+		if out = r.all.Of(s); s.Kind == "ClusterRole" {
+			out = r.all.Direct(s)
+		}
+		r.grants[s] = out
+	}
+	return out
 }
 
 // actAsSeverity rates the permission of a subject to act as target. The severity is that of the
@@ -293,8 +340,7 @@ func (r *rater) strength(subject k8s.Subject, depth int) Severity {
 	worst := Medium
 	add := func(of k8s.Subject, grants []k8s.Grant) {
 		for _, g := range grants {
-			_, s := r.rate(of, g, depth-1)
-			worst = max(worst, s)
+			worst = max(worst, r.rate(of, g, depth-1).severity)
 		}
 	}
 	switch {

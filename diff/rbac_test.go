@@ -1,7 +1,9 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -9,15 +11,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// drawGrant draws a grant that matches a rule of dangerRules, or a similar one.
+// drawGrant draws a grant that matches a row of the table of powers, or a similar one.
 func drawGrant(t *rapid.T) k8s.Grant {
 	pick := func(what string, from ...string) string { return rapid.SampledFrom(from).Draw(t, what) }
 	g := k8s.Grant{Namespace: pick("namespace", "", "", "ops", "kube-system")}
 	if pick("kind", "resource", "resource", "resource", "url") == "url" {
 		return k8s.Grant{Verb: pick("verb", "get", "*", "post"), URL: pick("url", "/metrics", "/metrics/x", "/healthz", "/debug")}
 	}
-	d := rapid.SampledFrom(dangerRules()).Draw(t, "danger")
-	g.Verb, g.Group, g.Resource = pick("verb", append(d.verbs, "get", "delete")...), pick("group", d.group, d.group, "demo.io"), pick("resource", append(d.resources, "widgets")...)
+	d := rapid.SampledFrom(dangers(k8s.Resource)).Draw(t, "danger")
+	g.Verb, g.Group, g.Resource = pick("verb", append(strings.Fields(d.verbs), "get", "delete")...), pick("group", d.group, d.group, "demo.io", "sub."+d.group), pick("resource", cmp.Or(d.resource, "things"), "widgets", "pods")
 	g.Name = pick("name", "", "strong", "weak", "demo", "default", "system:masters", "cluster-admin", "small", "x", "kubernetes.io/a", "privileged")
 	return g
 }
@@ -48,7 +50,7 @@ func widen(t *rapid.T, g k8s.Grant) k8s.Grant {
 
 // TestWiderIsWorse checks that no grant has a lower severity than a grant that it covers.
 func TestWiderIsWorse(t *testing.T) {
-	c := &comparison{rules: rulesByID()}
+	c := &comparison{rules: rulesByID(), before: mustView(t, State{}), after: mustView(t, State{})}
 	_, objects := k8s.DefaultRBAC()
 	objects = append(objects[:len(objects):len(objects)], objectsOf(t, doc(account,
 		"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: strong, namespace: ops}", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: weak, namespace: ops}",
@@ -66,9 +68,9 @@ func TestWiderIsWorse(t *testing.T) {
 		if !wide.Covers(narrow) {
 			t.Fatalf("%+v does not cover %+v", wide, narrow)
 		}
-		_, low := r.rate(of, narrow, maxDepth)
-		if rule, high := r.rate(of, wide, maxDepth); high < low {
-			t.Fatalf("%+v is %s, but the wider %+v is %s (%s)", narrow, low, wide, high, rule)
+		low := r.rate(of, narrow, maxDepth).severity
+		if high := r.rate(of, wide, maxDepth); high.severity < low {
+			t.Fatalf("%+v is %s, but the wider %+v is %s (%s)", narrow, low, wide, high.severity, high.rule)
 		}
 	})
 }

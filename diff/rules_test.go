@@ -22,9 +22,15 @@ func TestGoldenRulesAreDocumented(t *testing.T) {
 		"| Severity | Meaning |\n|---|---|\n| critical | loses data, makes an object impossible to apply, or gives control of the cluster away |\n| high | breaks something, or grants dangerous permissions |\n" +
 		"| medium | needs a review |\n| low | changes behaviour in a way that is usual for an upgrade |\n| info | breaks nothing |\n")
 	b.WriteString("\nEvery other change of an object that reaches a cluster, and of what quayside writes for Argo CD and Flux, is `objects.added`, `objects.changed` or `objects.removed`, " +
-		"with a severity by kind and field.\n\n## Objects by kind\n\nCustom resources of an operator that ships their CRD are at most medium. Other kinds, if not in the table, are medium if namespaced, else high.\n\n| Kinds | Added | Changed | Removed |\n|---|---|---|---|\n")
-	for _, p := range severityTable() {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", "`"+strings.ReplaceAll(p.kinds, " ", "`, `")+"`", p.added, p.changed, p.removed)
+		"with a severity by kind and field.\n\n## Powers\n\nWhat objects and requests let somebody do. The first row with a kind applies. A permission to write a kind has the effect of the kind: its rule is in the last column. " +
+		"Other kinds, if not in the table, are info or low if they belong to the operator, medium if namespaced, else high.\n\n| Kinds or requests | Added | Changed | Removed | Permission |\n|---|---|---|---|---|\n")
+	for _, p := range powers() {
+		severity := func(s Severity) string { return strings.ReplaceAll(s.String(), "off", "") }
+		permission := ""
+		if p.rule != "" {
+			permission = strings.ReplaceAll(p.verbs, " ", ", ") + ": `" + p.rule + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", "`"+strings.ReplaceAll(p.kinds+p.requests, " ", "`, `")+"`", severity(p.added), severity(p.changed), severity(p.removed), permission)
 	}
 	b.WriteString("\n## Not reported\n\n| Change | Reason |\n|---|---|\n")
 	for _, x := range exemptions() {

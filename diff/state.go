@@ -131,12 +131,14 @@ type view struct {
 	byKey map[k8s.Key]*Object
 	order []*Object // rendered objects, sorted by Key
 	crds  map[k8s.Key]*Object
+
+	engineNamespaces map[string]bool // namespaces with objects that configure a GitOps tool and belong to no operator
 }
 
 // newView returns s with its indexes. It returns an error for two different objects with the same
 // key.
 func newView(s State) (*view, error) {
-	v := &view{State: s, byKey: make(map[k8s.Key]*Object, len(s.Objects)), crds: map[k8s.Key]*Object{}}
+	v := &view{State: s, byKey: make(map[k8s.Key]*Object, len(s.Objects)), crds: map[k8s.Key]*Object{}, engineNamespaces: map[string]bool{}}
 	var faults diag.List
 	for i := range s.Objects {
 		o := &s.Objects[i]
@@ -155,6 +157,9 @@ func newView(s State) (*view, error) {
 		v.order = append(v.order, o)
 		if key.Is(crdKind) {
 			v.crds[o.definedKind()] = o
+		}
+		if o.Operator == "" && key.Namespace != "" && isDeliveryGroup(key.Group) {
+			v.engineNamespaces[key.Namespace] = true
 		}
 	}
 	slices.SortFunc(v.order, func(a, b *Object) int { return a.Key().Compare(b.Key()) })
