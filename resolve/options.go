@@ -17,6 +17,7 @@ import (
 type Options struct {
 	Upgrade            bool           // upgrade every operator whose approval permits it
 	Named              []Target       // operators to upgrade, whatever their approval
+	Requested          []Target       // upgrades over any number of edges that declarations request; ignored with Upgrade, Named or From
 	Hops               int            // number of upgrade edges to follow for each operator; 0 means 1, and -1 means until nothing changes
 	AllowDowngrade     bool           // allow lower versions
 	KeepGoing          bool           // despite conflicts, return a lock of the rest
@@ -102,8 +103,19 @@ func (opt Options) WithHolds(holds []Hold) (Options, error) {
 		return opt, fmt.Errorf("%s cannot be held back, because another operator requires its upgrade: %s", holds[0].Operator, holds[0].Reason)
 	}
 	opt.Held = slices.Concat(opt.Held, further)
-	opt.Named = slices.DeleteFunc(slices.Clone(opt.Named), func(t Target) bool { return IsHeld(further, t.key()) })
+	isHeld := func(t Target) bool { return IsHeld(further, t.key()) }
+	opt.Named = slices.DeleteFunc(slices.Clone(opt.Named), isHeld)
+	opt.Requested = slices.DeleteFunc(slices.Clone(opt.Requested), isHeld)
 	return opt, nil
+}
+
+// withRequested returns opt with the upgrades in Requested as Named, unless other upgrades are requested.
+func (opt Options) withRequested() Options {
+	requested := slices.DeleteFunc(slices.Clone(opt.Requested), func(t Target) bool { return IsHeld(opt.Held, t.key()) })
+	if len(requested) > 0 && !opt.Upgrade && len(opt.Named) == 0 && opt.From == nil {
+		opt.Named, opt.Hops = requested, -1
+	}
+	return opt
 }
 
 // withoutHeld returns the declarations without those of held operators that are not pinned. If OLM

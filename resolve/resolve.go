@@ -61,7 +61,7 @@ const maxRounds = 1000
 // Partial is the lock of the operators without conflicts. With opt.KeepGoing, only conflicts about
 // replacing an operator are an error.
 func Resolve(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*Result, error) {
-	return runUntilStable(x, withoutHeld(decl, prev, opt.Held), opt, func(w *world) (*Result, error) { return w.resolve(prev) })
+	return runUntilStable(x, withoutHeld(decl, prev, opt.Held), opt.withRequested(), func(w *world) (*Result, error) { return w.resolve(prev) })
 }
 
 func (w *world) resolve(prev *lockfile.File) (*Result, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -236,6 +237,9 @@ func (o *resolveOptions) readProblem(cmd *cobra.Command) (*workspace.Project, *w
 	}
 	opt := p.ResolveOptions()
 	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
+	if len(opt.Named) > 0 && !cmd.Flags().Changed("hops") && !slices.ContainsFunc(opt.Named, func(t resolve.Target) bool { return t.Version == "" }) {
+		opt.Hops = -1 // to the given versions, as 'quayside add' does
+	}
 	if o.edited {
 		if p, opt.Named, err = p.WithoutEdits(); err != nil {
 			return nil, nil, err

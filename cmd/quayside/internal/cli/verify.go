@@ -155,6 +155,14 @@ func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared b
 	if o.live {
 		stale = errors.Join(stale, o.checkCluster(ctx, p, pr.Lock))
 	}
+	if pr.LacksContent() {
+		tree, err := workspace.CheckUnrendered(ctx, p)
+		o.logTree(tree)
+		if err == nil {
+			r.TreeReport, err = *tree, tree.Err()
+		}
+		return false, errors.Join(stale, err)
+	}
 	tree, err := p.CheckTree(ctx, true)
 	if err == nil {
 		clusters := tree.CheckClusters()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/bundledir"
-	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
@@ -17,8 +16,8 @@ import (
 )
 
 // Check verifies that the lock satisfies the declarations, is consistent with its catalogs, and has
-// the recorded signers. If content is true, it also compares the lock with the content of bundles:
-// those embedded in a catalog, and those that no readable catalog confirms. The verdict is never
+// the recorded signers. If content is true, it also compares the lock with the content of bundles
+// that no readable catalog confirms. The verdict is never
 // nil. A problem that the check finds is an explain.Conflicts, a *resolve.StaleError or a
 // *DiffersError. In an unattended run, conflicts are no errors: the rest of the lock is checked.
 func (pr *Problem) Check(ctx context.Context, content bool) (*resolve.Verdict, error) {
@@ -139,17 +138,23 @@ func (pr *Problem) confirm(ctx context.Context, v *resolve.Verdict) error {
 	defer c.Close()
 	before := v.Unchecked
 	v.Unchecked = nil
+	for _, pin := range pr.lost {
+		if cat, ok := pr.Index.Catalog(pin.Catalog.ID); ok && cat.Digest() == pin.Catalog.Digest {
+			v.Stale = append(v.Stale, resolve.Reason{Namespace: pin.Namespace, Package: pin.Package,
+				Text: "is pinned at " + pin.Bundle + ", which its catalog has not had"}.WithFields([]string{"bundle"}, pin.Fields, pin.Pos))
+			continue
+		}
+		v.Unchecked = append(v.Unchecked, resolve.Reason{Pos: pin.Pos, Namespace: pin.Namespace, Package: pin.Package,
+			Text: "is pinned with content that its catalog no longer has, so that " + pr.project.Settings.Output + " is not compared with the lock"})
+	}
 	for _, r := range before {
 		pin, ok := pr.Lock.Pin(r.Namespace, r.Package)
-		if ok && slices.ContainsFunc(r.Fields, func(f resolve.Field) bool { return isBundleField(f.Name) }) {
+		if ok && !slices.ContainsFunc(pr.lost, func(l lockfile.Pin) bool { return l.Key() == pin.Key() }) && slices.ContainsFunc(r.Fields, func(f resolve.Field) bool { return isBundleField(f.Name) }) {
 			r = pr.confirmPin(ctx, c, pin, r, v)
 		}
 		if len(r.Fields) > 0 {
 			v.Unchecked = append(v.Unchecked, r)
 		}
-	}
-	for _, pin := range pr.Lock.Pins {
-		pr.checkEmbedded(ctx, c, pin, v)
 	}
 	return nil
 }
@@ -224,21 +229,4 @@ func propertyTexts(ps []catalog.Property) []string {
 // lacks reports whether an element of want is missing in list.
 func lacks[T comparable](list, want []T) bool {
 	return slices.ContainsFunc(want, func(t T) bool { return !slices.Contains(list, t) })
-}
-
-// checkEmbedded compares the locked digest of a bundle that a local catalog embeds with the current
-// content of the catalog. It adds a difference to v.Stale. Rendering does not detect it, because it
-// reads the bundle from the store, by the locked digest.
-func (pr *Problem) checkEmbedded(ctx context.Context, c *Contents, pin lockfile.Pin, v *resolve.Verdict) {
-	cat, ok := pr.Index.Catalog(pin.Catalog.ID)
-	if pin.Image != "" || source.Ref(pin.Catalog.Source).IsRemote() || !ok || cat.Digest() != pin.Catalog.Digest {
-		return
-	}
-	unpinned := pin
-	unpinned.ContentDigest = ""
-	current, err := c.AddDigest(ctx, unpinned, nil)
-	if err == nil && current.ContentDigest != pin.ContentDigest {
-		r := resolve.Reason{Namespace: pin.Namespace, Package: pin.Package, Text: "is pinned with content that differs from its catalog"}
-		v.Stale = append(v.Stale, r.WithFields([]string{"contentDigest"}, pin.Fields, pin.Pos))
-	}
 }

@@ -246,17 +246,23 @@ func addDirectBundles(sh *cache.CatalogSet, ds []directBundle) error {
 
 // refreshDirect returns lock with new pins for the bundles that subscriptions name, if the content
 // changed under the same bundle name, and a reason for each new pin. Such a subscription always
-// requests the current content. It skips bundles on hold, and bundles with Manual approval that opt
-// does not name. lock may be nil.
-func refreshDirect(lock *lockfile.File, ds []directBundle, opt resolve.Options) (*lockfile.File, []resolve.Reason) {
+// requests the current content. Bundles on hold, and bundles with Manual approval that opt does not
+// name, keep their pins; lost has those of them whose content a directory no longer has. lock may be
+// nil.
+func refreshDirect(lock *lockfile.File, ds []directBundle, opt resolve.Options) (out *lockfile.File, changed []resolve.Reason, lost []lockfile.Pin) {
 	if lock == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	pins := slices.Clone(lock.Pins)
-	var changed []resolve.Reason
 	for _, d := range ds {
 		i := slices.IndexFunc(pins, func(p lockfile.Pin) bool { return p.Namespace == d.target.Namespace && p.Package == d.pkg })
-		if i < 0 || d.broken != nil || d.target.Hold != "" || d.target.Approval == declare.Manual && findTarget(opt, pins[i]) == nil {
+		if i < 0 || d.broken != nil {
+			continue
+		}
+		if d.target.Hold != "" || d.target.Approval == declare.Manual && findTarget(opt, pins[i]) == nil {
+			if d.digest != "" && pins[i].ContentDigest != d.digest {
+				lost = append(lost, pins[i])
+			}
 			continue
 		}
 		fresh := d.repin(pins[i])
@@ -267,9 +273,9 @@ func refreshDirect(lock *lockfile.File, ds []directBundle, opt resolve.Options) 
 		changed = append(changed, resolve.Reason{Namespace: fresh.Namespace, Package: fresh.Package, Pos: fresh.Pos, Text: "is pinned with content that differs from the current content of " + d.target.Bundle})
 	}
 	if len(changed) == 0 {
-		return lock, nil
+		return lock, nil, lost
 	}
-	return lock.With(pins), changed
+	return lock.With(pins), changed, lost
 }
 
 // findTarget returns the target in opt.Named for the operator of p, or nil if there is none.

@@ -63,8 +63,8 @@ func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 		return nil, err
 	}
 	if got := catalog.DigestOf(bundle.DigestList(ms)); got != p.ContentDigest {
-		return nil, fmt.Errorf("catalog %q has content %s, the lock has %s: restore the catalog, or remove %s from quayside.lock and run 'quayside resolve'",
-			p.Catalog.ID, got, p.ContentDigest, p.Key())
+		return nil, fmt.Errorf("catalog %q has content %s, the lock has %s: run 'quayside resolve', or restore the catalog",
+			p.Catalog.ID, got, p.ContentDigest)
 	}
 	c.storeManifests(ctx, ms)
 	// The digest does not cover the metadata of the bundle: omit it.

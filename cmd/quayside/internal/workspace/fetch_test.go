@@ -148,7 +148,7 @@ func TestRefused(t *testing.T) {
 		pin   lockfile.Pin
 		want  string
 	}{
-		"changed":      {changed, tied, "the lock has " + string(tied.ContentDigest) + ": restore the catalog, or remove etcd/etcd from quayside.lock"},
+		"changed":      {changed, tied, "the lock has " + string(tied.ContentDigest) + ": run 'quayside resolve', or restore the catalog"},
 		"no catalog":   {etcd(t), elsewhere, `catalog "olm/other" has no source in the lock`},
 		"no bundle":    {etcd(t), none, `catalog "olm/all" does not contain the bundle's content`},
 		"not signed":   {etcd(t), lockfile.Pin{Image: "quay.io/org/etcd@sha256:a"}, "image:quay.io/org/etcd@sha256:a is not signed"},

@@ -81,7 +81,7 @@ type Problem struct {
 	Options    resolve.Options
 	Declared   *declare.Set
 	Index      *catalog.Index
-	Lock       *lockfile.File // Read, with the current content of direct bundles, and repaired after a merge; may be nil
+	Lock       *lockfile.File // Read, with the current content of local bundles, and repaired after a merge; may be nil
 	Read       *lockfile.File // lock file; may be nil
 	Unattended bool           // see Request.Unattended
 
@@ -89,6 +89,7 @@ type Problem struct {
 	named    []resolve.Target    // Options.Named as requested
 	catalogs []cache.CatalogSpec // catalogs as declared
 	stale    []resolve.Reason    // differences between Lock and Read that are not from a merge
+	lost     []lockfile.Pin      // pins whose content their catalogs or directories no longer have
 	merge    mergeRepair         // how Lock was repaired after a merge
 	unread   unread              // declarations that were not read
 	observed []*health.Summary   // observations of the clusters
@@ -120,7 +121,7 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 		return nil, err
 	}
 	pr := &Problem{Read: read, Unattended: req.Unattended, project: p, catalogs: p.Catalogs(set), unread: missing, elsewhere: sync.OnceValue(p.warnUnread)}
-	pr.Lock, pr.stale = refreshDirect(read, bundles, opt)
+	pr.Lock, pr.stale, pr.lost = refreshDirect(read, bundles, opt)
 	if req.RepairMerge {
 		pr.Lock, pr.merge = repairMerge(p, pr.Lock, set, opt)
 	}
@@ -135,7 +136,7 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	}
 	pr.named, err = withNamespaces(req.Options.Named, read, pr.Declared)
 	pr.Options = opt
-	pr.Options.Named = pr.named
+	pr.Options.Named, pr.Options.Requested = pr.named, pr.requestedUpgrades()
 	return pr, err
 }
 
@@ -179,7 +180,8 @@ func completeOptions(p *Project, req Request, lock *lockfile.File, set *declare.
 	return opt, err
 }
 
-// readIndex reads the parts of the catalogs that the resolution needs, and adds the direct bundles.
+// readIndex reads the parts of the catalogs that the resolution needs, and adds the direct bundles. It
+// also replaces the pins of pr whose content differs in a local catalog.
 func (p *Project) readIndex(ctx context.Context, pr *Problem, bundles []directBundle, scope catalog.Needs, fresh bool) (*catalog.Index, error) {
 	locked := pr.Read
 	switch {
@@ -196,7 +198,11 @@ func (p *Project) readIndex(ctx context.Context, pr *Problem, bundles []directBu
 	if err := addDirectBundles(sh, bundles); err != nil {
 		return nil, err
 	}
-	return sh.Pick(ctx, cache.PickClosure(scope))
+	x, err := sh.Pick(ctx, cache.PickClosure(scope))
+	if err != nil {
+		return nil, err
+	}
+	return x, pr.refreshEmbedded(ctx, x)
 }
 
 // DeclarationWarnings returns the warnings about the declarations, including waived ones, which are

@@ -194,6 +194,24 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 	return r, r.evaluate(func(found rules.Findings) rules.Findings { return found }, rules.Addresses, rules.Git, rules.Repo, rules.Outputs, rules.Needs)
 }
 
+// CheckUnrendered evaluates the rules about the repository with the tree on disk, for a lock that is not
+// rendered. Together with an error, it may return a report that has warnings.
+func CheckUnrendered(ctx context.Context, p *Project) (*TreeReport, error) {
+	lock, err := p.lockToRender()
+	if err != nil {
+		return nil, err
+	}
+	have, err := p.Tree(p.Settings.Output)
+	if err != nil {
+		return nil, err
+	}
+	r, err := newTreeReport(ctx, p, lock, &render.Result{Tree: have})
+	if err != nil {
+		return nil, err
+	}
+	return r, r.evaluate(slices.Clone[rules.Findings], rules.Addresses, rules.Git, rules.Repo, rules.Outputs)
+}
+
 // evaluate evaluates rules about parts of the state. It calls adjust with the findings, and adds
 // the resulting warnings and errors to r. Errors about the part Outputs are returned instead,
 // because then this tree is not the one that is applied.
@@ -268,10 +286,16 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File) (*TreeReport,
 	if err != nil {
 		return nil, err
 	}
+	return newTreeReport(ctx, p, lock, res)
+}
+
+// newTreeReport returns the report of a rendered lock, without changes.
+func newTreeReport(ctx context.Context, p *Project, lock *lockfile.File, res *render.Result) (*TreeReport, error) {
 	r := &TreeReport{
 		Output: p.Settings.Output, Operators: len(lock.Pins), Files: res.Tree.Len(), Result: res,
 		Changes: []filetree.FileChange{}, Warnings: append([]diag.Warning{}, res.Warnings...),
 	}
+	var err error
 	if r.state, err = p.renderedState(lock, res); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,77 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// refreshEmbedded sets new pins in the lock of the problem for bundles that a local catalog embeds with
+// other content than the lock has, and adds a reason for each. All fields of such a pin are then from one
+// reading of the catalog. Only the catalog has the content, so holds and approvals have no effect. Pins
+// whose content the catalog no longer has are added to lost. Content that cannot be read is ignored,
+// because rendering reports it.
+func (pr *Problem) refreshEmbedded(ctx context.Context, x *catalog.Index) error {
+	if pr.Lock == nil {
+		return nil
+	}
+	c, err := pr.project.Contents()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	isDeclared := func(id catalog.ID) bool {
+		return slices.ContainsFunc(pr.catalogs, func(spec cache.CatalogSpec) bool { return spec.ID == id })
+	}
+	pins := slices.Clone(pr.Lock.Pins)
+	changed := false
+	for i, pin := range pins {
+		cat, read := x.Catalog(pin.Catalog.ID)
+		if pin.Image != "" || !read || source.Ref(cat.Source()).IsRemote() || !isDeclared(pin.Catalog.ID) {
+			continue
+		}
+		fresh, err := embeddedPin(ctx, c, pin, cat)
+		var dropped *NoContentError
+		switch {
+		case errors.As(err, &dropped):
+			pr.lost = append(pr.lost, pin)
+		case err == nil && fresh.BundleDigest() != pin.BundleDigest():
+			pins[i], changed = fresh, true
+			field := "contentDigest"
+			if fresh.Image != "" {
+				field = "image"
+			}
+			pr.stale = append(pr.stale, resolve.Reason{
+				Namespace: pin.Namespace, Package: pin.Package, Text: "is pinned with content that differs from its catalog",
+			}.WithFields([]string{field}, pin.Fields, pin.Pos))
+		}
+	}
+	if changed {
+		pr.Lock = pr.Lock.With(pins)
+	}
+	return nil
+}
+
+// embeddedPin returns a pin with the fields that come from the current content of a catalog. The error is
+// a *NoContentError if the catalog does not have the bundle.
+func embeddedPin(ctx context.Context, c *Contents, pin lockfile.Pin, cat *catalog.Catalog) (lockfile.Pin, error) {
+	var b *catalog.Bundle
+	if pkg, ok := cat.Package(pin.Package); ok {
+		b, _ = pkg.Bundle(pin.Bundle)
+	}
+	if b == nil {
+		return pin, &NoContentError{pin.Catalog.ID}
+	}
+	pin.Catalog, pin.ContentDigest = lockfile.NewCatalog(pin.Catalog.ID, cat.Source(), cat.Digest()), ""
+	return c.AddDigest(ctx, resolve.WithEntry(pin, b), nil)
+}
+
+// LacksContent reports whether the content of a pin is no longer where the lock has it from. Then only
+// caches of earlier runs can render the lock, and no verdict may depend on them.
+func (pr *Problem) LacksContent() bool { return len(pr.stale)+len(pr.lost) > 0 }
