@@ -32,6 +32,7 @@ type specOwn struct {
 	Hold            string    `json:"hold" default:"\"\"" doc:"Holds the operator at its pinned version. The value is the reason."`
 	Config          *configV0 `json:"config" doc:"Same fields as spec.config of OLM's Subscription."`
 	Replaces        string    `json:"replaces" form:"pattern=^[^/]+/[^/]+$" doc:"namespace/package of an operator that is no longer declared and that this one replaces: it provides the same APIs. CRDs and custom resources are kept."`
+	Only            []string  `json:"only" form:"nonempty" doc:"Names of the environments that install the operator. Default: all that read this declaration."`
 	Bundle          string    `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/. metadata.namespace is then optional. Default: the namespace that the bundle suggests, or else the name of its package."`
 }
 
@@ -40,7 +41,7 @@ func fieldsOwn() map[Field]string {
 		FieldNamespace: "metadata.namespace", FieldPackage: "spec.package", FieldChannel: "spec.channel", FieldRange: "spec.version",
 		FieldCatalog: "spec.catalog", FieldCatalogNamespace: "spec.catalog", FieldApproval: "spec.approval", FieldHold: "spec.hold",
 		FieldWatch: "spec.watchNamespaces", FieldConfig: "spec.config", FieldBundle: "spec.bundle",
-		FieldReplaces: "spec.replaces",
+		FieldReplaces: "spec.replaces", FieldOnly: "spec.only",
 	}
 }
 
@@ -65,6 +66,9 @@ func (r *reader) readSubscriptionOwn(n *yamlnode.Node) {
 		Config: c.checkConfig(n, "spec.config", o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.Whole, Fields: c.Fields,
 	}
 	c.setWatch(&s, o.Spec.WatchNamespaces)
+	if s.Only = o.Spec.Only; s.Only != nil && len(s.Only) == 0 {
+		c.Addf("spec.only", "empty: list environments, or omit the field")
+	}
 	s.Replaces = c.checkOperator(o.Spec.Replaces)
 	c.checkTarget(o.Spec)
 	s.Digest = s.digest()
@@ -144,6 +148,9 @@ func writeOwn(d Declaration) []k8s.Object {
 	}
 	if d.Watch != nil {
 		spec["watchNamespaces"] = k8s.Values(d.Watch...)
+	}
+	if d.Only != nil {
+		spec["only"] = k8s.Values(d.Only...)
 	}
 	putConfig(spec, "config", d.Config)
 	sub := k8s.New("quayside.dev/v1alpha1", "Subscription", d.Namespace, d.Name)

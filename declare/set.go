@@ -20,6 +20,20 @@ type Set struct {
 	Warnings       []diag.Warning
 	Others         map[string]int // number of ignored objects of each kind
 	Unread         []Unread       // sorted by position
+	Elsewhere      []Subscription // operators that only other environments install, see [Set.In]
+}
+
+// In returns the declarations for an environment. Those whose spec.only does not name it are in
+// Elsewhere.
+func (s *Set) In(environment string) *Set {
+	isElsewhere := func(d Subscription) bool { return d.Only != nil && !slices.Contains(d.Only, environment) }
+	if !slices.ContainsFunc(s.Subscriptions, isElsewhere) {
+		return s
+	}
+	out := *s
+	out.Subscriptions = slices.DeleteFunc(slices.Clone(s.Subscriptions), isElsewhere)
+	out.Elsewhere = slices.DeleteFunc(slices.Clone(s.Subscriptions), func(d Subscription) bool { return !isElsewhere(d) })
+	return &out
 }
 
 // IgnoredSummary returns a line with the number of ignored objects of each kind, most frequent

@@ -49,6 +49,7 @@ type Subscription struct {
 	WatchAll       bool           // whether all namespaces are declared as watched
 	Config         []byte         // spec.config as canonical JSON; nil if absent
 	Bundle         string         // bundle instead of Package: "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/"
+	Only           []string       // environments that install the operator; nil: all
 	Replaces       string         // operator that this one replaces, as "namespace/package"; empty: none
 	InstalledCSV   string         // status.installedCSV, in an object exported from a cluster
 	Digest         catalog.Digest // digest of the content, without status, comments and position
@@ -79,6 +80,7 @@ const (
 	FieldBundle
 	FieldInstalled // status.installedCSV
 	FieldReplaces
+	FieldOnly
 )
 
 // At returns the position of the first of the fields that is set. If none is set, it is the

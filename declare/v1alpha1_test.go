@@ -27,7 +27,8 @@ func TestV1Alpha1(t *testing.T) {
 	etcd, mine := set.Subscriptions[1], set.Subscriptions[0] // sorted by namespace
 	if etcd.Key() != "my-etcd/etcd" || etcd.Package != "etcd" || etcd.Range != ">=0.9.2 <0.10" || !slices.Equal(etcd.Channels, []string{"stable"}) || etcd.Catalog.String() != "olm/operatorhubio" ||
 		!slices.Equal(etcd.Watch, []string{"my-etcd", "other"}) || etcd.Approval != Manual || etcd.Hold != "waiting for a backup" ||
-		string(etcd.Config) != `{"env":[{"name":"A","value":"b"}]}` || etcd.Replaces != "my-etcd/etcd-classic" {
+		string(etcd.Config) != `{"env":[{"name":"A","value":"b"}]}` || etcd.Replaces != "my-etcd/etcd-classic" ||
+		!slices.Equal(etcd.Only, []string{"dev", "prod"}) {
 		t.Errorf("%+v", etcd)
 	}
 	if mine.Key() != "mine/mine" || mine.Bundle != "dir:bundle/" {

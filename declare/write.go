@@ -18,8 +18,9 @@ type Declaration struct {
 	Catalog   catalog.ID // zero: the only catalog with the package
 	Watch     []string   // watched namespaces; "*" alone: all; nil: the default of the operator
 	Approval  Approval
-	Config    []byte // spec.config as canonical JSON; nil: none
-	Group     bool   // whether to add an OperatorGroup, because the namespace has none
+	Config    []byte   // spec.config as canonical JSON; nil: none
+	Only      []string // environments that install the operator; nil: all
+	Group     bool     // whether to add an OperatorGroup, because the namespace has none
 }
 
 // Writer creates the objects of declarations in one dialect.

@@ -23,12 +23,20 @@ func settingRules() []RuleInfo {
 	}
 }
 
-// StatePromotion is the rule about environments that follow others.
-const StatePromotion = "state.promotion"
+// StateRules returns the rules of 'quayside verify' whose new violations are findings, with the IDs of
+// these findings.
+func StateRules() map[string]string {
+	return map[string]string{
+		"promotion": "state.promotion", "address": "state.address", "engine-names": "state.names", "one-owner": "state.owner",
+	}
+}
 
 func stateRules() []RuleInfo {
 	return []RuleInfo{
-		{StatePromotion, High, "ahead of the followed environment", "the version was not tested there first"},
+		{"state.promotion", High, "ahead of the followed environment", "the version was not tested there first"},
+		{"state.address", High, "another tree is applied", "the clusters get the operators of another environment, or none"},
+		{"state.names", High, "names of another environment", "both environments overwrite the same objects of the GitOps tool"},
+		{"state.owner", High, "operator of another environment", "two environments install it in the same cluster"},
 	}
 }
 

@@ -21,6 +21,7 @@ type editOptions struct {
 	options edit.AddOptions
 	check   bool
 	render  bool
+	prune   bool // of remove
 }
 
 func newAdd(a *app) *cobra.Command {
@@ -34,16 +35,16 @@ func newAdd(a *app) *cobra.Command {
 			operators and their dependencies, and write quayside.lock. If there is no solution,
 			nothing is written.
 
-			PACKAGE can be followed by @ and a channel, a version or a range of versions. The
-			default is the package's default channel. If a package has several channels, quayside
-			asks on a terminal.
+			PACKAGE can be followed by @ and a channel, a version or a range of versions. If a
+			package has several channels, quayside asks on a terminal; the default is its own.
 
 			quayside writes the kind of declaration that most of the existing ones have: OLM's
 			Subscription with its OperatorGroup, a ClusterExtension, or quayside's own Subscription,
 			which is the default. Each declaration is a new file in the directory of --to, else of
 			spec.newDeclarations, else in the only directory of spec.declarations (default:
 			subscriptions/). If --to names a file, the declaration is appended. If other
-			environments read the same directory, quayside lists them.
+			environments read the same directory, quayside lists their changes, and refuses what
+			breaks one of them; --only ENVIRONMENT restricts the operator to an environment.
 
 			An operator that is declared already is changed: 'quayside add etcd@0.9.4' sets the
 			version in its declaration and upgrades to it, also along several edges of the upgrade
@@ -94,6 +95,7 @@ func newAdd(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&o.options.Namespace, "namespace", "n", "", "install into `NAMESPACE`")
 	f.StringVar(&o.options.To, "to", "", "write to this `PATH` of spec.declarations")
+	f.StringSliceVar(&o.options.Only, "only", nil, "write spec.only: install new operators in these `ENVIRONMENTS` only")
 	f.StringVar(&o.options.Catalog, "catalog", "", "take the package from the catalog `[NAMESPACE/]NAME`")
 	f.StringSliceVar(&o.options.Watch, "watch", nil, "namespaces for the operator to watch: `NAMESPACE`s, or all ('*')")
 	approval := &format{value: (*string)(&o.options.Approval), known: []string{string(declare.Automatic), string(declare.Manual)}}
@@ -113,27 +115,33 @@ func newRemove(a *app) *cobra.Command {
 		Use:   "remove [NAMESPACE/]PACKAGE...",
 		Short: "Remove operators from the declarations and the lock",
 		Long: Doc(`
-			Remove operators from the declarations, and from quayside.lock together with
-			dependencies that nothing else requires. If no other operator is declared in the
-			namespace, its OperatorGroup is removed, too; its Namespace is kept. Other content of
-			the files does not change. A file without remaining content is deleted.
+			Remove operators from the declarations and from quayside.lock, with the same result as
+			'quayside resolve' after you delete the declarations. Dependencies that nothing else
+			requires are kept and listed; --prune removes them, too. If no other operator is
+			declared in the namespace, its OperatorGroup is removed; its Namespace is kept. Other
+			content of the files does not change. A file without remaining content is deleted.
 
 			quayside edits the file with the declaration, even outside of the workspace, and lists
-			other environments that read it. It does not edit files of a kustomization, or
-			documents that contain other objects: remove the declaration there by hand.
+			the changes of other environments that read it. An environment removes an operator after
+			the one that it follows. It does not edit files of a kustomization, or documents that
+			contain other objects: remove the declaration there by hand. Delete overlays of the
+			operator first.
 
 			Exit codes: 0 done; 1 with --check, there is something to write; 2 an error; 3 the
 			remaining declarations have no solution.`),
 		Example: Examples(`
 			quayside remove vault/vault
-			quayside remove at-operator my-etcd/etcd --render`),
+			quayside remove at-operator my-etcd/etcd --prune --render`),
 		Args:              someArgs("operator"),
 		ValidArgsFunction: a.completeOperators,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd.Context(), func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) { return edit.Remove(ctx, p, args) })
+			return o.run(cmd.Context(), func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) {
+				return edit.Remove(ctx, p, args, o.prune)
+			})
 		},
 	}
 	o.addFlags(cmd)
+	cmd.Flags().BoolVar(&o.prune, "prune", false, "also remove dependencies that nothing requires any more")
 	addWriter(cmd, a, "check")
 	return cmd
 }

@@ -41,6 +41,7 @@ func addAllWithSearch(cmd *cobra.Command, a *app, search func(top string, args [
 		if err != nil {
 			return err
 		}
+		names = workspace.UpstreamFirst(top, names)
 		return a.inEachWorkspace(top, names, func() error { return run(cmd, args) })
 	}
 }
@@ -57,7 +58,7 @@ func workspacesBelow(top string) ([]string, error) {
 
 // everywhereView is the output of a command with --all.
 type everywhereView struct {
-	Environments []environmentView `json:"environments" doc:"by directory"`
+	Environments []environmentView `json:"environments" doc:"by directory, but an environment after the one that it follows"`
 }
 
 type environmentView struct {

@@ -56,6 +56,7 @@ func brokenStates() map[string]brokenState {
 		"dropped-paths": {mark: `spec\.declarations no longer includes`, edit: func(f *brokenWorkspace) {
 			f.replace("quayside.yaml", "own, more]", "more]")
 		}},
+		"only-environments": {mark: `no environment "prd"`, edit: func(f *brokenWorkspace) { f.append("own/p01.yaml", "  only: [prod, prd]\n") }},
 		"promotion": {mark: `ahead-of-upstream|has not been in dev`, edit: func(f *brokenWorkspace) {
 			f.replace("quayside.yaml", "  follows: dev\n", "")
 			f.run("resolve", "--upgrade=ns-p00/p00", "--hops", "all", "--render", "--offline")

@@ -83,22 +83,32 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 
 // compareStates returns a finding for each rule about locks that the side after newly breaks.
 func (c *Comparison) compareStates(ctx context.Context) ([]diff.Finding, error) {
-	if c.After.Settings.Follows == "" || c.After.treeOnly || c.Before.treeOnly {
+	if c.After.treeOnly || c.Before.treeOnly || c.clone.Repo == nil {
 		return nil, nil
 	}
-	after, err := c.After.project.LockFindings(ctx, c.After.Lock)
+	remotes, err := c.clone.Repo.Remotes()
+	if err != nil {
+		return nil, err
+	}
+	after, err := c.After.project.StateFindings(ctx, c.After.Lock, remotes)
 	if err != nil || len(after) == 0 {
 		return nil, c.After.wrapName(err)
 	}
-	before, err := c.Before.project.LockFindings(ctx, c.Before.Lock)
+	before, err := c.Before.project.StateFindings(ctx, c.Before.Lock, remotes)
 	if err != nil {
 		return nil, c.Before.wrapName(err)
 	}
 	var out []diff.Finding
 	for _, f := range after.Introduced(before) {
-		if f.Severity == rules.Error && !f.Waived {
-			out = append(out, diff.Finding{Rule: diff.StatePromotion, Severity: diff.High, Operator: f.Subject, Message: f.Msg})
+		rule, known := diff.StateRules()[f.Rule]
+		if !known || f.Severity != rules.Error || f.Waived {
+			continue
 		}
+		found := diff.Finding{Rule: rule, Severity: diff.High, Message: f.Msg}
+		if f.Rule == "promotion" || f.Rule == "one-owner" {
+			found.Operator = f.Subject
+		}
+		out = append(out, found)
 	}
 	return out, nil
 }

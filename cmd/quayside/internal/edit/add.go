@@ -28,6 +28,7 @@ type AddOptions struct {
 	Watch     []string         // watched namespaces; "*" alone: all; nil: as the operator prefers
 	Approval  declare.Approval // empty: Automatic for a new declaration
 	Config    *string          // config of the operator's pods, as YAML; nil: unchanged
+	Only      []string         // environments that install new operators; nil: all that read the declaration
 	To        string           // entry of spec.declarations to write to; empty: the default
 
 	Choose Chooser // asks the user for a choice; nil: use defaults, or return an error
@@ -66,6 +67,7 @@ func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error)
 	if err != nil {
 		return nil, err
 	}
+	merged = merged.In(p.Environment())
 	e, err := resolveEdit(ctx, p, merged, a.draft.list(), editOptions{targets: a.targets, fresh: a.fresh})
 	if err != nil {
 		return nil, diag.MapPositions(err, a.argumentPos)
@@ -199,10 +201,13 @@ func (a *adder) add(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	o := operator{writer: a.writer, Declaration: declare.Declaration{Name: name, Package: name}}
-	if id := pkg.Catalog().ID(); a.writer.CanName(id) && (len(a.index.CatalogsWith(name)) > 1 || a.writer.NamesCatalog) {
+	o := operator{writer: a.writer, Declaration: declare.Declaration{Name: name, Package: name, Only: a.options.Only}}
+	if o.Only != nil {
+		o.writer = declare.AnyCatalog() // other declarations have no spec.only
+	}
+	if id := pkg.Catalog().ID(); o.writer.CanName(id) && (len(a.index.CatalogsWith(name)) > 1 || o.writer.NamesCatalog) {
 		o.Catalog = id
-	} else if !a.writer.CanName(id) {
+	} else if !o.writer.CanName(id) {
 		o.writer = declare.AnyCatalog()
 		if len(a.index.CatalogsWith(name)) > 1 {
 			o.Catalog = id
@@ -240,6 +245,9 @@ func (a *adder) declared(name, namespace string) []declare.Subscription {
 // change changes an existing declaration to the values in the argument and the flags. If the
 // argument has an exact version, the resolver must also select it.
 func (a *adder) change(ctx context.Context, s declare.Subscription, at, text string) error {
+	if a.options.Only != nil {
+		return fmt.Errorf("%s/%s is declared at %s: --only is for new declarations; edit spec.only there", s.Namespace, s.Package, s.Pos)
+	}
 	values, err := a.values(ctx, s, at, text)
 	if err != nil {
 		return err

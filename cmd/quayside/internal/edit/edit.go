@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/settings"
@@ -33,6 +32,7 @@ type Edit struct {
 
 	project *workspace.Project
 	edited  *workspace.Project // project with the changed declarations
+	shared  []neighbor         // workspaces in SharedWith
 }
 
 // File is a changed file of declarations.
@@ -89,54 +89,13 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	if e.SharedWith, err = p.SharedWith(paths); err != nil {
 		return nil, err
 	}
-	switch {
-	case len(e.SharedWith) > 0 && len(o.targets) > 0:
-		e.Notes = append(e.Notes, fmt.Sprintf("shared with %s: run the same command there (-C) to upgrade, too", strings.Join(e.SharedWith, ", ")))
-	case len(e.SharedWith) > 0:
+	if len(e.SharedWith) > 0 {
 		e.Notes = append(e.Notes, fmt.Sprintf("shared with %s: run 'quayside resolve --all' to update their locks", strings.Join(e.SharedWith, ", ")))
 	}
-	notes, err := sharedNotes(p, set, e.SharedWith)
-	if err != nil {
-		return nil, err
+	if e.Resolution, err = workspace.Resolve(ctx, e.Problem); err != nil || e.Resolution.Lock == nil {
+		return e, err
 	}
-	e.Notes = append(e.Notes, notes...)
-	e.Resolution, err = workspace.Resolve(ctx, e.Problem)
-	return e, err
-}
-
-// sharedNotes returns a note for each operator that another workspace loses, or whose version there is no
-// longer allowed, because of changed declarations that it shares. dirs are the directories of the
-// workspaces.
-func sharedNotes(p *workspace.Project, changed *declare.Set, dirs []string) ([]string, error) {
-	before, err := p.DeclarationsIfAny()
-	if err != nil || len(dirs) == 0 {
-		return nil, err
-	}
-	var out []string
-	for _, dir := range dirs {
-		lock, err := p.LockOf(dir)
-		if err != nil {
-			continue // reported there
-		}
-		for _, s := range before.Subscriptions {
-			pin, pinned := resolve.PinOf(lock, s)
-			i := slices.IndexFunc(changed.Subscriptions, func(o declare.Subscription) bool { return o.Key() == s.Key() && o.Dialect == s.Dialect })
-			switch {
-			case !pinned:
-			case i < 0:
-				out = append(out, fmt.Sprintf("%s loses %s, too, when it is resolved", dir, pin.Key()))
-			case changed.Subscriptions[i].Range != s.Range && !allows(changed.Subscriptions[i].Range, pin.Version):
-				out = append(out, fmt.Sprintf("%s has %s %s, which the declaration no longer allows: resolving upgrades it there, or fails without a solution; to change this environment alone, put a declaration with 'overrides: true' into a path of its own", dir, pin.Key(), pin.Version))
-			}
-		}
-	}
-	return out, nil
-}
-
-// allows reports whether a version is in a range of a declaration, which may be empty.
-func allows(versions, version string) bool {
-	within, err := catalog.ParseVersions(versions)
-	return versions == "" || err != nil || within(version)
+	return e, e.resolveShared(ctx, set)
 }
 
 // Write writes the declarations, then the lock and, with tree, the rendered tree. It writes nothing

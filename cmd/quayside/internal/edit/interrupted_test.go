@@ -23,7 +23,7 @@ func TestInterrupted(t *testing.T) {
 	}
 	remove := func(operators ...string) func(context.Context, *workspace.Project) (*edit.Edit, error) {
 		return func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) {
-			return edit.Remove(ctx, p, operators)
+			return edit.Remove(ctx, p, operators, false)
 		}
 	}
 	for name, change := range map[string]func(context.Context, *workspace.Project) (*edit.Edit, error){

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -16,9 +17,11 @@ import (
 
 // Remove removes the declarations of operators. Each is "namespace/package", or the package alone
 // if it is declared once. If a namespace has no other operators, Remove also removes its
-// OperatorGroup, but not the Namespace. Dependencies that are no longer required are removed from
-// the lock.
-func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edit, error) {
+// OperatorGroup, but not the Namespace. Dependencies that are no longer required stay in the lock, as
+// if the user had deleted the declarations; with prune, or if one of them is named, they are removed. It
+// returns an error if an overlay of a removed operator exists, or if another workspace has to remove the
+// operator first.
+func Remove(ctx context.Context, p *workspace.Project, operators []string, prune bool) (*Edit, error) {
 	set, err := p.Declarations()
 	if err != nil {
 		return nil, err
@@ -35,6 +38,7 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edi
 	for _, want := range operators {
 		s, err := findSubscription(set, want)
 		if err != nil && isUndeclared(set, lock, want) {
+			prune = prune || isOrphan(lock, want)
 			continue
 		}
 		if err != nil {
@@ -53,11 +57,44 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edi
 	if err := r.rewrite(); err != nil {
 		return nil, err
 	}
-	e, err := resolveEdit(ctx, p, &r.set, r.files, editOptions{prune: true})
-	if e != nil {
-		e.Notes = append(r.notes, e.Notes...)
+	e, err := resolveEdit(ctx, p, &r.set, r.files, editOptions{prune: prune})
+	if err != nil {
+		return nil, err
 	}
-	return e, err
+	e.Notes = append(r.notes, e.Notes...)
+	return e, e.checkRemoval(removed)
+}
+
+// checkRemoval returns an error for each obstacle to the removal of operators: an overlay that would
+// have no object to change, and an environment that the workspace follows, that reads the same
+// declaration and that still has the operator.
+func (e *Edit) checkRemoval(removed []declare.Subscription) error {
+	var faults diag.List
+	overlays, _, err := e.project.Overlays()
+	if err != nil {
+		return err
+	}
+	for _, s := range removed {
+		key := s.Namespace + "/" + s.Package
+		if e.Resolution.Lock != nil {
+			if _, stays := e.Resolution.Lock.Pin(s.Namespace, s.Package); stays {
+				continue // another operator requires it
+			}
+		}
+		for _, cluster := range slices.Sorted(maps.Keys(overlays)) {
+			if slices.Contains(overlays[cluster], s.Namespace+"."+s.Package) {
+				dir := path.Join(e.project.Settings.OverlaysDir(), cluster, s.Namespace+"."+s.Package)
+				faults.Add(diag.Pos{File: dir}, diag.Hintf(diag.Pos{File: dir}, "delete the directory first, or move its content", "%s cannot be removed: the overlay of cluster %s patches it", key, cluster))
+			}
+		}
+		for _, o := range e.shared {
+			if o.isUpstream && o.has(s) {
+				faults.Add(s.Pos, diag.Hintf(s.Pos, fmt.Sprintf("run 'quayside remove -C' in %s first; to remove it here alone, set spec.only of the declaration to the other environments", o.dir),
+					"%s cannot be removed: %s, which this environment follows, reads the same declaration and still has it", key, o.dir))
+			}
+		}
+	}
+	return faults.Err()
 }
 
 // isUndeclared reports whether an operator is in the lock although it is neither declared nor
@@ -76,6 +113,13 @@ func isUndeclared(set *declare.Set, lock *lockfile.File, want string) bool {
 		}
 	}
 	return found
+}
+
+// isOrphan reports whether an operator was locked only as a dependency.
+func isOrphan(lock *lockfile.File, want string) bool {
+	return slices.ContainsFunc(lock.Pins, func(pin lockfile.Pin) bool {
+		return (want == pin.Package || want == pin.Key()) && len(pin.RequestedBy) == 0
+	})
 }
 
 // findSubscription returns the only declared operator that matches want; see matchSubscriptions.

@@ -130,3 +130,35 @@ func checkDroppedPaths(s *State) (Findings, error) {
 	}
 	return errorsOf(faults), nil
 }
+
+// checkOnly returns an error for each environment in spec.only of a declaration that no workspace of the
+// repository has as its name, because no environment would install the operator.
+func checkOnly(s *State) (Findings, error) {
+	set := s.Declared()
+	var faults diag.List
+	var names []string
+	for _, d := range slices.Concat(set.Subscriptions, set.Elsewhere) {
+		if d.Only == nil || s.Others == nil {
+			continue
+		}
+		if names == nil {
+			others, err := s.Others()
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, s.Settings.Title(s.Dir))
+			for _, o := range others {
+				if w, err := o.Settings(); err == nil { // its own commands report the error
+					names = append(names, w.Title(o.Dir))
+				}
+			}
+		}
+		for _, name := range d.Only {
+			if !slices.Contains(names, name) {
+				at := d.At(declare.FieldOnly)
+				faults.Addf(at, "spec.only: no environment %q (available: %s)%s", name, diag.Some(names, 5), diag.DidYouMean(name, names))
+			}
+		}
+	}
+	return errorsOf(faults), nil
+}

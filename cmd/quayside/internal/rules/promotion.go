@@ -94,11 +94,16 @@ func (s *State) Upstream() (*Upstream, error) {
 
 // follows reports whether o is the workspace that spec.follows names.
 func (s *State) follows(o Other) bool {
-	if s.Settings.FollowsPath() {
-		return o.Dir == path.Join(s.Dir, s.Settings.Follows)
-	}
 	w, err := o.Settings()
-	return err == nil && w.Title(o.Dir) == s.Settings.Follows
+	return err == nil && Follows(s.Dir, s.Settings, o.Dir, w) || s.Settings.FollowsPath() && o.Dir == path.Join(s.Dir, s.Settings.Follows)
+}
+
+// Follows reports whether a workspace in a directory follows another one.
+func Follows(dir string, w *settings.Workspace, otherDir string, other *settings.Workspace) bool {
+	if w.FollowsPath() {
+		return otherDir == path.Join(dir, w.Follows)
+	}
+	return w.Follows != "" && other.Title(otherDir) == w.Follows
 }
 
 // Declares reports whether the environment declares an operator now, or declared it when it was

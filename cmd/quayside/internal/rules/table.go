@@ -49,6 +49,7 @@ func Table() []Entry {
 		{"deleted-lock", Error, nil, "The work tree has the lock that `HEAD` has.", Requests, checkDeletedLock},
 		{"misspelled-apis", Error, nil, "The API of a locked operator's declaration is not misspelled.", Requests, checkMisspelled},
 		{"dropped-paths", Error, nil, "`spec.declarations` includes the declaration of each locked operator that still has one.", Requests, checkDroppedPaths},
+		{"only-environments", Error, nil, "`spec.only` of a declaration names workspaces of the repository.", Requests, checkOnly},
 		{"promotion", Error, []string{aheadCode}, "An environment with `spec.follows` has only bundles that the environment it follows has or had, of the operators that this environment declares.", Locks, checkPromotion},
 		{"requirements", Error, []string{"requirement"}, "Install mode, Kubernetes and OpenShift versions fit every locked operator; a warning with `spec.requirements: warn`.", Locks, checkRequirements},
 		{"declared-twice", Error, nil, "A package is declared once in a namespace.", Declarations, checkDuplicates},

@@ -275,6 +275,7 @@ func (p *Project) declarations() (*declare.Set, error) {
 	if set == nil {
 		return nil, err
 	}
+	set = set.In(p.Environment())
 	err = p.hintNamespaces(set, err)
 	p.Log.Detail("read the declarations of %s", diag.Count(len(set.Subscriptions), "operator"))
 	set.Warnings = p.Waive(diag.SortWarnings(append(set.Warnings, absent...)))

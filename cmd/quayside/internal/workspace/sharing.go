@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/internal/settings"
-	"github.com/quayside/quayside/lockfile"
 )
 
 // SharedWith returns the directories of other workspaces in the repository whose spec.declarations
@@ -37,9 +37,16 @@ func (p *Opened) SharedWith(files []string) ([]string, error) {
 	return out, err
 }
 
-// LockOf returns the lock of another workspace of the repository.
-func (p *Opened) LockOf(dir string) (*lockfile.File, error) {
-	return Dir(filepath.Join(p.Top(), filepath.FromSlash(dir))).ReadLock(LockFile)
+// Neighbor opens another workspace of the repository. It logs nothing.
+func (p *Opened) Neighbor(dir string) (*Project, error) {
+	env := p.Env
+	env.Log = nil
+	return Open(Dir(filepath.Join(p.Top(), filepath.FromSlash(dir))), env)
+}
+
+// Follows reports whether the workspace follows another one of the repository.
+func (p *Opened) Follows(other *Opened) bool {
+	return rules.Follows(p.repoPath(), p.Settings, other.repoPath(), other.Settings)
 }
 
 // declaredPaths returns the paths in spec.declarations of the workspaces in dirs, by directory of
@@ -65,6 +72,37 @@ func (p *Opened) declaredPaths(dirs []string) map[string][]string {
 		for _, d := range w.Declarations {
 			out[dir] = append(out[dir], d.Expand(files, dir)...)
 		}
+	}
+	return out
+}
+
+// UpstreamFirst returns directories of workspaces, relative to top, in their order, but each after the one
+// that it follows.
+func UpstreamFirst(top string, dirs []string) []string {
+	all := map[string]*settings.Workspace{}
+	prefix := InRepository(top)
+	for _, dir := range dirs {
+		if w, err := Dir(filepath.Join(top, filepath.FromSlash(dir))).ReadSettings(); err == nil {
+			all[dir] = w // its own commands report the error
+		}
+	}
+	var out []string
+	done := map[string]bool{}
+	var add func(dir string)
+	add = func(dir string) {
+		if done[dir] {
+			return
+		}
+		done[dir] = true // also ends cycles
+		for _, other := range dirs {
+			if all[dir] != nil && all[other] != nil && rules.Follows(path.Join(prefix, dir), all[dir], path.Join(prefix, other), all[other]) {
+				add(other)
+			}
+		}
+		out = append(out, dir)
+	}
+	for _, dir := range dirs {
+		add(dir)
 	}
 	return out
 }

@@ -185,16 +185,28 @@ func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error
 	}
 }
 
-// LockFindings evaluates the rules about a lock and the locks of other workspaces, also at a revision. It
-// returns none if the declarations are invalid.
-func (p *Project) LockFindings(ctx context.Context, lock *lockfile.File) (rules.Findings, error) {
+// StateFindings evaluates the rules about a lock, and about the settings and locks of other workspaces,
+// also at a revision. It returns none if the declarations are invalid.
+func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, remotes *gitrepo.Remotes) (rules.Findings, error) {
 	set, err := completeDeclarations(p, lock)
 	if err != nil || lock == nil {
 		return nil, nil //nolint:nilerr // resolve reports the error
 	}
 	s := p.requestedState(ctx, set, lock)
-	s.Others = sync.OnceValues(p.others)
-	return rules.Evaluate(s, rules.Locks)
+	s.Others, s.InGit = sync.OnceValues(p.others), func() bool { return true }
+	if !p.OnDisk() {
+		r := &rules.Repository{Remotes: remotes}
+		if g := p.Settings.GitOps; g != nil { // trees in the own workspace are those of another rule
+			r.Trees = []string{path.Clean(g.Path)}
+		}
+		s.Repository = func() (*rules.Repository, error) { return r, nil }
+	}
+	found, err := rules.Evaluate(s, rules.Locks)
+	if err != nil {
+		return nil, err
+	}
+	between, err := rules.Evaluate(s, rules.Addresses)
+	return append(found, between...), err
 }
 
 // ignored returns the names of files that Git ignores and does not track. It returns nil without

@@ -1,0 +1,169 @@
+package edit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// neighbor is another workspace that reads edited declarations.
+type neighbor struct {
+	*workspace.Project
+	dir        string // in the repository
+	isUpstream bool   // whether the edited workspace follows it
+}
+
+// has reports whether the lock has the operator of a declaration.
+func (n neighbor) has(s declare.Subscription) bool {
+	lock, err := n.LockIfAny()
+	if err != nil || lock == nil {
+		return false
+	}
+	_, ok := lock.Pin(s.Namespace, s.Package)
+	return ok
+}
+
+// resolveShared resolves the other workspaces that read the edited declarations, and adds a note for each
+// with its changes. It returns an error for each that the edit newly breaks.
+func (e *Edit) resolveShared(ctx context.Context, after *declare.Set) error {
+	if len(e.SharedWith) == 0 {
+		return nil
+	}
+	before, err := e.project.DeclarationsIfAny()
+	if err != nil {
+		return err
+	}
+	var faults diag.List
+	for _, dir := range e.SharedWith {
+		other, err := e.project.Neighbor(dir)
+		if err != nil {
+			continue // its own commands report the error
+		}
+		n := neighbor{Project: other, dir: dir, isUpstream: e.project.Follows(&other.Opened)}
+		e.shared = append(e.shared, n)
+		was, err := n.DeclarationsIfAny()
+		lock, lockErr := n.LockIfAny()
+		if err != nil || lockErr != nil || lock == nil {
+			continue // not resolved yet, or its own commands report the error
+		}
+		set, err := e.applyTo(n, was, before, after)
+		if err != nil {
+			return err
+		}
+		changes, broken := n.resolve(ctx, set)
+		if broken != nil {
+			if _, already := n.resolve(ctx, was); already != nil {
+				e.Notes = append(e.Notes, fmt.Sprintf("%s cannot be resolved, with or without this change", dir))
+				continue
+			}
+			hint := "to change one environment alone, add a new operator with --only ENVIRONMENT, or put a declaration with the version into a path of its own with 'overrides: true'"
+			faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{}, hint, "%s reads the same declarations, and the change breaks it: %s", dir, firstLine(broken)))
+		}
+		for _, change := range changes {
+			e.Notes = append(e.Notes, fmt.Sprintf("%s changes, too, when it is resolved: %s", dir, change))
+		}
+	}
+	return faults.Err()
+}
+
+// firstLine returns the first line of an error, without the chain of a conflict.
+func firstLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
+}
+
+// resolve resolves declarations in the workspace, and returns the changes to its lock.
+func (n neighbor) resolve(ctx context.Context, set *declare.Set) ([]string, error) {
+	lock, err := n.LockIfAny()
+	if err != nil {
+		return nil, err
+	}
+	edited := n.With(n.Settings, set, lock)
+	pr, err := workspace.ReadProblem(ctx, edited, workspace.Request{Options: edited.ResolveOptions()})
+	if err != nil {
+		return nil, err
+	}
+	res, err := workspace.Resolve(ctx, pr)
+	if res == nil || err != nil || res.Failed != nil {
+		if res != nil {
+			err = errors.Join(err, res.Failed)
+		}
+		return nil, err
+	}
+	var out []string
+	for _, c := range res.Changes {
+		out = append(out, strings.TrimSpace(c.Sign()+" "+c.String()))
+	}
+	return out, nil
+}
+
+// applyTo returns the declarations of another workspace, set, with the difference between the
+// declarations of the edited workspace before and after the edit.
+func (e *Edit) applyTo(n neighbor, set, before, after *declare.Set) (*declare.Set, error) {
+	_, own := e.project.Repository()
+	id := func(dir string, s declare.Subscription) string {
+		return strings.Join([]string{path.Join(dir, s.Pos.File), string(s.Dialect), s.Namespace, s.Name}, " ")
+	}
+	was, is := map[string]declare.Subscription{}, map[string]declare.Subscription{}
+	for _, s := range before.Subscriptions {
+		was[id(own, s)] = s
+	}
+	for _, s := range after.Subscriptions {
+		is[id(own, s)] = s
+	}
+	out := *set
+	out.Subscriptions = nil
+	for _, s := range set.Subscriptions {
+		old, edited := was[id(n.dir, s)]
+		now, stays := is[id(n.dir, s)]
+		switch {
+		case edited && !stays:
+			continue
+		case edited && old.Digest != now.Digest:
+			now.Pos, now.Fields = s.Pos, s.Fields
+			s = now
+		}
+		out.Subscriptions = append(out.Subscriptions, s)
+	}
+	for _, s := range after.Subscriptions {
+		if _, known := was[id(own, s)]; known {
+			continue
+		}
+		readers, err := e.project.SharedWith([]string{s.Pos.File})
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(readers, n.dir) {
+			out.Subscriptions = append(out.Subscriptions, s)
+		}
+	}
+	inGroups := func(dir string, list []declare.OperatorGroup, g declare.OperatorGroup, in string) bool {
+		return slices.ContainsFunc(list, func(o declare.OperatorGroup) bool {
+			return o.Namespace == g.Namespace && o.Name == g.Name && path.Join(dir, o.Pos.File) == path.Join(in, g.Pos.File)
+		})
+	}
+	out.OperatorGroups = slices.DeleteFunc(slices.Clone(set.OperatorGroups), func(g declare.OperatorGroup) bool {
+		return inGroups(own, before.OperatorGroups, g, n.dir) && !inGroups(own, after.OperatorGroups, g, n.dir)
+	})
+	for _, g := range after.OperatorGroups {
+		if inGroups(own, before.OperatorGroups, g, own) {
+			continue
+		}
+		readers, err := e.project.SharedWith([]string{g.Pos.File})
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(readers, n.dir) {
+			out.OperatorGroups = append(out.OperatorGroups, g)
+		}
+	}
+	slices.SortStableFunc(out.Subscriptions, func(a, b declare.Subscription) int { return strings.Compare(a.Key(), b.Key()) })
+	return out.In(n.Environment()), nil
+}
