@@ -55,7 +55,6 @@ func (c *comparison) changedSeverity(p pair, ch change) Severity {
 func metadataChanges() []changeSeverity {
 	return []changeSeverity{
 		{nil, func(f fieldChange) bool { return len(f.path) < 3 }, Medium}, // a whole field of metadata, such as all finalizers
-		{nil, fieldChange.isSensitiveAnnotation, High},
 		{nil, fieldChange.isOwnerOrFinalizer, Medium},
 		{nil, func(f fieldChange) bool {
 			_, name := f.path.metadataEntry()
@@ -98,18 +97,6 @@ func kindChanges() []changeSeverity {
 		{nil, func(f fieldChange) bool { return strings.HasPrefix(f.objects.after.Key().Group, "rbac.") }, Low},
 		{[]string{certificateKind}, func(f fieldChange) bool { return f.path.key(0) == "spec" && isMasterCertificate(f.objects.after) }, High},
 	}
-}
-
-// isSensitiveAnnotation reports whether the changed field is an annotation or label that grants
-// trust or a cloud identity, or that disables a protection.
-func (f fieldChange) isSensitiveAnnotation() bool {
-	_, name := f.path.metadataEntry()
-	return anyMatches([]string{
-		"cert-manager.io/inject-*", "service.beta.openshift.io/inject-*", "service.alpha.openshift.io/inject-*",
-		"eks.amazonaws.com/*", "iam.amazonaws.com/*", "iam.gke.io/*", "azure.workload.identity/*",
-		"kubernetes.io/service-account.name", "container.apparmor.security.beta.kubernetes.io/*", "seccomp.security.alpha.kubernetes.io/*",
-		"openshift.io/run-level", "openshift.io/sa.scc.*", "security.openshift.io/*", "admission.gatekeeper.sh/*", "policies.kyverno.io/*",
-	}, name)
 }
 
 // isOwnerOrFinalizer reports whether the changed field is an owner reference or a finalizer of the

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+
 	"github.com/quayside/quayside/internal/k8s"
 )
 
@@ -16,8 +18,8 @@ type exemption struct {
 // exemptions returns all kinds of field changes that are never reported.
 func exemptions() []exemption {
 	return []exemption{
-		{"`quayside.dev/version`", "quayside's own label and annotation", func(f fieldChange) bool {
-			return f.path.isLabel(k8s.LabelVersion)
+		{"`quayside.dev/version` of a Deployment or CRD with the operator's version", "quayside's own label and annotation", func(f fieldChange) bool {
+			return len(f.path) == 3 && f.path.isLabel(k8s.LabelVersion) && f.isWrittenVersion()
 		}},
 		{"`app.kubernetes.io/version` with the operator's version", "repeats the version of the operator", func(f fieldChange) bool {
 			return f.path.isLabel("app.kubernetes.io/version") && f.isOperatorVersion()
@@ -26,7 +28,7 @@ func exemptions() []exemption {
 			return f.path.isLabel("helm.sh/chart") && f.isOperatorVersion()
 		}},
 		{"`controller-gen.kubebuilder.io/version` of a CRD", "the version of the author's tool", func(f fieldChange) bool {
-			return f.isOf(crdKind) && f.path.isLabel("controller-gen.kubebuilder.io/version")
+			return f.isOf(crdKind) && f.path.isLabel("controller-gen.kubebuilder.io/version") && isToolVersion(f.before) && isToolVersion(f.after)
 		}},
 		{"`description`, `title`, `example` and `externalDocs` in the schema of a CRD", "documentation", func(f fieldChange) bool {
 			return f.isOf(crdKind) && f.path.isSchemaKeyword() && slices.Contains([]string{"description", "title", "example", "externalDocs"}, f.path.last())
@@ -41,11 +43,23 @@ func exemptions() []exemption {
 		{"`status` of a CRD", "the API server ignores it in manifests", func(f fieldChange) bool {
 			return f.isOf(crdKind) && len(f.path) == 1 && f.path.last() == "status"
 		}},
-		{"`metadata.creationTimestamp`, `generation`, `resourceVersion`, `uid`, `selfLink`, `managedFields`", "the API server writes them", func(f fieldChange) bool {
-			field, _ := f.path.metadataEntry()
-			return len(f.path) == 2 && slices.Contains([]string{"creationTimestamp", "generation", "resourceVersion", "uid", "selfLink", "managedFields"}, field)
+		{"`metadata.creationTimestamp: null`", "generators of manifests write it", func(f fieldChange) bool {
+			return len(f.path) == 2 && f.path.key(0) == "metadata" && f.path.last() == "creationTimestamp" && f.before == nil && f.after == nil
 		}},
 	}
+}
+
+// isWrittenVersion reports whether both values are versions that quayside writes on the object, or absent.
+func (f fieldChange) isWrittenVersion() bool {
+	was, is := f.texts()
+	return (f.before == nil || f.c.before.writesVersion(f.objects.before, was)) && (f.after == nil || f.c.after.writesVersion(f.objects.after, is))
+}
+
+// isToolVersion reports whether v is a plain version such as "v0.17.2", or nil.
+func isToolVersion(v any) bool {
+	text, _ := v.(string)
+	_, err := semver.StrictNewVersion(strings.TrimPrefix(text, "v"))
+	return v == nil || err == nil || text == "(devel)" || text == "(unknown)"
 }
 
 // isSchemaDefault reports whether v is the default of a schema keyword, or nil.

@@ -433,7 +433,7 @@ func TestData(t *testing.T) {
 		{"reserved API", "", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.apps}\nspec: {group: apps, version: v1}\n", []string{"critical objects.added", "high objects.reserved-name metadata.name: - → v1.apps"}},
 		{"clusterIP filled in", obj("v1", "Service", "spec: {}"), obj("v1", "Service", "spec: {clusterIP: None}"), []string{"info objects.changed: - → spec.clusterIP=None"}},
 		{"priority class", "", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: demo}\nvalue: 7\n", []string{"low priority.class: - → 7"}},
-		{"owner labels are ignored", obj("v1", "ConfigMap", ""), strings.Replace(obj("v1", "ConfigMap", ""), "name: demo,", "name: demo, labels: {quayside.dev/version: '2'},", 1), nil},
+		{"a label that quayside does not write", obj("v1", "ConfigMap", ""), strings.Replace(obj("v1", "ConfigMap", ""), "name: demo,", "name: demo, labels: {quayside.dev/version: '2'},", 1), []string{"high metadata.obeyed metadata.labels.quayside.dev/version: - → 2"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -103,6 +103,7 @@ func ruleFamilies() []family {
 		{podRules, []check{comparePods, compareSecrets, compareSecurityLevels, compareNamespaces, comparePriorities}},
 		{dataRules, []check{compareDeletions, compareImmutable}},
 		{upgradeRules, []check{compareUpgrades, compareTreeVersions, compareLeftovers}},
+		{metadataRules, []check{compareMetadata}},
 		{lifecycleRules, []check{compareLifecycles}},
 		{vulnerabilityRules, []check{compareScans}},
 		{objectRules, []check{compareObjects}},

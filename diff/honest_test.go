@@ -19,6 +19,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/lockfile"
@@ -111,6 +112,9 @@ func (h *honest) state(t testing.TB) State {
 		}
 		if inner := asMap(content["object"]); inner != nil {
 			content = inner
+		}
+		for _, field := range []string{"annotations", "labels"} { // as render does
+			maps.DeleteFunc(k8s.Map(content, "metadata", field), func(key string, _ any) bool { return bundle.ControlledTool(key) != "" })
 		}
 		o := Object{Operator: "ops/" + pkg, Path: "rendered/" + pkg + ".yaml", Content: content}
 		if key := o.Key(); key.Kind != "" && key.Name != "" && !seen[key] {

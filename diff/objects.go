@@ -40,17 +40,10 @@ func compareObjects(c *comparison) {
 			r.addFields(p, c.unexplainedChanges(p))
 		}
 	}
-	for i, f := range r.found {
-		if n := len(r.locations[i]); n > 1 {
-			f.Message += formatLocationCount(n)
-			f.detail = repeats{locations: r.locations[i]}
-		}
-		c.add(f.Rule, f.where, f, f.Severity)
-	}
+	r.report()
 }
 
-// otherChanges collects the changes that no other rule has reported. The same change of several
-// objects of a kind becomes one finding.
+// otherChanges collects findings. The same change of several objects of a kind becomes one finding.
 type otherChanges struct {
 	c         *comparison
 	found     []Finding
@@ -71,6 +64,17 @@ func (r *otherChanges) add(o *Object, f Finding, key ...any) {
 		r.found, r.locations = append(r.found, f), append(r.locations, nil)
 	}
 	r.locations[i] = append(r.locations[i], s)
+}
+
+// report adds the collected findings to the comparison.
+func (r *otherChanges) report() {
+	for i, f := range r.found {
+		if n := len(r.locations[i]); n > 1 {
+			f.Message += formatLocationCount(n)
+			f.detail = repeats{locations: r.locations[i]}
+		}
+		r.c.add(f.Rule, f.where, f, f.Severity)
+	}
 }
 
 // addObject adds a finding about an added or removed object.

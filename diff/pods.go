@@ -429,7 +429,7 @@ func compareSecurityLevels(c *comparison) {
 		was := c.before.byKey[o.Key()]
 		oldLevel, _ := enforcedLevel(c.before, o.Key().Namespace)
 		newLevel, _ := enforcedLevel(c.after, o.Key().Namespace)
-		if was != nil && oldLevel == newLevel && isSameObject(was, o) {
+		if was != nil && oldLevel == newLevel && isSameObject(c.before, c.after, was, o) {
 			continue
 		}
 		old := podsOf(was)

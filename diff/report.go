@@ -136,7 +136,7 @@ func foldFindings(found []Finding) []Finding {
 // findings.
 func (c *comparison) operatorReports() []OperatorReport {
 	all := map[string]*OperatorReport{}
-	from, to := c.before.treeVersions(), c.after.treeVersions()
+	from, to := c.before.versions, c.after.versions
 	get := func(name string) *OperatorReport {
 		if all[name] == nil {
 			all[name] = &OperatorReport{Name: name, From: from[name], To: to[name]}

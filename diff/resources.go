@@ -42,12 +42,12 @@ func compareResources(c *comparison) {
 			continue // the CRD is removed, which rule data.crd-removed reports
 		}
 		was := c.before.crds[kind]
-		sameKind := was != nil && isSameObject(was, crd)
+		sameKind := was != nil && isSameObject(c.before, c.after, was, crd)
 		previous := old[key]
 		if previous == nil {
 			previous = c.before.byKey[key]
 		}
-		if sameKind && previous != nil && isSameObject(previous, o) {
+		if sameKind && previous != nil && isSameObject(c.before, c.after, previous, o) {
 			continue
 		}
 		d := resourceDiff{c: c, previous: previous, resource: o, crd: crd}

@@ -32,6 +32,19 @@ func TestGoldenRulesAreDocumented(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", "`"+strings.ReplaceAll(p.kinds+p.requests, " ", "`, `")+"`", severity(p.added), severity(p.changed), severity(p.removed), permission)
 	}
+	b.WriteString("\n## Annotations and labels\n\nRule `metadata.obeyed` reports a key that is added, changed or removed, in the metadata of any object or template. The first row that matches applies; " +
+		"a domain includes its subdomains. Keys of engines are critical on PersistentVolumeClaims, PersistentVolumes, CRDs and Namespaces. The rule does not report values that quayside itself writes on the object, " +
+		"and, except for engines, keys in the domain of CRDs that the operator already had.\n\n| Read by | Domains | Keys | Effect | Severity |\n|---|---|---|---|---|\n")
+	quote := func(names string) string {
+		return strings.ReplaceAll("`"+strings.ReplaceAll(names, " ", "`, `")+"`", "``", "")
+	}
+	for _, r := range metadataTable() {
+		engine := ""
+		if r.engine {
+			engine = " (engine)"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s%s |\n", r.program, quote(r.domains), quote(r.keys), r.effect, r.severity, engine)
+	}
 	b.WriteString("\n## Not reported\n\n| Change | Reason |\n|---|---|\n")
 	for _, x := range exemptions() {
 		fmt.Fprintf(&b, "| %s | %s |\n", x.description, x.reason)

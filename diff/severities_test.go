@@ -61,7 +61,10 @@ func TestSeverityOfChange(t *testing.T) {
 		{Low, crd + "conversion.webhook.conversionReviewVersions [v1, v1beta1]"},
 
 		// Fields of metadata and of pods.
-		{Medium, "set ConfigMap demo metadata.ownerReferences [{kind: A, name: b}]"},
+		{High, "set ConfigMap demo metadata.ownerReferences [{kind: A, name: b}]"},
+		{Critical, "set Namespace ops metadata.ownerReferences [{kind: A, name: b}]"},
+		{Critical, "add {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, namespace: ops, ownerReferences: [{kind: A, name: b}]}}"},
+		{High, "set ConfigMap demo metadata.labels {app.kubernetes.io/instance: other}"},
 		{Medium, "set ConfigMap demo metadata.finalizers [a]"},
 		{Info, "set ConfigMap demo metadata.labels {a: b}"},
 		{High, "set ServiceAccount demo metadata.annotations.eks.amazonaws.com/role-arn x"},
@@ -107,10 +110,14 @@ func TestExemptChanges(t *testing.T) {
 		line   string
 	}{
 		{true, "set CustomResourceDefinition widgets.demo.io status.a b"},
-		{true, "set CustomResourceDefinition widgets.demo.io metadata.creationTimestamp a"},
-		{true, "set CustomResourceDefinition widgets.demo.io metadata.annotations.controller-gen.kubebuilder.io/version v1"},
-		{false, "set ConfigMap demo metadata.annotations.controller-gen.kubebuilder.io/version v1"},
-		{true, "set ConfigMap demo metadata.annotations.quayside.dev/version v1"},
+		{true, "set CustomResourceDefinition widgets.demo.io metadata.creationTimestamp null"},
+		{false, "set CustomResourceDefinition widgets.demo.io metadata.creationTimestamp a"},
+		{false, "set ConfigMap demo metadata.resourceVersion a"},
+		{false, "set ConfigMap demo metadata.uid a"},
+		{true, "set CustomResourceDefinition widgets.demo.io metadata.annotations.controller-gen.kubebuilder.io/version v0.1.2"},
+		{false, "set ConfigMap demo metadata.annotations.controller-gen.kubebuilder.io/version v0.1.2"},
+		{true, "set Deployment demo metadata.annotations.quayside.dev/version 1.1.0"},
+		{true, "set CustomResourceDefinition widgets.demo.io metadata.labels {quayside.dev/version: 1.1.0}"},
 		{false, "set ConfigMap demo data.quayside.dev/version v1"},
 		{true, "set Deployment demo metadata.labels {app.kubernetes.io/version: 1.1.0}"},
 		{false, "set Deployment demo metadata.labels {app.kubernetes.io/version: 1.0.1}"},

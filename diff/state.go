@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
@@ -132,7 +134,8 @@ type view struct {
 	order []*Object // rendered objects, sorted by Key
 	crds  map[k8s.Key]*Object
 
-	engineNamespaces map[string]bool // namespaces with objects that configure a GitOps tool and belong to no operator
+	engineNamespaces map[string]bool   // namespaces with objects that configure a GitOps tool and belong to no operator
+	versions         map[string]string // versions by operator, if the state has no pins
 }
 
 // newView returns s with its indexes. It returns an error for two different objects with the same
@@ -163,6 +166,7 @@ func newView(s State) (*view, error) {
 		}
 	}
 	slices.SortFunc(v.order, func(a, b *Object) int { return a.Key().Compare(b.Key()) })
+	v.versions = v.treeVersions()
 	return v, faults.Err()
 }
 
@@ -242,17 +246,15 @@ func (v *view) pin(operator string) (lockfile.Pin, bool) {
 // applied.
 func isLeftBehind(before, after *view, operator string) bool {
 	_, pinned := before.pin(operator)
-	return pinned && before.ByOperator && !slices.ContainsFunc(after.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator })
+	_, leaves := after.leaving(operator)
+	return pinned && before.ByOperator && !leaves
 }
 
 // replacedOperator returns the entry of an operator ("namespace/package") in Leaving, if it has a
 // successor. It returns false for an operator that is being uninstalled.
 func (v *view) replacedOperator(operator string) (lockfile.Leaving, bool) {
-	i := slices.IndexFunc(v.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator && l.ReplacedBy != "" })
-	if i < 0 {
-		return lockfile.Leaving{}, false
-	}
-	return v.Leaving[i], true
+	l, ok := v.leaving(operator)
+	return l, ok && l.ReplacedBy != ""
 }
 
 // pair is an object before and after. One of them may be nil.
@@ -274,7 +276,7 @@ func pairObjects(before, after *view) []pair {
 	var out []pair
 	for _, o := range after.order {
 		old := before.byKey[o.Key()]
-		if old == nil || !isSameObject(old, o) {
+		if old == nil || !isSameObject(before, after, old, o) {
 			out = append(out, pair{old.withWholeContent(), o.withWholeContent()})
 		}
 	}
@@ -294,7 +296,7 @@ func normalPairs(before, after *view, changed []pair) []pair {
 	var out []pair
 	for _, p := range changed {
 		p.before, p.after = before.normalize(p.before, types), after.normalize(p.after, types)
-		if !p.onBothSides() || !isSameObject(p.before, p.after) {
+		if !p.onBothSides() || !isSameObject(before, after, p.before, p.after) {
 			out = append(out, p)
 		}
 	}
@@ -320,17 +322,19 @@ func (v *view) normalize(o *Object, types *admit.Types) *Object {
 	return &out
 }
 
-// isSameObject reports whether two objects are equal, apart from quayside's label and annotation
-// for the version.
-func isSameObject(a, b *Object) bool {
+// isSameObject reports whether two objects are equal, apart from the versions of their operator that
+// quayside writes.
+func isSameObject(before, after *view, a, b *Object) bool {
 	if a.Raw != nil && a.Document == b.Document && bytes.Equal(a.Raw, b.Raw) {
 		return true
 	}
-	return reflect.DeepEqual(plainContent(a.Whole()), plainContent(b.Whole()))
+	return reflect.DeepEqual(before.plainContent(a), after.plainContent(b))
 }
 
-// plainContent returns content without quayside's label and annotation for the version.
-func plainContent(content map[string]any) map[string]any {
+// plainContent returns the content of an object without the label and annotation for the version, if
+// quayside writes their values.
+func (v *view) plainContent(o *Object) map[string]any {
+	content := o.Whole()
 	meta := k8s.Map(content, "metadata")
 	if meta == nil {
 		return content
@@ -338,11 +342,43 @@ func plainContent(content map[string]any) map[string]any {
 	out, m := maps.Clone(content), maps.Clone(meta)
 	for _, name := range []string{"labels", "annotations"} {
 		rest := maps.Clone(k8s.Map(meta, name))
-		delete(rest, k8s.LabelVersion)
+		if v.writesVersion(o, formatLong(rest[k8s.LabelVersion])) {
+			delete(rest, k8s.LabelVersion)
+		}
 		if m[name] = rest; len(rest) == 0 {
 			delete(m, name)
 		}
 	}
 	out["metadata"] = m
 	return out
+}
+
+// writesVersion reports whether quayside writes this version, as a label or an annotation, on an object:
+// only on Deployments and CRDs, and only the version of their operator. Operators of one package share CRDs.
+func (v *view) writesVersion(o *Object, version string) bool {
+	isCRD := o.Key().Is(crdKind)
+	if version == "" || !isCRD && !o.Key().Is("Deployment.apps") {
+		return false
+	}
+	matches := func(operator, is string) bool {
+		own := operator == o.Operator || isCRD && path.Base(operator) == path.Base(o.Operator)
+		return own && (is == version || k8s.LabelValue(is) == version)
+	}
+	for operator, is := range v.versions {
+		if matches(operator, is) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(v.Pins, func(p lockfile.Pin) bool { return matches(p.Key(), p.Version) }) ||
+		slices.ContainsFunc(v.Leaving, func(l lockfile.Leaving) bool { return matches(l.Key(), l.Version) }) ||
+		slices.Contains([]string{"quayside", "quayside-reporter"}, path.Base(o.Operator)) && version == v1alpha1.Version
+}
+
+// leaving returns the entry of an operator ("namespace/package") in Leaving, and whether there is one.
+func (v *view) leaving(operator string) (lockfile.Leaving, bool) {
+	i := slices.IndexFunc(v.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator })
+	if i < 0 {
+		return lockfile.Leaving{}, false
+	}
+	return v.Leaving[i], true
 }

@@ -74,7 +74,7 @@ func compareUpgrades(c *comparison) {
 
 // compareTreeVersions compares the versions of operators if the states have no locks.
 func compareTreeVersions(c *comparison) {
-	before, after := c.before.treeVersions(), c.after.treeVersions()
+	before, after := c.before.versions, c.after.versions
 	for _, operator := range sortedKeys(after) {
 		if before[operator] == "" {
 			continue

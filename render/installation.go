@@ -124,8 +124,8 @@ func newInstallation(in *operator, adapt func(Object) Object, inCluster map[Key]
 func objectReference(in *operator, o Object) v1alpha1.ObjectReference {
 	ref := v1alpha1.ObjectReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 	labels := k8s.Map(o, "metadata", "labels")
-	ours := k8s.Text(labels, k8s.LabelPackage) == labelValue(in.pin.Package) && (k8s.IsCRD(o) || k8s.Text(labels, k8s.LabelNamespace) == in.pin.Namespace)
-	if version := labelValue(in.pin.Version); ours && k8s.Text(labels, k8s.LabelVersion) == version {
+	ours := k8s.Text(labels, k8s.LabelPackage) == k8s.LabelValue(in.pin.Package) && (k8s.IsCRD(o) || k8s.Text(labels, k8s.LabelNamespace) == in.pin.Namespace)
+	if version := k8s.LabelValue(in.pin.Version); ours && k8s.Text(labels, k8s.LabelVersion) == version {
 		ref.Version = version
 	}
 	return ref

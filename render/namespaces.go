@@ -91,7 +91,7 @@ func (t *tree) namespace(name string, installs []operator) Object {
 		return declaredNamespace(withSharedOwner(o, name), d)
 	}
 	pin := installs[0].pin
-	owner := map[string]any{k8s.LabelNamespace: name, k8s.LabelPackage: labelValue(pin.Package)}
+	owner := map[string]any{k8s.LabelNamespace: name, k8s.LabelPackage: k8s.LabelValue(pin.Package)}
 	return declaredNamespace(withOwner(o, owner, pin.Version), d)
 }
 

@@ -57,7 +57,7 @@ func plainMetadata(o Object) Object {
 // addOwner returns o with the labels of the operator. A CRD gets no namespace label, because all
 // operators in the cluster share it.
 func (in *install) addOwner(o Object) Object {
-	owner := map[string]any{k8s.LabelPackage: labelValue(in.pin.Package)}
+	owner := map[string]any{k8s.LabelPackage: k8s.LabelValue(in.pin.Package)}
 	if !k8s.IsCRD(o) {
 		owner[k8s.LabelNamespace] = in.pin.Namespace
 	}
@@ -77,7 +77,7 @@ func withOwner(o Object, owner map[string]any, version string) Object {
 		}
 		return o
 	}
-	o = k8s.With(o, labelValue(version), "metadata", "labels", k8s.LabelVersion)
+	o = k8s.With(o, k8s.LabelValue(version), "metadata", "labels", k8s.LabelVersion)
 	return k8s.With(o, version, "metadata", "annotations", k8s.LabelVersion)
 }
 
@@ -87,13 +87,4 @@ func withoutVersion(o Object) Object {
 		o = k8s.Without(o, "metadata", field, k8s.LabelVersion)
 	}
 	return o
-}
-
-// labelValue converts s to a valid label value.
-func labelValue(s string) string {
-	s = strings.ReplaceAll(s, "+", "_")
-	if len(s) > k8s.MaxLabel {
-		s = s[:k8s.MaxLabel]
-	}
-	return strings.TrimRight(s, "-._")
 }

@@ -98,7 +98,7 @@ func (t *tree) installationObjects(in Installation) []Object {
 	spec.Objects = slices.DeleteFunc(spec.Objects, isConfidential)
 	o := k8s.New(v1alpha1.Group+"/"+v1alpha1.Version, v1alpha1.Kind, in.Namespace, in.Name)
 	o["spec"] = specFields(spec)
-	owner := map[string]any{k8s.LabelPackage: labelValue(spec.Package), k8s.LabelNamespace: in.Namespace}
+	owner := map[string]any{k8s.LabelPackage: k8s.LabelValue(spec.Package), k8s.LabelNamespace: in.Namespace}
 	if t.opt.byCluster() {
 		o = t.opt.profile.AnnotateInstallation(o)
 	}

@@ -1,5 +1,7 @@
 package k8s
 
+import "strings"
+
 // Labels of rendered objects that identify the operator that they belong to. Deployments and CRDs
 // also have an annotation with the exact version.
 const (
@@ -11,3 +13,12 @@ const (
 
 // Manager is the default value of [LabelManagedBy].
 const Manager = "quayside"
+
+// LabelValue converts s, such as a version, to a valid value of a label.
+func LabelValue(s string) string {
+	s = strings.ReplaceAll(s, "+", "_")
+	if len(s) > MaxLabel {
+		s = s[:MaxLabel]
+	}
+	return strings.TrimRight(s, "-._")
+}

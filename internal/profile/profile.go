@@ -159,3 +159,21 @@ func containsText(v any, text string) bool {
 	}
 	return false
 }
+
+// Writes reports whether a profile writes an annotation with this value on o, at some position in the order
+// in which objects are applied. leaves is true if the operator of o is being uninstalled or replaced.
+func Writes(o k8s.Object, key, value string, leaves bool) bool {
+	bare := k8s.Without(o, "metadata", "annotations", key)
+	for _, l := range profileTable() {
+		for _, at := range []ApplyPosition{{}, {InPiece: true}, {Issuer: true}, {Level: 1}, {Stopped: true}, {MovesLater: true}} {
+			written := l.profile.Annotate(bare, at)
+			if k8s.Text(written, "metadata", "annotations", key) == value {
+				return true
+			}
+			if leaves && k8s.Text(l.profile.Guard(written), "metadata", "annotations", key) == value {
+				return true
+			}
+		}
+	}
+	return false
+}
