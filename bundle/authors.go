@@ -48,6 +48,9 @@ func Conventions(b *Bundle) []diag.Warning {
 			}
 		}
 	}
+	for _, field := range c.csv.unused {
+		c.warnf("field-unused", "%s is not used: OLM labels and selects no objects by it", field)
+	}
 	const maxLabel = 63
 	if len(c.csv.Name) > maxLabel {
 		c.warnRejectedf(nil, "csv-name", "metadata.name: %q is longer than %d characters, the limit for labels of OLM v0", c.csv.Name, maxLabel)

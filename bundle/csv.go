@@ -40,6 +40,8 @@ type CSV struct {
 	RequiredAPIs  []API
 	NativeAPIs    []catalog.GVK
 	RelatedImages []catalog.RelatedImage
+
+	unused []string // fields that neither OLM nor quayside uses: "spec.labels"
 }
 
 // Link is one entry of spec.links.
@@ -125,6 +127,11 @@ func readCSV(o ManifestObject) (*CSV, []diag.Warning, error) {
 		c.Links = append(c.Links, Link{Name: k8s.Text(l, "name"), URL: k8s.Text(l, "url")})
 	}
 	r.strings(meta, "metadata", "labels") // only to report values of a wrong type
+	for _, field := range []string{"labels", "selector"} {
+		if spec[field] != nil {
+			c.unused = append(c.unused, "spec."+field)
+		}
+	}
 	if c.Name == "" {
 		errs.Addf(o.Pos(), "metadata.name is missing")
 	}

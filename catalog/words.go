@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -74,6 +75,15 @@ type GVK struct {
 
 // String returns "group/version Kind".
 func (g GVK) String() string { return g.Group + "/" + g.Version + " " + g.Kind }
+
+// IsCalled reports whether word names the API: its kind, its group, or both, such as "Kafka",
+// "kafka.strimzi.io", "kafka.strimzi.io/Kafka", "kafka.strimzi.io/v1 Kafka" or
+// "Kafka.kafka.strimzi.io". Case does not matter.
+func (g GVK) IsCalled(word string) bool {
+	return slices.ContainsFunc([]string{
+		g.Kind, g.Group, g.Group + "/" + g.Kind, g.Kind + "." + g.Group, g.Group + "/" + g.Version, g.Group + "/" + g.Version + "/" + g.Kind, g.String(),
+	}, func(name string) bool { return strings.EqualFold(name, word) })
+}
 
 // Compare orders GVKs by group, then version, then kind.
 func (g GVK) Compare(h GVK) int {

@@ -179,6 +179,15 @@ func (set *CatalogSet) tryPick(pick Picker) (cats []*catalog.Catalog, err error)
 type Summary struct {
 	catalog.Summary
 	Catalog catalog.ID
+	APIs    []catalog.GVK // APIs that its bundles provide, sorted; shared, must not be modified
+}
+
+// Provides reports whether the package provides an API that each of words names; see
+// [catalog.GVK.IsCalled].
+func (s Summary) Provides(words ...string) bool {
+	return slices.ContainsFunc(s.APIs, func(g catalog.GVK) bool {
+		return !slices.ContainsFunc(words, func(word string) bool { return !g.IsCalled(word) })
+	})
 }
 
 // Search returns the packages whose search text satisfies match, sorted by name, then by catalog.
@@ -196,7 +205,8 @@ func (set *CatalogSet) Search(ctx context.Context, match func(text string) bool)
 			}
 		}
 		for _, s := range found {
-			out = append(out, Summary{s, b.ID})
+			s.Catalog = b.ID
+			out = append(out, s)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Summary) int {

@@ -165,7 +165,7 @@ func (x *Index) read(name string, into any) error {
 
 // Search returns the summaries of the packages whose search text satisfies match, sorted by name.
 // If match is nil, it returns all packages and does not read the search texts.
-func (x *Index) Search(match func(text string) bool) ([]catalog.Summary, error) {
+func (x *Index) Search(match func(text string) bool) ([]Summary, error) {
 	var texts []string
 	if match != nil {
 		if err := x.read(searchEntry, &texts); err != nil {
@@ -175,10 +175,10 @@ func (x *Index) Search(match func(text string) bool) ([]catalog.Summary, error) 
 			return nil, x.faultf("%d search texts for %d packages", len(texts), len(x.head.Packages))
 		}
 	}
-	var out []catalog.Summary
+	var out []Summary
 	for i, r := range x.head.Packages {
 		if match == nil || match(texts[i]) {
-			out = append(out, r.Summary)
+			out = append(out, Summary{Summary: r.Summary, APIs: r.APIs})
 		}
 	}
 	return out, nil

@@ -127,9 +127,15 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want []catalog.Summary
+	var want []cache.Summary
 	for _, p := range cat.Packages() {
-		want = append(want, p.Summary())
+		s := cache.Summary{Summary: p.Summary()}
+		for _, b := range p.Bundles() {
+			s.APIs = append(s.APIs, b.Provides()...)
+		}
+		slices.SortFunc(s.APIs, catalog.GVK.Compare)
+		s.APIs = slices.Compact(s.APIs)
+		want = append(want, s)
 	}
 	all, err := f.Search(nil)
 	if err != nil {
@@ -227,7 +233,7 @@ func TestSelectReadsOnePackage(t *testing.T) {
 }
 
 // queryIndex queries all content of an index, and returns the first error.
-func queryIndex(data []byte, key string) ([]catalog.Content, []catalog.Summary, error) {
+func queryIndex(data []byte, key string) ([]catalog.Content, []cache.Summary, error) {
 	f, err := cache.OpenIndex(bytes.NewReader(data), int64(len(data)), key)
 	if err != nil {
 		return nil, nil, err

@@ -173,15 +173,15 @@ func (b *catalogReader) currentState() state {
 }
 
 // search returns the packages whose search text satisfies match, sorted by name.
-func (b *catalogReader) search(match func(text string) bool) ([]catalog.Summary, error) {
+func (b *catalogReader) search(match func(text string) bool) ([]Summary, error) {
 	if b.index != nil {
 		return b.index.Search(match)
 	}
-	var out []catalog.Summary
+	var out []Summary
 	if b.whole != nil {
 		for _, p := range b.whole.Packages() {
 			if match == nil || match(p.SearchText()) {
-				out = append(out, p.Summary())
+				out = append(out, Summary{Summary: p.Summary(), APIs: rowOf(p).APIs})
 			}
 		}
 	}

@@ -98,6 +98,7 @@ func Codes() []Code {
 		{"bundle-unusable", OtherStep, "A bundle of a catalog can never be chosen."},
 		{"catalog-left-out", OtherStep, "A catalog can be read neither from the vendored images nor from its registry."},
 		{"examples", OtherStep, "The alm-examples of a CSV are invalid, or are of APIs that the CSV does not own."},
+		{"field-unused", OtherStep, "A CSV has a field that neither OLM nor quayside uses."},
 		{"gitops-name", OtherStep, "Another workspace has the same names of Applications or Kustomizations in the same cluster: an error."},
 		{"gitops-path", OtherStep, "The GitOps tool would read a tree that this workspace does not write: an error."},
 		{"gitops-remote", OtherStep, "No remote of the repository has the revision or the URL of spec.gitops."},

@@ -51,8 +51,9 @@ func newRender(a *app) *cobra.Command {
 			the GitOps tool, that select no object.
 
 			With --stdout, nothing is written: quayside builds the overlay of one cluster, with
-			your patches, like 'kubectl kustomize', and prints the CustomResourceDefinitions and
-			then the other objects.
+			your patches, like 'kubectl kustomize', and prints the objects in the order in which
+			kubectl can apply them: Namespaces, ServiceAccounts and configuration, then
+			CustomResourceDefinitions, roles, workloads, webhooks, and at last custom resources.
 
 			See also: docs/needs.md
 			Exit codes: 0 done; 1 with --check, the tree is out of date; 2 an error.`),

@@ -98,7 +98,10 @@ func brokenStates() map[string]brokenState {
 			f.put("own/namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: ns-p01, labels: {pod-security.kubernetes.io/enforce: restricted}}\n")
 			f.run("resolve", "--offline")
 		}},
-		"schema":          {mark: `\[invalid-object\]`, edit: func(f *brokenWorkspace) { f.putOverlay("ns-p00.p00", "{replica: 2}") }},
+		"schema": {mark: `\[invalid-object\]`, edit: func(f *brokenWorkspace) { f.putOverlay("ns-p00.p00", "{replica: 2}") }},
+		"gone-images": {mark: `\[image-gone\]`, edit: func(f *brokenWorkspace) {
+			f.putOverlay("ns-p00.p00", "{template: {spec: {initContainers: [{name: proxy, image: 'k8s.gcr.io/pause:3.2'}]}}}")
+		}},
 		"unused-overlays": {mark: `\[unused-overlay\]`, edit: func(f *brokenWorkspace) { f.putOverlay("ns-p00-p00", "{replicas: 2}") }},
 		"selectors": {mark: `no matches for Id|does not exist`, edit: func(f *brokenWorkspace) {
 			f.put("overlays/prod-1/ns-p00.p00/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches:\n- target: {kind: Deployment, name: gone}\n  patch: |\n    - {op: add, path: /spec/replicas, value: 2}\n")

@@ -55,7 +55,7 @@ func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error)
 		return nil, err
 	}
 	var faults diag.List
-	for _, text := range w.Packages {
+	for _, text := range a.options.Packages {
 		if err := a.add(ctx, text); err != nil {
 			faults.Add(diag.Pos{File: text}, err)
 		}
@@ -143,12 +143,15 @@ type adder struct {
 	writer  declare.Writer // writer of the dialect that the workspace uses most
 	config  []byte         // options.Config as canonical JSON; nil: not set, or empty
 	index   *catalog.Index
-	draft   *Draft
-	wanted  []operator
-	places  []place // positions of the new declarations
-	notes   []string
-	targets []resolve.Target // requested versions of operators that are already declared
-	fresh   bool             // whether to resolve the tags of catalog images again
+	// providers are the packages that provide an API with the name of a requested package that does
+	// not exist.
+	providers map[string][]string
+	draft     *Draft
+	wanted    []operator
+	places    []place // positions of the new declarations
+	notes     []string
+	targets   []resolve.Target // requested versions of operators that are already declared
+	fresh     bool             // whether to resolve the tags of catalog images again
 }
 
 // place is the position of a new declaration in the draft, with the command-line argument for it.
@@ -187,7 +190,45 @@ func (a *adder) openPackages(ctx context.Context) error {
 	if a.index, err = sh.Pick(ctx, cache.PickNames(names...)); err != nil {
 		return err
 	}
-	_, err = a.project.BrokenCatalogs(a.index)
+	if _, err = a.project.BrokenCatalogs(a.index); err != nil {
+		return err
+	}
+	return a.chooseProviders(ctx, sh, names)
+}
+
+// chooseProviders asks the user which package to add for each of names that is no package, but an
+// API that packages provide; see [catalog.GVK.IsCalled]. If the user cannot be asked, it only
+// records the packages.
+func (a *adder) chooseProviders(ctx context.Context, sh *cache.CatalogSet, names []string) error {
+	missing := func(name string) bool { return len(a.index.CatalogsWith(name)) == 0 }
+	if !slices.ContainsFunc(names, missing) {
+		return nil
+	}
+	all, err := sh.Search(ctx, nil)
+	if err != nil {
+		return err
+	}
+	a.options.Packages, a.providers = slices.Clone(a.options.Packages), map[string][]string{}
+	for i, name := range names {
+		if !missing(name) {
+			continue
+		}
+		var owners []string
+		for _, s := range all {
+			if s.Provides(name) && !slices.Contains(owners, s.Name) {
+				owners = append(owners, s.Name)
+			}
+		}
+		if a.providers[name] = owners; len(owners) == 0 || a.options.Choose == nil {
+			continue
+		}
+		owner, err := a.options.Choose(ctx, "package that provides "+name, owners)
+		if err != nil {
+			return err
+		}
+		names[i], a.options.Packages[i] = owner, owner+strings.TrimPrefix(a.options.Packages[i], name)
+	}
+	a.index, err = sh.Pick(ctx, cache.PickNames(names...))
 	return err
 }
 
@@ -350,6 +391,9 @@ func (a *adder) pick(name, from string) (*catalog.Package, error) {
 		return nil, fmt.Errorf("package %q is in several catalogs: choose one with --catalog (%s)", name, strings.Join(have, ", "))
 	case len(names) == 0 && from != "":
 		return nil, fmt.Errorf("catalog %q is not declared: add it to spec.catalogs", from)
+	}
+	if owners := a.providers[name]; len(owners) > 0 {
+		return nil, fmt.Errorf("no package %q in the catalogs: it is an API of %s", name, strings.Join(owners, ", "))
 	}
 	hint := diag.DidYouMean(name, names)
 	if hint == "" {

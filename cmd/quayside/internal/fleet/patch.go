@@ -41,9 +41,12 @@ func (f *Fleet) BuildDir(dir string) ([][]byte, error) {
 
 // Patches returns a function that returns the changes of the user's overlays to the rendered
 // objects of a cluster. It builds only the objects that an overlay selects. An overlay that does
-// not build has no changes: a rule of the policy reports its error.
+// not build has no changes: a rule of the policy reports its error. The results are kept, and shared.
 func (f *Fleet) Patches() func(cluster string) Patch {
-	known := map[[32]byte]Patch{}
+	if f.patches == nil {
+		f.patches = map[[32]byte]Patch{}
+	}
+	known := f.patches
 	return func(cluster string) Patch {
 		out := Patch{}
 		x, err := f.Inputs(cluster)

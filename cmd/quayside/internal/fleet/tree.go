@@ -29,7 +29,8 @@ type Tree struct {
 	prefix   string // prefix for displayed paths
 	pool     *Pool
 	overlays *overlay.Files
-	inputs   map[string]Inputs // cache, by directory of the cluster and Kubernetes version
+	inputs   map[string]Inputs  // cache, by directory of the cluster and Kubernetes version
+	patches  map[[32]byte]Patch // cache, by digest of the overlay
 }
 
 // NewTree returns the tree in directory out. files are the files of the tree, which reader must

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // PackageList is a list of packages, for output as JSON.
@@ -34,9 +35,17 @@ func ListPackages(found []cache.Summary) PackageList {
 	return l
 }
 
-// RankPackages is like ListPackages, but with the best matches for words first. It sorts found.
+// RankPackages is like ListPackages, but with the best matches for words first: the package with this
+// name, then the packages that provide an API with this name. It sorts found.
 func RankPackages(found []cache.Summary, words []string) PackageList {
-	slices.SortStableFunc(found, func(a, b cache.Summary) int { return cmp.Compare(a.Rank(words), b.Rank(words)) })
+	rank := func(s cache.Summary) int {
+		r := s.Rank(words)
+		if r > int(diag.Same) && s.Provides(words...) {
+			return int(diag.Same)
+		}
+		return r
+	}
+	slices.SortStableFunc(found, func(a, b cache.Summary) int { return cmp.Compare(rank(a), rank(b)) })
 	return ListPackages(found)
 }
 

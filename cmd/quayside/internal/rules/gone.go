@@ -15,9 +15,6 @@ import (
 // checkGoneImages returns a warning for each image that a cluster pulls although its registry no
 // longer serves it. Mirrors and overlays that replace the image prevent the warning.
 func checkGoneImages(s *State) (Findings, error) {
-	if !slices.ContainsFunc(s.Rendered.Objects, func(o render.Rendered) bool { return len(goneImages(o.Object)) > 0 }) {
-		return nil, nil
-	}
 	clusters, err := s.clustersWithGoneImages()
 	if err != nil {
 		return nil, err
@@ -39,6 +36,7 @@ func checkGoneImages(s *State) (Findings, error) {
 
 // clustersWithGoneImages returns the names of the clusters by gone image, after overlays.
 func (s *State) clustersWithGoneImages() (map[string][]string, error) {
+	rendered := slices.ContainsFunc(s.Rendered.Objects, func(o render.Rendered) bool { return len(goneImages(o.Object)) > 0 })
 	patches := func(string) fleet.Patch { return nil }
 	if len(s.Overlays) > 0 {
 		f, err := s.Fleet()
@@ -54,26 +52,41 @@ func (s *State) clustersWithGoneImages() (map[string][]string, error) {
 		if len(s.Overlays[c.Name]) > 0 {
 			key = c.Name
 		}
-		images, seen := equal[key]
-		if !seen {
-			operators, _, err := s.Rendered.ClusterObjects(c.Name)
-			if err != nil {
+		if _, seen := equal[key]; !seen && (rendered || key == c.Name) {
+			var err error
+			if equal[key], err = s.goneIn(c.Name, patches(c.Name), rendered); err != nil {
 				return nil, err
 			}
-			for _, o := range operators {
-				for _, object := range patches(c.Name).Apply(o.Objects) {
-					images = append(images, goneImages(object)...)
-				}
-			}
-			slices.Sort(images)
-			images = slices.Compact(images)
-			equal[key] = images
 		}
-		for _, image := range images {
+		for _, image := range equal[key] {
 			out[image] = append(out[image], c.Name)
 		}
 	}
 	return out, nil
+}
+
+// goneIn returns the gone images of a cluster, sorted. rendered reports whether to examine the
+// objects that overlays leave unchanged.
+func (s *State) goneIn(cluster string, patch fleet.Patch, rendered bool) ([]string, error) {
+	var images []string
+	for _, o := range patch {
+		images = append(images, goneImages(o)...)
+	}
+	if rendered {
+		operators, _, err := s.Rendered.ClusterObjects(cluster)
+		if err != nil {
+			return nil, err
+		}
+		for _, operator := range operators {
+			for _, o := range operator.Objects {
+				if _, changed := patch[o.Key()]; !changed {
+					images = append(images, goneImages(o)...)
+				}
+			}
+		}
+	}
+	slices.Sort(images)
+	return slices.Compact(images), nil
 }
 
 // goneImages returns the gone images of the containers of a workload.

@@ -256,7 +256,7 @@ func (n unmetNeed) hint(code string) string {
 		if certificates.Issues(k8s.Group(n.APIVersion), n.Kinds[0]) {
 			waiver = "or choose another issuer in spec.certificates"
 		}
-		return fmt.Sprintf("add the operator that serves it (quayside catalog search %s), list %s in spec.provides.apis of %s, %s", strings.ToLower(n.Kinds[0]), n.APIVersion, settings.FileName, waiver)
+		return fmt.Sprintf("add the operator that serves it (quayside catalog search --provides %s/%s), list %s in spec.provides.apis of %s, %s", k8s.Group(n.APIVersion), n.Kinds[0], n.APIVersion, settings.FileName, waiver)
 	case needs.OLM:
 		return fmt.Sprintf("leave the operator to OLM (docs/adopt.md), list operators.coreos.com/v1alpha1 in spec.provides.apis of %s if OLM runs there, %s", settings.FileName, waiver)
 	case needs.PodSecurity:
