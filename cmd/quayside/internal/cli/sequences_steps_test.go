@@ -187,7 +187,7 @@ func (s *sequence) edit() {
 		},
 		"declare a version": func() string {
 			s.put("operators/"+pkg+".yaml", s.declaration(pkg, "  version: "+rapid.SampledFrom([]string{"1.0.0", "1.1.0", "9.9.9"}).Draw(s.T, "version")+"\n"))
-			return "quayside.lock"
+			return s.h.operator(pkg)
 		},
 		"a Kubernetes that cannot exist": func() string {
 			s.put(dir+"quayside.yaml", settings+"  kubernetesVersion: \"1.99\"\n")
