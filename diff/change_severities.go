@@ -48,6 +48,9 @@ func (c *comparison) changedSeverity(p pair, ch change) Severity {
 			return table.otherwise
 		}
 	}
+	if p.before == nil {
+		return c.addedSeverity(p.after)
+	}
 	return c.kindSeverityOf(p.after).changed
 }
 
@@ -58,7 +61,7 @@ func metadataChanges() []changeSeverity {
 		{nil, fieldChange.isOwnerOrFinalizer, Medium},
 		{nil, func(f fieldChange) bool {
 			_, name := f.path.metadataEntry()
-			return strings.Contains(name, "aggregate-to-")
+			return f.objects.before != nil && strings.Contains(name, "aggregate-to-") // the family "rbac" rates added roles
 		}, Medium},
 	}
 }
@@ -89,13 +92,9 @@ func kindChanges() []changeSeverity {
 			field := f.path.crdVersionField()
 			return field == "schema" || field == "additionalPrinterColumns"
 		}, Info},
-		{service, func(f fieldChange) bool {
-			return f.path.isIn(fieldAt("spec", "externalName")) || f.after == "ExternalName"
-		}, High},
 		{service, fieldChange.isServiceTarget, Medium},
-		{[]string{"ClusterRole" + rbac}, func(f fieldChange) bool { return f.path.key(0) == "aggregationRule" }, High},
+		{[]string{"ClusterRole" + rbac}, func(f fieldChange) bool { return f.objects.before != nil && f.path.key(0) == "aggregationRule" }, High},
 		{nil, func(f fieldChange) bool { return strings.HasPrefix(f.objects.after.Key().Group, "rbac.") }, Low},
-		{[]string{certificateKind}, func(f fieldChange) bool { return f.path.key(0) == "spec" && isMasterCertificate(f.objects.after) }, High},
 	}
 }
 
@@ -176,8 +175,8 @@ func (f fieldChange) hasConversionWebhook() bool {
 	return k8s.At(f.objects.after.Content, "spec", "conversion", "webhook") != nil
 }
 
-// isServiceTarget reports whether the change may direct a Service to other pods, or expose it to
-// other clients.
+// isServiceTarget reports whether the change may direct a Service, which has clients, to other pods, or
+// expose it to other clients.
 func (f fieldChange) isServiceTarget() bool {
-	return f.path.key(1) == "selector" || f.path.key(1) == "loadBalancerSourceRanges"
+	return f.objects.before != nil && (f.path.key(1) == "selector" || f.path.key(1) == "loadBalancerSourceRanges")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/lockfile"
@@ -46,6 +47,7 @@ type comparison struct {
 	rules         map[string]RuleInfo
 	powers        []power
 	powerIndex    map[k8s.Key]int // index of powers by group and kind; -1 for kinds without a row
+	types         *admit.Types
 	changed       []pair
 	accounts      map[k8s.Subject][]string // owners of ServiceAccounts; see accountOwners
 	claimed       claims
@@ -72,7 +74,11 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{before: old, after: now, opt: opt, rules: rules, powers: powers(), powerIndex: map[k8s.Key]int{}, changed: normalPairs(old, now, pairObjects(old, now)), claimed: claims{}}
+	types := admit.NewTypes()
+	c := &comparison{
+		before: old, after: now, opt: opt, rules: rules, types: types, powers: powers(), powerIndex: map[k8s.Key]int{},
+		changed: normalPairs(old, now, types), claimed: claims{},
+	}
 	for _, f := range ruleFamilies() {
 		for _, check := range f.checks {
 			check(c)

@@ -54,7 +54,7 @@ func TestDecisions(t *testing.T) {
 			[]string{"low pods.container containers.a: q.io/a:1 → -", "low pods.container containers.b: - → q.io/a:1"},
 		},
 		{"the global default", priority("false"), priority("true"), []string{"medium priority.class globalDefault"}},
-		{"an external address", service("{externalIPs: [1.1.1.1]}"), service("{externalIPs: [1.1.1.1, 2.2.2.2]}"), []string{"medium objects.exposed spec.externalIPs: - → 2.2.2.2", `info objects.changed: spec.externalIPs=["1.1.1.1"] → spec.externalIPs=["1.1.1.1","2.2.2.2"]`}},
+		{"an external address", service("{externalIPs: [1.1.1.1]}"), service("{externalIPs: [1.1.1.1, 2.2.2.2]}"), []string{"high objects.exposed spec.externalIPs: - → 2.2.2.2", `info objects.changed: spec.externalIPs=["1.1.1.1"] → spec.externalIPs=["1.1.1.1","2.2.2.2"]`}},
 		{"side effects", hook(", sideEffects: None"), hook(", sideEffects: NoneOnDryRun"), []string{"low webhook.side-effects a.b.c sideEffects: None → NoneOnDryRun"}},
 		{"match policy", hook(""), hook(", matchPolicy: Exact"), []string{"low webhook.side-effects a.b.c matchPolicy: Equivalent → Exact"}},
 		{"the default match policy", hook(""), hook(", matchPolicy: Equivalent"), nil},

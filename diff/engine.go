@@ -190,6 +190,9 @@ func (f fieldChange) emptiesLeaving() bool {
 	if f.after != true {
 		o = f.objects.before
 	}
+	if o == nil {
+		return false
+	}
 	dirs := o.AppliedDirs()
 	return f.path.last() == "allowEmpty" && len(dirs) > 0 && !slices.ContainsFunc(dirs, func(dir string) bool { return path.Dir(dir) != layout.Leaving })
 }

@@ -79,7 +79,7 @@ func TestEngineSeverity(t *testing.T) {
 		{"allows that nothing remains", empty("rendered/operators/ops.etcd", "prune: true"), empty("rendered/operators/ops.etcd", "prune: true, allowEmpty: true"), High},
 		{"another repository", set(own), set("{repoURL: 'https://b.example.com', path: rendered/operators/ops.etcd}"), Critical},
 	} {
-		r := compare(t, State{Objects: parsed(t, "", "x.yaml", c.before)}, State{Objects: parsed(t, "", "x.yaml", c.after)})
+		r := compare(t, State{Objects: parsed(t, "", "x.yaml", c.before)}, State{Objects: parsed(t, "", "x.yaml", c.after), Declared: []string{"argocd", "flux-system"}})
 		if len(r.Findings) != 1 || r.Findings[0].Severity != c.want {
 			t.Errorf("%s: %v", c.name, lines(r))
 		}

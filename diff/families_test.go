@@ -427,6 +427,7 @@ func TestData(t *testing.T) {
 			"load balancer", obj("v1", "Service", "spec: {ports: []}"), obj("v1", "Service", "spec: {type: LoadBalancer, ports: []}"),
 			[]string{"medium objects.exposed spec.type: ClusterIP → LoadBalancer", "info objects.changed: - → spec.allocateLoadBalancerNodePorts=true spec.externalTrafficPolicy=Cluster"},
 		},
+		{"namespace of others", account, doc(account, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: argocd}"), []string{"high objects.foreign-namespace metadata.namespace: - → argocd"}},
 		{"reserved role", "", rbacHead + "kind: ClusterRole\nmetadata: {name: 'system:node'}\nrules: []\n", []string{"high objects.reserved-name metadata.name: - → system:node"}},
 		{"reserved namespace", "", "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, labels: {quayside.dev/install-namespace: ops, quayside.dev/package: demo}}\n", []string{"high objects.reserved-name metadata.name: - → kube-system", "info namespace.added"}},
 		{"namespace that the user chose", "", "apiVersion: v1\nkind: Namespace\nmetadata: {name: openshift-demo, labels: {quayside.dev/install-namespace: openshift-demo}}\n", []string{"info namespace.added"}},

@@ -17,7 +17,8 @@ type change struct {
 	before, after any
 }
 
-// fieldChange is a changed field of an object that exists before and after.
+// fieldChange is a changed field of an object that exists after. objects.before is nil if the object is
+// added.
 type fieldChange struct {
 	c       *comparison
 	objects pair
@@ -47,6 +48,49 @@ func (c *comparison) unexplainedChanges(p pair) []change {
 	return d.changes
 }
 
+// addedFields returns the fields of an added object that no finding of their own covers. Fields that
+// identify the object or an element of a list are omitted, and so are those with default values.
+func (c *comparison) addedFields(o *Object) []change {
+	content := o.Content
+	if o.Key().Is(crdKind) {
+		content = k8s.Without(content, "spec", "versions") // rule data.crd-added
+	}
+	nothing := *o
+	nothing.Content = c.types.Normal(k8s.Object(identityOf(content).(map[string]any)))
+	d := fieldDiff{c: c, p: pair{nil, o}, exemptions: exemptions()}
+	claims := slices.DeleteFunc(slices.Clone(c.claimed[o.Key()]), func(p fieldPath) bool { return len(p) == 0 })
+	d.compare(nil, claims, comparedContent(&nothing), comparedContent(o))
+	return d.changes
+}
+
+// identityOf returns v with only the fields that identify the object and the elements of its lists.
+func identityOf(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, e := range v {
+			_, isText := e.(string)
+			switch below := identityOf(e); {
+			case below != nil:
+				out[name] = below
+			case isText && slices.Contains([]string{"apiVersion", "kind", "name", "namespace"}, name):
+				out[name] = e
+			}
+		}
+		return out
+	case []any:
+		if elementKey(v, nil) == "" {
+			return nil
+		}
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = identityOf(e)
+		}
+		return out
+	}
+	return nil
+}
+
 // compare compares the values a and b of the field at a path. claims are the covered paths at or
 // below it.
 func (d *fieldDiff) compare(at fieldPath, claims []fieldPath, a, b any) {
@@ -56,7 +100,7 @@ func (d *fieldDiff) compare(at fieldPath, claims []fieldPath, a, b any) {
 	if slices.ContainsFunc(claims, func(claim fieldPath) bool { return len(claim) == len(at) }) {
 		return
 	}
-	descend := len(claims) > 0 || at.key(0) == "metadata" // fields below the path may be covered or exempt
+	descend := len(claims) > 0 || at.key(0) == "metadata" || a == nil && at.isContainer() // fields below the path may be covered, exempt or dangerous
 	x, mapA := a.(map[string]any)
 	y, mapB := b.(map[string]any)
 	if mapA && mapB || (mapA && b == nil || mapB && a == nil) && descend {

@@ -31,10 +31,11 @@ var whole = flag.Bool("whole", false, "test every upgrade and object of the corp
 // before diff reported every change.
 const beforeCompleteness = 874
 
-// honest is a published version of an operator with its objects as JSON.
+// honest is a published version of an operator with its objects.
 type honest struct {
 	operator, version string
-	objects           [][]byte
+	objects           []map[string]any
+	namespace         string // the one with the most objects of all versions
 }
 
 // published caches the result of honestVersions, because unpacking the archives takes most of the time
@@ -52,7 +53,7 @@ func honestVersions(t testing.TB) []*honest {
 	if root == "" {
 		t.Skip("QUAYSIDE_CORPUS is not set")
 	}
-	of := map[string]*honest{}
+	of, namespaces := map[string]*honest{}, map[string]int{}
 	for _, archive := range []string{"charts", "releases"} {
 		f, err := os.Open(filepath.Join(root, "charts", archive+".tar.zst"))
 		if err != nil {
@@ -84,9 +85,28 @@ func honestVersions(t testing.TB) []*honest {
 			lines := bufio.NewScanner(files)
 			lines.Buffer(nil, 64<<20)
 			for lines.Scan() {
-				of[key].objects = append(of[key].objects, slices.Clone(lines.Bytes()))
+				content, err := Content(lines.Bytes())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if inner := asMap(content["object"]); inner != nil {
+					content = inner
+				}
+				of[key].objects = append(of[key].objects, content)
+				if namespace := k8s.Text(content, "metadata", "namespace"); namespace != "" {
+					namespaces[of[key].operator+" "+namespace]++
+				}
 			}
 		}
+	}
+	for _, h := range of {
+		most := 0
+		for _, key := range sortedKeys(namespaces) {
+			if namespace, ok := strings.CutPrefix(key, h.operator+" "); ok && namespaces[key] > most {
+				h.namespace, most = namespace, namespaces[key]
+			}
+		}
+		h.namespace = cmp.Or(h.namespace, "ops")
 	}
 	published = slices.SortedFunc(maps.Values(of), func(a, b *honest) int {
 		x, err1 := semver.NewVersion(a.version)
@@ -103,20 +123,14 @@ func honestVersions(t testing.TB) []*honest {
 func (h *honest) state(t testing.TB) State {
 	t.Helper()
 	pkg := path.Base(h.operator)
-	s := State{Name: h.version, KubernetesVersion: "1.34", Pins: []lockfile.Pin{{Namespace: "ops", Package: pkg, Version: h.version}}}
+	operator := h.namespace + "/" + pkg
+	s := State{Name: h.version, KubernetesVersion: "1.34", Pins: []lockfile.Pin{{Namespace: h.namespace, Package: pkg, Version: h.version}}}
 	seen := map[k8s.Key]bool{}
-	for _, line := range h.objects {
-		content, err := Content(line)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if inner := asMap(content["object"]); inner != nil {
-			content = inner
-		}
+	for _, content := range h.objects {
 		for _, field := range []string{"annotations", "labels"} { // as render does
 			maps.DeleteFunc(k8s.Map(content, "metadata", field), func(key string, _ any) bool { return bundle.ControlledTool(key) != "" })
 		}
-		o := Object{Operator: "ops/" + pkg, Path: "rendered/" + pkg + ".yaml", Content: content}
+		o := Object{Operator: operator, Path: "rendered/" + pkg + ".yaml", Content: content}
 		if key := o.Key(); key.Kind != "" && key.Name != "" && !seen[key] {
 			seen[key] = true
 			s.Objects = append(s.Objects, o)

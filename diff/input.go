@@ -18,6 +18,7 @@ type Input struct {
 	Leaving           []lockfile.Leaving // operators in the lock that are replaced or being uninstalled
 	KeepsDefinitions  bool               // see State.KeepsDefinitions
 	ByOperator        bool               // see State.ByOperator
+	Declared          []string           // see State.Declared
 	Tree              []File             // rendered files (see BaseFiles), in any order
 	Own               []File             // other files of the repository, in any order
 }
@@ -74,5 +75,5 @@ func (s Input) state(twins map[string][]byte, known []Object) (State, error) {
 	if err != nil && s.Revision != "" {
 		err = fmt.Errorf("%s: %w", s.Revision, err)
 	}
-	return State{Name: s.Name, KubernetesVersion: s.KubernetesVersion, OpenShiftVersion: s.OpenShiftVersion, Pins: s.Pins, Leaving: s.Leaving, KeepsDefinitions: s.KeepsDefinitions, ByOperator: s.ByOperator, Objects: objects}, err
+	return State{Name: s.Name, KubernetesVersion: s.KubernetesVersion, OpenShiftVersion: s.OpenShiftVersion, Pins: s.Pins, Leaving: s.Leaving, KeepsDefinitions: s.KeepsDefinitions, ByOperator: s.ByOperator, Declared: s.Declared, Objects: objects}, err
 }

@@ -41,16 +41,24 @@ func systemNamespaces() []string {
 	}
 }
 
-// addedSeverity returns the severity of an added object. If it depends on the content of the
-// object, the second result is the reason.
-func (c *comparison) addedSeverity(o *Object) (Severity, string) {
+// addedSeverity returns the severity of an added object by its kind.
+func (c *comparison) addedSeverity(o *Object) Severity {
+	if o.Follows {
+		return Low
+	}
+	return c.kindSeverityOf(o).added
+}
+
+// contentSeverity returns the severity of an object that gives power by its content, and the reason.
+// It returns Off for other objects.
+func (c *comparison) contentSeverity(o *Object) (Severity, string) {
 	switch key := o.Key(); {
-	case o.Follows:
-		return Low, ""
 	case key.Is("Secret") && k8s.Text(o.Content, "type") == "kubernetes.io/service-account-token":
 		return High, "the API server adds a token of ServiceAccount " + k8s.Text(o.Content, "metadata", "annotations", "kubernetes.io/service-account.name")
 	case key.Is("Service") && k8s.Text(o.Content, "spec", "type") == "ExternalName":
 		return High, "it resolves to " + k8s.Text(o.Content, "spec", "externalName")
+	case key.Is("EndpointSlice.discovery.k8s.io") && !c.ownsService(o, k8s.Text(o.Content, "metadata", "labels", "kubernetes.io/service-name")), key.Is("Endpoints") && !c.ownsService(o, key.Name):
+		return High, "it directs the traffic of a Service that is not of this operator"
 	case key.Is(certificateKind) && isMasterCertificate(o):
 		return Critical, "its holder is cluster-admin"
 	case key.Is("NetworkPolicy.networking.k8s.io") && allowsAllIngress(o):
@@ -58,7 +66,7 @@ func (c *comparison) addedSeverity(o *Object) (Severity, string) {
 	case key.Is("APIService.apiregistration.k8s.io") && c.servesForeignGroup(o):
 		return Critical, "it serves an API group of another component: " + k8s.Text(o.Content, "spec", "group")
 	}
-	return c.kindSeverityOf(o).added, ""
+	return Off, ""
 }
 
 const certificateKind = "Certificate.cert-manager.io"

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,8 @@ func objectRules() []RuleInfo {
 		{"objects.changed", Critical, "other fields changed", "no specific rule covers these fields; the kind and the field decide the severity"},
 		{"objects.removed", High, "object removed", "no specific rule covers the removal; the kind decides the severity"},
 		{"objects.reserved-name", High, "object replaces a built-in object of the cluster", "the object replaces one that the cluster itself creates and relies on: its users get the bundle's content"},
-		{"objects.exposed", Medium, "Service reachable from outside", "a load balancer, node port or external address exposes it outside the cluster"},
+		{"objects.exposed", High, "Service reachable from outside", "a load balancer, node port or external address exposes it outside the cluster; an external address also takes the traffic of pods to that address"},
+		{"objects.foreign-namespace", High, "object in a namespace of others", "objects there may configure, replace or act as what runs in the namespace"},
 	}
 }
 
@@ -29,11 +31,12 @@ func compareObjects(c *comparison) {
 		if p.after != nil {
 			c.checkReservedName(p.after)
 			c.checkExposure(p)
+			r.checkNamespace(p)
+			r.checkContent(p)
 		}
 		switch {
-		case p.before == nil && !c.claimed.cover(p.after, nil):
-			severity, why := c.addedSeverity(p.after)
-			r.addObject("objects.added", p.after, severity, strings.TrimSuffix(p.after.Key().Kind+" added: "+why, ": "))
+		case p.before == nil:
+			r.addAdded(p)
 		case p.after == nil && !c.claimed.cover(p.before, nil):
 			r.addObject("objects.removed", p.before, c.removedSeverity(p.before), p.before.Key().Kind+" removed")
 		case p.onBothSides():
@@ -80,6 +83,58 @@ func (r *otherChanges) report() {
 // addObject adds a finding about an added or removed object.
 func (r *otherChanges) addObject(rule string, o *Object, severity Severity, message string) {
 	r.add(o, Finding{Rule: rule, Severity: severity, Message: message, explains: wholeObject()})
+}
+
+// addAdded reports an added object. Its fields are judged like fields that are added to an object, also
+// if a finding about the whole object has been reported.
+func (r *otherChanges) addAdded(p pair) {
+	severity := r.c.addedSeverity(p.after)
+	if !p.after.Follows {
+		secret := p.after.Key().Is("Secret")
+		for _, ch := range r.c.addedFields(p.after) {
+			if s := r.c.changedSeverity(p, ch); s >= Medium && s > severity {
+				f := Finding{Rule: "objects.added", Severity: s, Field: ch.path.String(), Message: fmt.Sprintf("%s added with %s", p.after.Key().Kind, ch.path.pattern()), path: ch.path}
+				_, f.After = ch.format(secret)
+				r.add(p.after, f, ch.path.pattern())
+			}
+		}
+	}
+	if content, _ := r.c.contentSeverity(p.after); content == Off && !r.c.claimed.cover(p.after, nil) {
+		r.addObject("objects.added", p.after, severity, p.after.Key().Kind+" added")
+	}
+}
+
+// checkNamespace reports an object that an operator adds to a namespace of others, or changes in a
+// system namespace.
+func (r *otherChanges) checkNamespace(p pair) {
+	o := p.after
+	namespace := o.Key().Namespace
+	sameContent := p.before != nil && reflect.DeepEqual(k8s.Without(o.Content, "metadata"), k8s.Without(p.before.Content, "metadata"))
+	if namespace == "" || p.before != nil && (sameContent || !r.c.isSystemNamespace(namespace)) || o.Follows || r.c.ownsNamespace(o.Operator, namespace) {
+		return
+	}
+	f := Finding{Rule: "objects.foreign-namespace", Severity: High, Field: "metadata.namespace", After: namespace, path: fieldAt("metadata", "namespace"), explains: noField()}
+	f.Message = fmt.Sprintf("namespace %s belongs to none of this operator and its declarations", namespace)
+	if o.Operator == "" {
+		f.Message = fmt.Sprintf("namespace %s belongs to no operator and no declaration", namespace)
+	}
+	r.add(o, f, p.before == nil)
+}
+
+// checkContent reports an object whose content gives power that it did not have before.
+func (r *otherChanges) checkContent(p pair) {
+	severity, why := r.c.contentSeverity(p.after)
+	if severity == Off || p.after.Follows {
+		return
+	}
+	rule, verb, explains := "objects.added", "added", wholeObject()
+	if p.before != nil {
+		if was, text := r.c.contentSeverity(p.before); was >= severity && text == why {
+			return
+		}
+		rule, verb, explains = "objects.changed", "changed", noField()
+	}
+	r.add(p.after, Finding{Rule: rule, Severity: severity, Message: fmt.Sprintf("%s %s: %s", p.after.Key().Kind, verb, why), explains: explains})
 }
 
 // addFields adds one finding for each change of medium or higher severity, and one finding for all
@@ -175,7 +230,7 @@ func (c *comparison) checkExposure(p pair) {
 	}
 	a, b := k8s.Text(was, "spec", "type"), k8s.Text(p.after.Content, "spec", "type")
 	if b != a && (b == "LoadBalancer" || b == "NodePort") {
-		c.add("objects.exposed", p.after, Finding{Field: "spec.type", Before: a, After: b, Message: "Service is of type " + b, path: fieldAt("spec", "type")})
+		c.add("objects.exposed", p.after, Finding{Field: "spec.type", Before: a, After: b, Message: "Service is of type " + b, path: fieldAt("spec", "type")}, Medium)
 	}
 	for _, ip := range k8s.Texts(p.after.Content, "spec", "externalIPs") {
 		if !slices.Contains(k8s.Texts(was, "spec", "externalIPs"), ip) {

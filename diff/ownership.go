@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/profile"
 )
 
 // Ownership is decided by the state before: a change cannot make an operator the owner of what it
@@ -149,25 +148,37 @@ func (c *comparison) ownsPrefix(operator, namespace, name string) bool {
 	return owner != "" && c.isOperator(owner, operator)
 }
 
-// isSystemNamespace reports whether objects in a namespace configure the cluster, or a tool that
-// installs in all namespaces.
-func isSystemNamespace(name string) bool {
-	return k8s.IsReservedNamespace(name) && name != "default" || name == "olm" || slices.Contains(profile.Namespaces(), name)
-}
-
-// ownsNamespace reports whether an operator may have objects in a namespace: in the state before, an
-// operator is installed there or watches it, or it rendered the Namespace. The user's own objects, of
-// no operator, may be in each namespace that belongs to an operator or is declared, unless it is a
-// system namespace. A new operator has the namespace that the user chose for it.
+// ownsNamespace reports whether an operator may have objects in a namespace: it is installed there, it
+// watched the namespace before, or the state before has the Namespace, of the operator or of the user.
+// Objects of no operator, which are the user's, may be in each namespace that belongs to an operator
+// or is declared. A system namespace belongs only to the operators that are installed there.
 func (c *comparison) ownsNamespace(operator, namespace string) bool {
-	for _, v := range []*view{c.before, c.after} {
-		for _, p := range v.Pins {
-			isNew := v == c.after && !c.before.hasOperator(p.Key())
-			if (v == c.before || isNew && p.Key() == operator) && (operator == "" || c.isOperator(p.Key(), operator)) && (p.Namespace == namespace || slices.Contains(p.WatchNamespaces, namespace)) {
-				return true
-			}
+	if len(c.before.order)+len(c.before.Pins) == 0 || slices.Contains(c.after.Declared, namespace) {
+		return true
+	}
+	if in, _, _ := strings.Cut(operator, "/"); operator != "" && in == namespace {
+		return true
+	}
+	for _, p := range c.before.Pins {
+		if (operator == "" || c.isOperator(p.Key(), operator)) && (p.Namespace == namespace || slices.Contains(p.WatchNamespaces, namespace)) {
+			return true
+		}
+	}
+	if operator != "" && !c.before.hasOperator(operator) {
+		if p, ok := c.after.pin(operator); ok && slices.Contains(p.WatchNamespaces, namespace) {
+			return true
 		}
 	}
 	ns := c.before.namespace(namespace)
-	return ns != nil && !isSystemNamespace(namespace) && (operator == "" || ns.Operator == "" || c.isOperator(ns.Operator, operator))
+	return ns != nil && !c.isSystemNamespace(namespace) && (operator == "" || ns.Operator == "" || c.isOperator(ns.Operator, operator))
+}
+
+// ownsService reports whether a Service in the namespace of an object is of the same operator.
+func (c *comparison) ownsService(o *Object, name string) bool {
+	for _, v := range []*view{c.before, c.after} {
+		if s := v.byKey[k8s.Key{Kind: "Service", Namespace: o.Key().Namespace, Name: name}]; s != nil {
+			return c.isOperator(s.Operator, o.Operator)
+		}
+	}
+	return false
 }

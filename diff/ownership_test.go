@@ -1,8 +1,11 @@
 package diff
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // worst returns the highest severity of the findings about an object of the given kind, or of all
@@ -50,6 +53,111 @@ func TestKindsOfOthers(t *testing.T) {
 		kind, _, _ = strings.Cut(kind, ",")
 		if got := worst(compare(t, before, after), kind); got != c.want {
 			t.Errorf("%s\nis %s, want %s", c.change, got, c.want)
+		}
+	}
+}
+
+// TestNamespacesOfOthers adds objects to namespaces, of an operator or of the user.
+func TestNamespacesOfOthers(t *testing.T) {
+	const (
+		object = "add {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: NS"
+		thing  = ", labels: {quayside.dev/install-namespace: other, quayside.dev/package: thing}"
+	)
+	own := func(ns string) string { return strings.Replace(object, "NS", ns, 1) + "}}" }
+	theirs := func(ns string) string { return strings.Replace(object, "NS", ns, 1) + thing + "}}" }
+	declared := func(ns string) string {
+		return "add {apiVersion: v1, kind: Namespace, metadata: {name: " + ns + "}} then\n"
+	}
+	edits{
+		{Info, own("ops")},
+		{High, own("elsewhere")},
+		{High, own("kube-system")},
+		{High, own("default")},
+		{Info, declared("elsewhere") + own("elsewhere")},
+		{High, declared("flux-system") + "add {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-public}}"},
+		{High, "add {apiVersion: v1, kind: Namespace, metadata: {name: elsewhere}}\n" + own("elsewhere")},
+		{Info, theirs("other")},
+		{High, theirs("elsewhere")},
+		{High, "add {apiVersion: v1, kind: Service, metadata: {name: metrics-server, namespace: kube-system}}"},
+		{High, "add {apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a, namespace: ops, labels: {kubernetes.io/service-name: vault}}}"},
+		{High, "add {apiVersion: v1, kind: Endpoints, metadata: {name: vault, namespace: ops}}"},
+	}.check(t)
+}
+
+// TestAccountsOfOthers runs pods as accounts that another operator renders, uses or binds.
+func TestAccountsOfOthers(t *testing.T) {
+	const (
+		thing = ", labels: {quayside.dev/install-namespace: other, quayside.dev/package: thing}"
+		job   = "add {apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: ops}, spec: {template: {spec: {serviceAccountName: ACCOUNT, containers: [{name: c, image: a}]}}}}"
+	)
+	run := func(account string) string { return strings.Replace(job, "ACCOUNT", account, 1) }
+	account := func(name, labels string) string {
+		return "add {apiVersion: v1, kind: ServiceAccount, metadata: {name: " + name + ", namespace: ops" + labels + "}}\n"
+	}
+	edits{
+		{Low, run("demo")},
+		{High, run("other")},
+		{High, run("argocd-application-controller")},
+		{Low, account("mine", "") + run("mine")},
+		{High, account("theirs", thing) + run("theirs")},
+		{High, "add {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: ops" + thing + "}, roleRef: {kind: Role, name: a}, subjects: [{kind: ServiceAccount, name: shared}]} then\n" +
+			account("shared", "") + run("shared")},
+		{High, podEdit + "serviceAccountName other"},
+	}.check(t)
+}
+
+// TestAddedIsChangedFromNothing adds an object with a field, and the field to the object without it. The
+// addition of the object must not be rated lower.
+func TestAddedIsChangedFromNothing(t *testing.T) {
+	for _, c := range []struct{ object, name, set string }{
+		{"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: ops}}", "ServiceAccount a", "metadata.annotations.eks.amazonaws.com/role-arn x"},
+		{"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: ops}}", "ServiceAccount a", "secrets [{name: b}]"},
+		{"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ops}}", "ConfigMap a", "metadata.finalizers [b]"},
+		{"{apiVersion: v1, kind: Service, metadata: {name: a, namespace: ops}, spec: {ports: [{port: 1}]}}", "Service a", "spec.externalIPs [8.8.8.8]"},
+		{"{apiVersion: v1, kind: Service, metadata: {name: a, namespace: ops}, spec: {ports: [{port: 1}]}}", "Service a", "spec.type NodePort"},
+		{"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, namespace: ops}, spec: {template: {spec: {containers: [{name: c, image: x}]}}}}", "DaemonSet a", "spec.template.spec.hostAliases [{ip: 1.1.1.1}]"},
+		{"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, namespace: ops}, spec: {template: {spec: {containers: [{name: c, image: x}]}}}}", "DaemonSet a", "spec.template.spec.priorityClassName system-node-critical"},
+		{"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, namespace: ops}, spec: {template: {spec: {containers: [{name: c, image: x}]}}}}", "DaemonSet a", "spec.template.spec.containers.0.lifecycle {postStart: {exec: {command: [sh]}}}"},
+		{"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, namespace: ops}, spec: {template: {spec: {containers: [{name: c, image: x}]}}}}", "DaemonSet a", "spec.template.spec.volumes [{name: v, hostPath: {path: /}}]"},
+		{"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, namespace: ops}, spec: {template: {spec: {containers: [{name: c, image: x}]}}}}", "DaemonSet a", "spec.template.spec.containers.1 {name: d, image: x, securityContext: {seLinuxOptions: {type: spc_t}}}"},
+	} {
+		base := mutantBase(t)
+		without := base.mutant(t, "add "+c.object)
+		with := without.mutant(t, "set "+c.name+" "+c.set)
+		kind, _, _ := strings.Cut(c.name, " ")
+		if changed, added := worst(compare(t, without, with), kind), worst(compare(t, base, with), kind); added < changed || changed < Medium {
+			t.Errorf("%s %s: changed is %s, added is %s", c.object, c.set, changed, added)
+		}
+	}
+}
+
+// TestEveryAddedField adds each object with and without each of its fields. A field that is added to an
+// object must not be rated higher than the added object.
+func TestEveryAddedField(t *testing.T) {
+	base := mutantBase(t)
+	rated := func(r *Report, key k8s.Key) (out Severity) {
+		for _, f := range r.Findings {
+			if f.Object.Kind == key.Kind && f.Object.Name == key.Name && slices.Contains([]string{"pods", "objects", "priority"}, f.family()) {
+				out = max(out, f.Severity)
+			}
+		}
+		return out
+	}
+	for _, o := range base.Objects {
+		key := o.Key()
+		if slices.Contains([]string{k8s.CRDGroup, k8s.RBACGroup, k8s.AdmissionGroup}, key.Group) || key.Is("Namespace", "NetworkPolicy.networking.k8s.io", "PodDisruptionBudget.policy") {
+			continue // rated by families of their own; or an added object can only restrict
+		}
+		without := base.with(key, nil)
+		added := rated(compare(t, without, base), key)
+		for _, path := range leafPaths(o.Content, nil) {
+			if whole := strings.Join(path, "."); whole == "apiVersion" || whole == "kind" || strings.HasPrefix(whole, "metadata.name") || slices.Contains([]string{"name", "selector", "labels"}, path[len(path)-1]) || strings.Contains(whole, "selector.") {
+				continue
+			}
+			reduced := base.with(key, edit(o.Content, path, nil, true).(map[string]any))
+			if changed := rated(compare(t, reduced, base), key); changed > added && changed >= Medium {
+				t.Errorf("%s %s: the field is %s, the object is %s", key, strings.Join(path, "."), changed, added)
+			}
 		}
 	}
 }

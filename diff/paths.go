@@ -153,6 +153,12 @@ func (p fieldPath) container() string {
 	return ""
 }
 
+// isContainer reports whether the path is that of a container.
+func (p fieldPath) isContainer() bool {
+	n := len(p)
+	return n > 1 && p[n-1].by == "name" && slices.Contains(k8s.ContainerLists(), p[n-2].key)
+}
+
 // String formats the path for display, such as "spec.containers[manager].image" or
 // "spec.versions[v1] spec.size minimum".
 func (p fieldPath) String() string {

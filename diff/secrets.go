@@ -12,18 +12,17 @@ import (
 // compareSecrets reports the Secrets that an object starts to use, which belong to others or to
 // nobody in the tree.
 func compareSecrets(c *comparison) {
-	types := admit.NewTypes()
 	for _, p := range c.changed {
 		if p.after == nil {
 			continue
 		}
 		had := map[k8s.Key]bool{}
 		if p.before != nil {
-			for _, ref := range types.SecretRefs(p.before.Content) {
+			for _, ref := range c.types.SecretRefs(p.before.Content) {
 				had[secretKey(p.before, ref)] = true
 			}
 		}
-		for _, ref := range types.SecretRefs(p.after.Content) {
+		for _, ref := range c.types.SecretRefs(p.after.Content) {
 			key := secretKey(p.after, ref)
 			if had[key] {
 				continue

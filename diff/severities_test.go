@@ -30,7 +30,7 @@ func TestSeverityOfChange(t *testing.T) {
 	}{
 		// Custom resources, by the owner of their CRD.
 		{Info, "set Widget demo spec.size 2"},
-		{Medium, "add {apiVersion: demo.io/v1, kind: Widget, " + foreign + ", spec: {size: 1}}"},
+		{High, "add {apiVersion: demo.io/v1, kind: Widget, " + foreign + ", spec: {size: 1}}"},
 		{Medium, "del CustomResourceDefinition widgets.demo.io then\nset Widget demo zzz 1"},
 		{Medium, "add {apiVersion: a.example/v1, kind: Thing, metadata: {name: a, namespace: ops}}"},
 		{High, "add {apiVersion: a.example/v1, kind: Thing, metadata: {name: a}}"},

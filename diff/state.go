@@ -30,6 +30,7 @@ type State struct {
 	KeepsDefinitions  bool               // the GitOps tool does not track CRDs and never prunes them
 	ByOperator        bool               // the GitOps tool applies each operator separately, and uninstalls only operators in Leaving
 	Dropped           []string           // operators that are pinned for other clusters only
+	Declared          []string           // namespaces in which quayside itself renders objects, by the settings
 }
 
 // Object is a Kubernetes object, with the file that it was parsed from.
@@ -289,12 +290,11 @@ func pairObjects(before, after *view) []pair {
 	return out
 }
 
-// normalPairs returns changed with all objects in the form of [admit.Types.Normal], without the pairs
-// that are then equal. It replaces the objects in both views, too.
-func normalPairs(before, after *view, changed []pair) []pair {
-	types := admit.NewTypes()
+// normalPairs returns the pairs of pairObjects with all objects in the form of [admit.Types.Normal],
+// without those that are then equal. It replaces the objects in both views, too.
+func normalPairs(before, after *view, types *admit.Types) []pair {
 	var out []pair
-	for _, p := range changed {
+	for _, p := range pairObjects(before, after) {
 		p.before, p.after = before.normalize(p.before, types), after.normalize(p.after, types)
 		if !p.onBothSides() || !isSameObject(before, after, p.before, p.after) {
 			out = append(out, p)

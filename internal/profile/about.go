@@ -169,17 +169,6 @@ func Engines() []string {
 	return out
 }
 
-// Namespaces returns the namespaces in which the tools of the profiles run by default.
-func Namespaces() []string {
-	var out []string
-	for _, l := range profileTable() {
-		if namespace := l.profile.About().Namespace; namespace != "" {
-			out = append(out, namespace)
-		}
-	}
-	return out
-}
-
 // Guard returns o with annotations that protect it from pruning by any tool.
 func Guard(o k8s.Object) k8s.Object {
 	for _, l := range profileTable() {

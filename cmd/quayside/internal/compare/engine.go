@@ -101,6 +101,9 @@ type engineSide struct {
 // introduced is true, it sets Follows for all objects.
 func (s engineSide) state(other engineSide, files []diff.File, dir string, introduced bool) (diff.State, error) {
 	state := diff.State{Name: s.Name}
+	if s.Settings.GitOps != nil {
+		state.Declared = []string{s.Settings.GitOps.Namespace}
+	}
 	var err error
 	if state.Objects, err = diff.EngineObjects(files); err != nil {
 		return state, err
