@@ -111,7 +111,8 @@ func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
 	return c
 }
 
-// operator returns the operator of a package in a namespace. It adds the operator if it is missing.
+// operator returns the operator of a package in a namespace. If c does not have it yet, it adds the
+// operator.
 func (c *clusterState) operator(namespace, pkg string) *operator {
 	key := OperatorKey{namespace, pkg}
 	if c.byKey[key.Key()] == nil {
@@ -186,7 +187,7 @@ func (c *clusterState) assignAll() {
 	for _, o := range all {
 		c.add(o, c.operatorsByLabel(o)...)
 	}
-	for range 2 { // owners first, then owners of owners
+	for range 2 { // first the owners, then the owners of the owners
 		for _, o := range all {
 			c.add(o, c.operatorsByOwner(o)...)
 		}
@@ -282,9 +283,9 @@ func unpackedName(image string) string {
 	return hex.EncodeToString(sum[:])[:k8s.MaxLabel]
 }
 
-// operatorOfVersion returns the operator of a ClusterServiceVersion. For one that is no longer in
-// the cluster, it returns the operator in the namespace with the same base name, or nil if none or
-// several have it.
+// operatorOfVersion returns the operator of a ClusterServiceVersion, which may already be deleted.
+// For a deleted one, it returns the only operator of the namespace with the same base name, or nil
+// if there is none or several.
 func (c *clusterState) operatorOfVersion(namespace, name string) *operator {
 	if op := c.byCSV[[2]string{namespace, name}]; op != nil {
 		return op
@@ -309,8 +310,8 @@ func csvBase(csv string) string {
 	return name
 }
 
-// operatorsByLabel returns the operators in the labels of an object or, for an object of OLM, in
-// its name. The result contains nil for an unknown operator.
+// operatorsByLabel returns the operators that the labels of an object identify. For an object of
+// OLM, its name may also identify them. The result contains nil for an unknown operator.
 func (c *clusterState) operatorsByLabel(o *snapshot.LiveObject) []*operator {
 	var out []*operator
 	for key := range o.Labels {
@@ -352,7 +353,7 @@ func (c *clusterState) operatorsByLabel(o *snapshot.LiveObject) []*operator {
 		out = append(out, c.operatorsIn(o.Namespace)...)
 	case "OperatorCondition":
 		out = append(out, c.byCSV[[2]string{o.Namespace, o.Name}])
-		if isOurs(o) { // the name may be that of an earlier version
+		if isOurs(o) { // its name may contain an earlier version of the operator
 			out = append(out, c.byKey[o.Labels[k8s.LabelNamespace]+"/"+o.Labels[k8s.LabelPackage]])
 		}
 	case "Subscription":
@@ -392,8 +393,9 @@ func (c *clusterState) operatorsIn(namespace string) []*operator {
 	return out
 }
 
-// operatorsByOwner returns the operators in the owner references of an object. An owner can be a
-// ClusterServiceVersion or its copy, even if it no longer exists, or another object of OLM.
+// operatorsByOwner returns the operators that the owner references of an object identify. The owner
+// can be another object of OLM, a ClusterServiceVersion, or a copy of one. The
+// ClusterServiceVersion may already be deleted.
 func (c *clusterState) operatorsByOwner(o *snapshot.LiveObject) []*operator {
 	var out []*operator
 	for _, ref := range o.Owners {

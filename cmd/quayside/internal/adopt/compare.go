@@ -251,8 +251,8 @@ func withoutEqualFields(live, ours k8s.Object) (a, b k8s.Object) {
 	return a, b
 }
 
-// withoutAssigned returns o without the fields that the API server sets. It keeps those that ours
-// sets.
+// withoutAssigned returns o without the fields that the API server sets, except those that ours
+// sets, too.
 func withoutAssigned(o, ours k8s.Object) k8s.Object {
 	for _, field := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		o = k8s.Without(o, "metadata", field)

@@ -79,8 +79,8 @@ type Dependence struct {
 	Definitions []string       `json:"crds" doc:"CustomResourceDefinitions of OLM whose objects it watches: keep them when OLM is uninstalled."`
 }
 
-// add completes the entry of an operator from its objects, and inserts it in order. If shipped is
-// true, objects of OLM's own kinds count as evidence of OLM.
+// add sets in one how an operator with these objects needs OLM, and inserts it into the sorted
+// list. With shipped, objects of OLM's own kinds are evidence that it needs OLM.
 func (d *Diagnosis) add(one Dependence, objects []k8s.Object, shipped bool) {
 	need, signals, definitions := needs.FindOLM(objects, shipped)
 	one.NeedsOLM, one.Signals, one.Definitions = need, append([]needs.Signal{}, signals...), append([]string{}, definitions...)

@@ -127,8 +127,8 @@ func (s treeChange) toFinished() FinishedOperator {
 	return f
 }
 
-// isForeign reports whether an object has a kind that was not in the tree before, and that neither
-// Kubernetes nor the tree defines.
+// isForeign reports whether the kind of an object is not defined by Kubernetes, nor by the CRDs of
+// the tree, and was not in the tree before.
 func (s treeChange) isForeign(c Change) bool {
 	return !k8s.IsBuiltinGroup(c.Group) && !s.served[k8s.Key{Group: c.Group, Kind: c.Kind}]
 }

@@ -78,11 +78,13 @@ func (c *clusterState) caCertificates(op *operator) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// Record completes Begin. before is the lock before Begin, begun the lock after it, and rendered
-// the rendered tree of begun. Record adds the pod annotations that differ between cluster and tree,
-// and returns the lock and its rendered tree. A pin that was adopted earlier stays unchanged,
-// unless it has no annotations and OLM still manages the operator: then the tree may be new in this
-// cluster. Record does not modify its arguments.
+// Record completes Begin: it adds pod annotations to the adopted pins where the cluster and the
+// tree differ. before and begun are the locks before and after Begin, and rendered is the rendered
+// tree of begun. Record returns the new lock and its rendered tree. It does not modify its
+// arguments.
+//
+// A pin that was adopted before Begin stays unchanged. The exception is a pin without annotations
+// whose operator OLM still manages, because the tree may be new in this cluster.
 func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []render.Rendered) (*lockfile.File, []render.Rendered) {
 	found := map[string][]lockfile.Annotation{}
 	c, out := newCluster(s, before), slices.Clone(rendered)
@@ -122,9 +124,9 @@ func pinOf(lock *lockfile.File, r render.Rendered) (lockfile.Pin, bool) {
 	return pin, ok && pin.Adopted != nil
 }
 
-// differingAnnotations returns the pod annotations of a live Deployment that ours does not have or
-// sets to another value. It returns annotations that only ours has as absent, unless the pin's
-// config sets them.
+// differingAnnotations returns the pod annotations of a live Deployment that are missing in ours or
+// have another value there. It also returns the annotations that only ours has, marked as absent.
+// It omits these if the pin's config sets them.
 func differingAnnotations(live, ours k8s.Object, pin lockfile.Pin) []lockfile.Annotation {
 	at := []string{"spec", "template", "metadata", "annotations"}
 	have, there := k8s.TextMap(ours, at...), k8s.TextMap(live, at...)

@@ -125,9 +125,8 @@ func sortByKey(objects []ClassifiedObject) {
 	slices.SortFunc(objects, func(a, b ClassifiedObject) int { return a.Compare(b.Key) })
 }
 
-// classifyLive classifies a live object that is not in the tree. It keeps an object that OLM
-// creates for an OperatorCondition if the tree has that OperatorCondition, because OLM would
-// recreate the object.
+// classifyLive classifies a live object that is not in the tree. If the tree has the
+// OperatorCondition that owns the object, the object is kept, because OLM would recreate it.
 func (x *inspector) classifyLive(o *snapshot.LiveObject) ClassifiedObject {
 	out := x.classify(o)
 	for _, by := range o.Owners {

@@ -73,7 +73,7 @@ func (d *Diagnosis) Dependents() (names []string) {
 	return names
 }
 
-// WriteText writes each operator with the evidence of OLM.
+// WriteText writes each operator with the evidence that it needs OLM.
 func (d *Diagnosis) WriteText(w io.Writer) {
 	verdicts := map[needs.OLMNeed]string{
 		needs.NeedsOLM: "needs OLM", needs.InPart: "loses functions without OLM", needs.MayNeed: "could need OLM", needs.NeedsNone: "does not need OLM",

@@ -31,7 +31,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// labelConfigs is the image label that contains the directory of the file-based catalog.
+// labelConfigs is the image label with the path of the file-based catalog in the image.
 const labelConfigs = "operators.operatorframework.io.index.configs.v1"
 
 // BundleImage is the image of a bundle.

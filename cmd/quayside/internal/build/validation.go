@@ -20,7 +20,7 @@ type Validation struct {
 	Warnings []diag.Warning `json:"warnings"`
 }
 
-// setResult sets the faults to those in err, and the warnings.
+// setResult stores the faults in err, and the warnings.
 func (v *Validation) setResult(err error, warnings []diag.Warning) {
 	var faults diag.List
 	if !errors.As(err, &faults) {

@@ -12,14 +12,14 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// addAll adds the flag --all to cmd, after all its other flags. The flags in without are for a
-// single workspace, and cannot be combined with --all.
+// addAll adds the flag --all to cmd. Call it after cmd.RunE is set. --all cannot be combined with
+// the flags in without, which are for a single workspace.
 func addAll(cmd *cobra.Command, a *app, without ...string) {
 	addAllWithSearch(cmd, a, func(top string, _ []string) ([]string, error) { return workspacesBelow(top) }, without...)
 }
 
-// addAllWithSearch is like addAll, for a command that searches the workspaces below directory top
-// itself.
+// addAllWithSearch is like addAll, but searches for workspaces with search. The results of search
+// are directories relative to top.
 func addAllWithSearch(cmd *cobra.Command, a *app, search func(top string, args []string) ([]string, error), without ...string) {
 	cmd.Flags().BoolVar(&a.all, "all", false, "run in every workspace below the root of the Git repository, or below -C")
 	a.documents[cmd] = append(a.documents[cmd], everywhereView{})
@@ -78,7 +78,7 @@ func (a *app) inEachWorkspace(top string, names []string, run func() error) erro
 		err := run()
 		var usage *usageError
 		if errors.As(err, &usage) {
-			return err // an error that is the same in every workspace
+			return err // the command line is invalid in every workspace
 		}
 		code := a.report(err)
 		worst = max(worst, code)

@@ -41,7 +41,7 @@ func newCatalogGraph(a *app) *cobra.Command {
 	return cmd
 }
 
-// graphView is the output of `catalog graph`: the graph in every catalog.
+// graphView is the output of `catalog graph`: the upgrade graph of a package in each catalog.
 type graphView struct {
 	Graphs []graph.Graph `json:"graphs"`
 }
@@ -78,8 +78,9 @@ func (o *catalogOptions) printGraph(cmd *cobra.Command, name, namespace string, 
 	return o.print(graphView{graphs}, func(w io.Writer) { fmt.Fprint(w, text) })
 }
 
-// pinOf returns the pin of a package in a namespace, or nil if there is none. If namespace is
-// empty, the package must be pinned in only one. Without a lock, it returns nil.
+// pinOf returns the pin of a package in a namespace. If namespace is empty, the package must not be
+// pinned in several namespaces. It returns nil if there is no lock, or if namespace is empty and
+// the package is not pinned.
 func (o *catalogOptions) pinOf(cmd *cobra.Command, name, namespace string) (*lockfile.Pin, error) {
 	p, err := o.open()
 	if err != nil {

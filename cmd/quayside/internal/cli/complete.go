@@ -64,8 +64,8 @@ func matchingWords(cmd *cobra.Command, w words, prefix string) ([]string, cobra.
 	return slices.Compact(out), directive
 }
 
-// workspaceCompletions returns the results of words, for a workspace without network access. in is
-// the catalog to search, in the format of --catalog; empty: all.
+// workspaceCompletions opens the workspace without network access, and returns the results of
+// words. in is the catalog to search, in the format of --catalog; empty: all.
 func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words func(edit.Completer, context.Context, string) []string) []string {
 	a.offline = true
 	p, err := a.open()

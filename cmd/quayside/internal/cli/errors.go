@@ -36,10 +36,10 @@ func (a *app) report(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	if err == errDiffers { //nolint:errorlint // a joined error has more to print
+	if err == errDiffers { //nolint:errorlint // the other errors of a joined error must be printed
 		return exitDiffers
 	}
-	if code, ok := err.(printedError); ok { //nolint:errorlint // a joined error has more to print
+	if code, ok := err.(printedError); ok { //nolint:errorlint // the other errors of a joined error must be printed
 		return int(code)
 	}
 	a.printError(err)
@@ -61,7 +61,7 @@ func (a *app) report(err error) int {
 func exitCode(err error) int {
 	var input *workspace.InputError
 	if errors.As(err, &input) {
-		return exitError // decides first, because the other results may depend on the unreadable catalog
+		return exitError // checked first: the other results may be wrong because of the unreadable catalog
 	}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		code := exitOK
@@ -93,9 +93,9 @@ func exitCode(err error) int {
 	}
 }
 
-// printError prints each fault on its own line, with the prefix "error:". Results of checks and
-// resolutions get no prefix. Neither does a fault that starts with a position, so that editors can
-// parse it like an error of a compiler.
+// printError prints err or, if it joins several errors, each of them on its own lines. It adds the
+// prefix "error:", except to results of checks and resolutions, and to faults that start with a
+// position: editors parse those like errors of a compiler.
 func (a *app) printError(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {

@@ -181,9 +181,9 @@ func (o *initOptions) openNew(dir string) (*workspace.Project, error) {
 	return workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
 }
 
-// chooseDeclarations sets the paths of declarations in the draft: those of the flags, or otherwise
-// those that the repository has for an environment. open are the paths of operators that only other
-// environments have.
+// chooseDeclarations sets the declaration paths of the draft to the paths in the flags. Without
+// such flags, it uses the paths that the repository has for the chosen environments. open are the
+// paths of operators that none of these environments has.
 func (o *initOptions) chooseDeclarations(cmd *cobra.Command, dir string) (open []declare.Path, err error) {
 	for _, name := range o.declared {
 		o.draft.Declarations = append(o.draft.Declarations, declare.Path{Path: name})
@@ -225,8 +225,8 @@ func (o *initOptions) chooseDeclarations(cmd *cobra.Command, dir string) (open [
 	return open, nil
 }
 
-// errEnvironments returns an error that asks the user to choose an environment, with the command
-// for each.
+// errEnvironments returns an error that asks the user to choose an environment. Its hint has a
+// command for each environment.
 func errEnvironments(cmd *cobra.Command, proposal workspace.Proposal) error {
 	words := append([]string{cmd.CommandPath()}, cmd.Flags().Args()...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {

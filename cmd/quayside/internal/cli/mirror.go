@@ -76,7 +76,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if o.parallel < 1 || o.parallel > 64 {
 		return Usagef(cmd, "--parallel %d: must be a number from 1 to 64", o.parallel)
 	}
-	o.offline, o.layout = o.from != "", o.argPath(o.from) // for the client that reads; copies use other clients
+	o.offline, o.layout = o.from != "", o.argPath(o.from) // settings of the client that reads the workspace; copyImages uses other clients
 	s, lock, err := o.openLocked()
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (o *mirrorOptions) checkTarget(ctx context.Context, s *workspace.Project, c
 	if err != nil {
 		return err
 	}
-	target.Lookup = nil // the given layout may be outside of the workspace
+	target.Lookup = nil // without Lookup, the OCI layout may be outside of the workspace
 	inventory.NewCopier(client, o.argPath(o.from), o.argPath(layout)).Check(ctx, copies, o.parallel, target)
 	o.log.Done()
 	planned := 0

@@ -136,8 +136,8 @@ func (o *outdatedOptions) writeFeed(p *workspace.Project, x *catalog.Index, ages
 	return nil
 }
 
-// feedDirectory returns the directory of the feed: as shown in messages, and its path. With --all,
-// it is a subdirectory for the workspace.
+// feedDirectory returns the directory of the feed: the name to show in messages, and the path. With
+// --all, each workspace has a subdirectory.
 func (o *outdatedOptions) feedDirectory() (shown, dir string, err error) {
 	if !o.all {
 		return o.feed, o.feed, nil

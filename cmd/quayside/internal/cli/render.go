@@ -201,8 +201,8 @@ func printCounts(out *terminal.Terminal, dir string, changes []filetree.FileChan
 	}
 }
 
-// foldChanges combines the changes in each directory into one entry: in the directories of
-// operators and of packages with CRDs, and in other directories at the top of the tree.
+// foldChanges replaces the changes in a directory of an operator or of a package's CRDs with one
+// entry. It does the same for every other directory at the top of the tree.
 func foldChanges(changes []filetree.FileChange) []filetree.FileChange {
 	var dirs []string
 	files := map[string][]filetree.FileChange{}

@@ -158,7 +158,8 @@ func Group(cmd *cobra.Command, args []string) error {
 	return Usagef(cmd, msg, args[0], cmd.CommandPath())
 }
 
-// otherCommandNames returns commands by their names in other tools, for each parent command.
+// otherCommandNames returns the names of commands in other tools. For each parent command, it maps
+// the name in the other tool to the command of quayside.
 func otherCommandNames() map[string]map[string]string {
 	return map[string]map[string]string{
 		"quayside": {
@@ -179,7 +180,7 @@ func otherCommandNames() map[string]map[string]string {
 	}
 }
 
-// otherFlagNames returns flags by their names in other tools.
+// otherFlagNames maps names of flags in other tools to flags of quayside.
 func otherFlagNames() map[string]string {
 	return map[string]string{
 		"chdir": "directory", "cwd": "directory", "dir": "directory", "dry-run": "check", "format": "output", "json": "output=json", "project": "directory",

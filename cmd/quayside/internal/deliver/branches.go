@@ -54,8 +54,8 @@ func (h *branches) tips(branch string) []*gitrepo.Revision {
 	return out
 }
 
-// candidates returns the tips of the branches that may have pull requests: those of the remote, or
-// without a push those of the clone.
+// candidates returns the tips of the branches that may have pull requests. These are the branches
+// of the remote or, without a push, of the clone.
 func (h *branches) candidates() map[string][]*gitrepo.Revision {
 	if h.remote == nil {
 		return maps.Clone(h.local)
@@ -67,8 +67,8 @@ func (h *branches) candidates() map[string][]*gitrepo.Revision {
 	return out
 }
 
-// isAt reports whether a commit is the tip of the branch in the clone and in the remote. It ignores a
-// missing branch.
+// isAt reports whether a commit is the tip of the branch in the clone and in the remote. Where the
+// branch does not exist, it is not compared.
 func (h *branches) isAt(branch, hash string) bool {
 	return !slices.ContainsFunc(h.tips(branch), func(tip *gitrepo.Revision) bool { return tip.Hash() != hash })
 }

@@ -133,10 +133,9 @@ func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]stri
 	return "", nil
 }
 
-// hasConflict reports whether Git cannot merge the lock of a branch into the lock of main.
-// operators are the operators that the branch changes since start, the merge base. A conflict is a
-// different change of main to one of these operators, or a change between the same blocks of the
-// file.
+// hasConflict reports whether main conflicts with a branch in the lock. operators are the operators
+// that the branch changes since start, the merge base. There is a conflict if main changed one of
+// them differently, or if main changed other blocks and Git cannot merge the locks.
 func hasConflict(operators map[string]bool, start, main, branch *lockfile.File) bool {
 	both := false
 	for _, c := range lockfile.Diff(start, main) {
@@ -163,9 +162,12 @@ func (b *Proposer) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
 }
 
 // isSettled reports whether the change that a branch makes to an operator is obsolete. start is the
-// merge base. The change is obsolete if main has a higher version, the bundle of the branch, or an
-// equal block. It is also obsolete if main has no pin of the operator, unless both start and main
-// have its leftover objects. Blocks with the same bundle can differ in the recorded catalog.
+// merge base. The change is obsolete in these cases:
+//   - main has a higher version.
+//   - main has the bundle of the branch, which differs from that in start. The blocks may still
+//     differ, for example in the recorded catalog.
+//   - main and the branch have equal blocks.
+//   - main does not pin the operator, unless start and main both have its leftover objects.
 func isSettled(main, start, branch *lockfile.File, operator string) bool {
 	ns, pkg, _ := strings.Cut(operator, "/")
 	now, pinned := main.Pin(ns, pkg)

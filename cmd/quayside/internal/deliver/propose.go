@@ -24,12 +24,12 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Proposer proposes upgrades of a workspace. Each proposal is a commit on HEAD in a branch of its
-// own.
+// Proposer proposes upgrades of a workspace. Each proposal is a branch with one commit on top of
+// HEAD.
 type Proposer struct {
-	// Environment is the name of the workspace, or the name of its directory if it has none. It is
-	// the path of the directory if HEAD contains another workspace of the same name. It is empty
-	// for a workspace without a name at the top of the repository.
+	// Environment is the name of the workspace, or otherwise the base name of its directory. It is
+	// the path of the directory if HEAD contains another workspace of the same name. At the top of
+	// the repository, a workspace without a name has an empty Environment.
 	Environment string
 
 	opt        ProposalOptions
@@ -130,9 +130,10 @@ func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) erro
 	return nil
 }
 
-// Unreadable returns the errors of opening bundles, by operator. These are operators in HEAD's lock
-// whose bundle cannot be opened, and operators that lock changes and that require one of them,
-// before or after. Unreadable opens no bundle itself: it returns nil if rendering found no error.
+// Unreadable returns the operators that cannot be rendered because a bundle cannot be opened, with
+// the error. These are operators in HEAD's lock whose bundle cannot be opened. They are also
+// operators that lock changes and that require such an operator, in HEAD's lock or in lock.
+// Unreadable opens no bundle itself. It returns nil if rendering found no unreadable bundle.
 func (b *Proposer) Unreadable(lock *lockfile.File) map[string]error {
 	out := maps.Clone(b.unreadable)
 	before, err := b.clone.Project.LockIfAny()
@@ -162,10 +163,10 @@ func (b *Proposer) neededUnreadable(operator string, locks ...*lockfile.File) st
 	return ""
 }
 
-// renderTree renders lock. If the bundle of an unchanged pin cannot be opened, it keeps the files
-// of that operator from have, the tree of HEAD. It cannot keep them if a changed operator requires
-// that operator in HEAD's lock or in lock, because their files refer to each other: then it returns
-// the error.
+// renderTree renders lock. If the bundles of unchanged operators cannot be opened, it renders the
+// others, and keeps the files of the unreadable operators from have, the tree of HEAD. It returns
+// an error if a changed operator requires an unreadable one in HEAD's lock or in lock, because
+// their files refer to each other.
 func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
 	p := b.clone.Project
 	res, cause := p.Render(ctx, lock)
@@ -193,7 +194,7 @@ func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *fi
 		return nil, err
 	}
 	if !slices.Equal(readmes(old.Tree), readmes(next.Tree)) {
-		return nil, cause // a directory became empty only because operators were omitted
+		return nil, cause // because of the omitted operators, other directories are empty
 	}
 	tree, err := filetree.EditsOf(old.Tree, next.Tree).Apply(old.Tree, have)
 	if err != nil {

@@ -267,6 +267,6 @@ func (b *Proposer) ProposeEach(ctx context.Context, upgrades *workspace.Upgrades
 	return s, holds, b.judgeBranches(ctx, s, upgrades, holds)
 }
 
-// migrationBranch stands for the operator in the branch name of a migration of the lock to a newer
-// schema. It differs from every operator, because it is not a valid Kubernetes name.
+// migrationBranch takes the place of the operator in the name of a branch that migrates the lock to
+// a newer schema. No operator has this name, because it is not valid in Kubernetes.
 const migrationBranch = "quayside.lock/_schema"

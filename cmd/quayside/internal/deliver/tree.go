@@ -122,8 +122,8 @@ func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (
 }
 
 // artifactRoot returns the directory of the repository that is the root of the artifact. GitOps
-// tools expect the tree at spec.gitops.path in the artifact, so the root is above the tree by this
-// path.
+// tools expect the tree at spec.gitops.path below the root, so it is the path of the tree without
+// this suffix.
 func (l *treeLoader) artifactRoot() (string, error) {
 	w := l.project.Settings
 	dir := w.Output
@@ -262,7 +262,7 @@ func isForCluster(tree *layout.Tree, c layout.Cluster) func(name string) bool {
 		case parts[0] == layout.Pieces:
 			return parts[1] == c.Name || shared && strings.HasPrefix(parts[1], "_")
 		default:
-			return shared && (dir == layout.CRDs || dir == layout.Installations) // a directory of CRDs can have a placeholder file only
+			return shared && (dir == layout.CRDs || dir == layout.Installations) // a directory of CRDs may contain only a placeholder file
 		}
 	}
 }

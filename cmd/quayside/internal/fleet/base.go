@@ -16,9 +16,9 @@ type Base struct {
 	layers map[string]*layer // by Inputs.asIs
 }
 
-// layer contains the base objects of clusters with the same Inputs.asIs: the objects that are
-// applied directly, and the objects that overlays may include. The operator maps are as returned by
-// operatorKeys.
+// layer contains the base objects, split into objects that are applied directly and objects that
+// overlays may include. Clusters with the same Inputs.asIs share one layer. The operator maps are
+// results of operatorKeys.
 type layer struct {
 	direct            []diff.Object            // applied without a build
 	directOperators   map[string]bool          // operators of the objects in direct
@@ -30,8 +30,8 @@ type layer struct {
 // listing contains the objects in the resources of an overlay's kustomization.
 type listing struct {
 	objects   []diff.Object
-	operators map[string]bool // as returned by operatorKeys
-	simple    bool            // whether all keys are unique and kustomize would change nothing but patched objects
+	operators map[string]bool // result of operatorKeys
+	simple    bool            // whether all keys are unique, and kustomize would change only patched objects
 	indexes   map[k8s.Key]int // index in objects, by key
 }
 
@@ -69,8 +69,8 @@ func (g *Base) layer(asIs []string) *layer {
 	return l
 }
 
-// operatorKeys returns the operators of objects. The value is true if the operator has an object
-// that is not a CRD.
+// operatorKeys returns the operators of objects as the keys of a map. The value is true if the
+// operator has an object that is not a CRD.
 func operatorKeys(objects []diff.Object) map[string]bool {
 	out := map[string]bool{}
 	for i := range objects {

@@ -187,7 +187,7 @@ func (f *Fleet) sources(o *overlay.Overlay) []diff.File {
 	files := map[string][]byte{}
 	for k := range o.Kustomizations() {
 		if !f.IsUserFile(k.File) && !strings.HasPrefix(k.File, path.Join(f.Out, "clusters")+"/") {
-			continue // belongs to the base, with all files that it refers to
+			continue // this kustomization and all its files belong to the base
 		}
 		for _, name := range k.Files() {
 			names, files[name] = append(names, name), k.Data(name)

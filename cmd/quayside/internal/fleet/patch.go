@@ -65,8 +65,8 @@ func (f *Fleet) Patches() func(cluster string) Patch {
 	}
 }
 
-// patchOf returns the changes of the user's kustomizations in an overlay. Some trees include them
-// below the overlay, one for each operator.
+// patchOf returns the changes that the user's kustomizations in an overlay make. In some trees, the
+// kustomization of each operator below the overlay includes one of them.
 func (f *Fleet) patchOf(o *overlay.Overlay) Patch {
 	out := Patch{}
 	add := func(before []k8s.Key, built [][]byte, err error) {

@@ -42,8 +42,8 @@ type ImageCopy struct {
 }
 
 // PlanCopies returns the copies that are needed for images. to is a registry ("registry/path") or
-// an OCI layout ("oci:directory"). A copy of an invalid image name has failed. Two images with the
-// same target are an error.
+// an OCI layout ("oci:directory"). An image with an invalid name gets a copy in state CopyFailed.
+// It is an error if two images have the same target.
 func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 	base := ""
 	if !strings.HasPrefix(to, "oci:") {

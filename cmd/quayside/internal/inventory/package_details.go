@@ -18,13 +18,13 @@ type PackageDescriptions struct {
 type PackageDetails struct {
 	Package
 	Provider     string           `json:"provider,omitempty"`
-	InstallModes []string         `json:"installModes,omitempty"` // of the default channel's head; empty if unknown
+	InstallModes []string         `json:"installModes,omitempty"` // install modes of the default channel's head; empty if unknown
 	MinKube      string           `json:"minKubeVersion,omitempty"`
 	Provides     []string         `json:"provides,omitempty"`
 	Requires     []string         `json:"requires,omitempty"`
 	Channels     []ChannelDetails `json:"channels"`
 
-	Support        *catalog.Support           `json:"support,omitempty"`        // of the default channel's head, today; nil if unknown
+	Support        *catalog.Support           `json:"support,omitempty"`        // support of the default channel's head today; nil if unknown
 	Lifecycle      []catalog.SupportedVersion `json:"lifecycle,omitempty"`      // support dates of all versions
 	LifecycleError string                     `json:"lifecycleError,omitempty"` // error in the lifecycle data of the catalog
 
@@ -130,8 +130,8 @@ func newChannelEntries(c *catalog.Channel, today string) []ChannelEntry {
 	return views
 }
 
-// DescribePackages returns the details of packages. The phase of support is that on the day today,
-// such as "2026-11-21".
+// DescribePackages returns the details of packages. It determines the phase of support for the day
+// today, such as "2026-11-21".
 func DescribePackages(pkgs []*catalog.Package, today string) PackageDescriptions {
 	s := PackageDescriptions{make([]PackageDetails, len(pkgs))}
 	for i, p := range pkgs {

@@ -19,7 +19,7 @@ type PackageList struct {
 type Package struct {
 	Package        string `json:"package"`
 	DefaultChannel string `json:"defaultChannel"`
-	Version        string `json:"version"` // at the head of the default channel
+	Version        string `json:"version"` // version of the default channel's head
 	Catalog        string `json:"catalog"`
 	DisplayName    string `json:"displayName,omitempty"`
 	Description    string `json:"description,omitempty"`

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxGroups = 100
-	maxDepth  = 8 // deeper operators are not indented further: a note names the parent
+	maxDepth  = 8 // deeper operators are not indented further, but get a note with the name of their parent
 )
 
 // Forest contains the dependency trees of each group of clusters.
@@ -115,8 +115,8 @@ type forestBuilder struct {
 	roots     []*treeNode
 }
 
-// addTree adds a dependency tree. If its root is not installed, it adds the installed dependencies
-// of the root as trees of their own.
+// addTree adds a dependency tree. If its root is not installed, it adds a tree for each installed
+// dependency of the root instead.
 func (p *forestBuilder) addTree(t explain.Node) {
 	if n := p.addNode(t, false); n != nil {
 		n.isRoot = true

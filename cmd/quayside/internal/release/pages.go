@@ -97,8 +97,8 @@ func escapeTexts(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// escapedKey is the annotation of a flag whose text is escaped already, because commands share
-// inherited flags.
+// escapedKey is the annotation of a flag whose text is already escaped. Without it, the text of
+// inherited flags, which commands share, would be escaped several times.
 const escapedKey = "quayside-manual"
 
 // toASCII replaces non-ASCII characters with roff escapes, which every roff program supports.

@@ -19,7 +19,7 @@ const (
 
 // countCustomResources adds the custom resources of the operators' CRDs to a status. objects are
 // the observed objects of all Installations, in the order of l.want.Installations. If several
-// operators have the same CRD, it is listed only for the one that renders it.
+// operators have the same CRD, its custom resources count for the operator that renders the CRD.
 func (l *observer) countCustomResources(ctx context.Context, out *Status, objects []v1alpha1.Observed) error {
 	var lists []cluster.ListOptions
 	owners := map[int][]string{} // operators by index in lists

@@ -107,8 +107,9 @@ func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *catalog.S
 	return j
 }
 
-// groupFindings merges equal findings of several clusters into one problem, which lists the
-// clusters. If the finding blocks only some of them, the problem lists only those.
+// groupFindings merges equal findings of several clusters into one problem. The problem lists the
+// clusters that the finding blocks or, if it blocks none, all clusters that have it. The list is
+// empty if these are all clusters.
 func groupFindings(seen []PlatformFinding) []Problem {
 	type key struct {
 		rule, operator, message string
@@ -117,11 +118,11 @@ func groupFindings(seen []PlatformFinding) []Problem {
 	}
 	var out []Problem
 	index := map[key]int{}          // index in out, by finding
-	holds := map[int]map[int]bool{} // indexes in seen of the findings in a problem, by index in out
+	holds := map[int]map[int]bool{} // indexes in seen of the groups of clusters with a problem, by index in out
 	for n, s := range seen {
 		for _, f := range s.Findings {
 			if strings.HasPrefix(f.Rule, "resources.") {
-				f.Operator = "" // the finding names the operator of the CRD, but the user must change the custom resource
+				f.Operator = "" // the finding is about the CRD's operator, but the user must change the custom resource
 			}
 			k, blocks := key{f.Rule, f.Operator, f.Message, f.Object, f.Place}, f.Severity >= diff.High
 			i, known := index[k]

@@ -48,8 +48,8 @@ func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Jud
 	return unknown, nil
 }
 
-// lowerConverted lowers the severity of findings about removed APIs if render will convert the
-// object to a served API, once quayside.yaml has the target version.
+// lowerConverted lowers the severity of a finding about a removed API, if render will replace the
+// API with a served one once quayside.yaml has the target version.
 func (c *platformChecker) lowerConverted(ctx context.Context, lock *lockfile.File, seen []PlatformFinding) {
 	removed := map[string]map[diff.Ref]bool{} // results of removedObjects, by operator
 	for _, s := range seen {
@@ -71,8 +71,8 @@ func (c *platformChecker) lowerConverted(ctx context.Context, lock *lockfile.Fil
 	}
 }
 
-// removedObjects renders an operator for the target version, and returns its objects with an API
-// that is deprecated (false) or no longer served (true). It returns nil if rendering fails.
+// removedObjects renders an operator for the target version. It returns the objects whose API is
+// deprecated (false) or no longer served (true), or nil if rendering fails.
 func (c *platformChecker) removedObjects(ctx context.Context, lock *lockfile.File, operator string) map[diff.Ref]bool {
 	namespace, pkg, _ := strings.Cut(operator, "/")
 	pin, ok := lock.Pin(namespace, pkg)

@@ -27,7 +27,7 @@ type PromotionOptions struct {
 	Rule     *gate.Criteria    // observations required for a promotion; nil: none
 	Observed []*health.Summary // observations of all environments
 	Now      time.Time
-	Proposes bool // whether to open pull requests: keep an operator whose earlier promotion a person reverted, unless it is in Only
+	Proposes bool // whether to open pull requests, but none for promotions that a person reverted, except those in Only
 
 	kept map[string]resolve.HeldUpgrade // operators that must not change, with the reason
 }
@@ -86,7 +86,7 @@ type promotion struct {
 	problem  *workspace.Problem
 	declared *declare.Set
 	selected map[string]bool                // operators to promote; nil: all
-	held     map[string]resolve.HeldUpgrade // upstream operators that are not promoted: kept, reverted, or failing the gate
+	held     map[string]resolve.HeldUpgrade // upstream operators that are not promoted: they are kept, were reverted, or fail the gate
 	differs  map[string]resolve.HeldUpgrade // upstream operators whose bundle has different content in the target catalog
 	contents map[*catalog.Bundle]catalog.Digest
 	verdicts map[string]*gate.Verdict
@@ -175,8 +175,8 @@ func (p *promotion) selectOperators() error {
 	return faults.Err()
 }
 
-// applyGate sets p.held: the operators that fail the gate, or whose earlier promotion a person
-// reverted.
+// applyGate adds to p.held the operators that are kept by the options, that fail the gate, or whose
+// earlier promotion was reverted by a person.
 func (p *promotion) applyGate(ctx context.Context) error {
 	if p.opt.Rule != nil && p.opt.Rule.Signed {
 		if err := p.To.VerifyObserved(p.opt.Observed); err != nil {
@@ -213,7 +213,8 @@ func (p *promotion) applyGate(ctx context.Context) error {
 	return nil
 }
 
-// gateReason returns the reason why an upstream pin fails the gate. The text is empty if it passes.
+// gateReason returns the reason why an upstream pin must not be promoted. The text is empty if it
+// may be promoted.
 func (p *promotion) gateReason(pin lockfile.Pin) (resolve.HeldBack, string, error) {
 	if p.opt.Rule == nil {
 		return "", "", nil
@@ -245,8 +246,9 @@ func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
 	return &v, nil
 }
 
-// notUpgradeableReason returns the reason if a cluster of the target environment reports that the
-// operator is not upgradeable (Upgradeable=False). Otherwise it returns "".
+// notUpgradeableReason returns the reason why an operator of the target environment must not be
+// upgraded: a cluster reports that it is not upgradeable. If no cluster reports this, it returns
+// "".
 func (p *promotion) notUpgradeableReason(pin lockfile.Pin) string {
 	clusters, err := p.To.clustersWith(pin.Key())
 	now, ok := p.targetPin(pin.Key())
@@ -432,7 +434,7 @@ func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Reso
 }
 
 // findRefused searches the dependencies of pin in the upstream lock. It returns the first one that
-// the resolver refused and that is not promoted.
+// is not promoted and that is in refused.
 func (p *promotion) findRefused(pin lockfile.Pin, refused []string) (lockfile.Pin, bool) {
 	for todo, seen := []lockfile.Pin{pin}, map[string]bool{pin.Key(): true}; len(todo) > 0; todo = todo[1:] {
 		for _, r := range todo[0].Requires {

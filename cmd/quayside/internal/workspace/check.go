@@ -56,8 +56,9 @@ func (pr *Problem) Check(ctx context.Context, content bool) (*resolve.Verdict, e
 	return v, errors.Join(broken, pr.project.checkSigners(ctx, pr.Lock, pr.Unattended))
 }
 
-// judgeChecked evaluates the rules about the lock. Warnings of v that are about such a rule are
-// replaced by its findings.
+// judgeChecked evaluates the rules about the lock, and adds the findings to v.Warnings. The
+// findings include the warnings of v about operators that cannot run. broken are the findings that
+// are errors.
 func (pr *Problem) judgeChecked(ctx context.Context, v *resolve.Verdict) (broken, err error) {
 	unfit, others := splitUnfit(v.Warnings)
 	found, err := pr.judgeLock(ctx, pr.Lock, unfit)
@@ -103,8 +104,8 @@ func (pr *Problem) CheckInto(ctx context.Context, content bool, r *CheckReport) 
 	return err
 }
 
-// checkSources returns an *InputError for each unreadable catalog whose source in the declarations
-// differs from its source in the lock, because nothing confirms the pins from such a catalog.
+// checkSources returns an *InputError for each unreadable catalog whose declared source differs
+// from the locked source, because the pins from this catalog cannot be checked.
 func (pr *Problem) checkSources() error {
 	if pr.Lock == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// DeclarationState is an object of OLM in the repository, or text that looks like one. If the
-// workspace does not read it, it has the reason.
+// DeclarationState is an OLM object in the repository, or text that looks like one. Reason is set
+// if the workspace does not read it.
 type DeclarationState struct {
 	Pos       string   `json:"position"`
 	Kind      string   `json:"kind"`
@@ -33,7 +33,7 @@ func (p *Project) DeclarationStates() ([]DeclarationState, error) {
 		return nil, err
 	}
 	s := repo.Survey
-	set, _ := p.DeclarationsIfAny() // the faults become reasons of the states
+	set, _ := p.DeclarationsIfAny() // unreadReason returns the faults
 	if set == nil {
 		set = &declare.Set{}
 	}
@@ -96,8 +96,9 @@ func newReadDeclarations(set *declare.Set) readDeclarations {
 	return r
 }
 
-// has reports whether the workspace reads a declaration: it reads one at pos or, if included is
-// true, one with the same name. included means that a declared path includes the file at pos.
+// has reports whether the workspace reads the declaration d, which is at pos. included is true if a
+// declared path includes the file. Then it is sufficient that the workspace reads a declaration
+// with the same name.
 func (r readDeclarations) has(pos diag.Pos, d survey.Declaration, included bool) bool {
 	kind, name := d.Kind, d.Name
 	if d.IsOperator() {

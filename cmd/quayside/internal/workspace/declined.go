@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// findReverted returns holds of the operators whose upgrade in res a person reverted earlier. It
-// ignores operators that the user named. known are upgrades that are not checked, because nobody
-// reverted them. notReverted are these and the upgrades that findReverted found not reverted.
+// findReverted returns a hold for each operator whose upgrade in res was reverted by a person. It
+// skips operators that the user named, and does not check the upgrades in known again, which nobody
+// reverted. notReverted are all upgrades that nobody reverted.
 func findReverted(ctx context.Context, pr *Problem, res *resolve.Result, known map[string]bool) (holds []resolve.Hold, notReverted map[string]bool, err error) {
 	clone, err := pr.project.Clone()
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
@@ -40,9 +40,9 @@ func findReverted(ctx context.Context, pr *Problem, res *resolve.Result, known m
 }
 
 // RevertReason returns the reason why the upgrade from one pin to another must not be proposed, or
-// "". An upgrade counts as reverted if the last change to the pin in the history of HEAD was from
-// this bundle to a lower version. A later change, such as an edit of the declaration, permits the
-// upgrade again. Without a repository, the result is "".
+// "". An upgrade counts as reverted if the last change to the pin in the history of HEAD was a
+// downgrade from the bundle of to. After a later change, such as an edit of the declaration, the
+// upgrade can be proposed again. Without a repository, the result is "".
 func (c *Clone) RevertReason(ctx context.Context, from, to lockfile.Pin) (string, error) {
 	if c.Repo == nil {
 		return "", nil

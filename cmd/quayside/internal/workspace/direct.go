@@ -31,7 +31,7 @@ type directBundle struct {
 	key     string          // key of the subscription
 	content catalog.Content // catalog with one package and one bundle
 	digest  catalog.Digest  // digest of the manifests; empty for a bundle in an image
-	broken  error           // error that makes the bundle unreadable; the other fields are then from the lock
+	broken  error           // error of reading the bundle; pkg and target.Namespace are then from the lock, and content is empty
 	pkg     string          // package, such as "etcd"
 	target  declare.Subscription
 	source  cache.CatalogSpec
@@ -175,8 +175,8 @@ func SuggestedNamespace(annotations map[string]string) string {
 }
 
 // withDirectBundles returns a copy of set in which each subscription that names a bundle has the
-// package, namespace and catalog of the bundle. If this makes it equal to another subscription,
-// that is an error. The error is a diag.List.
+// package, namespace and catalog of the bundle. If two subscriptions are then equal, the error is a
+// diag.List.
 func withDirectBundles(set *declare.Set, ds []directBundle) (*declare.Set, error) {
 	if len(ds) == 0 {
 		return set, nil

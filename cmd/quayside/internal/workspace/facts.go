@@ -7,16 +7,16 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// facts are reasons to hold back operators that come from the content of the chosen bundles, and
-// from the history of the lock. They are known only after the resolver has chosen bundles.
+// facts contains reasons to hold back operators. They result from the content of the chosen bundles
+// and from the history of the lock, and so are known only after the resolver has chosen bundles.
 type facts struct {
 	holds       []resolve.Hold
 	notChecked  []diag.Warning  // warnings about upgrades whose stored versions are unknown
 	notReverted map[string]bool // upgrades that nobody reverted, as "namespace/package bundle"
 }
 
-// resolveFacts resolves, looks for facts about the chosen bundles, and resolves again with the
-// holds that it found. It repeats this until it finds nothing new.
+// resolveFacts resolves, calls findFacts, and resolves again with the holds found. It repeats this
+// until findFacts returns no holds.
 func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, error) {
 	opt := pr.Options
 	var found facts
@@ -40,13 +40,13 @@ func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, error) {
 	}
 }
 
-// findFacts returns the holds for the first of these causes that it finds:
+// findFacts looks for causes to hold back operators, in this order:
 //   - The next bundle of an operator drops a stored version.
 //   - In an unattended run, a person reverted the upgrade.
 //   - With KeepGoing, the next bundle cannot be fetched.
 //
-// It returns holds for one cause at a time, because the newest pin of a package in all namespaces
-// determines which versions are dropped.
+// It returns the holds for the first cause that it finds, not for several causes together: each
+// hold may change the newest pin of a package, which determines the dropped versions.
 func findFacts(ctx context.Context, pr *Problem, res *resolve.Result, notReverted map[string]bool) (facts, error) {
 	f := facts{notReverted: notReverted}
 	var err error

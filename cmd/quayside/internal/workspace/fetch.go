@@ -21,11 +21,11 @@ import (
 // maxManifestSize is the maximum size in bytes of a manifest in the store.
 const maxManifestSize = 64 << 20
 
-// fileRecords is the kind of a record in the store with the file names of a bundle's manifests, for
-// messages. Each line contains a digest, a space and a path.
+// fileRecords is the kind of the store's records with the file names of a bundle's manifests. The
+// names appear in messages. Each line of a record contains a digest, a space and a path.
 const fileRecords = "bundle-files"
 
-// Contents opens the content of pinned bundles. It is to be closed after use.
+// Contents opens the content of pinned bundles. Callers must close it after use.
 type Contents struct {
 	client   *oci.Client
 	cache    *cache.Cache
@@ -67,7 +67,7 @@ func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 			p.Catalog.ID, got, p.ContentDigest)
 	}
 	c.storeManifests(ctx, ms)
-	// The digest does not cover the metadata of the bundle: omit it.
+	// Omit the bundle's metadata, which the digest does not cover.
 	return bundle.FSFromManifests(ms, p.Package)
 }
 
@@ -153,9 +153,9 @@ func (c *Contents) openCatalog(ctx context.Context, locked lockfile.Catalog) (*c
 	return cat, err
 }
 
-// storeManifests adds the manifests of a bundle to the store, with the list of their digests and
-// their file names. The key of the list is the bundle's content digest. It ignores errors, because
-// the content can be read from the catalog again.
+// storeManifests adds the manifests of a bundle to the store. It also stores the list of their
+// digests, whose key is the bundle's content digest, and a record of their file names. It ignores
+// errors, because the content can be read from the catalog again.
 func (c *Contents) storeManifests(ctx context.Context, ms []bundle.Manifest) {
 	list := bundle.DigestList(ms)
 	blobs := [][]byte{list}
@@ -195,8 +195,8 @@ func (c *Contents) readStored(p lockfile.Pin) (fs.FS, error) {
 	return bundle.FSFromObjects(objects, p.Package)
 }
 
-// bundleManifests returns the manifests in a record of kind fileRecords, without content, in the
-// order of the digests in list. It returns nil if the record and list have different digests.
+// bundleManifests parses a record of kind fileRecords. It returns manifests without content, in the
+// order of the digests in list, or nil if the record and list have different digests.
 func bundleManifests(record string, list []byte) []bundle.Manifest {
 	var sums []string
 	var ms []bundle.Manifest

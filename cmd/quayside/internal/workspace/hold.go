@@ -70,10 +70,11 @@ func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error
 	return nil
 }
 
-// AllowRemovals returns a copy of the problem in which leftover objects may be removed. The
-// leftover objects of a replaced operator may be removed if every file that lists the successor
-// reports it ready at its locked pin. The uninstallation of an operator ends if no cluster has it
-// any more. Each file is about one cluster. If all is true, every removal is permitted.
+// AllowRemovals returns a copy of the problem that permits removing leftover objects, as far as
+// files confirm this. The objects of a replaced operator may be removed if every file that contains
+// the successor reports it Ready at its locked pin. The objects of an uninstalled operator may be
+// removed if no cluster has the operator any more. Each file is about one cluster. If all is true,
+// every removal is permitted.
 func (pr *Problem) AllowRemovals(files []*health.Summary, all bool) *Problem {
 	out := *pr
 	if all {
@@ -124,8 +125,8 @@ func (pr *Problem) findUninstalled(files []*health.Summary) []string {
 	return out
 }
 
-// firstProblem returns the first observation that forbids the upgrade of a pinned operator, with
-// the reason. The reason is empty if there is none.
+// firstProblem returns the first observation that forbids the upgrade of a pinned operator, and the
+// reason. Without such an observation, the reason is "".
 func firstProblem(files []*health.Summary, pin lockfile.Pin) (health.OperatorHealth, string) {
 	for _, f := range files {
 		o, ok := f.Operator(pin.Namespace, pin.Package)
@@ -137,9 +138,9 @@ func firstProblem(files []*health.Summary, pin lockfile.Pin) (health.OperatorHea
 	return health.OperatorHealth{}, ""
 }
 
-// observationProblem returns the reason why an operator must not be upgraded from its pin, or "".
-// Its Upgradeable condition must not forbid this. It must also be ready at the locked pin: an
-// operator that is still rolling out is not upgraded, even if its previous version is healthy.
+// observationProblem returns the reason why an observed operator must not be upgraded from pin, or
+// "". The operator must not report that it is not upgradeable, and must be Ready at the locked pin.
+// During a rollout, it is not upgraded even if its previous version is healthy.
 func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	switch {
 	case o.Upgradeable != "" && o.Upgradeable != metav1.ConditionTrue:
@@ -156,8 +157,8 @@ func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	}
 }
 
-// SignatureSuffix is added to the name of a file with observations, for the file with its
-// signature.
+// SignatureSuffix is appended to the name of an observation file to get the name of its signature
+// file.
 const SignatureSuffix = ".sigstore.json"
 
 // ReadObserved reads a file with observations, and the signature beside it if there is one.

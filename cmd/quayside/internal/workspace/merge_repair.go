@@ -26,13 +26,13 @@ type mergeRepair struct {
 	notCompared []diag.Warning       // warnings about commits whose locks cannot be compared
 }
 
-// WithoutConflict returns a copy of p with the lock of HEAD if Git merges two branches and left
-// conflict markers in the lock. [Request.RepairMerge] then adds the pins of the other branch.
-// Otherwise it returns p.
+// WithoutConflict returns a copy of p with the lock of HEAD if an uncommitted merge left conflict
+// markers in the lock. [Request.RepairMerge] then adds the pins of the other branch. Without
+// conflict markers, it returns p.
 func WithoutConflict(p *Project) (*Project, error) {
 	data, err := p.Read(LockFile)
 	if err != nil || !lockfile.HasConflict(data) {
-		return p, nil //nolint:nilerr // whoever needs the lock reports it
+		return p, nil //nolint:nilerr // the code that needs the lock reports the error
 	}
 	clone, merges, err := p.merges()
 	if err != nil || len(merges) == 0 || !merges[0].Open {
@@ -88,7 +88,8 @@ func repairMerge(p *Project, lock *lockfile.File, declared *declare.Set, opt res
 	return lock, r
 }
 
-// explain returns changes with reasons: for a restored pin, this is the commit that contains it.
+// explain returns changes in which a restored pin has a reason: the commit that it was restored
+// from.
 func (r mergeRepair) explain(changes []Change) []Change {
 	for i, c := range changes {
 		if side, ok := r.restored[c.Operator]; ok && c.Why == "" {
@@ -145,8 +146,8 @@ func (p *Project) merges() (*Clone, []gitrepo.Merge, error) {
 }
 
 // readSides returns the locks of the commits that merge combined, and the lock of their common
-// base. The lock of a commit that did not change it is nil. If no changed lock differs from that in
-// the work tree, it returns no sides.
+// base. The lock of a commit is nil if the commit did not change it. If the work tree already has
+// every changed lock, readSides returns no sides.
 func (p *Project) readSides(clone *Clone, merge gitrepo.Merge) (sides []lockfile.Side, base *lockfile.File, err error) {
 	if merge.Open && merge.Base == nil {
 		return nil, nil, fmt.Errorf("this clone has no common ancestor of %s and %s", merge.Sides[0].Name(), merge.Sides[1].Name())
@@ -169,7 +170,7 @@ func (p *Project) readSides(clone *Clone, merge gitrepo.Merge) (sides []lockfile
 		}
 	}
 	changed := map[*gitrepo.Revision][]byte{}
-	differs := false // whether a lock that a side changed differs from the work tree
+	differs := false // whether a changed lock differs from the lock in the work tree
 	for _, rev := range merge.Sides {
 		data, err := readOptional(rev, name)
 		if err != nil {
@@ -202,7 +203,8 @@ func readOptional(rev *gitrepo.Revision, name string) ([]byte, error) {
 	return data, err
 }
 
-// describeDowngrade returns the message for a downgraded pin, without the operator as its subject.
+// describeDowngrade returns the message for a downgraded pin. The caller puts the operator before
+// it.
 func describeDowngrade(l lockfile.Downgrade) string {
 	return fmt.Sprintf("is locked at %s, which is lower than %s in %s: run 'quayside resolve --upgrade=%s@%s', or accept the lower version with 'quayside resolve --allow-downgrade'",
 		l.Pin.VersionText(), l.Higher.VersionText(), l.Side, l.Pin.Key(), l.Higher.Version)

@@ -18,10 +18,10 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Overlays returns the overlays of each cluster, and warnings about their kustomizations. As in
-// profile.Cluster, an overlay is "" for that of all pieces, "resources", or the name of a piece. A
-// directory of an unknown cluster is an error, because a renamed cluster would lose its overlays
-// without notice. It is ignored if another overlay uses it.
+// Overlays returns the overlays of each cluster, and warnings about their kustomizations. An
+// overlay has the names of profile.Cluster: "" for all pieces, "resources", or the name of a piece.
+// It is an error if a directory belongs to no cluster and no other overlay uses it: a cluster may
+// have been renamed, and would lose its overlays without notice.
 func (p *Opened) Overlays() (map[string][]string, []diag.Warning, error) {
 	dir, err := p.lookup(p.Settings.OverlaysDir())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,8 +60,9 @@ func (p *Opened) Overlays() (map[string][]string, []diag.Warning, error) {
 	return out, warnings, faults.Err()
 }
 
-// listOverlays returns the directories of a cluster that have a kustomization, and warnings about
-// deprecated fields. It adds the other top directories that these kustomizations use to used.
+// listOverlays returns the subdirectories of a cluster's directory that have a kustomization, and
+// warnings about deprecated fields. It also sets used for the directories of other clusters that
+// these kustomizations refer to.
 func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[string]bool) ([]string, []diag.Warning, error) {
 	var out []string
 	var warnings []diag.Warning
@@ -116,8 +117,8 @@ func deprecatedFields(k types.Kustomization) []string {
 	return out
 }
 
-// checkFitsAll returns a fault for each field that is invalid in the overlay of all pieces: it
-// refers to an object that most pieces do not have, or adds an object to every piece.
+// checkFitsAll returns a fault for each field that is invalid in an overlay of all pieces. Such a
+// field refers to an object that most pieces do not have, or adds an object to every piece.
 func checkFitsAll(file, dir string, k types.Kustomization, data []byte) error {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {
@@ -133,7 +134,7 @@ func checkFitsAll(file, dir string, k types.Kustomization, data []byte) error {
 			addFault(fmt.Sprintf("patches[%d]", i))
 		}
 	}
-	k.Patches, k.Images, k.Labels, k.CommonLabels, k.CommonAnnotations, k.Components = nil, nil, nil, nil, nil, nil //nolint:staticcheck // users still have deprecated fields
+	k.Patches, k.Images, k.Labels, k.CommonLabels, k.CommonAnnotations, k.Components = nil, nil, nil, nil, nil, nil //nolint:staticcheck // clear the permitted fields, also deprecated ones, which users still set
 	k.TypeMeta, k.MetaData, k.BuildMetadata, k.SortOptions = types.TypeMeta{}, nil, nil, nil
 	rest := reflect.ValueOf(k)
 	for i := range rest.NumField() {

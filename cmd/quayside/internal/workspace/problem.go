@@ -34,8 +34,8 @@ func (p *Opened) ResolveOptions() resolve.Options {
 	}
 }
 
-// clusterVersions returns the clusters with their versions. It returns nil if no cluster has a
-// version of its own. Clusters with equal versions and operators are returned once.
+// clusterVersions returns the clusters with their versions, or nil if no cluster sets its own
+// version. Of several clusters with equal versions and operators, it returns only the first.
 func clusterVersions(w *settings.Workspace) []resolve.Cluster {
 	if !slices.ContainsFunc(w.Clusters, func(c profile.Cluster) bool { return c.KubernetesVersion != "" }) {
 		return nil
@@ -60,17 +60,17 @@ type Request struct {
 	Options resolve.Options
 	Fresh   bool // resolve the tags of catalogs and bundles again; otherwise use the locked digests
 
-	// RepairMerge repairs the lock after a merge. Pins that the merge lost are restored. A pin that
-	// the merge downgraded is replaced with the higher pin of the other side if that version is
-	// requested as an upgrade. Otherwise, Resolve accepts the lower version if AllowDowngrade is set,
-	// and rejects it if not.
+	// RepairMerge repairs the lock after a merge. It restores pins that the merge lost. If the
+	// merge downgraded a pin and the user requests the higher version of the other side, it
+	// restores the higher pin. Otherwise, Resolve accepts the lower version only with
+	// AllowDowngrade.
 	RepairMerge bool
 
 	// Unattended is for runs without a user. A fault of one operator or catalog then does not
 	// affect other operators.
 	Unattended bool
 
-	// Partial is for runs that resolve the declarations that can be read. Operators whose
+	// Partial permits resolving only the declarations that can be read. Operators whose
 	// declarations cannot be read keep their pins. An unattended run is always partial.
 	Partial bool
 }
@@ -86,7 +86,7 @@ type Problem struct {
 	Unattended bool           // see Request.Unattended
 
 	project  *Project
-	named    []resolve.Target    // Options.Named as requested
+	named    []resolve.Target    // targets of the request, with namespaces
 	catalogs []cache.CatalogSpec // catalogs as declared
 	stale    []resolve.Reason    // differences between Lock and Read that are not from a merge
 	lost     []lockfile.Pin      // pins whose content their catalogs or directories no longer have
@@ -140,9 +140,9 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	return pr, err
 }
 
-// readDeclared returns the declarations, the lock, which may be nil, and the effects of
-// declarations that could not be read. It returns an error if a resolution of the declarations
-// would remove pinned operators by mistake.
+// readDeclared returns the declarations, the lock, and the effects of declarations that could not
+// be read. The lock may be nil. It is an error if resolving these declarations would remove pinned
+// operators by mistake.
 func (p *Project) readDeclared(ctx context.Context, req Request) (*declare.Set, *lockfile.File, unread, error) {
 	set, faults := p.Declarations()
 	if set == nil {

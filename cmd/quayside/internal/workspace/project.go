@@ -282,8 +282,7 @@ func (p *Project) declarations() (*declare.Set, error) {
 	return set, err
 }
 
-// hasNoPins reports whether the lock has no pins. If there is no lock, it reports whether the
-// workspace has a quayside.yaml.
+// hasNoPins reports whether the workspace has a lock without pins, or a quayside.yaml and no lock.
 func (p *Project) hasNoPins() bool {
 	lock, err := p.LockIfAny()
 	if lock == nil {
@@ -293,8 +292,8 @@ func (p *Project) hasNoPins() bool {
 }
 
 // missingDirs returns the indexes of the directories in spec.declarations that do not exist, and a
-// warning for each. In a workspace without pins, this is valid: Git does not store empty
-// directories, so they are missing in a clone.
+// warning for each. A clone may lack such a directory, because Git does not store empty ones. In a
+// workspace without pins, this is no error.
 func (p *Opened) missingDirs() ([]int, []diag.Warning) {
 	var missing []int
 	var out []diag.Warning
@@ -328,7 +327,7 @@ func (p *Opened) Waive(ws []diag.Warning) []diag.Warning {
 	return diag.MarkWaived(ws, p.Settings.Policy.Waivers, p.Today)
 }
 
-// reviewWaivers returns warnings about waivers, such as unused ones. ws are all warnings of the
+// reviewWaivers returns warnings about waivers, for example unused ones. ws are all warnings of the
 // step.
 func (p *Opened) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
 	return p.JudgeUnused(diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.Today))

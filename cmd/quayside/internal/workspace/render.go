@@ -42,7 +42,7 @@ func (p *Registries) Render(ctx context.Context, lock *lockfile.File) (*render.R
 	return p.renderWith(ctx, lock, opt, warnings...)
 }
 
-// RenderObjects renders the objects of a lock, without writing them to the files of a tree.
+// RenderObjects renders the objects of a lock, but no tree of files.
 func (p *Registries) RenderObjects(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
 	opt, _, err := p.renderOptions()
 	if err != nil {
@@ -88,8 +88,8 @@ func (p *Registries) renderWith(ctx context.Context, lock *lockfile.File, opt re
 	return res, nil
 }
 
-// Rendered reads the rendered tree on disk. If the directory does not exist, the tree is empty. A
-// file that is equal in want shares its memory.
+// Rendered reads the rendered tree on disk. If the directory does not exist, the tree is empty. To
+// save memory, files that are equal to those in want share their data.
 func (p *Opened) Rendered(want *filetree.Tree) (*filetree.Tree, error) {
 	return p.readTree(p.Settings.Output, want)
 }
@@ -190,8 +190,8 @@ func (p *Registries) RenderMirrors() ([]render.Mirror, error) {
 	return out, err
 }
 
-// acceptedCRDRecords is the kind of a record in the store with the CRDs that a version of quayside
-// has accepted.
+// acceptedCRDRecords is the kind of the store's records with accepted CRDs. There is one record for
+// each version of quayside.
 const acceptedCRDRecords = "definitions"
 
 // maxAcceptedCRDs is the maximum number of digests in this record, whose size is limited to 1 MiB.

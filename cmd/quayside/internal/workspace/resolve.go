@@ -18,11 +18,11 @@ import (
 type Resolution struct {
 	Lock           *lockfile.File // lock with content digests for all pins; nil if the declarations cannot be resolved
 	Conflicts      []*explain.Conflict
-	Failed         error                          // conflicts, or unreadable catalogs; in an unattended run only those of operators that the user named; nil: success
+	Failed         error                          // conflicts, or faults of unreadable catalogs; in an unattended run only those of operators that the user named; nil: success
 	Holds          []resolve.Hold                 // operators that an unattended run holds back
 	Pins           int                            // number of resolved pins
 	Changes        []Change                       // changes to the pins; also set if Lock is nil
-	HeldPromotions map[string]resolve.HeldUpgrade // operators of Options.From that could not be promoted, with the reason
+	HeldPromotions map[string]resolve.HeldUpgrade // operators that could not be promoted from Options.From, with the reason
 	Warnings       []diag.Warning                 // all warnings except DeclarationWarnings
 }
 
@@ -128,7 +128,7 @@ func pinContents(ctx context.Context, p *Project, lock, before *lockfile.File) (
 	return lock.With(pins), faults.Err()
 }
 
-// ContentDigest returns the content digest of a bundle, as a pin in the namespace would have it.
+// ContentDigest returns the digest that the pin of a bundle in a namespace would have.
 func (pr *Problem) ContentDigest(ctx context.Context, namespace string, b *catalog.Bundle) (catalog.Digest, error) {
 	c, err := pr.project.Contents()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Upgrade is a part of the pending upgrades that can be merged by itself.
+// Upgrade is a part of the pending upgrades. It can be merged without the other parts.
 type Upgrade struct {
 	*Resolution
 	Operators    []string // upgraded operators as namespace/package; see resolve.Part
@@ -28,15 +28,16 @@ type Upgrades struct {
 	Parts []Upgrade
 	Holds []resolve.Hold // operators that are held back
 
-	all *resolve.Result // result with all upgrades; nil if the lock must be migrated to a newer schema first
+	all *resolve.Result // result of resolving all upgrades together; empty if the lock must first be migrated to a newer schema
 }
 
-// Split returns the pending upgrades in parts. The lock of a part is the current lock with only the
-// upgrades of that part. A lock that is out of date with the declarations is an error, as in Check,
-// because every part would contain the difference. If the lock has an older schema, the only part
-// migrates it and has no operators, because the migration rewrites every block. An unattended run
-// has no parts for operators that it holds back. Removals that observations confirm are a separate
-// part.
+// Split returns the pending upgrades in parts. The lock of a part is the current lock with the
+// upgrades of only that part. Removals that observations confirm are a separate part. An unattended
+// run has no parts for operators that it holds back.
+//
+// If the lock has an older schema, the migration rewrites every block. The only part is then the
+// migration, without operators. If the lock is out of date with the declarations, Split returns an
+// error, as Check does: every part would contain the difference.
 func Split(ctx context.Context, confirmed *Problem) (*Upgrades, error) {
 	keeping := *confirmed
 	keeping.Options.Settled, keeping.Options.Removed = nil, nil
@@ -82,8 +83,8 @@ func Split(ctx context.Context, confirmed *Problem) (*Upgrades, error) {
 	return out, nil
 }
 
-// resolveParts returns the parts with content digests. It adds holds of the operators that take
-// part in conflicts, or whose bundles cannot be fetched.
+// resolveParts returns the parts with content digests. It adds holds of operators that take part in
+// conflicts, and of operators whose bundles cannot be fetched.
 func resolveParts(ctx context.Context, pr *Problem, parts []resolve.Part, holds []resolve.Hold) (*Upgrades, error) {
 	out := &Upgrades{Problem: pr, Holds: holds}
 	for _, p := range parts {
@@ -107,7 +108,7 @@ func resolveParts(ctx context.Context, pr *Problem, parts []resolve.Part, holds 
 }
 
 // removalPart returns a part that removes the leftover objects that may be removed now. It returns
-// nil if there are none, or if Git could not merge this part with each of the other parts.
+// nil if there are no such objects, or if the part could conflict in Git with another part.
 func (pr *Problem) removalPart(ctx context.Context, opt resolve.Options, parts []resolve.Part, trees *partTrees) ([]Upgrade, error) {
 	if len(pr.Lock.Leaving) == 0 {
 		return nil, nil
@@ -143,8 +144,8 @@ func (pr *Problem) removalPart(ctx context.Context, opt resolve.Options, parts [
 	return []Upgrade{{Operators: removed, Resolution: &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: Changes(pr.Read, lock, nil)}}}, nil
 }
 
-// Pending returns the result of resolving all upgrades together, with these holds but without lock
-// and changes.
+// Pending returns the conflicts and warnings of all upgrades together, and holds. The result has no
+// lock and no changes.
 func (u *Upgrades) Pending(holds []resolve.Hold) *Resolution {
 	return &Resolution{
 		Pins: len(u.Lock.Pins), Conflicts: u.all.Conflicts, Failed: u.namedError(u.all.Conflicts, holds), Holds: holds,
@@ -152,7 +153,8 @@ func (u *Upgrades) Pending(holds []resolve.Hold) *Resolution {
 	}
 }
 
-// WhyNotProposed returns the reason why a run with these holds does not upgrade a pinned operator.
+// WhyNotProposed returns the reason why no part upgrades a pinned operator. holds are the holds of
+// the run.
 func (u *Upgrades) WhyNotProposed(operator string, holds []resolve.Hold) string {
 	pr := u.Problem
 	for _, h := range holds {
@@ -187,7 +189,7 @@ func (u *Upgrades) WhyNotProposed(operator string, holds []resolve.Hold) string 
 	return fmt.Sprintf("%s: catalog %s currently has no upgrade from %s", operator, pin.Catalog.ID, pin.VersionText())
 }
 
-// migrationParts returns a part for each package that gets a new migration step in holds; see
+// migrationParts returns a part for each package whose migration step changes in holds; see
 // [lockfile.Storage].
 func (pr *Problem) migrationParts(ctx context.Context, holds []resolve.Hold) ([]Upgrade, error) {
 	var packages []string

@@ -11,22 +11,22 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// partTrees renders the parts of an upgrade and compares the trees. It ignores rendering errors,
-// which are reported when the branch of the part is written.
+// partTrees renders the parts of an upgrade and compares their trees. It ignores rendering errors:
+// they are reported when the branch of the part is written.
 type partTrees struct {
 	pr         *Problem
 	base       func() *render.Result // rendered lock of the problem; nil if it cannot be rendered
-	unreadable map[string]error      // errors of bundles that cannot be opened; no tree contains these operators
+	unreadable map[string]error      // bundles that cannot be opened; their operators are omitted from every tree
 	rendered   map[*lockfile.File]*partTree
 }
 
 // partTree is the rendered tree of a part.
 type partTree struct {
 	edits  *filetree.Edits // changes from the base
-	shared map[string]bool // names of objects and Namespaces of its operators, which other parts may have, too
+	shared map[string]bool // objects and Namespaces of its operators, which the trees of other parts may contain, too
 }
 
-// newPartTrees returns a partTrees. It renders a lock only when it is compared.
+// newPartTrees returns a partTrees. A lock is rendered when it is first compared.
 func newPartTrees(ctx context.Context, pr *Problem) *partTrees {
 	t := &partTrees{pr: pr, rendered: map[*lockfile.File]*partTree{}}
 	t.base = sync.OnceValue(func() *render.Result {
@@ -86,8 +86,8 @@ func (t *partTrees) sharedNames(lock *lockfile.File, res *render.Result) map[str
 	return out
 }
 
-// areConnected reports whether the trees of two locks contain the same object, or Git could not
-// merge them.
+// areConnected reports whether the trees of two locks contain the same object, or cannot be merged
+// by Git.
 func (t *partTrees) areConnected(ctx context.Context, a, b *lockfile.File) bool {
 	x, y := t.part(ctx, a), t.part(ctx, b)
 	if x == nil || y == nil {
@@ -101,8 +101,8 @@ func (t *partTrees) areConnected(ctx context.Context, a, b *lockfile.File) bool 
 	return !x.edits.MergesCleanly(y.edits)
 }
 
-// splitParts splits an upgrade into parts whose trees are not connected. It splits, renders the
-// parts and joins those that are connected, until nothing is joined any more.
+// splitParts splits an upgrade into parts whose trees are not connected. It splits the upgrade,
+// renders the parts, and joins connected parts. It repeats this until no parts are connected.
 func splitParts(ctx context.Context, pr *Problem, opt resolve.Options) ([]resolve.Part, *partTrees, []diag.Warning, error) {
 	parts, waiting, err := resolve.Split(pr.Index, pr.Declared, pr.Lock, opt)
 	if err != nil {

@@ -161,8 +161,8 @@ func completeDeclarations(p *Project, lock *lockfile.File) (*declare.Set, error)
 	return CompleteFromLock(set, lock)
 }
 
-// past returns a function that reads the history of another workspace's lock, or nil without a
-// repository.
+// past returns a function that reads the history of another workspace's lock. Without a repository,
+// it returns nil.
 func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error) {
 	repo, _, err := p.OpenRepo()
 	if err != nil && p.rev == nil {
@@ -209,8 +209,8 @@ func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, remote
 	return append(found, between...), err
 }
 
-// ignored returns the names of files that Git ignores and does not track. It returns nil without
-// the program git.
+// ignored returns the names of files that Git ignores and does not track. If the program git is
+// missing, it returns nil.
 func (p *Opened) ignored(ctx context.Context, names []string) []string {
 	repo, prefix, err := p.OpenRepo()
 	if err != nil {
@@ -227,8 +227,8 @@ func (p *Opened) ignored(ctx context.Context, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(found, path.Join(prefix, name)) })
 }
 
-// headLock returns the lock of HEAD. It returns nil without one, and in an uncommitted merge,
-// because resolving then restores pins of both sides.
+// headLock returns the lock of HEAD, or nil if there is none. It also returns nil during an
+// uncommitted merge: resolving then restores pins of both sides.
 func (p *Opened) headLock() *lockfile.File {
 	repo, prefix, err := p.OpenRepo()
 	if err != nil {
@@ -249,16 +249,15 @@ func (p *Opened) headLock() *lockfile.File {
 	return lock
 }
 
-// judgeLock evaluates the rules about a lock of the problem. unfit are the warnings about operators
-// that cannot run.
+// judgeLock evaluates the rules about lock. unfit are the warnings about operators that cannot run.
 func (pr *Problem) judgeLock(ctx context.Context, lock *lockfile.File, unfit []diag.Warning) (rules.Findings, error) {
 	s := pr.project.requestedState(ctx, pr.Declared, lock)
 	s.Unfit = unfit
 	return rules.Evaluate(s, rules.Locks)
 }
 
-// judgeNewLock is judgeLock for a lock that replaces the lock of the problem. Errors that the
-// replaced lock also has become warnings.
+// judgeNewLock is judgeLock for a lock that replaces the lock file. A finding that also applies to
+// the replaced lock becomes a warning.
 func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit []diag.Warning) (rules.Findings, error) {
 	found, err := pr.judgeLock(ctx, lock, unfit)
 	if err != nil || pr.Read == nil || len(found) == 0 {
@@ -268,7 +267,7 @@ func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit 
 		namespace, pkg, _ := strings.Cut(w.Subject, "/")
 		old, had := pr.Read.Pin(namespace, pkg)
 		pin, _ := lock.Pin(namespace, pkg)
-		imported := old.InstallMode == "" // the cluster already has the operator as it is
+		imported := old.InstallMode == "" // imported from a cluster, in which the operator already runs like this
 		return !had || !imported && (old.InstallMode != pin.InstallMode || !slices.Equal(old.WatchNamespaces, pin.WatchNamespaces))
 	})
 	before, err := pr.judgeLock(ctx, pr.Read, known)
@@ -287,9 +286,9 @@ func splitUnfit(ws []diag.Warning) (unfit, others []diag.Warning) {
 	return unfit, others
 }
 
-// followUpstream returns opt with an objection to each bundle that the followed environment has not
-// had. It also holds back each new operator that the followed environment declares but has not
-// installed.
+// followUpstream returns opt so that the upstream environment restricts the resolver. Bundles that
+// were never locked in the upstream environment are rejected. New operators are held back while the
+// upstream environment declares but does not pin them.
 func followUpstream(ctx context.Context, p *Project, opt resolve.Options, lock *lockfile.File, set *declare.Set) (resolve.Options, error) {
 	if p.Settings.Follows == "" || opt.From != nil {
 		return opt, nil

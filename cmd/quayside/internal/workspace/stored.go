@@ -23,11 +23,11 @@ import (
 // the old version in status.storedVersions. Both steps use the installed bundle, because only that
 // is known to have both versions and their conversion webhook. See docs/stored-versions.md.
 
-// packageUpgrade is the upgrade of one package from one lock to the next. If the package is
-// installed several times, the newest pin in a lock determines the CRDs in the clusters.
+// packageUpgrade is the upgrade of one package between two locks. A package may be pinned in
+// several namespaces; then its newest pin determines the CRDs in the clusters.
 type packageUpgrade struct {
 	before, after lockfile.Pin   // newest pins of the package
-	upgraded      []lockfile.Pin // pins of the old lock that are upgraded to the bundle of after
+	upgraded      []lockfile.Pin // pins of the old lock that are upgraded to the bundle of the pin after
 }
 
 // findStored returns a hold for each operator whose upgrade in next drops a stored version of a
@@ -95,7 +95,7 @@ func (pr *Problem) packageUpgrades(next *lockfile.File) []packageUpgrade {
 	return slices.DeleteFunc(out, func(s packageUpgrade) bool { return len(s.upgraded) == 0 || s.before.Bundle == s.after.Bundle })
 }
 
-// readCRDs returns the CRDs in the bundle of a pin, by name. They have no schemas.
+// readCRDs returns the CRDs in the bundle of a pin, by name, without their schemas.
 func (pr *Problem) readCRDs(ctx context.Context, c *Contents, pin lockfile.Pin) (map[string]k8s.CRD, error) {
 	pin, err := c.AddDigest(ctx, pin, pr.Read)
 	if err != nil {
@@ -140,9 +140,9 @@ func (pr *Problem) removedVersions(s packageUpgrade, before, after map[string]k8
 	return out
 }
 
-// isStoring reports whether every cluster was observed Ready, and has the target versions of a
-// migration step in status.storedVersions of the CRDs. The API server adds a version to that list
-// as soon as it becomes the storage version.
+// isStoring reports whether the operators of s are Ready in every cluster, and the CRDs have the
+// target versions of the migration step in status.storedVersions. The API server adds a version to
+// that list when it becomes the storage version.
 func (pr *Problem) isStoring(s packageUpgrade, storage *lockfile.Storage) bool {
 	return pr.allObserved(s, func(o health.OperatorHealth) bool {
 		return o.State == health.StateReady && !slices.ContainsFunc(storage.Objects, func(want lockfile.StoredVersions) bool {
@@ -153,8 +153,8 @@ func (pr *Problem) isStoring(s packageUpgrade, storage *lockfile.Storage) bool {
 	})
 }
 
-// isVersionUnused reports whether every cluster with the upgraded operators was observed, and none
-// has the version in status.storedVersions of the CRD.
+// isVersionUnused reports whether every cluster with the upgraded operators was observed, and no
+// cluster has the version in status.storedVersions of the CRD.
 func (pr *Problem) isVersionUnused(s packageUpgrade, definition, version string) bool {
 	return pr.allObserved(s, func(o health.OperatorHealth) bool {
 		return slices.ContainsFunc(o.StoredVersions, func(v v1alpha1.StoredVersions) bool {
@@ -163,8 +163,8 @@ func (pr *Problem) isVersionUnused(s packageUpgrade, definition, version string)
 	})
 }
 
-// allObserved reports whether every cluster with an upgraded operator was observed, and is returns
-// true for every observation.
+// allObserved reports whether every upgraded operator was observed in each of its clusters, and is
+// returns true for every observation.
 func (pr *Problem) allObserved(s packageUpgrade, is func(health.OperatorHealth) bool) bool {
 	for _, pin := range s.upgraded {
 		clusters, err := pr.project.clustersWith(pin)
@@ -198,8 +198,9 @@ func (p *Project) clustersWith(pin lockfile.Pin) ([]string, error) {
 	return profile.ClustersThatGet(pin.Key(), p.Settings.Clusters)
 }
 
-// nextStorage returns the migration step that must be done before the upgrade. It returns nil if a
-// migration is impossible, because the installed bundle does not have the new storage version.
+// nextStorage returns the next migration step, which must be done before the upgrade. It returns
+// nil if no migration is possible, because the installed bundle does not have the new storage
+// version.
 func (pr *Problem) nextStorage(s packageUpgrade, removed []lockfile.StoredVersions, before map[string]k8s.CRD) *lockfile.Storage {
 	for _, o := range removed {
 		if _, has := before[o.Definition].Version(o.To); !has {
@@ -213,7 +214,7 @@ func (pr *Problem) nextStorage(s packageUpgrade, removed []lockfile.StoredVersio
 		}
 	}
 	out := &lockfile.Storage{Stage: lockfile.StorageMigrate, Objects: removed}
-	if have != nil { // a CRD that is already migrated keeps its storage version
+	if have != nil { // keep the storage version of CRDs that are already migrated
 		for _, o := range have.Objects {
 			if !slices.ContainsFunc(removed, func(l lockfile.StoredVersions) bool { return l.Definition == o.Definition }) {
 				out.Objects = append(out.Objects, o)

@@ -46,8 +46,8 @@ func (p *Opened) survey() (s *survey.Survey, trees []string, err error) {
 }
 
 // isForeign returns a function that reports whether a URL is that of another repository. The
-// function compares owner and name with spec.gitops.repoURL or, if that is not set, with the remote
-// origin. If neither is set, it returns false.
+// function compares the owner and name in the URL with spec.gitops.repoURL or, if that is not set,
+// with the remote origin. If neither is set, the function returns false.
 func (p *Opened) isForeign() func(url string) bool {
 	name := func(url string) string {
 		url = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(url), "/"), ".git")
@@ -89,9 +89,9 @@ func FindUnread(p *Project, namespace, pkg string) (diag.Pos, bool) {
 }
 
 // warnUnread returns warnings about operators that the repository declares but no workspace reads.
-// If the declared paths contain an object of a GitOps tool that applies such operators, there is a
-// warning for each object and directory. All other operators share one warning, which omits hidden
-// directories; outside of Git there is none.
+// If an object of a GitOps tool in the declared paths applies such operators, there is a warning
+// for each object and directory. One further warning is about all other operators, except those in
+// hidden directories; it exists only in a Git repository.
 func (p *Project) warnUnread() []diag.Warning {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {
@@ -125,8 +125,8 @@ func (p *Project) warnUnread() []diag.Warning {
 	return slices.Compact(diag.SortWarnings(append(out, p.warnChanged(s, declared[p.repoPath()])...)))
 }
 
-// warnChanged returns a warning for each declared path whose operators an object of a GitOps tool
-// or another kustomization changes before they reach a cluster.
+// warnChanged returns warnings about declared paths whose operators are changed before they reach a
+// cluster, by an object of a GitOps tool or by another kustomization.
 func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning {
 	var out []diag.Warning
 	files, in := p.Repository()
@@ -157,8 +157,8 @@ func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning
 	return out
 }
 
-// hintNamespaces returns faults. If a namespace is missing in a declaration because a GitOps tool
-// sets it, it adds a hint.
+// hintNamespaces adds a hint to faults about a missing namespace, if a GitOps tool sets the
+// namespace when it applies the declaration.
 func (p *Project) hintNamespaces(set *declare.Set, faults error) error {
 	var list diag.List
 	lacks := func(u declare.Unread) bool { return u.Hint == "" && strings.HasSuffix(u.Reason, "namespace: missing") }

@@ -27,15 +27,15 @@ type TreeReport struct {
 	Result *render.Result `json:"-"`
 
 	state         *rules.State
-	refused       error    // reason why the tree cannot be written, such as edited files
+	refused       error    // reason why the tree cannot be written, for example edited files
 	foreignFaults []string // faults of files that quayside did not write; see checkForeign
-	broken        error    // errors of rules about the repository, and about the needs of operators
+	broken        error    // errors of the rules about the repository, and about the needs of operators
 }
 
 // Foreign is the change kind of files in the tree that quayside did not write.
 const Foreign = "foreign"
 
-// OwnChanges returns the changes of files that quayside writes.
+// OwnChanges returns the changes without those of kind Foreign.
 func (r *TreeReport) OwnChanges() []filetree.FileChange {
 	return slices.DeleteFunc(slices.Clone(r.Changes), func(c filetree.FileChange) bool { return c.Kind == Foreign })
 }
@@ -94,8 +94,8 @@ func (p *Project) WriteTree(ctx context.Context, force bool) (*TreeReport, error
 	return r, err
 }
 
-// lockToRender returns the lock. It returns an error if there is none, or if a name in the settings
-// matches nothing.
+// lockToRender returns the lock. It is an error if there is no lock, or if a name or pattern in the
+// settings matches nothing.
 func (p *Project) lockToRender() (*lockfile.File, error) {
 	if err := p.CheckPatterns(); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (p *Project) PrepareTree(ctx context.Context) (*TreeReport, error) {
 	return p.prepareTree(ctx, lock, false)
 }
 
-// prepareTree is the path of 'quayside render' from a lock to a tree that can be written.
+// prepareTree renders a lock for 'quayside render', and checks that the tree can be written.
 //
 //house:path render
 func (p *Project) prepareTree(ctx context.Context, lock *lockfile.File, force bool) (*TreeReport, error) {
@@ -231,8 +231,8 @@ func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about 
 	return nil
 }
 
-// evaluateKnown evaluates rules about parts that rendering does not change, and adds the findings
-// as warnings.
+// evaluateKnown evaluates rules about parts that rendering does not change. It adds all findings as
+// warnings, including errors.
 func (r *TreeReport) evaluateKnown(about ...rules.Part) error {
 	for _, part := range about {
 		found, err := rules.Evaluate(r.state, part)

@@ -12,14 +12,14 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// If a declaration cannot be read, this does not mean that it was removed. The pin of its operator
-// remains until the declaration can be read again, or has certainly been removed.
+// A declaration that cannot be read was not necessarily removed. The operator keeps its pin until
+// the declaration can be read again, or was certainly removed.
 
 // NothingReadError is returned if the workspace or its repository has declarations, but none of
 // them was read.
 type NothingReadError struct {
 	Faults error
-	number int // number of unread parts; 0 for declarations outside of the declared paths
+	number int // number of unread parts; 0 if the declarations are outside of the declared paths
 }
 
 // Error lists the declarations.
@@ -30,7 +30,7 @@ func (e *NothingReadError) Error() string {
 	return fmt.Sprintf("%v\nno declaration was read, %d could not be read", e.Faults, e.number)
 }
 
-// newNothingReadError returns the error for parts that were not read.
+// newNothingReadError returns the error for the unread parts.
 func newNothingReadError(parts []declare.Unread) *NothingReadError {
 	var faults diag.List
 	for _, u := range parts {
@@ -39,7 +39,8 @@ func newNothingReadError(parts []declare.Unread) *NothingReadError {
 	return &NothingReadError{faults.Err(), len(parts)}
 }
 
-// unreadPin is a pin whose declaration or OperatorGroup may be in a part that was not read.
+// unreadPin is a pin that is kept, because its declaration or OperatorGroup may be in an unread
+// part.
 type unreadPin struct {
 	pin lockfile.Pin
 	in  declare.Unread
@@ -50,7 +51,7 @@ func (k unreadPin) reason() string {
 	return fmt.Sprintf("its declaration may be at %s: %s", k.in.Pos, k.in.Reason)
 }
 
-// unread describes how parts that were not read affect a problem.
+// unread describes the effects of unread parts of the declarations on a resolution.
 type unread struct {
 	pins    []unreadPin
 	faults  error // errors of the declarations; nil if all were read
@@ -58,8 +59,8 @@ type unread struct {
 	missing []declare.Unread
 }
 
-// checkUnread returns how the unread parts of set affect lock. err is the error of reading set. If
-// any part was not read, it returns an error unless partial is set. Operators in unpin do not keep
+// checkUnread returns the effects of the unread parts of set on the resolution of lock. err is the
+// error of reading set. Without partial, an unread part is an error. Operators in unpin do not keep
 // their pins.
 func (p *Project) checkUnread(ctx context.Context, set *declare.Set, err error, lock *lockfile.File, unpin []resolve.Target, partial bool) (unread, error) {
 	out := unread{pins: p.unreadPins(ctx, set, lock, unpin), missing: missingOperators(set, lock)}
@@ -89,11 +90,11 @@ func hasNoPins(lock *lockfile.File) bool { return lock == nil || len(lock.Pins) 
 func (p *Project) CheckRead(ctx context.Context) error {
 	lock, err := p.LockIfAny()
 	if err != nil || !hasNoPins(lock) {
-		return nil //nolint:nilerr // whoever needs the lock reports it
+		return nil //nolint:nilerr // the code that needs the lock reports the error
 	}
 	set, err := p.Declarations()
 	if set == nil {
-		return nil //nolint:nilerr // there is no lock, or an empty one
+		return nil //nolint:nilerr // nothing is pinned, so no pin can be lost
 	}
 	if u, err := p.checkUnread(ctx, set, err, lock, nil, true); u.nothing {
 		return err
@@ -101,7 +102,8 @@ func (p *Project) CheckRead(ctx context.Context) error {
 	return nil
 }
 
-// unreadPins returns the pins whose declaration is not in set, but may be in an unread part of it.
+// unreadPins returns the pins whose declaration or OperatorGroup is not in set, but may be in an
+// unread part of it.
 func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfile.File, unpin []resolve.Target) []unreadPin {
 	if lock == nil || len(set.Unread) == 0 {
 		return nil
@@ -129,9 +131,9 @@ func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfi
 	return out
 }
 
-// mayBeIn returns a function that reports whether an unread part may contain by, the declaration of
-// a pin, or the OperatorGroup of the pin. It returns nil if both were read, or if no part can
-// contain them.
+// mayBeIn returns a function for the declaration by of a pin, such as "namespace/name". The
+// function reports whether an unread part may contain the declaration or, if that was read, the
+// OperatorGroup of the pin. mayBeIn returns nil if both were read, or if no part can contain them.
 func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string) func(declare.Unread) bool {
 	ns, name, _ := strings.Cut(by, "/")
 	condition := func(u declare.Unread) bool { return u.MayDeclare(ns, name, pin.Package) }
@@ -153,8 +155,9 @@ func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string)
 	return condition
 }
 
-// unreadAtPin returns what could not be read in the commit that made a pin. The declaration of the
-// pin was read then, so it is elsewhere. It returns nil if the commit is unknown.
+// unreadAtPin returns the parts that could not be read in the commit that last changed the pin.
+// They do not contain the declaration of the pin, which was read then. It returns nil if the commit
+// is unknown.
 func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.Unread {
 	clone, err := p.Clone()
 	if err != nil {
@@ -176,7 +179,8 @@ func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.U
 }
 
 // missingOperators returns an unread part for each operator that is not pinned because its
-// declaration or OperatorGroup was not read. It has the namespace and name of the Subscription.
+// declaration or OperatorGroup was not read. The part has the namespace and name of the operator's
+// Subscription.
 func missingOperators(set *declare.Set, lock *lockfile.File) []declare.Unread {
 	var out []declare.Unread
 	for _, u := range set.Unread {
@@ -202,8 +206,8 @@ func missingOperators(set *declare.Set, lock *lockfile.File) []declare.Unread {
 	return out
 }
 
-// complete returns set with a declaration for each kept pin, which replaces other declarations of
-// the operator. It drops new operators whose OperatorGroup was not read.
+// complete returns set with a declaration for each kept pin. This declaration replaces all others
+// of the operator. Operators without a pin whose OperatorGroup was not read are removed.
 func (u unread) complete(set *declare.Set) *declare.Set {
 	out := *set
 	out.Subscriptions = slices.DeleteFunc(slices.Clone(set.Subscriptions), func(s declare.Subscription) bool {
@@ -235,8 +239,8 @@ func (u unread) keeps(key string) bool {
 	return slices.ContainsFunc(u.pins, func(k unreadPin) bool { return slices.Contains(k.pin.RequestedBy, key) })
 }
 
-// restore returns next with the kept pins, and with Namespaces of before whose declarations may not
-// have been read.
+// restore returns next with the kept pins. It also restores Namespaces of before that a kept pin
+// needs, because their declarations may not have been read.
 func (u unread) restore(next, before *lockfile.File) *lockfile.File {
 	if len(u.pins) == 0 {
 		return next

@@ -73,9 +73,10 @@ func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOpt
 	return v, nil
 }
 
-// ImagesToVendor returns the images that resolving and rendering need, with required signatures.
-// These are the catalogs and bundles in the lock, and catalogs that are not in it. If such a
-// catalog is unavailable, it returns a warning, as resolve does.
+// ImagesToVendor returns the images that resolving and rendering need, and their required
+// signatures. These are the catalogs and bundles in the lock and, unless opt.LockedOnly is set, the
+// other declared catalogs. An unavailable catalog that is not in the lock is only a warning, as in
+// resolve.
 func (p *Project) ImagesToVendor(ctx context.Context, lock *lockfile.File, opt VendorOptions) ([]oci.VendoredImage, []diag.Warning, error) {
 	var out []oci.VendoredImage
 	for _, im := range inventory.ListImages(lock, nil) {

@@ -255,10 +255,10 @@ func (o *adoptStartOptions) chooseCluster(ctx context.Context, out *preparation,
 	return nil
 }
 
-// selectOperators adds names to the operators of the cluster, and returns the changed settings. It
-// sets r.patterns to the added patterns. A cluster without a list of operators gets all operators.
-// If OLM manages operators that are not in names, the cluster gets a list of names and of the
-// operators that OLM does not manage. Otherwise, it needs no list.
+// selectOperators adds names to the operators of the cluster in quayside.yaml, and returns the
+// changed settings. It sets r.patterns to the added patterns. A cluster without a list of operators
+// gets all operators. It needs a list if OLM still manages operators that are not in names. That
+// list has the names, and the operators that OLM does not manage.
 func (r *preparation) selectOperators(config []byte, current *settings.Workspace, lock *lockfile.File, snap *snapshot.Snapshot, names []string) (*settings.Workspace, error) {
 	w := *current
 	i := max(0, slices.IndexFunc(w.Clusters, func(c profile.Cluster) bool { return c.Name == r.cluster }))
@@ -325,7 +325,7 @@ func (r *preparation) isChanged(p *workspace.Project) bool {
 	return r.edit != nil || r.settings != nil || r.isRecorded(p) || len(r.tree.OwnChanges()) > 0
 }
 
-// isRecorded reports whether the lock changes although no declaration does.
+// isRecorded reports whether the lock changes although the declarations do not.
 func (r *preparation) isRecorded(p *workspace.Project) bool {
 	before, err := p.Read(workspace.LockFile)
 	return r.edit == nil && (err != nil || !bytes.Equal(before, lockfile.Format(r.found.Lock)))

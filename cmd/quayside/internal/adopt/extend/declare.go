@@ -165,8 +165,8 @@ func (r *clusterReader) skip(o *snapshot.LiveObject, operator bool, format strin
 }
 
 // chooseGroups selects the effective OperatorGroup of each namespace. If a namespace has several,
-// OLM does nothing there, and the effective one is that with which the operators were installed.
-// chooseGroups returns a reason for each ambiguous namespace.
+// OLM ignores the namespace, and the effective one is the one that the operators were installed
+// with. If that is unknown, chooseGroups returns a reason for the namespace.
 func (r *clusterReader) chooseGroups() map[string]string {
 	in := map[string][]snapshot.OperatorGroup{}
 	for _, g := range r.s.OperatorGroups() {
@@ -191,8 +191,8 @@ func (r *clusterReader) chooseGroups() map[string]string {
 	return ambiguous
 }
 
-// effectiveGroup returns the name of the OperatorGroup with which OLM installed the
-// ClusterServiceVersions of a namespace. It returns "" if they have different ones.
+// effectiveGroup returns the name of the OperatorGroup that the ClusterServiceVersions of a
+// namespace were installed with. It returns "" if they differ.
 func (r *clusterReader) effectiveGroup(namespace string) string {
 	var names []string
 	for key, csv := range r.originals {

@@ -47,7 +47,7 @@ func hasOLMMarks(i item) bool {
 	})
 }
 
-// isLabelOfOLM reports whether OLM sets a label.
+// isLabelOfOLM reports whether a label is one that OLM sets.
 func isLabelOfOLM(key string) bool {
 	return strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, k8s.OLMGroup+"/")
 }
@@ -134,9 +134,9 @@ func (b *block) changedItems() []item {
 	})
 }
 
-// addSuspendTreeStep adds a manual step to suspend the GitOps tools that apply the current tree.
-// They would undo changes of the plan to objects of that tree. Without such changes, it adds no
-// step.
+// addSuspendTreeStep adds a manual step to suspend the GitOps tools that apply the current tree,
+// because they would undo the plan's changes to objects of that tree. If the plan changes no such
+// object, it adds no step.
 func (m *planBuilder) addSuspendTreeStep(b *block) {
 	moves := slices.ContainsFunc(b.items, func(i item) bool {
 		return i.ours != nil && (i.live == nil || slices.ContainsFunc(i.Changes(), func(f adopt.Field) bool { return f.Kind != adopt.OnlyLive }))

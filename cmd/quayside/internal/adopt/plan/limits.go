@@ -12,9 +12,10 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// CheckLimits returns an error for the first action that no plan may have: a verb in the wrong kind
-// of step, a verb on an object that it must not change, or a change to metadata other than OLM's
-// and the guard's. Call it before a plan is executed.
+// CheckLimits returns an error for each action that no plan may have. Such an action has a verb
+// that is not allowed in this kind of step, or on this object. Or it changes metadata other than
+// that of OLM and the annotations that protect from pruning. Call CheckLimits before a plan is
+// executed.
 func (p *Plan) CheckLimits() error {
 	if err := p.CheckExecutable(); err != nil {
 		return err

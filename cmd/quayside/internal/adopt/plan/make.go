@@ -158,7 +158,7 @@ type block struct {
 	others       []item      // shared objects that a later block handles, or that operators which stay with OLM need
 }
 
-// item is an object, as it is in the cluster and as it is in the tree.
+// item is an object in the cluster, in the tree, or in both.
 type item struct {
 	adopt.ClassifiedObject
 	live *snapshot.LiveObject // nil if the cluster does not have it
@@ -204,7 +204,7 @@ func (m *selection) assignObjects() {
 			stays = stays || m.staysWithOLM(name)
 		}
 		if len(o.Operators) == 0 && o.Class == adopt.Added && o.Is("CustomResourceDefinition.apiextensions.k8s.io") {
-			blocks = m.extensionBlocks() // the CRD of OperatorConditions, which a cluster without OLM v0 does not have
+			blocks = m.extensionBlocks() // the CRD of OperatorConditions, which the tree adds to a cluster without OLM v0
 		}
 		switch {
 		case len(blocks) == 0:

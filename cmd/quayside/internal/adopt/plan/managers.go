@@ -76,9 +76,9 @@ func itemName(key string) string {
 	return k8s.Text(by, "name")
 }
 
-// drops reports whether applying the tree removes a field that only the cluster has, after the
-// plan's manager became the owner of OLM's fields. A field that others wrote, too, stays. A field
-// of an unknown writer counts as removed if it is in a list item, or if the object has no
+// drops reports whether applying the tree removes field f from the cluster, once the plan's manager
+// owns OLM's fields. Only the cluster has f. If another manager also wrote f, it is not removed. If
+// its writer is unknown, it counts as removed if it is in a list item, or if the object has no
 // managedFields.
 func (w writers) drops(f adopt.Field) bool {
 	switch {

@@ -109,7 +109,7 @@ func (m *revertBuilder) wasDetached(namespace string) bool {
 	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op Operator) bool { return op.Namespace == namespace && !op.Detached })
 }
 
-// recordStep adds the executed actions of a step to at.
+// recordStep adds the executed actions of a step to the executed part at.
 func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 	begun := 0
 	for i := range s.Actions {
@@ -123,7 +123,7 @@ func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 		if undo == nil {
 			continue
 		}
-		switch back, _ := undo(*a, d, m.Before[a.Object]); back.Do { //nolint:exhaustive // other actions undo a detach
+		switch back, _ := undo(*a, d, m.Before[a.Object]); back.Do { //nolint:exhaustive // the detach step is undone as a whole
 		case Annotate:
 			at.guarded = append(at.guarded, back)
 		case Restore:

@@ -41,12 +41,13 @@ func scopeOf(r k8s.Ref) scope {
 }
 
 // Rules returns exactly the permissions that are needed to execute a plan, to check the results,
-// and to return to OLM. The rules are sorted by namespace, group, resource and names. rendered
-// contains the objects to apply. Roles and bindings need the permission to grant their permissions.
-// The resource of a custom resource is assumed to be the plural of its kind.
+// and to return to OLM. rendered contains the objects to apply; applying a role or binding needs
+// the permission to grant its permissions. The rules are sorted by namespace, group, resource and
+// names. The resource of a custom resource is assumed to be the plural of its kind.
 //
 // seen is the snapshot that the plan was made from, or nil once a step has begun. Before the first
-// step, the plan is made again from the cluster, which needs permissions to list these objects.
+// step, the plan is made again from the cluster. This needs the permissions to list the kinds of
+// the snapshot.
 func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []PermissionRule {
 	tree := map[k8s.Key]k8s.Object{}
 	for _, o := range rendered {

@@ -413,10 +413,10 @@ func (m *planBuilder) applyActions(items []item) []Action {
 	return out
 }
 
-// newApplyAction returns an action that applies an existing object. If a GitOps tool applies the
-// object from other files, the action keeps the annotations that prevent pruning until the tool
-// applies it from the tree. Without them, a user might confirm its deletion when the merge removes
-// it from the other files.
+// newApplyAction returns an action that applies an existing object. If a GitOps tool currently
+// applies the object from other files, the action sets the annotations that prevent pruning, until
+// the tool applies the tree. Otherwise, a user might confirm the deletion of the object when the
+// merge removes it from the other files.
 func newApplyAction(i item) Action {
 	a := newAction(Apply, i)
 	a.Force = true

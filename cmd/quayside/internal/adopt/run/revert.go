@@ -112,9 +112,9 @@ func (j *Journal) createdUID(ctx context.Context, c Client, p *plan.Plan, step, 
 	return k8s.Text(live, "metadata", "uid"), nil
 }
 
-// approvalCommands returns, for an Approve step, a sentence with the commands that approve the
-// InstallPlans with only versions in its postconditions. It waits up to 15 seconds for OLM to
-// create them. For other steps it returns "".
+// approvalCommands returns a sentence with the commands that approve the InstallPlans of an Approve
+// step. These are the InstallPlans that install only the versions in the step's postconditions.
+// approvalCommands waits up to 15 seconds for OLM to create them. For other steps it returns "".
 func (r *runner) approvalCommands(ctx context.Context, s plan.Step) (string, error) {
 	if s.Name != plan.Approve {
 		return "", nil

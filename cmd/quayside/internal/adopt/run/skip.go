@@ -25,8 +25,9 @@ func canSkipChange(step plan.StepKind, do plan.Verb) bool {
 	return do.CanSkip() && step != plan.Prepare
 }
 
-// skip returns the findings that still stop a step. If Input.Skip is set and this is the first step
-// of the run, it records the findings as accepted and returns none. Later steps also ignore them.
+// skip records findings that stop a step as accepted, if Input.Skip is set and this is the first
+// step of the run. It returns the findings that still stop the step. Later steps also ignore
+// accepted findings.
 func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) ([]verify.Finding, error) {
 	controller := func(f verify.Finding) bool {
 		return slices.ContainsFunc(r.Plan.OLM, func(w plan.Workload) bool { return w.Object == f.Object })
@@ -50,9 +51,9 @@ func (j *Journal) isSkipped(f verify.Finding) bool {
 	})
 }
 
-// skipChange accepts an error because others deleted or recreated the object of an action. It does
-// so if Input.Skip is set, or if the change was accepted earlier, and otherwise returns err. An
-// object of the tree is then applied (settled is false). Other actions count as done.
+// skipChange accepts that others deleted or recreated the object of an action (err), if Input.Skip
+// is set or the change was accepted earlier. Otherwise it returns err. After acceptance, an apply
+// action is still executed (settled is false), and any other action counts as done.
 func (a *action) skipChange(err error) (settled bool, _ error) {
 	var changed *plan.ChangedError
 	if a.DryRun || !errors.As(err, &changed) || !canSkipChange(a.Step.Name, a.Do) {

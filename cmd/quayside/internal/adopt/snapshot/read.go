@@ -150,13 +150,14 @@ func (b *builder) readTopLevel(file string, dec *jsontext.Decoder, src *source) 
 	return nil
 }
 
-// listReader reads an object that may turn out to be a list of objects.
+// listReader reads an object. Whether the object is a list is known only after its items field was
+// found.
 type listReader struct {
 	*builder
 	pos              diag.Pos
 	apiVersion, kind string
 	hasItems         bool // whether it has items, so that it is a list
-	withoutKind      int  // number of items without a kind, before the list's own kind is known
+	withoutKind      int  // number of items without a kind that came before the kind of the list
 }
 
 func (l *listReader) readHeadField(key string, value []byte) {

@@ -57,13 +57,13 @@ func trackedObjects(p *plan.Plan, namespace string) []trackedObject {
 // objects that these own.
 type removedObjects struct {
 	keys   map[k8s.Key]bool
-	owned  map[string]bool  // by UID of the owner: true if the owned objects are deleted, too
+	owned  map[string]bool  // owned by the object with this UID: true if they are deleted, too
 	owners map[string]bool  // UIDs of removed ClusterServiceVersions, ClusterExtensions and revisions
 	later  map[k8s.Key]bool // objects that later steps delete, for operators that OLM did not manage when the plan was made
 	live   map[string]bool  // namespaces that are detached while OLM runs, so that their OperatorConditions are deleted
 }
 
-// removedBy returns the objects that the steps of a plan remove, up to the step with a number.
+// removedBy returns the objects that a plan removes in its steps up to the given number.
 func removedBy(p *plan.Plan, number int) removedObjects {
 	g := removedObjects{map[k8s.Key]bool{}, map[string]bool{}, map[string]bool{}, map[k8s.Key]bool{}, map[string]bool{}}
 	for _, s := range p.Steps {

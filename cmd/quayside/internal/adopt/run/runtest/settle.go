@@ -166,8 +166,8 @@ func (c *Cluster) olmPod() string {
 }
 
 // runOLM simulates OLM as observed in clusters: a new process first does nothing, then processes
-// every object, and then reacts to changes. The first process has processed every object from the
-// beginning.
+// every object, and then reacts to changes. The process that runs at the start of the simulation
+// has already processed every object.
 func (c *Cluster) runOLM() {
 	if pod := c.olmPod(); pod != c.process.pod || !c.seen {
 		c.process, c.seen = olmProcess{pod: pod, since: c.now, synced: !c.seen}, true
