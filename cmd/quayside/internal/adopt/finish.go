@@ -167,9 +167,9 @@ func calledServices(o k8s.Object) []string {
 	return out
 }
 
-// ClientConfigs returns the parts of an object that configure calls of the API server to
-// admission webhooks, a conversion webhook or an aggregated API, in the fields service and
-// caBundle.
+// ClientConfigs returns the parts of an object that have the fields service and caBundle. With
+// these fields, the API server finds and trusts an admission webhook, a conversion webhook or an
+// aggregated API.
 func ClientConfigs(o k8s.Object) []map[string]any {
 	switch {
 	case o.Group() == "admissionregistration.k8s.io":

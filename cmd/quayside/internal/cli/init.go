@@ -278,7 +278,7 @@ func (o *initOptions) commentUnread(dir string, open []declare.Path) (string, er
 		}
 	}
 	_, err = filetree.WriteFile(filepath.Join(dir, settings.FileName), o.draft.Text())
-	return fmt.Sprintf("%s; %d not read: 'quayside declarations'", summary, len(states)-read), err
+	return summary + ": run 'quayside declarations' to list the others", err
 }
 
 // maxComments is the maximum number of comments about declarations that are not read.

@@ -46,9 +46,9 @@ type ComparedProvenance struct {
 }
 
 // CheckArtifact builds the overlays of an artifact, and compares its files and provenance with the
-// commit that it was pushed from. If the repository of workspace p does not have the commit, the
-// comparison is listed as unchecked. A difference, an overlay that does not build, or a commit
-// whose tree is out of date is an error. With strict, so is an unchecked part. The report is never
+// commit that it was pushed from. A difference, an overlay that does not build, or a commit whose
+// tree is out of date is an error. If the repository of workspace p does not have the commit, the
+// report lists the comparison as unchecked. With strict, this is an error, too. The report is never
 // nil.
 func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artifact, strict bool) (*ArtifactReport, error) {
 	r := &ArtifactReport{

@@ -164,9 +164,9 @@ func (b *Proposer) neededUnreadable(operator string, locks ...*lockfile.File) st
 }
 
 // renderTree renders lock. If the bundles of unchanged operators cannot be opened, it renders the
-// others, and keeps the files of the unreadable operators from have, the tree of HEAD. It returns
-// an error if a changed operator requires an unreadable one in HEAD's lock or in lock, because
-// their files refer to each other.
+// others, and keeps the files of the unreadable operators from have, the tree of HEAD. If a changed
+// operator requires an unreadable one in HEAD's lock or in lock, their files refer to each other,
+// and renderTree returns an error.
 func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
 	p := b.clone.Project
 	res, cause := p.Render(ctx, lock)

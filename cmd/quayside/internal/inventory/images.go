@@ -25,7 +25,7 @@ type Image struct {
 	Digest    string   `json:"digest,omitempty"`    // empty for a reference by tag
 	Roles     []string `json:"roles"`               // sorted
 	Operators []string `json:"operators,omitempty"` // pins that need it, as namespace/package, sorted; nil for a catalog image
-	Clusters  []string `json:"clusters,omitempty"`  // clusters that need it, sorted; nil: all clusters, or no cluster (needed only to resolve and render)
+	Clusters  []string `json:"clusters,omitempty"`  // clusters that need it, sorted; nil: all clusters, or none, if only resolving and rendering need it
 	Platforms []string `json:"platforms,omitempty"` // set by Inspect
 	Bytes     int64    `json:"bytes,omitempty"`     // set by Inspect
 }
@@ -44,7 +44,7 @@ type RunningImage struct {
 }
 
 // ListImages returns all images that a lock needs or that clusters run, sorted by name. shares
-// lists the images of each group of clusters.
+// contains an entry for each group of clusters that get the same objects.
 func ListImages(lock *lockfile.File, shares []ClusterImages) []Image {
 	l := imageCollector{byName: map[string]*Image{}}
 	catalogs := lock.Catalogs()

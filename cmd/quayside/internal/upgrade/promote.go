@@ -27,7 +27,7 @@ type PromotionOptions struct {
 	Rule     *gate.Criteria    // observations required for a promotion; nil: none
 	Observed []*health.Summary // observations of all environments
 	Now      time.Time
-	Proposes bool // whether to open pull requests, but none for promotions that a person reverted, except those in Only
+	Proposes bool // whether to open pull requests; then promotions that a person reverted are not repeated, except those in Only
 
 	kept map[string]resolve.HeldUpgrade // operators that must not change, with the reason
 }

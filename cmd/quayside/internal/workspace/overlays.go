@@ -18,10 +18,11 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Overlays returns the overlays of each cluster, and warnings about their kustomizations. An
-// overlay has the names of profile.Cluster: "" for all pieces, "resources", or the name of a piece.
-// It is an error if a directory belongs to no cluster and no other overlay uses it: a cluster may
-// have been renamed, and would lose its overlays without notice.
+// Overlays returns the overlays of each cluster, and warnings about their kustomizations. The names
+// of overlays are as in profile.Cluster: "" for the overlay of all pieces, "resources", or the name
+// of a piece. A directory whose name is not that of a cluster is an error, unless another overlay
+// uses the directory: the cluster may have been renamed, and would lose its overlays without
+// notice.
 func (p *Opened) Overlays() (map[string][]string, []diag.Warning, error) {
 	dir, err := p.lookup(p.Settings.OverlaysDir())
 	if errors.Is(err, fs.ErrNotExist) {

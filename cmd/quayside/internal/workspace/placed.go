@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// WithNamespace returns t with a namespace. If t has none, it is the only namespace in which the
-// package is pinned or declared. If there is no such namespace, it is the name of the package. If
-// there are several, that is an error.
+// WithNamespace returns t with a namespace. If t has none, WithNamespace adds the only namespace in
+// which the package is pinned or declared. If there is no such namespace, it adds the name of the
+// package. If there are several, it returns an error.
 func WithNamespace(t resolve.Target, lock *lockfile.File, set *declare.Set) (resolve.Target, error) {
 	if t.Namespace != "" {
 		return t, nil

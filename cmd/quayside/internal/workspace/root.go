@@ -145,8 +145,8 @@ const (
 	maxSearched    = 50_000 // number of files and directories
 )
 
-// TopDir returns the directory to search for workspaces. If dir is empty, it is the root of the Git
-// repository around the current directory or, without a repository, the current directory.
+// TopDir returns the directory to search for workspaces: dir or, if dir is empty, the root of the
+// Git repository around the current directory. Without a repository, it is the current directory.
 func TopDir(dir string) string {
 	if dir == "" {
 		return filetree.OpenDir(".", "").Top()

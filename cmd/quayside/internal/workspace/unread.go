@@ -131,9 +131,10 @@ func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfi
 	return out
 }
 
-// mayBeIn returns a function for the declaration by of a pin, such as "namespace/name". The
-// function reports whether an unread part may contain the declaration or, if that was read, the
-// OperatorGroup of the pin. mayBeIn returns nil if both were read, or if no part can contain them.
+// mayBeIn checks whether by, a declaration of a pin such as "namespace/name", was read. If not, it
+// returns a function that reports whether an unread part may contain the declaration. If only the
+// OperatorGroup of the pin was not read, the function is for the OperatorGroup. mayBeIn returns nil
+// if both were read, or if no part can contain the missing one.
 func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string) func(declare.Unread) bool {
 	ns, name, _ := strings.Cut(by, "/")
 	condition := func(u declare.Unread) bool { return u.MayDeclare(ns, name, pin.Package) }

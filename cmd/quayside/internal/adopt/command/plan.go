@@ -247,7 +247,7 @@ func (o *adoptPlanOptions) checkNotStarted(p *workspace.Project, text []byte) er
 func journalOf(file string) (string, error) {
 	base, ok := strings.CutSuffix(file, filepath.Ext(file))
 	if !ok || base == "" || filepath.Base(base) == "." {
-		return "", fmt.Errorf("%s: must be a file named PLAN.yaml: its journal is PLAN.journal in the same directory", file)
+		return "", fmt.Errorf("%s: must be a file name such as %s, whose journal is adopt-plan.journal in the same directory", file, planFile)
 	}
 	return base + ".journal", nil
 }

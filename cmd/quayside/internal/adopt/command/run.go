@@ -393,7 +393,8 @@ func (s *terminalPrompter) ReportWaiting(step plan.Step, missing []verify.Findin
 	s.Log.Progress("step %d: waiting: %s", step.Number, missing[0].Message)
 }
 
-// ReportOLM reports that OLM was started before its step, or that it stays stopped.
+// ReportOLM reports that OLM was started early, before the step that starts it, or that OLM stays
+// stopped.
 func (s *terminalPrompter) ReportOLM(step plan.Step, started bool) {
 	if started {
 		s.Log.Note("OLM was started again: no operator is being detached")

@@ -58,8 +58,9 @@ func deletionRank(o *snapshot.LiveObject) int {
 	return rankRole
 }
 
-// needsCleanUp reports whether the clean-up deletes an object. The clean-up keeps objects of the
-// tree and objects that quayside created, except OperatorConditions that the tree no longer has.
+// needsCleanUp reports whether the clean-up deletes an object. It keeps objects of the tree, and
+// objects that quayside created. It deletes OperatorConditions that the tree no longer has, even if
+// quayside created them.
 func needsCleanUp(i item) bool {
 	made := i.live != nil && i.live.Labels[k8s.LabelManagedBy] == k8s.Manager && !i.Is("OperatorCondition."+k8s.OLMGroup)
 	return i.RemovedAt == adopt.AtCleanUp && i.live != nil && i.ours == nil && !made

@@ -31,9 +31,9 @@ func (m *facts) itemsOf(op *adopt.Operator) []item {
 	return out
 }
 
-// hasOLMMarks reports whether an object still has fields of OLM that the tree would remove. If it
-// has no managedFields, it looks for labels of OLM. The result is false for CRDs and APIServices,
-// which would lose their CA, and for Namespaces, because OLM's webhooks select them by label.
+// hasOLMMarks reports whether an object still has fields of OLM that the tree would remove. Without
+// managedFields, it looks for labels of OLM. It returns false for CRDs and APIServices, because
+// they would lose their CA, and for Namespaces, because OLM's webhooks select them by label.
 func hasOLMMarks(i item) bool {
 	if i.live == nil || i.ours == nil || k8s.IsCRD(i.ours) || i.Is("APIService."+k8s.APIServiceGroup) || i.Is("Namespace") {
 		return false

@@ -303,7 +303,7 @@ func (m *revertBuilder) addRestoreStep(at *executedPart) {
 	for _, a := range at.changed {
 		s.Actions = append(s.Actions, a)
 		before := m.Before[a.Object]
-		if before.Is(k8s.APIServiceGroup, "APIService") { // OLM, when it starts, deletes those whose labels name a missing owner
+		if before.Is(k8s.APIServiceGroup, "APIService") { // when OLM starts, it deletes APIServices whose labels name a missing owner
 			for _, key := range ownerLabels() {
 				before = k8s.Without(before, "metadata", "labels", key)
 			}

@@ -87,8 +87,8 @@ func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 }
 
 // awaitPostconditions waits until the postconditions of a step are fulfilled. It returns a
-// *StepError if one is not fulfilled in time. If OLM reacts to the step, it first waits for OLM to
-// process every object, because OLM may still change what an earlier check found.
+// *StepError if one is not fulfilled in time. If OLM reacts to the step, it first waits until OLM
+// has processed every object. Otherwise, OLM could still change an object after its check.
 func (r *runner) awaitPostconditions(ctx context.Context, s plan.Step) error {
 	begun, pause := r.Clock.Now(), firstPause
 	synced := !slices.Contains([]plan.StepKind{plan.Start, plan.Restart, plan.CleanUp}, s.Name)

@@ -52,8 +52,8 @@ type Prompter interface {
 	ReportAction(s plan.Step, a ActionResult)
 	// ReportWaiting reports conditions that do not hold yet.
 	ReportWaiting(s plan.Step, missing []verify.Finding)
-	// ReportOLM reports that OLM was started before its step. If started is false, it reports that
-	// OLM stays stopped until step s is done.
+	// ReportOLM reports that OLM was started early, before the step that starts it. If started is
+	// false, it reports that OLM stays stopped until step s is done.
 	ReportOLM(s plan.Step, started bool)
 	// ReportProbing reports that all steps are done, and that probing continues for the time left.
 	ReportProbing(left time.Duration)

@@ -79,9 +79,9 @@ func (l *loader) pos(file string) diag.Pos { return diag.Pos{File: l.prefix + fi
 // gatherDirs returns the directories of a must-gather with objects.
 func gatherDirs() []string { return []string{"namespaces", "cluster-scoped-resources"} }
 
-// roots returns the directories to search for objects. In a must-gather, dir or each of its
-// subdirectories (one for each image) contains the directories in gatherDirs: then roots returns
-// these. Otherwise it returns dir.
+// roots returns the directories to search for objects. In a must-gather, these are the directories
+// in gatherDirs, which are in dir or in its subdirectories (one for each image). Otherwise it is
+// dir.
 func (l *loader) roots(dir string) []string {
 	var out []string
 	in := func(dir string) {

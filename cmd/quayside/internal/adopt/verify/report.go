@@ -136,8 +136,8 @@ func verifyNamespace(ctx context.Context, r Reader, p *plan.Plan, namespace stri
 	return out, nil
 }
 
-// dueChecks returns the checks that apply after step last. If begun is true, it returns those that
-// apply during that step.
+// dueChecks returns the checks that apply after the step last or, if begun is true, during that
+// step.
 func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	passed := func(name plan.StepKind) bool {
 		return slices.ContainsFunc(stepsOf(p, last.Namespace), func(s plan.Step) bool {
