@@ -43,8 +43,8 @@ func (o *catalogOptions) addFlags(cmd *cobra.Command, document any, formats ...s
 	addOffline(cmd, o.app)
 }
 
-// pick opens the requested catalogs. It returns them, and an index of the named packages. It logs a
-// warning for each unreadable catalog, and returns an error if none is readable.
+// pick opens the requested catalogs, and returns them with an index of the named packages. It logs
+// a warning for each unreadable catalog, and returns an error if none is readable.
 func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.CatalogSet, *catalog.Index, error) {
 	p, err := o.open()
 	if err != nil {
@@ -73,8 +73,8 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Catal
 	return sh, x, nil
 }
 
-// search returns the packages that match, sorted by name, then by catalog. match gets the search
-// text of a package; nil matches all.
+// search returns the packages for whose text match returns true, sorted by name, then by catalog.
+// If match is nil, it returns all packages.
 func (o *catalogOptions) search(cmd *cobra.Command, match func(text string) bool) ([]cache.Summary, error) {
 	sh, _, err := o.pick(cmd)
 	if err != nil {

@@ -42,7 +42,7 @@ type app struct {
 
 	top       string // with --all, the directory that contains all workspaces
 	workspace string // with --all, the directory of the current workspace
-	document  any    // document printed by the command; with --all, in the current workspace
+	document  any    // document that the command printed; with --all, for the current workspace
 
 	documents    map[*cobra.Command][]any // documents that each command can print with -o json
 	writer       string                   // name of the command if it writes to workspaces; otherwise empty

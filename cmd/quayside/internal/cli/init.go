@@ -331,7 +331,7 @@ func (o *initOptions) fillDraft(dir string) error {
 			return err
 		}
 		if base := filepath.Base(abs); yamlnode.IsDNS1123Label(base) {
-			o.draft.Name = base // names of Kubernetes objects start with it, so it must be valid there
+			o.draft.Name = base // the names of Kubernetes objects begin with this name, so it must be valid for them
 		}
 	}
 	for _, text := range o.catalogs {

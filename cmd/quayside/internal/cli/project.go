@@ -110,8 +110,8 @@ func (a *app) openLocked() (*workspace.Project, *lockfile.File, error) {
 	return p, lock, err
 }
 
-// openForArgs opens the workspace. here is the same workspace, with paths relative to the value of
-// -C or to the current directory, as arguments are.
+// openForArgs opens the workspace as p. here is the same workspace for reading path arguments: its
+// paths are relative to -C or to the current directory.
 func (a *app) openForArgs() (p, here *workspace.Project, err error) {
 	if p, err = a.open(); err != nil {
 		return nil, nil, err

@@ -282,8 +282,8 @@ func addObservedSupply(cmd *cobra.Command, observed *[]string) {
 	cmd.Flags().StringArrayVar(observed, "observed", nil, "APIs and classes of a cluster: a `FILE` written by 'quayside status --save'; may be given several times, one for each cluster")
 }
 
-// readObserved reads files with observations, each of another cluster. It marks those that are not
-// valid for the clusters of the workspace.
+// readObserved reads files with observations. It returns an error if two files are about the same
+// cluster. It marks observations that are not valid for the clusters of the workspace.
 func (a *app) readObserved(p *workspace.Project, names ...string) ([]*health.Summary, error) {
 	var out []*health.Summary
 	from := map[string]string{} // file by cluster of the workspace

@@ -40,7 +40,7 @@ type PublishedProposal struct {
 
 	Request *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 
-	Holds []resolve.Hold `json:"-"` // holds for operators whose upgrade a person declined
+	Holds []resolve.Hold `json:"-"` // holds of the operators whose upgrade a person declined
 
 	sent  bool       // whether the push added the commit to the remote
 	kept  KeptBranch // branch and reason if Action is Keep
@@ -55,8 +55,8 @@ func (p *PublishedProposal) Declined() string {
 	return p.kept.Reason
 }
 
-// Propose renders an upgrade and publishes it. With several, the branch and the text file have the
-// environment in their names, because a run proposes several environments.
+// Propose renders an upgrade and publishes it. If several is true, the run proposes several
+// environments: the names of the branch and of the text file then contain the environment.
 func (b *Proposer) Propose(ctx context.Context, upgrade workspace.Upgrade, pr *workspace.Problem, several bool) (*PublishedProposal, error) {
 	branch, body := b.opt.Branch, b.opt.Body
 	if several {

@@ -244,9 +244,9 @@ func (l *treeLoader) listFiles(clusters []string) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), err
 }
 
-// isForCluster returns a function that reports whether a cluster needs a file of the tree: a CRD,
-// an Installation for the reporter, or a file that a GitOps engine applies. It does not consider
-// files that a kustomize build includes.
+// isForCluster returns a function that reports whether a cluster needs a file of the tree although
+// no kustomize build includes the file: a CRD, an Installation for the reporter, or a file that a
+// GitOps engine applies.
 func isForCluster(tree *layout.Tree, c layout.Cluster) func(name string) bool {
 	crds, _ := tree.ClusterCRDDirs(c)
 	return func(name string) bool {

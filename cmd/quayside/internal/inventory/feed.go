@@ -55,7 +55,7 @@ func NewFeed(x *catalog.Index, ages []resolve.Age) (*filetree.Tree, error) {
 	return t, nil
 }
 
-// isOffered reports whether the upgrade of a is possible if the user requests it by name.
+// isOffered reports whether the operator of a can be upgraded if the user requests it by name.
 func isOffered(a resolve.Age) bool {
 	switch a.HeldBack {
 	case resolve.HeldByHold, resolve.HeldByRange, resolve.HeldByInstallMode, resolve.HeldByCluster:

@@ -21,8 +21,8 @@ import (
 // maxManifestSize is the maximum size in bytes of a manifest in the store.
 const maxManifestSize = 64 << 20
 
-// fileRecords is the kind of the store's records with the file names of a bundle's manifests. The
-// names appear in messages. Each line of a record contains a digest, a space and a path.
+// fileRecords is a kind of records in the store. A record has the file names of a bundle's
+// manifests, for messages. Each line contains a digest, a space and a path.
 const fileRecords = "bundle-files"
 
 // Contents opens the content of pinned bundles. Callers must close it after use.

@@ -327,8 +327,8 @@ func (p *Opened) Waive(ws []diag.Warning) []diag.Warning {
 	return diag.MarkWaived(ws, p.Settings.Policy.Waivers, p.Today)
 }
 
-// reviewWaivers returns warnings about waivers, for example unused ones. ws are all warnings of the
-// step.
+// reviewWaivers returns warnings about the waivers, for example about unused ones. ws are all
+// warnings of the step, which the waivers may match.
 func (p *Opened) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
 	return p.JudgeUnused(diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.Today))
 }

@@ -190,8 +190,8 @@ func (p *Registries) RenderMirrors() ([]render.Mirror, error) {
 	return out, err
 }
 
-// acceptedCRDRecords is the kind of the store's records with accepted CRDs. There is one record for
-// each version of quayside.
+// acceptedCRDRecords is a kind of records in the store. A record has the digests of the CRDs that
+// one version of quayside has accepted.
 const acceptedCRDRecords = "definitions"
 
 // maxAcceptedCRDs is the maximum number of digests in this record, whose size is limited to 1 MiB.

@@ -343,8 +343,8 @@ func (r *TreeReport) errDiffers() error {
 	return nil
 }
 
-// IsUpToDate reports whether the tree has no differences, and no other file affects what is
-// applied.
+// IsUpToDate reports whether the tree has no differences, and no foreign files that affect the
+// applied objects.
 func (r *TreeReport) IsUpToDate() bool { return len(r.OwnChanges()) == 0 && len(r.foreignFaults) == 0 }
 
 // errForeign returns a *DiffersError with the faults of files that quayside did not write.

@@ -225,7 +225,7 @@ func compareSigners(pos diag.Pos, what, recorded, found string) error {
 	case recorded == found:
 		return nil
 	case found == "":
-		msg = fmt.Sprintf("is recorded as signed by %q, which %s does not require", recorded, settings.FileName)
+		msg = fmt.Sprintf("is recorded as signed by %q, but %s requires no signature", recorded, settings.FileName)
 	case recorded == "":
 		msg = fmt.Sprintf("is signed by %q, which is not recorded", found)
 	default:

@@ -261,7 +261,7 @@ func (m *revertBuilder) suspendText(back []*executedPart) string {
 }
 
 // addControllerSteps adds the steps of the original plan that stop or start OLM's controllers,
-// including manual ones. It adds each once, for the whole cluster.
+// including manual ones. They are for the whole cluster, so each is added once.
 func (m *revertBuilder) addControllerSteps(name StepKind, is Condition) {
 	seen := map[string]bool{}
 	for _, s := range m.Plan.Steps {

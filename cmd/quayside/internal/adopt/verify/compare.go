@@ -53,7 +53,7 @@ type comparison struct {
 }
 
 // compareRule compares the earlier state of an object with its current state, and returns the
-// violations. is is nil if the object no longer exists.
+// violations. If the object no longer exists, the current state is nil.
 type compareRule func(c *comparison, was ObjectState, is *ObjectState) []Finding
 
 // compareEach applies a rule to every object in before, and returns all findings.
