@@ -73,8 +73,8 @@ func newListOptions(definition map[string]any) (cluster.ListOptions, bool) {
 	return opt, opt.Kind != "" && opt.APIVersion != ""
 }
 
-// judgeResources returns the health of at most maxListedResources objects, objects that are not
-// ready first. It also returns the total number of objects that are not ready.
+// judgeResources returns the health of at most maxListedResources objects. Objects that are not
+// ready come first. It also returns the total number of objects that are not ready.
 func judgeResources(objects []map[string]any, now time.Time) ([]v1alpha1.ObjectHealth, int) {
 	bad, good := []v1alpha1.ObjectHealth{}, []v1alpha1.ObjectHealth{}
 	for _, o := range objects {

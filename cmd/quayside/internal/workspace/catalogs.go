@@ -57,9 +57,8 @@ func declaredCatalog(c declare.CatalogSource) cache.CatalogSpec {
 	return cat
 }
 
-// lockedRef returns the reference for opening a catalog. It has the locked digest if all pins from
-// the catalog have this digest and the declared source. Otherwise it is the declared source. locked
-// may be nil.
+// lockedRef returns the reference for opening a catalog: the declared source, with the locked
+// digest if all pins from the catalog have that source and digest. locked may be nil.
 func lockedRef(locked *lockfile.File, cat cache.CatalogSpec) source.Ref {
 	if locked == nil {
 		return cat.Source

@@ -55,8 +55,8 @@ func (t Attempt) IsSettled() (bool, error) {
 	return v.isSettled(t)
 }
 
-// Request returns the next request, and whether more requests follow. The next request is for the
-// object that this one returns.
+// Request returns the next request, and whether more requests follow. The request after q is for
+// the object that the API server returns for q.
 func (t Attempt) Request() (q Request, more bool) { return verbs()[t.Do].request(t) }
 
 // liveText returns a string field of the live object's metadata.

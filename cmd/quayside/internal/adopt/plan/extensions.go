@@ -55,10 +55,10 @@ func (b *block) declarationKinds() string {
 	return "Subscriptions and OperatorGroups"
 }
 
-// releaseActions returns the actions that remove ownerReferences to objects of OLM v1. Otherwise
-// the deletion of the owner would delete the objects and, with a CRD, all its custom resources.
-// CRDs come first. For each object, the last reference is removed first, so that the other
-// positions stay valid.
+// releaseActions returns the actions that remove ownerReferences to objects of OLM v1. With such a
+// reference, the deletion of the owner would also delete the object and, if that is a CRD, all its
+// custom resources. CRDs come first. For each object, the last reference is removed first, so that
+// the positions of the others stay valid.
 func releaseActions(b *block) []Action {
 	if !b.hasExtension() {
 		return nil
@@ -74,7 +74,7 @@ func releaseActions(b *block) []Action {
 			switch {
 			case i.Is("CustomResourceDefinition.apiextensions.k8s.io"):
 				return 0
-			case i.Group == k8s.OLMv1Group: // a revision: its owner is deleted after it
+			case i.Group == k8s.OLMv1Group: // a revision, which is deleted before its owner
 				return 2
 			}
 			return 1

@@ -154,8 +154,8 @@ func (m *planBuilder) addSuspendTreeStep(b *block) {
 	})
 }
 
-// addedItems returns the items that only the tree has. If permissions is true, these are the roles,
-// bindings, OperatorConditions and Namespaces, otherwise all other kinds.
+// addedItems returns items that only the tree has. If permissions is true, it returns the roles,
+// bindings, OperatorConditions and Namespaces. Otherwise it returns the items of all other kinds.
 func (b *block) addedItems(permissions bool) []item {
 	return b.itemsWhere(func(i item) bool {
 		isPermission := i.Group == k8s.RBACGroup || i.Is("OperatorCondition."+k8s.OLMGroup) || i.Is("Namespace")

@@ -57,7 +57,7 @@ func trackedObjects(p *plan.Plan, namespace string) []trackedObject {
 // objects that these own.
 type removedObjects struct {
 	keys   map[k8s.Key]bool
-	owned  map[string]bool  // owned by the object with this UID: true if they are deleted, too
+	owned  map[string]bool  // by UID of a removed owner: whether the objects that it owns are deleted, too
 	owners map[string]bool  // UIDs of removed ClusterServiceVersions, ClusterExtensions and revisions
 	later  map[k8s.Key]bool // objects that later steps delete, for operators that OLM did not manage when the plan was made
 	live   map[string]bool  // namespaces that are detached while OLM runs, so that their OperatorConditions are deleted
