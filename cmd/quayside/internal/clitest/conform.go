@@ -57,7 +57,7 @@ func schemaName(cmd *cobra.Command) string {
 }
 
 // schemas caches the compiled schemas by name.
-var schemas sync.Map //nolint:gochecknoglobals // compiling a schema takes as long as a command
+var schemas sync.Map //nolint:gochecknoglobals // a cache: compiling a schema takes as long as running a command
 
 func compileSchema(parts []cli.Part, name string) (*jsonschema.Schema, error) {
 	if known, ok := schemas.Load(name); ok {

@@ -103,8 +103,8 @@ func (pr *Problem) AllowRemovals(files []*health.Summary, all bool) *Problem {
 	return &out
 }
 
-// findUninstalled returns the keys of operators being uninstalled that no cluster has any more.
-// Each cluster that gets such an operator must have a valid observation without it.
+// findUninstalled returns the keys of uninstalled operators that were observed to be removed from
+// every cluster. Each cluster that got such an operator must have a valid observation without it.
 func (pr *Problem) findUninstalled(files []*health.Summary) []string {
 	var out []string
 	for _, l := range pr.Read.Leaving {

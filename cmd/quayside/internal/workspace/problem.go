@@ -70,7 +70,7 @@ type Request struct {
 	// affect other operators.
 	Unattended bool
 
-	// Partial permits resolving only the declarations that can be read. Operators whose
+	// Partial means that only the declarations that can be read are resolved. Operators whose
 	// declarations cannot be read keep their pins. An unattended run is always partial.
 	Partial bool
 }

@@ -101,9 +101,9 @@ type ActionResult struct {
 }
 
 // Run executes the steps of a plan in order, from the first that is not done. If a step fails, it
-// returns the result so far and a *StepError with the reason. Before a clean-up step that was not
-// requested, it returns without an error, with that step in state Waiting. The result lists the
-// controllers of OLM that are stopped.
+// returns the result so far and a *StepError with the reason. If the next step is a clean-up step
+// that was not requested, it returns without an error, and that step has the state Waiting. The
+// result lists the controllers of OLM that are stopped.
 //
 // When ctx ends, Run completes the current request and records it.
 func Run(ctx context.Context, in Input) (*Progress, error) {

@@ -56,7 +56,7 @@ type ProbeResult struct {
 // Limits of the probes.
 const (
 	maxProbedReviews   = 50 // permissions in a namespace
-	maxProbedResources = 3  // custom resources of a CRD: the oldest
+	maxProbedResources = 3  // the oldest custom resources of a CRD
 	maxListedResources = 50
 )
 
