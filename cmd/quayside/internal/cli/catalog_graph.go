@@ -78,9 +78,8 @@ func (o *catalogOptions) printGraph(cmd *cobra.Command, name, namespace string, 
 	return o.print(graphView{graphs}, func(w io.Writer) { fmt.Fprint(w, text) })
 }
 
-// pinOf returns the pin of a package in a namespace. If namespace is empty, the package must not be
-// pinned in several namespaces. It returns nil if there is no lock, or if namespace is empty and
-// the package is not pinned.
+// pinOf returns the pin of a package in a namespace or, if namespace is empty, its only pin. It
+// returns nil without a lock, or if namespace is empty and the package is not pinned.
 func (o *catalogOptions) pinOf(cmd *cobra.Command, name, namespace string) (*lockfile.Pin, error) {
 	p, err := o.open()
 	if err != nil {

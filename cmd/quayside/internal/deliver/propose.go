@@ -24,8 +24,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Proposer proposes upgrades of a workspace. Each proposal is a branch with one commit on top of
-// HEAD.
+// Proposer proposes upgrades of a workspace. Each proposal is a branch with one commit on HEAD.
 type Proposer struct {
 	// Environment is the name of the workspace, or otherwise the base name of its directory. It is
 	// the path of the directory if HEAD contains another workspace of the same name. At the top of

@@ -122,8 +122,7 @@ func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (
 }
 
 // artifactRoot returns the directory of the repository that is the root of the artifact. GitOps
-// tools expect the tree at spec.gitops.path below the root, so it is the path of the tree without
-// this suffix.
+// tools expect the tree at spec.gitops.path below it, so it is the tree's path without that suffix.
 func (l *treeLoader) artifactRoot() (string, error) {
 	w := l.project.Settings
 	dir := w.Output
@@ -245,8 +244,7 @@ func (l *treeLoader) listFiles(clusters []string) ([]string, error) {
 }
 
 // isForCluster returns a function that reports whether a cluster needs a file of the tree although
-// no kustomize build includes the file: a CRD, an Installation for the reporter, or a file that a
-// GitOps engine applies.
+// no kustomize build includes it: a CRD, an Installation, or a file that a GitOps engine applies.
 func isForCluster(tree *layout.Tree, c layout.Cluster) func(name string) bool {
 	crds, _ := tree.ClusterCRDDirs(c)
 	return func(name string) bool {

@@ -213,8 +213,7 @@ func (p *promotion) applyGate(ctx context.Context) error {
 	return nil
 }
 
-// gateReason returns the reason why an upstream pin must not be promoted. The text is empty if it
-// may be promoted.
+// gateReason returns the reason why an upstream pin must not be promoted, or an empty text.
 func (p *promotion) gateReason(pin lockfile.Pin) (resolve.HeldBack, string, error) {
 	if p.opt.Rule == nil {
 		return "", "", nil
@@ -247,8 +246,7 @@ func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
 }
 
 // notUpgradeableReason returns the reason why an operator of the target environment must not be
-// upgraded: a cluster reports that it is not upgradeable. If no cluster reports this, it returns
-// "".
+// upgraded, or "". The reason is that a cluster reports it as not upgradeable.
 func (p *promotion) notUpgradeableReason(pin lockfile.Pin) string {
 	clusters, err := p.To.clustersWith(pin.Key())
 	now, ok := p.targetPin(pin.Key())

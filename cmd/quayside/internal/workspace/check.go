@@ -56,9 +56,8 @@ func (pr *Problem) Check(ctx context.Context, content bool) (*resolve.Verdict, e
 	return v, errors.Join(broken, pr.project.checkSigners(ctx, pr.Lock, pr.Unattended))
 }
 
-// judgeChecked evaluates the rules about the lock, and adds the findings to v.Warnings. The
-// findings include the warnings of v about operators that cannot run. broken are the findings that
-// are errors.
+// judgeChecked evaluates the rules about the lock, and adds the findings to v.Warnings. These
+// include the warnings of v about operators that cannot run. broken are the errors among them.
 func (pr *Problem) judgeChecked(ctx context.Context, v *resolve.Verdict) (broken, err error) {
 	unfit, others := splitUnfit(v.Warnings)
 	found, err := pr.judgeLock(ctx, pr.Lock, unfit)

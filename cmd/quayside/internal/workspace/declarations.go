@@ -96,9 +96,8 @@ func newReadDeclarations(set *declare.Set) readDeclarations {
 	return r
 }
 
-// has reports whether the workspace reads the declaration d, which is at pos. included is true if a
-// declared path includes the file. Then it is sufficient that the workspace reads a declaration
-// with the same name.
+// has reports whether the workspace reads the declaration d, which is at pos. If a declared path
+// includes the file (included), another declaration with the same name is sufficient.
 func (r readDeclarations) has(pos diag.Pos, d survey.Declaration, included bool) bool {
 	kind, name := d.Kind, d.Name
 	if d.IsOperator() {

@@ -175,8 +175,7 @@ func SuggestedNamespace(annotations map[string]string) string {
 }
 
 // withDirectBundles returns a copy of set in which each subscription that names a bundle has the
-// package, namespace and catalog of the bundle. If two subscriptions are then equal, the error is a
-// diag.List.
+// package, namespace and catalog of the bundle. It is an error if two subscriptions become equal.
 func withDirectBundles(set *declare.Set, ds []directBundle) (*declare.Set, error) {
 	if len(ds) == 0 {
 		return set, nil

@@ -45,8 +45,8 @@ func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, error) {
 //   - In an unattended run, a person reverted the upgrade.
 //   - With KeepGoing, the next bundle cannot be fetched.
 //
-// It returns the holds for the first cause that it finds, not for several causes together: each
-// hold may change the newest pin of a package, which determines the dropped versions.
+// It returns the holds for only the first cause that it finds: each hold may change the newest pin
+// of a package, which determines the dropped versions.
 func findFacts(ctx context.Context, pr *Problem, res *resolve.Result, notReverted map[string]bool) (facts, error) {
 	f := facts{notReverted: notReverted}
 	var err error

@@ -73,8 +73,7 @@ func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error
 // AllowRemovals returns a copy of the problem that permits removing leftover objects, as far as
 // files confirm this. The objects of a replaced operator may be removed if every file that contains
 // the successor reports it Ready at its locked pin. The objects of an uninstalled operator may be
-// removed if no cluster has the operator any more. Each file is about one cluster. If all is true,
-// every removal is permitted.
+// removed if no cluster has the operator any more. If all is true, every removal is permitted.
 func (pr *Problem) AllowRemovals(files []*health.Summary, all bool) *Problem {
 	out := *pr
 	if all {
@@ -157,8 +156,7 @@ func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	}
 }
 
-// SignatureSuffix is appended to the name of an observation file to get the name of its signature
-// file.
+// SignatureSuffix is appended to the name of an observation file for its signature file.
 const SignatureSuffix = ".sigstore.json"
 
 // ReadObserved reads a file with observations, and the signature beside it if there is one.

@@ -88,8 +88,7 @@ func repairMerge(p *Project, lock *lockfile.File, declared *declare.Set, opt res
 	return lock, r
 }
 
-// explain returns changes in which a restored pin has a reason: the commit that it was restored
-// from.
+// explain returns changes in which restored pins have a reason: the commit that contains them.
 func (r mergeRepair) explain(changes []Change) []Change {
 	for i, c := range changes {
 		if side, ok := r.restored[c.Operator]; ok && c.Why == "" {
@@ -203,8 +202,7 @@ func readOptional(rev *gitrepo.Revision, name string) ([]byte, error) {
 	return data, err
 }
 
-// describeDowngrade returns the message for a downgraded pin. The caller puts the operator before
-// it.
+// describeDowngrade returns the message for a downgraded pin, without the operator.
 func describeDowngrade(l lockfile.Downgrade) string {
 	return fmt.Sprintf("is locked at %s, which is lower than %s in %s: run 'quayside resolve --upgrade=%s@%s', or accept the lower version with 'quayside resolve --allow-downgrade'",
 		l.Pin.VersionText(), l.Higher.VersionText(), l.Side, l.Pin.Key(), l.Higher.Version)

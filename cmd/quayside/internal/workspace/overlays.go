@@ -20,9 +20,8 @@ import (
 
 // Overlays returns the overlays of each cluster, and warnings about their kustomizations. The names
 // of overlays are as in profile.Cluster: "" for the overlay of all pieces, "resources", or the name
-// of a piece. A directory whose name is not that of a cluster is an error, unless another overlay
-// uses the directory: the cluster may have been renamed, and would lose its overlays without
-// notice.
+// of a piece. A directory without a cluster of this name is an error, unless another overlay uses
+// it: a renamed cluster would lose its overlays without notice.
 func (p *Opened) Overlays() (map[string][]string, []diag.Warning, error) {
 	dir, err := p.lookup(p.Settings.OverlaysDir())
 	if errors.Is(err, fs.ErrNotExist) {

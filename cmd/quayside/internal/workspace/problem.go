@@ -61,9 +61,8 @@ type Request struct {
 	Fresh   bool // resolve the tags of catalogs and bundles again; otherwise use the locked digests
 
 	// RepairMerge repairs the lock after a merge. It restores pins that the merge lost. If the
-	// merge downgraded a pin and the user requests the higher version of the other side, it
-	// restores the higher pin. Otherwise, Resolve accepts the lower version only with
-	// AllowDowngrade.
+	// merge downgraded a pin and the user requests the higher version, it restores the higher pin.
+	// Otherwise, Resolve accepts the lower version only with AllowDowngrade.
 	RepairMerge bool
 
 	// Unattended is for runs without a user. A fault of one operator or catalog then does not
@@ -141,8 +140,8 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 }
 
 // readDeclared returns the declarations, the lock, and the effects of declarations that could not
-// be read. The lock may be nil. It is an error if resolving these declarations would remove pinned
-// operators by mistake.
+// be read. The lock may be nil. It is an error if resolving would remove pinned operators by
+// mistake.
 func (p *Project) readDeclared(ctx context.Context, req Request) (*declare.Set, *lockfile.File, unread, error) {
 	set, faults := p.Declarations()
 	if set == nil {

@@ -144,8 +144,7 @@ func (pr *Problem) removalPart(ctx context.Context, opt resolve.Options, parts [
 	return []Upgrade{{Operators: removed, Resolution: &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: Changes(pr.Read, lock, nil)}}}, nil
 }
 
-// Pending returns the conflicts and warnings of all upgrades together, and holds. The result has no
-// lock and no changes.
+// Pending returns the conflicts and warnings of all upgrades together, and holds, without a lock.
 func (u *Upgrades) Pending(holds []resolve.Hold) *Resolution {
 	return &Resolution{
 		Pins: len(u.Lock.Pins), Conflicts: u.all.Conflicts, Failed: u.namedError(u.all.Conflicts, holds), Holds: holds,
@@ -153,8 +152,7 @@ func (u *Upgrades) Pending(holds []resolve.Hold) *Resolution {
 	}
 }
 
-// WhyNotProposed returns the reason why no part upgrades a pinned operator. holds are the holds of
-// the run.
+// WhyNotProposed returns the reason why no part upgrades an operator. holds are those of the run.
 func (u *Upgrades) WhyNotProposed(operator string, holds []resolve.Hold) string {
 	pr := u.Problem
 	for _, h := range holds {

@@ -86,8 +86,7 @@ func (t *partTrees) sharedNames(lock *lockfile.File, res *render.Result) map[str
 	return out
 }
 
-// areConnected reports whether the trees of two locks contain the same object, or cannot be merged
-// by Git.
+// areConnected reports whether the trees of two locks share an object, or Git cannot merge them.
 func (t *partTrees) areConnected(ctx context.Context, a, b *lockfile.File) bool {
 	x, y := t.part(ctx, a), t.part(ctx, b)
 	if x == nil || y == nil {
@@ -102,7 +101,7 @@ func (t *partTrees) areConnected(ctx context.Context, a, b *lockfile.File) bool 
 }
 
 // splitParts splits an upgrade into parts whose trees are not connected. It splits the upgrade,
-// renders the parts, and joins connected parts. It repeats this until no parts are connected.
+// renders the parts, and joins connected ones, until no parts are connected.
 func splitParts(ctx context.Context, pr *Problem, opt resolve.Options) ([]resolve.Part, *partTrees, []diag.Warning, error) {
 	parts, waiting, err := resolve.Split(pr.Index, pr.Declared, pr.Lock, opt)
 	if err != nil {

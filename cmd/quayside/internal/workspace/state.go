@@ -161,8 +161,7 @@ func completeDeclarations(p *Project, lock *lockfile.File) (*declare.Set, error)
 	return CompleteFromLock(set, lock)
 }
 
-// past returns a function that reads the history of another workspace's lock. Without a repository,
-// it returns nil.
+// past returns a function that reads the history of another workspace's lock, or nil without Git.
 func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error) {
 	repo, _, err := p.OpenRepo()
 	if err != nil && p.rev == nil {

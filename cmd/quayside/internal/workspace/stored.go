@@ -198,9 +198,8 @@ func (p *Project) clustersWith(pin lockfile.Pin) ([]string, error) {
 	return profile.ClustersThatGet(pin.Key(), p.Settings.Clusters)
 }
 
-// nextStorage returns the next migration step, which must be done before the upgrade. It returns
-// nil if no migration is possible, because the installed bundle does not have the new storage
-// version.
+// nextStorage returns the migration step that must be done next, before the upgrade. It returns nil
+// if the installed bundle does not have the new storage version: then no migration is possible.
 func (pr *Problem) nextStorage(s packageUpgrade, removed []lockfile.StoredVersions, before map[string]k8s.CRD) *lockfile.Storage {
 	for _, o := range removed {
 		if _, has := before[o.Definition].Version(o.To); !has {

@@ -343,8 +343,7 @@ func (r *TreeReport) errDiffers() error {
 	return nil
 }
 
-// IsUpToDate reports whether the tree has no differences, and no foreign files that affect the
-// applied objects.
+// IsUpToDate reports whether the tree has no differences, and no foreign files with an effect.
 func (r *TreeReport) IsUpToDate() bool { return len(r.OwnChanges()) == 0 && len(r.foreignFaults) == 0 }
 
 // errForeign returns a *DiffersError with the faults of files that quayside did not write.

@@ -249,8 +249,7 @@ func (p *Project) Unreadable(ctx context.Context, lock *lockfile.File) (map[stri
 	return out, nil
 }
 
-// WithoutPins returns lock without the pins of operators, except those that differ from the pin in
-// base.
+// WithoutPins returns lock without the pins of operators, except those that differ from base.
 func WithoutPins(lock, base *lockfile.File, operators map[string]error) *lockfile.File {
 	if len(operators) == 0 {
 		return lock

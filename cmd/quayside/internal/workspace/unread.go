@@ -39,8 +39,7 @@ func newNothingReadError(parts []declare.Unread) *NothingReadError {
 	return &NothingReadError{faults.Err(), len(parts)}
 }
 
-// unreadPin is a pin that is kept, because its declaration or OperatorGroup may be in an unread
-// part.
+// unreadPin is a kept pin, whose declaration or OperatorGroup may be in an unread part.
 type unreadPin struct {
 	pin lockfile.Pin
 	in  declare.Unread
@@ -102,8 +101,7 @@ func (p *Project) CheckRead(ctx context.Context) error {
 	return nil
 }
 
-// unreadPins returns the pins whose declaration or OperatorGroup is not in set, but may be in an
-// unread part of it.
+// unreadPins returns the pins whose declaration or OperatorGroup may be in an unread part of set.
 func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfile.File, unpin []resolve.Target) []unreadPin {
 	if lock == nil || len(set.Unread) == 0 {
 		return nil
@@ -156,9 +154,9 @@ func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string)
 	return condition
 }
 
-// unreadAtPin returns the parts that could not be read in the commit that last changed the pin.
-// They do not contain the declaration of the pin, which was read then. It returns nil if the commit
-// is unknown.
+// unreadAtPin returns the parts that could not be read in the commit that last changed the pin. The
+// declaration of the pin was read then, so it is not in them. The result is nil for an unknown
+// commit.
 func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.Unread {
 	clone, err := p.Clone()
 	if err != nil {
@@ -179,9 +177,8 @@ func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.U
 	return set.Unread
 }
 
-// missingOperators returns an unread part for each operator that is not pinned because its
-// declaration or OperatorGroup was not read. The part has the namespace and name of the operator's
-// Subscription.
+// missingOperators returns an unread part, with the Subscription's namespace and name, for each
+// operator that is not pinned because its declaration or OperatorGroup was not read.
 func missingOperators(set *declare.Set, lock *lockfile.File) []declare.Unread {
 	var out []declare.Unread
 	for _, u := range set.Unread {
