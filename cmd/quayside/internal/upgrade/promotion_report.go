@@ -139,10 +139,10 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	return u
 }
 
-// Propose publishes the promotion; see [deliver.Proposer.Propose]. If the tree cannot be rendered
-// because installed bundles cannot be opened, it promotes without these operators and those that
-// require them. If a person closed the pull request, it promotes nothing. If nothing is promoted,
-// it decides whether the branch of an earlier run is obsolete.
+// Propose publishes the promotion; see [deliver.Proposer.Propose]. It leaves out operators whose
+// installed bundle cannot be opened for rendering, and those that require them. If a person closed
+// the pull request, it promotes nothing. If nothing is promoted, it decides whether the branch of an
+// earlier run is obsolete.
 func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Proposer, several bool) error {
 	kept := map[string]resolve.HeldUpgrade{}
 	if err := s.propose(ctx, proposer, several); err != nil {

@@ -240,7 +240,7 @@ func holdReason(s packageUpgrade, removed []lockfile.StoredVersions, next *lockf
 	text := fmt.Sprintf("%s no longer has %s, which may be a stored version: ", s.after.Bundle, diag.Some(versions, 3))
 	switch {
 	case next == nil:
-		return text + fmt.Sprintf("%s does not have the new storage version, so no CRD has both; see docs/stored-versions.md", s.before.Bundle)
+		return text + fmt.Sprintf("%s does not have the new storage version, so no CRD has both versions; see docs/stored-versions.md", s.before.Bundle)
 	case next.Stage == lockfile.StorageStore:
 		return text + "with this lock, new objects are stored in the new version; continue with --observed once every cluster is Ready with it"
 	default:
