@@ -27,7 +27,7 @@ type CSV struct {
 	Links          []Link // spec.links, in file order
 
 	Modes        []catalog.InstallMode // supported modes, in the order of catalog.InstallModes; never nil
-	ModesListed  []string              // types of all entries, whether supported or not
+	ModesListed  []string              // types of all entries of spec.installModes, supported or not
 	Strategy     string                // spec.install.strategy
 	Deployments  []Deployment
 	Permissions  []Permission // spec.install.spec.permissions: apply in the watched namespaces

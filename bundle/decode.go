@@ -55,8 +55,8 @@ func (a fieldPosition) faultf(errs *diag.List, format string, args ...any) {
 }
 
 // flatten returns the objects of a List, including nested Lists. An object that is not a List is
-// returned as the only element. An object is a List if it has items and its kind ends in List: the
-// rule of kustomize, which must find the same objects.
+// returned as the only element. An object is a List if it has items and its kind ends in List.
+// kustomize has the same rule, and must find the same objects.
 func flatten(a fieldPosition, m map[string]any, errs *diag.List) []map[string]any {
 	kind := k8s.Text(m, "kind")
 	value, listed := m["items"]

@@ -65,9 +65,9 @@ func checkDirectives(c *checker) {
 	}
 }
 
-// describeSelectors returns a suffix for a warning about a label: the objects of the bundle that
-// select the object labelled by the label with this key. It returns "" if there are none, or if
-// labelled is the zero value.
+// describeSelectors returns a suffix for a warning about a label that rendering drops. It lists the
+// objects of the bundle whose selectors use the label with this key and match labelled. It returns
+// "" if there are none, or if labelled is the zero value.
 func (c *checker) describeSelectors(labelled ManifestObject, key string) string {
 	selectors := ""
 	for _, o := range c.b.Objects {
@@ -79,8 +79,8 @@ func (c *checker) describeSelectors(labelled ManifestObject, key string) string 
 }
 
 // selectsObject reports whether a selector in o uses the label with this key and matches the object
-// labelled. It ignores most built-in kinds of Kubernetes: they select pods, and pods keep their
-// labels.
+// labelled. It returns false for most built-in kinds of Kubernetes: they select pods, and pods keep
+// their labels.
 func selectsObject(o, labelled ManifestObject, key string) bool {
 	switch o.Kind() {
 	case "CustomResourceDefinition", "NetworkPolicy", "PodMonitor":

@@ -16,7 +16,8 @@ type format struct {
 }
 
 // bundleFormats returns all formats. For a directory without any marker file, the first format
-// applies and reports the missing files. Images of every format need the labels of registry+v1.
+// applies and reports the missing files. Bundle images need the labels of registry+v1, whatever
+// their format.
 func bundleFormats() []format {
 	return []format{
 		registryV1(),

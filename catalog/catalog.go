@@ -18,7 +18,7 @@ type Catalog struct {
 	digest      Digest
 	packages    []*Package // by name
 	byName      map[string]*Package
-	names       []string   // of all packages, including those of Content.Unread; sorted
+	names       []string   // names of all packages, including those in Content.Unread; sorted
 	channels    []*Channel // default channels first, then by package name, then by channel name
 	provides    map[GVK][]*Entry
 	warnings    []diag.Warning
@@ -165,8 +165,8 @@ func compareBool(a, b bool) int {
 	}
 }
 
-// otherPosition returns a suffix for a message about a duplicate: the position p of the first one.
-// It returns "" if the position is unknown.
+// otherPosition returns a suffix for a message about a duplicate: the position p of the first
+// occurrence. It returns "" if p is unknown.
 func otherPosition(p diag.Pos) string {
 	if p.IsZero() {
 		return ""

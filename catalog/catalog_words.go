@@ -80,8 +80,8 @@ func ModeFor(install string, watch []string) InstallMode {
 
 // SupportsNamespaces reports whether a bundle with these install modes can run in namespace install
 // and watch the namespaces in watch. If watch contains install and other namespaces, OwnNamespace
-// is required as well (operator-lifecycle-manager, InstallModeSet.Supports). If modes is nil, they
-// are unknown, and it returns true.
+// is required as well (operator-lifecycle-manager, InstallModeSet.Supports). It returns true if
+// modes is nil, which means that they are unknown.
 func SupportsNamespaces(modes []InstallMode, install string, watch []string) bool {
 	if modes == nil {
 		return true

@@ -61,7 +61,7 @@ type PackageData struct {
 	Channels       []ChannelData
 	Bundles        []BundleData
 	Deprecations   []DeprecationData
-	Lifecycles     []LifecycleData // documents with support periods; valid only if there is one
+	Lifecycles     []LifecycleData // documents with support periods; more than one is a fault
 	Undeclared     bool            // there is no olm.package of this name, only objects that refer to it
 	Pos            diag.Pos
 }

@@ -5,8 +5,8 @@ import (
 )
 
 // Needs lists the packages, APIs and labels in the requirements of bundles, but not how "all",
-// "any" and "not" combine them. Every bundle that can meet a requirement provides an item of Needs.
-// The converse does not hold.
+// "any" and "not" combine them. A bundle that provides none of the items can meet none of the
+// requirements. A bundle that provides an item may still fail to meet them.
 type Needs struct {
 	Anything bool // a requirement may be met by any bundle of any package
 	Packages []string
@@ -34,8 +34,8 @@ func (n *Needs) Add(r Requirement) {
 	}
 }
 
-// addAll adds the items of one part of a RequireAll: the first part that restricts the candidates.
-// One bundle must meet all parts, so the candidates for one part are enough.
+// addAll adds the items of one requirement in a RequireAll: the first that restricts the
+// candidates. One bundle must meet all of them, so the candidates for one are enough.
 func (n *Needs) addAll(parts []Requirement) {
 	for _, sub := range parts {
 		var one Needs

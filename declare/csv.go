@@ -178,8 +178,8 @@ func (r *reader) readInstallPlan(n *yamlnode.Node) {
 	}
 }
 
-// addImages sets the bundle images of ClusterServiceVersions, from InstallPlans. If there are
-// several, it prefers one with a digest, then the last.
+// addImages sets the bundle images of ClusterServiceVersions, from InstallPlans. If InstallPlans
+// name several images for one of them, it prefers those with a digest, and of these the last.
 func (s *Set) addImages() {
 	images := map[[2]string]string{}
 	for _, im := range s.Images {

@@ -25,7 +25,8 @@ type checker struct {
 	file string
 }
 
-// typedObject contains the fields of all kinds of declarations. Spec and Status depend on the kind.
+// typedObject contains the fields that all kinds of declarations have. The types Spec and Status
+// depend on the kind.
 type typedObject[Spec, Status any] struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`

@@ -189,7 +189,7 @@ func (r *reader) needsPositions() bool {
 // paths declare it differently and neither overrides the other.
 func (l *loader) applyOverrides() []*Set {
 	slices.SortStableFunc(l.parts, func(a, b part) int { return cmp.Compare(a.entry, b.entry) })
-	winner := map[identity]int{} // index of the last overriding path, by the object that it declares
+	winner := map[identity]int{} // object → index of the last path that declares it and overrides earlier paths
 	builders := map[identity][]part{}
 	for _, p := range l.parts {
 		if !l.overrides(p) {

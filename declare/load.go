@@ -24,8 +24,8 @@ type LoadOptions struct {
 	Dir     string   // directory of the workspace; other paths and positions are relative to it; empty: the root of the file system
 	Paths   []Path   // files and directories to read, which may be outside of the workspace; empty: the whole workspace
 	Output  string   // quayside's output directory, which is skipped; empty: none
-	Applied []string // directories that the GitOps tool applies; it is a warning if they contain a declaration
-	Absent  []int    // indexes of Paths that need not exist
+	Applied []string // directories that the GitOps tool applies; a declaration in one of them causes a warning
+	Absent  []int    // indexes of the Paths that need not exist
 }
 
 // Path is a file or a directory with declarations. In YAML it is a string unless Overrides is set.
@@ -113,7 +113,7 @@ type loader struct {
 	bytes          int64
 	built          int       // number of objects built so far
 	errs           diag.List // faults of paths
-	invalid        bool      // whether there are faults of paths
+	invalid        bool      // whether addInvalid was called
 }
 
 // candidate is a file or a directory to read.
@@ -190,7 +190,7 @@ func (l *loader) findFiles() {
 	l.dirs = uniqueByPath(l.dirs)
 }
 
-// addInvalid adds a fault that makes a whole path unknown.
+// addInvalid adds a fault of a whole path: LoadFS then returns no set.
 func (l *loader) addInvalid(pos diag.Pos, err error) {
 	l.errs.Add(pos, diag.Errorf(pos, "%w", err))
 	l.invalid = true

@@ -136,8 +136,8 @@ func (c checker) policyCatalog(name, namespace string) *catalog.ID {
 }
 
 // approvedVersions returns the names of the bundles that a policy permits, sorted: the names in
-// entries, each a list separated by commas, and starting. If entries is empty, it returns nil,
-// which permits all.
+// entries, and starting if it is not empty. Each entry is a list of names separated by commas. If
+// entries contains no name, it returns nil, which permits all bundles.
 func (c checker) approvedVersions(entries []string, starting string) []string {
 	var out []string
 	for i, entry := range entries {

@@ -383,7 +383,8 @@ func knownKinds() []knownKind {
 // isOurs reports whether an API group contains a kind that declares an operator.
 func isOurs(group string) bool { return fieldsOf(Dialect(group)) != nil }
 
-// otherKinds returns the kinds in API groups with declarations that are ignored without a fault.
+// otherKinds returns the kinds that are ignored without a fault, although their API groups contain
+// kinds of declarations.
 func otherKinds() []string {
 	return []string{
 		"OperatorCondition", "Operator", "OLMConfig", "ClusterObjectSet", "ClusterExtensionRevision", "ClusterObjectTemplate",

@@ -34,8 +34,8 @@ func (l *loader) addUnbuilt(o *overlay.Overlay, d candidate, err error) {
 	}
 }
 
-// mayGenerate reports whether a build of o may contain declarations from a generator, or from a
-// remote directory that has the name of an operator.
+// mayGenerate reports whether a build of o may contain declarations that are not in its files: from
+// a generator, or from a remote directory whose name suggests an operator.
 func mayGenerate(o *overlay.Overlay) bool {
 	for k := range o.Kustomizations() {
 		if slices.ContainsFunc(k.Skipped, func(p overlay.Plugin) bool { return !isSecretPlugin(p) }) {
@@ -57,9 +57,10 @@ func isSecretPlugin(p overlay.Plugin) bool {
 	return strings.Contains(name, "sops") || strings.Contains(name, "secret") || strings.Contains(name, "vault")
 }
 
-// ownText returns the text of a kustomization's files, of those that it includes, and of those
-// below its directory that no other kustomization lists. If it cannot be opened because of err, the
-// directories that it may include count as included.
+// ownText returns the text of all files that may be part of the kustomization in dir: the files
+// that it and the kustomizations that it includes refer to, and all other files below their
+// directories, except those of other kustomizations. o is the opened kustomization, or nil. If err
+// is not nil, kustomizations that its text mentions count as included.
 func (l *loader) ownText(o *overlay.Overlay, dir string, err error) []byte {
 	var out bytes.Buffer
 	dirs := map[string]bool{dir: true}
@@ -86,7 +87,7 @@ func (l *loader) ownText(o *overlay.Overlay, dir string, err error) []byte {
 		}
 	}
 	for dir := range dirs {
-		// The search for files reports unreadable ones.
+		// Ignore errors: the search for declarations reports unreadable files.
 		_ = fs.WalkDir(l.fsys, dir, func(p string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:

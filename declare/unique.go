@@ -10,10 +10,10 @@ import (
 // dropContradictions drops subscriptions that request the same package in the same namespace in
 // contradictory ways. They become unread. The set must be sorted.
 //
-// The resolver checks channels, versions and starting bundles, because two channels can contain the
-// same bundle. It also checks catalogs and approvals of OLM v0's Subscriptions, because OLM accepts
-// different ones: two catalogs cannot be satisfied, and one Manual approval applies to the whole
-// plan. Declarations without a namespace are checked later, when the bundle has determined it.
+// Some differences are not contradictions here. Different channels, versions and starting bundles
+// are left to the resolver, because two channels can contain the same bundle. So are different
+// catalogs and approvals of two OLM v0 Subscriptions, because OLM accepts them. Declarations
+// without a namespace are checked later, when the bundle has determined the namespace.
 func (s *Set) dropContradictions() {
 	dropped := map[string]bool{}
 	for i, b := range s.Subscriptions {

@@ -59,9 +59,10 @@ func (u Unread) names(d identity) bool {
 	return bytes.Contains(u.text, []byte(d.name))
 }
 
-// MayGroup reports whether the part is an OperatorGroup in a namespace, or its text may contain one.
-// An OperatorGroup without a namespace, or with a placeholder, may be in any namespace of the text,
-// and one with another namespace in that of a kustomization.
+// MayGroup reports whether the part is an OperatorGroup in a namespace, or its text may contain
+// one. An OperatorGroup in the text whose namespace is missing or a placeholder may be in any
+// namespace that the text names. One with another namespace may be moved into a namespace that a
+// kustomization in the text names.
 func (u Unread) MayGroup(namespace string) bool {
 	if u.Kind != "" || !bytes.Contains(u.text, []byte("OperatorGroup")) {
 		return u.Kind == "OperatorGroup" && (u.Namespace == "" || u.Namespace == namespace)
@@ -69,7 +70,9 @@ func (u Unread) MayGroup(namespace string) bool {
 	inNamespace := regexp.MustCompile(`(?m)namespace["']?:\s*["']?` + regexp.QuoteMeta(namespace) + `(["'\s,}]|$)`)
 	fixed := regexp.MustCompile(`namespace["']?:\s*["']?[a-z0-9]`)
 	moves := regexp.MustCompile(`(?m)^(namespace|patches[A-Za-z0-9]*|replacements|transformers|components):`)
-	var anywhere, elsewhere, named, moved bool // OperatorGroups of both kinds; the namespace in other documents
+	// The text has OperatorGroups without a namespace (anywhere), or with another one (elsewhere).
+	// Another document contains the namespace (named), and may move objects to it (moved).
+	var anywhere, elsewhere, named, moved bool
 	for doc := range bytes.SplitSeq(u.text, []byte("\n---")) {
 		here := inNamespace.Match(doc)
 		switch hasGroup := bytes.Contains(doc, []byte("OperatorGroup")); {
@@ -107,8 +110,8 @@ func newUnread(e *diag.Error) Unread {
 	return Unread{Pos: e.Pos, Reason: (&diag.Error{Msg: e.Msg, Err: e.Err}).Error(), Hint: e.Hint, err: e}
 }
 
-// unreadAll returns an unread part for each fault in err, with the other fields of describe. pos is
-// the position for faults that have none.
+// unreadAll returns an unread part for each fault in err. The fields that do not describe the fault
+// are those of describe. pos is the position for faults that have none.
 func unreadAll(pos diag.Pos, err error, describe Unread) []Unread {
 	var faults diag.List
 	faults.Add(pos, err)
@@ -122,7 +125,7 @@ func unreadAll(pos diag.Pos, err error, describe Unread) []Unread {
 	return out
 }
 
-// unreadObject returns the unread part with a fault of an object.
+// unreadObject returns the unread part for an object with a fault.
 func unreadObject(e *diag.Error, d identity) Unread {
 	u := newUnread(e)
 	u.Kind, u.Namespace, u.Name = d.kind, d.namespace, d.name

@@ -135,8 +135,8 @@ func orAutomatic(s string) Approval {
 	return Approval(s)
 }
 
-// checkConfig checks the SubscriptionConfig in field at. It returns it as canonical JSON, or nil if
-// it is missing or empty.
+// checkConfig checks the SubscriptionConfig in field at, and returns it as canonical JSON. It
+// returns nil if the config is missing or empty.
 func (c checker) checkConfig(n *yamlnode.Node, at string, o *configV0) []byte {
 	if o == nil {
 		return nil

@@ -164,7 +164,7 @@ func setConfig(lines []string, s Subscription, path string, values []string) err
 		}
 		clear(lines[at.Line:end])
 		lines[at.Line-1] = before + strings.TrimLeft(block.String(), " \n")
-	case isSet, s.Dialect == V1: // the config of a ClusterExtension is not beside the package
+	case isSet, s.Dialect == V1: // in a ClusterExtension, the config is not a field next to the package
 		return fmt.Errorf("%s: YAML style not supported: cannot change %s", at, path)
 	case key != nil:
 		if err := yamlnode.BlockJSON(&block, raw, len(key[1])); err != nil {

@@ -32,7 +32,7 @@ type Change struct {
 	From, To  string      // versions, with their releases; empty if the lock does not have the block
 	Fields    []string    // changed fields as named in the file, sorted; nil if the block is added or removed
 	Pos       diag.Pos    // position of the block in the old lock; zero if the old lock was not parsed
-	At        diag.Fields // positions of the fields of the block
+	At        diag.Fields // positions of the block's fields in that lock
 }
 
 // Diff returns the changes from old to new: first declared Namespaces by name, then pins, then

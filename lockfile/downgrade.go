@@ -15,9 +15,9 @@ type Downgrade struct {
 	Side   string // name of the side
 }
 
-// Downgrades returns the pins of the merged lock that have a lower version than on a merged side
-// that upgraded or added the operator since base. Of several such sides, it returns the one with
-// the highest version.
+// Downgrades compares the pins of a merged lock with those of the merged sides that have upgraded
+// or added the operator since base. It returns the pins with a lower version than on one of these
+// sides, each with the side that has the highest version.
 //
 // Intentional downgrades are omitted: the other side downgraded to the merged version, or the user
 // allowed the downgrade. In the latter case, Replaces of the merged pin names the higher bundle. A

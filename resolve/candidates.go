@@ -206,8 +206,8 @@ func (w *chooser) listCatalogs(ns string) string {
 }
 
 // noPackage returns the fault that catalog c lacks the package of s or, if c is nil, that all
-// visible catalogs lack it. It lists similar names for the user, but never uses one itself: another
-// package is another operator.
+// visible catalogs lack it. The fault suggests similar names. They are never used instead, because
+// another package is another operator.
 func (w *chooser) noPackage(s *want, c *catalog.Catalog) *fault {
 	searched := w.catalogs(s.ns)
 	where, withdrawn := "in any visible catalog", true
@@ -274,7 +274,7 @@ func (s *want) entriesOf(pkgs []*catalog.Package, list func(*catalog.Channel) []
 	for _, p := range pkgs {
 		for _, ch := range s.channelsOf(p) {
 			if next := list(ch); es == nil {
-				es = next // list has returned a new slice
+				es = next // safe, because list returns a new slice
 			} else {
 				es = append(es, next...)
 			}

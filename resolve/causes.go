@@ -14,11 +14,11 @@ type cause interface {
 	order() causeOrder
 	about() fact
 	position() string                       // position in a file, or "" if there is none
-	describe(t *explainer, of []int) string // explains the cause; of has its atoms: one of them is required, or at most one permitted
+	describe(t *explainer, of []int) string // explains the cause; of are the atoms of its constraint: at least one must be chosen, or at most one
 }
 
-// fact is the bundle or namespace that a cause is about. Causes embed it. Its methods are those of
-// a cause without a declaration.
+// fact is the bundle or namespace that a cause is about. Causes embed it. Its methods are the
+// defaults for causes that are not about a declaration.
 type fact struct {
 	ns     string
 	bundle string // empty if the fact is about the namespace

@@ -105,7 +105,7 @@ func (s *splitter) connectCycles(connect func(a, b int)) {
 }
 
 // anySubject is the subject of a requirement that is not limited to packages or APIs, such as a
-// label or a CEL rule. It intersects with every package and API.
+// label or a CEL rule. It stands for every package and API.
 const anySubject = "*"
 
 // intersects reports whether two sets of packages and APIs have a common element.

@@ -24,7 +24,7 @@ type explainer struct {
 type taggedCause struct {
 	cause
 	tag int
-	of  []int // its atoms: one of them is required, or at most one permitted
+	of  []int // atoms of its constraint: at least one must be chosen, or at most one
 }
 
 // newExplainer returns an explainer for core, an unsatisfiable core of p. It implements Rule 2.

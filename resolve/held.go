@@ -195,8 +195,9 @@ func (r *round) conflictReason(s *want) HeldUpgrade {
 	return HeldUpgrade{By: r.b.banReason(better), offered: r.b.atoms[better[0]].bundle(), Text: why.text, Refused: why.refused}
 }
 
-// banReason returns HeldByInstallMode or HeldByCluster if every atom is banned for one of these
-// reasons: the reason of the last atom. Otherwise it returns HeldByConflict.
+// banReason returns HeldByInstallMode or HeldByCluster if all atoms are banned for one of these two
+// reasons. If they have both, the reason of the last atom counts. Otherwise it returns
+// HeldByConflict.
 func (b *builder) banReason(ids []int) HeldBack {
 	words := map[banKind]HeldBack{banInstallMode: HeldByInstallMode, banCluster: HeldByCluster}
 	by := HeldByConflict

@@ -358,9 +358,9 @@ func (w *converter) listPinChanges(before, after *state) []PinChange {
 	return out
 }
 
-// withDropped adds a change for each pin of prev that is missing in now, unless ms lists it
-// already. ms lists an operator in Options.Unpin as new: withDropped sets its previous bundle, or
-// removes the change if the bundle is the same.
+// withDropped adds a change for each pin of prev that is missing in now, unless ms has one. An
+// operator in Options.Unpin is new in ms: withDropped sets its previous bundle, or removes the
+// change if the bundle is the same.
 func withDropped(ms []PinChange, prev, now *lockfile.File) []PinChange {
 	if prev == nil {
 		return ms

@@ -77,7 +77,7 @@ func (b *builder) matchWants(chosen []int) map[*want]int {
 			continue
 		}
 		if i := slices.IndexFunc(chosen, func(id int) bool { return b.atoms[id].ns == s.ns && b.atoms[id].facts.pkg == s.pkg }); i >= 0 {
-			picks[s] = chosen[i] // none of the preferred candidates: an operator that requires it needs another bundle
+			picks[s] = chosen[i] // another candidate was chosen, because another operator requires it
 		}
 	}
 	return picks
@@ -200,9 +200,9 @@ func (r *round) keptUnmanaged(picked []pick) []*installed {
 	})
 }
 
-// generateWants returns the picked bundles that satisfy none of wants (have), and the subscriptions
-// that OLM would generate for these dependencies (more). Bundles that share a subscription get only
-// one. It implements Rule 12.
+// generateWants handles the picked bundles that satisfy none of wants: dependencies. It returns
+// them (have), and the subscriptions that OLM would generate for them (more), only one for bundles
+// that share it. It implements Rule 12.
 func generateWants(picked []pick, wants []*want) (more []*want, have []*installed) {
 	for _, p := range picked {
 		e := cmp.Or(p.atom.entry, p.after.entry)

@@ -7,9 +7,9 @@ import (
 )
 
 // Scope returns the parts of the catalogs that Resolve, Check, Outdated and WhyNot need for these
-// arguments: the declared, pinned and named packages, and the requirements of installed bundles.
-// With an index of only these parts and of everything that they require transitively, the results
-// are the same as with a full index.
+// arguments: the declared, pinned and named packages, and the requirements of installed bundles. An
+// index that contains only these parts, and what they require transitively, gives the same results
+// as a full index.
 func Scope(decl *declare.Set, prev *lockfile.File, opt Options) catalog.Needs {
 	var n catalog.Needs
 	for i := range decl.Subscriptions {

@@ -306,7 +306,7 @@ func (t *explainer) addWatches() {
 	}
 }
 
-// addFlag adds a remedy: the same command with another flag for the operator key.
+// addFlag adds the remedy to run the same command with another flag for the operator key.
 func (t *explainer) addFlag(flag string, key Target, change func(*inputs)) {
 	flag = strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")
 	text := "run again with " + flag

@@ -46,10 +46,10 @@ func newestFirst(a, b *member) int {
 	)
 }
 
-// defaultChannel returns the default channel of a package. It is the default of the newest bundle
-// whose default exists: the same result as adding the bundles to an index in version order. If
-// there is none, it is the only channel, or the first channel by name of the newest bundle, with a
-// warning.
+// defaultChannel returns the default channel of a package: the one that the newest bundle declares,
+// if that channel exists, or else the one of the next older bundle, and so on. Adding the bundles
+// to an index in version order gives the same result. If no declared default exists, it is the only
+// channel or, with a warning, the first channel by name of the newest bundle.
 func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*member) (string, []diag.Warning) {
 	absent := ""
 	for _, m := range newestFirst {

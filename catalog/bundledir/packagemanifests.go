@@ -250,7 +250,7 @@ func (c *conversion) readVersion(dir, pkg string) (*version, error) {
 		return nil, err
 	}
 	if v.bundle, err = bundle.Load(files); err != nil {
-		return nil, diag.MapPositions(err, func(p diag.Pos) diag.Pos { // positions in the input of Packages
+		return nil, diag.MapPositions(err, func(p diag.Pos) diag.Pos { // report positions in the input of Packages
 			p.File = strings.TrimPrefix(p.File, "manifests/")
 			return p
 		})

@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/catalog/source"
 )
 
-// Kinds of items in the store. Their keys are the unique names of sources.
+// Kinds of items in the store. The key of an item is the unique name of its source.
 const (
 	indexKind  = "catalog-index"
 	digestKind = "catalog-digest" // state of a catalog and its digest in this state

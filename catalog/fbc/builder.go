@@ -37,7 +37,7 @@ type builder struct {
 	documents yamlnode.Stream
 	yaml      yamlnode.Reader // for YAML documents of the catalog
 	manifests yamlnode.Reader // for embedded manifests in YAML
-	written   scanner         // for the JSON converted by yaml
+	written   scanner         // scanner of the JSON into which yaml converts documents
 	scratch   []byte          // an embedded manifest
 	compact   []byte          // a property's value
 	long      []byte          // last long description that was shortened

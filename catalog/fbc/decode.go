@@ -77,8 +77,8 @@ func peekByte(r *bufio.Reader) (first byte, passed int64, err error) {
 type decoder struct {
 	file  string
 	in    *scanner
-	whole bool     // in contains a single value, positioned at base or in yaml
-	base  diag.Pos // position of the value; used if whole
+	whole bool     // in contains a single value, not a file; errors have the position base, or one in yaml
+	base  diag.Pos // position of the value if whole is set and yaml is nil
 	from  int64    // offset of the current object in the file
 	b     *builder
 	sel   *selector
@@ -270,8 +270,8 @@ func (d *decoder) fault(pos diag.Pos, format string, args ...any) {
 	}
 }
 
-// rejectValue skips the next value and adds the fault that want was expected. Null is not a fault,
-// except in a lifecycle document.
+// rejectValue skips the next value and adds a fault. want describes the expected type, for the
+// message. Null is not a fault, except in a lifecycle document.
 func (d *decoder) rejectValue(want string) {
 	kind := d.in.kind()
 	if d.lenient || kind == 'n' && d.tolerated == nil {
@@ -320,8 +320,8 @@ func (d *decoder) fields(read func(name []byte)) {
 	}
 }
 
-// enter consumes the opening bracket of the next value if the bracket equals open ('[' or '{'). For
-// any other value it adds the fault that want was expected, skips the value, and returns false.
+// enter consumes the opening bracket of the next value if it equals open ('[' or '{'). It skips any
+// other value, adds a fault, and returns false. want describes the expected type, for the message.
 func (d *decoder) enter(open byte, want string) bool {
 	if d.in.kind() != open {
 		d.rejectValue(want)

@@ -91,7 +91,7 @@ func newCodecs() *codecs {
 // come last. It omits the fields of lifecycle documents.
 func (f *codecs) document() *yamlnode.Filter {
 	return &yamlnode.Filter{Open: func() { f.schema = f.schema[:0] }, Field: func(name []byte) (*yamlnode.Filter, bool) {
-		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // the fields of olm.deprecations are among theirs
+		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // these have all fields of olm.deprecations, too
 			if s, ok := f.schemas[schema].fieldFilter(name); ok {
 				return s, true
 			}

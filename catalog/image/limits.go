@@ -35,8 +35,8 @@ func (l Limits) withDefaults() Limits {
 const ratioFloor = 256 << 20
 
 // layerCap returns the maximum uncompressed size of a layer in bytes. left is the number of bytes
-// that the image limit still allows; compressed is the size of the layer, which limits its
-// compression ratio.
+// that the image limit still allows; compressed is the compressed size of the layer, or negative if
+// it is unknown; it limits the uncompressed size by l.Ratio.
 func (l Limits) layerCap(left, compressed int64) int64 {
 	if compressed < 0 {
 		return left

@@ -112,7 +112,7 @@ func nodeSize(n *node) int {
 	return total
 }
 
-// clear removes everything below name that comes from a layer before layer. Unless inside is true,
+// clear removes everything below name that layers before layer have added. Unless inside is true,
 // it also removes name itself.
 func (t *tree) clear(name string, layer int, inside bool) {
 	n := t.find(name)
@@ -125,7 +125,7 @@ func (t *tree) clear(name string, layer int, inside bool) {
 	}
 }
 
-// prune removes the descendants of n that come from a layer before layer. It keeps directories that
+// prune removes the descendants of n that layers before layer have added. It keeps directories that
 // still have children.
 func (t *tree) prune(n *node, layer int) {
 	for name, c := range n.children {

@@ -39,7 +39,7 @@ func (f fileBased) Bundle(_ context.Context, pkg, name string, known *catalog.Bu
 }
 
 // newEmbeddedBundle returns a function that converts the embedded manifests of a bundle of pkg to a
-// bundle directory. It passes err through.
+// bundle directory. The function returns err if it is not nil.
 func newEmbeddedBundle(pkg string) func(objects [][]byte, err error) (fs.FS, error) {
 	return func(objects [][]byte, err error) (fs.FS, error) {
 		switch {

@@ -12,7 +12,7 @@ import (
 // Known is a public catalog that users can refer to by a short name.
 type Known struct {
 	Name        string     // "redhat"
-	ID          catalog.ID // CatalogSource on clusters, as Subscriptions refer to it
+	ID          catalog.ID // ID of its CatalogSource in clusters, to which Subscriptions refer
 	Description string     // "community operators for OpenShift"
 
 	image string // reference; %s stands for the version of OpenShift

@@ -31,8 +31,8 @@ type Scheme struct {
 	// the path of an archive. It is nil for images and directories.
 	prefix func(rest string) string
 	// claims reports whether fsys, a directory given without a scheme, has the format of this
-	// scheme. The first scheme in the order of Schemes that claims it is used. If claims is nil,
-	// the scheme must always be given.
+	// scheme. If several schemes claim a directory, the first in the order of Schemes is used. If
+	// claims is nil, references must always contain the scheme.
 	claims func(fsys fs.FS) (bool, error)
 	// find returns the source of reference r. rest is the part of r after the colon.
 	find func(ctx context.Context, at Resolver, r Ref, rest string) (*Source, error)

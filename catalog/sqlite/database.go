@@ -27,7 +27,7 @@ const (
 type limits struct {
 	file int64         // bytes of the database file
 	rows int           // rows of one query
-	read int64         // bytes of all values read, in addition to four times the file size
+	read int64         // bytes of all values read; four times the file size is added to this limit
 	time time.Duration // for reading the whole database
 }
 

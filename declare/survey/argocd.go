@@ -99,8 +99,8 @@ func argoChanges(source map[string]any, namespace string) Changes {
 }
 
 // replacesPlaceholders reports whether a plugin only replaces placeholders in the output of
-// kustomize. Its output is then known, except for declarations with placeholders, which are not
-// read.
+// kustomize. The output of such a plugin is known, except for declarations with placeholders, which
+// count as unread.
 func replacesPlaceholders(plugin string) bool {
 	return strings.Contains(plugin, "vault") || strings.Contains(plugin, "avp")
 }
@@ -152,7 +152,7 @@ func (s *scanner) addApplicationSet(e *Entry, n *yamlnode.Node) {
 			applied, unknown := len(e.Applied), len(e.unknown)
 			s.addApplication(e, n, app, "spec.template.spec")
 			if err != nil && len(e.Applied) == applied {
-				e.unknown = e.unknown[:unknown] // the template is the cause
+				e.unknown = e.unknown[:unknown] // report the fault of the template instead of its consequences
 				e.addUnknown(err.Error())
 			}
 		}

@@ -27,7 +27,8 @@ type Unknown struct {
 
 // ReadEntries reads the entry points in a file, such as an Application, and the entry points in the
 // files that they apply. It returns nil if the file has none. It assumes that every entry point
-// applies this repository, unless it names a chart. It does not search values of variables.
+// applies this repository, unless it names a chart. It does not look up the values of Flux
+// variables.
 func ReadEntries(fsys fs.FS, file string, skip func(dir string) bool) *Entries {
 	r := NewReader(fsys, skip)
 	r.values = nil
@@ -46,7 +47,8 @@ func NewReader(fsys fs.FS, skip func(dir string) bool) *Reader {
 	return &Reader{newRepository(fsys, skip), &valueIndex{}}
 }
 
-// Entries is like ReadEntries. For a kustomization, it reads the entry points that it builds.
+// Entries is like ReadEntries, but also uses the values of Flux variables that the repository
+// contains. If file is a kustomization, it returns the entry points in the built objects.
 func (r *Reader) Entries(file string) *Entries {
 	s := newScanner(r.repo.fsys, r.repo.skip, func(string) bool { return false })
 	s.repo, s.assumeOwn, s.values = r.repo, true, r.values
@@ -97,7 +99,7 @@ func (s *scanner) readEntries(file string) bool {
 	return len(s.objects) > before
 }
 
-// scanAppliers records the objects of tools in a file.
+// scanAppliers records the objects of GitOps tools in a file.
 func (s *scanner) scanAppliers(file string) {
 	data := s.repo.read(file)
 	if !mayApply(data) {
@@ -112,7 +114,7 @@ func (s *scanner) scanAppliers(file string) {
 	}
 }
 
-// mayApply reports whether a file may have an object of a tool.
+// mayApply reports whether a file may contain an object of a GitOps tool.
 func mayApply(data []byte) bool {
 	return slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool { return bytes.Contains(data, []byte(a.Group)) })
 }
@@ -129,7 +131,7 @@ func (a *Applied) Resources(fsys fs.FS, skip func(dir string) bool) (files, dirs
 }
 
 // Match returns the files and directories of a repository that match a pattern of
-// spec.declarations, sorted. Each step of the pattern matches one step of a path.
+// spec.declarations, sorted. As in path.Match, no part of a pattern matches a slash.
 func Match(fsys fs.FS, pattern string) []string {
 	found, err := fs.Glob(fsys, pattern)
 	if err != nil {

@@ -36,8 +36,8 @@ func (s *scanner) addDirectories(e *Entry, n *yamlnode.Node, applier profile.App
 	}
 }
 
-// sourceOf returns the source that a Flux Kustomization names. It returns true if that is not this
-// repository.
+// sourceOf returns the source that a Flux Kustomization names. The second result is true if that
+// source is not this repository.
 func (s *scanner) sourceOf(n *yamlnode.Node) (sourceObject, bool) {
 	kind := textAt(n, "spec.sourceRef.kind")
 	if kind != "GitRepository" {
@@ -49,7 +49,7 @@ func (s *scanner) sourceOf(n *yamlnode.Node) (sourceObject, bool) {
 	}
 	source, known := s.sources[sourceKey(kind, namespace, textAt(n, "spec.sourceRef.name"))]
 	if !known && textAt(n, "spec.path") == "" && !s.assumeOwn {
-		return source, true // the root of an unknown source: nothing suggests this repository
+		return source, true // without a path, nothing suggests that the unknown source is this repository
 	}
 	return source, known && s.isForeign(source.url)
 }

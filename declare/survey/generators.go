@@ -45,7 +45,7 @@ func (g generator) generate(spec map[string]any, before params, depth int) ([]pa
 		values, _ := g.object(k8s.Map(spec, "clusters", "values"), params{unknown: clusterParams()})
 		out = []params{{values: map[string]any{"values": values}, unknown: clusterParams()}}
 	default:
-		out = []params{{unknown: []string{"*"}}} // only a server knows the parameters
+		out = []params{{unknown: []string{"*"}}} // the parameters are known only to a server
 	}
 	if err == nil && len(out) > maxApplied {
 		err = fmt.Errorf("more than %d Applications", maxApplied)
@@ -134,7 +134,8 @@ func (g generator) git(spec map[string]any, before params) ([]params, error) {
 	return out, nil
 }
 
-// withValues returns p with the field values of a generator.
+// withValues returns p with the additional parameter "values", the field values of a generator. Its
+// texts are evaluated with the parameters in p.
 func (g generator) withValues(p, values map[string]any) map[string]any {
 	if len(values) == 0 {
 		return p

@@ -17,10 +17,11 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Kustomizations may change objects of tools, like any others. Such an object is evaluated as it is
-// built.
+// A kustomization may change an object of a GitOps tool, like any other object. The object is then
+// evaluated in its built form.
 
-// maxBuilt is the maximum number of objects of a kustomization with objects of tools.
+// maxBuilt is the maximum number of objects of a kustomization that contains objects of GitOps
+// tools.
 const maxBuilt = 1_000
 
 // build returns the objects that the kustomization in a directory builds, or nil if it cannot be
@@ -74,7 +75,7 @@ func (s *Survey) buildText(dir, file string, text []byte) ([]map[string]any, err
 	return out, nil
 }
 
-// applierFiles returns the files with objects of tools that a applies, sorted.
+// applierFiles returns the files with objects of GitOps tools that a applies, sorted.
 func (s *scanner) applierFiles(a *Applied) []string {
 	files := s.repo.appliedFiles(a)
 	maps.DeleteFunc(files, func(name string, _ bool) bool { return !mayApply(s.repo.read(name)) })
@@ -131,8 +132,8 @@ func (s *scanner) addNested(a *Applied, seen map[string]bool) error {
 	return nil
 }
 
-// applyObjects returns the objects that a tool applies for a. unknownText replaces variables with
-// unknown values.
+// applyObjects returns the objects that a tool applies for a. If an object uses a variable whose
+// value is unknown, the variable becomes unknownText.
 func (s *scanner) applyObjects(a *Applied) ([]map[string]any, error) {
 	var own string
 	var data []byte
@@ -194,8 +195,9 @@ func (c Changes) substitute(objects []map[string]any) []map[string]any {
 	return out
 }
 
-// addBuilt records the objects of tools among built objects. file is the kustomization file. The
-// position of an object is that of the object in files with the same kind and name.
+// addBuilt records the objects of GitOps tools among built objects. file is the kustomization file.
+// An object gets the position of the object with the same kind and name in files, or else the
+// beginning of file.
 func (s *scanner) addBuilt(objects []map[string]any, file string, files []string) {
 	positions := map[string]diag.Pos{}
 	for _, name := range files {
@@ -225,8 +227,8 @@ func (s *scanner) addBuilt(objects []map[string]any, file string, files []string
 	}
 }
 
-// builtObjects returns the objects of tools of the repository: as built by the topmost
-// kustomizations if these change objects, otherwise as in their files.
+// builtObjects returns the objects of GitOps tools in the repository. Where a topmost kustomization
+// changes objects, they are in their built form, otherwise as in their files.
 func (s *scanner) builtObjects() []entryObject {
 	all := s.objects
 	byFile := map[string]bool{}

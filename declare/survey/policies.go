@@ -101,8 +101,8 @@ func (r *repository) generatedPolicy(dir string, n, p *yamlnode.Node, pos diag.P
 	return out
 }
 
-// addPolicies adds an entry for each enforced Policy with an operator that cannot be read, or that
-// has templates, which only a cluster can evaluate.
+// addPolicies adds an entry for each enforced Policy that contains an operator of unknown content:
+// text that cannot be parsed, or a template that only a cluster can evaluate.
 func (s *scanner) addPolicies() {
 	seen := map[*Policy]bool{}
 	for _, d := range s.Declarations {
@@ -133,8 +133,8 @@ func (s *Survey) Policies(d Declaration) []*Policy {
 	return out
 }
 
-// generatedPolicies returns the enforced policies of generators, by the files with declarations in
-// them.
+// generatedPolicies returns the enforced policies that generators make. The keys are the files
+// whose declarations the policies contain.
 func (s *Survey) generatedPolicies() map[string][]*Policy {
 	out := map[string][]*Policy{}
 	for _, dir := range slices.Sorted(maps.Keys(s.repo.kustomizations)) {

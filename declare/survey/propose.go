@@ -14,13 +14,13 @@ import (
 // operator, they are for different environments, such as two overlays of one base.
 type Proposal struct {
 	Environments []string // environments to choose from, the one with the most operators first; empty: there is no choice
-	IsOpen       bool     // whether an environment of the whole workspace must be chosen, and not only variants of a few operators
+	IsOpen       bool     // whether the user must choose: the environments concern the whole workspace, and are not only variants of single operators
 
 	choices []choice
 }
 
-// minShared is the number of operators that must have a variant of the same name, so that the name
-// counts as an environment.
+// minShared is a number of operators: if as many have a variant with the same name, the name is an
+// environment of the whole workspace.
 const minShared = 2
 
 // Choice is a path for spec.declarations.
@@ -148,7 +148,8 @@ func (s *Survey) nearestKustomization(file string) *kustomization {
 }
 
 // plainPath returns the path for declaring a file outside of kustomizations. It is the directory of
-// the file, or the file itself if the directory contains other objects than declarations.
+// the file. It is the file itself if that directory is the top of the repository, contains a
+// kustomization at any depth, or has declarations in subdirectories.
 func (s *Survey) plainPath(file string) string {
 	dir := path.Dir(file)
 	if dir == "." || s.hasDeclarationsBelow(dir) {
@@ -228,7 +229,7 @@ func (p *Proposal) nameEnvironments() {
 		}
 	}
 	p.IsOpen = len(p.Environments) > 1 && (2*count[p.Environments[0]] >= differing || count[p.Environments[0]] >= minShared)
-	for i, c := range p.choices { // other choices whose path contains the name of an environment
+	for i, c := range p.choices { // also name the environment of other choices by their path or cluster
 		if c.environment != "" {
 			continue
 		}
@@ -240,7 +241,8 @@ func (p *Proposal) nameEnvironments() {
 	}
 }
 
-// differences returns each path without the leading and trailing steps that all paths share.
+// differences returns each path without the leading and trailing path elements that all paths
+// share.
 func differences(paths []string) []string {
 	var all [][]string
 	for _, p := range paths {
@@ -266,9 +268,9 @@ func differences(paths []string) []string {
 	return out
 }
 
-// Choose returns the paths for environments, sorted. Each operator is taken from only one path:
-// that of the first environment which has it. open are the other paths, of operators that none of
-// the environments has.
+// Choose returns the paths for environments, sorted. If several paths declare an operator, it takes
+// the path of the first environment that has one. open are the remaining paths with operators that
+// none of the chosen paths declares.
 func (p Proposal) Choose(environments []string) (chosen, open []Choice) {
 	picked, covered := map[int]bool{}, map[string]bool{}
 	isCovered := func(operator string) bool { return covered[operator] }
@@ -299,7 +301,7 @@ func (p Proposal) Choose(environments []string) (chosen, open []Choice) {
 	return chosen, open
 }
 
-// anyKey reports whether is returns true for one of the keys of m.
+// anyKey reports whether predicate is returns true for one of the keys of m.
 func anyKey(m map[string]bool, is func(key string) bool) bool {
 	for key := range m {
 		if is(key) {

@@ -28,7 +28,7 @@ const (
 type repository struct {
 	fsys           fs.FS
 	skip           func(dir string) bool
-	kustomizations map[string]*kustomization // by directory; nil: the directory has none
+	kustomizations map[string]*kustomization // by directory; nil: there is no kustomization in it
 	lists          map[string][]fs.DirEntry
 	ignored        map[string]*gitrepo.Ignore // ignore patterns, by the name of the files that contain them
 	loaded         map[string]bool            // files whose patterns are already in ignored
@@ -71,7 +71,8 @@ func (r *repository) list(dir string) []fs.DirEntry {
 	return list
 }
 
-// mayBeDir returns false for a path that is no directory according to the known directories.
+// mayBeDir returns false if the directories that were read so far show that a path is not a
+// directory.
 func (r *repository) mayBeDir(name string) bool {
 	list, known := r.lists[path.Dir(name)]
 	if !known || name == "." {
@@ -93,7 +94,7 @@ func (r *repository) isChart(dir string) bool {
 	return slices.ContainsFunc(r.list(dir), func(d fs.DirEntry) bool { return d.Name() == "Chart.yaml" })
 }
 
-// chartOf returns the Helm chart that contains a file as a template.
+// chartOf returns the Helm chart that has the file as a template, and whether there is one.
 func (r *repository) chartOf(name string) (string, bool) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if path.Base(dir) == "templates" && r.isChart(path.Dir(dir)) {

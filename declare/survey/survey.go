@@ -88,7 +88,7 @@ type Changes struct {
 	Images                            []types.Image
 	Components                        []string
 
-	DefaultNamespace string            // of namespaced objects without a namespace
+	DefaultNamespace string            // namespace for namespaced objects that declare none
 	Substitutes      bool              // whether ${VAR} is replaced
 	Substitute       map[string]string // values of variables
 	SubstituteFrom   []string          // objects of a cluster with further variables, of unknown names: "Secret vars"
@@ -151,22 +151,22 @@ type scanner struct {
 	*Survey
 	sources   map[string]sourceObject // source objects by kind, namespace and name
 	foreign   func(url string) bool
-	assumeOwn bool            // whether sources that are not found are this repository
+	assumeOwn bool            // whether a source that is not found counts as this repository
 	groups    [][]byte        // API groups of declarations and entries
 	objects   []entryObject   // of GitOps tools
-	templates []string        // files of charts with objects of tools
+	templates []string        // files of charts that contain objects of GitOps tools
 	patches   map[string]bool // files with patches of kustomizations
 	listed    map[string]bool // files that kustomizations list as resources
 
-	values *valueIndex // nil if values of variables are not searched in the repository
+	values *valueIndex // nil: the values of variables are not looked up in the repository
 }
 
 type entryObject struct {
 	file string
 	node *yamlnode.Node
 
-	pos   diag.Pos // of an object that a kustomization changes; zero for an object of a file
-	built string   // the kustomization file; empty for an object of a file
+	pos   diag.Pos // position of an object that a kustomization changes; zero for an object as in its file
+	built string   // kustomization file that changes the object; empty: none
 }
 
 // sourceObject is an object that names a repository, such as Flux's GitRepository. Entries refer to
@@ -238,7 +238,7 @@ func (s *scanner) addKustomization(dir string) {
 	}
 }
 
-// finish evaluates the objects of tools, after all files were read.
+// finish evaluates the objects of GitOps tools, after all files were read.
 func (s *scanner) finish() {
 	s.Declarations = slices.DeleteFunc(s.Declarations, func(d Declaration) bool { return s.patches[d.Pos.File] && !s.listed[d.Pos.File] })
 	slices.SortStableFunc(s.Declarations, func(a, b Declaration) int { return a.Pos.Compare(b.Pos) })
@@ -304,7 +304,7 @@ func isRelevant(groups [][]byte, text []byte) bool {
 	return slices.ContainsFunc(groups, func(group []byte) bool { return bytes.Contains(text, group) })
 }
 
-// scanFile records the declarations and the objects of tools in a file.
+// scanFile records the declarations and the objects of GitOps tools in a file.
 func (s *scanner) scanFile(name string, data []byte) {
 	chart, inChart := s.repo.chartOf(name)
 	docs, err := documents(name, data)
@@ -486,8 +486,8 @@ func (s *scanner) addEntry(o entryObject) {
 	}
 }
 
-// addDirs adds the directory of a. If its path contains unknown parts, it adds each directory of
-// the repository that matches.
+// addDirs adds the directory of a to e. If parts of its path are unknown, it adds every directory
+// of the repository that matches the known parts.
 func (s *scanner) addDirs(e *Entry, a Applied, complete func(*Applied)) {
 	dirs := []string{a.Dir}
 	switch fixed := fixedDir(a.Dir); {
@@ -563,8 +563,8 @@ func (s *Survey) operatorCharts() map[string][]string {
 
 func chartReason(dir string) string { return fmt.Sprintf("the Helm chart %q is not rendered", dir) }
 
-// hidesDeclarations reports whether a directory is a Helm chart with templates of declarations or of objects of
-// tools.
+// hidesDeclarations reports whether a directory is a Helm chart whose templates contain
+// declarations or objects of GitOps tools.
 func (s *scanner) hidesDeclarations(dir string) bool {
 	return s.repo.isChart(dir) && !s.repo.walk(path.Join(dir, "templates"), func(name string) bool { return !isRelevant(s.groups, s.repo.read(name)) })
 }

@@ -104,9 +104,10 @@ type valueIndex struct {
 	generating []string // directories of kustomizations that generate ConfigMaps
 }
 
-// findValues returns the values of a ConfigMap for the Kustomization in a file. Of a Secret, it returns
-// the keys, each with an empty value. If several objects with this name differ, it uses those in the directory
-// of the file. It returns false if there is none, or if the values differ or are unknown.
+// findValues returns the values of a ConfigMap for the Kustomization in a file. For a Secret, it
+// returns the keys, each with an empty value. If objects with this name differ, it uses those in
+// the directory of the file. It returns false if there is none, if these still differ, or if the
+// values are unknown.
 func (s *scanner) findValues(kind, namespace, name, file string) (map[string]string, bool) {
 	if s.values == nil {
 		return nil, false
