@@ -264,8 +264,9 @@ func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking
 	return t.writeKustomization(dir, slices.Concat(whole, some))
 }
 
-// inheritedObject is an object whose file is in the directory of an operator that the cluster does
-// not get. by is the first operator of the cluster that ships the object, too.
+// inheritedObject is an object that operators of a cluster ship, but whose file is in the directory
+// of an operator that the cluster does not get. by is the first operator of the cluster that ships
+// it.
 type inheritedObject struct {
 	object Object
 	by     *operator

@@ -82,8 +82,8 @@ func (in *install) convertToServed(file bundle.ManifestObject, o Object) (Object
 }
 
 // newestMinor returns the newest minor version of Kubernetes in the clusters. If the version of a
-// cluster is unknown, the result is above any release. Older clusters serve the successor of an
-// API, too, because it is introduced long before the old version is removed.
+// cluster is unknown, the result is above any release. Older clusters serve the successor of a
+// removed API, too, because successors are introduced long before the removal.
 func (in *install) newestMinor() int {
 	newest := 0
 	for _, c := range in.opt.Clusters {

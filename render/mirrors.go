@@ -61,9 +61,10 @@ func mirrorValues(env []map[string]any, mirrors []Mirror) {
 // Mirrored returns the reference that a cluster pulls for an image. image must be a full reference.
 func Mirrored(image string, mirrors []Mirror) string { return mirrorImage(image, image, mirrors) }
 
-// Original returns the image that mirrors replace with a reference, or the reference itself if they
-// replace none. If several images have this mirror, it is the one of the first rule. The original of
-// a mirror for all hosts of a domain is unknown.
+// Original reverses Mirrored: it returns the image that clusters pull by the reference image. It
+// returns image itself if this is at no mirror. Of several possible images, it returns the one of
+// the first rule. It ignores mirrors for all hosts of a domain, because the original host is
+// unknown.
 func Original(image string, mirrors []Mirror) string {
 	for _, m := range mirrors {
 		if rest, ok := imageref.CutPrefix(image, m.Mirror); ok && !strings.HasPrefix(m.Source, "*") && Mirrored(m.Source+rest, mirrors) == image {

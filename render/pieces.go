@@ -127,8 +127,8 @@ func joinedName(operators []string) string {
 	return fmt.Sprintf("%s-and-%d-%s", first, len(operators)-1, hex.EncodeToString(sum[:4]))
 }
 
-// needs returns the names of the other pieces in all that a piece requires, sorted. The pins of its
-// operators list these requirements.
+// needs returns the names of the pieces in all that p requires, sorted, without p itself. They
+// contain the pins that the pins of p list in Requires.
 func (p piece) needs(all []piece) []string {
 	var out []string
 	for _, in := range p.members {

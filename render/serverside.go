@@ -27,8 +27,9 @@ func (in *install) distinct(pos diag.Pos, o Object) Object {
 	return out
 }
 
-// keepItem returns the item to keep of items with the same key. It is the last one. Of ports, it is
-// one whose name is used; of host aliases, it has the names of all.
+// keepItem returns the item to keep of several with the same key: the last one. For ports, it
+// prefers one whose name the bundle uses. For host aliases, the result has the host names of all
+// items.
 func (in *install) keepItem(r admit.Repeat) map[string]any {
 	last := r.Items[len(r.Items)-1]
 	switch {
@@ -107,10 +108,11 @@ func (in *install) isScaled(o Object) bool {
 	})
 }
 
-// withOwnReferences returns an object of the bundle whose references to other namespaced objects of
-// the bundle name the install namespace, in which these are rendered: Services of webhooks and
-// APIServices, certificates from which a CA is injected, host names of certificates, and namespaces
-// of monitors. It adds a warning for Services outside of the bundle.
+// withOwnReferences returns an object of the bundle in which references to other namespaced objects
+// of the bundle contain the install namespace, because these are rendered there. It changes the
+// Services of webhooks and APIServices, the Certificates from which a CA is injected, the host
+// names in Certificates, and the namespaces that monitors select. It adds a warning for a Service
+// outside of the bundle.
 func (in *install) withOwnReferences(file bundle.ManifestObject, o Object) Object {
 	for _, key := range certificates.InjectAnnotations() {
 		from := k8s.Text(o, "metadata", "annotations", key)
@@ -147,8 +149,8 @@ func (in *install) withOwnReferences(file bundle.ManifestObject, o Object) Objec
 	return o
 }
 
-// ownServiceRef returns a reference to a Service of the bundle with the install namespace, or nil.
-// It adds a warning for a Service outside of the bundle.
+// ownServiceRef returns a reference to a Service of the bundle with the install namespace set, or
+// nil. It adds a warning for a Service outside of the bundle.
 func (in *install) ownServiceRef(file bundle.ManifestObject, service map[string]any) map[string]any {
 	name := k8s.Text(service, "name")
 	if name == "" {
@@ -162,7 +164,7 @@ func (in *install) ownServiceRef(file bundle.ManifestObject, service map[string]
 	return k8s.With(service, in.pin.Namespace, "namespace")
 }
 
-// replaceTexts returns o with each text of a list replaced.
+// replaceTexts returns o with each text in the list at path replaced by replace(text).
 func replaceTexts(o Object, replace func(string) string, path ...string) Object {
 	list := k8s.Texts(o, path...)
 	if len(list) == 0 {
@@ -174,8 +176,8 @@ func replaceTexts(o Object, replace func(string) string, path ...string) Object 
 	return k8s.With(o, k8s.Values(list...), path...)
 }
 
-// ownHost returns a host name, with the install namespace if it is that of a Service of the bundle:
-// "hook.placeholder.svc" becomes "hook.my-namespace.svc".
+// ownHost returns host unchanged, unless it is the host name of a Service of the bundle. Then it
+// sets the install namespace: "hook.placeholder.svc" becomes "hook.my-namespace.svc".
 func (in *install) ownHost(host string) string {
 	parts := strings.Split(host, ".")
 	if len(parts) < 3 || parts[2] != "svc" || !in.isHome(parts[1]) || in.ownService(parts[0]) != parts[0] {
@@ -190,8 +192,8 @@ func (in *install) ships(kind, name string) bool {
 	return slices.ContainsFunc(in.b.Objects, func(o bundle.ManifestObject) bool { return o.Kind() == kind && o.Name() == name })
 }
 
-// isHome reports whether files of the bundle have a namespace as that of their objects, in place of
-// the install namespace.
+// isHome reports whether a namespace in the files of the bundle stands for the install namespace:
+// it is the namespace of one of the bundle's objects.
 func (in *install) isHome(namespace string) bool {
 	return namespace != "" && slices.ContainsFunc(in.b.Objects, func(o bundle.ManifestObject) bool {
 		return o.Namespace() == namespace && in.scopes.namespaced(o.Group(), o.Kind())
@@ -210,7 +212,7 @@ func (in *install) canonical(o Object) Object {
 	return in.opt.types.Canonical(o)
 }
 
-// shippedCRD returns the CRD of a custom resource that the bundle contains, or nil.
+// shippedCRD returns the bundle's CRD for a custom resource, or nil.
 func shippedCRD(b *bundle.Bundle, o Object) Object {
 	for _, file := range b.Objects {
 		if k8s.IsCRD(file.Object) && k8s.Text(file.Object, "spec", "group") == o.Group() && k8s.Text(file.Object, "spec", "names", "kind") == o.Kind() {
@@ -220,7 +222,8 @@ func shippedCRD(b *bundle.Bundle, o Object) Object {
 	return nil
 }
 
-// hasStatus reports whether a status of an apiVersion of the CRD can be written only separately.
+// hasStatus reports whether a version of the CRD has a status subresource: the API server then
+// ignores the status in other requests.
 func hasStatus(crd Object, apiVersion string) bool {
 	for _, v := range k8s.Items(crd, "spec", "versions") {
 		if k8s.Text(crd, "spec", "group")+"/"+k8s.Text(v, "name") == apiVersion {

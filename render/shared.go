@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// writeCRDs writes each CRD once. If several operators provide it, it writes that of the newest
-// provider.
+// writeCRDs writes each CRD once. If several operators provide it, it writes the CRD of the newest
+// one.
 func (t *tree) writeCRDs() error {
 	providers := map[string][]provider{}
 	for i := range t.installs {

@@ -40,8 +40,8 @@ func shippedObjects(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// withOwnSubjects returns a binding whose ServiceAccounts of the bundle are in the install
-// namespace, whatever namespace the file has. It adds a warning for other ServiceAccounts.
+// withOwnSubjects returns a binding in which the ServiceAccounts of the bundle have the install
+// namespace, whatever the file contains. It adds a warning for other ServiceAccounts.
 func (in *install) withOwnSubjects(file bundle.ManifestObject, o Object, accounts map[string]bool) Object {
 	list := k8s.List(o, "subjects")
 	changed := make([]any, len(list))

@@ -16,8 +16,8 @@ import (
 )
 
 // attributes makes GitHub and GitLab collapse the files of the tree in a pull request, so that
-// reviewers see the lock and the user's own files. Git merges an index by union: the result has the
-// entries of both branches, and the next render removes the wrong ones.
+// reviewers see the lock and the user's own files. Git merges index files by union: a merged index
+// has the entries of both branches, and the next render removes outdated ones.
 const attributes = "* linguist-generated gitlab-generated\n" + filetree.Index + " merge=union\n"
 
 // tree assigns objects to files.

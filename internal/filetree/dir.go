@@ -22,7 +22,7 @@ type Dir struct {
 	name string // path as given by the user
 }
 
-// root is a directory that reading and writing does not leave.
+// root is a directory to which reading and writing is confined.
 type root struct {
 	dir  string // absolute path
 	kind string // kind of directory for messages: "repository"

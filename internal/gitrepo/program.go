@@ -74,7 +74,7 @@ func (r *Repo) Ignored(ctx context.Context, paths []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := []string{"GIT_LITERAL_PATHSPECS=0"} // check-ignore does not accept 1
+	env := []string{"GIT_LITERAL_PATHSPECS=0"} // check-ignore does not accept literal pathspecs
 	out, err := p.run(ctx, env, strings.NewReader(strings.Join(paths, "\x00")), "check-ignore", "--stdin", "-z")
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {

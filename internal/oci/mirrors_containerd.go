@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// containerdHosts has the fields of a hosts.toml of containerd (docs/hosts.md there). The registry
-// is that of server, because the file has no other name of it.
+// containerdHosts has the fields of a hosts.toml of containerd (docs/hosts.md there). Only the
+// field server names the registry.
 type containerdHosts struct {
 	Server string `toml:"server"`
 	Host   map[string]struct {
@@ -72,7 +72,7 @@ func decodeTOML(file string, data []byte, into any) (hosts []string, err error) 
 	}
 	var faults diag.List
 	for _, key := range meta.Undecoded() {
-		if key[0] != "registries" { // these have an error of their own
+		if key[0] != "registries" { // version 1 of registries.conf has its own error
 			faults.Addf(diag.Pos{File: file}, "unknown field %q", key.String())
 		}
 	}
@@ -134,8 +134,9 @@ func k3sRules(faults *diag.List, file string, doc *yamlnode.Node) []mirrorRule {
 	return out
 }
 
-// k3sRewrites returns pairs of a prefix and what is inserted before the rest of the path, for the
-// patterns in the field rewrite. Only patterns that keep the end of the path can be applied.
+// k3sRewrites returns a pair for each pattern in the field rewrite: a prefix of image names, and
+// the path in the mirror that replaces the prefix. A pattern that does not keep the end of the path
+// is a fault.
 func k3sRewrites(faults *diag.List, pos diag.Pos, where, prefix string, rewrite map[string]string) [][2]string {
 	if len(rewrite) == 0 {
 		return [][2]string{{prefix, ""}}
@@ -154,8 +155,8 @@ func k3sRewrites(faults *diag.List, pos diag.Pos, where, prefix string, rewrite 
 	return out
 }
 
-// mirrorAt returns the mirror for a URL. containerd adds /v2 to the path of a URL, unless
-// overridePath is set; then the path must begin with it.
+// mirrorAt returns the mirror for a URL. containerd adds /v2 to the path of a URL. If overridePath
+// is set, it does not, and the path itself must begin with /v2.
 func mirrorAt(faults *diag.List, pos diag.Pos, where, address string, overridePath bool) mirror {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

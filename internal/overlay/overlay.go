@@ -85,7 +85,7 @@ type Overlay struct {
 	Plain  bool     // the kustomization, and those in all listed directories, only list files and directories
 
 	Skipped []Plugin // generators and transformers in the kustomization itself that the build skips
-	Sources []string // files and directories of kustomizations that its PolicyGenerators read
+	Sources []string // files and kustomization directories that its PolicyGenerators read
 	Remote  []string // remote files and directories that the kustomization itself refers to, which are errors
 
 	kustomization    types.Kustomization
@@ -114,7 +114,7 @@ var errTooDeep = fmt.Errorf("kustomizations are nested deeper than %d levels", m
 
 // Open collects the input for building a directory. An error has the position of an invalid
 // reference: to a missing file, to a file outside of the source, or to a program. Open then also
-// returns the overlay with its other input, which cannot be built.
+// returns the overlay, with the rest of its input, but this overlay cannot be built.
 func (f *Files) Open(dir string) (*Overlay, error) {
 	dir, err := f.resolveLinks(dir)
 	if err != nil {

@@ -100,7 +100,7 @@ func (o *Overlay) marked(out *[]Selector) types.Kustomization {
 // replacement is a replacement in a kustomization or in a file that it refers to.
 type replacement struct {
 	types.Replacement
-	targets string // format of the position of a target, with its index; or the position of the path of the file
+	targets string // position of a target, as a format with the index of the target; for a file with replacements, position of its path
 }
 
 func (o *Overlay) replacements() []replacement {

@@ -184,7 +184,8 @@ func objectIDOf(n *yamlnode.Node) (h objectID) {
 	return h
 }
 
-// mayBeRenamed reports whether h may be the object was, renamed by a prefix or a suffix.
+// mayBeRenamed reports whether the name of h can be that of was with a prefix or a suffix. Both
+// must have the same apiVersion and kind.
 func (h objectID) mayBeRenamed(was objectID) bool {
 	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
 }

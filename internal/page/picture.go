@@ -75,7 +75,7 @@ func (p Picture) truncateRows() Picture {
 	return p
 }
 
-// rail is a vertical line that links to the same row share. Column 0 is next to the dots.
+// rail is a vertical line for all links to one row. Column 0 is next to the dots.
 type rail struct {
 	Link
 	from        []int // indexes of the source rows, nearest to the target first

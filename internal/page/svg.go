@@ -89,8 +89,8 @@ func (c *canvas) writeText(x int, class, name, noteClass, note string) {
 func (c *canvas) endRow() { c.bottom += rowGap }
 
 // wrap splits text into lines of at most width. It does not split words. The first result, which
-// may be empty, continues a line with the remaining width first. The second result are the other
-// lines.
+// may be empty, continues a line that has only the width first left. The second result contains the
+// other lines.
 func wrap(text string, first, width int) (string, []string) {
 	lines, room := []string{""}, first
 	for _, word := range strings.Fields(text) {

@@ -349,10 +349,10 @@ func mergeOptions(have string, more []string) string {
 //
 //   - The workloads of a replaced operator stop before anything of its successor is applied,
 //     including CRDs.
-//   - Operators that others require come first. Their certificates are in the same waves as
-//     their workloads.
-//   - Custom resources of an earlier operator are in the waves of the workloads of this operator,
-//     because each may wait for the other.
+//   - Operators that others require come first. Their certificates are in the same waves as their
+//     workloads.
+//   - Custom resources that an operator ships for an earlier operator are in the wave of its own
+//     workloads, because each may wait for the other.
 func syncWave(o k8s.Object, at ApplyPosition) int {
 	if at.InPiece {
 		return pieceWave(at)

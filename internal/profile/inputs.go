@@ -26,8 +26,8 @@ func InputSchema() []byte {
 	return jsonschema.Output("https://quayside.dev/schema/inputs.schema.json", "inputs of a cluster", Input{})
 }
 
-// newInput returns an Input with the fields that all tools use. The elements of dir are the
-// directory in the tree.
+// newInput returns an Input with the fields that all tools use. dir contains the path elements of
+// the directory in the tree.
 func (t Tree) newInput(c Cluster, dir ...string) Input {
 	g := t.GitOps
 	values := map[string]string{}

@@ -36,7 +36,7 @@ type Cluster struct {
 	Config            json.RawMessage   `json:"config" doc:"Default configuration of all operators in this cluster, in the format of a Subscription's spec.config."`
 
 	// Fields that are derived from other files of the workspace and from other settings.
-	Overlays []string `json:"-"` // what overlays/<name>/ changes: "" for all pieces, names of pieces, or "resources"
+	Overlays []string `json:"-"` // parts that overlays/<name>/ changes: "" for all pieces, names of pieces, or "resources"
 	Prefix   string   `json:"-"` // directory of its pieces in the tree: "", or "clusters/<name>/" if a piece differs in this cluster
 }
 

@@ -12,7 +12,7 @@ type progress struct{ done, total int64 }
 
 // transfers tracks the transfer of images.
 type transfers struct {
-	mu   sync.Mutex // guards also the output of the terminal while images are fetched
+	mu   sync.Mutex // also guards the output of the terminal while images are fetched
 	done map[string]map[string]progress
 	last string
 }

@@ -57,8 +57,8 @@ type Document struct {
 	nodes  []*yaml.Node
 }
 
-// origin maps the offset at which a value or key begins in the JSON to its origin at: an offset in
-// the YAML, or the index of a node.
+// origin assigns an offset in the JSON, at which a value or key begins, to a place in the input: at
+// is an offset in the YAML, or the index of a node.
 type origin struct{ offset, at int }
 
 // Pos returns the position in the YAML of the value or key at an offset of the JSON.

@@ -65,7 +65,7 @@ func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []N
 	for _, object := range o.Objects {
 		f.needAPI(object.APIVersion(), object.Kind(), object.Key().String)
 		f.addReferences(object)
-		// Watched namespaces of other teams have a warning of render.
+		// render already warns about watched namespaces of other teams.
 		if ns := object.Namespace(); ns != "" && !slices.Contains(o.Pin.WatchNamespaces, ns) {
 			f.needNamespace(ns, object.Key)
 		}
@@ -187,8 +187,8 @@ func (f *finder) addClass(kind, name, by string) {
 	f.add(n, by)
 }
 
-// mayCreate reports whether a role of the operator permits it to create an object. A rule counts
-// only if it names the resource, not for "*".
+// mayCreate reports whether a role of the operator permits it to create an object. A rule for the
+// resource "*" does not count.
 func (f *finder) mayCreate(key k8s.Key) bool {
 	resource := k8s.Resource(key.Group, key.Kind)
 	return slices.ContainsFunc(f.objects, func(o k8s.Object) bool {

@@ -16,10 +16,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Canonical returns an object with the fields and values that the API server stores of it, without
-// defaults. It has no status, no null, and no empty value where the Go type omits it; quantities and
-// base64 have their canonical form. Fields that the type does not have and values of a wrong type
-// stay, and so do schemas of CRDs. It returns objects of other than built-in kinds unchanged.
+// Canonical returns an object as the API server stores it, but without defaults. It has no status,
+// no null, and no empty value of a field with omitempty. Quantities and base64 have their canonical
+// form. Unknown fields, values of a wrong type and schemas of CRDs do not change. Objects of kinds
+// that are not built in are returned unchanged.
 func (t *Types) Canonical(object k8s.Object) k8s.Object {
 	of := t.kind(object.APIVersion(), object.Kind())
 	if of == nil {
@@ -37,9 +37,10 @@ type Repeat struct {
 	Items []map[string]any // in the order of the list
 }
 
-// Distinct returns an object of a built-in kind with one item for each key in lists in which
-// server-side apply requires this, and the repeats that it had. keep returns the item for a repeat,
-// which takes the place of its last item.
+// Distinct removes the list items that server-side apply rejects, because another item has the same
+// key. It returns the object, and the repeats that it had. keep returns the item to keep for a
+// repeat; it gets the place of the repeat's last item. Objects of kinds that are not built in are
+// returned unchanged.
 func (t *Types) Distinct(object k8s.Object, keep func(Repeat) map[string]any) (k8s.Object, []Repeat) {
 	of := t.kind(object.APIVersion(), object.Kind())
 	if of == nil {
@@ -58,7 +59,7 @@ func (t *Types) Distinct(object k8s.Object, keep func(Repeat) map[string]any) (k
 type canonicalizer struct {
 	types   *Types
 	at      []step                      // path of the value
-	keep    func(Repeat) map[string]any // if not nil, repeats are removed, and nothing else
+	keep    func(Repeat) map[string]any // if not nil, only repeats are removed
 	repeats []Repeat
 }
 
@@ -195,9 +196,9 @@ func (c *canonicalizer) distinct(field string, keys []string, list []any) []any 
 	return out
 }
 
-// listKeysText has a line for each list of the API whose items must have different keys in server-side
-// apply: the Go type, the field, and the keys, with their default values. TestGoldenListKeys compares it with the
-// schema of the API, and with -update writes it.
+// listKeysText has a line for each list of the API whose items must have different keys in
+// server-side apply: the Go type, the field, and the keys, with their default values.
+// TestGoldenListKeys compares it with the schema of the API, and writes it with -update.
 //
 //go:embed listkeys.txt
 var listKeysText string

@@ -160,9 +160,9 @@ func (w *typeChecker) checkObject(of reflect.Type, v any) {
 	}
 }
 
-// checkRequired adds a fault for each field of a struct that the API requires and m does not have.
-// Kubernetes marks optional fields with omitempty; the others have no default, but for those of
-// optionalFields. A number is 0 where it is missing.
+// checkRequired adds a fault for each required field of a struct that m does not have. A field is
+// required if its type has no omitempty and optionalFields does not list it. Numbers and booleans
+// are not checked: a missing one is the zero value.
 func (w *typeChecker) checkRequired(of reflect.Type, fields map[string]typeField, m map[string]any) {
 	for name, f := range fields {
 		if v, set := m[name]; set && v != nil && v != "" || name == "status" || name == "metadata" {

@@ -68,7 +68,7 @@ type Types struct {
 type typeField struct {
 	of        reflect.Type
 	omitEmpty bool     // the API server does not store an empty value
-	keys      []string // of a list: the fields that must differ between its items in server-side apply; nil: none
+	keys      []string // for a list: the fields that form the key of an item in server-side apply; nil: items need no key
 }
 
 // NewTypes returns Types with an empty cache.

@@ -65,8 +65,8 @@ type keyPair struct {
 	public []byte
 }
 
-// SignData returns the signature of data, and what was signed: the hash of data, or for Ed25519 the
-// data itself.
+// SignData returns the signature of data, and the signed bytes: the hash of data, or for Ed25519
+// the data itself.
 func (k keyPair) SignData(_ context.Context, data []byte) (signature, signed []byte, err error) {
 	if _, whole := k.key.(ed25519.PrivateKey); whole {
 		signature, err = k.key.Sign(nil, data, crypto.Hash(0))

@@ -17,28 +17,28 @@ type Operator struct {
 	Namespace, Name, Package, Channel, Config string
 
 	File    string // file of its Subscription
-	Entry   string // file of the entry point, or directory without one
+	Entry   string // file of the entry point; for an operator without one, its directory
 	Cluster string
 }
 
-// String returns what a cluster gets.
+// String returns the operator as a cluster gets it.
 func (o Operator) String() string {
 	return fmt.Sprintf("%s/%s %s %s %s", o.Namespace, o.Name, o.Package, o.Channel, o.Config)
 }
 
 // Repository is a random repository.
 type Repository struct {
-	Paths     []string   // entry points, and the directories without one
+	Paths     []string   // files of entry points, and directories without an entry point
 	Faults    int        // number of faulty units
-	Applied   []Operator // what the tools apply
-	Lost      []Operator // what they would apply without the faults
-	Unchanged []Operator // what they apply that no fault may affect
+	Applied   []Operator // operators that the tools apply
+	Lost      []Operator // operators that they would also apply without the faults
+	Unchanged []Operator // applied operators of units without a fault
 	Sources   []string   // the files of all Subscriptions
 
 	entries []entry
 }
 
-// Draw draws a repository. Each unit has a fault with a chance of one to four if faults is set.
+// Draw draws a repository. If faults is true, each unit has a fault with a probability of 1/4.
 func Draw(t *rapid.T, faults bool) Repository {
 	var r Repository
 	kinds := []string{"leaf", "application", "set", "flux"}

@@ -12,7 +12,7 @@ import (
 // source is an operator as its Subscription declares it.
 type source struct {
 	name, namespace, channel string
-	sub                      bool // whether the file is in a subdirectory; only in a plain directory
+	sub                      bool // whether the file is in a subdirectory; ignored if the unit has a kustomization
 }
 
 // layer is a kustomization of a unit.
@@ -20,7 +20,7 @@ type layer struct {
 	dir                 string
 	namespace, prefix   string
 	component           bool
-	patch, patched      string // channel, and the name of the operator; empty: all
+	patch, patched      string // patch: the new channel, or ""; patched: name of the patched operator, or "" for all
 	replacement, config string
 }
 
@@ -30,14 +30,14 @@ const (
 	missingFile         = "missing file"
 	remoteBase          = "remote base"
 	brokenKustomization = "broken kustomization"
-	execGenerator       = "exec generator" // costs nothing
+	execGenerator       = "exec generator" // its operators are still applied
 )
 
 // unit is a directory with operators.
 type unit struct {
 	dir     string
 	sources []source
-	layers  []layer // the lowest first; empty: a plain directory
+	layers  []layer // lowest first; empty: the unit is a plain directory
 	fault   string
 	at      int // index of the faulty layer
 }
@@ -222,7 +222,7 @@ func (u unit) sourceOperators() []Operator {
 	return out
 }
 
-// isLost reports whether the fault of the unit costs the operators of a build.
+// isLost reports whether the operators of the unit are lost because of its fault.
 func (u unit) isLost() bool { return u.fault != "" && u.fault != execGenerator }
 
 func subscription(s source) string {
