@@ -35,7 +35,7 @@ func (n *Needs) Add(r Requirement) {
 }
 
 // addAll adds the items of one requirement in a RequireAll: the first that restricts the
-// candidates. One bundle must meet all of them, so the candidates for one are enough.
+// candidates. That is enough, because a bundle must meet all of them.
 func (n *Needs) addAll(parts []Requirement) {
 	for _, sub := range parts {
 		var one Needs

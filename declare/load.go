@@ -93,7 +93,7 @@ func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 // loader reads the declarations of a workspace. All its paths are relative to the file system.
 type loader struct {
 	fsys fs.FS
-	opt  LoadOptions // its paths are relative to the file system
+	opt  LoadOptions // all paths in it are relative to the file system
 
 	files       []candidate // files to read without a build
 	dirs        []candidate // directories with a kustomization

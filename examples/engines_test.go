@@ -1,4 +1,5 @@
-// Package examples_test holds the examples for other tools to the trees that quayside renders.
+// Package examples_test tests the examples for other tools against rendered trees, and the example
+// programs.
 package examples_test
 
 import (
@@ -17,9 +18,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestApplicationSetInputs has the example of an ApplicationSet make of inputs/ the
-// very Applications that those of the tree make of the list of clusters, but for what
-// is a team's own in it.
+// TestApplicationSetInputs checks that the example of an ApplicationSet creates from inputs/ the same
+// Applications as the ApplicationSets of the tree, except for the team's own fields.
 func TestApplicationSetInputs(t *testing.T) {
 	example := read(t, "fleet/engines/applicationset.yaml")
 	patterns, _ := at(example, "spec", "generators", "0", "git", "files").([]any)
@@ -36,14 +36,14 @@ func TestApplicationSetInputs(t *testing.T) {
 			tree := filepath.Dir(filepath.Dir(file))
 			load(t, filepath.Join(tree, "clusters.yaml"), &members)
 			if len(members) == 0 || len(members) != len(inputs) {
-				t.Fatalf("%s: %d members, of %d clusters", file, len(inputs), len(members))
+				t.Fatalf("%s: %d inputs for %d clusters", file, len(inputs), len(members))
 			}
 			own := setOf(t, tree, members[0], text(t, inputs[0], "application"))
 			for i := range members {
 				want, got := application(t, own, members[i]), application(t, example, inputs[i])
 				for _, field := range [][]string{{"metadata", "name"}, {"spec", "project"}, {"spec", "destination", "server"}, {"spec", "destination", "name"}, {"spec", "sources"}} {
 					if d := cmp.Diff(orEmpty(at(want, field...)), orEmpty(at(got, field...))); d != "" {
-						t.Errorf("%s: %s of member %d (-of the tree +of inputs/):\n%s", file, strings.Join(field, "."), i, d)
+						t.Errorf("%s: %s of member %d (-from clusters.yaml +from inputs/):\n%s", file, strings.Join(field, "."), i, d)
 					}
 				}
 				name := text(t, got, "metadata", "name")
@@ -59,8 +59,8 @@ func TestApplicationSetInputs(t *testing.T) {
 	}
 }
 
-// setOf returns the ApplicationSet of a tree that makes an Application of that name for
-// a cluster.
+// setOf returns the ApplicationSet of a tree that creates an Application with a name for a cluster,
+// an entry of clusters.yaml.
 func setOf(t *testing.T, tree string, member any, name string) map[string]any {
 	t.Helper()
 	for _, file := range names(t, filepath.Join(tree, "pieces/*.yaml")) {
@@ -68,14 +68,13 @@ func setOf(t *testing.T, tree string, member any, name string) map[string]any {
 			return set
 		}
 	}
-	t.Fatalf("%s: no ApplicationSet makes %s", tree, name)
+	t.Fatalf("%s: no ApplicationSet creates %s", tree, name)
 	return nil
 }
 
-// TestResourceSetInputs has the example of a ResourceSet make of inputs/ what
-// applies a directory with Kustomizations for each cluster, by a name that none of
-// them has. The types are those of fluxcd.controlplane.io/v1, as far as they are
-// used here.
+// TestResourceSetInputs checks that the example of a ResourceSet creates from inputs/ an object for
+// each cluster: it applies a directory with Kustomizations, and has another name than each of these.
+// The types have the used fields of fluxcd.controlplane.io/v1.
 func TestResourceSetInputs(t *testing.T) {
 	var set struct {
 		APIVersion, Kind string
@@ -95,7 +94,7 @@ func TestResourceSetInputs(t *testing.T) {
 	}
 	load(t, "fleet/engines/resourceset.yaml", &set)
 	if set.APIVersion != "fluxcd.controlplane.io/v1" || set.Kind != "ResourceSet" || len(set.Spec.InputsFrom) != 1 || len(set.Spec.Resources) != 1 {
-		t.Fatalf("no ResourceSet of one resource: %+v", set)
+		t.Fatalf("not a ResourceSet with one resource: %+v", set)
 	}
 	selected := set.Spec.InputsFrom[0].Selector.MatchExpressions[0]
 	made := map[string]bool{}
@@ -116,7 +115,7 @@ func TestResourceSetInputs(t *testing.T) {
 			load(t, file, &provider)
 			if provider.APIVersion != set.APIVersion || provider.Kind != set.Spec.InputsFrom[0].Kind || provider.Spec.Type != "Static" ||
 				provider.Metadata.Namespace != set.Metadata.Namespace || provider.Metadata.Labels[selected.Key] != environment {
-				t.Errorf("%s: the ResourceSet does not find it: %+v", file, provider)
+				t.Errorf("%s: the ResourceSet does not select it: %+v", file, provider)
 			}
 			conform(t, file, []any{provider.Spec.DefaultValues})
 			o := fill(t, set.Spec.Resources[0], "<<", ">>", template.FuncMap{"inputs": func() any { return provider.Spec.DefaultValues }}, nil)
@@ -128,7 +127,7 @@ func TestResourceSetInputs(t *testing.T) {
 			made[name] = true
 			for _, other := range applied {
 				if text(t, read(t, other), "metadata", "name") == name {
-					t.Errorf("%s: %s is called like what applies it", other, name)
+					t.Errorf("%s: %s has the name of the object that applies it", other, name)
 				}
 			}
 		}
@@ -138,7 +137,7 @@ func TestResourceSetInputs(t *testing.T) {
 	}
 }
 
-// application returns what an ApplicationSet makes of one set of parameters.
+// application returns the Application that an ApplicationSet creates for parameters.
 func application(t *testing.T, set map[string]any, parameters any) map[string]any {
 	t.Helper()
 	functions := template.FuncMap{
@@ -164,7 +163,7 @@ func application(t *testing.T, set map[string]any, parameters any) map[string]an
 	return out
 }
 
-// fill returns v with every text in it executed.
+// fill returns v with every text executed as a template.
 func fill(t *testing.T, v any, left, right string, functions template.FuncMap, parameters any) map[string]any {
 	t.Helper()
 	var walk func(v any) any
@@ -205,7 +204,7 @@ func execute(t *testing.T, text, left, right string, functions template.FuncMap,
 	return out.Bytes()
 }
 
-// conform wants every one of the values to be as the schema of inputs/ says.
+// conform fails the test for each value that does not match the schema of inputs/.
 func conform(t *testing.T, file string, values []any) {
 	t.Helper()
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(profile.InputSchema()))
@@ -227,7 +226,7 @@ func conform(t *testing.T, file string, values []any) {
 	}
 }
 
-// load reads a file into v, which has to have all of its fields.
+// load decodes a YAML file into v. An unknown field fails the test.
 func load(t *testing.T, file string, v any) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -255,7 +254,7 @@ func names(t *testing.T, pattern string) []string {
 	return out
 }
 
-// at returns what lies in v at a path, where "0" is the first of a list.
+// at returns the value at a path in v, or nil. In a list, any path element means the first item.
 func at(v any, path ...string) any {
 	for _, field := range path {
 		switch o := v.(type) {
@@ -279,7 +278,7 @@ func text(t *testing.T, v any, path ...string) string {
 	return s
 }
 
-// orEmpty returns "" for what is not there, as a template writes it.
+// orEmpty returns v, or "" if v is nil, as templates print a missing value.
 func orEmpty(v any) any {
 	if v == nil {
 		return ""

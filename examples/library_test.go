@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestLibrary builds and runs the programs of examples/library, which is a module of its own as that of
-// a user.
+// TestLibrary builds and runs the programs of examples/library, a separate module like that of a user.
 func TestLibrary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: builds programs")

@@ -7,8 +7,8 @@ import (
 )
 
 // CheckReplaceable returns an error if the content of a directory must not be replaced: it is not
-// empty and does not contain the regular file mark. kind describes the expected directory for the
-// message, such as "an OCI layout". A missing directory is replaceable.
+// empty, and contains no regular file with the name mark. kind describes the expected directory for
+// the message, such as "an OCI layout". A missing directory is replaceable.
 func CheckReplaceable(dir fs.FS, mark, kind string) error {
 	entries, err := fs.ReadDir(dir, ".")
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {

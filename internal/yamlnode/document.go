@@ -80,7 +80,7 @@ type Reader struct {
 	Slow  bool // do not use the fast path; for tests
 	Quick int  // number of documents read by the fast path; for tests
 
-	empty  int // number of null documents so far; each takes as long as any other document
+	empty  int // number of null documents so far, for a limit, because parsing them takes time, too
 	walker blockyaml.Walker
 	writer writer
 	one    [1]Document

@@ -31,8 +31,8 @@ const (
 	reporterAccount   = "system:serviceaccount:" + reporterNamespace + ":quayside-reporter"
 )
 
-// newBeacon returns a workspace with an operator that has an object of each kind with special rules
-// in the reporter, and with the reporter.
+// newBeacon returns a workspace with the reporter, and with an operator that has an object of each
+// kind for which the reporter has special rules.
 func newBeacon(t *testing.T, leaderElection bool) quayside {
 	t.Helper()
 	const dir = "bundles/beacon/0.1.0/"

@@ -28,7 +28,7 @@ type droppingOperator struct {
 	spec              map[string]any // of each object
 	firstStored       string         // version in which objects are stored first, before the old bundle stores them in another one
 	installNamespaces []string       // install namespaces; nil means one
-	hasStoreState     bool           // it passes the state "store": the storage version of the old CRD differs from that of the next one
+	hasStoreState     bool           // it passes the stage "store": the storage version of the old CRD differs from that of the next one
 	hasConversion     bool           // the old bundle has a conversion webhook
 }
 
@@ -132,7 +132,7 @@ func (d droppingOperator) objects(version string) []*unstructured.Unstructured {
 }
 
 // TestStoredVersions upgrades ten operators to bundles that remove stored versions. The API server
-// rejects a direct upgrade of each; by the states of the lock it accepts all of them, and every
+// rejects a direct upgrade of each. With the stages of the lock it accepts all of them, and every
 // object remains the same.
 func TestStoredVersions(t *testing.T) {
 	t.Parallel() // mostly waits; has its own servers
@@ -275,9 +275,9 @@ func (s *storageFleet) checkRejected(ctx context.Context, t *testing.T) {
 	}
 }
 
-// nextState performs the step for which the cluster is ready. Operators with a different storage
-// version in the old bundle change to the given state, where "" is the next bundle; operators with
-// one step less may be ahead.
+// nextState observes the cluster, and resolves with upgrades. It then checks that every operator is
+// in a stage of the storage migration, or has the next bundle if state is "". Operators without the
+// stage "store" may be one stage ahead.
 func (s *storageFleet) nextState(t *testing.T, state string) {
 	t.Helper()
 	if _, stderr, code := s.run(t, "status", "--offline", "--kubeconfig", s.cluster.Kubeconfig, "--save", "observed.yaml"); code > 1 { // 1: a migration is running

@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/test/cluster/olm"
 )
 
-// TestStoredVersionsByTools applies the states of docs/stored-versions.md with GitOps tools, for an
-// operator without conversion and one with a conversion webhook: in each state a second sync must
+// TestStoredVersionsByTools applies the stages of docs/stored-versions.md with GitOps tools, for an
+// operator without conversion and one with a conversion webhook: in each stage a second sync must
 // not write the CRDs, and the result of the migration must remain.
 func TestStoredVersionsByTools(t *testing.T) {
 	for name, tool := range tools() {
@@ -99,7 +99,8 @@ func (s *toolStorageFleet) installOld(ctx context.Context, t *testing.T) {
 	}
 }
 
-// applyState performs a step, and waits until the tool has applied it.
+// applyState moves the operators to a stage (see nextState), and waits until the tool has applied the
+// tree.
 func (s *toolStorageFleet) applyState(ctx context.Context, t *testing.T, state string) {
 	t.Helper()
 	s.nextState(t, state)

@@ -47,12 +47,12 @@ type house struct {
 	paths    map[string]int      // lines of the longest function on the path of a command, by command
 	builds   []string            // functions that run kustomize
 	public   []string            // packages that the programs in examples/library import
-	upward   []string            // exported fields and methods with a function from a caller
+	upward   []string            // exported function fields, by which lower packages call higher ones
 	defaults []string            // places that fall back from a cluster's setting to the workspace's
 }
 
-// paths are the commands whose path reads like the list of stages. The functions on it are marked
-// with the directive //house:path COMMAND.
+// paths are the commands whose main functions must be short enough to show the stages of the command.
+// The directive //house:path COMMAND marks these functions.
 var paths = []string{"resolve", "render"}
 
 var (

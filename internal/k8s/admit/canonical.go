@@ -55,7 +55,8 @@ func (t *Types) Distinct(object k8s.Object, keep func(Repeat) map[string]any) (k
 	return out, c.repeats
 }
 
-// canonicalizer copies values of Go types.
+// canonicalizer builds the canonical form of values of Go types. If keep is set, it only removes
+// repeats.
 type canonicalizer struct {
 	types   *Types
 	at      []step                      // path of the value

@@ -130,7 +130,7 @@ func (r Repository) Changed(t *rapid.T) Repository {
 	return out
 }
 
-// changes are the changes of a tool.
+// changes describes the changes that a tool makes to the operators that it applies.
 type changes struct {
 	namespace, prefix, patch string
 	defaultNamespace         string

@@ -30,7 +30,7 @@ type Process struct {
 	logFile string
 	pid     int
 	done    chan struct{} // closed once the child has ended
-	err     error         // how it ended; read after done
+	err     error         // exit error; read it only after done is closed
 }
 
 // Start starts the program without waiting for it. Its output is appended to Name.log in logDir.

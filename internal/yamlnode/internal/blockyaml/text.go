@@ -57,9 +57,9 @@ func plainBytes(text []byte, tabs bool) (high, tab, ok bool) {
 	return high, tabs, true
 }
 
-// hasSpecial reports whether text contains control characters, line separators or byte order marks
-// beyond ASCII. text must be valid UTF-8. It also returns true for some other characters with the
-// same first bytes.
+// hasSpecial reports whether text may contain control characters, line separators or byte order
+// marks that are not ASCII. text must be valid UTF-8. The result is also true for some other
+// characters with the same first bytes.
 func hasSpecial(text []byte) bool {
 	return hasFollowing(text, 0xc2, func(next []byte) bool { return next[0] < 0xa0 }) ||
 		hasFollowing(text, 0xe2, func(next []byte) bool { return next[0] == 0x80 && (next[1] == 0xa8 || next[1] == 0xa9) }) ||
