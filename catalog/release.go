@@ -61,9 +61,9 @@ func ReleaseOf(ps []Property) string {
 	return release
 }
 
-// LegacyRelease returns the build metadata of a version as a release, or nil if it is not a valid
-// release. OLM v1 does the same for bundles without an explicit release, because some registry+v1
-// bundles differ only in build metadata (operator-controller,
+// LegacyRelease returns the build metadata of a version as a release, or nil if the metadata is not
+// a valid release. OLM v1 does the same for bundles without an explicit release, because some
+// registry+v1 bundles differ only in build metadata (operator-controller,
 // internal/operator-controller/bundleutil).
 func LegacyRelease(v Version) Release {
 	r, err := ParseRelease(strings.Join(v.Build, "."))

@@ -293,8 +293,8 @@ func (r *reader) readObject(n *yamlnode.Node) {
 	r.ignoreUnrelated(n, group, apiVersion, kind)
 }
 
-// dropFaulty removes the objects that were read from n, if there are faults that belong to none of
-// these objects. before is the set, and errs the number of faults, before n was read.
+// dropFaulty removes the objects that were read from n if a fault belongs to none of them. before
+// is the set before n was read, and errs the number of faults at that time.
 func (r *reader) dropFaulty(n *yamlnode.Node, kind string, errs int, before Set) {
 	if len(r.errs) <= max(errs, len(r.about)) {
 		return

@@ -83,8 +83,8 @@ const (
 	FieldOnly
 )
 
-// At returns the position of the first of the fields that is set. If none is set, it is the
-// position of the nearest existing parent of the last field, or of the document.
+// At returns the position of the first of the fields that is set. If none is set, it returns the
+// position of the last field's nearest parent that exists, or of the document.
 func (s Subscription) At(fields ...Field) diag.Pos {
 	pos := s.Pos
 	for _, f := range fields {

@@ -57,10 +57,11 @@ func isSecretPlugin(p overlay.Plugin) bool {
 	return strings.Contains(name, "sops") || strings.Contains(name, "secret") || strings.Contains(name, "vault")
 }
 
-// ownText returns the text of all files that may be part of the kustomization in dir: the files
-// that it and the kustomizations that it includes refer to, and all other files below their
-// directories, except those of other kustomizations. o is the opened kustomization, or nil. If err
-// is not nil, kustomizations that its text mentions count as included.
+// ownText returns the text of all files that may belong to the kustomization in dir: the files
+// below its directory and below the directories of the kustomizations that it includes, but not
+// those of other kustomizations, and all files that these kustomizations refer to. o is the opened
+// kustomization, or nil. If err is not nil, a kustomization that is mentioned in the text of
+// another counts as included.
 func (l *loader) ownText(o *overlay.Overlay, dir string, err error) []byte {
 	var out bytes.Buffer
 	dirs := map[string]bool{dir: true}

@@ -61,7 +61,7 @@ func fileNames(n naming, objects []Object) []string {
 //
 //	kind-name                  in the install namespace, or cluster-scoped
 //	kind_rest                  if the name starts with the package (in the install namespace), or with
-//	                           install namespace and package (elsewhere); rest is what follows
+//	                           install namespace and package (elsewhere); rest is the rest of the name
 //	kind-name_namespace        in another namespace
 //	kind-name__group           if the kind is ambiguous without its group
 //	kind-name-0123abcd         if a part contains characters that are not allowed in file names

@@ -77,9 +77,9 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	return objects, in.warnings, nil
 }
 
-// withoutInjectedCA returns an object without its CA if a controller in the cluster injects it, and
-// without a CA that is only a placeholder. Otherwise the GitOps engine and the controller would
-// overwrite each other's value.
+// withoutInjectedCA returns an object without its CA if a controller in the cluster injects one:
+// the GitOps engine and the controller would overwrite each other's value. Otherwise it removes
+// only a CA that is a placeholder.
 func (in *install) withoutInjectedCA(o Object) Object {
 	if certificates.IsInjected(o, in.opt.Certificates, in.opt.OpenShift) {
 		return certificates.WithoutCA(o)

@@ -65,8 +65,9 @@ func (in *install) addOwner(o Object) Object {
 }
 
 // withOwner returns o with the labels in owner, which override existing ones, and with managed-by
-// unless it is set. Only Deployments and CRDs get the version. If a bundle sets a version on other
-// objects, it is removed, so that an upgrade does not change files without other changes.
+// unless it is set. Only Deployments and CRDs get the version. On other objects, a version that the
+// bundle has set is removed, so that an upgrade does not change their files only because of the
+// version.
 func withOwner(o Object, owner map[string]any, version string) Object {
 	o = k8s.Label(o, map[string]string{k8s.LabelManagedBy: k8s.Manager})
 	o = withoutVersion(o)

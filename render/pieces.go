@@ -47,7 +47,8 @@ func pieceName(pin lockfile.Pin) string { return pin.Namespace + "." + pin.Packa
 // findPieces returns the pieces, sorted by name. Operators that require each other in a cycle share
 // a piece, because they work only together. An operator also shares its piece with the leftover
 // objects of its predecessor, so that the engine prunes them later. The name of a piece depends on
-// all of its operators, so that no object moves between two pieces that exist before and after.
+// all of its operators. If these change, the piece gets a new name, so that no object moves from
+// one existing piece to another.
 func findPieces(installs, replaced []operator, uninstalling []lockfile.Leaving) []piece {
 	var lock lockfile.File
 	for _, in := range installs {

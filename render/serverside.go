@@ -200,8 +200,8 @@ func (in *install) isHome(namespace string) bool {
 	})
 }
 
-// canonical returns an object without the fields that the API server drops, so that a GitOps tool
-// that compares it with the stored object sees no difference.
+// canonical returns an object without the fields that the API server drops. A GitOps tool that
+// compares the object with the stored one would report them as differences.
 func (in *install) canonical(o Object) Object {
 	if _, set := o["status"]; set && hasStatus(shippedCRD(in.b, o), o.APIVersion()) {
 		o = k8s.Without(o, "status")

@@ -336,9 +336,9 @@ func (v *view) installations() ([]Installation, error) {
 	return v.listInstallations(v.chosen, cfg.applyToCopy), nil
 }
 
-// neededNamespaces returns the rendered Namespaces that the cluster needs: the install Namespaces
-// of its operators, and each declared Namespace that one of these operators watches, that the
-// reporter runs in, or that is no operator's install Namespace in any cluster.
+// neededNamespaces returns the rendered Namespaces that the cluster needs. These are the install
+// Namespaces of its operators, and three groups of declared Namespaces: those that its operators
+// watch, that of the reporter, and those in which no cluster installs an operator.
 func (v *view) neededNamespaces() []string {
 	return slices.DeleteFunc(slices.Clone(v.namespaces), func(ns string) bool {
 		_, declared := v.declared[ns]

@@ -78,8 +78,9 @@ func webhookConfigurations(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// webhookEntry returns the entry of a webhook in its configuration. It has the fields of the CSV
-// except those that only OLM uses, the Service, and a selector for the watched namespaces.
+// webhookEntry returns the entry of a webhook in its configuration. It consists of the fields in
+// the CSV, without those that only OLM uses, of the Service, and of a selector for the watched
+// namespaces.
 func (in *install) webhookEntry(w bundle.Webhook) map[string]any {
 	out := k8s.Copy(w.Fields)
 	for _, key := range []string{"type", "generateName", "deploymentName", "containerPort", "targetPort", "webhookPath", "conversionCRDs"} {

@@ -3,7 +3,7 @@
 // where OLM's choice depends on chance, it applies a fixed rule. It explains its results.
 //
 // Order of preference: The solver satisfies the subscriptions by namespace, then by name, and their
-// dependencies breadth first. A dependency that a chosen bundle already meets adds no choice. For
+// dependencies breadth first. A requirement that a chosen bundle already meets needs no choice. For
 // each choice, the solver takes the first candidate that leads to a solution. Within a channel, it
 // prefers the entry nearest to the head. For a dependency, it prefers installed bundles, then the
 // catalog of the requiring bundle, then the other catalogs by priority, by proximity (catalogs of
@@ -31,8 +31,8 @@
 //	14 stranded pins                    world.strandedReason, world.droppedBy
 //	15 preferences that OLM loses       builder.candidates
 //
-// Everything here is a pure function of its arguments. The package never reads
-// a manifest, a file or a clock.
+// Everything here is a pure function of its arguments. The package never reads a manifest, a file
+// or a clock.
 //
 // There is no compatibility promise yet: exported names may change in any release.
 //

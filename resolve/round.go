@@ -200,9 +200,9 @@ func (r *round) keptUnmanaged(picked []pick) []*installed {
 	})
 }
 
-// generateWants handles the picked bundles that satisfy none of wants: dependencies. It returns
-// them (have), and the subscriptions that OLM would generate for them (more), only one for bundles
-// that share it. It implements Rule 12.
+// generateWants returns the dependencies among the picked bundles (have), which satisfy none of
+// wants, and the subscriptions that OLM would generate for them (more). If one subscription covers
+// several bundles, it is generated once. It implements Rule 12.
 func generateWants(picked []pick, wants []*want) (more []*want, have []*installed) {
 	for _, p := range picked {
 		e := cmp.Or(p.atom.entry, p.after.entry)

@@ -219,8 +219,8 @@ func (s *splitter) join(pairs [][2]int) ([]Part, []diag.Warning, error) {
 	return out, diag.SortWarnings(s.warnings), nil
 }
 
-// joinParts joins parts into one. If they have no common solution, it adds one part after the
-// other, and postpones each part that has no solution together with the earlier ones.
+// joinParts joins parts into one. If they have no common solution, it joins them one after the
+// other. A part that has no common solution with the joined ones is postponed, with a warning.
 func (s *splitter) joinParts(parts []*Part) (*Part, error) {
 	var all []Target
 	for _, p := range parts {

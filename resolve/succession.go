@@ -89,9 +89,9 @@ func (w *converter) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]
 	return pins, out
 }
 
-// newLeaving returns the leaving entry for operator p, which is no longer pinned. If the operator
-// that p once replaced is pinned again, it becomes the successor of p, so that both stay in the
-// same unit of the tree.
+// newLeaving returns the leaving entry for operator p, which is no longer pinned. p may have
+// replaced another operator before. If that operator is pinned again, it becomes the successor of
+// p, so that both stay in the same unit of the tree.
 func newLeaving(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfile.Leaving {
 	for _, l := range prev.Leaving {
 		if l.ReplacedBy == p.Key() && now[l.Key()] {

@@ -11,10 +11,9 @@ import (
 type Picker func(indexes []*Index, needs catalog.Needs) ([]catalog.Content, error)
 
 // PickClosure returns a Picker of all packages that resolution of want may need, from all indexes.
-// It selects the packages in want, the providers of the APIs and labels in want, and transitively
-// the same for the needs of every selected package. For an API without a provider it selects the
-// providers of other versions of the API. Packages that are not selected are listed in
-// Content.Unread.
+// It selects the packages in want, and the providers of the APIs and labels in want. It does the
+// same for the needs of every selected package. If an API has no provider, it selects the providers
+// of other versions of the API. Packages that are not selected are listed in Content.Unread.
 func PickClosure(want catalog.Needs) Picker {
 	return func(indexes []*Index, needs catalog.Needs) ([]catalog.Content, error) {
 		c := &closure{indexes: indexes, chosen: make([][]bool, len(indexes))}

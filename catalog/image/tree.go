@@ -177,7 +177,7 @@ func linkTarget(dir, link string) (string, error) {
 }
 
 // resolveLinks replaces each symbolic link by its target file. It returns an error if the target is
-// missing, is a directory, or is outside of the directory of dirs that contains the link.
+// missing or is a directory. A link in one of dirs must not lead out of this directory.
 func (t *tree) resolveLinks(dirs []string) error {
 	for _, dir := range dirs {
 		if n := t.find(dir); n != nil {

@@ -203,8 +203,8 @@ func (r *repository) filesBelow(dir string) []string {
 	return out
 }
 
-// pathParams returns the parameters of a git generator for a directory. If file is not empty, they
-// are for that file in it.
+// pathParams returns the parameters that a git generator creates for a directory or, if file is not
+// empty, for this file in the directory.
 func (g generator) pathParams(dir, file, prefix string) map[string]any {
 	segments := []any{}
 	for step := range strings.SplitSeq(dir, "/") {

@@ -1,11 +1,11 @@
 // Package survey finds out how GitOps tools apply a repository. It finds:
 //
-//   - entry points: Applications, ApplicationSets, Flux Kustomizations, policies, and kustomizations
-//     and directories that nothing else includes
+//   - entry points: Applications, ApplicationSets, Flux Kustomizations, policies, and
+//     kustomizations and directories that nothing else includes
 //   - the objects of OLM in the repository
 //   - the entry points through which each object reaches a cluster
 //
-// It builds no kustomization and renders no chart.
+// It renders no charts. It builds a kustomization only if changes of objects must be known.
 //
 // Start from [New], [Survey.Declarations] and [ReadEntries].
 package survey

@@ -25,8 +25,8 @@ const (
 	rootMark    = "# Root of the tree." // marks the index in the root of a tree: a subdirectory with such an index is another tree
 )
 
-// index maps the paths that the index files of a tree list, and those of the index files, to the
-// digest of the content that Write recorded. An unknown digest is "".
+// index maps paths to the digests that Write has recorded; an unknown digest is "". It contains the
+// index files of a tree, and the files that they list.
 type index map[string]string
 
 // edited reports whether data differs from the content that Write recorded for a file.

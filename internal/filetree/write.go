@@ -254,7 +254,7 @@ func (p *plan) hasUserFiles(dir string) bool {
 }
 
 // checkWritable returns an error if a directory with changes is read-only. It does so even for a
-// process that could write anyway, such as one of root.
+// process that could write anyway, such as one that runs as root.
 func (p *plan) checkWritable() error {
 	changed := slices.DeleteFunc(slices.Collect(p.want.Names()), func(name string) bool { return p.same[name] })
 	for _, name := range append(changed, p.remove...) {

@@ -50,8 +50,8 @@ func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest s
 }
 
 // referrersPage returns one page of the list of referrers, and the query for the next page. If the
-// registry has no referrers API, it returns the index under the tag that clients maintain instead,
-// or nil if there is none.
+// registry has no referrers API, it returns the index that clients maintain under a tag instead, or
+// nil if there is none.
 func (r *upstream) referrersPage(ctx context.Context, repo name.Repository, digest, ref string) (list *v1.IndexManifest, next string, err error) {
 	data, header, err := r.client.fetchReferrers(ctx, repo, ref)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// patchPosition returns the position for an error message of kustomize. If a patch has a target
-// that does not exist, such as "Deployment.v1.apps/web.shop", this is the position of the patch.
-// Otherwise it is the kustomization that was being built, or else the file of o.
+// patchPosition returns the position for an error message of kustomize. If the message names the
+// target of a patch, such as "Deployment.v1.apps/web.shop", it is the position of the patch.
+// Otherwise it is the file of the kustomization that was being built, or else that of o.
 func (o *Overlay) patchPosition(message string) diag.Pos {
 	for _, k := range o.sortedKustomizations() {
 		for i, p := range k.kustomization.Patches {

@@ -197,7 +197,7 @@ func policyTemplate(text []byte, name, action, compliance string) any {
 }
 
 // manifestObjects returns the objects of a file, of the files of a directory, or of a
-// kustomization, with patches.
+// kustomization, after applying patches.
 func (f *Files) manifestObjects(o *Overlay, name string, patches []map[string]any) ([]policyManifest, error) {
 	at := path.Join(o.Dir, name)
 	if !fs.ValidPath(at) || f.remote.MatchString(name) {

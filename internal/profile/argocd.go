@@ -351,8 +351,9 @@ func mergeOptions(have string, more []string) string {
 //     including CRDs.
 //   - Operators that others require come first. Their certificates are in the same waves as their
 //     workloads.
-//   - Custom resources that an operator ships for an earlier operator are in the wave of its own
-//     workloads, because each may wait for the other.
+//   - If an operator ships custom resources of an operator at an earlier position, they are in the
+//     same wave as the workloads of the operator that ships them, because each may wait for the
+//     other.
 func syncWave(o k8s.Object, at ApplyPosition) int {
 	if at.InPiece {
 		return pieceWave(at)

@@ -97,7 +97,7 @@ func rebaseScalars(n *yamlnode.Node, field string, rebase func(string) string) {
 // the chain are merged.
 type merger struct {
 	// reset contains the nodes that replace inherited values instead of being merged with them,
-	// because a file in between in the chain has null or a value of another kind.
+	// because a file between theirs in the chain has null or a value of another kind.
 	reset map[*yamlnode.Node]bool
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Pods returns the faults in the pods of a workload that its API rejects, but [Types.Check] does
+// Pods returns faults in the pods of a workload that the API server rejects, but [Types.Check] does
 // not find: missing required fields, and unknown values of enumerations. It checks the fields that
 // are usually patched, like ValidatePodSpec in k8s.io/kubernetes/pkg/apis/core/validation.
 func Pods(o k8s.Object) []Fault {

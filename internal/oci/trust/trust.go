@@ -101,8 +101,8 @@ func newChecker(r SignerRule) (checker, error) {
 	return newIdentityChecker(r)
 }
 
-// normalMatch returns the normal form of a pattern, as that of repository names. It returns an
-// error for a pattern that no repository can match, because the rule would silently have no effect.
+// normalMatch returns a pattern in the normal form of repository names. It returns an error for a
+// pattern that no repository can match, because the rule would silently have no effect.
 func normalMatch(pattern string) (string, error) {
 	if pattern == "*" {
 		return pattern, nil
