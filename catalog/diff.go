@@ -42,8 +42,8 @@ type Change struct {
 	Kind    ChangeKind `json:"change"`
 	Part    Part       `json:"part"`
 	Package string     `json:"package"`
-	Channel string     `json:"channel,omitempty"` // set for a channel, an entry or a head
-	Bundle  string     `json:"bundle,omitempty"`  // set for an entry or a bundle
+	Channel string     `json:"channel,omitempty"` // name of the channel, for a change of a channel, an entry or a head
+	Bundle  string     `json:"bundle,omitempty"`  // name of the bundle, for a change of an entry or a bundle
 	Version string     `json:"version,omitempty"` // MAJOR.MINOR; set for a lifecycle
 	From    string     `json:"from,omitempty"`    // empty if added
 	To      string     `json:"to,omitempty"`      // empty if removed

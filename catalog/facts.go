@@ -9,8 +9,8 @@ import (
 
 // Facts holds the decoded properties of one bundle.
 type Facts struct {
-	Package, Version string  // from the last olm.package property
-	Release          *string // from the last olm.package property, unparsed; nil if omitted
+	Package, Version string  // fields of the last olm.package property
+	Release          *string // field of the last olm.package property, unparsed; nil if omitted
 	Provides         []GVK
 	Labels           []string
 	Requires         []Requirement // in the order of the properties

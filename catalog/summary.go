@@ -10,8 +10,8 @@ import (
 type Summary struct {
 	Name           string
 	DefaultChannel string
-	Version        string // of the head of the default channel, with its release
-	DisplayName    string // of the head of the default channel
+	Version        string // version of the default channel's head, with its release
+	DisplayName    string // display name of the default channel's head
 	Description    string // one line
 	Deprecation    string
 }

@@ -120,7 +120,7 @@ type loader struct {
 type candidate struct {
 	path  string
 	entry int  // index of its path in opt.Paths
-	named bool // whether it is the path itself
+	named bool // whether opt.Paths names it, rather than a directory that contains it
 
 	applied *survey.Applied // entry point that applies it; nil: a path names or contains it
 }
@@ -259,7 +259,7 @@ func (l *loader) walk(root candidate) {
 		case hidden || !isManifest(p):
 			return nil
 		}
-		info, err := fs.Stat(l.fsys, p) // for a link, this is the target; dangling links are ignored
+		info, err := fs.Stat(l.fsys, p) // Stat follows links; dangling links are ignored
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil

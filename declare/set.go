@@ -16,7 +16,7 @@ type Set struct {
 	CatalogSources []CatalogSource
 	CSVs           []ClusterServiceVersion
 	Namespaces     []Namespace
-	Images         []BundleImage // from InstallPlans, in the order of the files
+	Images         []BundleImage // bundle images in InstallPlans, in the order of the files
 	Warnings       []diag.Warning
 	Others         map[string]int // number of ignored objects of each kind
 	Unread         []Unread       // sorted by position

@@ -149,7 +149,7 @@ type ClusterServiceVersion struct {
 	Version         string
 	Replaces        string
 	Copied          bool               // whether OLM copied it from another namespace: a copy is no installation
-	Properties      []catalog.Property // from the annotation operatorframework.io/properties, or else derived from the APIs that it owns and requires
+	Properties      []catalog.Property // properties in the annotation operatorframework.io/properties, or else derived from the owned and required APIs
 	Annotated       bool               // whether Properties are from the annotation
 	Image           string             // bundle image that a declared InstallPlan fetched; empty: unknown
 	Pos             diag.Pos

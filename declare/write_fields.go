@@ -24,7 +24,7 @@ func SetFields(text []byte, s Subscription, values map[Field][]string) ([]byte, 
 		}
 		fields = append(fields, f)
 	}
-	slices.SortFunc(fields, func(a, b Field) int { // from the last to the first, so that earlier positions stay valid
+	slices.SortFunc(fields, func(a, b Field) int { // start with the last field, so that the positions of earlier ones stay valid
 		if d := s.At(b, FieldPackage).Compare(s.At(a, FieldPackage)); d != 0 {
 			return d
 		}

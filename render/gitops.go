@@ -89,7 +89,7 @@ func (t *tree) writeToolObjects(dir string, objects []Object) error {
 			return errs.Err()
 		}
 		name := o.Kind() + "-" + o.Name()
-		if pieces { // in this directory, all names have the same prefix
+		if pieces { // omit the prefix, which is the same for all names in this directory
 			_, name, _ = strings.Cut(o.Name(), "--")
 		}
 		file := fitName(maxFileName(dir), fileName(name))

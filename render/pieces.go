@@ -207,7 +207,7 @@ func (t *tree) profilePieces() ([]profile.Piece, error) {
 	}
 	for _, l := range t.uninstalling {
 		if len(l.With) > 0 {
-			continue // it is in a piece that remains
+			continue // the operator is part of a piece that remains
 		}
 		piece := profile.Piece{Name: pieceName(l.Pin), Dir: path.Join(layout.Leaving, pieceName(l.Pin)), Leaving: true, Clusters: []string{}}
 		for _, c := range t.opt.Clusters {
@@ -236,8 +236,8 @@ func (t *tree) profilePieces() ([]profile.Piece, error) {
 
 func namespacePieceName(ns string) string { return "namespace-" + ns }
 
-// clustersWith returns the names of the clusters for which is returns true, or nil if these are
-// all.
+// clustersWith returns the names of the clusters for which is returns true. It returns nil if these
+// are all clusters.
 func (t *tree) clustersWith(is func(v *view) bool) []string {
 	out, known := []string{}, map[string]bool{} // known caches results by list of operators, which many clusters share
 	for _, v := range t.views {

@@ -58,7 +58,7 @@ type Result struct {
 	// Options.AcceptedCRDs to skip the check, which takes longer than the rest of the rendering.
 	AcceptedCRDs []string
 
-	tree *tree // for Installations and similar results
+	tree *tree // the rendered tree, for methods such as Installations
 }
 
 // ShippedKeys returns the keys of all objects that an operator ("namespace/package") ships. They
@@ -147,7 +147,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		replaced[i].successor = lock.Successor(uninstalling)
 	}
 	warnings, err1 := renderAll(installs, opt)
-	_, err2 = renderAll(replaced, opt) // these operators were installed before, with the same warnings
+	_, err2 = renderAll(replaced, opt) // ignore the warnings: they were reported when these operators were installed
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (t *tree) reporterNamespace(name string) (Object, error) {
 // sorted by key.
 func (r *Reporter) objects(namespace Object, pullSecrets []string) []Object {
 	account := k8s.New("v1", "ServiceAccount", r.Namespace, reporterName)
-	account["automountServiceAccountToken"] = false // only the pod mounts the token
+	account["automountServiceAccountToken"] = false // the reporter's pod mounts the token itself; other pods must not get it
 	account = withPullSecrets(account, pullSecrets)
 	service := k8s.New("v1", "Service", r.Namespace, reporterName)
 	service["spec"] = map[string]any{

@@ -162,8 +162,8 @@ func (v *view) ownFiles() ([]file, error) {
 }
 
 // pieceShare returns the directories of a piece that the cluster gets, relative to the cluster's
-// own directory of the piece. without are kustomize patches that remove leftover objects of
-// operators which the cluster never had.
+// own directory of the piece. If these directories contain leftover objects of operators that the
+// cluster never had, the kustomize patches in without remove them.
 func (v *view) pieceShare(p piece) (dirs []string, without []any) {
 	up := pathAbove(p.dir(), true)
 	whole := []string{up + p.dir()}
@@ -182,7 +182,7 @@ func (v *view) pieceShare(p piece) (dirs []string, without []any) {
 	switch {
 	case len(dirs) == len(p.members):
 		return whole, nil
-	case slices.Contains(dirs, whole[0]): // this directory contains all leftover objects
+	case slices.Contains(dirs, whole[0]): // the directory of the piece contains all leftover objects
 		return whole, without
 	}
 	return dirs, nil

@@ -81,7 +81,7 @@ func (s *splitter) connectByPins(read *factReader, subjects []map[string]bool, c
 // connectCycles connects the parts whose operators would require each other in a cycle after all
 // upgrades. Such operators are rendered as one unit of the tree.
 func (s *splitter) connectCycles(connect func(a, b int)) {
-	all := &lockfile.File{Pins: slices.Clone(s.prev.Pins)} // with the pins before and after all upgrades
+	all := &lockfile.File{Pins: slices.Clone(s.prev.Pins)} // a lock with all pins, before and after the upgrades
 	changers := map[string][]int{}
 	for i, p := range s.parts {
 		for _, c := range lockfile.Diff(s.prev, p.Result.Partial) {

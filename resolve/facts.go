@@ -9,10 +9,10 @@ import (
 
 // facts holds the properties of a bundle that resolution uses.
 type facts struct {
-	pkg        string // from olm.package; empty for a ClusterServiceVersion without the properties annotation
+	pkg        string // package in the olm.package property; empty for a ClusterServiceVersion without the properties annotation
 	version    catalog.Version
 	hasVersion bool
-	release    string // from olm.package, unparsed
+	release    string // release in the olm.package property, unparsed
 	apis       []catalog.GVK
 	apiNumbers []int // apiNumbers[i] identifies apis[i] in factReader
 	labels     []string

@@ -16,7 +16,7 @@ import (
 // installScope is the install namespace of an API provider, and the namespaces that it watches.
 type installScope struct {
 	ns, watch string
-	requested bool // one of its atoms is a candidate of a root that must be satisfied
+	requested bool // whether one of the atoms with this scope is a candidate of a root that must be satisfied
 }
 
 func (p installScope) namespaces() []string {

@@ -15,11 +15,11 @@ import (
 type installed struct {
 	ns, bundle string
 	facts      *facts
-	entry      *catalog.Entry // its channel entry; nil if the catalog does not have the bundle
+	entry      *catalog.Entry // channel entry of the bundle; nil if the catalog does not have the bundle
 	cat        catalog.ID
-	pin        *lockfile.Pin // its pin in the previous lock; nil if it was adopted or is new
+	pin        *lockfile.Pin // pin of the bundle in the previous lock; nil if the bundle was adopted or is new
 	csv        *declare.ClusterServiceVersion
-	unmanaged  bool   // it has no subscription, and must remain installed
+	unmanaged  bool   // the bundle has no subscription, and must remain installed
 	replaces   string // name of the bundle that it replaced
 	skipped    []string
 	isNew      bool // installed by this run

@@ -37,7 +37,7 @@ func (t *explainer) remedies() []remedy {
 	}
 	for _, s := range t.declaredWants() {
 		if t.unknownTarget(s) != nil || t.b.w.boundTarget(s) != nil {
-			continue // its declaration is not the problem
+			continue // the target is the problem, not the declaration
 		}
 		t.add(remedy{Remedy: explain.Remedy{At: s.pos().String(), Text: "remove subscription " + s.key()}, removes: true, apply: func(in *inputs) {
 			in.decl.Subscriptions = slices.DeleteFunc(in.decl.Subscriptions, func(d declare.Subscription) bool { return d.Key() == s.key() })

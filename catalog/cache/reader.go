@@ -29,7 +29,7 @@ type catalogReader struct {
 	file   io.Closer        // the index file
 	whole  *catalog.Catalog // the whole catalog; nil if there is an index
 	at     state            // state of the catalog for which index or whole is valid
-	digest catalog.Digest   // set if requested, or if it is known without reading files
+	digest catalog.Digest   // digest of the catalog; may be empty if it was not requested
 }
 
 // open opens a catalog. Without a valid index, it loads the whole catalog and writes an index for

@@ -35,8 +35,8 @@ type builder struct {
 	inner     *scanner // for embedded manifests
 	object    object   // object being decoded
 	documents yamlnode.Stream
-	yaml      yamlnode.Reader // for YAML documents of the catalog
-	manifests yamlnode.Reader // for embedded manifests in YAML
+	yaml      yamlnode.Reader // reader for YAML documents of the catalog
+	manifests yamlnode.Reader // reader for embedded manifests in YAML
 	written   scanner         // scanner of the JSON into which yaml converts documents
 	scratch   []byte          // an embedded manifest
 	compact   []byte          // a property's value

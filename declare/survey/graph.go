@@ -39,7 +39,7 @@ func (s *Survey) Applications(declared, others []string, wanted func(Declaration
 	var out []Application
 	add := func(a *Applied, d Declaration, app Application) {
 		if s.holders[d.Pos] != nil {
-			app.Cluster = "" // only the hub knows the clusters of a policy
+			app.Cluster = "" // the clusters of a policy are known only on the hub
 		}
 		at := key{d.Pos, app.Cluster}
 		if found[at] || a != nil && !s.keeps(a, d) {

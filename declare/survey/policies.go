@@ -18,7 +18,7 @@ type Policy struct {
 	By  string // such as `Policy "etcd"`
 	Pos diag.Pos
 
-	enforced bool // whether it is enabled and does more than inform
+	enforced bool // whether the policy is not disabled, and has the remediation action enforce
 }
 
 // policyOf returns the Policy n, or nil for other objects.

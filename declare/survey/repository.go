@@ -20,7 +20,7 @@ import (
 // Limits of a survey.
 const (
 	maxFiles   = 1_000_000 // further files are ignored
-	maxSize    = 1 << 20   // in bytes; a larger file is assumed to contain no declaration
+	maxSize    = 1 << 20   // bytes of a file; a larger one is assumed to contain no declaration
 	maxApplied = 10_000    // number of directories that one object applies
 )
 
@@ -28,7 +28,7 @@ const (
 type repository struct {
 	fsys           fs.FS
 	skip           func(dir string) bool
-	kustomizations map[string]*kustomization // by directory; nil: there is no kustomization in it
+	kustomizations map[string]*kustomization // kustomizations by directory; nil for a directory without one
 	lists          map[string][]fs.DirEntry
 	ignored        map[string]*gitrepo.Ignore // ignore patterns, by the name of the files that contain them
 	loaded         map[string]bool            // files whose patterns are already in ignored

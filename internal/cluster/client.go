@@ -23,7 +23,7 @@ type Client struct {
 
 	rest     rest.Interface
 	objects  dynamic.Interface
-	metadata metadata.Interface // for kinds whose content is not read
+	metadata metadata.Interface // client for kinds of which only the metadata is read
 
 	mu     sync.Mutex
 	groups map[string]func() (map[string]resource, error) // cached discovery results, by "group/version"

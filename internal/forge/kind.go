@@ -137,7 +137,7 @@ type pull struct {
 	Title    string `json:"title"`
 	MergedAt string `json:"merged_at"` // empty if it is not merged
 
-	// on GitHub and Gitea
+	// number of the pull request on GitHub and Gitea
 	Number  int64  `json:"number"`
 	HTMLURL string `json:"html_url"`
 	Body    string `json:"body"`
@@ -146,7 +146,7 @@ type pull struct {
 	NodeID  string `json:"node_id"`    // only on GitHub
 	Auto    any    `json:"auto_merge"` // only on GitHub; nil if the automatic merge is off
 
-	// on GitLab
+	// number of the pull request on GitLab
 	IID         int64  `json:"iid"`
 	WebURL      string `json:"web_url"`
 	Description string `json:"description"`

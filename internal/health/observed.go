@@ -51,7 +51,7 @@ type wireFile struct {
 	Classes     []string         `json:"classes"`
 	Operators   []*yamlnode.Node `json:"operators"`
 
-	// Only in the output of quayside status, and ignored.
+	// Ignored: only the output of quayside status has these fields.
 	Context *yamlnode.Node `json:"context"`
 	Server  *yamlnode.Node `json:"server"`
 	Healthy *yamlnode.Node `json:"healthy"`
@@ -70,7 +70,7 @@ type wireOperator struct {
 	UpgradeMessage string         `json:"upgradeMessage"`
 	Applied        []string       `json:"applied"`
 	StoredVersions []wireStored   `json:"storedVersions"`
-	Details        *yamlnode.Node `json:"details"` // only in the output of quayside status, and ignored
+	Details        *yamlnode.Node `json:"details"` // ignored: only the output of quayside status has this field
 }
 
 type wireStored struct {

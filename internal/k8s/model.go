@@ -263,7 +263,7 @@ func (m *Permissions) RoleGrants(kind, namespace, name string) (out []Grant, kno
 // expandRole returns the grants of a role that is bound in a scope; "" is the whole cluster. It
 // returns false if the role does not exist.
 func (m *Permissions) expandRole(id roleID, scope string) ([]Grant, bool) {
-	rules, known := builtinRoleRules(id) // also if the set contains the role: the API server restores missing rules of built-in roles
+	rules, known := builtinRoleRules(id) // needed even if the set contains the role, because the API server restores missing rules of built-in roles
 	if r := m.roles[id]; r != nil {
 		rules, known = append(rules, r.all...), true
 	}

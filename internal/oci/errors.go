@@ -134,7 +134,7 @@ func (a account) redact(err error) error {
 		}
 		return status
 	}
-	if urlErr, ok := err.(*url.Error); ok { //nolint:errorlint // only a bare url.Error: keep the joined errors of several hosts
+	if urlErr, ok := err.(*url.Error); ok { //nolint:errorlint // unwrap only a bare url.Error, to keep the joined errors of several hosts
 		err = urlErr.Err
 	}
 	switch {

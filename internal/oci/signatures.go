@@ -217,7 +217,7 @@ func readSignatures(ctx context.Context, from origin, at VendoredImage) ([]Signa
 	if len(m.Layers) > maxSignatures {
 		return nil, fmt.Errorf("signature %s: %d layers exceed the limit of %d", at.Digest, len(m.Layers), maxSignatures)
 	}
-	if _, err := readBlob(ctx, from, m.Config); err != nil { // only to store the configuration: vendoring copies all parts of a manifest
+	if _, err := readBlob(ctx, from, m.Config); err != nil { // store the configuration, because vendoring copies all parts of a manifest
 		return nil, fmt.Errorf("signature %s: %w", at.Digest, err)
 	}
 	var out []Signature

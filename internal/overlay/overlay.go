@@ -55,7 +55,7 @@ type Files struct {
 	types    *admit.Types
 	tolerant bool // see NewTolerant
 	list     func(dir string) []string
-	previous *Files            // set by ReuseFrom; nil if there is nothing to reuse
+	previous *Files            // files to reuse, set by ReuseFrom; may be nil
 	changed  map[*Overlay]bool // overlays of previous whose input has changed
 }
 

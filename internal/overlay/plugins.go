@@ -19,7 +19,7 @@ type Plugin struct {
 	APIVersion string   // apiVersion of its configuration; "" for helmCharts and directories
 	Kind       string   // kind of its configuration, such as "ksops"
 	Chart      string   // name of the Helm chart
-	Transforms bool     // it changes objects; otherwise it generates objects
+	Transforms bool     // whether it changes objects, rather than generating them
 	Err        error    // error of its evaluation; nil for a program
 }
 

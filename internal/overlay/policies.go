@@ -58,7 +58,7 @@ func isPolicyGenerator(configs []map[string]any) bool {
 // generatedPolicy is a Policy of a PolicyGenerator.
 type generatedPolicy struct {
 	pos     diag.Pos         // of its configuration
-	objects []policyManifest // one for each template of the Policy
+	objects []policyManifest // one object for each template of the Policy
 }
 
 // policyManifest is an object in a Policy of a PolicyGenerator.

@@ -24,7 +24,7 @@ type Trace struct {
 	listed  []string          // files with resources, sorted
 	origins func() []string   // item i is the path of the file that object i is from; empty if unknown
 	docs    map[string][]*yamlnode.Node
-	patches []patchText // in the order of the kustomizations
+	patches []patchText // patches, in the order of the kustomizations
 }
 
 // Trace returns the trace of a build.

@@ -11,7 +11,7 @@ import (
 
 // Picture is a list of rows with lines between them.
 type Picture struct {
-	Title  string // also used as the accessible name
+	Title  string // title, also used as the accessible name
 	Desc   string // accessible description
 	Rows   []Row
 	Links  []Link
@@ -36,7 +36,7 @@ const (
 	Plain RowStyle = iota
 	Heading
 	Strong // subject of the picture
-	OnPath // on the path to the Strong row
+	OnPath // on the path to the subject
 	Faint  // skipped or missing
 )
 

@@ -114,7 +114,7 @@ func (c Cluster) Shared() string {
 // "" if there are none. These are the settings of Shared, except for the selection of versions and
 // operators.
 func (c Cluster) ObjectSettings() string {
-	c.KubernetesVersion, c.Operators = "", nil // they select versions and operators
+	c.KubernetesVersion, c.Operators = "", nil // these fields select versions and operators
 	if config := string(c.Config); config == "null" || config == "{}" {
 		c.Config = nil
 	}

@@ -28,7 +28,7 @@ import (
 // processes.
 type Store struct {
 	dir   string
-	fault error // set if the store is absent: the error of all reads and writes
+	fault error // error of all reads and writes, if the store is absent
 }
 
 const (

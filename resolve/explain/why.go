@@ -61,7 +61,7 @@ func Why(lock *lockfile.File, decl *declare.Set, ns, pkg string) (*Reasons, erro
 	}
 	type path struct {
 		pin   lockfile.Pin
-		steps []ChainStep // from the package up to the declaration
+		steps []ChainStep // steps in reverse order, from the package to the declaration
 		seen  map[string]bool
 	}
 	queue := []path{{pin: pin, seen: map[string]bool{pin.Key(): true}}}

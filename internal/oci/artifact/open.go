@@ -24,7 +24,7 @@ import (
 type Artifact struct {
 	Name   string // full reference
 	Digest string // digest of the manifest
-	Meta   Meta   // from annotations, which are not verified
+	Meta   Meta   // values of annotations, which are not verified
 	Files  *filetree.Tree
 }
 

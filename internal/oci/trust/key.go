@@ -39,8 +39,8 @@ type keyChecker struct {
 type publicKey struct {
 	name      string
 	id        string               // "sha256:" and the digest of the key in DER format
-	simple    signature.Verifier   // for simple signatures: cosign uses SHA-256 with all keys
-	envelopes []signature.Verifier // for bundles: the hash depends on the key
+	simple    signature.Verifier   // verifier for simple signatures: cosign uses SHA-256 with all keys
+	envelopes []signature.Verifier // verifiers for bundles: the hash depends on the key
 }
 
 func newKeyChecker(keys []Key) (*keyChecker, error) {

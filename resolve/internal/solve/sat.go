@@ -100,7 +100,7 @@ func (s *sat) addClause(lits ...lit) {
 	case 0:
 		s.ok = false
 	case 1:
-		switch s.val(lits[0]) { // only assigned: load propagates after adding all constraints
+		switch s.val(lits[0]) { // only assign the literal: load propagates after it has added all constraints
 		case -1:
 			s.ok = false
 		case 0:

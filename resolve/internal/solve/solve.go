@@ -22,7 +22,7 @@ type Problem struct {
 	Atoms  int
 	Roots  []Choice   // first choices, in order
 	Needs  [][]Choice // Needs[atom]: choices to make if atom is chosen; may be shorter than Atoms+1
-	Groups []Group    // of each group, at most one atom can be chosen
+	Groups []Group    // sets of atoms, of which at most one can be chosen
 	Bans   []Ban      // atoms that cannot be chosen
 	Links  []Link     // implications from atoms to auxiliary atoms
 	Aux    int        // number of auxiliary atoms, Atoms+1 … Atoms+Aux: facts that a Link makes true and that are never chosen
@@ -32,7 +32,7 @@ type Problem struct {
 type Choice struct {
 	Of   []int // atoms, most preferred first
 	Also []int // atoms that meet the choice, too, but are chosen for it only if none of Of is possible
-	Soft bool  // only for roots: skipped if it cannot be met; its tag is in no core
+	Soft bool  // only for roots: if the choice cannot be met, it is skipped; its tag is in no core
 	Tag  int
 }
 
