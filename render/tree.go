@@ -170,8 +170,8 @@ func (t *tree) writeOperators() error {
 }
 
 // writeUninstalled writes an empty piece for each operator being uninstalled, so that the engine
-// prunes the objects that it applied before. Its path differs from that of the operator: a
-// directory that is empty by mistake does not uninstall an operator.
+// prunes the objects that it applied before. The path of the empty piece differs from that of the
+// operator. So an operator is not uninstalled if its own directory is empty by mistake.
 func (t *tree) writeUninstalled() error {
 	if t.opt.byCluster() {
 		return nil

@@ -11,7 +11,7 @@ const (
 	notRelaxed          relaxation = iota // the subscription must be satisfied as declared
 	keptInstalled                         // the installed bundle is enough; a subscription without one is omitted
 	requirementsIgnored                   // the requirements of the installed bundle are ignored
-	fullyIgnored                          // the installed bundle does not even exclude other bundles
+	fullyIgnored                          // the installed bundle does not even exclude bundles with the same package or APIs
 )
 
 // party is a subscription, or an installed bundle without a subscription, that takes part in a

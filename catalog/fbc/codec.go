@@ -79,7 +79,7 @@ func readOnlyField[T, F any](name string, place func(*T) *F, f codec[F]) member[
 	return m
 }
 
-// sameValue returns t. Use it as the place of a field that is decoded into several fields of T.
+// sameValue returns t. Use it as place if the codec of a field sets several fields of T.
 func sameValue[T any](t *T) *T { return t }
 
 // members is a list of fields, in the order of encoding.

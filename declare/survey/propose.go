@@ -137,8 +137,8 @@ func (s *Survey) lowerDirs() map[string]bool {
 	return s.lower
 }
 
-// nearestKustomization returns the kustomization in the directory of a file, or else in the nearest one above. It
-// returns nil if there is none.
+// nearestKustomization returns the kustomization in the directory of a file, or else in the nearest
+// one above. It returns nil if there is none.
 func (s *Survey) nearestKustomization(file string) *kustomization {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		if k := s.repo.kustomization(dir); k != nil || dir == "." {

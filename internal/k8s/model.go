@@ -146,7 +146,7 @@ func (m *Permissions) aggregate(ids []roleID) error {
 			}
 		}
 	}
-	kept := map[int]bool{} // aggregated roles whose own rules apply, as indexes of ids
+	kept := map[int]bool{} // indexes in ids of the aggregated roles whose own rules apply
 	for _, i := range aggregated {
 		kept[i] = reach[i].Bit(i) == 1 || !m.reachesRules(ids, reach[i])
 	}
@@ -300,8 +300,9 @@ func expandRules(rules []rule, scope string) []Grant {
 	return out
 }
 
-// addBuiltinSubjects adds a subject of kind ClusterRole for each role outside of the set that
-// aggregates a ClusterRole of the set. It stands for all subjects that are bound to that role.
+// addBuiltinSubjects adds a subject of kind ClusterRole for each role outside of the set into which
+// a ClusterRole of the set is aggregated. It stands for all subjects that are bound to the role
+// outside of the set.
 func (m *Permissions) addBuiltinSubjects(ids []roleID, total *int) error {
 	for _, id := range ids {
 		r := m.roles[id]

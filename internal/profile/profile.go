@@ -59,7 +59,7 @@ type Profile interface {
 	// field.
 	Faults(g GitOps, clusters []Cluster) []Fault
 
-	// Unmatched returns a fault for each setting that selects objects, but none of the given ones,
+	// Unmatched returns a fault for each setting with a selector that matches none of the objects,
 	// sorted by field.
 	Unmatched(g GitOps, objects []k8s.Key) []Fault
 

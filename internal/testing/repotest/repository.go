@@ -1,5 +1,5 @@
-// Package repotest draws random GitOps repositories for property tests, and computes what the GitOps tools
-// apply from them.
+// Package repotest draws random GitOps repositories for property tests, and computes what the GitOps
+// tools apply from them.
 package repotest
 
 import (
