@@ -15,8 +15,8 @@ import (
 //	a.v2 2.0.0 olm.gvk={"group":"g","version":"v1","kind":"K"}
 //	deprecate olm.channel stable: gone
 //
-// Each channel entry gets a bundle with the version after ".v" and ".0.0", unless the line of the
-// package contains "bundles=none".
+// Each channel entry gets a bundle, unless the line of the package contains "bundles=none". The version
+// of the bundle is the number after ".v" in its name, followed by ".0.0".
 func contentOf(t *testing.T, text string) Content {
 	t.Helper()
 	var c Content

@@ -176,7 +176,7 @@ func dialects() map[Dialect]string {
 }
 
 // TestFieldPositionsOfEveryDialect checks the positions of all fields of each dialect. Only
-// the field for a bundle is missing in the examples, because it excludes a package.
+// the field for a bundle is missing in the examples, because they have the field for a package.
 func TestFieldPositionsOfEveryDialect(t *testing.T) {
 	for _, k := range knownKinds() {
 		if k.fields == nil {

@@ -123,8 +123,9 @@ func findRecreated(before, after map[Key]Object) []string {
 	return out
 }
 
-// findBothRunning returns the workloads of the replaced operator that still run, or stop too late. With
-// Flux, both changes of a piece happen in one apply, without an order.
+// findBothRunning returns the workloads of the replaced operator that still run, or stop only after the
+// successor starts. With Flux and a Kustomization for each piece, it does not check the order: a single
+// apply stops the replaced operator and starts the successor.
 func findBothRunning(tree map[Key]Object, opt Options) []string {
 	ordered := opt.Profile != profile.Flux || opt.GitOps.Granularity == profile.PerCluster
 	var out []string

@@ -114,8 +114,8 @@ var (
 )
 
 // checkConflict returns the fault of got if OLM finds no solution, or "". At least one subscription or
-// ClusterServiceVersion of OLM's error must be in a conflict. Not all must be, because OLM reports one
-// of several sets, which is not minimal.
+// ClusterServiceVersion of OLM's error must be in a conflict. The others need not be: OLM reports one of
+// several contradicting sets, and that set is not minimal.
 func (e *expectation) checkConflict(got answer) string {
 	said := strings.Join(append(e.ErrorsSeen, e.Error), ", ")
 	for _, c := range got.conflicts {

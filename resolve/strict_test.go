@@ -120,8 +120,8 @@ func TestConformanceIsStrict(t *testing.T) {
 	}
 }
 
-// TestNeedsDowngrade checks that a conflict instead of OLM's downgrade is explained by rule 5, and
-// only if the downgrade is all that is missing.
+// TestNeedsDowngrade checks that rule 5 explains a conflict where OLM downgrades an operator, but not
+// if OLM's answer differs in anything else.
 func TestNeedsDowngrade(t *testing.T) {
 	const text = `{"id": "down", "globalCatalogNamespace": "olm", "catalogs": {"cat": {"namespace": "olm", "fbc": [
     {"schema": "olm.package", "name": "a", "defaultChannel": "stable"},

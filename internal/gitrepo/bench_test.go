@@ -50,8 +50,8 @@ func newLongRepository(b *testing.B, n int) string {
 	return dir
 }
 
-// BenchmarkMergeBase finds the merge base of a topic and a main with 20,000 commits, which every
-// diff and propose needs, and compares the time with go-git.
+// BenchmarkMergeBase finds the merge base of two branches, of which main has 20,000 commits, and
+// compares the time with go-git. Every diff and propose finds a merge base.
 func BenchmarkMergeBase(b *testing.B) {
 	dir := newLongRepository(b, 20_000)
 	var took [2]time.Duration

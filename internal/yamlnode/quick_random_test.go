@@ -168,8 +168,8 @@ func TestQuickReadsHandwrittenYAML(t *testing.T) {
 	}
 }
 
-// TestStringsAreEncodedLikeEncodingJSON compares strings with encoding/json, because
-// earlier checksums cover its output.
+// TestStringsAreEncodedLikeEncodingJSON compares strings with encoding/json, because earlier
+// checksums were computed from its output.
 func TestStringsAreEncodedLikeEncodingJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.SampledFrom(words())).Draw(t, "s")

@@ -69,7 +69,8 @@ type set struct {
 	value     any
 }
 
-// sets returns every field of the API on every node, with values of every type and valid values.
+// sets returns, for every node, each field of the API with each of many values: valid ones, and ones of
+// every type.
 func sets(t *testing.T) []set {
 	t.Helper()
 	text, list := map[string]any{"type": "string"}, map[string]any{"type": "array"}
