@@ -59,8 +59,8 @@ func loweredOperators(settled, base minorVersions, sides ...minorVersions) []str
 	return out
 }
 
-// TestLoweringsOfSide checks that nothing is lowered if the settled lock is the side that includes the
-// changes of the other.
+// TestLoweringsOfSide checks that no operator is lowered if one side contains the changes of the other,
+// and the settled lock equals that side.
 func TestLoweringsOfSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := drawMoves(t, nil, "base", 1, 20)

@@ -180,8 +180,8 @@ func TestHostileKinds(t *testing.T) {
 	}
 }
 
-// TestHostileAPIs owns API services whose aggregated roles would give namespace admins and viewers
-// access to other APIs.
+// TestHostileAPIs renders bundles with API services whose aggregated roles would give namespace admins
+// and viewers access to other APIs. Such bundles must be rejected.
 func TestHostileAPIs(t *testing.T) {
 	for api, want := range map[string]string{
 		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"beams"}`:            "",

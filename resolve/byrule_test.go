@@ -75,8 +75,8 @@ func (p *problem) replaced(ns string) map[string]bool {
 	return gone
 }
 
-// ignoresReplaced reports whether OLM's answer depends on a replaced ClusterServiceVersion, and got
-// is the answer without that one.
+// ignoresReplaced reports whether OLM's answer contains a replaced ClusterServiceVersion, and got
+// equals quayside's answer without the replaced ones.
 func (p *problem) ignoresReplaced(t *testing.T, e expectation, got answer) bool {
 	gone := p.replaced(e.Namespace)
 	inTheWay := slices.ContainsFunc(e.Installed, func(i install) bool { return gone[i.CSV] && len(i.Subscriptions) == 0 })

@@ -497,7 +497,8 @@ func pinSummaries(f *lockfile.File) []string {
 	return out
 }
 
-// without returns u without a package, or without the oldest entry of a channel, that has no pin.
+// without returns u without one package, or without one bundle: the oldest of a channel. It removes
+// only what has no pin, and no package with a subscription.
 func (u universe) without(t *rapid.T, lock *lockfile.File) universe {
 	v := universe{decl: u.decl, cats: slices.Clone(u.cats)}
 	i := rapid.IntRange(0, len(v.cats)-1).Draw(t, "catalog")

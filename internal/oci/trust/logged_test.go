@@ -21,7 +21,7 @@ import (
 // logged is a deployment of sigstore with a transparency log, which also certifies the time.
 type logged struct {
 	root       []byte // trusted_root.json with the log
-	rootWithCT []byte // trusted_root.json with also a certificate log, which does not contain the issued certificates
+	rootWithCT []byte // the same, and a certificate log that does not contain the issued certificates
 
 	sigstore *ca.VirtualSigstore
 }
