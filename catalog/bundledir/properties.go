@@ -128,9 +128,9 @@ func annotatedProperties(text string, pos diag.Pos, faults *diag.List) []bundle.
 	return out
 }
 
-// CheckProperties returns a diag.List of the dependencies and properties of a bundle with which its
-// catalog cannot be read, or with which no resolver can choose the bundle. checkRule returns the
-// error of a CEL rule.
+// CheckProperties checks the dependencies and properties of a bundle. It returns a diag.List of those
+// that make the catalog unreadable, or with which no resolver can choose the bundle. checkRule
+// returns the error of a CEL rule.
 //
 // It rejects empty values, as the types of operator-registry do (pkg/registry, Validate).
 func CheckProperties(b *bundle.Bundle, checkRule func(rule string) error) error {

@@ -160,8 +160,8 @@ func containsText(v any, text string) bool {
 	return false
 }
 
-// Writes reports whether a profile writes an annotation with this value on o, at some position in the order
-// in which objects are applied. leaves is true if the operator of o is being uninstalled or replaced.
+// Writes reports whether any profile writes an annotation with this value on o, at any position in the
+// order of application. leaves is true if the operator of o is being uninstalled or replaced.
 func Writes(o k8s.Object, key, value string, leaves bool) bool {
 	bare := k8s.Without(o, "metadata", "annotations", key)
 	for _, l := range profileTable() {

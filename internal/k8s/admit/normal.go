@@ -10,10 +10,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Normal returns an object in the form in which equal values have the same effect in a cluster: in
-// the canonical form (see Canonical), with the API server's defaults, and with one spelling of each
-// field and value that has several. The pods of custom resources are converted as well, but get no
-// defaults. Unknown fields and values of a wrong type stay.
+// Normal returns the normal form of an object, for comparisons: the canonical form (see Canonical)
+// with the API server's defaults, and with one spelling of each field or value that has several. The
+// pods in a custom resource are converted, too, but get no defaults. Unknown fields and values of a
+// wrong type stay.
 func (t *Types) Normal(o k8s.Object) k8s.Object {
 	if k8s.IsCRD(o) {
 		return normalCRD(o)
@@ -29,8 +29,8 @@ func (t *Types) Normal(o k8s.Object) k8s.Object {
 	return fillMap(k8s.Without(o, "stringData"), k8s.MapPods(stored, t.normalPod)) // stringData is converted to data
 }
 
-// normalCRD returns a CRD with the defaults of its conversion. Its schemas, which are large, are not
-// decoded, and its status, which is ignored when it is written, has the versions of stored objects.
+// normalCRD returns a CRD with the defaults of spec.conversion. It does not decode the schemas, which
+// are large. It keeps the status, because that has the versions of stored objects.
 func normalCRD(crd k8s.Object) k8s.Object {
 	conversion := k8s.At(crd, "spec", "conversion")
 	ext, err := decodeDefinition(map[string]any{"spec": map[string]any{"conversion": conversion}})
