@@ -154,8 +154,8 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 // may be untrusted. More severe findings are limited only by maxChanges for each object.
 const maxFindings = 50_000
 
-// maxValue is the maximum length of Finding.Before and After in bytes.
-const maxValue = 4000
+// maxValue is the maximum length of Finding.Before and After in bytes: that of an object in a cluster.
+const maxValue = 1 << 20
 
 // pairOf returns the rendered object with this key before and after.
 func (c *comparison) pairOf(key k8s.Key) pair { return pair{c.before.byKey[key], c.after.byKey[key]} }

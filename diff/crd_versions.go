@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
@@ -152,7 +153,7 @@ func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 	w.compareSchemas(a.Schema, b.Schema)
 	if len(added) > 0 {
 		d.add("crd.fields-added", Finding{
-			Field: b.Name, After: diag.Some(added, 40), path: crdVersionAt(b.Name).field("schema"), explains: explains,
+			Field: b.Name, After: strings.Join(added, ", "), path: crdVersionAt(b.Name).field("schema"), explains: explains,
 			Message: fmt.Sprintf("%s added: %s", pluralize(len(added), "field", "fields"), diag.Some(added, 5)),
 		})
 	}

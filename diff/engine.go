@@ -251,7 +251,7 @@ func differOnlyInCRDs(a, b any) bool {
 		if len(list) == 0 {
 			return ""
 		}
-		return formatLong(list[len(list)-1])
+		return formatValue(list[len(list)-1])
 	}
 	return last(a) == last(b) && slices.Equal(repos(a), repos(b)) && containsOnlyCRDPaths(a) && containsOnlyCRDPaths(b)
 }

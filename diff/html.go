@@ -295,8 +295,11 @@ func htmlGroups(findings []Finding) []htmlGroup {
 
 func htmlFindingOf(f Finding) htmlFinding {
 	out := htmlFinding{
-		Subject: sanitize.Truncate(f.subject(), 600), Message: sanitize.Truncate(f.fullMessage(), 1000), Before: sanitize.Truncate(f.Before, 1000), After: sanitize.Truncate(f.After, 1000),
+		Subject: sanitize.Truncate(f.subject(), 600), Message: cutMiddle(f.fullMessage(), maxMessage),
 		Waiver: sanitize.Truncate(f.Waiver, 400), Values: f.showsValues(),
+	}
+	if out.Values {
+		out.Before, out.After = f.shownValues(maxTextValue)
 	}
 	if f.Place.Path != "" {
 		out.Place, out.Link = sanitize.Truncate(f.Place.String(), 400), f.Link

@@ -68,6 +68,12 @@ func markdownWithin(r *Report, limit int) string {
 	return best
 }
 
+// Limits for a finding in bytes.
+const (
+	maxMarkdownValue = 4000
+	maxMessage       = 20_000 // the names of all changed fields of an object
+)
+
 // Limits for the parts of the report that are not findings.
 const (
 	maxRows  = 60
@@ -225,9 +231,10 @@ func markdownFinding(b *strings.Builder, f Finding) {
 	if s := f.subject(); s != "" {
 		b.WriteString(sanitize.Code(sanitize.Truncate(s, 200)) + ": ")
 	}
-	b.WriteString(sanitize.Markdown(sanitize.Truncate(f.fullMessage(), 400)))
+	b.WriteString(sanitize.Markdown(cutMiddle(f.fullMessage(), maxMessage)))
 	if f.showsValues() {
-		fmt.Fprintf(b, " (%s → %s)", sanitize.Code(cmp.Or(sanitize.Truncate(f.Before, 120), "none")), sanitize.Code(cmp.Or(sanitize.Truncate(f.After, 120), "none")))
+		before, after := f.shownValues(maxMarkdownValue)
+		fmt.Fprintf(b, " (%s → %s)", sanitize.Code(cmp.Or(before, "none")), sanitize.Code(cmp.Or(after, "none")))
 	}
 	if f.Place.Path != "" {
 		b.WriteString(" " + sanitize.Code(sanitize.Truncate(f.Place.String(), 200)))

@@ -40,7 +40,7 @@ func compareMetadata(c *comparison) {
 		for _, at := range unionKeys(before, after) {
 			was, is := before[at].entries, after[at].entries
 			for _, key := range unionKeys(was, is) {
-				a, b := formatLong(was[key]), formatLong(is[key])
+				a, b := formatValue(was[key]), formatValue(is[key])
 				_, had := was[key]
 				_, has := is[key]
 				if had == has && a == b {
@@ -77,7 +77,7 @@ func (c *comparison) compareOwners(r *otherChanges, p pair) {
 		severity = Critical
 	}
 	f := Finding{Rule: MetadataObeyed, Severity: severity, Field: at.String(), path: at, Message: "the garbage collector deletes the object if the owner does not exist"}
-	f.Before, f.After = formatBoth(was, is)
+	f.Before, f.After = formatValue(was), formatValue(is)
 	r.add(p.after, f)
 }
 

@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/sanitize"
 )
 
 func objectRules() []RuleInfo {
@@ -167,7 +164,7 @@ func (r *otherChanges) addFields(p pair, changes []change) {
 		f.Severity = max(f.Severity, r.c.changedSeverity(p, ch))
 	}
 	f.Before, f.After = formatChanges(minor, secret)
-	f.Message = fmt.Sprintf("%s: %s", pluralize(len(minor), "field changed", "fields changed"), diag.Some(fieldNames(minor), 6))
+	f.Message = fmt.Sprintf("%s: %s", pluralize(len(minor), "field changed", "fields changed"), strings.Join(fieldNames(minor), ", "))
 	r.add(p.after, f)
 }
 
@@ -185,23 +182,19 @@ func (ch change) format(secret bool) (before, after string) {
 	if secret && ch.path.key(0) != "metadata" {
 		return "", ""
 	}
-	return formatBoth(ch.before, ch.after)
+	return formatValue(ch.before), formatValue(ch.after)
 }
 
-// formatChanges formats the first eight changes as one value before and one after.
+// formatChanges formats changes as one value before and one after.
 func formatChanges(changes []change, secret bool) (before, after string) {
 	var was, is []string
-	for i, ch := range changes {
-		if i == 8 {
-			was, is = append(was, strconv.Itoa(len(changes)-i)+" more"), append(is, strconv.Itoa(len(changes)-i)+" more")
-			break
-		}
+	for _, ch := range changes {
 		a, b := ch.format(secret)
 		if a != "" {
-			was = append(was, ch.path.String()+"="+sanitize.Truncate(a, 120))
+			was = append(was, ch.path.String()+"="+a)
 		}
 		if b != "" {
-			is = append(is, ch.path.String()+"="+sanitize.Truncate(b, 120))
+			is = append(is, ch.path.String()+"="+b)
 		}
 	}
 	return strings.Join(was, " "), strings.Join(is, " ")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
-	"github.com/quayside/quayside/internal/sanitize"
 )
 
 func podRules() []RuleInfo {
@@ -370,10 +369,10 @@ func (d podDiff) compareArguments(name string, old, now map[string]any, at field
 		return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !slices.Contains(of, s) })
 	}
 	if twice || repeats || !slices.Equal(common(was, is), common(is, was)) || movedBetweenLists(was, is) {
-		removed, added = formatBoth(words(old), words(now))
+		removed, added = formatValue(words(old)), formatValue(words(now))
 	}
 	if removed == "" && added == "" && !images {
-		removed, added = formatBoth(words(old), words(now))
+		removed, added = formatValue(words(old)), formatValue(words(now))
 	}
 	if removed == "" && added == "" {
 		d.c.claimed.add(d.p.after.Key(), explains...) // only images changed, which compareImages reports
@@ -415,7 +414,7 @@ func formatSetting(name, value string) string {
 	if value == "" {
 		return name
 	}
-	return name + "=" + sanitize.Truncate(value, maxShown)
+	return name + "=" + value
 }
 
 // compareSecurityLevels compares the Pod Security level that each pod template needs with the level

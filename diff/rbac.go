@@ -261,12 +261,12 @@ func (d rbacDiff) reportGained(grants []k8s.Grant) {
 	}
 	for scope, list := range groupByScope(others) {
 		d.c.add("rbac.gained", d.object, Finding{
-			Field: describeScope(scope), After: diag.Some(describeAll(list), 40), Message: fmt.Sprintf("%sgains %s in %s", d.subjectPrefix(), pluralize(len(list), "more permission", "more permissions"), describeScope(scope)),
+			Field: describeScope(scope), After: strings.Join(describeAll(list), ", "), Message: fmt.Sprintf("%sgains %s in %s", d.subjectPrefix(), pluralize(len(list), "more permission", "more permissions"), describeScope(scope)),
 		})
 	}
 	for scope, list := range groupByScope(ordinary) {
 		d.c.add("rbac.gained", d.object, Finding{
-			Field: describeScope(scope), After: diag.Some(describeAll(list), 40),
+			Field: describeScope(scope), After: strings.Join(describeAll(list), ", "),
 			Message: fmt.Sprintf("%s of a new operator in %s", pluralize(len(list), "ordinary permission", "ordinary permissions"), describeScope(scope)),
 		}, Info)
 	}
@@ -405,7 +405,7 @@ func (d rbacDiff) reportLost(grants []k8s.Grant) {
 	for operator, list := range by {
 		for scope, list := range groupByScope(list) {
 			d.c.add("rbac.lost", objectOf[operator], Finding{
-				Field: describeScope(scope), Before: diag.Some(describeAll(list), 40),
+				Field: describeScope(scope), Before: strings.Join(describeAll(list), ", "),
 				Message: fmt.Sprintf("%smay no longer %s in %s", d.subjectPrefix(), diag.Some(describeAll(list), 3), describeScope(scope)),
 			})
 		}

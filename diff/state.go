@@ -342,7 +342,7 @@ func (v *view) plainContent(o *Object) map[string]any {
 	out, m := maps.Clone(content), maps.Clone(meta)
 	for _, name := range []string{"labels", "annotations"} {
 		rest := maps.Clone(k8s.Map(meta, name))
-		if v.writesVersion(o, formatLong(rest[k8s.LabelVersion])) {
+		if v.writesVersion(o, formatValue(rest[k8s.LabelVersion])) {
 			delete(rest, k8s.LabelVersion)
 		}
 		if m[name] = rest; len(rest) == 0 {

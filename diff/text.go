@@ -78,6 +78,9 @@ func (w *textWriter) writeOperator(op OperatorReport, findings []Finding) {
 	}
 }
 
+// maxTextValue is the number of bytes above which the values of a finding are cut in text and HTML.
+const maxTextValue = 8000
+
 func (w *textWriter) writeFinding(f Finding) {
 	if subject := sanitize.Line(f.subject()); subject != "" {
 		w.linef("    - %s: %s", subject, sanitize.Line(f.fullMessage()))
@@ -85,7 +88,8 @@ func (w *textWriter) writeFinding(f Finding) {
 		w.linef("    - %s", sanitize.Line(f.fullMessage()))
 	}
 	if f.showsValues() {
-		w.linef("        %s → %s", cmp.Or(sanitize.Truncate(sanitize.Line(f.Before), 200), "(none)"), cmp.Or(sanitize.Truncate(sanitize.Line(f.After), 200), "(none)"))
+		before, after := f.shownValues(maxTextValue)
+		w.linef("        %s → %s", cmp.Or(sanitize.Line(before), "(none)"), cmp.Or(sanitize.Line(after), "(none)"))
 	}
 	if f.Place.Path != "" {
 		place := f.Place.String()

@@ -2,12 +2,14 @@ package diff
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
-	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/aymanbagabas/go-udiff"
 )
 
 // parseNumber converts v to a float. It returns false if v is not a number.
@@ -26,28 +28,9 @@ func parseNumber(v any) (f float64, ok bool) {
 	return 0, false
 }
 
-// formatValue formats v for display, cut to maxShown bytes: a string unchanged, nil as "", and
-// other values as compact JSON with sorted keys.
-func formatValue(v any) string { return sanitize.Truncate(formatLong(v), maxShown) }
-
-// formatBoth formats two different values for display. Long values are cut so that they begin
-// shortly before the first difference.
-func formatBoth(before, after any) (was, is string) {
-	a, b := formatLong(before), formatLong(after)
-	if max(len(a), len(b)) > maxShown {
-		same := 0
-		for same < min(len(a), len(b)) && a[same] == b[same] {
-			same++
-		}
-		if same > maxShown/2 {
-			a, b = "…"+strings.ToValidUTF8(a[same-40:], ""), "…"+strings.ToValidUTF8(b[same-40:], "")
-		}
-	}
-	return sanitize.Truncate(a, maxValue), sanitize.Truncate(b, maxValue)
-}
-
-// formatLong formats v like formatValue, but without cutting it.
-func formatLong(v any) string {
+// formatValue formats v for a report: a string unchanged, nil as "", and other values as compact JSON with
+// sorted keys.
+func formatValue(v any) string {
 	switch x := v.(type) {
 	case nil:
 		return ""
@@ -65,8 +48,130 @@ func formatLong(v any) string {
 	return string(data)
 }
 
-// maxShown is the maximum length of a displayed value in bytes.
-const maxShown = 300
+// Limits for displayed values in bytes. The JSON report has all of them.
+const (
+	maxShown   = 300 // longer values are shown as hunks
+	hunkMargin = 40  // equal text on both sides of a hunk
+	minHunk    = 200 // bytes of a hunk that are always shown
+)
+
+// shownValues returns the values of the finding for display. Of long values it returns each part that
+// differs, with some text around it. If the parts are longer than limit, the middle of each is cut; parts
+// that still do not fit are counted.
+func (f Finding) shownValues(limit int) (before, after string) {
+	a, b := f.Before, f.After
+	if max(len(a), len(b)) <= maxShown {
+		return a, b
+	}
+	hunks := changedParts(a, b)
+	fit := max(1, limit/minHunk)
+	size := max(minHunk, limit/len(hunks))
+	var was, is []string
+	for _, h := range hunks[:min(len(hunks), fit)] {
+		was, is = append(was, cutMiddle(h[0], size)), append(is, cutMiddle(h[1], size))
+	}
+	if left := len(hunks) - fit; left > 0 {
+		is = append(is, pluralize(left, "more change", "more changes"))
+	}
+	return strings.Join(was, " … "), strings.Join(is, " … ")
+}
+
+// changedParts returns the parts of two texts that differ, before and after, with the text around them.
+func changedParts(a, b string) [][2]string {
+	type span struct{ a0, a1, b0, b1 int }
+	var spans []span
+	shift := 0
+	for _, e := range wordEdits(a, b) {
+		s := span{e.Start, e.End, e.Start + shift, e.Start + shift + len(e.New)}
+		shift += len(e.New) - (e.End - e.Start)
+		if n := len(spans); n > 0 && s.a0-spans[n-1].a1 < hunkMargin {
+			spans[n-1].a1, spans[n-1].b1 = s.a1, s.b1
+			continue
+		}
+		spans = append(spans, s)
+	}
+	cut := func(s string, from, to int) string {
+		return strings.ToValidUTF8(s[max(0, from-hunkMargin):min(len(s), to+hunkMargin)], "")
+	}
+	var out [][2]string
+	for _, s := range spans {
+		if a == "" || b == "" {
+			return [][2]string{{a, b}}
+		}
+		out = append(out, [2]string{cut(a, s.a0, s.a1), cut(b, s.b0, s.b1)})
+	}
+	if out == nil {
+		return [][2]string{{a, b}}
+	}
+	return out
+}
+
+// wordEdits returns the ranges of a, each with its replacement, that turn a into b. Sequences of words that
+// occur once in each text are kept.
+func wordEdits(a, b string) []udiff.Edit {
+	const sequence = 4 // words
+	x, y := splitWords(a), splitWords(b)
+	unique := func(text string, starts []int) map[string]int {
+		out := map[string]int{}
+		for i := 0; i+sequence < len(starts); i++ {
+			words := text[starts[i]:starts[i+sequence]]
+			if _, twice := out[words]; twice {
+				out[words] = -1
+				continue
+			}
+			out[words] = i
+		}
+		return out
+	}
+	in, of := unique(a, x), unique(b, y)
+	var out []udiff.Edit
+	i, j := 0, 0
+	add := func(toI, toJ int) {
+		word := func(text string, starts []int, i int) string { return text[starts[i]:starts[i+1]] }
+		for i < toI && j < toJ && word(a, x, i) == word(b, y, j) {
+			i, j = i+1, j+1
+		}
+		endI, endJ := toI, toJ
+		for endI > i && endJ > j && word(a, x, endI-1) == word(b, y, endJ-1) {
+			endI, endJ = endI-1, endJ-1
+		}
+		if i < endI || j < endJ {
+			out = append(out, udiff.Edit{Start: x[i], End: x[endI], New: b[y[j]:y[endJ]]})
+		}
+		i, j = toI, toJ
+	}
+	for at := 0; at+sequence < len(x); at++ {
+		words := a[x[at]:x[at+sequence]]
+		if to, ok := of[words]; ok && in[words] >= 0 && at >= i && to >= j {
+			add(at, to)
+		}
+	}
+	add(len(x)-1, len(y)-1)
+	return out
+}
+
+// splitWords returns the starts of the words and of the other characters in s, and its length.
+func splitWords(s string) []int {
+	var starts []int
+	word := false
+	for i, r := range s {
+		is := r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
+		if !word || !is {
+			starts = append(starts, i)
+		}
+		word = is
+	}
+	return append(starts, len(s))
+}
+
+// cutMiddle returns s, or its beginning and end with the number of bytes between them.
+func cutMiddle(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	half := limit / 2
+	return fmt.Sprintf("%s … (%d bytes) … %s", strings.ToValidUTF8(s[:half], ""), len(s)-2*half, strings.ToValidUTF8(s[len(s)-half:], ""))
+}
 
 // sortedKeys returns the keys of m, sorted.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -101,7 +101,7 @@ func (d podDiff) volumeReaches(v map[string]any) []volumeReach {
 				out = append(out, projectedReaches(s)...)
 			}
 		default:
-			out = append(out, volumeReach{"pods.volume", typ + " " + formatLong(source), "volume of type " + strings.TrimSpace(typ+" "+k8s.Text(source, "driver")), ""})
+			out = append(out, volumeReach{"pods.volume", typ + " " + formatValue(source), "volume of type " + strings.TrimSpace(typ+" "+k8s.Text(source, "driver")), ""})
 		}
 	}
 	return out
@@ -117,7 +117,7 @@ func projectedReaches(s map[string]any) []volumeReach {
 		case typ == "serviceAccountToken":
 			out = append(out, volumeReach{"pods.volume", typ + " " + audience, "the pod gets a token for " + audience, ""})
 		default:
-			out = append(out, volumeReach{"pods.volume", typ + " " + formatLong(source), "the volume has a source of type " + strings.TrimSpace(typ+" "+k8s.Text(source, "signerName")), ""})
+			out = append(out, volumeReach{"pods.volume", typ + " " + formatValue(source), "the volume has a source of type " + strings.TrimSpace(typ+" "+k8s.Text(source, "signerName")), ""})
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package filetree
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -330,9 +331,38 @@ func (d dirFS) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := top.Open(full)
+	f, err := openRegular(top, full, d.root.hasStreams())
 	if err != nil {
 		return nil, d.root.wrapError("open", name, full, err)
+	}
+	return f, nil
+}
+
+// hasStreams reports whether the directory contains the standard input and other open files of the
+// process, such as /dev/fd.
+func (r *root) hasStreams() bool {
+	return r.dir == "/dev" || r.dir == "/dev/fd" || strings.HasPrefix(r.dir, "/proc/")
+}
+
+// errIrregular is the error for a FIFO, a device or a socket.
+var errIrregular = errors.New("not a regular file")
+
+// openRegular opens a regular file or a directory, without waiting for a writer of a FIFO. If streams is
+// true, it opens any file.
+func openRegular(top *os.Root, name string, streams bool) (*os.File, error) {
+	if streams {
+		return top.Open(name)
+	}
+	f, err := top.OpenFile(name, os.O_RDONLY|noWait, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		err = errIrregular
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
@@ -384,9 +414,18 @@ func (d dirFS) ReadFile(name string) ([]byte, error) {
 	}
 	data, err := d.root.fast().readFile(full, maxAtOnce)
 	if isUndecided(err) {
-		data, err = top.ReadFile(full)
+		data, err = d.readAll(top, full)
 	}
 	return data, d.root.wrapError("open", name, full, err)
+}
+
+func (d dirFS) readAll(top *os.Root, full string) ([]byte, error) {
+	f, err := openRegular(top, full, d.root.hasStreams())
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	return data, errors.Join(err, f.Close())
 }
 
 // ReadSmall reads a file. It returns nil if the file is not regular or has more than limit bytes.

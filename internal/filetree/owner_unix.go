@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// noWait is the flag to open a FIFO without waiting for a writer.
+const noWait = syscall.O_NONBLOCK
+
 // keepOwner sets the owner and group of f to those of old. If this is not permitted, it tries to
 // set only the group, and returns the error.
 func keepOwner(f *os.File, old fs.FileInfo) error {

@@ -31,6 +31,8 @@ const (
 	All           = "all"           // kustomization of all pieces of a cluster
 	Pieces        = "pieces"        // objects of the GitOps tool, one per piece, without a kustomization
 
+	Inputs = "inputs" // data of clusters for the user's own ApplicationSet or ResourceSet, which reads all files
+
 	Overlays  = "overlays"  // outside of the tree: the user's overlays
 	Resources = "resources" // in Overlays and in the tree: the user's own objects
 )
@@ -200,7 +202,7 @@ func IsAppliedAsIs(name string) bool {
 		_, dir, _ = strings.Cut(own, "/")
 		return dir == Installations
 	}
-	return dir == CRDs || strings.HasPrefix(dir, CRDs+"/") || dir == Installations || dir == Pieces || strings.HasPrefix(dir, Pieces+"/")
+	return dir == CRDs || strings.HasPrefix(dir, CRDs+"/") || dir == Installations || dir == Inputs || strings.HasPrefix(dir, Inputs+"/") || dir == Pieces || strings.HasPrefix(dir, Pieces+"/")
 }
 
 // Operator returns the operator of a file below operators as "namespace/package". The directory of

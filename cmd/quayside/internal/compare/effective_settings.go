@@ -79,6 +79,15 @@ func (c *Comparison) effectiveSettings(s *Side, names comparedNames) (settingsLi
 		e.set("spec.propose.automerge.maxSeverity", a.MaxSeverity, -int(worst))
 		e.set("spec.propose.automerge.after", a.After, int(a.After))
 	}
+	if g := w.Propose; g != nil {
+		for _, name := range g.Reviewers {
+			e.set("spec.propose.reviewers", name, 1).key = name
+		}
+		e.setNames("spec.propose.labels", g.Labels)
+		e.set("spec.propose.draft", g.Draft, strictIf(g.Draft))
+	}
+	e.setVersion("spec.kubernetesVersion", w.KubernetesVersion)
+	e.setVersion("spec.openshiftVersion", w.OpenShiftVersion)
 	for _, pattern := range names.patterns {
 		e.setTrust(p, pattern)
 	}
@@ -121,6 +130,18 @@ func (e *settingsList) setNames(path string, names []string) {
 	for i, name := range names {
 		s := e.set(path, name, -1)
 		s.key, s.field = name, diag.Item(path, i)
+	}
+}
+
+// setVersion adds the version of a platform, with its major and minor number as rank. It adds nothing for an
+// empty one.
+func (e *settingsList) setVersion(path, version string) {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	if version != "" {
+		x, _ := strconv.Atoi(major)
+		y, _ := strconv.Atoi(minor)
+		e.set(path, version, x*1000+y)
 	}
 }
 

@@ -15,7 +15,7 @@ func TestEverySettingIsJudged(t *testing.T) {
 	judged := map[string]string{
 		"extends": "settings.extends", "declarations": inLock, "newDeclarations": "only for new declarations",
 		"catalogs": "settings.catalogs", "globalCatalogNamespaces": "settings.catalogs",
-		"kubernetesVersion": inLock, "openshiftVersion": inLock, "requirements": "settings.requirements", "sharedDependencies": "settings.requirements", "allowOverlap": "settings.requirements",
+		"kubernetesVersion": "settings.requirements", "openshiftVersion": "settings.requirements", "requirements": "settings.requirements", "sharedDependencies": "settings.requirements", "allowOverlap": "settings.requirements",
 		"allowNames": "settings.names", "output": "settings.output", "profile": inTree, "certificates": inTree, "cert-manager": inTree,
 		"provides": "names what clusters have; verify still checks the tree", "proxy": inTree, "mirrors": "settings.catalogs",
 		"trust": "settings.trust", "imagePullSecrets": inTree, "csvAnnotations": inTree, "aggregatedRoles": inTree, "healthChecks": inTree,
