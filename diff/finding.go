@@ -99,6 +99,8 @@ func ruleFamilies() []family {
 		{rbacRules, []check{comparePermissions}},
 		{imageRules, []check{compareImages}},
 		{webhookRules, []check{compareWebhooks}},
+		{networkPolicyRules, []check{compareNetworkPolicies}},
+		{certificateRules, []check{compareCertificates}},
 		{apiRules, []check{compareAPIs}},
 		{podRules, []check{comparePods, compareSecrets, compareSecurityLevels, compareNamespaces, comparePriorities}},
 		{dataRules, []check{compareDeletions, compareImmutable}},

@@ -14,6 +14,9 @@ type kindSeverity struct{ added, changed, removed Severity }
 // kindSeverityOf returns the severities for the kind of an object.
 func (c *comparison) kindSeverityOf(o *Object) kindSeverity {
 	key := o.Key()
+	if c.isPolicyParameter(o) {
+		return kindSeverity{added: High, changed: High, removed: High}
+	}
 	if p, listed := c.powerOf(key); listed {
 		return kindSeverity{p.added, p.changed, p.removed}
 	}
@@ -59,34 +62,10 @@ func (c *comparison) contentSeverity(o *Object) (Severity, string) {
 		return High, "it resolves to " + k8s.Text(o.Content, "spec", "externalName")
 	case key.Is("EndpointSlice.discovery.k8s.io") && !c.ownsService(o, k8s.Text(o.Content, "metadata", "labels", "kubernetes.io/service-name")), key.Is("Endpoints") && !c.ownsService(o, key.Name):
 		return High, "it directs the traffic of a Service that is not of this operator"
-	case key.Is(certificateKind) && isMasterCertificate(o):
-		return Critical, "its holder is cluster-admin"
-	case key.Is("NetworkPolicy.networking.k8s.io") && allowsAllIngress(o):
-		return High, "it allows all traffic"
 	case key.Is("APIService.apiregistration.k8s.io") && c.servesForeignGroup(o):
 		return Critical, "it serves an API group of another component: " + k8s.Text(o.Content, "spec", "group")
 	}
 	return Off, ""
-}
-
-const certificateKind = "Certificate.cert-manager.io"
-
-// isMasterCertificate reports whether the owner of a certificate is cluster-admin.
-func isMasterCertificate(o *Object) bool {
-	return slices.Contains(k8s.Texts(o.Content, "spec", "subject", "organizations"), "system:masters")
-}
-
-// allowsAllIngress reports whether a NetworkPolicy allows ingress from all peers on all ports, or
-// from all IP addresses.
-func allowsAllIngress(o *Object) bool {
-	return slices.ContainsFunc(k8s.Items(o.Content, "spec", "ingress"), func(rule map[string]any) bool {
-		if len(k8s.List(rule, "from")) == 0 && len(k8s.List(rule, "ports")) == 0 {
-			return true
-		}
-		return slices.ContainsFunc(k8s.Items(rule, "from"), func(peer map[string]any) bool {
-			return slices.Contains([]string{"0.0.0.0/0", "::/0"}, k8s.Text(peer, "ipBlock", "cidr"))
-		})
-	})
 }
 
 // servesForeignGroup reports whether an APIService serves a built-in API group, or the API group of

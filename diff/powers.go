@@ -43,7 +43,8 @@ func powers() []power {
 		{kinds: "ServiceMonitor.monitoring.coreos.com PodMonitor.monitoring.coreos.com PrometheusRule.monitoring.coreos.com Ingress.networking.k8s.io Route.route.openshift.io", added: Low, changed: Low, removed: Low},
 		{kinds: "ConsoleYAMLSample.console.openshift.io ConsoleQuickStart.console.openshift.io ConsoleCLIDownload.console.openshift.io ConsoleLink.console.openshift.io", added: Low, changed: Low, removed: Low},
 		{kinds: "ResourceQuota LimitRange", added: Low, changed: Medium, removed: High},
-		{kinds: "PodDisruptionBudget.policy NetworkPolicy.networking.k8s.io", added: Low, changed: High, removed: High},
+		{kinds: "PodDisruptionBudget.policy", added: Low, changed: High, removed: High},
+		{kinds: networkPolicyKind, added: Low, changed: Low, removed: High}, // rule network.allowed reports changed traffic
 		{kinds: "PriorityClass.scheduling.k8s.io", added: Medium, changed: Medium, removed: Medium},
 
 		// Objects that the cluster or another controller acts on.

@@ -24,11 +24,12 @@ func comparePermissions(c *comparison) {
 	if !touched {
 		return
 	}
-	old, errOld := computePermissions(c.before)
-	now, errNew := computePermissions(c.after)
+	unbound := unboundRoles(c)
+	old, errOld := computePermissions(c.before, unbound)
+	now, errNew := computePermissions(c.after, unbound)
 	for _, err := range []error{errOld, errNew} {
 		if err != nil {
-			c.note("permissions were not compared: %v", err)
+			c.add("rbac.not-compared", nil, Finding{Message: "permissions were not compared: " + err.Error()})
 			return
 		}
 	}
@@ -41,9 +42,12 @@ func comparePermissions(c *comparison) {
 		replaced[was] = true
 	}
 	c.addCycles(old.Cycles(), now.Cycles())
-	for name, o := range toolRoles(c.after) {
-		if c.before.byKey[o.Key()] == nil && len(now.Direct(k8s.Subject{Kind: "ClusterRole", Name: name})) == 0 {
-			c.add("rbac.tool-role", o, Finding{Message: "has no rules: a role of that name in the cluster loses its permissions"})
+	for _, role := range unbound {
+		o := c.after.byKey[role]
+		if o != nil && c.before.byKey[role] == nil && len(now.Direct(roleSubject(role))) == 0 && o.Content["aggregationRule"] == nil {
+			if s := c.roleNameSeverity(o); s > Low {
+				c.add("rbac.tool-role", o, Finding{Message: "has no rules: a role of that name in the cluster loses its permissions"}, s)
+			}
 		}
 	}
 	bound := boundRoles(c)
@@ -90,8 +94,8 @@ func (c *comparison) addCycles(old, now [][]string) {
 }
 
 // computePermissions returns the permissions of all subjects in a state, including the default
-// permissions of a new cluster.
-func computePermissions(v *view) (*k8s.Permissions, error) {
+// permissions of a new cluster. Each of the unbound roles is a subject with its permissions.
+func computePermissions(v *view, unbound []k8s.Key) (*k8s.Permissions, error) {
 	_, defaults := k8s.DefaultRBAC()
 	objects := slices.Clone(defaults)
 	for _, o := range v.order {
@@ -104,11 +108,10 @@ func computePermissions(v *view) (*k8s.Permissions, error) {
 			objects = append(objects, v.Resources[i].Content)
 		}
 	}
-	for name := range toolRoles(v) {
-		objects = append(objects, map[string]any{
-			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-			"roleRef": map[string]any{"kind": "ClusterRole", "name": name}, "subjects": []any{map[string]any{"kind": "ClusterRole", "name": name}},
-		})
+	for _, role := range unbound {
+		if v.byKey[role] != nil {
+			objects = append(objects, bindToItself(role))
+		}
 	}
 	m, err := k8s.NewPermissions(objects)
 	if err != nil {
@@ -162,18 +165,17 @@ func subjectObjects(v *view) map[k8s.Subject]*Object {
 			out[k8s.Subject{Kind: "ServiceAccount", Namespace: r.Namespace, Name: r.Name}] = o
 		}
 	}
-	named := toolRoles(v)
 	for _, o := range v.order {
 		r := o.Key()
 		switch {
 		case r.Group != "rbac.authorization.k8s.io":
+		case r.Kind == "Role":
+			first(roleSubject(r), o)
 		case r.Kind == "ClusterRole":
 			for _, role := range aggregatesTo(o) {
 				first(k8s.Subject{Kind: "ClusterRole", Name: role}, o)
 			}
-			if named[r.Name] != nil {
-				first(k8s.Subject{Kind: "ClusterRole", Name: r.Name}, o)
-			}
+			first(roleSubject(r), o)
 		case strings.HasSuffix(r.Kind, "RoleBinding"):
 			for _, m := range k8s.Items(o.Content, "subjects") {
 				s := k8s.Subject{Kind: k8s.Text(m, "kind"), Name: k8s.Text(m, "name")}
@@ -284,6 +286,9 @@ func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 	for _, g := range grants {
 		rated := d.rater.rate(d.subject, g, maxDepth)
 		rule, worst := rated.rule, rated.severity
+		if isEveryone(d.subject) {
+			rule, worst = "rbac.everyone", Critical
+		}
 		own, verb := d.isOwnResource(g), g.Verb
 		if worst > Medium && d.had(rated, g.Namespace) {
 			worst = Medium
@@ -291,7 +296,12 @@ func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 		switch {
 		case rule == "rbac.gained" && d.subject.Kind == "ClusterRole" && k8s.IsBuiltinRole(d.subject.Name):
 			rule = "rbac.aggregated"
-		case rule == "rbac.gained" && d.subject.Kind == "ClusterRole":
+		case rule == "rbac.gained" && isRole(d.subject) && d.object != nil && roleSubject(d.object.Key()) == d.subject:
+			if s := d.c.roleNameSeverity(d.object); s > Low {
+				rule, worst = "rbac.tool-role", s
+			}
+			worst = max(min(worst, Low), min(worst, d.c.roleNameSeverity(d.object)))
+		case rule == "rbac.gained" && isRole(d.subject):
 			rule, worst = "rbac.tool-role", High
 		case rule == "rbac.gained" && own:
 			worst = min(worst, Low)
@@ -377,7 +387,7 @@ func (d rbacDiff) reportClause(b clause) {
 	about := d.object
 	if o, i := d.findSource(d.c.after, b); o != nil {
 		f.where, f.path = o, fieldAt("rules").index(i)
-		if d.subject.Kind == "ClusterRole" || about == nil {
+		if isRole(d.subject) || about == nil {
 			about = o // several objects may add rules to the role: report the one that adds this grant
 		}
 	}
@@ -392,7 +402,7 @@ func (d rbacDiff) reportLost(grants []k8s.Grant) {
 	for _, b := range d.clauses(grants) {
 		d.claimGrants(b)
 		from := d.object
-		if o, _ := d.findSource(d.c.before, b); o != nil && d.subject.Kind == "ClusterRole" {
+		if o, _ := d.findSource(d.c.before, b); o != nil && isRole(d.subject) {
 			from = o
 		}
 		operator := ""
@@ -421,7 +431,7 @@ func (d rbacDiff) findSource(v *view, b clause) (*Object, int) {
 			if r.Kind != "Role" && r.Kind != "ClusterRole" || r.Kind == "Role" && r.Namespace != b.grant.Namespace {
 				continue
 			}
-			if (d.object != nil && o.Operator == d.object.Operator) != own || d.subject.Kind == "ClusterRole" && d.subject.Name != r.Name && !slices.Contains(aggregatesTo(o), d.subject.Name) {
+			if (d.object != nil && o.Operator == d.object.Operator) != own || isRole(d.subject) && d.subject != roleSubject(r) && !slices.Contains(aggregatesTo(o), d.subject.Name) {
 				continue
 			}
 			for i, rule := range k8s.Items(o.Content, "rules") {
@@ -472,6 +482,8 @@ func boundRoles(c *comparison) map[k8s.Subject][]k8s.Key {
 				for _, m := range k8s.Items(o.Content, "subjects") {
 					add(k8s.SubjectIn(key.Namespace, m), role)
 				}
+			case key.Kind == "Role":
+				add(roleSubject(key), key)
 			case key.Kind == "ClusterRole":
 				for _, into := range append(aggregatesTo(o), key.Name) {
 					add(k8s.Subject{Kind: "ClusterRole", Name: into}, key)
@@ -498,8 +510,8 @@ func ruleGrants(rule map[string]any, b clause) bool {
 // about the ServiceAccount itself.
 func (d rbacDiff) subjectPrefix() string {
 	switch {
-	case d.subject.Kind == "ClusterRole":
-		return fmt.Sprintf("every subject bound to ClusterRole %s ", d.subject.Name)
+	case isRole(d.subject):
+		return fmt.Sprintf("every subject bound to %s ", d.subject)
 	case d.object != nil && d.object.Key().Kind == "ServiceAccount":
 		return ""
 	}

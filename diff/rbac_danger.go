@@ -32,10 +32,12 @@ func rbacRules() []RuleInfo {
 		{"rbac.node-write", Medium, "change nodes", "labels and taints decide where other workloads run"},
 		{"rbac.namespace-write", Medium, "change namespaces", "the Pod Security level is a label of the Namespace; deleting a Namespace deletes everything in it"},
 		{"rbac.urls", Medium, "non-resource URLs", "non-resource URLs reach debugging and metrics endpoints of the API server"},
-		{"rbac.unknown-role", Medium, "role outside of the rendered manifests", "the referenced role defines the permissions"},
+		{"rbac.unknown-role", High, "role outside of the rendered manifests", "the referenced role defines the permissions"},
 		{"rbac.aggregated", Low, "permissions added to a built-in role", "every subject bound to that role gets them"},
 		{"rbac.aggregation-cycle", Critical, "ClusterRoles that aggregate each other", "the controller copies rules around the cycle: a rule that was once in one of the roles stays in all of them, although no manifest has it"},
 		{"rbac.tool-role", High, "permissions added to a role of another tool", "every subject that is bound to that role in the cluster gets them; the binding is outside of the rendered manifests"},
+		{"rbac.everyone", Critical, "permission for all users or accounts", "everybody who reaches the API server, or every pod of the cluster, has the permission"},
+		{"rbac.not-compared", High, "too many permissions to compare", "nobody knows what the roles allow"},
 		{"rbac.gained", Medium, "permission gained", "a compromise of the operator reaches further than before"},
 		{"rbac.lost", Info, "permission removed", "the operator can do less; features that depend on it stop"},
 		{"rbac.account-renamed", Info, "ServiceAccount renamed", "bindings outside of the rendered manifests still reference the old account"},
@@ -208,7 +210,7 @@ func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) rating {
 	}
 	switch {
 	case g.Role != "":
-		return rating{rule: "rbac.unknown-role", severity: Medium}
+		return rating{rule: "rbac.unknown-role", severity: High}
 	case g.URL != "":
 		if !slices.Contains([]string{"/metrics", "/healthz", "/livez", "/readyz", "/version"}, g.URL) {
 			worst = rating{rule: "rbac.urls", severity: Medium}
@@ -306,7 +308,7 @@ func (r *rater) reach(of k8s.Subject, namespace string, depth int) Severity {
 func (r *rater) grantsOf(s k8s.Subject) []k8s.Grant {
 	out, known := r.grants[s]
 	if !known {
-		if out = r.all.Of(s); s.Kind == "ClusterRole" {
+		if out = r.all.Of(s); isRole(s) {
 			out = r.all.Direct(s)
 		}
 		r.grants[s] = out

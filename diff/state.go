@@ -135,6 +135,7 @@ type view struct {
 	order []*Object // rendered objects, sorted by Key
 	crds  map[k8s.Key]*Object
 
+	policies         []*Object         // admission policies and their bindings
 	engineNamespaces map[string]bool   // namespaces with objects that configure a GitOps tool and belong to no operator
 	versions         map[string]string // versions by operator, if the state has no pins
 }
@@ -161,6 +162,9 @@ func newView(s State) (*view, error) {
 		v.order = append(v.order, o)
 		if key.Is(crdKind) {
 			v.crds[o.definedKind()] = o
+		}
+		if matchesKind(policyKinds, key) {
+			v.policies = append(v.policies, o)
 		}
 		if o.Operator == "" && key.Namespace != "" && isDeliveryGroup(key.Group) {
 			v.engineNamespaces[key.Namespace] = true

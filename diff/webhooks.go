@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/boxset"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 )
@@ -18,11 +19,11 @@ func webhookRules() []RuleInfo {
 		{"webhook.wide", High, "webhook that can stop the cluster", "with failurePolicy Fail and no selector, a webhook on core kinds blocks every such write while the operator is down, including the operator's own restart"},
 		{"webhook.failure-policy", High, "failure policy turned to Fail", "while the operator is down or slow, every write of these kinds is refused"},
 		{"webhook.failure-policy-loosened", High, "failure policy turned to Ignore", "while the operator is down, objects pass without validation or defaults"},
-		{"webhook.rules-widened", Medium, "webhook covers more requests", "more writes depend on the operator"},
+		{"webhook.rules-widened", High, "webhook covers more requests", "writes of these kinds now call the operator, which can read, change or refuse them"},
 		{"webhook.rules-narrowed", Info, "webhook covers fewer requests", "some writes are no longer validated or defaulted"},
 		{"webhook.selector-lost", High, "webhook selector removed", "the webhook covers objects or namespaces that were excluded, perhaps including system namespaces"},
-		{"webhook.selector-changed", Medium, "webhook selector changed", "the webhook covers different objects or namespaces"},
-		{"webhook.selector-added", Info, "webhook selector added", "the webhook excludes objects or namespaces that it covered"},
+		{"webhook.selector-changed", High, "webhook selector changed", "the webhook covers different objects or namespaces"},
+		{"webhook.selector-added", Info, "webhook selector restricted", "the webhook excludes objects or namespaces that it covered"},
 		{"webhook.conditions-changed", High, "match conditions added, removed or changed", "the webhook is called for other requests: objects may pass without validation, or depend on the operator"},
 		{"webhook.timeout", Low, "webhook timeout changed", "writes may wait longer, or fail earlier, when the operator is slow"},
 		{"webhook.side-effects", Low, "side effects or match policy changed", "dry runs and requests at other versions are treated differently"},
@@ -65,7 +66,7 @@ func compareWebhooks(c *comparison) {
 					limit = Low
 				}
 				c.add("webhook.removed", p.object(), Finding{
-					Field: k8s.Text(h, "name"), Before: formatValue(formatRequests(h)), Message: fmt.Sprintf("webhook %s removed", k8s.Text(h, "name")), path: fieldAt("webhooks"),
+					Field: k8s.Text(h, "name"), Before: formatValue(formatRequests(requestBoxes(h))), Message: fmt.Sprintf("webhook %s removed", k8s.Text(h, "name")), path: fieldAt("webhooks"),
 					explains: removedWebhook(p, k8s.Text(h, "name")),
 				}, limit)
 			}
@@ -90,14 +91,36 @@ func (d webhookDiff) add(rule string, f Finding, field string, capped ...Severit
 	d.c.add(rule, d.p.after, f, capped...)
 }
 
-// isOwn reports whether the webhook calls a Service of its own operator, and only for API groups of
-// the operator's CRDs.
-func (d webhookDiff) isOwn() bool {
-	return d.c.isOwnService(d.p.after, k8s.Map(d.now, "clientConfig")) && !slices.ContainsFunc(requestPatterns(d.now), func(w requestPattern) bool {
-		return !slices.ContainsFunc(d.c.after.order, func(crd *Object) bool {
-			return crd.Key().Is(crdKind) && crd.Operator == d.p.after.Operator && k8s.ParseCRD(crd.Content).Group == w.group
-		})
-	})
+// limit returns the highest severity of requests that the webhook receives: medium if it calls a
+// Service of its own operator, and only for kinds of the operator that are not in the table of
+// powers.
+func (d webhookDiff) limit(requests []boxset.Box) Severity {
+	if !d.c.isOwnService(d.p.after, k8s.Map(d.now, "clientConfig")) {
+		return High
+	}
+	for _, box := range requests {
+		groups, except := box.In("group").List()
+		if except || slices.ContainsFunc(groups, func(group string) bool { return !d.c.ownsRequests(d.p.after.Operator, group) }) {
+			return High
+		}
+	}
+	return Medium
+}
+
+// ownsRequests reports whether an operator has a CRD of a group, and no other operator has one, nor
+// is a kind of the group in the table of powers.
+func (c *comparison) ownsRequests(operator, group string) bool {
+	own := false
+	for kind := range c.after.crds {
+		if kind.Group == group {
+			p, _ := c.powerOf(kind)
+			if p.rule != "" || !c.ownsGroup(operator, group, kind.Kind) {
+				return false
+			}
+			own = true
+		}
+	}
+	return own
 }
 
 // removedWebhook returns the field paths that a finding about a removed webhook covers.
@@ -110,18 +133,20 @@ func removedWebhook(p pair, name string) []fieldPath {
 
 // reportAdded reports an added webhook, and whether it can block all writes in the cluster.
 func (d webhookDiff) reportAdded() {
-	f := Finding{After: formatValue(formatRequests(d.now)), Message: fmt.Sprintf("webhook covers %s, failure policy %s", diag.Some(formatRequests(d.now), 4), failurePolicy(d.now))}
+	requests := requestBoxes(d.now)
+	f := Finding{After: formatValue(formatRequests(requests)), Message: fmt.Sprintf("webhook covers %s, failure policy %s", diag.Some(formatRequests(requests), 4), failurePolicy(d.now))}
 	if d.p.before == nil {
 		f.explains = wholeObject()
 	}
-	limit := High
-	if d.isOwn() {
-		limit = Medium
-	}
-	d.add("webhook.added", f, "", limit)
-	if danger := vitalRequests(d.now); failurePolicy(d.now) == "Fail" && matchesEverything(d.now, "namespaceSelector") && matchesEverything(d.now, "objectSelector") && len(danger) > 0 {
-		f.Message = fmt.Sprintf("while the operator is down, all these requests fail: %s", diag.Some(danger, 4))
-		d.add("webhook.wide", f, "rules")
+	d.add("webhook.added", f, "", d.limit(requests))
+	d.checkWide(requests)
+}
+
+// checkWide reports whether newly covered requests can block all writes in the cluster.
+func (d webhookDiff) checkWide(requests []boxset.Box) {
+	if danger := vitalRequests(requests); failurePolicy(d.now) == "Fail" && matchesEverything(d.now, "namespaceSelector") && matchesEverything(d.now, "objectSelector") && len(danger) > 0 {
+		shown := formatRequests(danger)
+		d.add("webhook.wide", Finding{After: formatValue(shown), Message: "while the operator is down, all these requests fail: " + diag.Some(shown, 4)}, "rules")
 	}
 }
 
@@ -131,76 +156,6 @@ func failurePolicy(h map[string]any) string { return cmp.Or(k8s.Text(h, "failure
 func matchesEverything(h map[string]any, selector string) bool {
 	s := k8s.Map(h, selector)
 	return len(k8s.Map(s, "matchLabels")) == 0 && len(k8s.Items(s, "matchExpressions")) == 0
-}
-
-// requestPattern is one combination of values in a webhook rule. "*" matches any value.
-type requestPattern struct{ group, version, resource, operation, scope string }
-
-func (w requestPattern) String() string {
-	return strings.ToLower(w.operation) + " " + k8s.Key{Group: w.group, Kind: w.resource}.GroupKind()
-}
-
-// covers reports whether w matches all requests that o matches.
-func (w requestPattern) covers(o requestPattern) bool {
-	matches := func(have, want string) bool { return have == "*" || have == want }
-	return matches(w.group, o.group) && matches(w.version, o.version) && matches(w.operation, o.operation) && matches(w.scope, o.scope) &&
-		(matches(w.resource, o.resource) || w.resource == "*/*")
-}
-
-// requestPatterns returns all combinations of values in the rules of a webhook, at most
-// maxRequestPatterns.
-func requestPatterns(h map[string]any) []requestPattern {
-	var out []requestPattern
-	for _, r := range k8s.Items(h, "rules") {
-		for _, g := range k8s.Texts(r, "apiGroups") {
-			for _, v := range k8s.Texts(r, "apiVersions") {
-				for _, res := range k8s.Texts(r, "resources") {
-					for _, op := range k8s.Texts(r, "operations") {
-						if out = append(out, requestPattern{g, v, res, op, cmp.Or(k8s.Text(r, "scope"), "*")}); len(out) > maxRequestPatterns {
-							return out
-						}
-					}
-				}
-			}
-		}
-	}
-	return out
-}
-
-const maxRequestPatterns = 10_000
-
-// formatRequests formats the requests that a webhook receives for display, without duplicates.
-func formatRequests(h map[string]any) []string { return formatPatterns(requestPatterns(h)) }
-
-// formatPatterns formats combinations for display, without duplicates.
-func formatPatterns(list []requestPattern) []string {
-	var out []string
-	for _, w := range list {
-		if !slices.Contains(out, w.String()) {
-			out = append(out, w.String())
-		}
-	}
-	return out
-}
-
-// vitalRequests formats the requests of a webhook for API groups that the cluster needs to run.
-func vitalRequests(h map[string]any) []string {
-	vital := func(w requestPattern) bool {
-		switch w.group {
-		case "*":
-			return true
-		case "", "apps", "batch", "coordination.k8s.io", "rbac.authorization.k8s.io":
-			return true
-		}
-		return false
-	}
-	var out []requestPattern
-	for _, w := range requestPatterns(h) {
-		if vital(w) {
-			out = append(out, w)
-		}
-	}
-	return formatPatterns(out)
 }
 
 // compare compares a webhook that exists before and after.
@@ -239,51 +194,65 @@ func (d webhookDiff) compareDefaulted(rule, field string, defaultValue any) {
 	}
 }
 
-// compareRules compares the requests that the webhook receives.
+// compareRules compares the requests that the webhook receives. Those that are newly covered are
+// judged as those of an added webhook.
 func (d webhookDiff) compareRules() {
-	uncovered := func(by, of []requestPattern) []string {
-		var out []requestPattern
-		for _, w := range of {
-			if !slices.ContainsFunc(by, func(have requestPattern) bool { return have.covers(w) }) {
-				out = append(out, w)
-			}
-		}
-		return formatPatterns(out)
+	old, now := requestBoxes(d.old), requestBoxes(d.now)
+	more, err1 := boxset.Minus(now, old)
+	less, err2 := boxset.Minus(old, now)
+	before, after := formatRules(d.old), formatRules(d.now)
+	if err := cmp.Or(err1, err2); err != nil {
+		d.add("webhook.rules-widened", Finding{Before: before, After: after, Message: "rules changed: " + err.Error()}, "rules")
+		return
 	}
-	format := func(list []requestPattern) string {
-		var out []string
-		for _, w := range list {
-			text := w.String() + "/" + w.version
-			if w.scope != "*" {
-				text += " " + w.scope
-			}
-			out = append(out, text)
-		}
-		return formatValue(slices.Compact(slices.Sorted(slices.Values(out))))
+	if len(more) > 0 {
+		d.add("webhook.rules-widened", Finding{Before: before, After: after, Message: "also covers " + diag.Some(formatRequests(more), 5)}, "rules", d.limit(more))
+		d.checkWide(more)
 	}
-	old, now := requestPatterns(d.old), requestPatterns(d.now)
-	if more := uncovered(old, now); len(more) > 0 {
-		d.add("webhook.rules-widened", Finding{Before: format(old), After: format(now), Message: "also covers " + diag.Some(more, 5)}, "rules")
-	}
-	if less := uncovered(now, old); len(less) > 0 {
-		d.add("webhook.rules-narrowed", Finding{Before: format(old), After: format(now), Message: "no longer covers " + diag.Some(less, 5)}, "rules")
+	if len(less) > 0 {
+		d.add("webhook.rules-narrowed", Finding{Before: before, After: after, Message: "no longer covers " + diag.Some(formatRequests(less), 5)}, "rules")
 	}
 }
 
+// formatRules formats the rules of a webhook for display.
+func formatRules(h map[string]any) string {
+	var out []string
+	for _, r := range k8s.Items(h, "rules") {
+		versions := strings.Join(k8s.Texts(r, "apiVersions"), ",")
+		for _, text := range formatRequests(requestBoxes(map[string]any{"rules": []any{r}})) {
+			text += "/" + versions
+			if scope := cmp.Or(k8s.Text(r, "scope"), "*"); scope != "*" {
+				text += " " + scope
+			}
+			if out = append(out, text); len(out) > maxShownRequests {
+				return formatValue(out)
+			}
+		}
+	}
+	return formatValue(slices.Compact(slices.Sorted(slices.Values(out))))
+}
+
+// compareSelector compares the labels that a selector matches.
 func (d webhookDiff) compareSelector(name string) {
 	a, b := d.old[name], d.now[name]
-	was, is := matchesEverything(d.old, name), matchesEverything(d.now, name)
+	old, now := []boxset.Box{labelBox("", k8s.Map(d.old, name))}, []boxset.Box{labelBox("", k8s.Map(d.now, name))}
+	more, err1 := boxset.Minus(now, old)
+	less, err2 := boxset.Minus(old, now)
 	f := Finding{Before: formatValue(a), After: formatValue(b)}
-	switch {
-	case was && is || reflect.DeepEqual(a, b):
-	case is:
+	limit := d.limit(requestBoxes(d.now))
+	switch err := cmp.Or(err1, err2); {
+	case err != nil:
+		f.Message = name + " changed: " + err.Error()
+		d.add("webhook.selector-changed", f, name)
+	case len(more) == 0 && len(less) == 0:
+	case matchesEverything(d.now, name):
 		f.Message = name + " removed: the webhook covers everything"
 		d.add("webhook.selector-lost", f, name)
-	case was:
+	case len(more) == 0:
 		f.Message = name + " restricts the webhook's scope"
 		d.add("webhook.selector-added", f, name)
 	default:
-		f.Message = name + " changed"
-		d.add("webhook.selector-changed", f, name)
+		f.Message = name + " changed: the webhook covers other objects"
+		d.add("webhook.selector-changed", f, name, limit)
 	}
 }

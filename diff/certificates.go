@@ -1,0 +1,188 @@
+package diff
+
+import (
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+func certificateRules() []RuleInfo {
+	return []RuleInfo{
+		{"certificates.identity", Critical, "certificate for an identity of the cluster", "the holder of a client certificate for system:masters, a node, a controller or an account acts as it"},
+		{"certificates.authority", Critical, "certificate of an authority", "its holder issues certificates for any name, that everybody who trusts the authority accepts"},
+	}
+}
+
+// compareCertificates reports certificates that are requested for identities of the cluster, and
+// certificates of an authority, in whatever object and field they are requested.
+func compareCertificates(c *comparison) {
+	for _, p := range c.changed {
+		if p.after == nil || p.after.Key().Is(crdKind) {
+			continue
+		}
+		had := map[string]bool{}
+		if p.before != nil {
+			for _, name := range requestedIdentities(p.before.Content) {
+				had[name] = true
+			}
+		}
+		var identities []string
+		authority := false
+		for _, name := range requestedIdentities(p.after.Content) {
+			switch {
+			case had[name]:
+			case name == certificateAuthority:
+				authority = true
+			default:
+				identities = append(identities, name)
+			}
+		}
+		if len(identities) > 0 {
+			c.add("certificates.identity", p.after, Finding{
+				After: strings.Join(identities, ", "), Message: "requests a certificate for " + diag.Some(identities, 5), path: fieldAt("spec"), explains: noField(),
+			})
+		}
+		if authority {
+			limit := Critical
+			if c.isSelfSigned(p.after) {
+				limit = Medium
+			}
+			c.add("certificates.authority", p.after, Finding{Message: "requests the certificate of an authority", path: fieldAt("spec"), explains: noField()}, limit)
+		}
+	}
+}
+
+const certificateKind = "Certificate.cert-manager.io"
+
+// certificateAuthority stands for the right to issue certificates in requestedIdentities.
+const certificateAuthority = "authority"
+
+// requestedIdentities returns the identities of the cluster for which an object requests a
+// certificate, sorted: users and groups with the prefix "system:". It contains certificateAuthority
+// if the certificate is one of an authority. Objects of kinds for certificates are searched as a
+// whole, others for annotations and attributes of cert-manager.
+func requestedIdentities(o map[string]any) []string {
+	var out []string
+	isCertificate := strings.Contains(k8s.Text(o, "kind"), "Certificate")
+	var visit func(field string, v any, whole bool)
+	visit = func(field string, v any, whole bool) {
+		name := strings.ToLower(field[strings.LastIndexByte(field, '/')+1:])
+		switch x := v.(type) {
+		case map[string]any:
+			for _, key := range sortedKeys(x) {
+				// The API server writes who created a request.
+				if key != "status" && !(whole && isCertificate && slices.Contains([]string{"username", "groups", "uid", "extra", "managedFields"}, key)) {
+					visit(key, x[key], whole || isCertificate && key == "spec" || strings.Contains(key, "cert-manager.io/"))
+				}
+			}
+		case []any:
+			for _, e := range x {
+				visit(field, e, whole)
+			}
+		case bool:
+			if whole && x && isAuthorityField(name) {
+				out = append(out, certificateAuthority)
+			}
+		case string:
+			if !whole {
+				return
+			}
+			if truth, err := strconv.ParseBool(x); err == nil && truth && isAuthorityField(name) || isAuthorityUsage(name, x) {
+				out = append(out, certificateAuthority)
+			}
+			out = append(out, identitiesIn(x)...)
+		}
+	}
+	visit("", o, false)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func isAuthorityField(name string) bool {
+	return slices.Contains([]string{"isca", "is-ca", "ca"}, name)
+}
+
+// isAuthorityUsage reports whether a usage of a certificate is to sign certificates.
+func isAuthorityUsage(field, value string) bool {
+	return strings.HasSuffix(field, "usages") && slices.ContainsFunc(strings.Split(value, ","), func(s string) bool {
+		return strings.EqualFold(strings.TrimSpace(s), "cert sign")
+	})
+}
+
+// identitiesIn returns the identities in a text: a name, a distinguished name with any escapes, or a
+// certificate request in PEM, in base64 or not.
+func identitiesIn(text string) []string {
+	for _, encoded := range [][]byte{[]byte(text), decodeBase64(text)} {
+		if block, _ := pem.Decode(encoded); block != nil {
+			return identitiesOfRequest(block.Bytes)
+		}
+	}
+	plain := regexp.MustCompile(`\\[0-9a-fA-F]{2}`).ReplaceAllStringFunc(text, func(escape string) string {
+		n, _ := strconv.ParseUint(escape[1:], 16, 8)
+		return string(rune(n))
+	})
+	plain = strings.ReplaceAll(plain, `\`, "")
+	var out []string
+	for _, found := range regexp.MustCompile(`(?i)\bsystem:[a-z0-9:._-]+`).FindAllString(plain, -1) {
+		out = append(out, found)
+	}
+	for _, value := range regexp.MustCompile(`=#([0-9a-fA-F]+)`).FindAllStringSubmatch(text, -1) {
+		// A value of a distinguished name in hexadecimal DER.
+		if raw, err := hex.DecodeString(value[1]); err == nil {
+			out = append(out, regexp.MustCompile(`system:[a-z0-9:._-]+`).FindAllString(string(raw), -1)...)
+		}
+	}
+	return out
+}
+
+func decodeBase64(text string) []byte {
+	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// identitiesOfRequest returns the identities in a certificate request in DER.
+func identitiesOfRequest(der []byte) []string {
+	request, err := x509.ParseCertificateRequest(der)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, name := range append(slices.Clone(request.Subject.Organization), request.Subject.CommonName) {
+		if strings.HasPrefix(name, "system:") {
+			out = append(out, name)
+		}
+	}
+	for _, e := range request.Extensions {
+		var constraints struct {
+			IsCA bool `asn1:"optional"`
+			Path int  `asn1:"optional"`
+		}
+		if _, err := asn1.Unmarshal(e.Value, &constraints); err == nil && constraints.IsCA && e.Id.Equal(asn1.ObjectIdentifier{2, 5, 29, 19}) {
+			out = append(out, certificateAuthority)
+		}
+	}
+	return out
+}
+
+// isSelfSigned reports whether a Certificate of cert-manager is issued by an Issuer that signs each
+// certificate by its own key, and belongs to the same operator: nobody trusts such an authority yet.
+func (c *comparison) isSelfSigned(o *Object) bool {
+	ref := k8s.Map(o.Content, "spec", "issuerRef")
+	if kind := k8s.Text(ref, "kind"); !o.Key().Is(certificateKind) || kind != "" && kind != "Issuer" {
+		return false
+	}
+	issuer := c.after.byKey[k8s.Key{Group: "cert-manager.io", Kind: "Issuer", Namespace: o.Key().Namespace, Name: k8s.Text(ref, "name")}]
+	return issuer != nil && issuer.Operator == o.Operator && k8s.Map(issuer.Content, "spec", "selfSigned") != nil
+}

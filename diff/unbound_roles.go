@@ -1,0 +1,112 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// unboundRoles returns the added and changed roles that no binding of the state before or of the
+// state after refers to. Somebody outside of the rendered manifests may bind them. Roles that are
+// aggregated into another one by labels are omitted: its subjects get their permissions.
+func unboundRoles(c *comparison) []k8s.Key {
+	bound := func(v *view) map[k8s.Key]bool {
+		out := map[k8s.Key]bool{}
+		_, defaults := k8s.DefaultRBAC()
+		objects := slices.Clone(defaults)
+		for _, o := range v.order {
+			objects = append(objects, o.Content)
+		}
+		for i := range v.Resources {
+			objects = append(objects, v.Resources[i].Content)
+		}
+		for _, o := range objects {
+			if k8s.Text(o, "roleRef", "name") != "" {
+				out[k8s.BoundRole(o)] = true
+			}
+		}
+		for grows := true; grows; { // a bound role gets the permissions of those that it aggregates
+			n := len(out)
+			for _, o := range objects {
+				if out[k8s.Object(o).Key()] {
+					addAggregated(out, o, objects)
+				}
+			}
+			grows = len(out) > n
+		}
+		return out
+	}
+	before, after := bound(c.before), bound(c.after)
+	var out []k8s.Key
+	c.each(func(p pair) {
+		key := p.object().Key()
+		isBound := (p.before == nil || before[key]) && (p.after == nil || after[key])
+		if !isBound && (p.after == nil || len(aggregatesTo(p.after)) == 0) {
+			out = append(out, key)
+		}
+	}, "Role"+rbacSuffix, "ClusterRole"+rbacSuffix)
+	return out
+}
+
+// addAggregated adds the roles among objects that a ClusterRole aggregates.
+func addAggregated(roles map[k8s.Key]bool, role map[string]any, objects []map[string]any) {
+	for _, m := range k8s.Items(role, "aggregationRule", "clusterRoleSelectors") {
+		selector, ok := k8s.SelectorOf(m)
+		for _, o := range objects {
+			if key := k8s.Object(o).Key(); ok && key.Is("ClusterRole"+rbacSuffix) && selector.Matches(labels.Set(k8s.TextMap(o, "metadata", "labels"))) {
+				roles[key] = true
+			}
+		}
+	}
+}
+
+const rbacSuffix = ".rbac.authorization.k8s.io"
+
+// roleSubject returns the subject that stands for everybody who is bound to a role.
+func roleSubject(role k8s.Key) k8s.Subject {
+	return k8s.Subject{Kind: role.Kind, Name: strings.TrimPrefix(role.Namespace+"/"+role.Name, "/")}
+}
+
+// bindToItself returns a binding of a role to the subject that stands for it.
+func bindToItself(role k8s.Key) map[string]any {
+	s := roleSubject(role)
+	return map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": role.Kind + "Binding", "metadata": map[string]any{"namespace": role.Namespace},
+		"roleRef": map[string]any{"kind": role.Kind, "name": role.Name}, "subjects": []any{map[string]any{"kind": s.Kind, "name": s.Name}},
+	}
+}
+
+// isRole reports whether a subject stands for everybody who is bound to a role.
+func isRole(s k8s.Subject) bool { return s.Kind == "ClusterRole" || s.Kind == "Role" }
+
+// isEveryone reports whether a subject has all users or all accounts of a cluster.
+func isEveryone(s k8s.Subject) bool {
+	switch s.Kind {
+	case "Group":
+		return slices.Contains([]string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts", "system:authenticated:oauth"}, s.Name)
+	case "User":
+		return s.Name == "system:anonymous"
+	}
+	return false
+}
+
+// roleNameSeverity rates ordinary permissions of a role that is not bound here, by its name: high for
+// the name of another operator, low for a name of its own operator, otherwise medium, because it may
+// be the name of a role that exists in the cluster.
+func (c *comparison) roleNameSeverity(o *Object) Severity {
+	name := o.Key().Name
+	plain := func(s string) string { return strings.NewReplacer("-", "", ":", "", ".", "").Replace(s) }
+	_, own, _ := strings.Cut(o.Operator, "/")
+	if was := c.before.byKey[o.Key()]; own != "" && strings.Contains(plain(name), plain(own)) || was != nil && c.isOperator(was.Operator, o.Operator) {
+		return Low
+	}
+	for _, p := range slices.Concat(c.before.Pins, c.after.Pins) {
+		if rest, is := strings.CutPrefix(name, p.Package); is && (rest == "" || strings.ContainsAny(rest[:1], "-:.")) {
+			return High
+		}
+	}
+	return Medium
+}
