@@ -61,7 +61,7 @@ func formatRequests(boxes []boxset.Box) []string {
 		for _, group := range shownValues(box, "group") {
 			for _, resource := range shownValues(box, "resource") {
 				for _, sub := range shownValues(box, "subresource") {
-					for _, operation := range shownOperations(box) {
+					for _, operation := range shownValues(box, "operation") {
 						to := &others
 						if isVitalGroup(group) {
 							to = &vital
@@ -91,13 +91,6 @@ func shownValues(box boxset.Box, dimension string) []string {
 		return []string{"*"}
 	}
 	return list
-}
-
-func shownOperations(box boxset.Box) []string {
-	if list, _ := box.In("operation").List(); len(list) < 4 {
-		return list
-	}
-	return []string{"*"}
 }
 
 // isVitalGroup reports whether the cluster needs the objects of an API group to run.
