@@ -105,7 +105,8 @@ func Faults(parts []Unread) error {
 	return out.Err()
 }
 
-// newUnread returns an unread part with a fault.
+// newUnread returns an Unread whose position, reason and hint are those of e. The caller sets the
+// fields that describe the part.
 func newUnread(e *diag.Error) Unread {
 	return Unread{Pos: e.Pos, Reason: (&diag.Error{Msg: e.Msg, Err: e.Err}).Error(), Hint: e.Hint, err: e}
 }

@@ -32,8 +32,8 @@ func (c *comparison) isSystemNamespace(name string) bool {
 	return slices.ContainsFunc([]*view{c.before, c.after}, func(v *view) bool { return v.engineNamespaces[name] })
 }
 
-// systemNamespaces returns the namespaces of Kubernetes and OLM, and the usual ones of the tools in
-// the table of powers that install objects.
+// systemNamespaces returns the namespaces of Kubernetes and OLM, and the usual namespaces of tools
+// that install objects (see powers).
 func systemNamespaces() []string {
 	return []string{
 		"kube-system", "kube-public", "kube-node-lease", "olm", "olmv1-system",

@@ -206,8 +206,8 @@ func matchesGlob(pattern, s string) bool {
 	return s == ""
 }
 
-// holdsData reports whether the deletion of the object, or of the objects made from the template that the
-// entry is in, loses data.
+// holdsData reports whether data is lost if the object is deleted. For an entry in a template of
+// volume claims, it returns true, because the claims hold the data.
 func (e metadataEntry) holdsData() bool {
 	return e.objects.after.Key().Is("PersistentVolumeClaim", "PersistentVolume", "Namespace", crdKind) || e.path.contains("volumeClaimTemplates")
 }

@@ -86,8 +86,8 @@ func compareTreeVersions(c *comparison) {
 	}
 }
 
-// treeVersions returns the version of each operator according to the annotations of its objects, if
-// the state has no pins. It omits operators whose objects have different versions.
+// treeVersions returns the version of each operator, from the annotations of its objects. It omits
+// operators whose objects have different versions. If the state has pins, the result is empty.
 func (v *view) treeVersions() map[string]string {
 	out := map[string]string{}
 	if len(v.Pins) > 0 {

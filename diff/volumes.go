@@ -74,7 +74,7 @@ func (m mount) String() string {
 // volumeReach is the part of a volume that reaches beyond its pod.
 type volumeReach struct {
 	rule   string
-	source string // identifies the reached part
+	source string // identifies the directory, claim or other source outside the pod
 	text   string // for display
 	dir    string // directory of the node, for rule pods.host-path
 }

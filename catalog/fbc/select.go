@@ -74,7 +74,7 @@ func Objects(fsys fs.FS, pkg, bundle string) ([][]byte, error) {
 	return sel.objects(fsys)
 }
 
-// objects returns the manifests that were found. It reads the files that they refer to.
+// objects returns the manifests of the bundle. If a manifest is in a separate file, it reads that file.
 func (s *selector) objects(fsys fs.FS) ([][]byte, error) {
 	out := make([][]byte, 0, len(s.manifests))
 	for _, m := range s.manifests {

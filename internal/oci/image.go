@@ -313,7 +313,7 @@ func readAll(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error) 
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()               // ignore the error: the blob was only read
-	return io.ReadAll(io.LimitReader(r, d.Size+1)) // read one byte more than the size, because the content is verified at its end
+	return io.ReadAll(io.LimitReader(r, d.Size+1)) // one byte more than the size: the blob is verified when the reader reaches the end
 }
 
 // parseConfig returns the labels in an image configuration, and diffs, the digests of the

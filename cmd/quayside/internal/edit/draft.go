@@ -25,8 +25,8 @@ func NewDraft(p *workspace.Project) *Draft { return &Draft{project: p, files: ma
 
 // draftFile is a changed file.
 type draftFile struct {
-	old   []byte // existing content with changed fields, without added; nil: new file
-	added []byte
+	old   []byte   // content before the added objects; its fields may be changed; nil for a new file
+	added []byte   // YAML of the added objects
 	names []string // names of the added objects
 }
 

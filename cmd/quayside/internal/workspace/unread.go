@@ -237,8 +237,8 @@ func (u unread) keeps(key string) bool {
 	return slices.ContainsFunc(u.pins, func(k unreadPin) bool { return slices.Contains(k.pin.RequestedBy, key) })
 }
 
-// restore returns next with the kept pins. It also restores Namespaces of before that a kept pin
-// needs, because their declarations may not have been read.
+// restore returns the lock next with the kept pins. From the lock before, it copies the Namespaces
+// that these pins need, because the declarations of the Namespaces may be unread.
 func (u unread) restore(next, before *lockfile.File) *lockfile.File {
 	if len(u.pins) == 0 {
 		return next

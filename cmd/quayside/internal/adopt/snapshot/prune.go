@@ -12,7 +12,7 @@ import (
 // element.
 type fieldFilter struct {
 	fields map[string]*fieldFilter // filters for the values of fields; nil: drop the field
-	only   bool                    // whether to drop all fields that are not in fields
+	only   bool                    // whether to also drop fields that are not in the map
 }
 
 func dropFields(names ...string) *fieldFilter {
