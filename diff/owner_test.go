@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/quayside/quayside/lockfile"
@@ -20,5 +21,20 @@ func TestOwnerOf(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%+v: got %q", c, got)
 		}
+	}
+}
+
+// TestWithNamespaces checks that objects without the namespace of their operator get it from others.
+func TestWithNamespaces(t *testing.T) {
+	given := []Object{{Operator: "p"}, {Operator: "b/p"}, {Operator: "a/p"}, {Operator: "other"}, {}}
+	var got []string
+	for _, o := range withNamespaces(given) {
+		got = append(got, o.Operator)
+	}
+	if want := []string{"a/p", "b/p", "a/p", "other", ""}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if given[0].Operator != "p" {
+		t.Error("the argument was changed")
 	}
 }

@@ -143,6 +143,7 @@ type view struct {
 // newView returns s with its indexes. It returns an error for two different objects with the same
 // key.
 func newView(s State) (*view, error) {
+	s.Objects = withNamespaces(s.Objects)
 	v := &view{State: s, byKey: make(map[k8s.Key]*Object, len(s.Objects)), crds: map[k8s.Key]*Object{}, engineNamespaces: map[string]bool{}}
 	var faults diag.List
 	for i := range s.Objects {
@@ -173,6 +174,27 @@ func newView(s State) (*view, error) {
 	slices.SortFunc(v.order, func(a, b *Object) int { return a.Key().Compare(b.Key()) })
 	v.versions = v.treeVersions()
 	return v, faults.Err()
+}
+
+// withNamespaces returns objects with the operator "namespace/package" instead of "package" where
+// another object has it. CRDs have no label for the namespace of their operator, and a tree without
+// its lock has no pins. Of several operators of a package, the first one provides the CRD.
+func withNamespaces(objects []Object) []Object {
+	full := map[string]string{}
+	for i := range objects {
+		operator := objects[i].Operator
+		if _, pkg, ok := strings.Cut(operator, "/"); ok && (full[pkg] == "" || operator < full[pkg]) {
+			full[pkg] = operator
+		}
+	}
+	if !slices.ContainsFunc(objects, func(o Object) bool { return full[o.Operator] != "" }) {
+		return objects
+	}
+	out := slices.Clone(objects)
+	for i := range out {
+		out[i].Operator = cmp.Or(full[out[i].Operator], out[i].Operator)
+	}
+	return out
 }
 
 // definedKind returns the group and kind that a CRD defines.
