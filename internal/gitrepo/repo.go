@@ -42,6 +42,7 @@ type Repo struct {
 	objects *filesystem.Storage // storage of the repository, for reading objects
 	root    string              // top of the work tree, absolute and without symbolic links; empty for a bare repository
 	gitDir  string              // Git directory of the work tree
+	common  string              // Git directory that all work trees share
 }
 
 // Open opens the repository that contains dir: a clone, a linked work tree or a bare repository. It
@@ -98,7 +99,7 @@ func open(state, root string) (*Repo, error) {
 	files := filesystem.NewStorageWithOptions(dotgit.NewRepositoryFilesystem(osfs.New(state), osfs.New(common)), cache.NewObjectLRUDefault(),
 		filesystem.Options{AlternatesFS: osfs.New("/")}) // a shared clone reads the objects of another repository
 	opened, err := git.Open(tolerantStorage{files}, nil)
-	return &Repo{git: opened, objects: files, root: root, gitDir: state}, err
+	return &Repo{git: opened, objects: files, root: root, gitDir: state, common: common}, err
 }
 
 // resolveState returns the Git directory of a work tree: .git itself or, if .git is a file, the

@@ -87,6 +87,11 @@ func brokenStates() map[string]brokenState {
 			f.git("rm", "-q", "-r", "--cached", "rendered")
 			f.put(".gitignore", "rendered/\n")
 		}},
+		"git-attributes": {mark: `the Git attribute "working-tree-encoding"`, edit: func(f *brokenWorkspace) {
+			f.put("../../.gitattributes", "*.txt working-tree-encoding=UTF-16\n/envs/prod/overlays/** working-tree-encoding=ASCII//TRANSLIT\n")
+			f.putOverlay("ns-p00.p00", "{replicas: 2}")
+			f.run("render", "--offline")
+		}},
 		"still-applied": {mark: `\[still-applied\]`, edit: func(f *brokenWorkspace) {
 			f.put("../../apps.yaml", "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: own, namespace: argocd}\nspec:\n  project: default\n  destination: {name: prod, namespace: ns-p01}\n  source: {repoURL: https://git.example.com/fleet.git, path: envs/prod/own}\n")
 		}},

@@ -131,6 +131,9 @@ func Revisions(p *workspace.Project, from TreeSource, base, revisions string) (*
 	} else {
 		c.After, err = c.workTree()
 	}
+	if err == nil {
+		err = c.After.wrapName(workspace.CheckAttributes(c.After.project))
+	}
 	if err != nil {
 		return c, err
 	}
@@ -389,6 +392,9 @@ func compareArtifacts(ctx context.Context, p *workspace.Project, before, after s
 		to   **Side
 	}{{before, &c.Before}, {after, &c.After}} {
 		s, err := c.openSide(ctx, side.name, trees)
+		if err == nil && side.to == &c.After && s.project != nil && !s.treeOnly {
+			err = s.wrapName(workspace.CheckAttributes(s.project))
+		}
 		if err != nil {
 			return nil, err
 		}

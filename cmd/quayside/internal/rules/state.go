@@ -44,7 +44,8 @@ type State struct {
 	Others     func() ([]Other, error)     // other workspaces of the repository; nil at a revision
 	Repository func() (*Repository, error) // nil if the workspace is not on disk
 
-	Ignored func(names []string) []string // returns the names of files that Git ignores; nil: unknown
+	Ignored    func(names []string) []string  // returns the names of files that Git ignores; nil: unknown
+	Attributes func() ([]ChangedFiles, error) // Git attributes that change files of the workspace; nil: unknown
 
 	Past  func(Other) (*Past, error) // history of another workspace's lock; nil without a repository
 	Unfit []diag.Warning             // operators of Lock that cannot run with the settings and declarations

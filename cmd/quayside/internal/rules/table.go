@@ -14,7 +14,7 @@ const (
 	Locks        Part = "locks"        // lock, the locks of other workspaces
 	Fresh        Part = "fresh"        // declarations and lock, without catalogs
 	Addresses    Part = "addresses"    // settings, other workspaces, remotes
-	Git          Part = "git"          // files of the workspace, ignored files
+	Git          Part = "git"          // files of the workspace, ignored files, attributes
 	Repo         Part = "repository"   // lock and repository
 	Outputs      Part = "outputs"      // rendered trees in the repository
 	Needs        Part = "needs"        // rendered objects, observations
@@ -59,6 +59,7 @@ func Table() []Entry {
 		{"one-owner", Error, []string{"two-owners"}, "No two workspaces install an operator in the cluster with one address.", Addresses, checkOwners},
 		{"remotes", Warning, []string{"gitops-remote"}, "A remote has `spec.gitops.revision`, and `spec.gitops.repoURL` is one of several remotes.", Addresses, checkRemotes},
 		{"in-git", Error, []string{"not-in-git"}, "Git does not ignore the lock, the tree, and the files that they are made from.", Git, checkIgnored},
+		{"git-attributes", Error, nil, "No Git attribute changes the content of the lock, the tree, the overlays or other manifests in a checkout.", Git, checkAttributes},
 		{"still-applied", Error, []string{"still-applied"}, "No GitOps tool applies the declaration of an operator that quayside renders.", Repo, checkStillApplied},
 		{"abandoned-trees", Error, []string{"abandoned-tree"}, "Each rendered tree is the `spec.output` of a workspace; it is an error only if `spec.gitops.path` names the tree.", Outputs, checkAbandonedTrees},
 		{"ignored-observations", Warning, []string{"not-checked"}, "Observations are evidence for a cluster of the workspace.", Needs, checkObservations},

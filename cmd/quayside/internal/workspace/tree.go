@@ -300,6 +300,7 @@ func newTreeReport(ctx context.Context, p *Project, lock *lockfile.File, res *re
 		return nil, err
 	}
 	r.state.Past = p.past(ctx)
+	r.state.Attributes = p.changedInCheckout
 	r.state.Ignored = func(names []string) []string { return p.ignored(ctx, names) }
 	return r, nil
 }
