@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
@@ -183,6 +185,79 @@ func checkPromotion(s *State) (Findings, error) {
 		out = append(out, s.accept(f))
 	}
 	return out, nil
+}
+
+// EvaluateFollowers evaluates the rules about the lock of each environment that follows the
+// workspace. The positions are those of the workspace, because its change breaks the rule. An
+// environment that cannot be read is skipped; its own commands report the error.
+func EvaluateFollowers(s *State) (Findings, error) {
+	if s.Others == nil || s.Past == nil {
+		return nil, nil
+	}
+	others, err := s.Others()
+	if err != nil {
+		return nil, err
+	}
+	own := s.asOther()
+	readPast := sync.OnceValues(func() (*Past, error) { return s.Past(own) })
+	var out Findings
+	for _, o := range others {
+		w, err := o.Settings()
+		if err != nil || !Follows(o.Dir, w, s.Dir, s.Settings) {
+			continue
+		}
+		lock, err := o.Lock()
+		if err != nil {
+			continue
+		}
+		past, err := readPast()
+		if err != nil {
+			return nil, err
+		}
+		found, err := Evaluate(&State{
+			Dir: o.Dir, Settings: w, Lock: lock, Today: s.Today,
+			Declared: func() *declare.Set { return &declare.Set{} }, // only for positions
+			Others:   func() ([]Other, error) { return []Other{own}, nil },
+			Past:     func(Other) (*Past, error) { return past, nil },
+		}, Locks)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			out = append(out, s.fromFollower(f, w.Title(o.Dir), lock, past))
+		}
+	}
+	return out, nil
+}
+
+// asOther returns the workspace as another workspace of the repository sees it.
+func (s *State) asOther() Other {
+	return Other{
+		Dir:      s.Dir,
+		Settings: func() (*settings.Workspace, error) { return s.Settings, nil },
+		Lock: func() (*lockfile.File, error) {
+			if s.Lock == nil {
+				return nil, fs.ErrNotExist
+			}
+			return s.Lock, nil
+		},
+		Declared: func() (*declare.Set, error) { return s.Declared(), nil },
+	}
+}
+
+// fromFollower returns the finding about an operator in the lock of a follower, for the workspace.
+func (s *State) fromFollower(f Finding, title string, lock *lockfile.File, past *Past) Finding {
+	namespace, pkg, _ := strings.Cut(f.Subject, "/")
+	pin, _ := lock.Pin(namespace, pkg)
+	f.Pos = diag.Pos{File: settings.LockFile}
+	if s.Lock != nil {
+		f.Pos = s.declarationPos(lockfile.Pin{Namespace: namespace, Package: pkg, Pos: f.Pos})
+	}
+	f.Msg = title + ": " + f.Msg
+	if !past.shallow {
+		f.Hint = fmt.Sprintf("install version %s of %s in %s first, and commit its lock; or remove %s from %s, or add a waiver for ahead-of-upstream there", pin.Version, pkg, s.Settings.Title(s.Dir), pkg, title)
+	}
+	return f
 }
 
 // checkRequirements returns an error for each operator that cannot run with the versions in the

@@ -89,34 +89,39 @@ func (p *Project) renderedState(lock *lockfile.File, res *render.Result) (*rules
 
 // others returns the other workspaces of the repository.
 func (p *Opened) others() ([]rules.Other, error) {
-	at := func(dir string) Root { return Dir(filepath.Join(p.Top(), filepath.FromSlash(dir))) }
 	search := func() ([]string, error) { return Workspaces(p.Top()) }
 	if p.rev != nil {
-		at = func(dir string) Root { return Revision(p.rev, dir) }
 		search = func() ([]string, error) { return WorkspacesAt(p.rev, ".") }
 	}
 	dirs, err := search()
 	var out []rules.Other
 	for _, dir := range dirs {
-		if dir == p.repoPath() {
-			continue
+		if dir != p.repoPath() {
+			out = append(out, p.stored(dir))
 		}
-		root := at(dir)
-		w := sync.OnceValues(root.ReadSettings)
-		out = append(out, rules.Other{
-			Dir: dir, Settings: w,
-			Lock:     sync.OnceValues(func() (*lockfile.File, error) { return root.ReadLock(LockFile) }),
-			Declared: sync.OnceValues(func() (*declare.Set, error) { return p.declaredIn(root) }),
-			Tree: func() (*filetree.Tree, error) {
-				w, err := w()
-				if err != nil {
-					return nil, err
-				}
-				return root.readTree(w.Output, filetree.New())
-			},
-		})
 	}
 	return out, err
+}
+
+// stored returns a workspace of the repository as it is on disk or at the revision.
+func (p *Opened) stored(dir string) rules.Other {
+	root := Dir(filepath.Join(p.Top(), filepath.FromSlash(dir)))
+	if p.rev != nil {
+		root = Revision(p.rev, dir)
+	}
+	w := sync.OnceValues(root.ReadSettings)
+	return rules.Other{
+		Dir: dir, Settings: w,
+		Lock:     sync.OnceValues(func() (*lockfile.File, error) { return root.ReadLock(LockFile) }),
+		Declared: sync.OnceValues(func() (*declare.Set, error) { return p.declaredIn(root) }),
+		Tree: func() (*filetree.Tree, error) {
+			w, err := w()
+			if err != nil {
+				return nil, err
+			}
+			return root.readTree(w.Output, filetree.New())
+		},
+	}
 }
 
 // WarnStale returns a warning if the lock is out of date with the declarations. It opens no catalog.
@@ -259,8 +264,12 @@ func (pr *Problem) judgeLock(ctx context.Context, lock *lockfile.File, unfit []d
 // the replaced lock becomes a warning.
 func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit []diag.Warning) (rules.Findings, error) {
 	found, err := pr.judgeLock(ctx, lock, unfit)
+	if err != nil {
+		return nil, err
+	}
+	ofFollowers, err := pr.judgeFollowers(ctx, lock)
 	if err != nil || pr.Read == nil || len(found) == 0 {
-		return found, err
+		return append(found, ofFollowers...), err
 	}
 	known := slices.DeleteFunc(slices.Clone(unfit), func(w diag.Warning) bool {
 		namespace, pkg, _ := strings.Cut(w.Subject, "/")
@@ -270,6 +279,28 @@ func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit 
 		return !had || !imported && (old.InstallMode != pin.InstallMode || !slices.Equal(old.WatchNamespaces, pin.WatchNamespaces))
 	})
 	before, err := pr.judgeLock(ctx, pr.Read, known)
+	return append(found.Introduced(before), ofFollowers...), err
+}
+
+// judgeFollowers evaluates the rules about the locks of the environments that follow the workspace.
+// A finding that also applies to the stored lock and declarations becomes a warning. The stored
+// declarations are not pr.Declared, which has the change of a command such as add.
+func (pr *Problem) judgeFollowers(ctx context.Context, lock *lockfile.File) (rules.Findings, error) {
+	p := pr.project
+	found, err := rules.EvaluateFollowers(p.requestedState(ctx, pr.Declared, lock))
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	stored := p.stored(p.repoPath())
+	old, err := stored.Lock()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return found, nil //nolint:nilerr // a lock that cannot be parsed is no state to compare with
+	}
+	set, err := stored.Declared()
+	if err != nil {
+		set = pr.Declared // a partial run: no command edits declarations that it cannot read
+	}
+	before, err := rules.EvaluateFollowers(p.requestedState(ctx, set, old))
 	return found.Introduced(before), err
 }
 
