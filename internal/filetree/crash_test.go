@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -185,4 +187,33 @@ func TestFullDiskKeepsOldTree(t *testing.T) {
 	if d := cmp.Diff(before, files(t, dir)); d != "" {
 		t.Error(d)
 	}
+}
+
+// TestLeftoversOfWriteFile checks that WriteFile removes the temporary files of killed runs, and no other
+// files.
+func TestLeftoversOfWriteFile(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has locks of directories")
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"lock", ".lock.ABCDEFGHIJKLMNOPQRSTUVWXYZ", ".lock.mine", ".lock2.ABCDEFGHIJKLMNOPQRSTUVWXYZ"} {
+		putFile(t, dir, name, "x")
+	}
+	if written, err := WriteFile(filepath.Join(dir, "lock"), []byte("x")); err != nil || written {
+		t.Fatal(written, err)
+	}
+	if got := slices.Sorted(maps.Keys(files(t, dir))); !slices.Equal(got, []string{".lock.mine", ".lock2.ABCDEFGHIJKLMNOPQRSTUVWXYZ", "lock"}) {
+		t.Errorf("left: %q", got)
+	}
+	var writers sync.WaitGroup
+	for i := range 20 {
+		writers.Go(func() {
+			for n := range 20 {
+				if _, err := WriteFile(filepath.Join(dir, "lock"), []byte(fmt.Sprint(i, n))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
 }

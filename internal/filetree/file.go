@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 )
 
 // WriteFile writes data to a file atomically, through a temporary file in the same directory.
@@ -60,7 +61,14 @@ func replaceFile(top *os.Root, name string, data []byte) (written bool, err erro
 		return false, err
 	case !old.Mode().IsRegular():
 		return false, errors.New("not a regular file")
-	default:
+	}
+	if dir, err := top.Open(path.Dir(name)); err == nil { // a directory without read permission is not cleaned
+		defer dir.Close() // releases the lock
+		if isLocked(dir) {
+			removeLeftovers(top, dir, name)
+		}
+	}
+	if old != nil {
 		mode = old.Mode().Perm()
 		if have, err := top.ReadFile(name); err == nil && bytes.Equal(have, data) {
 			return false, nil
@@ -89,6 +97,18 @@ func replaceFile(top *os.Root, name string, data []byte) (written bool, err erro
 		return false, err
 	}
 	return true, top.Rename(temporary, name)
+}
+
+// removeLeftovers removes the temporary files of killed runs for a file in dir. The caller has locked
+// dir, so that they belong to no other run.
+func removeLeftovers(top *os.Root, dir *os.File, name string) {
+	entries, _ := dir.ReadDir(-1) // ignore errors: leftovers do no harm
+	for _, e := range entries {
+		suffix, is := strings.CutPrefix(e.Name(), "."+path.Base(name)+".")
+		if is && e.Type().IsRegular() && len(suffix) == len(rand.Text()) && strings.Trim(suffix, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == "" {
+			_ = top.Remove(path.Join(path.Dir(name), e.Name()))
+		}
+	}
 }
 
 // CreateTemp creates a file with a new name, which begins with prefix, in directory dir of top.
