@@ -294,6 +294,16 @@ func TestRedirectRules(t *testing.T) {
 		{"https://quay.io/v2/", "file:///etc/passwd", false},
 		{"http://127.0.0.1:1/v2/", "http://127.0.0.1:2/x", true},
 		{"https://10.0.0.5/v2/", "https://10.0.0.6/x", true},
+		{"https://registry:5000/v2/", "https://minio/x", true},
+	}
+	for _, host := range []string{
+		"localhost.", "LOCALHOST:2376", "foo.localhost", "127.1", "0x7f.1", "2130706433", "100.100.100.200", "[fe80::1%25eth0]", "[::ffff:10.0.0.1]", "[64:ff9b::a00:1]", "[2002:a00:1::]",
+		"metadata", "metadata.google.internal", "kubernetes.default.svc", "printer.local", "router.home.arpa", "255.255.255.255",
+	} {
+		tests = append(tests, struct {
+			from, to string
+			ok       bool
+		}{"https://quay.io/v2/", "https://" + host + "/x", false})
 	}
 	for _, tt := range tests {
 		if err := oci.CheckRedirect(newRedirect(request(tt.from), request(tt.to))); (err == nil) != tt.ok {
@@ -306,6 +316,31 @@ func TestRedirectRules(t *testing.T) {
 	}
 	if err := oci.CheckRedirect(last); err == nil {
 		t.Error("redirected for ever")
+	}
+}
+
+// TestAddresses checks the addresses that a registry may name, by the network of the registry.
+func TestAddresses(t *testing.T) {
+	for _, tt := range []struct {
+		registry  string // address of the registry; empty: reached by a proxy
+		host, at  string
+		connected bool
+	}{
+		{"203.0.113.1:443", "cdn.example.com", "203.0.113.2:443", true},
+		{"203.0.113.1:443", "cdn.example.com", "10.0.0.1:443", false},
+		{"203.0.113.1:443", "cdn.example.com", "[fd00::1]:443", false},
+		{"203.0.113.1:443", "cdn.example.com", "[::ffff:169.254.169.254]:80", false},
+		{"203.0.113.1:443", "", "10.0.0.1:3128", true}, // a proxy
+		{"10.0.0.9:443", "minio.example.com", "10.0.0.1:443", true},
+		{"", "cdn.example.com", "127.0.0.1:443", false},
+	} {
+		connect := oci.Connector("registry.example.com")
+		if tt.registry != "" && connect("registry.example.com", tt.registry) != nil {
+			t.Errorf("registry %s is refused", tt.registry)
+		}
+		if err := connect(tt.host, tt.at); (err == nil) != tt.connected {
+			t.Errorf("registry %s, %s at %s: %v", tt.registry, tt.host, tt.at, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -17,7 +18,20 @@ const (
 	MaxSignatures = maxSignatures
 )
 
-func CheckRedirect(req *http.Request) error { return checkRedirect(req) }
+func CheckRedirect(req *http.Request) error { return checkRedirect(req, false) }
+
+// Connector returns a function that returns the error of a connection to an address for a host. An
+// empty host stands for a proxy.
+func Connector(registry string) func(host, address string) error {
+	t := &roundTripper{registry: registry}
+	return func(host, address string) error {
+		ctx := context.Background()
+		if host != "" {
+			ctx = context.WithValue(ctx, directKey{}, host)
+		}
+		return t.checkAddress(ctx, "tcp", address, nil)
+	}
+}
 
 func LoginKeys(repo name.Repository) []string { return loginKeys(repo) }
 

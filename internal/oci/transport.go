@@ -8,7 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -25,9 +28,11 @@ const (
 // roundTripper sends the requests of go-containerregistry. It retries after temporary errors, obeys
 // Retry-After, refuses unsafe redirects, and limits the size and duration of every response.
 type roundTripper struct {
-	inner http.RoundTripper
-	retry Retry
-	limit int64 // maximum bytes of a response; does not apply to blobs
+	inner    http.RoundTripper
+	retry    Retry
+	limit    int64       // maximum bytes of a response; does not apply to blobs
+	registry string      // host and port of the registry
+	private  atomic.Bool // whether the registry has an address in a private network
 }
 
 // transport returns the transport for a repository, without authentication. As in net/http, the
@@ -38,9 +43,10 @@ func (c *Client) transport(repo name.Repository) (http.RoundTripper, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := &http.Transport{
+	own := &roundTripper{retry: retry, limit: c.Limits.withDefaults().Manifest, registry: repo.RegistryStr()}
+	own.inner = &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: retry.Stall, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext:           (&net.Dialer{Timeout: retry.Stall, KeepAlive: 30 * time.Second, ControlContext: own.checkAddress}).DialContext,
 		ForceAttemptHTTP2:     true,
 		MaxIdleConnsPerHost:   retry.Parallel,
 		IdleConnTimeout:       90 * time.Second,
@@ -48,14 +54,16 @@ func (c *Client) transport(repo name.Repository) (http.RoundTripper, error) {
 		ResponseHeaderTimeout: retry.Stall,
 		TLSClientConfig:       config,
 	}
-	own := &roundTripper{inner: base, retry: retry, limit: c.Limits.withDefaults().Manifest}
 	return transport.NewUserAgent(own, cmp.Or(c.UserAgent, "quayside")), nil
 }
 
 // RoundTrip implements http.RoundTripper. Requests with a body are not retried.
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := checkRedirect(req); err != nil {
+	if err := checkRedirect(req, t.private.Load()); err != nil {
 		return nil, err
+	}
+	if proxy, err := http.ProxyFromEnvironment(req); err == nil && proxy == nil {
+		req = req.WithContext(context.WithValue(req.Context(), directKey{}, req.URL.Host))
 	}
 	for attempt := 1; ; attempt++ {
 		res, err := t.send(req)
@@ -160,11 +168,34 @@ func (b *boundedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
+// directKey is the context key for the host of a request that is sent without a proxy.
+type directKey struct{}
+
+// checkAddress returns an error for a connection into a private network that a public registry has
+// named, in a redirect or as its token server. It gets the address after the name was resolved. The
+// network of the registry itself may be private, and then all addresses are allowed.
+func (t *roundTripper) checkAddress(ctx context.Context, _, address string, _ syscall.RawConn) error {
+	host, direct := ctx.Value(directKey{}).(string)
+	ip, err := netip.ParseAddrPort(address)
+	if err != nil || !direct || !isPrivateAddress(ip.Addr()) {
+		return nil //nolint:nilerr // an address that is not IP is no network
+	}
+	if host == t.registry {
+		t.private.Store(true)
+		return nil
+	}
+	if t.private.Load() {
+		return nil
+	}
+	return fmt.Errorf("%s of registry %s has the private address %s: not connected", host, t.registry, ip.Addr())
+}
+
 // checkRedirect returns an error if a redirect must not be followed. It limits the number of
 // redirects, and refuses those from HTTPS to HTTP and from a public host to a private network. A
 // form is never redirected, because the form for a token server may contain an identity token.
-// Credentials are added only for the registry itself.
-func checkRedirect(req *http.Request) error {
+// Credentials are added only for the registry itself. private reports whether the registry is in a
+// private network, although its name does not show it.
+func checkRedirect(req *http.Request, private bool) error {
 	first, n := req, 0
 	for first.Response != nil && first.Response.Request != nil {
 		first = first.Response.Request
@@ -178,7 +209,7 @@ func checkRedirect(req *http.Request) error {
 		return fmt.Errorf("redirected more than %d times", maxRedirects)
 	case to.Scheme != "https" && (to.Scheme != "http" || from.Scheme == "https"):
 		return fmt.Errorf("redirect from %s to %s not followed", from.Scheme, to.Scheme)
-	case to.Hostname() != from.Hostname() && isPrivate(to.Hostname()) && !isPrivate(from.Hostname()):
+	case to.Hostname() != from.Hostname() && isPrivate(to.Hostname()) && !private && !isPrivate(from.Hostname()):
 		return fmt.Errorf("redirect from %s to the private address %s not followed", from.Host, to.Host)
 	case req.Body != nil && req.Header.Get("Content-Type") == "application/x-www-form-urlencoded" && (from.Host != to.Host || from.Scheme != to.Scheme):
 		return fmt.Errorf("credentials are not forwarded to %s", to.Host)
@@ -186,9 +217,39 @@ func checkRedirect(req *http.Request) error {
 	return nil
 }
 
+// isPrivate reports whether a host belongs to a private network, as far as its name shows it. A name
+// without a dot is in the local network. A name that ends in a number is an IPv4 address in a spelling
+// that only some resolvers accept.
 func isPrivate(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified())
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return isPrivateAddress(ip)
+	}
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	_, err := strconv.ParseUint(last, 0, 64)
+	return err == nil || last == host || strings.Trim(last, "0123456789") == "" || slices.Contains([]string{"localhost", "localdomain", "local", "internal", "svc"}, last) || host == "home.arpa" || strings.HasSuffix(host, ".home.arpa")
+}
+
+// isPrivateAddress reports whether an address is not for public hosts: the special-purpose addresses
+// of IANA (RFC 6890), and addresses that contain such an IPv4 address.
+func isPrivateAddress(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	all := ip.As16()
+	switch {
+	case netip.MustParsePrefix("64:ff9b::/96").Contains(ip): // NAT64
+		return isPrivateAddress(netip.AddrFrom4([4]byte(all[12:])))
+	case netip.MustParsePrefix("2002::/16").Contains(ip): // 6to4
+		return isPrivateAddress(netip.AddrFrom4([4]byte(all[2:])))
+	}
+	for _, prefix := range []string{
+		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3",
+		"::/96", "64:ff9b:1::/48", "100::/64", "fc00::/7", "fe80::/9", "ff00::/8",
+	} {
+		if netip.MustParsePrefix(prefix).Contains(ip) {
+			return true
+		}
+	}
+	return false
 }
 
 // isTemporary reports whether a retry may help.
