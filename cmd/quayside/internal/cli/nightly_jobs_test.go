@@ -14,13 +14,17 @@ import (
 )
 
 // TestNightlyJobs runs the nightly job of the GitHub action and of the GitLab component, as their files
-// define them, for thirty nights in examples/fleet. Its catalog grows, and some of the proposed branches are
-// merged. No environment is ahead of the one that it follows, on main and on every branch. With -short, it is
-// one night of the action, in which the test fails if State.Upstream in the rules returns nil.
+// define them, for three nights in examples/fleet, and for thirty in make nights. Its catalog grows, and some
+// of the proposed branches are merged. No environment is ahead of the one that it follows, on main and on every
+// branch. With -short, it is one night of the action, in which the test fails if State.Upstream in the rules
+// returns nil.
 func TestNightlyJobs(t *testing.T) {
-	nights := 30
-	if testing.Short() {
+	nights := 3
+	switch {
+	case testing.Short():
 		nights = 1
+	case os.Getenv("QUAYSIDE_NIGHTS") != "":
+		nights = 30
 	}
 	if _, err := exec.LookPath("curl"); err != nil || runtime.GOOS != "linux" {
 		t.Skip("the jobs fetch with curl, on Linux")
