@@ -131,10 +131,7 @@ func identitiesIn(text string) []string {
 		return string(rune(n))
 	})
 	plain = strings.ReplaceAll(plain, `\`, "")
-	var out []string
-	for _, found := range regexp.MustCompile(`(?i)\bsystem:[a-z0-9:._-]+`).FindAllString(plain, -1) {
-		out = append(out, found)
-	}
+	out := regexp.MustCompile(`(?i)\bsystem:[a-z0-9:._-]+`).FindAllString(plain, -1)
 	for _, value := range regexp.MustCompile(`=#([0-9a-fA-F]+)`).FindAllStringSubmatch(text, -1) {
 		// A value of a distinguished name in hexadecimal DER.
 		if raw, err := hex.DecodeString(value[1]); err == nil {

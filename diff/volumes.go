@@ -154,11 +154,11 @@ func (d podDiff) compareVolumes() {
 		at := d.at.field("volumes").named(name)
 		told := map[string]bool{}
 		for _, u := range uses(d.now, v) {
-			if told[u.text] || slices.ContainsFunc(had, func(h use) bool { return h.rule == u.rule && h.source == u.source && h.mount.covers(u.mount) }) {
+			if told[u.text] || slices.ContainsFunc(had, func(h use) bool { return h.rule == u.rule && h.source == u.source && h.covers(u.mount) }) {
 				continue
 			}
 			told[u.text] = true
-			f := Finding{After: u.mount.String(), Message: fmt.Sprintf("%s (%s)", u.text, u.mount), explains: []fieldPath{at}}
+			f := Finding{After: u.String(), Message: fmt.Sprintf("%s (%s)", u.text, u.mount), explains: []fieldPath{at}}
 			if u.dir != "" {
 				f.After = u.dir
 			}

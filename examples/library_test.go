@@ -36,7 +36,7 @@ func TestLibrary(t *testing.T) {
 	}{
 		{[]string{"resolve", "quickstart/subscriptions", "quickstart/catalog-src"}, []string{"kind: Lock\n", "package: vault\n", "operators/vault.vault/role_vault-operator.yaml\n"}},
 		{[]string{"images", "quickstart/quayside.lock"}, []string{"vault/vault "}},
-		{[]string{"compare", filepath.Join(changed, "before"), filepath.Join(changed, "after")}, []string{"Deployment ops/app 1 field changed: spec.replicas\n"}},
+		{[]string{"compare", filepath.Join(changed, "before"), filepath.Join(changed, "after")}, []string{"pods.replicas Deployment ops/app 3 replicas, was 1\n"}},
 	} {
 		source, err := os.ReadFile(filepath.Join("library", c.args[0], "main.go"))
 		if err != nil {

@@ -101,7 +101,7 @@ func TestTrust(t *testing.T) {
 	// A lock is out of date if a signer changes, or if signatures are no longer required.
 	yaml := read(t, s.dir, "quayside.yaml")
 	put(t, s.dir, "quayside.yaml", yaml[:strings.Index(yaml, "  trust:")])
-	checkContains(t, s.run(1, "verify"), "which quayside.yaml does not require: run 'quayside resolve'")
+	checkContains(t, s.run(1, "verify"), "but quayside.yaml requires no signature: run 'quayside resolve'")
 	s.run(0, "resolve")
 	if read(t, s.dir, "quayside.lock") != unsigned {
 		t.Error("the lock without required signatures differs from the original one")

@@ -140,12 +140,16 @@ func (pr *Problem) confirm(ctx context.Context, v *resolve.Verdict) error {
 	v.Unchecked = nil
 	for _, pin := range pr.lost {
 		if cat, ok := pr.Index.Catalog(pin.Catalog.ID); ok && cat.Digest() == pin.Catalog.Digest {
-			v.Stale = append(v.Stale, resolve.Reason{Namespace: pin.Namespace, Package: pin.Package,
-				Text: "is pinned at " + pin.Bundle + ", which its catalog has not had"}.WithFields([]string{"bundle"}, pin.Fields, pin.Pos))
+			v.Stale = append(v.Stale, resolve.Reason{
+				Namespace: pin.Namespace, Package: pin.Package,
+				Text: "is pinned at " + pin.Bundle + ", which its catalog has not had",
+			}.WithFields([]string{"bundle"}, pin.Fields, pin.Pos))
 			continue
 		}
-		v.Unchecked = append(v.Unchecked, resolve.Reason{Pos: pin.Pos, Namespace: pin.Namespace, Package: pin.Package,
-			Text: "is pinned with content that its catalog no longer has, so that " + pr.project.Settings.Output + " is not compared with the lock"})
+		v.Unchecked = append(v.Unchecked, resolve.Reason{
+			Pos: pin.Pos, Namespace: pin.Namespace, Package: pin.Package,
+			Text: "is pinned with content that its catalog no longer has, so that " + pr.project.Settings.Output + " is not compared with the lock",
+		})
 	}
 	for _, r := range before {
 		pin, ok := pr.Lock.Pin(r.Namespace, r.Package)
