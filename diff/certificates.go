@@ -121,9 +121,10 @@ func isAuthorityUsage(field, value string) bool {
 // identitiesIn returns the identities in a text: a name, a distinguished name with any escapes, or a
 // certificate request in PEM, in base64 or not.
 func identitiesIn(text string) []string {
+	var out []string
 	for _, encoded := range [][]byte{[]byte(text), decodeBase64(text)} {
 		if block, _ := pem.Decode(encoded); block != nil {
-			return identitiesOfRequest(block.Bytes)
+			out = append(out, identitiesOfRequest(block.Bytes)...)
 		}
 	}
 	plain := regexp.MustCompile(`\\[0-9a-fA-F]{2}`).ReplaceAllStringFunc(text, func(escape string) string {
@@ -131,11 +132,11 @@ func identitiesIn(text string) []string {
 		return string(rune(n))
 	})
 	plain = strings.ReplaceAll(plain, `\`, "")
-	out := regexp.MustCompile(`(?i)\bsystem:[a-z0-9:._-]+`).FindAllString(plain, -1)
+	out = append(out, regexp.MustCompile(`(?i)\bsystem:[a-z0-9:._-]+`).FindAllString(plain, -1)...)
 	for _, value := range regexp.MustCompile(`=#([0-9a-fA-F]+)`).FindAllStringSubmatch(text, -1) {
 		// A value of a distinguished name in hexadecimal DER.
 		if raw, err := hex.DecodeString(value[1]); err == nil {
-			out = append(out, regexp.MustCompile(`system:[a-z0-9:._-]+`).FindAllString(string(raw), -1)...)
+			out = append(out, regexp.MustCompile(`(?i)system:[a-z0-9:._-]+`).FindAllString(string(raw), -1)...) // the byte before may be a letter
 		}
 	}
 	return out

@@ -51,7 +51,7 @@ func compareMetadata(c *comparison) {
 					m = before[at]
 				}
 				e := metadataEntry{c, p, m.path.field(key), a, b, has}
-				if reader, severity := e.reader(); severity > Info {
+				if reader, severity := e.reader(); severity > Info && (severity > Low || !p.after.Follows) {
 					f := Finding{Rule: MetadataObeyed, Severity: severity, Field: e.path.String(), Before: a, After: b, path: e.path, Message: e.message(reader)}
 					r.add(p.after, f, e.path.pattern())
 				}

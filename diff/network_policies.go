@@ -253,18 +253,17 @@ func (r *ranges) portBoxes(list []any) []boxset.Box {
 func (r *ranges) rate(c *comparison, o *Object, allowed []boxset.Box) Severity {
 	foreign := !c.selectsOwnPods(o)
 	for _, d := range directions() {
-		var addresses boxset.Values
-		wide := false // all pods on most ports
-		ports := false
+		var addresses, ports, ofAllPods boxset.Values
 		for _, box := range allowed {
 			if !box.In("direction").Has(d[0]) {
 				continue
 			}
-			addresses = boxset.Except().Minus(boxset.Except().Minus(addresses).Minus(box.In("address")))
-			most := r.mostPorts(box.In("port"))
-			wide, ports = wide || allPods(box) && most, ports || most
+			addresses, ports = addresses.Or(box.In("address")), ports.Or(box.In("port"))
+			if allPods(box) {
+				ofAllPods = ofAllPods.Or(box.In("port"))
+			}
 		}
-		if (foreign || d[0] == "Ingress") && (wide || r.mostAddresses(addresses) && (foreign || ports)) {
+		if (foreign || d[0] == "Ingress") && (r.mostPorts(ofAllPods) || r.mostAddresses(addresses) && (foreign || r.mostPorts(ports))) {
 			return High
 		}
 	}

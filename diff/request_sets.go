@@ -23,10 +23,13 @@ func requestBoxes(h map[string]any) []boxset.Box {
 		if cmp.Or(k8s.Text(h, "matchPolicy"), "Equivalent") == "Equivalent" && !box["version"].Empty() {
 			box["version"] = boxset.Except()
 		}
+		resources := map[string][]string{} // by subresource
 		for _, pattern := range k8s.Texts(r, "resources") {
 			resource, sub, _ := strings.Cut(pattern, "/")
-			one := box.And(boxset.Box{"resource": patternValues([]string{resource}), "subresource": patternValues([]string{sub})})
-			if !one.Empty() {
+			resources[sub] = append(resources[sub], resource)
+		}
+		for _, sub := range sortedKeys(resources) {
+			if one := box.And(boxset.Box{"resource": patternValues(resources[sub]), "subresource": patternValues([]string{sub})}); !one.Empty() {
 				out = append(out, one)
 			}
 		}

@@ -308,6 +308,7 @@ func TestNetworkPolicies(t *testing.T) {
 		{"", own + "policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {}}]}]", "high network.allowed"},
 		{"", own + "ingress: [{from: [{namespaceSelector: {matchExpressions: [{key: x, operator: NotIn, values: ['1']}]}}]}]", "high network.allowed"},
 		{"", own + "ingress: [{from: [{namespaceSelector: {}}], ports: [{port: 1, endPort: 65535}]}]", "high network.allowed"},
+		{"", own + "ingress: [{from: [{namespaceSelector: {}}], ports: [{port: 1, endPort: 20000}]}, {from: [{namespaceSelector: {}}], ports: [{port: 20001, endPort: 40000}]}]", "high network.allowed"},
 		{"", own + "ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/1}}, {ipBlock: {cidr: 128.0.0.0/1}}]}]", "high network.allowed"},
 		{"", own + "ingress: [{from: [{ipBlock: {cidr: '2000::/3'}}]}]", "high network.allowed"},
 		{"", own + "ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/8}}]}]", "low network.allowed"},

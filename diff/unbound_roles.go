@@ -10,7 +10,7 @@ import (
 )
 
 // unboundRoles returns the added and changed roles that no binding of the state before or of the
-// state after refers to. Somebody outside of the rendered manifests may bind them. Roles that are
+// state after refers to. Somebody else may bind them. Roles that are
 // aggregated into another one by labels are omitted: its subjects get their permissions.
 func unboundRoles(c *comparison) []k8s.Key {
 	bound := func(v *view) map[k8s.Key]bool {
@@ -43,8 +43,8 @@ func unboundRoles(c *comparison) []k8s.Key {
 	var out []k8s.Key
 	c.each(func(p pair) {
 		key := p.object().Key()
-		isBound := (p.before == nil || before[key]) && (p.after == nil || after[key])
-		if !isBound && (p.after == nil || len(aggregatesTo(p.after)) == 0) {
+		isBound := (p.before == nil || before[key]) && after[key]
+		if p.after != nil && !isBound && len(aggregatesTo(p.after)) == 0 {
 			out = append(out, key)
 		}
 	}, "Role"+rbacSuffix, "ClusterRole"+rbacSuffix)

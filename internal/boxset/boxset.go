@@ -56,6 +56,9 @@ func (v Values) Minus(w Values) Values {
 	return v.And(w)
 }
 
+// Or returns the strings that are in one of the sets.
+func (v Values) Or(w Values) Values { return Except().Minus(Except().Minus(v).Minus(w)) }
+
 // Box is a product: the points whose value in each dimension is in the set of that dimension. A
 // dimension that is missing is not limited.
 type Box map[string]Values
@@ -90,10 +93,10 @@ func (b Box) Empty() bool {
 	return false
 }
 
-// MaxBoxes limits the steps of Minus, because the sets may be untrusted.
-const MaxBoxes = 100_000
+// MaxValues limits the values of sets that Minus compares, because the sets may be untrusted.
+const MaxValues = 5_000_000
 
-// ErrTooLarge means that a difference needs more than MaxBoxes steps.
+// ErrTooLarge means that a difference needs more than MaxValues comparisons.
 var ErrTooLarge = errors.New("too many combinations to compare")
 
 // Minus returns the points that are in a box of a, but in no box of b, as boxes that are not empty.
@@ -106,10 +109,10 @@ func Minus(a, b []Box) ([]Box, error) {
 		for _, cut := range b {
 			var next []Box
 			for _, r := range rest {
-				if next = cutBox(next, r, cut); steps > MaxBoxes || len(next) > MaxBoxes {
+				if steps += r.size() + cut.size(); steps > MaxValues {
 					return nil, ErrTooLarge
 				}
-				steps++
+				next = cutBox(next, r, cut)
 			}
 			rest = next
 		}
@@ -120,6 +123,15 @@ func Minus(a, b []Box) ([]Box, error) {
 		}
 	}
 	return out, nil
+}
+
+// size returns the number of values in all dimensions, and of the dimensions.
+func (b Box) size() int {
+	n := 1
+	for _, v := range b {
+		n += 1 + len(v.list)
+	}
+	return n
 }
 
 // cutBox appends the parts of a box that are outside of cut to out.

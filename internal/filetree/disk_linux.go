@@ -18,9 +18,9 @@ func lock(dir *os.File) error {
 	return err
 }
 
-// isLocked takes an exclusive lock on an open directory, and reports whether it has the lock. It returns
+// takeLock waits for an exclusive lock on an open directory, and reports whether it has it. It returns
 // false on a file system without locks.
-func isLocked(dir *os.File) bool { return unix.Flock(int(dir.Fd()), unix.LOCK_EX) == nil }
+func takeLock(dir *os.File) bool { return unix.Flock(int(dir.Fd()), unix.LOCK_EX) == nil }
 
 // syncTree writes the file system that contains an open directory to disk.
 func syncTree(dir *os.File) error {

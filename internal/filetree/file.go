@@ -64,7 +64,7 @@ func replaceFile(top *os.Root, name string, data []byte) (written bool, err erro
 	}
 	if dir, err := top.Open(path.Dir(name)); err == nil { // a directory without read permission is not cleaned
 		defer dir.Close() // releases the lock
-		if isLocked(dir) {
+		if takeLock(dir) {
 			removeLeftovers(top, dir, name)
 		}
 	}

@@ -64,13 +64,20 @@ func ContentAttributes(files []AttributeFile) []ContentAttribute {
 				if name, _, _ := strings.Cut(w.text, "="); name != a.Attribute {
 					a.Macro = name
 				}
-				a.pattern = attributePattern(words[0].text)
+				a.pattern = regexp.MustCompile("") // all files
+				if len(out) < maxPatterns {
+					a.pattern = attributePattern(words[0].text)
+				}
 				out = append(out, a)
 			}
 		}
 	}
 	return out
 }
+
+// maxPatterns limits the patterns that are evaluated, because the files may be untrusted. Further
+// patterns match all files.
+const maxPatterns = 1000
 
 // Matches reports whether the attribute may apply to the file name, a path in the repository. It
 // ignores case, and accepts every character for a bracket expression.
