@@ -9,9 +9,11 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// policyKinds are the kinds of admission policies that take parameters or read ConfigMaps, and of their
-// bindings.
-const policyKinds = "*.admissionregistration.k8s.io *.kyverno.io *.gatekeeper.sh *.kubewarden.io"
+// isPolicyGroup reports whether a group has admission policies that take parameters or read
+// ConfigMaps, and their bindings.
+func isPolicyGroup(group string) bool {
+	return slices.ContainsFunc([]string{"admissionregistration.k8s.io", "kyverno.io", "gatekeeper.sh", "kubewarden.io"}, func(of string) bool { return inGroup(group, of) })
+}
 
 // isPolicyParameter reports whether an object is a parameter of an admission policy, before or
 // after: the bindings of the policy refer to it. If there is no binding, each object of the kind

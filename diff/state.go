@@ -164,7 +164,7 @@ func newView(s State) (*view, error) {
 		if key.Is(crdKind) {
 			v.crds[o.definedKind()] = o
 		}
-		if matchesKind(policyKinds, key) {
+		if isPolicyGroup(key.Group) {
 			v.policies = append(v.policies, o)
 		}
 		if o.Operator == "" && key.Namespace != "" && isDeliveryGroup(key.Group) {
@@ -187,12 +187,16 @@ func withNamespaces(objects []Object) []Object {
 			full[pkg] = operator
 		}
 	}
-	if !slices.ContainsFunc(objects, func(o Object) bool { return full[o.Operator] != "" }) {
-		return objects
-	}
-	out := slices.Clone(objects)
-	for i := range out {
-		out[i].Operator = cmp.Or(full[out[i].Operator], out[i].Operator)
+	out, cloned := objects, false
+	for i := range objects {
+		operator := full[objects[i].Operator]
+		if operator == "" {
+			continue
+		}
+		if !cloned {
+			out, cloned = slices.Clone(objects), true
+		}
+		out[i].Operator = operator
 	}
 	return out
 }
