@@ -394,6 +394,28 @@ func TestDirectives(t *testing.T) {
 	}
 }
 
+// TestReservedKeys rejects keys of quayside below the metadata of an object.
+func TestReservedKeys(t *testing.T) {
+	for text, want := range map[string]string{
+		`{kind: Job, apiVersion: batch/v1, metadata: {name: j}, spec: {template: {metadata: {labels: {quayside.dev/package: x}}}}}`:                           `Job j: spec.template.metadata.labels: key "quayside.dev/package" is reserved for quayside`,
+		`{kind: Service, apiVersion: v1, metadata: {name: s}, spec: {selector: {Quayside.dev/package: x}}}`:                                                   `Service s: spec.selector: key "Quayside.dev/package" is reserved for quayside`,
+		`{kind: Thing, apiVersion: x.io/v1, metadata: {name: t}, spec: {of: [{annotations: {x.quayside.dev/stage: last}}]}}`:                                  `Thing t: spec.of[0].annotations: key "x.quayside.dev/stage" is reserved for quayside`,
+		`{kind: Thing, apiVersion: x.io/v1, metadata: {name: t, labels: {quayside.dev/package: x}}, spec: {labels: {notquayside.dev/a: b, quayside.dev: c}}}`: "",
+	} {
+		b, err := Load(newBundleDir(map[string]string{"manifests/x.yaml": text}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if _, err := Validate(b); err != nil {
+			got = err.Error()
+		}
+		if want == "" && got != "" || want != "" && got != "manifests/x.yaml: "+want {
+			t.Errorf("%s:\ngot  %s\nwant %s", text, got, want)
+		}
+	}
+}
+
 // TestDirectivesAreReportedOnce checks that a label of many objects causes only one warning.
 func TestDirectivesAreReportedOnce(t *testing.T) {
 	files := map[string]string{}

@@ -21,6 +21,7 @@ func bundleDirectives() []profile.Directive {
 		profile.Directive{Tool: "kustomize", Domains: []string{"config.kubernetes.io", "config.k8s.io"}},
 		profile.Directive{Tool: "kapp", Domains: []string{"kapp.k14s.io"}},
 		profile.Directive{Tool: "kubectl", Domains: []string{"applyset.kubernetes.io", "cli-utils.sigs.k8s.io"}},
+		profile.Directive{Tool: "quayside", Domains: []string{k8s.Domain}},
 	)
 }
 
@@ -62,6 +63,44 @@ func checkDirectives(c *checker) {
 	}
 	for key, n := range more {
 		c.warnings[first[key]].Msg += fmt.Sprintf(" (also in %s)", diag.Count(n, "more place"))
+	}
+}
+
+// checkReservedKeys rejects labels, annotations and selectors with keys of quayside in the fields of
+// objects, such as pod templates. Rendering drops them only in the metadata of an object, because a
+// selector without them would match other objects.
+func checkReservedKeys(c *checker) {
+	var walk func(pos diag.Pos, at string, v any)
+	walk = func(pos diag.Pos, at string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				if k8s.IsOwnKey(key) {
+					c.errs.Addf(pos, "%s: key %q is reserved for quayside", at, key)
+				}
+				walk(pos, at+"."+key, v[key])
+			}
+		case []any:
+			for i, e := range v {
+				walk(pos, diag.Item(at, i), e)
+			}
+		}
+	}
+	for _, o := range c.b.Objects {
+		for _, field := range slices.Sorted(maps.Keys(o.Object)) {
+			if field != "metadata" {
+				walk(o.Pos(), o.String()+": "+field, o.Object[field])
+			}
+		}
+	}
+	csv := diag.Pos{File: c.csv.File}
+	for _, d := range c.csv.Deployments {
+		walk(csv, d.Field+".spec", d.Spec)
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.csv.Annotations)) { // may be copied to pod templates
+		if k8s.IsOwnKey(key) {
+			c.errs.Addf(csv, "metadata.annotations: key %q is reserved for quayside", key)
+		}
 	}
 }
 

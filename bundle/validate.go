@@ -19,7 +19,7 @@ type validator func(*checker)
 func objectValidators() []validator {
 	return []validator{
 		checkIdentity, checkModes, checkDeployments, checkPermissions, checkObjects, checkOwned,
-		checkWebhooks, checkConversions, checkWebhookRules, checkReferences, checkDirectives, checkImages,
+		checkWebhooks, checkConversions, checkWebhookRules, checkReferences, checkDirectives, checkReservedKeys, checkImages,
 	}
 }
 

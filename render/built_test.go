@@ -361,6 +361,7 @@ func TestBundlesDoNotSteer(t *testing.T) {
 		"kustomize.toolkit.fluxcd.io/ssa", "fluxcd.io/ignore", "argocd.argoproj.io/hook", "argocd.argoproj.io/sync-wave", "argocd.argoproj.io/sync-options",
 		"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/compare-options", "argocd.argoproj.io/instance", "argocd.argoproj.io/secret-type",
 		"app.kubernetes.io/instance", "helm.sh/hook", "helm.sh/hook-weight", "helm.sh/resource-policy", "config.kubernetes.io/local-config",
+		"quayside.dev/package", "quayside.dev/stage", "x.quayside.dev/y",
 	}
 	var marks []string
 	for _, key := range keys {

@@ -34,8 +34,10 @@ func withSharedOwner(o Object, namespace string) Object {
 
 // plainMetadata returns o with all values of annotations and labels converted to strings, as
 // kustomize and the API server require. It removes annotations and labels that control GitOps
-// tools; [bundle.Validate] warns about these.
+// tools or quayside; [bundle.Validate] warns about these. It also removes the fields of metadata that
+// only the API server sets.
 func plainMetadata(o Object) Object {
+	o = withoutServerFields(o)
 	for _, field := range []string{"annotations", "labels"} {
 		for key, value := range k8s.Map(o, "metadata", field) {
 			if bundle.ControlledTool(key) != "" {
@@ -50,6 +52,35 @@ func plainMetadata(o Object) Object {
 				o = k8s.With(o, strings.TrimSpace(string(yamlnode.Encode(value))), "metadata", field, key)
 			}
 		}
+	}
+	return o
+}
+
+// withoutServerFields returns o without the fields that only the API server sets, in its metadata and in
+// that of templates. With resourceVersion or uid, it would reject the object or apply it to no other.
+func withoutServerFields(o Object) Object {
+	fields := []string{"uid", "resourceVersion", "generation", "selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"}
+	var paths [][]string
+	var walk func(m map[string]any, at []string)
+	walk = func(m map[string]any, at []string) {
+		for key, v := range m {
+			below, _ := v.(map[string]any)
+			path := append(at[:len(at):len(at)], key)
+			if key == "metadata" {
+				for _, field := range fields {
+					if _, has := below[field]; has {
+						paths = append(paths, append(path[:len(path):len(path)], field))
+					}
+				}
+			}
+			if !k8s.IsCRD(o) { // fields of a schema are no metadata
+				walk(below, path)
+			}
+		}
+	}
+	walk(o, nil)
+	for _, path := range paths {
+		o = k8s.Without(o, path...)
 	}
 	return o
 }

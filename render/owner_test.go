@@ -43,6 +43,29 @@ func TestVersionChangesFewObjects(t *testing.T) {
 	}
 }
 
+// TestServerFields checks that fields of metadata that only the API server sets are not rendered.
+func TestServerFields(t *testing.T) {
+	const meta = "uid: SMUGGLED, resourceVersion: SMUGGLED, managedFields: [{manager: SMUGGLED}], selfLink: SMUGGLED"
+	bundles := newBundle("x", "1.0.0", "v1",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: c, "+meta+"}, data: {uid: kept}}",
+		"{apiVersion: batch/v1, kind: CronJob, metadata: {name: j, "+meta+"}, spec: {schedule: '0 0 * * *', jobTemplate: {metadata: {"+meta+"}, spec: {template: {metadata: {"+meta+"}, spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}")
+	for file, edit := range map[string][2]string{
+		"manifests/csv.yaml": {"template: {metadata: {labels: {a: b}", "template: {metadata: {labels: {a: b}, " + meta},
+		"manifests/crd.yaml": {"metadata: {name: things.x.io", "metadata: {name: things.x.io, " + meta},
+	} {
+		bundles[file].Data = []byte(strings.Replace(string(bundles[file].Data), edit[0], edit[1], 1))
+	}
+	res, err := renderBundles(map[string]fstest.MapFS{"ns/x": bundles}, nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, data := range res.Tree.All() {
+		if strings.Contains(string(data), "SMUGGLED") {
+			t.Errorf("%s:\n%s", file, data)
+		}
+	}
+}
+
 // TestAggregatedRoles checks that NoAggregatedRoles omits exactly the roles for an operator's APIs, and
 // that these share a file otherwise, sorted by key.
 func TestAggregatedRoles(t *testing.T) {

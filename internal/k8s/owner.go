@@ -11,6 +11,15 @@ const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 )
 
+// Domain is the domain of the labels and annotations that quayside writes.
+const Domain = "quayside.dev"
+
+// IsOwnKey reports whether a label or annotation key has the domain of quayside, or a subdomain.
+func IsOwnKey(key string) bool {
+	domain, _, ok := strings.Cut(strings.ToLower(key), "/")
+	return ok && (domain == Domain || strings.HasSuffix(domain, "."+Domain))
+}
+
 // Manager is the default value of [LabelManagedBy].
 const Manager = "quayside"
 
