@@ -175,7 +175,7 @@ func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
 	r := lockReport{CheckReport: workspace.NewCheckReport()}
 	_, pr, err := o.readProblem(cmd)
 	if err == nil {
-		err = o.checkLock(cmd.Context(), pr, false, &r.CheckReport)
+		err = o.checkLock(cmd.Context(), pr, workspace.CheckScope{}, &r.CheckReport)
 	}
 	r.Finish(err)
 	r.Warnings = r.AllWarnings
@@ -184,8 +184,8 @@ func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
 
 // checkLock checks the lock of a problem, adds the result to a report, and prints the warnings; see
 // [workspace.Problem.Check].
-func (a *app) checkLock(ctx context.Context, pr *workspace.Problem, content bool, r *workspace.CheckReport) error {
-	err := pr.CheckInto(ctx, content, r)
+func (a *app) checkLock(ctx context.Context, pr *workspace.Problem, scope workspace.CheckScope, r *workspace.CheckReport) error {
+	err := pr.CheckInto(ctx, scope, r)
 	a.log.Warn(r.AllWarnings)
 	a.log.Warn(r.UncheckedWarnings)
 	if err == nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/lockfile"
 )
 
 // step plays a random step from a state that verify accepts to another one.
@@ -150,7 +152,11 @@ func (s *sequence) edit() {
 	// Each edit returns a text that verify must print, or "" if the state may be right.
 	edits := map[string]func() string{
 		"delete a lock": func() string {
+			requested := s.isRequestedAtHead(env, lock)
 			s.remove(dir + "quayside.lock")
+			if requested {
+				return "but HEAD has it"
+			}
 			return "quayside.lock"
 		},
 		"copy a lock": func() string {
@@ -172,6 +178,9 @@ func (s *sequence) edit() {
 		},
 		"delete a shared declaration": func() string {
 			s.remove("operators/" + pkg + ".yaml")
+			if s.isRequested(lock, pkg) && s.read(dir+"own/"+pkg+".yaml") == "" {
+				s.checkStale(dir)
+			}
 			return ""
 		},
 		"declare a package": func() string {
@@ -180,7 +189,7 @@ func (s *sequence) edit() {
 		},
 		"declare a package here": func() string {
 			s.put(dir+"own/"+pkg+".yaml", s.declaration(pkg, ""))
-			if s.read("operators/"+pkg+".yaml") != "" {
+			if shared := s.read("operators/" + pkg + ".yaml"); shared != "" && shared != s.declaration(pkg, "") {
 				return "declared"
 			}
 			return ""
@@ -253,6 +262,32 @@ func (s *sequence) edit() {
 	}
 	s.seen["edits that verify reports"]++
 	s.commandWhileBroken(got)
+}
+
+// isRequested reports whether a declaration requests a package of a lock.
+func (s *sequence) isRequested(text, pkg string) bool {
+	lock, err := lockfile.Parse("quayside.lock", []byte(text))
+	if err != nil {
+		return false
+	}
+	pin, ok := lock.Pin(s.h.namespaceOf(pkg), pkg)
+	return ok && len(pin.RequestedBy) > 0
+}
+
+// isRequestedAtHead reports whether a declaration requests a package of a lock, also at HEAD.
+func (s *sequence) isRequestedAtHead(env, text string) bool {
+	head, err := s.tryGit("show", "HEAD:envs/"+env+"/quayside.lock")
+	return err == nil && slices.ContainsFunc(s.h.packages, func(pkg string) bool {
+		return s.isRequested(text, pkg) && s.isRequested(head+"\n", pkg)
+	})
+}
+
+// checkStale checks that render reports a lock that is out of date with the declarations.
+func (s *sequence) checkStale(dir string) {
+	s.seen["stale locks"]++
+	if got := s.run(dir, "render", "--check", "--offline"); !strings.Contains(got.stderr, "[stale-lock]") {
+		s.failf("render does not report the deleted declaration: %v", got)
+	}
 }
 
 // commandWhileBroken runs a command in a state that verify does not accept. If it writes, no other

@@ -145,7 +145,7 @@ func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared b
 	if err != nil {
 		return false, err
 	}
-	stale := o.checkLock(ctx, pr, true, &r.CheckReport)
+	stale := o.checkLock(ctx, pr, workspace.CheckScope{Content: true, Followers: !o.all}, &r.CheckReport)
 	if pr.Lock == nil || exitCode(stale) == exitError {
 		return false, stale
 	}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	stdcmp "cmp"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -26,10 +27,14 @@ func TestPromotion(t *testing.T) {
 	}
 	const waiver = "  policy: {waivers: [{rule: ahead-of-upstream, object: ops/etcd, reason: hotfix, expires: 2030-01-01}]}\n"
 	declares := &declare.Set{Subscriptions: []declare.Subscription{{Name: "etcd", Namespace: "ops", Package: "etcd"}}}
+	only := func(names ...string) *declare.Set {
+		return &declare.Set{Subscriptions: []declare.Subscription{{Name: "etcd", Namespace: "ops", Package: "etcd", Only: names}}}
+	}
 	for name, c := range map[string]struct {
 		spec     string
 		own, dev []lockfile.Pin
-		declared *declare.Set
+		declared *declare.Set // in dev
+		here     *declare.Set
 		past     string // changed lines of dev's lock
 		shallow  bool
 		want     string // the start of the message
@@ -40,6 +45,9 @@ func TestPromotion(t *testing.T) {
 		"ok/dev does not declare":   {own: []lockfile.Pin{pin("vault", 1)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}},
 		"ok/dev has no lock yet":    {own: []lockfile.Pin{pin("etcd", 1)}, declared: declares},
 		"ok/waived":                 {spec: waiver, own: []lockfile.Pin{pin("etcd", 1)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, want: "ops/etcd has etcd.v1, which has not been in dev, the environment that it follows"},
+		"ok/only here":              {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, here: only("prod")},
+		"ok/no longer in dev":       {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, declared: only("prod").In("dev")},
+		"error/only both":           {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, here: only("prod", "dev"), want: "ops/etcd has etcd.v3, which has not been in dev, the environment that it follows"},
 		"error/ahead":               {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, want: "ops/etcd has etcd.v3, which has not been in dev, the environment that it follows"},
 		"error/other content":       {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, past: "-  bundle: etcd.v3\n", want: "ops/etcd has etcd.v3, which has not been in dev, the environment that it follows"},
 		"error/not installed there": {own: []lockfile.Pin{pin("etcd", 1)}, dev: []lockfile.Pin{pin("vault", 2)}, declared: declares, want: "ops/etcd has etcd.v1, which has not been in dev, the environment that it follows"},
@@ -65,7 +73,7 @@ func TestPromotion(t *testing.T) {
 			}
 			s := &State{
 				Dir: "prod", Settings: parseSettings(t, "  follows: dev\n"+c.spec), Lock: lockfile.New(c.own), Today: "2026-11-29",
-				Declared: func() *declare.Set { return &declare.Set{} },
+				Declared: func() *declare.Set { return stdcmp.Or(c.here, &declare.Set{}) },
 				Others:   func() ([]Other, error) { return []Other{dev}, nil },
 				Past:     func(Other) (*Past, error) { return ParsePast([]byte(c.past), c.shallow), nil },
 			}

@@ -109,16 +109,22 @@ func Follows(dir string, w *settings.Workspace, otherDir string, other *settings
 }
 
 // Declares reports whether the environment declares an operator now, or declared it when it was
-// locked.
+// locked. The result is false if spec.only of a declaration excludes the environment.
 func (u *Upstream) Declares(namespace, pkg string) bool {
-	if u.lock != nil {
-		if pin, ok := u.lock.Pin(namespace, pkg); ok && len(pin.RequestedBy) > 0 {
-			return true
-		}
+	is := func(d declare.Subscription) bool { return d.Package == pkg && d.Namespace == namespace }
+	isOnlyHere := func(d declare.Subscription) bool {
+		return is(d) && d.Only != nil && !slices.Contains(d.Only, u.Title)
 	}
-	return slices.ContainsFunc(u.declared.Subscriptions, func(d declare.Subscription) bool {
-		return d.Package == pkg && d.Namespace == namespace
-	})
+	switch {
+	case slices.ContainsFunc(u.state.Declared().Subscriptions, isOnlyHere):
+		return false
+	case slices.ContainsFunc(u.declared.Subscriptions, is):
+		return true
+	case u.lock == nil || slices.ContainsFunc(u.declared.Elsewhere, is):
+		return false
+	}
+	pin, ok := u.lock.Pin(namespace, pkg)
+	return ok && len(pin.RequestedBy) > 0
 }
 
 // HasHad reports whether the environment has or had a bundle of this name.
@@ -216,9 +222,15 @@ func EvaluateFollowers(s *State) (Findings, error) {
 		}
 		found, err := Evaluate(&State{
 			Dir: o.Dir, Settings: w, Lock: lock, Today: s.Today,
-			Declared: func() *declare.Set { return &declare.Set{} }, // only for positions
-			Others:   func() ([]Other, error) { return []Other{own}, nil },
-			Past:     func(Other) (*Past, error) { return past, nil },
+			Declared: sync.OnceValue(func() *declare.Set {
+				set, err := o.Declared()
+				if err != nil {
+					return &declare.Set{} // its own commands report the error
+				}
+				return set
+			}),
+			Others: func() ([]Other, error) { return []Other{own}, nil },
+			Past:   func(Other) (*Past, error) { return past, nil },
 		}, Locks)
 		if err != nil {
 			return nil, err

@@ -9,18 +9,23 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/bundledir"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
 )
 
+// CheckScope selects parts of a check that not every caller needs.
+type CheckScope struct {
+	Content   bool // compare the lock with the content of bundles that no readable catalog confirms
+	Followers bool // evaluate the rules about the environments that follow the workspace
+}
+
 // Check verifies that the lock satisfies the declarations, is consistent with its catalogs, and has
-// the recorded signers. If content is true, it also compares the lock with the content of bundles
-// that no readable catalog confirms. The verdict is never
-// nil. A problem that the check finds is an explain.Conflicts, a *resolve.StaleError or a
+// the recorded signers. The verdict is never nil. A problem that the check finds is an explain.Conflicts, a *resolve.StaleError or a
 // *DiffersError. In an unattended run, conflicts are no errors: the rest of the lock is checked.
-func (pr *Problem) Check(ctx context.Context, content bool) (*resolve.Verdict, error) {
+func (pr *Problem) Check(ctx context.Context, scope CheckScope) (*resolve.Verdict, error) {
 	if pr.Lock == nil {
 		return &resolve.Verdict{}, &DiffersError{"no " + LockFile + ": run 'quayside resolve'"}
 	}
@@ -41,12 +46,12 @@ func (pr *Problem) Check(ctx context.Context, content bool) (*resolve.Verdict, e
 		v.Stale = append(v.Stale, downgradeReasons(lowered)...)
 		v.Warnings = append(v.Warnings, pr.project.Waive(notCompared)...)
 	}
-	if content {
+	if scope.Content {
 		if err := pr.confirm(ctx, v); err != nil {
 			return v, err
 		}
 	}
-	broken, err := pr.judgeChecked(ctx, v)
+	broken, err := pr.judgeChecked(ctx, v, scope)
 	if err != nil {
 		return v, err
 	}
@@ -58,13 +63,21 @@ func (pr *Problem) Check(ctx context.Context, content bool) (*resolve.Verdict, e
 
 // judgeChecked evaluates the rules about the lock, and adds the findings to v.Warnings. These
 // include the warnings of v about operators that cannot run. broken are the errors among them.
-func (pr *Problem) judgeChecked(ctx context.Context, v *resolve.Verdict) (broken, err error) {
+func (pr *Problem) judgeChecked(ctx context.Context, v *resolve.Verdict, scope CheckScope) (broken, err error) {
 	unfit, others := splitUnfit(v.Warnings)
 	found, err := pr.judgeLock(ctx, pr.Lock, unfit)
-	if err == nil {
-		v.Warnings = append(others, found.Warnings()...)
+	if err != nil {
+		return nil, err
 	}
-	return AsDiffersErrors(found.Err()), err
+	if scope.Followers {
+		ofFollowers, err := rules.EvaluateFollowers(pr.project.requestedState(ctx, pr.Declared, pr.Lock))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, ofFollowers...)
+	}
+	v.Warnings = append(others, found.Warnings()...)
+	return AsDiffersErrors(found.Err()), nil
 }
 
 // CheckReport is the result of checking a lock, for output as JSON.
@@ -92,8 +105,8 @@ func (r *CheckReport) Finish(err error) {
 }
 
 // CheckInto calls Check, and adds the result to a report.
-func (pr *Problem) CheckInto(ctx context.Context, content bool, r *CheckReport) error {
-	v, err := pr.Check(ctx, content)
+func (pr *Problem) CheckInto(ctx context.Context, scope CheckScope, r *CheckReport) error {
+	v, err := pr.Check(ctx, scope)
 	r.Stale, r.Unchecked = append(r.Stale, v.Stale...), append(r.Unchecked, v.Unchecked...)
 	r.AllWarnings = append(append(r.AllWarnings, pr.DeclarationWarnings()...), v.Warnings...)
 	for _, u := range v.Unchecked {

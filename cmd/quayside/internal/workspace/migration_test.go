@@ -33,7 +33,7 @@ func TestOlderSchema(t *testing.T) {
 	opt.Upgrade = true
 	in, err := workspace.ReadProblem(t.Context(), older, workspace.Request{Options: opt})
 	check(t, err)
-	if v, err := in.Check(t.Context(), false); err != nil || len(v.Stale) > 0 {
+	if v, err := in.Check(t.Context(), workspace.CheckScope{}); err != nil || len(v.Stale) > 0 {
 		t.Errorf("an older lock is not accepted: %v, %v", err, v.Stale)
 	}
 	upgrades, err := workspace.Split(t.Context(), in)

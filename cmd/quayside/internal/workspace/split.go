@@ -42,7 +42,7 @@ func Split(ctx context.Context, confirmed *Problem) (*Upgrades, error) {
 	keeping := *confirmed
 	keeping.Options.Settled, keeping.Options.Removed = nil, nil
 	pr := &keeping
-	if _, err := pr.Check(ctx, false); err != nil {
+	if _, err := pr.Check(ctx, CheckScope{}); err != nil {
 		return nil, err
 	}
 	if pr.Read.IsOlder() {

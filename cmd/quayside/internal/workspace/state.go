@@ -67,8 +67,8 @@ func (p *Project) requestedState(ctx context.Context, set *declare.Set, lock *lo
 }
 
 // renderedState returns the state with a rendered lock, for rules about the rendered objects.
-func (p *Project) renderedState(lock *lockfile.File, res *render.Result) (*rules.State, error) {
-	s := p.state(lock)
+func (p *Project) renderedState(ctx context.Context, lock *lockfile.File, res *render.Result) (*rules.State, error) {
+	s := p.requestedState(ctx, nil, lock)
 	s.Declared = sync.OnceValue(func() *declare.Set {
 		set, err := completeDeclarations(p, lock)
 		if err != nil {

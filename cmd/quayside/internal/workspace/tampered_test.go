@@ -136,7 +136,7 @@ func checkLock(t testing.TB, e workspace.Env, replaced map[string]string) (*reso
 	if err != nil {
 		return &resolve.Verdict{}, err
 	}
-	return in.Check(context.Background(), true)
+	return in.Check(context.Background(), workspace.CheckScope{Content: true})
 }
 
 // quietLogger is a logger that drops all messages.

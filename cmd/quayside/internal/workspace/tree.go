@@ -84,6 +84,9 @@ func (p *Project) WriteTree(ctx context.Context, force bool) (*TreeReport, error
 	}
 	r, err := p.prepareTree(ctx, lock, force)
 	if err == nil {
+		err = r.evaluateKnown(lockRules()...)
+	}
+	if err == nil {
 		err = p.WritePrepared(r, force)
 	}
 	if err == nil && lock.IsOlder() {
@@ -186,7 +189,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		return r, err
 	}
 	if r.compare(have); !all {
-		return r, nil
+		return r, r.evaluateKnown(append(lockRules(), rules.Fresh)...)
 	}
 	if err := p.addForeign(r, have); err != nil {
 		return r, err
@@ -231,6 +234,12 @@ func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about 
 	return nil
 }
 
+// lockRules returns the parts of a state that rendering only reads. Commands that write a lock
+// evaluate their rules before they render.
+func lockRules() []rules.Part {
+	return []rules.Part{rules.Waivers, rules.Requests, rules.Declarations, rules.Locks}
+}
+
 // evaluateKnown evaluates rules about parts that rendering does not change. It adds all findings as
 // warnings, including errors.
 func (r *TreeReport) evaluateKnown(about ...rules.Part) error {
@@ -254,6 +263,9 @@ func (p *Project) RenderChecked(ctx context.Context) (*TreeReport, error) {
 	r, err := p.render(ctx, lock)
 	if err != nil {
 		return nil, err
+	}
+	if err := r.evaluateKnown(append(lockRules(), rules.Fresh)...); err != nil {
+		return r, err
 	}
 	found, err := rules.Evaluate(r.state, rules.Needs)
 	r.Warnings = append(r.Warnings, found.Warnings()...)
@@ -296,10 +308,9 @@ func newTreeReport(ctx context.Context, p *Project, lock *lockfile.File, res *re
 		Changes: []filetree.FileChange{}, Warnings: append([]diag.Warning{}, res.Warnings...),
 	}
 	var err error
-	if r.state, err = p.renderedState(lock, res); err != nil {
+	if r.state, err = p.renderedState(ctx, lock, res); err != nil {
 		return nil, err
 	}
-	r.state.Past = p.past(ctx)
 	r.state.Attributes = p.changedInCheckout
 	r.state.Ignored = func(names []string) []string { return p.ignored(ctx, names) }
 	return r, nil
