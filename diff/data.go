@@ -2,7 +2,6 @@ package diff
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -123,86 +122,4 @@ func (c *comparison) newGroups(gone k8s.Key) string {
 	return strings.Join(out, ", ")
 }
 
-// immutableFields lists the fields of a kind that the API server refuses to change.
-type immutableFields struct {
-	kind   string
-	fields []string // field paths, such as "spec.selector"
-	except []string // names of fields below them that can be changed
-}
-
-// immutableKinds returns the immutable fields of all kinds, according to the validation of the API
-// server (kubernetes pkg/apis/*/validation, functions Validate…Update).
-func immutableKinds() []immutableFields {
-	return []immutableFields{
-		{"Deployment.apps", []string{"spec.selector"}, nil},
-		{"ReplicaSet.apps", []string{"spec.selector"}, nil},
-		{"DaemonSet.apps", []string{"spec.selector"}, nil},
-		{"StatefulSet.apps", []string{"spec"}, []string{"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds"}},
-		{"Job.batch", []string{"spec.selector", "spec.completionMode", "spec.template", "spec.podFailurePolicy", "spec.backoffLimitPerIndex", "spec.managedBy", "spec.successPolicy"}, nil},
-		{"Service", []string{"spec.clusterIP", "spec.ipFamilies"}, nil},
-		{"RoleBinding.rbac.authorization.k8s.io", []string{"roleRef"}, nil},
-		{"ClusterRoleBinding.rbac.authorization.k8s.io", []string{"roleRef"}, nil},
-		{"PersistentVolumeClaim", []string{"spec"}, []string{"resources", "volumeAttributesClassName"}},
-		{"StorageClass.storage.k8s.io", []string{"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"}, nil},
-		{"PriorityClass.scheduling.k8s.io", []string{"value", "preemptionPolicy"}, nil},
-		{"IngressClass.networking.k8s.io", []string{"spec.controller"}, nil},
-		{"RuntimeClass.node.k8s.io", []string{"handler"}, nil},
-		{"Secret", []string{"type"}, nil},
-	}
-}
-
-// compareImmutable reports changes of immutable fields.
-func compareImmutable(c *comparison) {
-	for _, k := range immutableKinds() {
-		c.each(func(p pair) {
-			if !p.onBothSides() {
-				return
-			}
-			for _, f := range k.fields {
-				c.checkImmutable(p, k, strings.Split(f, "."))
-			}
-		}, k.kind)
-	}
-	c.each(func(p pair) {
-		if !p.onBothSides() || !k8s.True(p.before.Content, "immutable") {
-			return
-		}
-		for _, f := range []string{"data", "binaryData", "stringData", "immutable"} {
-			c.checkImmutable(p, immutableFields{}, []string{f})
-		}
-	}, "Secret", "ConfigMap")
-}
-
-// checkImmutable reports a change of the field at path where. k describes the immutable fields of
-// the kind.
-func (c *comparison) checkImmutable(p pair, k immutableFields, where []string) {
-	a, b := k8s.At(p.before.Content, where...), k8s.At(p.after.Content, where...)
-	if k.except != nil {
-		for _, name := range unionKeys(asMap(a), asMap(b)) {
-			if !slices.Contains(k.except, name) {
-				c.checkImmutable(p, immutableFields{kind: k.kind}, append(slices.Clone(where), name))
-			}
-		}
-		return
-	}
-	name := strings.Join(where, ".")
-	if reflect.DeepEqual(a, b) || isAllocated(k.kind, a, b) {
-		return
-	}
-	f := Finding{Field: name, Before: formatValue(a), After: formatValue(b), Message: name + " cannot be changed", path: fieldAt(where...)}
-	if asMap(a) != nil || asMap(b) != nil {
-		f.explains = noField() // the changes of its fields have findings of their own
-	}
-	if p.after.Key().Kind == "Secret" && name != "type" {
-		f.Before, f.After = "", "" // never report the content of a Secret
-	}
-	c.add("immutable.field-changed", p.after, f)
-}
-
 func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
-
-// isAllocated reports whether a and b differ only because one of them omits a value that the API
-// server allocates: spec.clusterIP and spec.ipFamilies of a Service.
-func isAllocated(kind string, a, b any) bool {
-	return kind == "Service" && (a == nil || b == nil || a == "" || b == "")
-}

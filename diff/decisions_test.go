@@ -59,7 +59,9 @@ func TestDecisions(t *testing.T) {
 		{"match policy", hook(""), hook(", matchPolicy: Exact"), []string{"low webhook.side-effects a.b.c matchPolicy: Equivalent → Exact"}},
 		{"the default match policy", hook(""), hook(", matchPolicy: Equivalent"), nil},
 		{"reinvocation", hook(""), hook(", reinvocationPolicy: IfNeeded"), []string{"low webhook.side-effects a.b.c reinvocationPolicy: Never → IfNeeded"}},
-		{"an empty clusterIP may be set", service("{clusterIP: ''}"), service("{clusterIP: 10.0.0.1}"), []string{"info objects.changed: - → spec.clusterIP=10.0.0.1"}},
+		{"an allocated clusterIP is immutable", service("{clusterIP: ''}"), service("{clusterIP: 10.0.0.1}"), []string{"high immutable.field-changed spec.clusterIP: - → 10.0.0.1"}},
+		{"an empty clusterIP is a missing one", service("{clusterIP: ''}"), service("{}"), nil},
+		{"a clusterIP may be left out", service("{clusterIP: 10.0.0.1}"), service("{}"), []string{"info objects.changed: spec.clusterIP=10.0.0.1 → -"}},
 		{"a clusterIP is immutable", service("{clusterIP: 10.0.0.1}"), service("{clusterIP: 10.0.0.2}"), []string{"high immutable.field-changed spec.clusterIP: 10.0.0.1 → 10.0.0.2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

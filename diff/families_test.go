@@ -442,7 +442,7 @@ func TestData(t *testing.T) {
 		{"reserved namespace", "", "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, labels: {quayside.dev/install-namespace: ops, quayside.dev/package: demo}}\n", []string{"high objects.reserved-name metadata.name: - → kube-system", "info namespace.added"}},
 		{"namespace that the user chose", "", "apiVersion: v1\nkind: Namespace\nmetadata: {name: openshift-demo, labels: {quayside.dev/install-namespace: openshift-demo}}\n", []string{"info namespace.added"}},
 		{"reserved API", "", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.apps}\nspec: {group: apps, version: v1}\n", []string{"critical objects.added", "high objects.reserved-name metadata.name: - → v1.apps"}},
-		{"clusterIP filled in", obj("v1", "Service", "spec: {}"), obj("v1", "Service", "spec: {clusterIP: None}"), []string{"info objects.changed: - → spec.clusterIP=None"}},
+		{"Service becomes headless", obj("v1", "Service", "spec: {}"), obj("v1", "Service", "spec: {clusterIP: None}"), []string{"high immutable.field-changed spec.clusterIP: - → None"}},
 		{"priority class", "", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: demo}\nvalue: 7\n", []string{"low priority.class: - → 7"}},
 		{"a label that quayside does not write", obj("v1", "ConfigMap", ""), strings.Replace(obj("v1", "ConfigMap", ""), "name: demo,", "name: demo, labels: {quayside.dev/version: '2'},", 1), []string{"high metadata.obeyed metadata.labels.quayside.dev/version: - → 2"}},
 	}

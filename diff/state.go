@@ -46,6 +46,8 @@ type Object struct {
 
 	Follows bool // the object configures a GitOps tool, and is added and removed with the directory that it applies
 
+	applied map[string]any // Content before it was converted to the normal form; nil if it was not
+
 	headOnly bool // Content lacks the versions of a CRD, because the file is equal on both sides; see Whole
 }
 
@@ -340,7 +342,7 @@ func (v *view) normalize(o *Object, types *admit.Types) *Object {
 		return nil
 	}
 	out := *o
-	out.Content = types.Normal(k8s.Object(o.Content))
+	out.Content, out.applied = types.Normal(k8s.Object(o.Content)), o.Content
 	key := o.Key()
 	if i, found := slices.BinarySearchFunc(v.order, key, func(o *Object, k k8s.Key) int { return o.Key().Compare(k) }); found {
 		v.order[i] = &out

@@ -174,6 +174,15 @@ func (a *Applier) mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 	}
 }
 
+// Namespaced reports whether objects of that kind belong to a namespace.
+func (a *Applier) Namespaced(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
+	mapping, err := a.mapping(ctx, o.GroupVersionKind())
+	if err != nil {
+		return false, err
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}
+
 func (a *Applier) scoped(mapping *meta.RESTMapping, namespace string) dynamic.ResourceInterface {
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		return a.dynamic.Resource(mapping.Resource).Namespace(namespace)

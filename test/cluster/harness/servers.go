@@ -88,7 +88,7 @@ func (c *Cluster) apiFlags() []string {
 		"--endpoint-reconciler-type=none", // it would reject a loopback address
 		"--tls-cert-file=" + c.file("apiserver.crt"), "--tls-private-key-file=" + c.file("apiserver.key"),
 		"--client-ca-file=" + c.file("ca.crt"), "--authorization-mode=Node,RBAC",
-		"--service-cluster-ip-range=10.0.0.0/16", "--service-account-issuer=https://kubernetes.default.svc",
+		"--service-cluster-ip-range=10.0.0.0/16,fd00:10::/108", "--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + c.file("sa.pub"), "--service-account-signing-key-file=" + c.file("sa.key"),
 		"--allow-privileged=true", "--cert-dir=" + c.file("run"),
 	}

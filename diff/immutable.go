@@ -1,0 +1,138 @@
+package diff
+
+import (
+	_ "embed" // for the go:embed directive
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// immutableText has a line for each field whose changes the API server refuses: the kind, the field,
+// a condition on the object before the change, the refused changes, and the value of an object
+// without the field. The cluster test TestImmutable tries all changes of all fields on an API server,
+// and writes the file with -update.
+//
+//go:embed immutable.txt
+var immutableText string
+
+// immutableField is a line of immutableText.
+type immutableField struct {
+	kind      string
+	path      []string
+	when      map[string]any // null stands for a missing field; nil means always
+	refused   []string       // "added", "removed", "changed"; "changed:a" if only the value a is refused
+	absent    any            // the value of an object without the field; nil if it has none
+	allocated bool           // the API server chooses the value of an object without the field
+}
+
+// immutableByKind returns the immutable fields by kind, and the sorted kinds.
+var immutableByKind = sync.OnceValues(func() (map[string][]immutableField, []string) { //nolint:gochecknoglobals // parsed once
+	out := map[string][]immutableField{}
+	for line := range strings.Lines(immutableText) {
+		columns := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		f := immutableField{kind: columns[0], path: strings.Split(columns[1], "."), refused: strings.Split(columns[3], ",")}
+		if columns[2] != "always" {
+			mustDecode(columns[2], &f.when)
+		}
+		switch columns[4] {
+		case "required", "absent":
+		case "allocated":
+			f.allocated = true
+		default:
+			mustDecode(columns[4], &f.absent)
+		}
+		out[f.kind] = append(out[f.kind], f)
+	}
+	return out, sortedKeys(out)
+})
+
+// mustDecode decodes JSON of immutableText, with integers as int64.
+func mustDecode(text string, into any) {
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		panic(fmt.Sprintf("immutable.txt: %q: %v", text, err))
+	}
+}
+
+// compareImmutable reports changes of immutable fields.
+func compareImmutable(c *comparison) {
+	fields, kinds := immutableByKind()
+	for _, kind := range kinds {
+		c.each(func(p pair) {
+			if !p.onBothSides() {
+				return
+			}
+			for _, f := range fields[kind] {
+				c.checkImmutable(p, f)
+			}
+		}, kind)
+	}
+}
+
+// checkImmutable reports a change of an immutable field. Whether a field is added or removed depends on
+// the manifests, its value also on the API server's defaults.
+func (c *comparison) checkImmutable(p pair, field immutableField) {
+	change := "changed"
+	switch {
+	case field.normalize(k8s.At(p.before.applied, field.path...)) == nil:
+		change = "added"
+	case field.normalize(k8s.At(p.after.applied, field.path...)) == nil:
+		change = "removed"
+	}
+	a, b := k8s.At(p.before.Content, field.path...), k8s.At(p.after.Content, field.path...)
+	if !matches(p.before.applied, field.when) || !field.refuses(change, a, b) {
+		return
+	}
+	name := strings.Join(field.path, ".")
+	f := Finding{Field: name, Before: formatValue(a), After: formatValue(b), Message: name + " cannot be changed", path: fieldAt(field.path...)}
+	if asMap(a) != nil || asMap(b) != nil {
+		f.explains = noField() // the changes of its fields have findings of their own
+	}
+	if field.kind == "Secret" && name != "type" {
+		f.Before, f.After = "", "" // never report the content of a Secret
+	}
+	c.add("immutable.field-changed", p.after, f)
+}
+
+// refuses reports whether the API server refuses to change a value to another one. nil is a missing
+// value.
+func (f immutableField) refuses(change string, before, after any) bool {
+	before, after = f.orAbsent(before), f.orAbsent(after)
+	return !k8s.Equal(before, after) && (slices.Contains(f.refused, change) || slices.Contains(f.refused, change+":"+formatValue(after)))
+}
+
+// orAbsent returns the value, or for a missing one the value that the API server stores.
+func (f immutableField) orAbsent(v any) any {
+	if v = f.normalize(v); v == nil {
+		return f.absent
+	}
+	return v
+}
+
+// normalize returns nil for a value that has the meaning of a missing one.
+func (f immutableField) normalize(v any) any {
+	list, isList := v.([]any)
+	fields, isMap := v.(map[string]any)
+	if isList && len(list) == 0 || isMap && len(fields) == 0 || f.allocated && v == "" {
+		return nil
+	}
+	return v
+}
+
+// matches reports whether an object has the values of a pattern. null stands for a missing value.
+func matches(object, pattern map[string]any) bool {
+	for name, want := range pattern {
+		if below := asMap(want); below != nil {
+			if !matches(asMap(object[name]), below) {
+				return false
+			}
+		} else if !k8s.Equal(object[name], want) {
+			return false
+		}
+	}
+	return true
+}
