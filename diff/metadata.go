@@ -232,11 +232,11 @@ func (e metadataEntry) isWritten() bool {
 	return e.isSet && profile.Writes(o.Content, e.key(), e.after, leaves)
 }
 
-// isOfOwnDomain reports whether the object's operator had CRDs of a domain before the change.
+// isOfOwnDomain reports whether the object's operator owned kinds of a domain before the change.
 func (e metadataEntry) isOfOwnDomain(domain string) bool {
 	operator := e.objects.after.Operator
-	for kind, crd := range e.c.before.crds {
-		if crd.Operator == operator && operator != "" && domain != "" && isInDomain(kind.Group, domain) {
+	for kind, owner := range e.c.before.owners {
+		if owner == operator && operator != "" && domain != "" && isInDomain(kind.Group, domain) {
 			return true
 		}
 	}

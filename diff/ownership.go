@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
 )
 
@@ -17,24 +18,48 @@ func (c *comparison) ownsKind(o *Object) bool {
 	return o.Operator != "" && c.ownsGroup(o.Operator, key.Group, key.Kind)
 }
 
-// ownsGroup reports whether a kind belongs to an operator: in the state before, the operator has the
-// CRD, or all CRDs of the group. A new operator owns the kinds of its CRDs that nobody had before.
+// ownsGroup reports whether a kind belongs to an operator: in the state before, the operator owns the
+// kind, or all kinds of the group that somebody owns. A new operator owns its kinds that nobody had
+// before.
 func (c *comparison) ownsGroup(operator, group, kind string) bool {
-	if crd := c.before.crds[k8s.Key{Group: group, Kind: kind}]; crd != nil {
-		return c.isOperator(crd.Operator, operator)
+	key := k8s.Key{Group: group, Kind: kind}
+	if c.before.crds[key] != nil {
+		return c.isOperator(c.before.owners[key], operator)
 	}
 	had, others := false, false
-	for k, crd := range c.before.crds {
+	for k, owner := range c.before.owners {
 		if k.Group == group {
-			own := c.isOperator(crd.Operator, operator)
+			own := c.isOperator(owner, operator)
 			had, others = had || own, others || !own
 		}
 	}
 	if !had && !c.before.hasOperator(operator) {
-		crd := c.after.crds[k8s.Key{Group: group, Kind: kind}]
-		had = crd != nil && crd.Operator == operator
+		had = c.after.owners[key] == operator
 	}
 	return had && !others
+}
+
+// kindOwners returns the owners of the kinds that have a CRD: the operator that renders the CRD. If its
+// pin has properties, the ClusterServiceVersion must list the kind as owned. Other kinds have no owner.
+func (v *view) kindOwners() map[k8s.Key]string {
+	pins := slices.Clone(v.Pins)
+	for _, l := range v.Leaving {
+		pins = append(pins, l.Pin)
+	}
+	provided := map[string][]catalog.GVK{}
+	for _, p := range pins {
+		if len(p.Properties) > 0 {
+			provided[p.Key()] = catalog.Read(p.Properties).Provides
+		}
+	}
+	out := map[k8s.Key]string{}
+	for key, crd := range v.crds {
+		kinds, known := provided[crd.Operator]
+		if !known || slices.ContainsFunc(kinds, func(g catalog.GVK) bool { return g.Group == key.Group && g.Kind == key.Kind }) {
+			out[key] = crd.Operator
+		}
+	}
+	return out
 }
 
 // isOperator reports whether now is the operator was, or its successor.

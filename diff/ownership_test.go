@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/k8s"
 )
 
@@ -53,6 +54,31 @@ func TestKindsOfOthers(t *testing.T) {
 		kind, _, _ = strings.Cut(kind, ",")
 		if got := worst(compare(t, before, after), kind); got != c.want {
 			t.Errorf("%s\nis %s, want %s", c.change, got, c.want)
+		}
+	}
+}
+
+// TestKindsOfTheCSV adds a custom resource to the operator that ships its CRD.
+// The kind belongs to the operator only if the pin in the state before provides it.
+func TestKindsOfTheCSV(t *testing.T) {
+	gvk := func(group, kind string) catalog.Property {
+		return catalog.GVKProperty(catalog.GVK{Group: group, Version: "v1", Kind: kind})
+	}
+	for _, c := range []struct {
+		want          Severity
+		before, after []catalog.Property
+	}{
+		{Info, []catalog.Property{gvk("demo.io", "Widget"), gvk("things.example", "Thing")}, nil},
+		{High, []catalog.Property{gvk("demo.io", "Widget")}, []catalog.Property{gvk("demo.io", "Widget"), gvk("things.example", "Thing")}},
+		{High, []catalog.Property{gvk("demo.io", "Widget"), gvk("things.example", "Other")}, nil},
+		{Info, nil, nil},
+	} {
+		before := mutantBase(t).mutant(t, definition("things", "things.example", "Thing", "Cluster"))
+		after := before.mutant(t, "add {apiVersion: things.example/v1, kind: Thing, metadata: {name: x}}")
+		before.Pins, after.Pins = slices.Clone(before.Pins), slices.Clone(after.Pins)
+		before.Pins[0].Properties, after.Pins[0].Properties = c.before, c.after
+		if got := worst(compare(t, before, after), "Thing"); got != c.want {
+			t.Errorf("%s, %s: is %s, want %s", c.before, c.after, got, c.want)
 		}
 	}
 }

@@ -353,12 +353,11 @@ func joinClauses(single []clause) []clause {
 	return out
 }
 
-// isOwnResource reports whether g is on a resource whose CRD belongs to the operator of the
-// subject.
+// isOwnResource reports whether g is on a resource whose kind belongs to the operator of the subject.
 func (d rbacDiff) isOwnResource(g k8s.Grant) bool {
 	resource, _, _ := strings.Cut(g.Resource, "/")
 	crd := d.c.after.byKey[k8s.Key{Group: k8s.CRDGroup, Kind: "CustomResourceDefinition", Name: resource + "." + g.Group}]
-	return crd != nil && d.object != nil && crd.Operator == d.object.Operator
+	return crd != nil && d.object != nil && d.c.ownsGroup(d.object.Operator, g.Group, crd.definedKind().Kind)
 }
 
 // maxClauses is the maximum number of findings about ordinary permissions of one subject. Further

@@ -137,6 +137,8 @@ type view struct {
 	order []*Object // rendered objects, sorted by Key
 	crds  map[k8s.Key]*Object
 
+	owners map[k8s.Key]string // operators by the group and kind that they own
+
 	policies         []*Object         // admission policies and their bindings
 	engineNamespaces map[string]bool   // namespaces with objects that configure a GitOps tool and belong to no operator
 	versions         map[string]string // versions by operator, if the state has no pins
@@ -174,7 +176,7 @@ func newView(s State) (*view, error) {
 		}
 	}
 	slices.SortFunc(v.order, func(a, b *Object) int { return a.Key().Compare(b.Key()) })
-	v.versions = v.treeVersions()
+	v.versions, v.owners = v.treeVersions(), v.kindOwners()
 	return v, faults.Err()
 }
 
