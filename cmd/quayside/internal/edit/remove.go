@@ -11,6 +11,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -70,28 +71,47 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string, prune
 // declaration and that still has the operator.
 func (e *Edit) checkRemoval(removed []declare.Subscription) error {
 	var faults diag.List
-	overlays, _, err := e.project.Overlays()
-	if err != nil {
-		return err
-	}
 	for _, s := range removed {
 		key := s.Namespace + "/" + s.Package
+		for _, o := range e.shared {
+			if slices.Contains(o.removed, key) {
+				faults.Add(diag.Pos{}, checkOverlays(o.Project, filetree.Relative(e.own(), o.dir), s))
+			}
+		}
 		if e.Resolution.Lock != nil {
 			if _, stays := e.Resolution.Lock.Pin(s.Namespace, s.Package); stays {
 				continue // another operator requires it
 			}
 		}
-		for _, cluster := range slices.Sorted(maps.Keys(overlays)) {
-			if slices.Contains(overlays[cluster], s.Namespace+"."+s.Package) {
-				dir := path.Join(e.project.Settings.OverlaysDir(), cluster, s.Namespace+"."+s.Package)
-				faults.Add(diag.Pos{File: dir}, diag.Hintf(diag.Pos{File: dir}, "delete the directory first, or move its content", "%s cannot be removed: the overlay of cluster %s patches it", key, cluster))
-			}
-		}
+		faults.Add(diag.Pos{}, checkOverlays(e.project, ".", s))
 		for _, o := range e.shared {
 			if o.isUpstream && o.has(s) {
 				faults.Add(s.Pos, diag.Hintf(s.Pos, fmt.Sprintf("run 'quayside remove -C' in %s first; to remove it here alone, set spec.only of the declaration to the other environments", o.dir),
 					"%s cannot be removed: %s, which this environment follows, reads the same declaration and still has it", key, o.dir))
 			}
+		}
+	}
+	return faults.Err()
+}
+
+// own returns the directory of the edited workspace in the repository.
+func (e *Edit) own() string {
+	_, dir := e.project.Repository()
+	return dir
+}
+
+// checkOverlays returns an error for each overlay of an operator in a workspace. dir is the directory of
+// the workspace, relative to the edited one.
+func checkOverlays(p *workspace.Project, dir string, s declare.Subscription) error {
+	overlays, _, err := p.Overlays()
+	if err != nil {
+		return err
+	}
+	var faults diag.List
+	for _, cluster := range slices.Sorted(maps.Keys(overlays)) {
+		if slices.Contains(overlays[cluster], s.Namespace+"."+s.Package) {
+			at := diag.Pos{File: path.Join(dir, p.Settings.OverlaysDir(), cluster, s.Namespace+"."+s.Package)}
+			faults.Add(at, diag.Hintf(at, "delete the directory first, or move its content", "%s/%s cannot be removed: the overlay of cluster %s patches it", s.Namespace, s.Package, cluster))
 		}
 	}
 	return faults.Err()

@@ -11,13 +11,15 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
 )
 
 // neighbor is another workspace that reads edited declarations.
 type neighbor struct {
 	*workspace.Project
-	dir        string // in the repository
-	isUpstream bool   // whether the edited workspace follows it
+	dir        string   // in the repository
+	isUpstream bool     // whether the edited workspace follows it
+	removed    []string // operators that the edit removes, when the workspace is resolved
 }
 
 // has reports whether the lock has the operator of a declaration.
@@ -48,6 +50,7 @@ func (e *Edit) resolveShared(ctx context.Context, after *declare.Set) error {
 		}
 		n := neighbor{Project: other, dir: dir, isUpstream: e.project.Follows(&other.Opened)}
 		e.shared = append(e.shared, n)
+		here := &e.shared[len(e.shared)-1]
 		was, err := n.DeclarationsIfAny()
 		lock, lockErr := n.LockIfAny()
 		if err != nil || lockErr != nil || lock == nil {
@@ -67,7 +70,10 @@ func (e *Edit) resolveShared(ctx context.Context, after *declare.Set) error {
 			faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{}, hint, "%s reads the same declarations, and the change breaks it: %s", dir, firstLine(broken)))
 		}
 		for _, change := range changes {
-			e.Notes = append(e.Notes, fmt.Sprintf("%s changes, too, when it is resolved: %s", dir, change))
+			e.Notes = append(e.Notes, fmt.Sprintf("%s changes, too, when it is resolved: %s %s", dir, change.Sign(), change))
+			if change.Change == lockfile.Removed {
+				here.removed = append(here.removed, change.Operator)
+			}
 		}
 	}
 	return faults.Err()
@@ -80,7 +86,7 @@ func firstLine(err error) string {
 }
 
 // resolve resolves declarations in the workspace, and returns the changes to its lock.
-func (n neighbor) resolve(ctx context.Context, set *declare.Set) ([]string, error) {
+func (n neighbor) resolve(ctx context.Context, set *declare.Set) ([]workspace.Change, error) {
 	lock, err := n.LockIfAny()
 	if err != nil {
 		return nil, err
@@ -97,11 +103,7 @@ func (n neighbor) resolve(ctx context.Context, set *declare.Set) ([]string, erro
 		}
 		return nil, err
 	}
-	var out []string
-	for _, c := range res.Changes {
-		out = append(out, strings.TrimSpace(c.Sign()+" "+c.String()))
-	}
-	return out, nil
+	return res.Changes, nil
 }
 
 // applyTo returns the declarations of another workspace, set, with the difference between the

@@ -39,6 +39,7 @@ type PromotionOutcome string
 const (
 	OutcomeUpgraded  PromotionOutcome = "upgraded"  // upgraded to the upstream version
 	OutcomeAdded     PromotionOutcome = "added"     // newly pinned, at the upstream version
+	OutcomeRemoved   PromotionOutcome = "removed"   // no longer pinned, because it is no longer requested
 	OutcomeUnchanged PromotionOutcome = "unchanged" // already at the upstream version
 	OutcomeKept      PromotionOutcome = "kept"      // not changed because of a declaration, a catalog or the upstream lock
 	OutcomeHeld      PromotionOutcome = "held"      // not changed because the upstream version fails the gate (opt.Rule)
@@ -59,15 +60,15 @@ type PromotionRow struct {
 	Operator string           `json:"operator"`
 	From     string           `json:"upstream,omitempty" doc:"version in the upstream environment"`                   // upstream version; empty if not pinned
 	Have     string           `json:"current,omitempty" doc:"version in the target environment before the promotion"` // target version before the promotion; empty if not pinned
-	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|unchanged|kept|held"`
+	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|removed|unchanged|kept|held"`
 	Reason   resolve.HeldBack `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|downgrade|hold|range|clusterVersion|installMode|catalog|content|conflict|gate|declined|dependency" doc:"reason why it is unchanged or held"`
 	Message  string           `json:"message,omitempty"`                                                 // explanation of Reason
 	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"observations in the upstream environment"` // nil without opt.Rule
 }
 
-// isPromoted reports whether the outcome is an upgrade or an addition.
+// isPromoted reports whether the outcome is a change.
 func (r PromotionRow) isPromoted() bool {
-	return r.Outcome == OutcomeUpgraded || r.Outcome == OutcomeAdded
+	return r.Outcome == OutcomeUpgraded || r.Outcome == OutcomeAdded || r.Outcome == OutcomeRemoved
 }
 
 // outcomeOf returns the outcome for a reason.
@@ -388,7 +389,9 @@ func (p *promotion) row(key string, res *workspace.Resolution) PromotionRow {
 	row := PromotionRow{Operator: key, From: theirs.Version, Have: old.Version, Verdict: p.verdicts[key], Outcome: OutcomeKept}
 	s, stays := p.reasonToKeep(key)
 	switch {
-	case !there:
+	case had && !has && !stays:
+		row.Outcome, row.Message = OutcomeRemoved, "it is no longer requested in "+p.To.Title
+	case !there && !stays:
 		row.Reason, row.Message = ReasonNotInFrom, p.From.Title+" does not pin it"
 		if !had {
 			row.Message += ": run 'quayside resolve' to pin it here"
@@ -399,7 +402,7 @@ func (p *promotion) row(key string, res *workspace.Resolution) PromotionRow {
 		row.Outcome = OutcomeUpgraded
 	case has && isSamePin(now, theirs):
 		row.Outcome = OutcomeAdded
-	case stays && (has || p.isDeclared(key) || s.By == ReasonContent || s.By == ReasonDeclined):
+	case stays && (had || has || p.isDeclared(key) || s.By == ReasonContent || s.By == ReasonDeclined):
 		row.Outcome, row.Reason, row.Message = outcomeOf(s.By), s.By, s.Text
 	case !has && !p.isDeclared(key):
 		row.Reason, row.Message = ReasonNotDeclared, "it is not requested in "+p.To.Title

@@ -18,7 +18,7 @@ import (
 // PromotionReport is the result of several promotion steps.
 type PromotionReport struct {
 	Steps    []PromotionStepReport `json:"steps" doc:"most downstream environment first"`
-	Promoted int                   `json:"promoted" doc:"number of upgraded and added operators in all steps"`
+	Promoted int                   `json:"promoted" doc:"number of upgraded, added and removed operators in all steps"`
 	Warnings []diag.Warning        `json:"warnings"`
 }
 
@@ -109,7 +109,7 @@ func (r *PromotionReport) Branches() []deliver.BranchRow {
 	return out
 }
 
-// CountPromoted sets r.Promoted to the number of upgraded and added operators.
+// CountPromoted sets r.Promoted to the number of upgraded, added and removed operators.
 func (r *PromotionReport) CountPromoted() {
 	r.Promoted = 0
 	for _, s := range r.Steps {
@@ -117,7 +117,7 @@ func (r *PromotionReport) CountPromoted() {
 	}
 }
 
-// CountPromoted returns the number of upgraded and added operators.
+// CountPromoted returns the number of upgraded, added and removed operators.
 func (s *PromotionStepReport) CountPromoted() (n int) {
 	for _, r := range s.Operators {
 		if r.isPromoted() {
