@@ -68,6 +68,7 @@ func ioImports() map[string][]string {
 		"catalog/sqlite":                          {"context", "time"},
 		"cmd/image":                               {"os", "os/exec", "os/signal", "context"},
 		"cmd/quayside":                            {"os"},
+		"cmd/quayside-charts":                     {"os"},
 		"cmd/quayside-report":                     {"os", "os/signal", "syscall", "context", "log/slog"},
 		"cmd/quayside/internal/adopt/command":     {"context", "os", "os/signal", "syscall", "time"},
 		"cmd/quayside/internal/adopt/extend":      {"context"},
@@ -93,6 +94,8 @@ func ioImports() map[string][]string {
 		"internal/gitrepo":                        {"os", "os/exec", "context", "time"},
 		"internal/health":                         {"time"},
 		"internal/health/gate":                    {"time"},
+		"internal/helm":                           {"context", "os", "os/exec", "time"},
+		"internal/helm/engine":                    {"context", "log", "os", "syscall", "time"},
 		"internal/k8s/admit":                      {"context"},
 		"internal/oci":                            {"os", "context", "net", "net/http", "time", "syscall"},
 		"internal/oci/artifact":                   {"context", "time"},
@@ -138,6 +141,7 @@ func owners() map[string][]string {
 		"k8s.io/client-go":                       {"internal/cluster", "internal/reporter", "cmd/quayside-report", "cmd/quayside/internal/adopt/run/runtest"},
 		"github.com/spf13/cobra":                 {"cmd/quayside/internal/adopt/command", "cmd/quayside/internal/cli", "cmd/quayside/internal/clitest", "cmd/quayside/internal/release"},
 		"github.com/crillab/gophersat":           {"resolve/internal/solve"},
+		"helm.sh/helm":                           {"internal/helm/engine"},
 		"go.yaml.in/yaml":                        {"internal/yamlnode", "internal/testing/yamltest"},
 	}
 }

@@ -26,7 +26,7 @@ import (
 
 // kept returns unused declarations that are kept, with the reason.
 func kept() map[string]string {
-	return map[string]string{
+	out := map[string]string{
 		// Only tests use these.
 		"internal/diag.Code.Meaning":                "docs/warnings.md is generated from it",
 		"diff.exemption.description":                "docs/diff-rules.md is generated from it",
@@ -34,6 +34,14 @@ func kept() map[string]string {
 		"cmd/quayside/internal/rules.Entry.Codes":   "docs/rules.md is generated from it",
 		"cmd/quayside/internal/rules.Entry.Demands": "docs/rules.md is generated from it",
 	}
+	// The format of bundles that are charts uses these.
+	for _, name := range strings.Fields(`Metadata.AppVersion Metadata.KubeVersion Metadata.Type Metadata.Deprecated Metadata.Description
+		Metadata.Home Metadata.Icon Metadata.Keywords Metadata.Sources Maintainer.Email Dependency.Version Dependency.Repository
+		Dependency.Alias Dependency.Condition Resource.Source Resource.Object Resource.Hooks Resource.HookWeight Resource.HookDelete
+		Rendered.Lookups Rendered.Skipped Rendered.Warnings`) {
+		out["internal/helm."+name] = "charts become bundles in the next change"
+	}
+	return out
 }
 
 // TestUnused finds every constant, variable, type and field that the program does not use. make lint

@@ -1,0 +1,241 @@
+package helm
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+)
+
+// run is one call of helm template in the corpus.
+type run struct {
+	Code          int     `json:"rc"`
+	CPU           float64 `json:"cpu_s"`
+	Command       string  `json:"cmd"`
+	Deterministic bool    `json:"deterministic"`
+	SameAs        string  `json:"same_output_as"`
+}
+
+// exceptions returns the charts of the corpus whose result differs from Helm's on purpose, with a part of
+// the error.
+func exceptions() map[string]string {
+	return map[string]string{"synthetic-features": "getHostByName is refused"}
+}
+
+func isException(title string, err error) bool {
+	chart, _, _ := strings.Cut(title, "/")
+	reason := exceptions()[chart]
+	return reason != "" && strings.Contains(err.Error(), reason)
+}
+
+// TestCorpus compares the objects of real charts with those of helm template.
+func TestCorpus(t *testing.T) {
+	files := corpusFiles(t)
+	pool := newPool(t)
+	var equal, refused, failed, skipped, others int
+	var helmCPU float64
+	start := childrenCPU()
+	begin := time.Now()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if path.Base(name) != "runs.json" {
+			continue
+		}
+		var runs struct {
+			Release, Namespace string
+			Runs               map[string]run
+		}
+		if err := json.Unmarshal(files[name], &runs); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range slices.Sorted(maps.Keys(runs.Runs)) {
+			r := runs.Runs[id]
+			title := strings.TrimPrefix(path.Dir(name), "golden/") + " " + id
+			if strings.Contains(r.Command, "--is-upgrade") {
+				skipped++ // quayside renders a state, not an upgrade
+				continue
+			}
+			helmCPU += r.CPU
+			got, err := templateRun(t, pool, files, path.Dir(name), runs.Namespace, r)
+			switch {
+			case r.Code != 0 && err != nil:
+				failed++
+			case r.Code != 0:
+				t.Errorf("%s: no error, unlike Helm: %s", title, files[path.Join(path.Dir(name), id+".stderr.txt")])
+			case !r.Deterministic && err != nil && strings.Contains(err.Error(), "not deterministic"):
+				refused++
+				t.Logf("%s: %v", title, err)
+			case err != nil && isException(title, err):
+				others++
+			case err != nil:
+				t.Errorf("%s: %v", title, err)
+			default:
+				golden := files[path.Join(path.Dir(name), id+".jsonl")]
+				if r.SameAs != "" && golden == nil {
+					golden = files[path.Join(path.Dir(name), r.SameAs+".jsonl")]
+				}
+				if diff := compareGolden(got, golden); diff != "" {
+					t.Errorf("%s: %s", title, diff)
+					continue
+				}
+				equal++
+				if !r.Deterministic {
+					t.Logf("%s: deterministic, unlike Helm", title)
+				}
+			}
+		}
+	}
+	pool.Close()
+	t.Logf("%d runs equal, %d refused as not deterministic, %d failed as in Helm, %d exceptions, %d upgrades skipped; CPU %.1f s of children, Helm %.1f s; elapsed %v",
+		equal, refused, failed, others, skipped, (childrenCPU() - start).Seconds(), helmCPU, time.Since(begin))
+}
+
+// templateRun templates a chart with the flags of a run.
+func templateRun(t *testing.T, pool *Pool, files map[string][]byte, dir, namespace string, r run) (*Rendered, error) {
+	t.Helper()
+	opt := Options{Namespace: namespace}
+	words := strings.Fields(r.Command)
+	opt.ReleaseName = words[2]
+	archive, err := ReadArchive(bytes.NewReader(files["repo/"+words[3]]))
+	if err != nil {
+		t.Fatalf("%s: %v", words[3], err)
+	}
+	for i, w := range words {
+		switch w {
+		case "--kube-version":
+			opt.KubeVersion = words[i+1]
+		case "--api-versions":
+			if opt.APIVersions == nil {
+				opt.APIVersions = helmVersions(t)
+			}
+			opt.APIVersions = append(opt.APIVersions, words[i+1])
+		case "-f":
+			if err := yaml.Unmarshal(files[path.Join(dir, words[i+1])], &opt.Values); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return pool.Template(t.Context(), archive, opt)
+}
+
+// helmVersions returns the API versions that helm template offers.
+func helmVersions(t *testing.T) []string {
+	t.Helper()
+	s := clientscheme.Scheme
+	if err := errors.Join(apiextensionsv1beta1.AddToScheme(s), apiextensionsv1.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, gv := range s.PrioritizedVersionsAllGroups() {
+		out = append(out, gv.String())
+	}
+	return out
+}
+
+// compareGolden describes the first differences between objects and those of Helm, or returns "".
+func compareGolden(got *Rendered, golden []byte) string {
+	left := map[string]int{}
+	for line := range bytes.Lines(golden) {
+		var o struct {
+			Object map[string]any
+			Source string
+		}
+		decodeNumbers(line, &o)
+		left[canonical(o.Source, o.Object)]++
+	}
+	var diff []string
+	for _, r := range got.Resources {
+		key := canonical(r.Source, r.Object)
+		if left[key]--; left[key] < 0 {
+			diff = append(diff, "only here: "+key)
+		}
+	}
+	for key, n := range left {
+		if n > 0 {
+			diff = append(diff, "only in Helm: "+key)
+		}
+	}
+	slices.Sort(diff)
+	for i, d := range diff {
+		diff[i] = fmt.Sprintf("%.3000s", d)
+	}
+	return strings.Join(diff[:min(2, len(diff))], "\n")
+}
+
+func decodeNumbers(data []byte, into any) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(into); err != nil {
+		panic(err)
+	}
+}
+
+func canonical(source string, object map[string]any) string {
+	data, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	var again any
+	decodeNumbers(data, &again)
+	data, err = json.Marshal(again)
+	if err != nil {
+		panic(err)
+	}
+	return source + " " + string(data)
+}
+
+// corpusFiles returns the charts of the corpus and Helm's answers.
+func corpusFiles(t *testing.T) map[string][]byte {
+	t.Helper()
+	root := os.Getenv("QUAYSIDE_CORPUS")
+	if root == "" {
+		t.Skip("QUAYSIDE_CORPUS is not set: no real charts")
+	}
+	f, err := os.Open(filepath.Join(root, "charts", "charts.tar.zst"))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("the corpus has no charts")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f, zstd.WithDecoderMaxWindow(1<<27))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	files := map[string][]byte{}
+	for in := tar.NewReader(z); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Typeflag != tar.TypeReg || strings.HasSuffix(h.Name, ".raw.yaml") {
+			continue
+		}
+		data, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[strings.TrimPrefix(strings.TrimPrefix(h.Name, "./"), "charts/")] = data
+	}
+}

@@ -1,0 +1,18 @@
+//go:build !unix
+
+package engine
+
+import "time"
+
+// limitProcess limits memory. Other limits are those of startWatch, and of the program that started
+// the process.
+func limitProcess() error {
+	limitRuntime()
+	time.Local = time.UTC // do not read the time zone of the machine
+	return nil
+}
+
+// processCPU returns 0: the limit of the elapsed time applies.
+func processCPU() time.Duration { return 0 }
+
+func processIsUsedUp() bool { return false }
