@@ -11,7 +11,7 @@ import (
 )
 
 func dataRules() []RuleInfo {
-	const refused = "the API server refuses the change: the sync fails until the object is deleted and recreated"
+	const refused = "the API server refuses the change: the sync fails until the object is deleted and recreated; an entry in spec.recreate of quayside.yaml does it, except for claims, volumes, CRDs and Namespaces"
 	return []RuleInfo{
 		{"data.crd-removed", Critical, "CRD removed", "deleting a CRD deletes every object of its kind in every namespace; their finalizers need a running operator; with the " + strings.Join(profile.Engines(), " and the ") + " profile a removed CRD is not pruned"},
 		{"data.crd-added", Info, "CRD added", "a new cluster-wide kind"},
@@ -22,6 +22,7 @@ func dataRules() []RuleInfo {
 		{"data.secret-removed", Medium, "Secret removed", "a credential or key may be lost for good"},
 		{"data.policy-removed", High, "NetworkPolicy removed", "previously blocked traffic is allowed"},
 		{"immutable.field-changed", High, "immutable field changed", refused},
+		{"immutable.recreated", Medium, "object recreated", "an entry in spec.recreate of quayside.yaml requests it for this version"},
 	}
 }
 

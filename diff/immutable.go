@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 )
 
 // immutableText has a line for each field whose changes the API server refuses: the kind, the field,
@@ -71,6 +72,38 @@ func compareImmutable(c *comparison) {
 			}
 		}, kind)
 	}
+	for _, p := range c.changed {
+		if p.onBothSides() && c.after.recreates(p.after) {
+			c.add("immutable.recreated", p.after, Finding{Message: "the GitOps tool deletes the object and creates it again: " + lostMeanwhile(p.after.Key().Kind), explains: noField()})
+		}
+	}
+}
+
+// recreates reports whether the settings of a state select an object to be recreated.
+func (v *view) recreates(o *Object) bool {
+	pin, _ := v.pin(o.Operator)
+	return slices.ContainsFunc(v.Recreate, func(r profile.Recreation) bool {
+		return r.IsFor(o.Operator, pin.Version) && r.Selects(o.Key())
+	})
+}
+
+// lostMeanwhile describes the effect of deleting an object of a kind until it is created again.
+func lostMeanwhile(kind string) string {
+	switch kind {
+	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController":
+		return "all its pods stop before new ones start; claims and other objects stay"
+	case "Job":
+		return "its pods and their logs are deleted, and it runs again"
+	case "Service":
+		return "it gets a new address, and its clients fail meanwhile; a load balancer is replaced"
+	case "Secret", "ConfigMap":
+		return "its content is replaced by that in the tree, and pods that need it cannot start meanwhile"
+	case "RoleBinding", "ClusterRoleBinding":
+		return "its subjects lack the permissions meanwhile"
+	case "StorageClass", "CSIDriver", "VolumeAttributesClass", "RuntimeClass", "PriorityClass", "IngressClass":
+		return "existing users keep what they have, new ones fail meanwhile"
+	}
+	return "what depends on it fails meanwhile"
 }
 
 // checkImmutable reports a change of an immutable field. Whether a field is added or removed depends on
@@ -84,7 +117,7 @@ func (c *comparison) checkImmutable(p pair, field immutableField) {
 		change = "removed"
 	}
 	a, b := k8s.At(p.before.Content, field.path...), k8s.At(p.after.Content, field.path...)
-	if !matches(p.before.applied, field.when) || !field.refuses(change, a, b) {
+	if c.after.recreates(p.after) || !matches(p.before.applied, field.when) || !field.refuses(change, a, b) {
 		return
 	}
 	name := strings.Join(field.path, ".")

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/lockfile"
 )
 
 // TestImmutableFields compares objects with changes that the API server refuses or accepts.
@@ -55,6 +58,49 @@ func TestImmutableFields(t *testing.T) {
 				}
 			}
 			if d := cmp.Diff(c.want, strings.Join(got, ", ")); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
+	}
+}
+
+// TestRecreated compares an object that the settings recreate: at the version of the entry, the change
+// of an immutable field is accepted, and only the options of the GitOps tool are exempt.
+func TestRecreated(t *testing.T) {
+	state := func(version, annotations, spec, entry string) State {
+		text := "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: ops, annotations: {" + annotations + "}}\nspec: " + spec
+		s := State{Objects: parsed(t, "ops/demo", "rendered/s.yaml", text), Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: version, Bundle: "demo.v" + version}}}
+		if entry != "" {
+			s.Recreate = []profile.Recreation{{Operator: "ops/demo", Version: entry, Kind: "Service", Name: "s"}}
+		}
+		return s
+	}
+	const (
+		wave    = "argocd.argoproj.io/sync-wave: '0'"
+		options = wave + ", argocd.argoproj.io/sync-options: 'Replace=true,Force=true'"
+		more    = wave + ", argocd.argoproj.io/sync-options: 'Replace=true,Force=true,Prune=false'"
+		force   = "kustomize.toolkit.fluxcd.io/force: enabled"
+	)
+	for name, c := range map[string]struct {
+		before, after State
+		want          []string
+	}{
+		"not recreated": {state("1.0.0", wave, "{}", ""), state("1.0.0", wave, "{clusterIP: None}", ""), []string{"high immutable.field-changed spec.clusterIP: - → None"}},
+		"recreated":     {state("1.0.0", wave, "{}", "1.0.0"), state("1.0.0", options, "{clusterIP: None}", "1.0.0"), []string{"medium immutable.recreated"}},
+		"by Flux":       {state("1.0.0", "", "{}", ""), state("1.0.0", force, "{}", "1.0.0"), []string{"medium immutable.recreated"}},
+		"other version": {state("1.0.0", wave, "{}", ""), state("1.0.0", options, "{}", "1.1.0"), []string{"high metadata.obeyed metadata.annotations.argocd.argoproj.io/sync-options: - → Replace=true,Force=true"}},
+		"other options": {state("1.0.0", wave, "{}", ""), state("1.0.0", more, "{}", "1.0.0"), []string{"high metadata.obeyed metadata.annotations.argocd.argoproj.io/sync-options: - → Replace=true,Force=true,Prune=false", "medium immutable.recreated"}},
+		"afterwards":    {state("1.0.0", options, "{clusterIP: None}", "1.0.0"), state("1.0.0", wave, "{clusterIP: None}", ""), nil},
+		"still options": {state("1.0.0", options, "{clusterIP: None}", "1.0.0"), state("1.0.0", more, "{clusterIP: None}", ""), []string{"high metadata.obeyed metadata.annotations.argocd.argoproj.io/sync-options: Replace=true,Force=true → Replace=true,Force=true,Prune=false"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, line := range lines(compare(t, c.before, c.after)) {
+				if !strings.HasPrefix(line, "info objects.changed") {
+					got = append(got, line)
+				}
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
 		})

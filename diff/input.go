@@ -5,22 +5,24 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
 )
 
 // Input is one side of a comparison: the files of a workspace at one revision.
 type Input struct {
-	Name              string             // name for users, such as "main"
-	Revision          string             // Git revision, for errors; empty for files on disk
-	KubernetesVersion string             // of the target clusters; empty if unknown
-	OpenShiftVersion  string             // of the target clusters; empty if unknown
-	Pins              []lockfile.Pin     // pins of the lock
-	Leaving           []lockfile.Leaving // operators in the lock that are replaced or being uninstalled
-	KeepsDefinitions  bool               // see State.KeepsDefinitions
-	ByOperator        bool               // see State.ByOperator
-	Declared          []string           // see State.Declared
-	Tree              []File             // rendered files (see BaseFiles), in any order
-	Own               []File             // other files of the repository, in any order
+	Name              string               // name for users, such as "main"
+	Revision          string               // Git revision, for errors; empty for files on disk
+	KubernetesVersion string               // of the target clusters; empty if unknown
+	OpenShiftVersion  string               // of the target clusters; empty if unknown
+	Pins              []lockfile.Pin       // pins of the lock
+	Leaving           []lockfile.Leaving   // operators in the lock that are replaced or being uninstalled
+	KeepsDefinitions  bool                 // see State.KeepsDefinitions
+	ByOperator        bool                 // see State.ByOperator
+	Declared          []string             // see State.Declared
+	Recreate          []profile.Recreation // see State.Recreate
+	Tree              []File               // rendered files (see BaseFiles), in any order
+	Own               []File               // other files of the repository, in any order
 }
 
 // Read parses both sides of a comparison. To save time, it parses files that are equal on both
@@ -75,5 +77,5 @@ func (s Input) state(twins map[string][]byte, known []Object) (State, error) {
 	if err != nil && s.Revision != "" {
 		err = fmt.Errorf("%s: %w", s.Revision, err)
 	}
-	return State{Name: s.Name, KubernetesVersion: s.KubernetesVersion, OpenShiftVersion: s.OpenShiftVersion, Pins: s.Pins, Leaving: s.Leaving, KeepsDefinitions: s.KeepsDefinitions, ByOperator: s.ByOperator, Declared: s.Declared, Objects: objects}, err
+	return State{Name: s.Name, KubernetesVersion: s.KubernetesVersion, OpenShiftVersion: s.OpenShiftVersion, Pins: s.Pins, Leaving: s.Leaving, KeepsDefinitions: s.KeepsDefinitions, ByOperator: s.ByOperator, Declared: s.Declared, Recreate: s.Recreate, Objects: objects}, err
 }

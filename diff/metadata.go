@@ -228,8 +228,13 @@ func (e metadataEntry) isWritten() bool {
 		shared := o.Key().Is("Namespace", crdKind) // may become shared by several operators, or cease to be
 		return e.isSet && (shared || e.objects.before == nil)
 	}
+	if !e.isSet { // the object is no longer recreated
+		old := e.objects.before
+		return old != nil && e.c.before.recreates(old) && !e.c.after.recreates(o) &&
+			profile.Writes(old.Content, e.key(), e.before, false, true) && !profile.Writes(old.Content, e.key(), e.before, false, false)
+	}
 	_, leaves := e.c.after.leaving(o.Operator)
-	return e.isSet && profile.Writes(o.Content, e.key(), e.after, leaves)
+	return profile.Writes(o.Content, e.key(), e.after, leaves, e.c.after.recreates(o))
 }
 
 // isOfOwnDomain reports whether the object's operator owned kinds of a domain before the change.

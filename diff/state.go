@@ -13,24 +13,26 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
 )
 
 // State is one side of a comparison: the rendered objects of a revision, and the user's own objects
 // in the repository. Compare does not modify it.
 type State struct {
-	Name              string             // name for users, such as "HEAD~1:quayside.lock"
-	KubernetesVersion string             // version of the target clusters, such as "1.34"; if empty, checks that need it are skipped
-	OpenShiftVersion  string             // version of the target clusters, such as "4.20"; if empty, checks that need it are skipped
-	Pins              []lockfile.Pin     // in any order
-	Leaving           []lockfile.Leaving // operators that have a successor or are being uninstalled; in any order
-	Objects           []Object           // rendered objects; in any order
-	Resources         []Object           // the user's own Namespaces and custom resources in the repository; in any order
-	Skipped           []string           // paths of invalid files in the repository, which were not compared
-	KeepsDefinitions  bool               // the GitOps tool does not track CRDs and never prunes them
-	ByOperator        bool               // the GitOps tool applies each operator separately, and uninstalls only operators in Leaving
-	Dropped           []string           // operators that are pinned for other clusters only
-	Declared          []string           // namespaces in which quayside itself renders objects, by the settings
+	Name              string               // name for users, such as "HEAD~1:quayside.lock"
+	KubernetesVersion string               // version of the target clusters, such as "1.34"; if empty, checks that need it are skipped
+	OpenShiftVersion  string               // version of the target clusters, such as "4.20"; if empty, checks that need it are skipped
+	Pins              []lockfile.Pin       // in any order
+	Leaving           []lockfile.Leaving   // operators that have a successor or are being uninstalled; in any order
+	Objects           []Object             // rendered objects; in any order
+	Resources         []Object             // the user's own Namespaces and custom resources in the repository; in any order
+	Skipped           []string             // paths of invalid files in the repository, which were not compared
+	KeepsDefinitions  bool                 // the GitOps tool does not track CRDs and never prunes them
+	ByOperator        bool                 // the GitOps tool applies each operator separately, and uninstalls only operators in Leaving
+	Dropped           []string             // operators that are pinned for other clusters only
+	Recreate          []profile.Recreation // objects that upgrades recreate, by the settings
+	Declared          []string             // namespaces in which quayside itself renders objects, by the settings
 }
 
 // Object is a Kubernetes object, with the file that it was parsed from.

@@ -21,8 +21,9 @@ type Options struct {
 	// StorageMigration is the version of storagemigration.k8s.io that the clusters serve, or
 	// "none". For "auto" and "", it is derived from the Kubernetes version of the clusters.
 	StorageMigration  string
-	OpenShift         bool     // whether the clusters run OpenShift, which has the CRDs of OLM
-	AllowNames        []string // reserved names that bundles may use, such as "ClusterRole/cluster-admin"
+	OpenShift         bool                 // whether the clusters run OpenShift, which has the CRDs of OLM
+	Recreate          []profile.Recreation // objects that the GitOps tool recreates
+	AllowNames        []string             // reserved names that bundles may use, such as "ClusterRole/cluster-admin"
 	Clusters          []profile.Cluster
 	OverlaysDir       string          // directory of the clusters' overlays, for messages; "": overlays
 	GitOps            *profile.GitOps // nil: render no objects of the GitOps tool

@@ -142,3 +142,21 @@ func (o order) apiProvider(name string, providers []string) profile.APIProvider 
 	}
 	return profile.OtherOperator
 }
+
+// markRecreated marks the positions of the objects of installs that are selected to be recreated.
+func markRecreated(positions map[Key]profile.ApplyPosition, installs []operator, recreate []profile.Recreation) {
+	for _, in := range installs {
+		for _, r := range recreate {
+			if !r.IsFor(in.name(), in.pin.Version) {
+				continue
+			}
+			for _, o := range slices.Concat(in.objects, in.sharedObjects) {
+				if r.Selects(o.Key()) {
+					position := positions[o.Key()]
+					position.Recreated = true
+					positions[o.Key()] = position
+				}
+			}
+		}
+	}
+}

@@ -96,6 +96,15 @@ type Rendered struct {
 	operator *operator // nil if the object belongs to no single operator
 }
 
+// Operator returns the operator of the object as namespace/package, or "" if it belongs to no single
+// operator.
+func (r Rendered) Operator() string {
+	if r.operator == nil {
+		return ""
+	}
+	return r.operator.name()
+}
+
 // operator is a pin with its bundle and its rendered objects.
 type operator struct {
 	pin           lockfile.Pin

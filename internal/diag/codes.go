@@ -113,6 +113,7 @@ func Codes() []Code {
 		{"not-in-git", OtherStep, "Git ignores the lock, the tree or a file that they are made from: an error."},
 		{"old-version", OtherStep, "Kubernetes of kubernetesVersion does not have the APIs of the rendered manifests."},
 		{"olm-stopped", OtherStep, "A plan for leaving OLM stopped OLM and did not restart it."},
+		{"outdated-recreate", OtherStep, "An entry in spec.recreate is for another version than the locked one."},
 		{"pod-security", OtherStep, "A rendered Namespace rejects pods of an operator: an error."},
 		{"properties", OtherStep, "A CSV has the annotation olm.properties, which should be in metadata/properties.yaml instead."},
 		{"related-image", OtherStep, "An image of an operator is not a valid reference."},

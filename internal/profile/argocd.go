@@ -64,7 +64,11 @@ func (argoCD) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	if w := syncWave(o, at); w != 0 || !at.InPiece { // 0 is the default in Argo CD
 		o = k8s.Annotate(o, map[string]string{argoWave: strconv.Itoa(w)})
 	}
-	merged := mergeOptions(k8s.Text(o, "metadata", "annotations", argoOptions), options)
+	have := k8s.Text(o, "metadata", "annotations", argoOptions)
+	if at.Recreated {
+		have = mergeOptions("Replace=true,Force=true", strings.Split(have, ","))
+	}
+	merged := mergeOptions(have, options)
 	if merged == "" {
 		return o
 	}

@@ -68,6 +68,9 @@ func (flux) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	if keepsData(o) || at.MovesLater {
 		more[fluxPrefix+"prune"] = "disabled"
 	}
+	if at.Recreated {
+		more[fluxPrefix+"force"] = "enabled"
+	}
 	if containsText(map[string]any(o), "${") {
 		more[fluxPrefix+"substitute"] = "disabled"
 	}

@@ -16,6 +16,7 @@ type ApplyPosition struct {
 	Provider APIProvider // provider of the API of a custom resource
 
 	Stopped    bool // the object belongs to a replaced operator, whose workloads stop before its successor starts
+	Recreated  bool // the object is deleted and created again if an immutable field changes
 	MovesLater bool // the object will move to a later position, and must not be deleted in the meantime
 }
 

@@ -161,11 +161,13 @@ func containsText(v any, text string) bool {
 }
 
 // Writes reports whether any profile writes an annotation with this value on o, at any position in the
-// order of application. leaves is true if the operator of o is being uninstalled or replaced.
-func Writes(o k8s.Object, key, value string, leaves bool) bool {
+// order of application. leaves is true if the operator of o is being uninstalled or replaced, recreated
+// if the settings of the workspace select o to be recreated.
+func Writes(o k8s.Object, key, value string, leaves, recreated bool) bool {
 	bare := k8s.Without(o, "metadata", "annotations", key)
 	for _, l := range profileTable() {
 		for _, at := range []ApplyPosition{{}, {InPiece: true}, {Issuer: true}, {Level: 1}, {Stopped: true}, {MovesLater: true}} {
+			at.Recreated = recreated
 			written := l.profile.Annotate(bare, at)
 			if k8s.Text(written, "metadata", "annotations", key) == value {
 				return true

@@ -234,12 +234,29 @@ func (v validator) check() {
 			v.Addf(diag.Item("spec.allowNames", i), "%q is not Kind/name of a built-in object of the cluster, such as ClusterRole/cluster-admin: only those need an entry", name)
 		}
 	}
+	v.checkRecreate()
 	v.checkURL("spec.proxy.httpProxy", w.Proxy.HTTPProxy)
 	v.checkURL("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)
 	v.checkSeverities()
 	v.checkRules()
 	v.checkWaivers()
 	v.checkFollows()
+}
+
+// checkRecreate validates the objects to be recreated.
+func (v validator) checkRecreate() {
+	for i, r := range v.w.Recreate {
+		field := diag.Item("spec.recreate", i)
+		if strings.Count(r.Operator, "/") != 1 {
+			v.Addf(field+".operator", "%q is not namespace/package", r.Operator)
+		}
+		if kind, _, _ := strings.Cut(r.Kind, "."); profile.LosesData(kind) {
+			v.Addf(field+".kind", "a %s cannot be recreated: the data that depend on it would be lost", kind)
+		}
+		if v.w.Profile == profile.Plain {
+			v.Addf(field, "the profile plain has no tool that recreates objects: delete the object yourself when you apply the upgrade")
+		}
+	}
 }
 
 func (v validator) checkVersion(field, value string) {

@@ -48,26 +48,27 @@ type Workspace struct {
 	Profile            profile.Name      `json:"profile" default:"\"argocd\"" doc:"The tool that applies the tree."`
 	Certificates       certificates.Name `json:"certificates" doc:"Issuer of the certificates of webhooks. Default: openshift-service-ca if openshiftVersion is set, otherwise cert-manager."`
 	certificates.ProviderSettings
-	Provides         profile.Provides  `json:"provides" doc:"APIs and objects that all clusters have without the rendered tree. If an operator needs something that is neither in the tree nor in this list, it is reported. If openshiftVersion is set, the APIs of OpenShift are added."`
-	Proxy            Proxy             `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
-	Mirrors          []string          `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
-	Trust            []Trust           `json:"trust" doc:"Signatures required for images of registries. The first entry that matches an image's repository applies; images without a matching entry need no signature."`
-	ImagePullSecrets []string          `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
-	CSVAnnotations   bool              `json:"csvAnnotations" default:"false" doc:"Copies every annotation of the ClusterServiceVersion to the pod templates, as OLM does. Default: only those that a container reads."`
-	AggregatedRoles  bool              `json:"aggregatedRoles" default:"true" doc:"Adds the operators' APIs to the cluster's roles admin, edit and view, as OLM does: four ClusterRoles per CRD, three per OperatorGroup."`
-	HealthChecks     bool              `json:"healthChecks" default:"false" doc:"Configures the GitOps tool to assess the health of the operators' custom resources."`
-	GitOps           *profile.GitOps   `json:"gitops" doc:"Git repository that the GitOps tool applies the tree from. Default: no Application and no Flux Kustomization is rendered."`
-	StorageMigration string            `json:"storageMigration" default:"\"auto\"" form:"enum=auto|v1|v1beta1|none" doc:"API version of storagemigration.k8s.io by which stored objects are migrated before an upgrade that drops their version. auto: v1 if kubernetesVersion of every cluster is 1.37 or newer, otherwise none. v1beta1 must be enabled in the cluster."`
-	Clusters         []profile.Cluster `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"The clusters of this environment. Each has an overlay."`
-	Reporter         Reporter          `json:"reporter" doc:"The in-cluster reporter."`
-	Policy           Policy            `json:"policy" doc:"Which findings of a diff are refused."`
-	Follows          string            `json:"follows" form:"nonempty" doc:"Upstream environment: its name (metadata.name, or else the name of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' promotes versions from it."`
-	Promotion        *Promotion        `json:"promotion" doc:"Health required in the upstream environment before 'quayside promote' promotes a version. Default: no health is required."`
-	Propose          *Propose          `json:"propose" doc:"Pull requests of 'quayside propose'."`
-	Name             string            `json:"-"` // metadata.name
-	File             string            `json:"-"` // name of the file as passed to Parse; empty for Default
-	Extended         []string          `json:"-"` // files in the chain of spec.extends, relative to the workspace; the directly extended file comes first
-	Fields           diag.Fields       `json:"-"` // positions of values, by field path such as "spec.catalogs[0].source"
+	Provides         profile.Provides     `json:"provides" doc:"APIs and objects that all clusters have without the rendered tree. If an operator needs something that is neither in the tree nor in this list, it is reported. If openshiftVersion is set, the APIs of OpenShift are added."`
+	Proxy            Proxy                `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
+	Mirrors          []string             `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
+	Trust            []Trust              `json:"trust" doc:"Signatures required for images of registries. The first entry that matches an image's repository applies; images without a matching entry need no signature."`
+	ImagePullSecrets []string             `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
+	CSVAnnotations   bool                 `json:"csvAnnotations" default:"false" doc:"Copies every annotation of the ClusterServiceVersion to the pod templates, as OLM does. Default: only those that a container reads."`
+	AggregatedRoles  bool                 `json:"aggregatedRoles" default:"true" doc:"Adds the operators' APIs to the cluster's roles admin, edit and view, as OLM does: four ClusterRoles per CRD, three per OperatorGroup."`
+	HealthChecks     bool                 `json:"healthChecks" default:"false" doc:"Configures the GitOps tool to assess the health of the operators' custom resources."`
+	GitOps           *profile.GitOps      `json:"gitops" doc:"Git repository that the GitOps tool applies the tree from. Default: no Application and no Flux Kustomization is rendered."`
+	Recreate         []profile.Recreation `json:"recreate" doc:"Objects that an upgrade recreates, because it changes a field that the API server refuses to change. The GitOps tool deletes and creates them. An entry is for one version of an operator, and has no effect in later ones."`
+	StorageMigration string               `json:"storageMigration" default:"\"auto\"" form:"enum=auto|v1|v1beta1|none" doc:"API version of storagemigration.k8s.io by which stored objects are migrated before an upgrade that drops their version. auto: v1 if kubernetesVersion of every cluster is 1.37 or newer, otherwise none. v1beta1 must be enabled in the cluster."`
+	Clusters         []profile.Cluster    `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"The clusters of this environment. Each has an overlay."`
+	Reporter         Reporter             `json:"reporter" doc:"The in-cluster reporter."`
+	Policy           Policy               `json:"policy" doc:"Which findings of a diff are refused."`
+	Follows          string               `json:"follows" form:"nonempty" doc:"Upstream environment: its name (metadata.name, or else the name of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' promotes versions from it."`
+	Promotion        *Promotion           `json:"promotion" doc:"Health required in the upstream environment before 'quayside promote' promotes a version. Default: no health is required."`
+	Propose          *Propose             `json:"propose" doc:"Pull requests of 'quayside propose'."`
+	Name             string               `json:"-"` // metadata.name
+	File             string               `json:"-"` // name of the file as passed to Parse; empty for Default
+	Extended         []string             `json:"-"` // files in the chain of spec.extends, relative to the workspace; the directly extended file comes first
+	Fields           diag.Fields          `json:"-"` // positions of values, by field path such as "spec.catalogs[0].source"
 }
 
 // CatalogSettings is a catalog in spec.catalogs.

@@ -107,6 +107,7 @@ func brokenStates() map[string]brokenState {
 		"gone-images": {mark: `\[image-gone\]`, edit: func(f *brokenWorkspace) {
 			f.putOverlay("ns-p00.p00", "{template: {spec: {initContainers: [{name: proxy, image: 'k8s.gcr.io/pause:3.2'}]}}}")
 		}},
+		"recreate":        {mark: `\[outdated-recreate\]`, edit: spec("recreate: [{operator: ns-p00/p00, version: 0.0.1, kind: Deployment, name: p00}]")},
 		"unused-overlays": {mark: `\[unused-overlay\]`, edit: func(f *brokenWorkspace) { f.putOverlay("ns-p00-p00", "{replicas: 2}") }},
 		"selectors": {mark: `no matches for Id|does not exist`, edit: func(f *brokenWorkspace) {
 			f.put("overlays/prod-1/ns-p00.p00/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches:\n- target: {kind: Deployment, name: gone}\n  patch: |\n    - {op: add, path: /spec/replicas, value: 2}\n")

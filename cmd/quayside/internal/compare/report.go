@@ -339,7 +339,7 @@ func (s *Side) source(groups []group) diff.Input {
 	}
 	own := slices.DeleteFunc(slices.Clone(s.userManifests), func(f diff.File) bool { return got[f.Path] })
 	w := s.Settings
-	out := diff.Input{Name: s.Name, KubernetesVersion: w.KubernetesVersion, OpenShiftVersion: w.OpenShiftVersion, KeepsDefinitions: w.Tool().About().UntracksCRDs, ByOperator: s.project.Settings.ByOperator(), Tree: s.Manifests, Own: own, Declared: []string{w.Reporter.Namespace}}
+	out := diff.Input{Name: s.Name, KubernetesVersion: w.KubernetesVersion, OpenShiftVersion: w.OpenShiftVersion, KeepsDefinitions: w.Tool().About().UntracksCRDs, ByOperator: s.project.Settings.ByOperator(), Tree: s.Manifests, Own: own, Declared: []string{w.Reporter.Namespace}, Recreate: w.Recreate}
 	if s.rev != nil {
 		out.Revision = s.Name
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
 )
 
 // parseSettings parses the spec of a quayside.yaml.
@@ -142,5 +143,24 @@ func TestErr(t *testing.T) {
 	}
 	if ws := found.Warnings(); len(ws) != 1 || ws[0].Msg != "warning" {
 		t.Errorf("got the warnings %v", ws)
+	}
+}
+
+// TestRecreate checks the entries of spec.recreate for another version, and without an object.
+func TestRecreate(t *testing.T) {
+	entries := "  recreate: [{operator: a/b, version: 1.0.0, kind: Service, name: s}, {operator: a/b, version: 1.1.0, kind: Service, name: s}, {operator: a/c, version: 1.0.0, kind: Service, name: s}]\n"
+	s := &State{
+		Settings: parseSettings(t, entries), Rendered: &render.Result{},
+		Lock: lockfile.New([]lockfile.Pin{{Namespace: "a", Package: "b", Version: "1.1.0"}}),
+	}
+	found, err := checkRecreate(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := " warning quayside.yaml:5:14 the entry is for version 1.0.0 of a/b, and 1.1.0 is locked: it has no effect; delete it after its upgrade [outdated-recreate]\n" +
+		" error quayside.yaml:5:71 a/b 1.1.0 has no Service s\n" +
+		" warning quayside.yaml:5:128 the entry has no effect: a/c is not in the lock: delete the entry [outdated-recreate]\n"
+	if d := cmp.Diff(want, list(found)); d != "" {
+		t.Errorf("-want +got\n%s", d)
 	}
 }

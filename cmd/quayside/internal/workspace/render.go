@@ -159,6 +159,7 @@ func (p *Registries) plainOptions() (render.Options, error) {
 		StorageMigration:  w.StorageMigration,
 		OpenShift:         w.OpenShiftVersion != "",
 		AllowNames:        w.AllowNames,
+		Recreate:          w.Recreate,
 		Proxy:             render.Proxy{HTTP: w.Proxy.HTTPProxy, HTTPS: w.Proxy.HTTPSProxy, None: w.Proxy.NoProxy},
 		ImagePullSecrets:  w.ImagePullSecrets,
 		CSVAnnotations:    w.CSVAnnotations,

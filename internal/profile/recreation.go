@@ -1,0 +1,33 @@
+package profile
+
+import (
+	"slices"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Recreation selects an object that an upgrade deletes and creates again, because it changes an
+// immutable field.
+type Recreation struct {
+	Operator  string `json:"operator" form:"required nonempty" doc:"The operator of the object, as namespace/package."`
+	Version   string `json:"version" form:"required nonempty" doc:"The version that the upgrade installs. With any other version in the lock, the entry has no effect."`
+	Kind      string `json:"kind" form:"required nonempty" doc:"Kind of the object, such as Deployment or Certificate.cert-manager.io."`
+	Name      string `json:"name" form:"required nonempty" doc:"Name of the object."`
+	Namespace string `json:"namespace" doc:"Namespace of the object. Default: any."`
+}
+
+// IsFor reports whether r is about an operator ("namespace/package") in this version.
+func (r Recreation) IsFor(operator, version string) bool {
+	return r.Operator == operator && r.Version == version
+}
+
+// Selects reports whether r selects the object with this key, whatever its operator.
+func (r Recreation) Selects(key k8s.Key) bool {
+	return (r.Kind == key.Kind || r.Kind == key.GroupKind()) && r.Name == key.Name && (r.Namespace == "" || r.Namespace == key.Namespace) && !LosesData(key.Kind)
+}
+
+// LosesData reports whether recreating an object of a kind loses data that the object does not
+// contain.
+func LosesData(kind string) bool {
+	return slices.Contains([]string{"CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"}, kind)
+}
