@@ -121,7 +121,7 @@ func Codes() []Code {
 		{"shallow-clone", OtherStep, "The commit to compare with is missing in the clone: another one is used."},
 		{"stale-lock", OtherStep, "The lock is out of date with the declarations."},
 		{"still-applied", OtherStep, "A GitOps tool applies the Subscription of an operator that quayside renders, or a cluster has it."},
-		{"two-owners", OtherStep, "Two workspaces install an operator in the same cluster: an error."},
+		{"two-owners", OtherStep, "Two workspaces install an operator, or a CRD with different specs, in the same cluster: an error."},
 		{"unknown-cluster", OtherStep, "An observation is of a cluster that the environment does not have."},
 		{"unused-overlay", OtherStep, "No cluster uses a file in overlays/; an error if the name of its directory is almost right."},
 		{"waiver-expired", OtherStep, "A waiver has expired. It cannot be waived itself."},

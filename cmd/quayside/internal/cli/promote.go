@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -287,6 +288,7 @@ func (a *app) printPromotion(r *upgrade.PromotionReport) {
 		if s.Rendered != nil {
 			a.printRendered(s.Rendered)
 		}
+		a.log.Warn(slices.DeleteFunc(slices.Clone(s.Warnings), func(w diag.Warning) bool { return w.Code == "not-followed" })) // the table has these
 		a.logPromotion(&s)
 	}
 }

@@ -79,6 +79,13 @@ func brokenStates() map[string]brokenState {
 			f.replace("../dev/quayside.yaml", "destination: dev", "server: https://a.example.com")
 			f.run("-C", "../dev", "render", "--offline")
 		}},
+		"one-crd": {mark: `another content`, edit: func(f *brokenWorkspace) {
+			f.replace("quayside.yaml", "destination: prod", "server: https://a.example.com")
+			f.replace("../dev/quayside.yaml", "destination: dev", "server: https://a.example.com, operators: [ns-p00/p00]")
+			crd := "rendered/crds/p01/customresourcedefinition-things.p01.io.yaml"
+			f.put("../dev/rendered/crds/p00/customresourcedefinition-things.p01.io.yaml", strings.Replace(f.read(crd), "plural: things", "plural: thingz", 1))
+			spec("policy: {waivers: [{rule: two-owners, object: ns-p00/p00, reason: r, expires: 9999-12-31}]}")(f)
+		}},
 		"remotes": {mark: `\[gitops-remote\]`, after: func(f *brokenWorkspace) {
 			f.git("remote", "add", "origin", "https://git.example.com/fleet.git")
 			f.git("update-ref", "refs/remotes/origin/trunk", "HEAD")

@@ -12,9 +12,11 @@ import (
 
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
 )
 
 // digestOf returns a digest that contains a number.
@@ -218,6 +220,51 @@ func TestAddresses(t *testing.T) {
 			Declared:   func() *declare.Set { return &declare.Set{} },
 			Others:     func() ([]Other, error) { return []Other{dev}, nil },
 			Repository: func() (*Repository, error) { return &Repository{Remotes: &c.remotes}, nil },
+		}
+		found, err := Evaluate(s, Addresses)
+		ofLocks, locksErr := Evaluate(s, Locks)
+		if d := cmp.Diff(c.want, list(append(found, ofLocks...))); d != "" || err != nil || locksErr != nil {
+			t.Errorf("%s (-want +got): %v %v\n%s", name, err, locksErr, d)
+		}
+	}
+}
+
+// TestSharedCRDs compares the CRDs of two workspaces with a cluster of one address.
+func TestSharedCRDs(t *testing.T) {
+	const crd, one = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.io%s}\nspec: {group: %s}\n", "https://a.example.com"
+	tree := func(pkg, labels, group string) *filetree.Tree {
+		out := filetree.New()
+		if err := out.Add("crds/"+pkg+"/customresourcedefinition-a.b.io.yaml", fmt.Appendf(nil, crd, labels, group)); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		own, dev, labels, group string
+		want                    string
+	}{
+		"another spec":      {own: one, dev: one, group: "c.io", want: "one-crd error rendered/crds/etcd/customresourcedefinition-a.b.io.yaml the CRD a.b.io has another content in envs/dev/rendered/crds/vault/customresourcedefinition-a.b.io.yaml: the GitOps tool would apply both to https://a.example.com [two-owners]\n"},
+		"other labels":      {own: one, dev: one, group: "b.io", labels: ", labels: {c: d}"},
+		"another cluster":   {own: one, dev: "https://b.example.com", group: "c.io"},
+		"excluded operator": {own: one, dev: one + ", operators: [ops/none]", group: "c.io"},
+	} {
+		s := &State{
+			Dir: "envs/prod", Settings: parseSettings(t, "  clusters: [{name: p, server: \""+c.own+"\"}]\n"), InGit: func() bool { return true },
+			Lock:       lockfile.New([]lockfile.Pin{{Namespace: "ops", Package: "etcd"}}),
+			Rendered:   &render.Result{Tree: tree("etcd", "", "b.io")},
+			Repository: func() (*Repository, error) { return nil, nil },
+			Others: func() ([]Other, error) {
+				return []Other{{
+					Dir: "envs/dev",
+					Settings: func() (*settings.Workspace, error) {
+						return parseSettings(t, "  clusters: [{name: d, server: "+strings.Replace(c.dev, one, "\""+one+"\"", 1)+"}]\n"), nil
+					},
+					Lock: func() (*lockfile.File, error) {
+						return lockfile.New([]lockfile.Pin{{Namespace: "ops", Package: "vault"}}), nil
+					},
+					Tree: func() (*filetree.Tree, error) { return tree("vault", c.labels, c.group), nil },
+				}}, nil
+			},
 		}
 		found, err := Evaluate(s, Addresses)
 		if d := cmp.Diff(c.want, list(found)); d != "" || err != nil {

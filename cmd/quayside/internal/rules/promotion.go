@@ -193,7 +193,7 @@ func checkPromotion(s *State) (Findings, error) {
 	return out, nil
 }
 
-// EvaluateFollowers evaluates the rules about the lock of each environment that follows the
+// EvaluateFollowers evaluates the rule about promotion for each environment that follows the
 // workspace. The positions are those of the workspace, because its change breaks the rule. An
 // environment that cannot be read is skipped; its own commands report the error.
 func EvaluateFollowers(s *State) (Findings, error) {
@@ -220,7 +220,7 @@ func EvaluateFollowers(s *State) (Findings, error) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := Evaluate(&State{
+		found, err := checkPromotion(&State{
 			Dir: o.Dir, Settings: w, Lock: lock, Today: s.Today,
 			Declared: sync.OnceValue(func() *declare.Set {
 				set, err := o.Declared()
@@ -231,11 +231,12 @@ func EvaluateFollowers(s *State) (Findings, error) {
 			}),
 			Others: func() ([]Other, error) { return []Other{own}, nil },
 			Past:   func(Other) (*Past, error) { return past, nil },
-		}, Locks)
+		})
 		if err != nil {
 			return nil, err
 		}
 		for _, f := range found {
+			f.Rule = "promotion"
 			out = append(out, s.fromFollower(f, w.Title(o.Dir), lock, past))
 		}
 	}
