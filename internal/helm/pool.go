@@ -207,14 +207,24 @@ func decodeAnswer(answer *wire.Answer, blob []byte) (*Rendered, error) {
 	out := &Rendered{Lookups: answer.Lookups, Skipped: answer.Skipped, Warnings: answer.Warnings}
 	for i, o := range answer.Objects {
 		docs, err := yamlnode.Objects(o.Source, parts[i], yamlnode.Limits{})
-		if err != nil {
-			return nil, err
+		if err != nil { // the position is one in the JSON of the child
+			return nil, &wire.Error{Path: o.Source, Msg: "the template renders an invalid object: " + firstMessage(err)}
 		}
 		for _, doc := range docs {
 			out.Resources = append(out.Resources, Resource{Source: o.Source, Object: doc, Hooks: o.Hooks, HookWeight: o.HookWeight, HookDelete: o.HookDelete})
 		}
 	}
 	return out, nil
+}
+
+// firstMessage returns the message of the first fault in an error, without its position.
+func firstMessage(err error) string {
+	if fault, ok := errors.AsType[*diag.Error](err); ok {
+		bare := *fault
+		bare.Pos = diag.Pos{}
+		return bare.Error()
+	}
+	return err.Error()
 }
 
 // child is a process that runs engine.Serve.

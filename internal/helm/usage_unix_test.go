@@ -3,15 +3,33 @@
 package helm
 
 import (
+	"runtime"
 	"syscall"
 	"time"
 )
 
 // childrenCPU returns the CPU time of the child processes that have ended.
-func childrenCPU() time.Duration {
+func childrenCPU() time.Duration { return cpu(syscall.RUSAGE_CHILDREN) }
+
+// ownCPU returns the CPU time of this process.
+func ownCPU() time.Duration { return cpu(syscall.RUSAGE_SELF) }
+
+func cpu(who int) time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(who, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// childrenRSS returns the memory in bytes of the largest child process that has ended.
+func childrenRSS() int64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u) != nil {
 		return 0
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	if runtime.GOOS == "darwin" {
+		return u.Maxrss
+	}
+	return u.Maxrss << 10
 }

@@ -18,7 +18,7 @@ func TestParseManifests(t *testing.T) {
 		"c/templates/a.yaml": "kind: B\nmetadata: {name: 2}\n---\nkind: Deployment\n---\nkind: A\n",
 		"c/templates/_x.tpl": "kind: Never\n",
 		"c/templates/h.yaml": "kind: Job\nmetadata: {annotations: {helm.sh/hook: test-success}}\n---\nkind: Pod\nmetadata: {annotations: {helm.sh/hook: other}}\n",
-	})
+	}, new(watch))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func (j *job) run(answer *wire.Answer) (objects [][]byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	crds, err := crdManifests(c)
+	crds, err := crdManifests(c, j.watch)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (j *job) run(answer *wire.Answer) (objects [][]byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	sorted, skipped, err := parseManifests(first)
+	sorted, skipped, err := parseManifests(first, j.watch)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (j *job) render(c *chart.Chart, caps *common.Capabilities, again bool) (map
 	}
 	if !again {
 		j.merged, _ = values["Values"].(common.Values)
-		if err := validateValues(c, j.merged, c.Name()); err != nil {
+		if err := validateValues(c, j.merged, c.Name(), j.watch); err != nil {
 			return nil, err
 		}
 	}
@@ -189,10 +189,15 @@ func (j *job) render(c *chart.Chart, caps *common.Capabilities, again bool) (map
 	if err != nil {
 		return nil, j.templateError(err)
 	}
-	for name := range texts {
+	total := 0
+	for name, text := range texts {
+		total += len(text)
 		if strings.HasSuffix(name, "NOTES.txt") {
 			delete(texts, name)
 		}
+	}
+	if total > wire.MaxOutput {
+		return nil, fmt.Errorf("the templates render more than %d MiB", wire.MaxOutput>>20)
 	}
 	return texts, nil
 }

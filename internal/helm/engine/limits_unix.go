@@ -11,9 +11,9 @@ import (
 
 // Limits of the process, which the kernel enforces.
 const (
-	maxProcessCPU = 120     // seconds; the process ends before
-	usedUpCPU     = 60      // seconds after which the process takes no other chart
-	maxData       = 1 << 30 // bytes of private memory; the limit of a chart is half of it
+	maxProcessCPU = 120       // seconds; the process ends before
+	usedUpCPU     = 60        // seconds after which the process takes no other chart
+	maxData       = 768 << 20 // bytes of private memory; the limit of a chart is lower
 )
 
 // limitProcess gives up the right to open files and connections, and limits memory and CPU time.

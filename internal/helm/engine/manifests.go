@@ -68,10 +68,10 @@ func (s *scalar) UnmarshalJSON(data []byte) error {
 }
 
 // crdManifests returns the objects in the crds directories of a chart and its subcharts.
-func crdManifests(c *chart.Chart) ([]manifest, error) {
+func crdManifests(c *chart.Chart, w *watch) ([]manifest, error) {
 	var out []manifest
 	for _, crd := range c.CRDObjects() {
-		docs, err := parseDocuments(crd.Filename, string(crd.File.Data))
+		docs, err := parseDocuments(crd.Filename, string(crd.File.Data), w)
 		if err != nil {
 			return nil, err
 		}
@@ -83,13 +83,13 @@ func crdManifests(c *chart.Chart) ([]manifest, error) {
 // parseManifests returns the objects in the texts of templates in the order of helm template:
 // sorted by kind, and hooks after the other objects. It also describes the objects that Helm drops,
 // because it does not know their hooks.
-func parseManifests(texts map[string]string) (sorted []manifest, skipped []string, err error) {
+func parseManifests(texts map[string]string, w *watch) (sorted []manifest, skipped []string, err error) {
 	var hooks []manifest
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if strings.HasPrefix(path.Base(name), "_") {
 			continue
 		}
-		docs, err := parseDocuments(name, texts[name])
+		docs, err := parseDocuments(name, texts[name], w)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -121,10 +121,12 @@ func parseManifests(texts map[string]string) (sorted []manifest, skipped []strin
 }
 
 // parseDocuments returns the documents of a text that are not empty.
-func parseDocuments(source, text string) ([]manifest, error) {
+func parseDocuments(source, text string, w *watch) ([]manifest, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
+	w.enter(source)
+	defer w.leave()
 	docs := releaseutil.SplitManifests(text)
 	keys := slices.Collect(maps.Keys(docs))
 	slices.SortFunc(keys, func(a, b string) int {

@@ -16,10 +16,14 @@ import (
 // validateValues validates the values of a chart and its subcharts against their
 // values.schema.json. Unlike Helm's, it never opens a file or a connection for a reference to
 // another schema.
-func validateValues(c *chart.Chart, values map[string]any, chartPath string) error {
+func validateValues(c *chart.Chart, values map[string]any, chartPath string, w *watch) error {
 	if c.Schema != nil {
-		if err := validateAgainst(c.Schema, values); err != nil {
-			return &wire.Error{Path: chartPath + "/values.schema.json", Msg: "values do not match the schema: " + oneLine(err.Error())}
+		file := chartPath + "/values.schema.json"
+		w.enter(file)
+		err := validateAgainst(c.Schema, values)
+		w.leave()
+		if err != nil {
+			return &wire.Error{Path: file, Msg: "values do not match the schema: " + oneLine(err.Error())}
 		}
 	}
 	for _, sub := range c.Dependencies() {
@@ -31,7 +35,7 @@ func validateValues(c *chart.Chart, values map[string]any, chartPath string) err
 		if !ok {
 			return fmt.Errorf("invalid type for the values of subchart %s: expected a map, not %T", sub.Name(), raw)
 		}
-		if err := validateValues(sub, below, chartPath+"/charts/"+sub.Name()); err != nil {
+		if err := validateValues(sub, below, chartPath+"/charts/"+sub.Name(), w); err != nil {
 			return err
 		}
 	}

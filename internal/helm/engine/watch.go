@@ -76,22 +76,22 @@ func (w *watch) fail(msg string) {
 	os.Exit(0)
 }
 
-// enter begins the execution of a template. The name of an outermost template is written at once,
+// enter begins the execution of a template, or work on another file. The name of an outermost template is written at once,
 // because a process without memory cannot report it.
 func (w *watch) enter(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.names = append(w.names, name)
-	if len(w.names) == 1 {
+	if len(w.names) == 1 && w.out != nil {
 		_ = wire.Write(w.out, wire.Template, []byte(name))
 	}
 }
 
-// leave ends the execution of a template.
+// leave ends what enter began.
 func (w *watch) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.names = w.names[:len(w.names)-1]
+	w.names = w.names[:max(0, len(w.names)-1)]
 }
 
 // reset forgets the templates of an execution that failed.
