@@ -14,6 +14,13 @@ const (
 	SuggestedNamespaceTemplate = "operatorframework.io/suggested-namespace-template"
 )
 
+// ClusterMonitoring is the annotation of a ClusterServiceVersion that asks for OpenShift's monitoring
+// of the install namespace. OpenShift's console offers the label on installation.
+const (
+	ClusterMonitoring      = "operatorframework.io/cluster-monitoring"
+	ClusterMonitoringLabel = "openshift.io/cluster-monitoring"
+)
+
 // ManagedNamespace returns the default install namespace of a ClusterExtension. It is the name in
 // the Namespace template, or else the suggested name, or else the package name with the suffix
 // "-system" (operator-controller, docs/draft/concepts/managed-namespaces.md). As in

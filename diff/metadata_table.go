@@ -20,6 +20,7 @@ func metadataTable() []metadataReader {
 		{"Argo CD", "", "argocd.argoproj.io/manifest-generate-paths argocd.argoproj.io/sync-wave argocd.argoproj.io/refresh argocd.argoproj.io/compare-options", "when it compares and applies the object", Low, false},
 		{"quayside", "", "quayside.dev/stage quayside.dev/environment quayside.dev/crds", "which part of the tree applies the object", Low, false},
 		{"OpenShift", "", "openshift.io/display-name openshift.io/description service.beta.openshift.io/serving-cert-secret-name service.alpha.openshift.io/serving-cert-secret-name config.openshift.io/inject-trusted-cabundle", "names, and certificates of the cluster's own CA", Low, false},
+		{"OpenShift's monitoring", "", "openshift.io/cluster-monitoring", "the cluster's own Prometheus reads the ServiceMonitors in the namespace", Medium, false},
 		{"Istio's operator", "install.operator.istio.io operator.istio.io", "", "which objects it prunes", Medium, false},
 		{"node feature discovery and schedulers", "", "nvidia.com/gpu.* feature.node.kubernetes.io/* node.kubernetes.io/*", "on which nodes pods run", Low, false},
 	}, append(engineReaders(), programReaders()...)...)

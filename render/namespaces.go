@@ -36,6 +36,9 @@ func (t *tree) writeNamespaces() error {
 	shipped := shippedNamespaces(t.installs)
 	for _, name := range slices.Compact(all) {
 		d, isDeclared := t.declared[name]
+		if isDeclared || shipped[name] != nil || k8s.IsReservedNamespace(name) {
+			t.warnUnmonitored(name, installs[name])
+		}
 		switch {
 		case k8s.IsDefaultNamespace(name):
 			if isDeclared {
@@ -86,6 +89,9 @@ func (t *tree) namespace(name string, installs []operator) Object {
 	d, isDeclared := t.declared[name]
 	if !isDeclared {
 		o = t.withSuggestedMetadata(o, installs)
+		if t.monitored(installs) != nil && k8s.At(o, "metadata", "labels", catalog.ClusterMonitoringLabel) == nil {
+			o = k8s.Label(o, map[string]string{catalog.ClusterMonitoringLabel: "true"})
+		}
 	}
 	if len(installs) != 1 {
 		return declaredNamespace(withSharedOwner(o, name), d)
@@ -93,6 +99,27 @@ func (t *tree) namespace(name string, installs []operator) Object {
 	pin := installs[0].pin
 	owner := map[string]any{k8s.LabelNamespace: name, k8s.LabelPackage: k8s.LabelValue(pin.Package)}
 	return declaredNamespace(withOwner(o, owner, pin.Version), d)
+}
+
+// monitored returns the first operator that asks for OpenShift's monitoring of its namespace, or nil. In
+// other clusters it returns nil.
+func (t *tree) monitored(installs []operator) *operator {
+	for i, in := range installs {
+		if t.opt.OpenShift && in.b.CSV.Annotations[catalog.ClusterMonitoring] == "true" {
+			return &installs[i]
+		}
+	}
+	return nil
+}
+
+// warnUnmonitored adds a warning for a namespace whose labels quayside does not choose, if an operator
+// asks for its monitoring, and no declaration decides it.
+func (t *tree) warnUnmonitored(name string, installs []operator) {
+	in := t.monitored(installs)
+	if _, decided := t.declared[name].Labels[catalog.ClusterMonitoringLabel]; in == nil || decided {
+		return
+	}
+	t.warn(in.csvPos(), in.pin.Key(), "namespace-monitoring", "%s asks for the cluster's monitoring of namespace %s: declare the Namespace with the label %s, \"true\" or \"false\"", in.name(), name, catalog.ClusterMonitoringLabel)
 }
 
 // declaredNamespace returns a Namespace with the declared labels and annotations. They override

@@ -232,3 +232,43 @@ func TestDeclaredNamespacesOfClusters(t *testing.T) {
 		}
 	}
 }
+
+// TestClusterMonitoring checks who gets the label of OpenShift's monitoring, and the warning about a
+// Namespace that has none.
+func TestClusterMonitoring(t *testing.T) {
+	b := newBundle("x", "1.0.0", "v1")
+	csv := string(b["manifests/csv.yaml"].Data)
+	b["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(csv, "metadata: {name: x.v1.0.0}", "metadata: {name: x.v1.0.0, annotations: {operatorframework.io/cluster-monitoring: 'true'}}", 1))}
+	const warning = `namespace-monitoring: %s/x asks for the cluster's monitoring of namespace %s: declare the Namespace with the label openshift.io/cluster-monitoring, "true" or "false"`
+	for name, c := range map[string]struct {
+		namespace string
+		openshift bool
+		declared  []lockfile.Namespace
+		label     any
+		warns     bool
+	}{
+		"on OpenShift":    {"a", true, nil, "true", false},
+		"elsewhere":       {"a", false, nil, nil, false},
+		"declared":        {"a", true, []lockfile.Namespace{{Name: "a"}}, nil, true},
+		"declared, false": {"a", true, []lockfile.Namespace{{Name: "a", Labels: map[string]string{"openshift.io/cluster-monitoring": "false"}}}, "false", false},
+		"of OpenShift":    {"openshift-x", true, nil, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res, err := renderBundles(map[string]fstest.MapFS{c.namespace + "/x": b}, nil, Options{OpenShift: c.openshift}, c.declared...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, warnings := renderedNamespaces(res)
+			if label := k8s.At(got["namespaces/"+c.namespace+"/namespace.yaml"], "metadata", "labels", "openshift.io/cluster-monitoring"); label != c.label {
+				t.Errorf("got the label %v, want %v", label, c.label)
+			}
+			var want []string
+			if c.warns {
+				want = []string{fmt.Sprintf(warning, c.namespace, c.namespace)}
+			}
+			if d := cmp.Diff(want, warnings); d != "" {
+				t.Errorf("warnings: -want +got\n%s", d)
+			}
+		})
+	}
+}

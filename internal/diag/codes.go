@@ -83,6 +83,7 @@ func Codes() []Code {
 		{"manifest-without-version", Rendering, "A manifest has no apiVersion."},
 		{"min-kube-version", Rendering, "The minKubeVersion of a CSV is not a version."},
 		{"namespace-expected", Rendering, "An operator watches a namespace that is not rendered."},
+		{"namespace-monitoring", Rendering, "An operator asks for OpenShift's monitoring of its namespace, whose labels are yours."},
 		{"namespace-reserved", Rendering, "A declared Namespace exists in every cluster."},
 		{"namespace-template", Rendering, "A bundle's suggested namespace template is invalid, or conflicts with another's."},
 		{"object-twice", Rendering, "A bundle contains the same object twice."},
