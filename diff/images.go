@@ -20,6 +20,7 @@ func imageRules() []RuleInfo {
 		{"images.removed", Info, "image removed", "mirrors may delete it once no cluster runs the old version"},
 		{"images.digest-lost", High, "image no longer pinned by digest", "a tag can be moved: the running image may differ from the reviewed one"},
 		{"images.not-by-digest", Low, "image added without a digest", "a tag can be moved: the review does not pin the running image"},
+		{"images.gone", Medium, "image that its registry no longer serves", "nodes that do not have the image cannot start it: replace it in the field images of an overlay, or mirror it"},
 		{"images.not-mirrored", Medium, "image not in the mirror", "clusters that pull only from the mirror cannot start it"},
 	}
 }
@@ -199,6 +200,9 @@ func (d *imageDiff) compare() {
 		} else if u.Digest == "" && rule == "images.new" {
 			record("images.not-by-digest", imageref.Ref{}, u.Ref, u)
 		}
+		if rule != "" && isGone(u.Ref) && !isGone(before) && u.where != nil {
+			record("images.gone", imageref.Ref{}, u.Ref, u)
+		}
 		if rule != "" && d.c.opt.Mirrors != nil && !isMirrored(u.Ref, d.c.opt.Mirrors) {
 			record("images.not-mirrored", imageref.Ref{}, u.Ref, u)
 		}
@@ -251,6 +255,21 @@ func tagChangeRule(was, is imageref.Ref) string {
 	return "images.changed"
 }
 
+// isGone reports whether the registry of an image is known not to serve it any longer.
+func isGone(image imageref.Ref) bool {
+	_, _, gone := imageref.FindGone(image.String())
+	return gone
+}
+
+// goneMessage describes an image that its registry no longer serves.
+func goneMessage(image imageref.Ref) string {
+	why, successor, _ := imageref.FindGone(image.String())
+	if successor != "" {
+		why += ": " + successor + " replaces it"
+	}
+	return image.Name() + " is gone: " + why
+}
+
 // isMirrored reports whether the name of the image begins with one of the mirrored prefixes.
 func isMirrored(img imageref.Ref, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool {
@@ -287,6 +306,7 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 		"images.removed":            fmt.Sprintf("%s is no longer used", a.Name()),
 		"images.digest-lost":        fmt.Sprintf("%s is no longer pinned by digest", b.Name()),
 		"images.not-by-digest":      fmt.Sprintf("%s is not pinned by digest", b.Name()),
+		"images.gone":               goneMessage(b),
 		"images.not-mirrored":       fmt.Sprintf("%s is not in the mirror", b.Name()),
 	}
 	f.Message = messages[rule]

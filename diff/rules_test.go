@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/quayside/quayside/internal/testing/goldentest"
 	"github.com/quayside/quayside/lockfile"
@@ -111,6 +113,36 @@ func TestMirrors(t *testing.T) {
 		if d := cmp.Diff(want, lines(r)); d != "" {
 			t.Errorf("%s: -want +got\n%s", mirror, d)
 		}
+	}
+}
+
+// TestGoneImages checks the finding about an image that its registry no longer serves: only if the
+// image before was still served.
+func TestGoneImages(t *testing.T) {
+	const gone, old = "images.gone", "k8s.gcr.io/pause:3.1"
+	served := "registry.k8s.io/pause@sha256:" + strings.Repeat("a", 64)
+	for name, c := range map[string]struct {
+		before, after string
+		want          bool
+	}{
+		"new": {"", old, true}, "instead of a served one": {served, old, true}, "instead of a gone one": {old, "k8s.gcr.io/pause:3.2", false},
+		"unchanged": {old, old, false}, "replaced": {old, served, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := State{}
+			if c.before != "" {
+				before = stateRunning(t, "1.0.0", c.before)
+			}
+			r := compare(t, before, stateRunning(t, "1.1.0", c.after))
+			got := slices.DeleteFunc(lines(r), func(line string) bool { return !strings.Contains(line, gone) })
+			var want []string
+			if c.want {
+				want = []string{"medium images.gone container c0: - → " + c.after}
+			}
+			if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
 	}
 }
 

@@ -29,7 +29,7 @@ func newImages(a *app) *cobra.Command {
 			List every image that quayside.lock and the clusters need: the catalogs and bundles that
 			quayside reads, the images that the operators run, and the images that your patches,
 			components and resources add to overlays. If only some clusters use an image, they are
-			listed.
+			listed. Images that their registry no longer serves are marked as gone.
 
 			quayside builds the overlays over the rendered tree if it is up to date with the lock,
 			else over the rendered lock. --inspect gets digests, platforms and sizes from the
@@ -121,6 +121,10 @@ func imageTable(l *inventory.ImageList) *terminal.Table {
 	if hasClusters {
 		t.Head = append(t.Head, "clusters")
 	}
+	hasGone := slices.ContainsFunc(l.Images, func(im inventory.Image) bool { return im.Gone != "" })
+	if hasGone {
+		t.Head = append(t.Head, "gone")
+	}
 	if l.Inspected {
 		t.Head = append(t.Head, "digest", "platforms")
 	}
@@ -129,10 +133,24 @@ func imageTable(l *inventory.ImageList) *terminal.Table {
 		if hasClusters {
 			row = append(row, strings.Join(im.Clusters, ","))
 		}
+		if hasGone {
+			row = append(row, goneText(im))
+		}
 		if l.Inspected {
 			row = append(row, im.Digest, strings.Join(im.Platforms, ","))
 		}
 		t.Add(row...)
 	}
 	return t
+}
+
+// goneText returns the text for an image that its registry no longer serves, or "".
+func goneText(im inventory.Image) string {
+	switch {
+	case im.Gone == "":
+		return ""
+	case im.Successor == "":
+		return "no successor"
+	}
+	return "use " + im.Successor
 }

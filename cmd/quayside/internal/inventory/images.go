@@ -26,6 +26,8 @@ type Image struct {
 	Roles     []string `json:"roles"`               // sorted
 	Operators []string `json:"operators,omitempty"` // pins that need it, as namespace/package, sorted; nil for a catalog image
 	Clusters  []string `json:"clusters,omitempty"`  // clusters that need it, sorted; nil: all clusters, or none, if only resolving and rendering need it
+	Gone      string   `json:"gone,omitempty"`      // reason why its registry no longer serves it
+	Successor string   `json:"successor,omitempty"` // image that replaces a gone one, without tag and digest
 	Platforms []string `json:"platforms,omitempty"` // set by Inspect
 	Bytes     int64    `json:"bytes,omitempty"`     // set by Inspect
 }
@@ -104,6 +106,7 @@ func (l imageCollector) add(image, digest, role, operator string, clusters []str
 	im := l.byName[image]
 	if im == nil {
 		im = &Image{Image: image, Digest: digest}
+		im.Gone, im.Successor, _ = imageref.FindGone(image)
 		l.byName[image] = im
 	}
 	im.Roles = insertSorted(im.Roles, role)
