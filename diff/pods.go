@@ -29,6 +29,7 @@ func podRules() []RuleInfo {
 		{"pods.secret", High, "Secret used", "a credential reaches the pod or the driver, perhaps one of another operator"},
 		{"pods.level-refused", High, "pod refused by Pod Security", "the namespace's pod-security.kubernetes.io/enforce label forbids this pod: the workload is created, but its pods never start"},
 		{"pods.level-raised", Medium, "needs a less restrictive Pod Security level", "a namespace that enforces the old level refuses the pod"},
+		{"pods.code", High, "code that a container executes", "a shell, an interpreter or the loader executes it, without a new image"},
 		{"pods.environment", Info, "environment changed", "operator behaviour may be switched on or off"},
 		{"pods.arguments", Info, "arguments changed", "operator behaviour may be switched on or off"},
 		{"pods.resources", Info, "resource requests or limits changed", "the pod may no longer be schedulable, or be killed for exceeding its limits"},
@@ -208,6 +209,7 @@ func (d podDiff) compareContainers() {
 				d.add("pods.container", list+"."+name, at, Finding{After: k8s.Text(ctr, "image"), Message: fmt.Sprintf("container %s added", name)})
 			}
 			d.compareContainerAccess(name, was, ctr, at)
+			d.compareCode(name, was, ctr, at)
 			if had {
 				d.compareSettings(name, was, ctr, at)
 			}
