@@ -136,7 +136,8 @@ func value(t testing.TB, text string) any {
 	return normalizeNumbers(v)
 }
 
-// TestMutants checks that the default policy rejects the dangerous changes in the table.
+// TestMutants checks that the default policy rejects the dangerous changes in the table, and that no
+// pull request with one is merged automatically if only findings of low severity are.
 func TestMutants(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "mutants", "table.txt"))
 	if err != nil {
@@ -157,6 +158,9 @@ func TestMutants(t *testing.T) {
 		worst := Off
 		for _, f := range r.Findings {
 			worst = max(worst, f.Severity)
+		}
+		if r.Mergeable(Low) { // spec.propose.automerge with maxSeverity low
+			t.Errorf("would be merged without a review: %s", line)
 		}
 		all++
 		if worst >= High {

@@ -177,3 +177,22 @@ func lastIfEmpty(s string) string {
 	}
 	return s
 }
+
+// Worst returns the most severe finding without a waiver, and whether there is one.
+func (r *Report) Worst() (Finding, bool) {
+	var out Finding
+	found := false
+	for _, f := range r.Findings {
+		if f.Waiver == "" && (!found || f.Severity > out.Severity) {
+			out, found = f, true
+		}
+	}
+	return out, found
+}
+
+// Mergeable reports whether the change may be merged without a review: the policy accepts it, and no
+// finding without a waiver is more severe than limit.
+func (r *Report) Mergeable(limit Severity) bool {
+	worst, found := r.Worst()
+	return (r.Verdict == nil || !r.Verdict.Fail) && (!found || worst.Severity <= limit)
+}

@@ -28,6 +28,9 @@ func (e edits) check(t *testing.T) {
 		if got := worst(r, ""); got != c.want {
 			t.Errorf("%s\nis %s, want %s: %q", c.lines, got, c.want, allLines(r))
 		}
+		if r.Mergeable(Low) != (c.want <= Low) { // spec.propose.automerge with maxSeverity low
+			t.Errorf("%s\nis merged without a review: %t", c.lines, r.Mergeable(Low))
+		}
 	}
 }
 

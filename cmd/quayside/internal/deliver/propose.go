@@ -321,7 +321,7 @@ func heldSection(held []resolve.Hold) string {
 func (b *proposal) summary(report *diff.Report) string {
 	const longest = 200
 	var text strings.Builder
-	if f, found := worstFinding(report); found {
+	if f, found := report.Worst(); found {
 		fmt.Fprintf(&text, "**Worst finding: %s**, %s: %s (%s)\n\n", f.Severity, sanitize.Markdown(f.Operator), sanitize.Markdown(sanitize.Truncate(f.Message, longest)), sanitize.Code(f.Rule))
 	}
 	if line := workspace.Removals(b.upgrade.Changes); line != "" {
@@ -341,15 +341,6 @@ func (b *proposal) summary(report *diff.Report) string {
 		fmt.Fprintf(&text, "Applies at once to %s.\n\n", diag.Count(len(clusters), "cluster"))
 	}
 	return text.String()
-}
-
-// worstFinding returns the most severe finding without a waiver.
-func worstFinding(report *diff.Report) (diff.Finding, bool) {
-	i := slices.IndexFunc(report.Findings, func(f diff.Finding) bool { return f.Waiver == "" })
-	if i < 0 {
-		return diff.Finding{}, false
-	}
-	return report.Findings[i], true
 }
 
 // preface returns the text before the report: the environment, the changes with their reasons and

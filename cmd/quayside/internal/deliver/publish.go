@@ -173,10 +173,7 @@ func (b *proposal) configure(p *forge.Pull, report *diff.Report) error {
 	if err != nil {
 		return err
 	}
-	allowed := len(b.unreadable) == 0 && workspace.Removals(b.upgrade.Changes) == "" && (report.Verdict == nil || !report.Verdict.Fail)
-	if f, found := worstFinding(report); found && f.Severity > limit {
-		allowed = false
-	}
+	allowed := len(b.unreadable) == 0 && workspace.Removals(b.upgrade.Changes) == "" && report.Mergeable(limit)
 	p.Automerge = &forge.Automerge{Allowed: allowed, After: time.Duration(s.Automerge.After)}
 	return nil
 }
