@@ -34,6 +34,7 @@ type fieldDiff struct {
 	c          *comparison
 	p          pair
 	exemptions []exemption
+	pods       []pod // of the object after
 	changes    []change
 }
 
@@ -43,7 +44,7 @@ const maxChanges = 1000
 
 // unexplainedChanges returns the changed fields of p that no finding covers.
 func (c *comparison) unexplainedChanges(p pair) []change {
-	d := fieldDiff{c: c, p: p, exemptions: exemptions()}
+	d := fieldDiff{c: c, p: p, exemptions: exemptions(), pods: podsOf(p.after)}
 	d.compare(nil, c.claimed[p.after.Key()], comparedContent(p.before), comparedContent(p.after))
 	return d.changes
 }
@@ -57,7 +58,7 @@ func (c *comparison) addedFields(o *Object) []change {
 	}
 	nothing := *o
 	nothing.Content = c.types.Normal(k8s.Object(identityOf(content).(map[string]any)))
-	d := fieldDiff{c: c, p: pair{nil, o}, exemptions: exemptions()}
+	d := fieldDiff{c: c, p: pair{nil, o}, exemptions: exemptions(), pods: podsOf(o)}
 	claims := slices.DeleteFunc(slices.Clone(c.claimed[o.Key()]), func(p fieldPath) bool { return len(p) == 0 })
 	d.compare(nil, claims, comparedContent(&nothing), comparedContent(o))
 	return d.changes
@@ -100,7 +101,7 @@ func (d *fieldDiff) compare(at fieldPath, claims []fieldPath, a, b any) {
 	if slices.ContainsFunc(claims, func(claim fieldPath) bool { return len(claim) == len(at) }) {
 		return
 	}
-	descend := len(claims) > 0 || at.key(0) == "metadata" || a == nil && at.isContainer() // fields below the path may be covered, exempt or dangerous
+	descend := len(claims) > 0 || at.key(0) == "metadata" || a == nil && (at.isContainer() || d.hasPod(at)) // fields below the path may be covered, exempt or dangerous
 	x, mapA := a.(map[string]any)
 	y, mapB := b.(map[string]any)
 	if mapA && mapB || (mapA && b == nil || mapB && a == nil) && descend {
@@ -121,13 +122,26 @@ func (d *fieldDiff) compare(at fieldPath, claims []fieldPath, a, b any) {
 		d.compareElements(at, claims, by, l, m)
 		return
 	}
-	if listA && listB && len(l) == len(m) {
-		for i := range l {
-			d.compareField(at, step{key: strconv.Itoa(i), by: "#"}, claims, l[i], m[i])
+	if listA && listB && len(l) == len(m) || (listA || a == nil) && listB && d.hasPod(at) {
+		for i := range max(len(l), len(m)) {
+			d.compareField(at, step{key: strconv.Itoa(i), by: "#"}, claims, elementAt(l, i), elementAt(m, i))
 		}
 		return
 	}
 	d.changes = append(d.changes, change{at, a, b})
+}
+
+// hasPod reports whether a pod of the object is at a path or below it.
+func (d *fieldDiff) hasPod(at fieldPath) bool {
+	return slices.ContainsFunc(d.pods, func(p pod) bool { return p.at.isIn(at) })
+}
+
+// elementAt returns the element of a list with index i, or nil if there is none.
+func elementAt(list []any, i int) any {
+	if i >= len(list) {
+		return nil
+	}
+	return list[i]
 }
 
 func haveSameKeys(x, y map[string]any) bool {

@@ -206,7 +206,7 @@ func (d podDiff) compareContainers() {
 			was, had := old[name]
 			at := d.at.field(list).named(name)
 			if !had && d.old != nil {
-				d.add("pods.container", list+"."+name, at, Finding{After: k8s.Text(ctr, "image"), Message: fmt.Sprintf("container %s added", name)})
+				d.add("pods.container", list+"."+name, at, Finding{After: k8s.Text(ctr, "image"), Message: fmt.Sprintf("container %s added", name), explains: identityFields(at)})
 			}
 			d.compareContainerAccess(name, was, ctr, at)
 			d.compareCode(name, was, ctr, at)
@@ -216,10 +216,20 @@ func (d podDiff) compareContainers() {
 		}
 		for _, name := range sortedKeys(old) {
 			if !seen[name] {
-				d.add("pods.container", list+"."+name, d.at.field(list), Finding{Container: name, Before: k8s.Text(old[name], "image"), Message: fmt.Sprintf("container %s removed", name)})
+				d.add("pods.container", list+"."+name, d.at.field(list), Finding{Container: name, Before: k8s.Text(old[name], "image"), Message: fmt.Sprintf("container %s removed", name), explains: []fieldPath{d.at.field(list).named(name)}})
 			}
 		}
 	}
+}
+
+// identityFields returns the fields of an added container that the finding about it covers: others are
+// judged like added fields.
+func identityFields(at fieldPath) []fieldPath {
+	var out []fieldPath
+	for _, name := range []string{"name", "image", "imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy"} {
+		out = append(out, at.field(name))
+	}
+	return out
 }
 
 // compareContainerAccess reports changes of a container's access to the node and of its security
