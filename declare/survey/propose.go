@@ -147,6 +147,17 @@ func (s *Survey) nearestKustomization(file string) *kustomization {
 	}
 }
 
+// Unlisted returns the directory of the nearest kustomization, if that does not list the file of a
+// declaration, and nothing else applies or includes the file. Otherwise, it returns "".
+func (s *Survey) Unlisted(d Declaration) string {
+	isPatch := d.IsOperator() && d.Package == ""
+	k := s.nearestKustomization(d.Pos.File)
+	if isPatch || d.Obstacle != "" || k == nil || k.invalid || len(s.Appliers(d))+len(s.Kustomizations(d)) > 0 {
+		return ""
+	}
+	return path.Dir(k.file)
+}
+
 // plainPath returns the path for declaring a file outside of kustomizations. It is the directory of
 // the file. It is the file itself if that directory is the top of the repository, contains a
 // kustomization at any depth, or has declarations in subdirectories.

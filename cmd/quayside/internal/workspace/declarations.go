@@ -111,6 +111,9 @@ func (p *Opened) unreadReason(set *declare.Set, s *survey.Survey, d survey.Decla
 	if d.Obstacle != "" {
 		return d.Obstacle
 	}
+	if dir := s.Unlisted(d); dir != "" {
+		return p.unlistedReason(dir)
+	}
 	if !includes(d.Pos.File) {
 		reason := "no path of spec.declarations includes it"
 		if i := slices.IndexFunc(set.Subscriptions, func(o declare.Subscription) bool {
@@ -144,6 +147,12 @@ func (p *Opened) unreadReason(set *declare.Set, s *survey.Survey, d survey.Decla
 		reason = fmt.Sprintf("kustomization %q cannot be built: %s: %s", set.Unread[i].Build, set.Unread[i].Pos, reason)
 	}
 	return cmp.Or(reason, "no kustomization lists it, or one removes it, or it is only a part of an object")
+}
+
+// unlistedReason returns the reason why a file is not read that nothing but a kustomization in its directory
+// could include.
+func (p *Opened) unlistedReason(dir string) string {
+	return fmt.Sprintf("is not listed by the kustomization %q", p.fromWorkspace(dir))
 }
 
 // Proposal is a proposal for spec.declarations in a new workspace.

@@ -194,13 +194,22 @@ func (p *Opened) fromRepository(pos diag.Pos) diag.Pos {
 }
 
 // errUnreadDeclarations returns an error if the repository has declarations that no workspace
-// reads. Call it only for a workspace without declarations.
+// reads, or if the declared paths have declarations that no kustomization lists. Call it only for a
+// workspace without declarations.
 func (p *Project) errUnreadDeclarations() error {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {
 		return err
 	}
 	unread := repo.Survey.Unread(slices.Concat(slices.Collect(maps.Values(repo.Declared))...))
+	unread = append(unread, slices.DeleteFunc(slices.Clone(repo.Survey.Declarations), func(d survey.Declaration) bool {
+		return repo.Survey.Unlisted(d) == "" || !slices.ContainsFunc(repo.Declared[p.repoPath()], func(top string) bool { return filetree.Within(d.Pos.File, top) })
+	})...)
+	for i, d := range unread {
+		if dir := repo.Survey.Unlisted(d); dir != "" {
+			unread[i].Obstacle = p.unlistedReason(dir)
+		}
+	}
 	readable := slices.DeleteFunc(slices.Clone(unread), func(d survey.Declaration) bool { return d.Obstacle != "" })
 	if len(readable) == 0 {
 		return p.errObstacles(unread)

@@ -50,7 +50,8 @@ func TestUnreadReasons(t *testing.T) {
 		"base/kustomization.yaml": "resources: [k.yaml]\n", "cluster/kustomization.yaml": "resources: [../base, apps]\n",
 		"cluster/apps/kustomization.yaml": "resources: [missing.yaml]\n",
 		"both/kustomization.yaml":         "resources: [one.yaml, two]\n", "both/one.yaml": request("b", ", channel: x"), "both/two/kustomization.yaml": "resources: [two.yaml]\nnameSuffix: -x\n", "both/two/two.yaml": request("y", ""),
-		"other/s.yaml": request("s", ""), "elsewhere/s.yaml": request("s", ", channel: fast"),
+		"cluster/left.yaml": request("l", ""),
+		"other/s.yaml":      request("s", ""), "elsewhere/s.yaml": request("s", ", channel: fast"),
 	} {
 		files[name] = &fstest.MapFile{Data: []byte(text)}
 	}
@@ -68,6 +69,7 @@ func TestUnreadReasons(t *testing.T) {
 		"base/k.yaml:1:1":       `kustomization "cluster" cannot be built: cluster/apps/kustomization.yaml:1:13: "missing.yaml": file does not exist`,
 		"both/one.yaml:1:1":     "",
 		"both/two/two.yaml:1:1": "",
+		"cluster/left.yaml:1:1": `is not listed by the kustomization "cluster"`,
 		"other/s.yaml:1:1":      "",
 		"elsewhere/s.yaml:1:1":  "no path of spec.declarations includes it: a/s is read from other/s.yaml:1:1",
 	}
