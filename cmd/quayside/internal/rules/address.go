@@ -130,7 +130,7 @@ func sharedTarget(a, b *settings.Workspace, byDefault bool) string {
 }
 
 // checkOwners returns an error for each operator that another workspace installs in the same
-// cluster.
+// cluster. While an operator is moved from one workspace to another, both may have it.
 func checkOwners(s *State) (Findings, error) {
 	if s.Lock == nil || s.Others == nil {
 		return nil, nil
@@ -152,7 +152,7 @@ func checkOwners(s *State) (Findings, error) {
 			}
 			if server := sharedTarget(withOperator(s.Settings, pin.Key()), withOperator(other, pin.Key()), false); server != "" {
 				out = append(out, s.accept(Finding{
-					Severity: Error, Code: "two-owners", Pos: s.declarationPos(pin), Subject: pin.Key(), Hint: "remove it from one of the workspaces, or exclude it in spec.clusters[].operators of one of them",
+					Severity: Error, Later: true, Code: "two-owners", Pos: s.declarationPos(pin), Subject: pin.Key(), Hint: "remove it from one of the workspaces, or exclude it in spec.clusters[].operators of one of them",
 					Msg: fmt.Sprintf("%s is also installed by %s in %s", pin.Key(), o.Dir, server),
 				}))
 			}

@@ -269,7 +269,7 @@ func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit 
 	}
 	ofFollowers, err := pr.judgeFollowers(ctx, lock)
 	if err != nil || pr.Read == nil || len(found) == 0 {
-		return append(found, ofFollowers...), err
+		return append(found.WhileWriting(), ofFollowers...), err
 	}
 	known := slices.DeleteFunc(slices.Clone(unfit), func(w diag.Warning) bool {
 		namespace, pkg, _ := strings.Cut(w.Subject, "/")
@@ -279,7 +279,7 @@ func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit 
 		return !had || !imported && (old.InstallMode != pin.InstallMode || !slices.Equal(old.WatchNamespaces, pin.WatchNamespaces))
 	})
 	before, err := pr.judgeLock(ctx, pr.Read, known)
-	return append(found.Introduced(before), ofFollowers...), err
+	return append(found.Introduced(before).WhileWriting(), ofFollowers...), err
 }
 
 // judgeFollowers evaluates the rules about the locks of the environments that follow the workspace.
