@@ -156,3 +156,35 @@ func FuzzStream(f *testing.F) {
 		_ = r.Close()
 	})
 }
+
+// FuzzMirrors parses any bytes as each form of mirror file. Each accepted rule has a prefix, and each
+// mirror of it a location.
+func FuzzMirrors(f *testing.F) {
+	names := []string{"registries.conf", "hosts.toml", "registries.yaml"}
+	for _, seed := range []string{
+		"[[registry]]\nprefix = \"quay.io/a\"\nlocation = \"b.example.com\"\n[[registry.mirror]]\nlocation = \"c.example.com/d\"\npull-from-mirror = \"digest-only\"\n",
+		"server = \"https://quay.io\"\n[host.\"https://a.example.com/v2/b\"]\ncapabilities = [\"pull\"]\noverride_path = true\n",
+		"mirrors:\n  quay.io: {endpoint: [\"https://a.example.com/v2\"], rewrite: {\"^a/(.*)\": \"b/$1\"}}\n  \"*\": {endpoint: [b.example.com]}\n",
+		"apiVersion: config.openshift.io/v1\nkind: ImageDigestMirrorSet\nmetadata: {name: a}\nspec: {imageDigestMirrors: [{source: quay.io/a, mirrors: [b.example.com]}]}\n",
+		"apiVersion: config.openshift.io/v1\nkind: ImageTagMirrorSet\nmetadata: {name: a}\nspec: {imageTagMirrors: [{source: quay.io/a, mirrors: [b.example.com], mirrorSourcePolicy: NeverContactSource}]}\n",
+		"apiVersion: operator.openshift.io/v1alpha1\nkind: ImageContentSourcePolicy\nmetadata: {name: a}\nspec: {repositoryDigestMirrors: [{source: quay.io/a, mirrors: [b.example.com]}]}\n",
+	} {
+		for i := range names {
+			f.Add([]byte(seed), uint8(i))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, form uint8) {
+		m, err := ParseMirrors(names[int(form)%len(names)], data)
+		if err != nil {
+			return
+		}
+		if len(m.rules) == 0 {
+			t.Error("accepted without a rule")
+		}
+		for _, r := range m.Rewrites() {
+			if r.Prefix == "" || r.Mirror == "" {
+				t.Errorf("rewrite %+v", r)
+			}
+		}
+	})
+}

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,8 +43,10 @@ func newMirror(a *app) *cobra.Command {
 			are copied, and all errors are reported at the end.
 
 			--mirror-set writes an ImageDigestMirrorSet and an ImageTagMirrorSet for the new
-			locations. Apply the file to the cluster, and list it in spec.mirrors of quayside.yaml.
-			References in the lock do not change.
+			locations; for the name registries.yaml, the file of k3s and RKE2, and for certs.d, a
+			directory with a hosts.toml of containerd for each registry. Give the files to the
+			cluster, and list them in spec.mirrors of quayside.yaml. References in the lock do not
+			change.
 
 			Exit codes: 0 done; 1 with --check, there are images to copy; 2 an error.`),
 		Example: Examples(`
@@ -62,7 +66,7 @@ func newMirror(a *app) *cobra.Command {
 	cmd.Flags().IntVar(&o.parallel, "parallel", 4, "copy `N` images in parallel")
 	cmd.Flags().BoolVar(&o.check, "check", false, "copy nothing; list the images to copy and their targets, and exit with 1 if there are any")
 	cmd.Flags().StringVar(&o.from, "from", "", "copy the images from this layout `DIRECTORY`")
-	cmd.Flags().StringVar(&o.sets, "mirror-set", "", "write the mirror sets to `FILE`")
+	cmd.Flags().StringVar(&o.sets, "mirror-set", "", "write the mirror sets to `FILE`, or to registries.yaml or certs.d")
 	addOutput(cmd, a, nil, mirrorView{})
 	return cmd
 }
@@ -106,12 +110,15 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 		return err
 	}
 	if o.sets != "" {
-		data, err := inventory.NewMirrorSets(copies)
+		dir, base := filetree.NamedFile(o.argPath(o.sets))
+		files, err := inventory.NewMirrorFiles(base, copies)
 		if err != nil {
 			return err
 		}
-		if _, err := filetree.WriteFile(o.argPath(o.sets), data); err != nil {
-			return err
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			if _, err := dir.WriteFile(name, files[name]); err != nil {
+				return err
+			}
 		}
 	}
 	return o.printCopies(copies)

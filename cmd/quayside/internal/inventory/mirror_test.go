@@ -8,6 +8,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
+	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -120,6 +121,39 @@ func TestNewMirrorSets(t *testing.T) {
 	for kind, want := range map[string]int{"kind: ImageDigestMirrorSet": 1, "kind: ImageTagMirrorSet": 1, "source: quay.io/org/one": 1, "source: quay.io/org/app": 2} {
 		if n := strings.Count(string(got), kind+"\n"); n != want {
 			t.Errorf("%d times %q, want %d:\n%s", n, kind, want, got)
+		}
+	}
+}
+
+// TestNewMirrorFiles writes the copies in each format, and reads them as spec.mirrors.
+func TestNewMirrorFiles(t *testing.T) {
+	images := []inventory.Image{{Image: "quay.io/org/app:v1"}, {Image: "quay.io/other/one@" + imageDigest}, {Image: "docker.io/library/busybox:1"}}
+	for _, to := range []string{"r.example.com", "r.example.com:5000/a/b"} {
+		copies, err := inventory.PlanCopies(images, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"registries.yaml", "certs.d"} {
+			files, err := inventory.NewMirrorFiles(name, copies)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for file, data := range files {
+				m, err := oci.ParseMirrors(file, data)
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", file, err, data)
+				}
+				for _, r := range m.Rewrites() {
+					if !r.Tags || !r.Digests {
+						t.Errorf("%s: %+v", file, r)
+					}
+					got[r.Prefix] = r.Mirror
+				}
+			}
+			if d := cmp.Diff(map[string]string{"quay.io": to, "docker.io": to}, got); d != "" {
+				t.Errorf("%s: -want +got\n%s", name, d)
+			}
 		}
 	}
 }
