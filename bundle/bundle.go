@@ -34,7 +34,8 @@ type Bundle struct {
 	DefaultChannel string           // empty if the metadata has none
 	Properties     []Property       // of metadata/properties.yaml
 	Dependencies   []Property       // of metadata/dependencies.yaml
-	CSV            *CSV             // never nil
+	Complete       bool             // Objects are the whole operator: nothing is generated from the CSV, and namespaces are kept
+	CSV            *CSV             // never nil; for a Release, only the description and the APIs
 	Objects        []ManifestObject // all objects except the CSV, ordered by file name, then document
 	Warnings       []diag.Warning   // from loading: ignored files and misspelt API groups
 
@@ -54,6 +55,7 @@ type ManifestObject struct {
 	k8s.Object
 	File     string // "manifests/etcd.crd.yaml"
 	Document int    // index of the object in the file, from 0; the items of a List count as objects
+	Hook     *Hook  // nil: an ordinary object
 }
 
 // Pos returns the position of the object: its file, without a line.

@@ -15,8 +15,9 @@ import (
 
 // Manifest is one unmodified manifest file of a bundle.
 type Manifest struct {
-	Path string // "manifests/etcd.crd.yaml"
-	Data []byte
+	Path  string // "manifests/etcd.crd.yaml"
+	Data  []byte
+	Named bool // whether the path determines the meaning of the content, so that digests cover it
 }
 
 func manifestsV1(fsys fs.FS) ([]Manifest, error) {
@@ -40,11 +41,15 @@ func manifestsV1(fsys fs.FS) ([]Manifest, error) {
 }
 
 // DigestList returns the hexadecimal sha256 digests of the manifests, sorted and one per line. The
-// last line has no line break.
+// last line has no line break. The digest of a named manifest is followed by a space and its path.
 func DigestList(ms []Manifest) []byte {
 	sums := make([]string, 0, len(ms))
 	for _, m := range ms {
-		sums = append(sums, catalog.DigestOf(m.Data).Hex())
+		line := catalog.DigestOf(m.Data).Hex()
+		if m.Named {
+			line += " " + m.Path
+		}
+		sums = append(sums, line)
 	}
 	slices.Sort(sums)
 	return []byte(strings.Join(sums, "\n"))

@@ -126,17 +126,22 @@ func checkPermissions(c *checker) {
 }
 
 // checkObjects reports objects without a name and duplicate objects. Rendering checks everything
-// else.
+// else. Only a complete bundle can have objects of one name in several namespaces. Charts render an
+// equal CRD several times.
 func checkObjects(c *checker) {
 	seen := map[string]ManifestObject{}
 	for _, o := range c.b.Objects {
-		switch key := o.Group() + "/" + o.Kind() + "/" + o.Name(); {
+		key := o.Group() + "/" + o.Kind() + "/" + o.Name()
+		if c.b.Complete {
+			key += "/" + o.Namespace()
+		}
+		switch first, twice := seen[key]; {
 		case o.Name() == "":
 			c.errs.Addf(o.Pos(), "document %d: %s: metadata.name is missing", o.Document+1, o.Kind())
-		case seen[key].Kind() != "" && reflect.DeepEqual(seen[key].Object, o.Object) && o.Kind() != "CustomResourceDefinition":
-			c.warnf("object-twice", "duplicate object %s: in %s and %s", o, seen[key].File, o.File)
-		case seen[key].Kind() != "":
-			c.errs.Addf(o.Pos(), "duplicate object %s: also in %s", o, seen[key].File)
+		case twice && reflect.DeepEqual(first.Object, o.Object) && (c.b.Complete || o.Kind() != "CustomResourceDefinition"):
+			c.warnf("object-twice", "duplicate object %s: in %s and %s", o, first.File, o.File)
+		case twice:
+			c.errs.Addf(o.Pos(), "duplicate object %s: also in %s", o, first.File)
 		default:
 			seen[key] = o
 		}
@@ -260,8 +265,12 @@ func checkConversions(c *checker) {
 }
 
 // checkWebhookRules rejects webhooks that could block the repair of a cluster: those that match all
-// API groups, OLM's API groups, or webhook configurations. OLM v0 rejects them in a CSV, too.
+// API groups, OLM's API groups, or webhook configurations. OLM v0 rejects them in a CSV, too. A complete
+// bundle, which OLM never installs, may have them.
 func checkWebhookRules(c *checker) {
+	if c.b.Complete {
+		return
+	}
 	for _, w := range c.csv.Webhooks {
 		c.checkWebhook(diag.Pos{File: c.csv.File}, w.Field, w.Fields)
 	}

@@ -58,6 +58,9 @@ func (b *Bundle) effectiveRelease() Release {
 // Image returns the reference of the bundle's image, or "" if the catalog embeds the manifests.
 func (b *Bundle) Image() string { return b.data.Image }
 
+// Format returns the format of the bundle's content, such as "helm", or "" for registry+v1.
+func (b *Bundle) Format() string { return b.data.Format }
+
 // Package returns the package that the bundle belongs to.
 func (b *Bundle) Package() *Package { return b.pkg }
 

@@ -101,6 +101,7 @@ type BundleData struct {
 	Image         string // "quay.io/x/y@sha256:…"; empty if the catalog embeds the manifests
 	Properties    []Property
 	RelatedImages []RelatedImage
+	Format        string   // format of the content, such as "helm"; empty: registry+v1
 	Embedded      bool     // the catalog contains the manifests, as olm.bundle.object or as a bundle directory
 	Metadata      Metadata // metadata of the CSV; zero if the catalog does not contain it
 	Pos           diag.Pos
@@ -124,6 +125,8 @@ type Metadata struct {
 	Description    string // annotation "description", else the first line of spec.description
 	Provider       string
 	MinKubeVersion string
+	KubeVersions   string        // supported versions of Kubernetes as a range, as in kubeVersion of a chart; empty: any
+	AppVersion     string        // version of the program in a chart, as its author writes it
 	InstallModes   []InstallMode // supported modes, in the order of InstallModes(); nil if unknown
 	Keywords       []string
 	Maturity       string

@@ -70,3 +70,40 @@ func (x *Index) CatalogsWith(pkg string) []*Catalog {
 	}
 	return having
 }
+
+// WithAPIs returns a copy of x in which a bundle provides exactly the given APIs: those of a format
+// whose content tells them, and not its catalog. It returns x if x does not have the bundle, or if the
+// bundle already provides them.
+func (x *Index) WithAPIs(id ID, pkg, bundle string, apis []GVK) (*Index, error) {
+	c, ok := x.byID[id]
+	if !ok || c.byName[pkg] == nil || c.byName[pkg].byBundle[bundle] == nil || slices.Equal(c.byName[pkg].byBundle[bundle].facts.Provides, apis) {
+		return x, nil
+	}
+	content := Content{ID: c.id, Priority: c.priority, Labels: c.labels, Source: c.source, Digest: c.digest, Unread: c.names, Warnings: c.warnings}
+	for _, p := range c.packages {
+		data := *p.data
+		if data.Name == pkg {
+			data.Bundles = slices.Clone(data.Bundles)
+			i := slices.IndexFunc(data.Bundles, func(b BundleData) bool { return b.Name == bundle })
+			data.Bundles[i].Properties = withGVKs(data.Bundles[i].Properties, apis)
+		}
+		content.Packages = append(content.Packages, data)
+	}
+	next, err := New(content)
+	if err != nil {
+		return nil, err
+	}
+	out := &Index{catalogs: slices.Clone(x.catalogs), byID: maps.Clone(x.byID), broken: x.broken}
+	out.byID[id] = next
+	out.catalogs[slices.Index(out.catalogs, c)] = next
+	return out, nil
+}
+
+// withGVKs returns properties with these APIs instead of their own.
+func withGVKs(ps []Property, apis []GVK) []Property {
+	out := slices.DeleteFunc(slices.Clone(ps), func(p Property) bool { return p.Type == TypeGVK })
+	for _, g := range apis {
+		out = append(out, GVKProperty(g))
+	}
+	return out
+}

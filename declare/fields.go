@@ -134,6 +134,7 @@ func (s Subscription) digest() catalog.Digest {
 		"catalog":  (*struct{ Namespace, Name string })(s.Catalog), // the names of these fields must not change: they determine digests in existing locks
 		"selector": s.Selector, "startingCSV": s.StartingCSV, "approval": s.Approval, "policy": s.Policy, "hold": s.Hold,
 		"allowed": s.Allowed, "defaultChannel": s.DefaultChannel, "watch": s.Watch, "watchAll": s.WatchAll, "config": json.RawMessage(orNull(s.Config)), "bundle": s.Bundle,
+		"values": json.RawMessage(orNull(s.ChartValues)), "release": s.Release,
 	})
 }
 

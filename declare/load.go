@@ -81,7 +81,7 @@ func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	}
 	l.readApplied()
 	sets := append(l.applyOverrides(), &Set{Unread: l.unread, Warnings: l.warnings})
-	merged := mergeReadable(sets)
+	merged := l.withValues(mergeReadable(sets))
 	l.errs.Add(diag.Pos{}, Faults(merged.Unread))
 	if l.invalid {
 		return nil, l.errs.Err()

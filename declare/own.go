@@ -1,6 +1,7 @@
 package declare
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -23,17 +24,21 @@ type subscriptionOwn struct {
 }
 
 type specOwn struct {
-	Package         string    `json:"package" doc:"Name of the package. Required without bundle."`
-	Channel         string    `json:"channel" doc:"Restricts versions to this channel. Default: all channels, the package's default channel first."`
-	Version         string    `json:"version" doc:"Range of versions, such as \">=0.9.2 <0.10\". Default: any."`
-	Catalog         string    `json:"catalog" doc:"The catalog: namespace/name of a CatalogSource, or the name of a ClusterCatalog. Default: the only one that has the package."`
-	WatchNamespaces []string  `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches; \"*\" alone means all. Default: an OperatorGroup's, else all namespaces if the bundle can, else its own."`
-	Approval        string    `json:"approval" default:"\"Automatic\"" form:"enum=Automatic|Manual" doc:"Manual: upgraded only when named on the command line."`
-	Hold            string    `json:"hold" default:"\"\"" doc:"Holds the operator at its pinned version. The value is the reason."`
-	Config          *configV0 `json:"config" doc:"Same fields as spec.config of OLM's Subscription."`
-	Replaces        string    `json:"replaces" form:"pattern=^[^/]+/[^/]+$" doc:"namespace/package of an operator that is no longer declared and that this one replaces: it provides the same APIs. CRDs and custom resources are kept."`
-	Only            []string  `json:"only" form:"nonempty" doc:"Names of the environments that install the operator. Default: all that read this declaration."`
-	Bundle          string    `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/. metadata.namespace is then optional. Default: the namespace that the bundle suggests, or else the name of its package."`
+	Package         string          `json:"package" doc:"Name of the package. Required without bundle."`
+	Channel         string          `json:"channel" doc:"Restricts versions to this channel. Default: all channels, the package's default channel first."`
+	Version         string          `json:"version" doc:"Range of versions, such as \">=0.9.2 <0.10\". Default: any."`
+	Catalog         string          `json:"catalog" doc:"The catalog: namespace/name of a CatalogSource, or the name of a ClusterCatalog. Default: the only one that has the package."`
+	WatchNamespaces []string        `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches; \"*\" alone means all. Default: an OperatorGroup's, else all namespaces if the bundle can, else its own."`
+	Approval        string          `json:"approval" default:"\"Automatic\"" form:"enum=Automatic|Manual" doc:"Manual: upgraded only when named on the command line."`
+	Hold            string          `json:"hold" default:"\"\"" doc:"Holds the operator at its pinned version. The value is the reason."`
+	Config          *configV0       `json:"config" doc:"Same fields as spec.config of OLM's Subscription."`
+	Values          json.RawMessage `json:"values" doc:"Values of a chart, as in values.yaml. They override those of valuesFiles."`
+	ValuesFiles     []string        `json:"valuesFiles" form:"nonempty" doc:"Files with values of a chart, relative to quayside.yaml. Later files override earlier ones."`
+	ReleaseName     string          `json:"releaseName" doc:"Name of the release of a chart. Default: metadata.name."`
+	Hops            string          `json:"hops" default:"\"minor\"" form:"enum=minor|any" doc:"Upgrades of a package without an upgrade graph: to the next minor version, or to any newer version."`
+	Replaces        string          `json:"replaces" form:"pattern=^[^/]+/[^/]+$" doc:"namespace/package of an operator that is no longer declared and that this one replaces: it provides the same APIs. CRDs and custom resources are kept."`
+	Only            []string        `json:"only" form:"nonempty" doc:"Names of the environments that install the operator. Default: all that read this declaration."`
+	Bundle          string          `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/. metadata.namespace is then optional. Default: the namespace that the bundle suggests, or else the name of its package."`
 }
 
 func fieldsOwn() map[Field]string {
@@ -41,7 +46,7 @@ func fieldsOwn() map[Field]string {
 		FieldNamespace: "metadata.namespace", FieldPackage: "spec.package", FieldChannel: "spec.channel", FieldRange: "spec.version",
 		FieldCatalog: "spec.catalog", FieldCatalogNamespace: "spec.catalog", FieldApproval: "spec.approval", FieldHold: "spec.hold",
 		FieldWatch: "spec.watchNamespaces", FieldConfig: "spec.config", FieldBundle: "spec.bundle",
-		FieldReplaces: "spec.replaces", FieldOnly: "spec.only",
+		FieldReplaces: "spec.replaces", FieldOnly: "spec.only", FieldValues: "spec.values", FieldPolicy: "spec.hops",
 	}
 }
 
@@ -59,12 +64,20 @@ func (r *reader) readSubscriptionOwn(n *yamlnode.Node) {
 	}
 	c.checkRange("spec.version", o.Spec.Version)
 	c.enum("spec.approval", o.Spec.Approval, string(Automatic), string(Manual))
+	c.enum("spec.hops", o.Spec.Hops, "minor", "any")
+	if o.Spec.ReleaseName != "" {
+		c.checkRelease(o.Spec.ReleaseName)
+	}
 	s := Subscription{
 		Dialect: Quayside, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Package,
 		Channels: singleton(o.Spec.Channel), Range: o.Spec.Version, Catalog: c.parseCatalog(o.Spec.Catalog),
 		Approval: orAutomatic(o.Spec.Approval), Policy: CatalogProvided, Hold: strings.TrimSpace(o.Spec.Hold),
 		Config: c.checkConfig(n, "spec.config", o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.Whole, Fields: c.Fields,
 	}
+	if o.Spec.Hops == "any" {
+		s.Policy = SelfCertified
+	}
+	s.ChartValues, s.ValuesFiles, s.Release = c.mapping("spec.values", o.Spec.Values), o.Spec.ValuesFiles, o.Spec.ReleaseName
 	c.setWatch(&s, o.Spec.WatchNamespaces)
 	if s.Only = o.Spec.Only; s.Only != nil && len(s.Only) == 0 {
 		c.Addf("spec.only", "empty: list environments, or omit the field")

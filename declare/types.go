@@ -48,6 +48,9 @@ type Subscription struct {
 	Watch          []string       // watched namespaces, sorted; nil: not declared in this object
 	WatchAll       bool           // whether all namespaces are declared as watched
 	Config         []byte         // spec.config as canonical JSON; nil if absent
+	ChartValues    []byte         // values of a chart as canonical JSON, those of ValuesFiles included; nil: none
+	ValuesFiles    []string       // files with values, relative to the workspace, in the order of merging
+	Release        string         // name of the release of a chart; empty: Name
 	Bundle         string         // bundle instead of Package: "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/"
 	Only           []string       // environments that install the operator; nil: all
 	Replaces       string         // operator that this one replaces, as "namespace/package"; empty: none
@@ -81,6 +84,7 @@ const (
 	FieldInstalled // status.installedCSV
 	FieldReplaces
 	FieldOnly
+	FieldValues
 )
 
 // At returns the position of the first of the fields that is set. If none is set, it returns the

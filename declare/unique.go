@@ -76,6 +76,9 @@ func subscriptionAspects() []aspect {
 		{"config", FieldConfig, func(a, b Subscription) bool {
 			return a.Config != nil && b.Config != nil && !bytes.Equal(a.Config, b.Config)
 		}},
+		{"set of values", FieldValues, func(a, b Subscription) bool {
+			return a.ChartValues != nil && b.ChartValues != nil && !bytes.Equal(a.ChartValues, b.ChartValues)
+		}},
 		{"upgradeConstraintPolicy", FieldPolicy, func(a, b Subscription) bool { return a.Policy != b.Policy && a.Dialect == b.Dialect }},
 	}
 }

@@ -91,6 +91,11 @@ func sortPin(p Pin) Pin {
 			Annotations:  sortedUnique(p.Adopted.Annotations, compareAnnotations),
 		}
 	}
+	if p.Template != nil {
+		t := *p.Template
+		t.APIVersions = sortedUnique(t.APIVersions, strings.Compare)
+		p.Template = &t
+	}
 	if p.Storage != nil {
 		p.Storage = &Storage{Stage: p.Storage.Stage, Objects: sortedUnique(p.Storage.Objects, compareStored)}
 	}
@@ -108,6 +113,13 @@ func canonicalPin(p Pin) Pin {
 		p.Config = mustCanonical(p.Config)
 	} else {
 		p.Config = nil
+	}
+	if t := p.Template; t != nil {
+		of := *t
+		if of.APIVersions, of.Values = nonEmpty(t.APIVersions), nil; len(t.Values) > 0 {
+			of.Values = mustCanonical(t.Values)
+		}
+		p.Template = &of
 	}
 	p.Properties = nonEmpty(p.Properties)
 	for i := range p.Properties {

@@ -100,6 +100,8 @@ type Pin struct {
 	Image           string          `json:"image" doc:"The bundle's image, by digest. Absent if the catalog embeds the content."`
 	Identity        string          `json:"identity" doc:"Signer of the image, if a signature is required."`
 	ContentDigest   Digest          `json:"contentDigest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the bundle's manifests. Absent if image is set."`
+	Format          string          `json:"format" doc:"Format of the content: helm or manifests. Absent for a bundle of OLM (registry+v1)."`
+	Template        *Template       `json:"template" doc:"Input of the templates of a chart. Absent for other formats."`
 	Catalog         Catalog         `json:"catalog" doc:"The catalog from which the bundle was pinned, at that time."`
 	RequestedBy     []string        `json:"requestedBy" form:"nonempty" doc:"The declarations that request the package, as namespace/name. Absent for a dependency."`
 	Approval        string          `json:"approval" form:"enum=Automatic|Manual" default:"\"Automatic\"" doc:"Manual: upgraded only when requested by name."`
@@ -118,6 +120,14 @@ type Pin struct {
 	Storage         *Storage        `json:"storage" doc:"Step of the storage migration before an upgrade that removes versions in which objects may be stored. Absent if none is needed."`
 	Pos             diag.Pos        `json:"-"`
 	Fields          diag.Fields     `json:"-"`
+}
+
+// Template is the input of the templates of a chart. Rendering reads nothing else.
+type Template struct {
+	Release           string          `json:"release" form:"required nonempty" doc:"Name of the release."`
+	KubernetesVersion string          `json:"kubernetesVersion" doc:"Version of Kubernetes that the templates see. Absent: that of the program."`
+	APIVersions       []string        `json:"apiVersions" form:"nonempty" doc:"APIs that the templates ask for and that the cluster has in addition to those of Kubernetes."`
+	Values            json.RawMessage `json:"values" doc:"The user's values, merged. The defaults of the chart are not repeated."`
 }
 
 // Requirement is a requirement of a bundle, such as "olm.gvk.required

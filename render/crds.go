@@ -27,7 +27,10 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 		o = plainMetadata(o)
 		o, err = in.checkTypes(file.Pos(), o)
 		errs.Add(file.Pos(), err)
-		out = append(out, in.withConversionWebhook(k8s.Without(o, "metadata", "namespace")))
+		if o = k8s.Without(o, "metadata", "namespace"); !in.b.Complete {
+			o = in.withConversionWebhook(o)
+		}
+		out = append(out, o)
 	}
 	return out, errs.Err()
 }

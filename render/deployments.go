@@ -188,25 +188,37 @@ func ReadAnnotations(pod map[string]any) map[string]bool {
 }
 
 // addEnvironment sets the proxy settings and the name of the OperatorCondition as environment
-// variables in every container. The operator's config takes precedence: if it sets any proxy
-// variable, no proxy settings are added.
+// variables in every container. The operator's config takes precedence.
 func (in *install) addEnvironment(pod map[string]any) {
-	set := map[string]bool{}
-	for _, env := range k8s.Items(in.config, "env") {
-		set[k8s.Text(env, "name")] = true
+	in.addProxy(pod)
+	if in.configuresEnv(conditionVariable) {
+		return
 	}
-	proxy := map[string]string{"HTTP_PROXY": in.opt.Proxy.HTTP, "HTTPS_PROXY": in.opt.Proxy.HTTPS, "NO_PROXY": in.opt.Proxy.None}
-	ownProxy := set["HTTP_PROXY"] || set["HTTPS_PROXY"] || set["NO_PROXY"]
 	for _, c := range k8s.Items(pod, "containers") {
-		for _, name := range slices.Sorted(maps.Keys(proxy)) {
-			if proxy[name] != "" && !ownProxy {
+		replaceNamed(c, "env", map[string]any{"name": conditionVariable, "value": in.conditionName()})
+	}
+}
+
+// addProxy sets the proxy settings as environment variables in every container. If the operator's
+// config sets any proxy variable, none is added.
+func (in *install) addProxy(pod map[string]any) {
+	proxy := map[string]string{"HTTP_PROXY": in.opt.Proxy.HTTP, "HTTPS_PROXY": in.opt.Proxy.HTTPS, "NO_PROXY": in.opt.Proxy.None}
+	names := slices.Sorted(maps.Keys(proxy))
+	if in.configuresEnv(names...) {
+		return
+	}
+	for _, c := range k8s.Items(pod, "containers") {
+		for _, name := range names {
+			if proxy[name] != "" {
 				replaceNamed(c, "env", map[string]any{"name": name, "value": proxy[name]})
 			}
 		}
-		if !set[conditionVariable] {
-			replaceNamed(c, "env", map[string]any{"name": conditionVariable, "value": in.conditionName()})
-		}
 	}
+}
+
+// configuresEnv reports whether the operator's config sets one of the environment variables.
+func (in *install) configuresEnv(names ...string) bool {
+	return slices.ContainsFunc(k8s.Items(in.config, "env"), func(env map[string]any) bool { return slices.Contains(names, k8s.Text(env, "name")) })
 }
 
 // mountCertificates mounts the serving certificate in every container, at the same paths as OLM. It

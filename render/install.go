@@ -33,7 +33,10 @@ type generator func(*install) ([]Object, error)
 
 // objectGenerators returns the generators for the objects of a bundle. Shipped objects come last,
 // because they override generated objects of the same kind and name.
-func objectGenerators() []generator {
+func objectGenerators(b *bundle.Bundle) []generator {
+	if b.Complete {
+		return []generator{customResourceDefinitions, releaseObjects, storageMigrations}
+	}
 	return []generator{
 		serviceAccounts, renderRoles, customResourceDefinitions, renderDeployments,
 		webhookServices, servingCertificates, webhookConfigurations,
@@ -55,7 +58,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	}
 	var errs diag.List
 	var objects []Object
-	for _, generate := range objectGenerators() {
+	for _, generate := range objectGenerators(b) {
 		got, err := generate(in)
 		errs.Add(diag.Pos{}, err)
 		objects = append(objects, got...)

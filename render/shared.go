@@ -58,11 +58,12 @@ func definitionFile(dir, name string) string {
 	return fitName(maxFileName(dir), fileName("customresourcedefinition-"+name))
 }
 
-// sharedCRDs returns the CRDs that quayside itself provides: OperatorCondition, unless OpenShift or
-// OLM provides it, and Installation, if the reporter is rendered.
+// sharedCRDs returns the CRDs that quayside itself provides: OperatorCondition, if an operator has one,
+// unless OpenShift or OLM provides it, and Installation, if the reporter is rendered.
 func (t *tree) sharedCRDs() []Object {
 	var out []Object
-	if len(t.installs) > 0 && !t.opt.OpenShift && !runsOLM(t.installs) {
+	hasConditions := slices.ContainsFunc(t.installs, func(in operator) bool { return !in.b.Complete })
+	if hasConditions && !t.opt.OpenShift && !runsOLM(t.installs) {
 		out = append(out, withSharedOwner(operatorConditionCRD(), ""))
 	}
 	if t.opt.Reporter != nil {

@@ -1,6 +1,11 @@
 package resolve
 
 import (
+	"slices"
+	"strings"
+
+	masterminds "github.com/Masterminds/semver/v3"
+
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/lockfile"
@@ -20,17 +25,18 @@ type Incompatibility struct {
 // lists these pins, if a version of Kubernetes is given.
 func FindIncompatible(x *catalog.Index, lock *lockfile.File, kubernetes, openshift string) (found []Incompatibility, unknown []string) {
 	for _, p := range lock.Pins {
-		minKube, maxOpenShift := "", catalog.Read(p.Properties).MaxVersion
+		var m catalog.Metadata
+		maxOpenShift := catalog.Read(p.Properties).MaxVersion
 		b := bundleOf(x, p)
 		if b != nil {
-			minKube, maxOpenShift = b.Metadata().MinKubeVersion, b.MaxOpenShiftVersion()
+			m, maxOpenShift = b.Metadata(), b.MaxOpenShiftVersion()
 		} else if kubernetes != "" {
 			unknown = append(unknown, p.Key())
 		}
-		if text := platformMismatch(minKube, "", kubernetes, ""); text != "" {
+		if text := kubernetesMismatch(m, kubernetes); text != "" {
 			found = append(found, Incompatibility{p, "minKubeVersion", text})
 		}
-		if text := platformMismatch("", maxOpenShift, "", openshift); text != "" {
+		if text := openShiftMismatch(maxOpenShift, openshift); text != "" {
 			found = append(found, Incompatibility{p, catalog.TypeMaxVersion, text})
 		}
 	}
@@ -63,15 +69,41 @@ func packageOf(x *catalog.Index, id catalog.ID, name string) *catalog.Package {
 	return p
 }
 
-// platformMismatch returns the reason why a bundle does not support the given versions of
-// Kubernetes and OpenShift, or "" if it does. minKube and maxOpenShift are the limits of the
-// bundle. An empty limit or version is not checked.
-func platformMismatch(minKube, maxOpenShift, kubernetes, openshift string) string {
-	switch {
-	case isBelow(kubernetes, minKube):
-		return "needs Kubernetes " + minKube
-	case isAboveMinor(openshift, maxOpenShift):
-		return "supports OpenShift up to " + maxOpenShift
+// kubernetesMismatch returns the reason why a bundle does not support a version of Kubernetes, or "" if
+// it does or the version is empty. A version without a patch number counts as the newest patch.
+func kubernetesMismatch(m catalog.Metadata, kubernetes string) string {
+	if isBelow(kubernetes, m.MinKubeVersion) {
+		return "needs Kubernetes " + m.MinKubeVersion
+	}
+	if !inRange(kubernetes, m.KubeVersions) {
+		return "needs Kubernetes " + m.KubeVersions
+	}
+	return ""
+}
+
+// inRange reports whether a version of Kubernetes is in a range, as Helm evaluates it. A version without
+// a patch number is in the range if its first or its newest patch is. If either is empty or malformed,
+// it returns true.
+func inRange(version, within string) bool {
+	constraint, err := masterminds.NewConstraint(within)
+	if err != nil || version == "" || within == "" {
+		return true
+	}
+	patches := []string{version}
+	if strings.Count(version, ".") == 1 {
+		patches = []string{version + ".0", version + ".99"}
+	}
+	return slices.ContainsFunc(patches, func(text string) bool {
+		v, err := masterminds.NewVersion(text)
+		return err != nil || constraint.Check(v)
+	})
+}
+
+// openShiftMismatch returns the reason why a bundle with the limit does not support a version of
+// OpenShift, or "" if it does. An empty limit or version is not checked.
+func openShiftMismatch(limit, openshift string) string {
+	if isAboveMinor(openshift, limit) {
+		return "supports OpenShift up to " + limit
 	}
 	return ""
 }

@@ -111,6 +111,7 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 	if s.decl != nil {
 		p.Hold, p.Config = s.decl.Hold, s.decl.Config
 	}
+	p.Template = w.templateOf(p, s)
 	p.RequestedBy = nil
 	for _, s := range wants {
 		if !s.generated {
@@ -119,6 +120,23 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 	}
 	p.Declaration = w.declarationDigest(i.ns, wants)
 	return p
+}
+
+// templateOf returns the input of the templates of a pin. The APIs of the cluster are those of the
+// previous pin: the caller of the resolver finds the current ones. It returns nil for a bundle that has no templates.
+func (w *converter) templateOf(p lockfile.Pin, s *want) *lockfile.Template {
+	if p.Format == "" {
+		return nil
+	}
+	t := lockfile.Template{Release: p.Package}
+	if p.Template != nil {
+		t = *p.Template
+	}
+	t.KubernetesVersion = w.opt.KubernetesVersion
+	if s.decl != nil {
+		t.Release, t.Values = cmp.Or(s.decl.Release, s.decl.Name), s.decl.ChartValues
+	}
+	return &t
 }
 
 // catalogOf returns the catalog data to record for an installed bundle. An unchanged pin keeps its
@@ -152,6 +170,7 @@ func WithEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
 	if b == nil {
 		return p
 	}
+	p.Format = b.Format()
 	p.Version, p.Properties, p.RelatedImages = b.Version().String(), b.Properties(), b.RelatedImages()
 	if now := imageref.Split(b.Image()); now.Digest != "" || now.Name() != imageref.Split(p.Image).Name() {
 		p.Image = b.Image()

@@ -54,11 +54,11 @@ func (w *chooser) cannotRun(a *atom) ban {
 			catalog.ModeFor(a.ns, a.watch), formatWatched(a.watch), can)}
 	}
 	for _, c := range w.clusters(a.ns + "/" + a.facts.pkg) {
-		if text := platformMismatch(m.MinKubeVersion, "", c.KubernetesVersion, ""); text != "" {
+		if text := kubernetesMismatch(m, c.KubernetesVersion); text != "" {
 			return ban{banCluster, fmt.Sprintf("%s, %s has %s", text, c.Name, c.KubernetesVersion), m.MinKubeVersion}
 		}
 	}
-	if text := platformMismatch("", b.MaxOpenShiftVersion(), "", w.opt.OpenShiftVersion); text != "" {
+	if text := openShiftMismatch(b.MaxOpenShiftVersion(), w.opt.OpenShiftVersion); text != "" {
 		return ban{kind: banCluster, text: fmt.Sprintf("%s, the workspace has %s", text, w.opt.OpenShiftVersion)}
 	}
 	return ban{}

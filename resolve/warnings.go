@@ -254,8 +254,9 @@ func (w *world) reportUnchecked(st *state) {
 			continue
 		}
 		minimum := i.entry.Bundle().Metadata().MinKubeVersion
+		limited := minimum != "" || i.entry.Bundle().Metadata().KubeVersions != ""
 		clusters := w.clusters(i.ns + "/" + i.pkg())
-		if minimum != "" && slices.ContainsFunc(clusters, func(c Cluster) bool { return c.KubernetesVersion == "" }) {
+		if limited && slices.ContainsFunc(clusters, func(c Cluster) bool { return c.KubernetesVersion == "" }) {
 			kube++
 		}
 		if at := slices.IndexFunc(clusters, func(c Cluster) bool { return needsPatch(c.KubernetesVersion, minimum) }); at >= 0 {

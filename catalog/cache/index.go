@@ -32,7 +32,7 @@ const (
 	method         = zstd.ZipMethodWinZip
 	maxEntry       = 128 << 20 // maximum uncompressed bytes of an entry
 	maxWindow      = 8 << 20   // maximum bytes of the zstd window
-	layout         = "5"       // version of the file format: increment it when the entries or the decoding of catalogs change
+	layout         = "6"       // version of the file format: increment it when the entries or the decoding of catalogs change
 )
 
 // head is the entry that OpenIndex reads. It lists all packages.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/internal/oci"
 )
 
 // Scheme is a kind of reference to a catalog.
@@ -24,6 +25,7 @@ type Scheme struct {
 
 	image  bool // references point to an image
 	pulled bool // references point to an image in a registry
+	served bool // references are URLs of a server that serves files
 	dir    bool // references point to a directory with the files of the catalog
 	plain  bool // references point to a directory, and commands with a directory argument accept it
 
@@ -44,6 +46,8 @@ type Resolver struct {
 	Lookup func(path string) (File, error)
 	// Image opens an image. It returns an error if a required signature is missing.
 	Image func(ctx context.Context, ref string) (*image.Image, error)
+	// Download returns the file at a URL; see [oci.Client.Download].
+	Download func(ctx context.Context, url, digest string, limit int64) (*oci.Downloaded, error)
 }
 
 // Source is a catalog that was found but not loaded.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
@@ -23,6 +22,9 @@ func Schemes() []Scheme {
 		{Name: sqliteScheme, find: findDatabase, prefix: filepath.Dir},
 		{Name: bundlesScheme, dir: true, find: findBundles, claims: claimsBundles},
 		{Name: packageManifestsScheme, dir: true, find: findPackageManifests, claims: claimsPackageManifests},
+		{Name: chartDir, dir: true, find: findCharts},
+		{Name: chartHTTPS, served: true, find: findRepository},
+		{Name: chartHTTP, served: true, find: findRepository},
 	}
 }
 
@@ -34,11 +36,12 @@ func (Ref) Pattern() string { return "^(" + strings.Join(schemeNames(), "|") + "
 
 // Check validates the syntax of a reference.
 func (r Ref) Check() error {
-	name, rest, found := strings.Cut(string(r), ":")
+	name, _, _ := strings.Cut(string(r), ":")
+	_, rest, found := r.Scheme()
 	switch {
 	case r == "":
 		return fmt.Errorf("missing: specify the location of the catalog, such as %q", "oci:catalogs/operatorhubio")
-	case !found || !slices.Contains(schemeNames(), name):
+	case !found:
 		return fmt.Errorf("%q does not start with one of %s:%s", r, strings.Join(schemeNames(), ":, "), diag.DidYouMean(name, schemeNames()))
 	case strings.TrimSpace(rest) == "" || rest != strings.TrimSpace(rest):
 		return fmt.Errorf("%q has no location after the colon", r)
@@ -49,13 +52,12 @@ func (r Ref) Check() error {
 // Scheme returns the scheme of a reference and the part after the colon. It returns false if the
 // scheme is unknown.
 func (r Ref) Scheme() (s Scheme, rest string, ok bool) {
-	name, rest, found := strings.Cut(string(r), ":")
-	all := Schemes()
-	i := slices.IndexFunc(all, func(s Scheme) bool { return s.Name == name })
-	if i < 0 || !found {
-		return s, "", false
+	for _, s := range Schemes() {
+		if rest, ok := strings.CutPrefix(string(r), s.Name+":"); ok {
+			return s, rest, true
+		}
 	}
-	return all[i], rest, true
+	return s, "", false
 }
 
 // IsRemote reports whether the catalog is an image in a registry. Only such a catalog can be pinned
@@ -81,7 +83,7 @@ func (r Ref) Argument() (dir, image string) {
 // returns false for other catalogs.
 func (r Ref) Path() (string, bool) {
 	s, rest, ok := r.Scheme()
-	if !ok || s.pulled {
+	if !ok || s.pulled || s.served {
 		return "", false
 	}
 	if colon := strings.LastIndexAny(rest, ":@"); colon > strings.LastIndex(rest, "/") {
@@ -94,7 +96,7 @@ func (r Ref) Path() (string, bool) {
 // returned unchanged.
 func (r Ref) MapPath(move func(string) string) Ref {
 	s, rest, ok := r.Scheme()
-	if !ok || s.pulled {
+	if !ok || s.pulled || s.served {
 		return r
 	}
 	return Ref(s.Name + ":" + move(rest))

@@ -38,12 +38,17 @@ type roundTripper struct {
 // transport returns the transport for a repository, without authentication. As in net/http, the
 // environment determines the proxy.
 func (c *Client) transport(repo name.Repository) (http.RoundTripper, error) {
+	return c.transportWithin(repo, c.Limits.withDefaults().Manifest)
+}
+
+// transportWithin is transport with a limit for the bytes of a response.
+func (c *Client) transportWithin(repo name.Repository, limit int64) (http.RoundTripper, error) {
 	retry := c.Retry.withDefaults()
 	config, err := c.tlsConfig(repo)
 	if err != nil {
 		return nil, err
 	}
-	own := &roundTripper{retry: retry, limit: c.Limits.withDefaults().Manifest, registry: repo.RegistryStr()}
+	own := &roundTripper{retry: retry, limit: limit, registry: repo.RegistryStr()}
 	own.inner = &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: retry.Stall, KeepAlive: 30 * time.Second, ControlContext: own.checkAddress}).DialContext,

@@ -18,6 +18,7 @@ type About struct {
 	Directives          []Directive // annotations and labels by which objects control the tool
 	Appliers            []Applier   // kinds of objects that make the tool apply directories of a repository
 	UntracksCRDs        bool        // the tool does not track CRDs and never prunes them
+	RunsHooks           bool        // whether it applies hooks before and after the other objects
 	Protects            string      // effect of removing a protected object from the tree, as a verb phrase: "does not prune it"
 	DirectoryPerCluster bool        // the directory of the profile in the tree has a subdirectory for each cluster
 

@@ -19,6 +19,7 @@ const ArgoCD Name = "argocd"
 const (
 	argoWave    = "argocd.argoproj.io/sync-wave"
 	argoOptions = "argocd.argoproj.io/sync-options"
+	argoHook    = "argocd.argoproj.io/hook"
 
 	// argoApproved is the annotation by which a user confirms that an object may be deleted.
 	argoApproved = "argocd.argoproj.io/deletion-approved"
@@ -61,7 +62,9 @@ func (argoCD) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	if textSize(map[string]any(o)) > largeObject {
 		options = append(options, "ServerSideApply=true")
 	}
-	if w := syncWave(o, at); w != 0 || !at.InPiece { // 0 is the default in Argo CD
+	if at.Hook != nil {
+		o = withHook(o, *at.Hook)
+	} else if w := syncWave(o, at); w != 0 || !at.InPiece { // 0 is the default in Argo CD
 		o = k8s.Annotate(o, map[string]string{argoWave: strconv.Itoa(w)})
 	}
 	have := k8s.Text(o, "metadata", "annotations", argoOptions)
@@ -91,7 +94,7 @@ func (argoCD) About() About {
 				"spec.generators.[].matrix.generators.[].git.directories.[].path", "spec.generators.[].list.elements.[].path",
 			}},
 		},
-		UntracksCRDs: true, Protects: "prunes it only after confirmation",
+		UntracksCRDs: true, RunsHooks: true, Protects: "prunes it only after confirmation",
 		ControlFiles: []string{".argocd-source*.yaml", "Chart.yaml"},
 	}
 }
@@ -114,6 +117,28 @@ func (argoCD) Removal(o k8s.Object) Removal {
 	default:
 		return RemovalPrune
 	}
+}
+
+// withHook returns o as a hook of the phases before or after a sync
+// (argo-cd.readthedocs.io/en/stable/user-guide/resource_hooks).
+func withHook(o k8s.Object, h Hook) k8s.Object {
+	var phases []string
+	if h.Before {
+		phases = append(phases, "PreSync")
+	}
+	if h.After {
+		phases = append(phases, "PostSync")
+	}
+	policies := []string{"BeforeHookCreation"}
+	if h.Succeeded {
+		policies = append(policies, "HookSucceeded")
+	}
+	if h.Failed {
+		policies = append(policies, "HookFailed")
+	}
+	return k8s.Annotate(o, map[string]string{
+		argoHook: strings.Join(phases, ","), argoHook + "-delete-policy": strings.Join(policies, ","), argoWave: strconv.Itoa(h.Weight),
+	})
 }
 
 func (argoCD) Guard(o k8s.Object) k8s.Object {

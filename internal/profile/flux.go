@@ -77,6 +77,9 @@ func (flux) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	if certificates.Injector(o) != "" {
 		more[fluxPrefix+"ssa"] = "Merge"
 	}
+	if at.Hook != nil && o.Is("batch", "Job") {
+		more[fluxPrefix+"force"] = "enabled" // recreates the Job if it changes: its fields are immutable
+	}
 	o = k8s.Without(o, "metadata", "annotations", stageKey)
 	switch {
 	case at.InPiece, k8s.IsCRD(o):

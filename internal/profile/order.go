@@ -15,9 +15,19 @@ type ApplyPosition struct {
 	Level    int         // length of the longest chain of requirements from this operator
 	Provider APIProvider // provider of the API of a custom resource
 
+	Hook *Hook // nil: an ordinary object
+
 	Stopped    bool // the object belongs to a replaced operator, whose workloads stop before its successor starts
 	Recreated  bool // the object is deleted and created again if an immutable field changes
 	MovesLater bool // the object will move to a later position, and must not be deleted in the meantime
+}
+
+// Hook says when an object is applied at each installation and upgrade.
+type Hook struct {
+	Before, After bool // before or after the other objects; at least one is set
+	Weight        int  // lower weights are applied first
+	Succeeded     bool // whether the object is deleted when it has succeeded
+	Failed        bool // whether the object is deleted when it has failed
 }
 
 // Earlier returns the earlier of two positions, for an object that has both.

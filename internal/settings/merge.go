@@ -41,10 +41,13 @@ func relativeFields() map[string]func(value string, rebase func(string) string) 
 		"spec.declarations[].path": whole,
 		"spec.newDeclarations":     whole,
 		"spec.catalogs[].source":   rebaseSource,
-		"spec.mirrors[]":           whole,
-		"spec.trust[].keys[]":      whole,
-		"spec.trust[].trustRoot":   whole,
-		"spec.follows":             rebaseDirectory,
+		"spec.catalogs[].helm": func(value string, rebase func(string) string) string {
+			return strings.TrimPrefix(rebaseSource("helm:"+value, rebase), "helm:")
+		},
+		"spec.mirrors[]":         whole,
+		"spec.trust[].keys[]":    whole,
+		"spec.trust[].trustRoot": whole,
+		"spec.follows":           rebaseDirectory,
 	}
 	for field := range (certificates.ProviderSettings{}).Files() {
 		out["spec."+field] = whole

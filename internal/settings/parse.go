@@ -14,6 +14,7 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/internal/imageref"
@@ -71,6 +72,11 @@ func (w *Workspace) setDerivedFields() {
 	for i := range w.Declarations {
 		if d := &w.Declarations[i]; d.Path != "" {
 			d.Path = path.Clean(d.Path)
+		}
+	}
+	for i := range w.Catalogs {
+		if c := &w.Catalogs[i]; c.Helm != "" {
+			c.Source = source.ChartRef(c.Helm)
 		}
 	}
 	if w.NewDeclarations != "" {
@@ -344,8 +350,11 @@ func (v validator) checkCatalogs() {
 		if c.Namespace != "" {
 			v.Label(field+".namespace", c.Namespace)
 		}
-		if err := c.Source.Check(); err != nil {
-			v.Addf(field+".source", "%w", err)
+		at := field + "." + c.Field()
+		if _, set := v.Fields[field+".source"]; set && c.Helm != "" {
+			v.Addf(at, "conflicts with source: only one of them can be set")
+		} else if err := c.Source.Check(); err != nil {
+			v.Addf(at, "%w", err)
 		}
 		id := c.ID().String()
 		if prev, dup := first[id]; dup && c.Name != "" {

@@ -75,12 +75,21 @@ type Workspace struct {
 type CatalogSettings struct {
 	Name      string     `json:"name" form:"required nonempty" doc:"Name of the CatalogSource or ClusterCatalog."`
 	Namespace string     `json:"namespace" doc:"Namespace of the CatalogSource. Empty for a ClusterCatalog."`
-	Source    source.Ref `json:"source" form:"required" doc:"Location of the catalog, such as \"oci:catalogs/operatorhubio\". Paths are relative to this file."`
+	Source    source.Ref `json:"source" doc:"Location of the catalog, such as \"oci:catalogs/operatorhubio\". Paths are relative to this file."`
+	Helm      string     `json:"helm" doc:"Location of a catalog of Helm charts, instead of source: the URL of a chart repository (https://charts.jetstack.io), or a directory of charts and archives (dir:charts)."`
 	Priority  int32      `json:"priority" default:"0" doc:"Catalogs with a higher priority are preferred for dependencies."`
 }
 
 // ID returns the ID of the catalog.
 func (c CatalogSettings) ID() catalog.ID { return catalog.ID{Namespace: c.Namespace, Name: c.Name} }
+
+// Field returns the name of the field with the location.
+func (c CatalogSettings) Field() string {
+	if c.Helm != "" {
+		return "helm"
+	}
+	return "source"
+}
 
 // Trust requires signatures for catalog and bundle images in matching repositories, or for
 // observations. A signature must be by one of Keys, or by an identity with a certificate from an

@@ -35,7 +35,7 @@ func (p *Opened) Catalogs(set *declare.Set) []cache.CatalogSpec {
 			Source:   c.Source,
 			Priority: int(c.Priority),
 			Labels:   byID[c.ID()].Labels,
-			Pos:      p.Settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)),
+			Pos:      p.Settings.At(fmt.Sprintf("spec.catalogs[%d].%s", i, c.Field())),
 		}
 	}
 	return slices.SortedFunc(maps.Values(byID), func(a, b cache.CatalogSpec) int {
@@ -81,7 +81,7 @@ func lockedRef(locked *lockfile.File, cat cache.CatalogSpec) source.Ref {
 
 // Resolver returns functions that open the files and images of catalogs.
 func (p *Registries) Resolver() source.Resolver {
-	return source.Resolver{Lookup: p.lookup, Image: p.openImage}
+	return source.Resolver{Lookup: p.lookup, Image: p.openImage, Download: p.download}
 }
 
 // indexes returns the cache of catalog indexes.

@@ -21,7 +21,7 @@ func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, error) {
 	opt := pr.Options
 	var found facts
 	for {
-		res, err := resolve.Resolve(pr.Index, pr.Declared, pr.Lock, opt)
+		res, err := resolveTemplates(ctx, pr, opt)
 		if res == nil {
 			return nil, err
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/cmd/quayside/internal/format"
+	"github.com/quayside/quayside/internal/helm"
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/lockfile"
@@ -31,6 +33,7 @@ type Contents struct {
 	cache    *cache.Cache
 	catalogs map[source.Ref]func() (*cache.Contents, error) // catalogs opened so far
 	closers  []func()
+	charts   *helm.Pool // nil before the first chart
 }
 
 // NewContents returns a Contents that opens catalogs and images with c.
@@ -43,10 +46,45 @@ func (c *Contents) Close() {
 	for _, f := range c.closers {
 		f()
 	}
+	if c.charts != nil {
+		c.charts.Close()
+	}
 }
 
-// Open returns the files of a pinned bundle. They can be read until c is closed.
+// Open returns the files of a pinned bundle, which [bundle.Load] reads. They can be read until c is
+// closed. The content of a format such as a chart is converted with the settings of the pin.
 func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
+	files, err := c.openPublished(ctx, p)
+	f, converts := format.Find(p.Format)
+	if err != nil || !converts {
+		return files, err
+	}
+	return c.expand(ctx, f, files, p)
+}
+
+// expand returns the bundle of a pin whose content has a format.
+func (c *Contents) expand(ctx context.Context, f format.Format, files fs.FS, p lockfile.Pin) (fs.FS, error) {
+	out, err := f.Expand(ctx, files, format.Input{Pin: p, Charts: c.templates})
+	if err != nil {
+		return nil, err
+	}
+	return out.Release.FS()
+}
+
+// templates returns the processes that template charts.
+func (c *Contents) templates() (*helm.Pool, error) {
+	if c.charts == nil {
+		program, err := helm.FindProgram()
+		if err != nil {
+			return nil, err
+		}
+		c.charts = helm.NewPool(program)
+	}
+	return c.charts, nil
+}
+
+// openPublished returns the content of a pinned bundle as its author published it.
+func (c *Contents) openPublished(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 	if p.Image != "" && p.ContentDigest == "" {
 		im, err := c.cache.Resolver.Image(ctx, "image:"+p.Image)
 		if err != nil {
@@ -179,7 +217,11 @@ func (c *Contents) readStored(p lockfile.Pin) (fs.FS, error) {
 	names, _ := c.client.Store.Record(fileRecords, string(p.ContentDigest))
 	ms := bundleManifests(string(names), list)
 	var objects [][]byte
-	for i, sum := range strings.Split(string(list), "\n") {
+	if p.Format != "" {
+		ms = namedManifests(list)
+	}
+	for i, line := range strings.Split(string(list), "\n") {
+		sum, _, _ := strings.Cut(line, " ")
 		data, err := c.client.Store.Read("sha256:"+sum, maxManifestSize)
 		if err != nil {
 			return nil, err
@@ -193,6 +235,16 @@ func (c *Contents) readStored(p lockfile.Pin) (fs.FS, error) {
 		return bundle.FSFromManifests(ms, p.Package)
 	}
 	return bundle.FSFromObjects(objects, p.Package)
+}
+
+// namedManifests returns the manifests of a list of digests with their paths, without content.
+func namedManifests(list []byte) []bundle.Manifest {
+	var ms []bundle.Manifest
+	for line := range strings.SplitSeq(string(list), "\n") {
+		_, name, _ := strings.Cut(line, " ")
+		ms = append(ms, bundle.Manifest{Path: name, Named: true})
+	}
+	return ms
 }
 
 // bundleManifests parses a record of kind fileRecords. It returns manifests without content, in the

@@ -201,6 +201,9 @@ func (p *Project) readIndex(ctx context.Context, pr *Problem, bundles []directBu
 	if err != nil {
 		return nil, err
 	}
+	if x, err = withLockedAPIs(x, pr.Lock); err != nil {
+		return nil, err
+	}
 	return x, pr.refreshEmbedded(ctx, x)
 }
 

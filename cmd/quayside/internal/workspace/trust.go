@@ -128,6 +128,16 @@ func (p *Registries) VerifyObserved(observed []*health.Summary) error {
 	return nil
 }
 
+// download returns the file at a URL that the workspace names.
+func (p *Registries) download(ctx context.Context, url, digest string, limit int64) (*oci.Downloaded, error) {
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	p.Log.Progress("downloading %s", url)
+	return client.Download(ctx, url, digest, limit)
+}
+
 // openImage opens an image that the workspace names. If quayside.yaml requires a signature and it
 // is missing, that is an error.
 func (p *Registries) openImage(ctx context.Context, ref string) (*image.Image, error) {

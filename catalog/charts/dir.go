@@ -1,0 +1,134 @@
+package charts
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/helm"
+)
+
+// MaxArchive is the maximum size in bytes of an archive of a chart.
+const MaxArchive = 32 << 20
+
+const (
+	chartFile  = "Chart.yaml"
+	archiveExt = ".tgz"
+	maxCharts  = 5_000
+)
+
+// ReadDir reads a directory of charts: archives (.tgz) and directories with a Chart.yaml, at any depth.
+// Directories with a leading dot and the subcharts of charts are skipped. The error is a diag.List of
+// all faults.
+func ReadDir(fsys fs.FS) (*Index, error) {
+	x := &Index{}
+	var errs diag.List
+	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && name != "." && strings.HasPrefix(e.Name(), "."):
+			return fs.SkipDir
+		case e.IsDir() && !isChart(fsys, name), !e.IsDir() && !strings.HasSuffix(name, archiveExt):
+			return nil
+		case len(x.charts) >= maxCharts:
+			return fmt.Errorf("more than %d charts", maxCharts)
+		}
+		c, err := readChart(fsys, name)
+		errs.Add(diag.Pos{File: name}, diag.PrefixPositions(name, err))
+		if err == nil {
+			x.charts = append(x.charts, c)
+		}
+		if e.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	errs.Add(diag.Pos{}, err)
+	return x, errs.Err()
+}
+
+func isChart(fsys fs.FS, dir string) bool {
+	info, err := fs.Stat(fsys, path.Join(dir, chartFile))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// readChart reads the metadata of the chart at name, an archive or a directory.
+func readChart(fsys fs.FS, name string) (Chart, error) {
+	files, err := openChart(fsys, name)
+	if err != nil {
+		return Chart{}, err
+	}
+	m, err := helm.ReadMetadata(files)
+	c := Chart{
+		Name: m.Name, Version: m.Version, AppVersion: m.AppVersion, KubeVersion: m.KubeVersion, Description: m.Description,
+		Type: m.Type, Deprecated: m.Deprecated, Keywords: m.Keywords, Pos: diag.Pos{File: name},
+	}
+	for _, by := range m.Maintainers {
+		c.Maintainers = append(c.Maintainers, maintainer{by.Name})
+	}
+	return c, err
+}
+
+// Open returns the files of the chart at name, an archive or a directory.
+func Open(fsys fs.FS, name string) (fs.FS, error) {
+	files, err := openChart(fsys, name)
+	if err != nil {
+		return nil, diag.PrefixPositions(name, err)
+	}
+	return filesOf(files)
+}
+
+func openChart(fsys fs.FS, name string) (map[string][]byte, error) {
+	if isChart(fsys, name) {
+		dir, err := fs.Sub(fsys, name)
+		if err != nil {
+			return nil, err
+		}
+		return helm.ReadDirectory(dir)
+	}
+	info, err := fs.Stat(fsys, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("not a regular file")
+	case info.Size() > MaxArchive:
+		return nil, fmt.Errorf("%d bytes exceed the limit of %d", info.Size(), MaxArchive)
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return helm.ReadArchive(f)
+}
+
+// Archive returns the files of a chart in an archive.
+func Archive(data []byte) (fs.FS, error) {
+	files, err := helm.ReadArchive(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	return filesOf(files)
+}
+
+func filesOf(files map[string][]byte) (fs.FS, error) {
+	t := filetree.New()
+	names := make([]string, 0, len(files))
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := t.Add(name, files[name]); err != nil {
+			return nil, err
+		}
+	}
+	return t.FS(), nil
+}

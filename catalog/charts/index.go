@@ -1,0 +1,103 @@
+package charts
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// Index is the index of a chart repository (helm.sh/docs/topics/chart_repository).
+type Index struct {
+	charts []Chart // in file order
+}
+
+// MaxIndex is the maximum size in bytes of an index.
+const MaxIndex = 64 << 20
+
+// ReadIndex reads an index.yaml. An entry without a name or version is left out.
+func ReadIndex(file string, data []byte) (*Index, error) {
+	r := yamlnode.Reader{}
+	docs, err := r.Read(file, 1, data, yamlnode.Limits{Bytes: MaxIndex, Depth: 50, Nodes: 20_000_000}, indexFilter())
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) != 1 {
+		return nil, diag.Errorf(diag.Pos{File: file}, "expected one document with the index of a chart repository, got %d", len(docs))
+	}
+	var doc struct {
+		Entries map[string][]json.RawMessage `json:"entries"`
+	}
+	if err := json.Unmarshal(docs[0].JSON, &doc); err != nil {
+		return nil, diag.Errorf(diag.Pos{File: file}, "not the index of a chart repository: %w", err)
+	}
+	if doc.Entries == nil {
+		return nil, diag.Errorf(diag.Pos{File: file}, "not the index of a chart repository: entries is missing")
+	}
+	x := &Index{}
+	for name, versions := range doc.Entries {
+		for i, raw := range versions {
+			c, err := readEntry(raw)
+			if err != nil {
+				return nil, diag.Errorf(diag.Pos{File: file}, "entries.%s[%d]: %w", name, i, err)
+			}
+			if c.Version == "" {
+				continue
+			}
+			c.Name, c.Pos = name, diag.Pos{File: file} // Helm finds a chart by the key
+			x.charts = append(x.charts, c)
+		}
+	}
+	slices.SortStableFunc(x.charts, func(a, b Chart) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
+	return x, nil
+}
+
+// readEntry reads the entry of a chart version. Fields of a wrong type, which Helm refuses, are left
+// out where a chart can be used without them.
+func readEntry(raw []byte) (Chart, error) {
+	var c Chart
+	if err := json.Unmarshal(raw, &c); err == nil {
+		return c, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return c, fmt.Errorf("expected an object: %w", err)
+	}
+	c = Chart{}
+	for name, value := range fields {
+		one, err := json.Marshal(map[string]json.RawMessage{name: value})
+		if err == nil {
+			_ = json.Unmarshal(one, &c) // a field of another type stays empty
+		}
+	}
+	return c, nil
+}
+
+// indexFilter selects the fields of an index that are used. The others, such as annotations with a
+// changelog, are most of a large index.
+func indexFilter() *yamlnode.Filter {
+	fields := func(of *yamlnode.Filter, names ...string) *yamlnode.Filter {
+		return &yamlnode.Filter{Field: func(name []byte) (*yamlnode.Filter, bool) {
+			return of, slices.ContainsFunc(names, func(n string) bool { return string(name) == n })
+		}}
+	}
+	entry := fields(nil, "name", "version", "appVersion", "kubeVersion", "description", "type", "deprecated", "keywords", "maintainers", "urls", "digest")
+	versions := &yamlnode.Filter{Field: func([]byte) (*yamlnode.Filter, bool) { return &yamlnode.Filter{Items: entry}, true }}
+	return fields(versions, "entries")
+}
+
+// Content returns the catalog of the index.
+func (x *Index) Content() catalog.Content { return newContent(x.charts) }
+
+// Chart returns the first entry of a bundle, and whether it exists.
+func (x *Index) Chart(pkg, bundle string) (Chart, bool) {
+	i := slices.IndexFunc(x.charts, func(c Chart) bool { return c.Name == pkg && BundleName(c.Name, c.Version) == bundle })
+	if i < 0 {
+		return Chart{}, false
+	}
+	return x.charts[i], true
+}

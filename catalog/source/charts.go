@@ -1,0 +1,159 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/charts"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// Schemes of catalogs of charts. The part after the colon of chartHTTPS is the rest of the URL.
+const (
+	chartHTTPS = "helm:https" // "helm:https://charts.jetstack.io", a repository with an index.yaml
+	chartHTTP  = "helm:http"  // the same on a loopback address or an insecure host
+	chartDir   = "helm:dir"   // "helm:dir:charts", a directory of charts and archives of charts
+)
+
+// ChartRef returns the reference of a catalog of charts: the URL of a repository, or "dir:path".
+func ChartRef(location string) Ref { return Ref("helm:" + location) }
+
+const indexFile = "index.yaml"
+
+// findRepository returns the source of a chart repository. Its name contains the digest of the index.
+func findRepository(ctx context.Context, at Resolver, r Ref, _ string) (*Source, error) {
+	base := strings.TrimPrefix(string(r), "helm:")
+	if u, err := url.Parse(base); err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("%q is not the URL of a chart repository", base)
+	}
+	index, err := at.Download(ctx, strings.TrimSuffix(base, "/")+"/"+indexFile, "", charts.MaxIndex)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{
+		Name: "charts " + index.Digest,
+		Open: func(context.Context) (*OpenedCatalog, error) {
+			return &OpenedCatalog{
+				Format: &repository{at: at, base: base, read: index.Read},
+				Digest: func() (catalog.Digest, error) { return catalog.Digest(index.Digest), nil },
+			}, nil
+		},
+	}, nil
+}
+
+// repository is a chart repository.
+type repository struct {
+	at    Resolver
+	base  string                 // URL
+	read  func() ([]byte, error) // content of the index
+	index *charts.Index          // nil before the first use
+}
+
+func (r *repository) open() (*charts.Index, error) {
+	if r.index != nil {
+		return r.index, nil
+	}
+	data, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	r.index, err = charts.ReadIndex(indexFile, data)
+	return r.index, err
+}
+
+// Content implements Format.
+func (r *repository) Content(context.Context) (catalog.Content, error) {
+	x, err := r.open()
+	if err != nil {
+		return catalog.Content{}, err
+	}
+	return x.Content(), nil
+}
+
+// Bundle implements Format. It downloads the archive of the chart from the first URL that has it.
+func (r *repository) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
+	x, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	c, ok := x.Chart(pkg, name)
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	digest := strings.TrimPrefix(c.Digest, "sha256:")
+	if digest != "" {
+		digest = "sha256:" + digest
+	}
+	var errs []error
+	for _, location := range c.URLs {
+		at, err := resolveURL(r.base, location)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		archive, err := r.at.Download(ctx, at, digest, charts.MaxArchive)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		data, err := archive.Read()
+		if err != nil {
+			return nil, err
+		}
+		return charts.Archive(data)
+	}
+	return nil, errors.Join(append(errs, diag.Errorf(c.Pos, "chart %s: no archive could be read", name))...)
+}
+
+// resolveURL returns a URL in an index, which may be relative to the repository.
+func resolveURL(base, location string) (string, error) {
+	b, err := url.Parse(strings.TrimSuffix(base, "/") + "/")
+	if err != nil {
+		return "", err
+	}
+	u, err := b.Parse(location)
+	if err != nil {
+		return "", fmt.Errorf("%q is not a URL", location)
+	}
+	if u.Scheme != "https" && u.Scheme != b.Scheme {
+		return "", fmt.Errorf("%q is neither https nor at the repository", location)
+	}
+	return u.String(), nil
+}
+
+func findCharts(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
+	return findDir(at, chartDir, rest, func(c *OpenedCatalog) (Format, error) { return chartFiles{c.FS}, nil })
+}
+
+// chartFiles is the format of a directory of charts.
+type chartFiles struct{ fsys fs.FS }
+
+// Content implements Format.
+func (d chartFiles) Content(context.Context) (catalog.Content, error) {
+	x, err := charts.ReadDir(d.fsys)
+	if err != nil {
+		return catalog.Content{}, err
+	}
+	return x.Content(), nil
+}
+
+// Bundle implements Format.
+func (d chartFiles) Bundle(_ context.Context, pkg, name string, known *catalog.Bundle) (fs.FS, error) {
+	if known != nil {
+		return charts.Open(d.fsys, known.Pos().File)
+	}
+	x, err := charts.ReadDir(d.fsys)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := x.Chart(pkg, name)
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	return charts.Open(d.fsys, c.Pos.File)
+}

@@ -1,0 +1,64 @@
+// Package format converts the content of pins into bundles. Bundles of OLM (registry+v1) need no
+// conversion. Each other format, such as a Helm chart, is a file with an entry in the table: no other
+// code depends on its name.
+//
+// Start from [Find] and [Format].
+package format
+
+import (
+	"context"
+	"io/fs"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/helm"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Format converts the content of a pin into a bundle.
+type Format struct {
+	Name string // in locks and catalogs: "helm"
+
+	// asks returns those of the APIs ("group/version" or "group/version/Kind") on which the bundle of a
+	// pin may depend, in the same order.
+	asks func(files fs.FS, apis []string) ([]string, error)
+	// expand returns the bundle of a pin. files is the content as published.
+	expand func(ctx context.Context, files fs.FS, in Input) (*Expanded, error)
+}
+
+// Input is the input of a conversion besides the content.
+type Input struct {
+	Pin    lockfile.Pin
+	Charts func() (*helm.Pool, error) // returns the processes that run templates
+}
+
+// Expanded is the result of a conversion.
+type Expanded struct {
+	Release bundle.Release
+	Notes   []string // what a user should know about the content, sorted
+}
+
+// table returns all formats.
+func table() []Format {
+	return []Format{
+		{Name: "helm", asks: groupsInChart, expand: expandChart},
+	}
+}
+
+// Find returns the format with this name, and whether there is one. There is none for registry+v1.
+func Find(name string) (Format, bool) {
+	for _, f := range table() {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return Format{}, false
+}
+
+// Asks returns those of the APIs in a cluster ("group/version" or "group/version/Kind") on which the
+// bundle may depend, in the same order.
+func (f Format) Asks(files fs.FS, apis []string) ([]string, error) { return f.asks(files, apis) }
+
+// Expand returns the bundle of the pin in.Pin. The same input gives the same bundle, on every machine.
+func (f Format) Expand(ctx context.Context, files fs.FS, in Input) (*Expanded, error) {
+	return f.expand(ctx, files, in)
+}

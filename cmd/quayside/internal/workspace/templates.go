@@ -1,0 +1,177 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/cmd/quayside/internal/format"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// The catalog of a chart does not say which APIs the chart provides: that depends on the values. And
+// what a chart renders can depend on the APIs of the other operators. Both are facts about the content
+// that the resolver chose, so it resolves again when a fact is new.
+
+// templateFacts are facts about the pins whose content has a format.
+type templateFacts struct {
+	index     *catalog.Index               // with the APIs that the contents provide
+	templates map[string]lockfile.Template // input of the templates, by key of the pin
+	holds     []resolve.Hold               // with KeepGoing: operators whose next content does not render
+}
+
+// withLockedAPIs returns an index in which the bundles of pins provide the APIs that the lock records.
+// lock may be nil.
+func withLockedAPIs(x *catalog.Index, lock *lockfile.File) (*catalog.Index, error) {
+	if lock == nil {
+		return x, nil
+	}
+	for _, p := range lock.Pins {
+		if p.Format == "" {
+			continue
+		}
+		var err error
+		if x, err = x.WithAPIs(p.Catalog.ID, p.Package, p.Bundle, catalog.Read(p.Properties).Provides); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+// findTemplates returns the facts about the chosen pins.
+func findTemplates(ctx context.Context, pr *Problem, x *catalog.Index, res *resolve.Result) (templateFacts, error) {
+	f := templateFacts{index: x, templates: map[string]lockfile.Template{}}
+	if !slices.ContainsFunc(res.Partial.Pins, func(p lockfile.Pin) bool { return p.Format != "" }) {
+		return f, nil
+	}
+	c, err := pr.project.Contents()
+	if err != nil {
+		return f, err
+	}
+	defer c.Close()
+	var faults diag.List
+	for _, p := range res.Partial.Pins {
+		of, ok := format.Find(p.Format)
+		if !ok {
+			continue
+		}
+		pr.project.Log.Progress("reading %s", p.Bundle)
+		err := f.add(ctx, pr, c, of, p, pr.offeredAPIs(res.Partial, p))
+		if err != nil && pr.Options.KeepGoing && !resolve.IsHeld(res.Held, p.Key()) {
+			f.holds, err = addUnreadable(pr, f.holds, res.Partial, p, fmt.Errorf("cannot be rendered: %w", err))
+		}
+		if err != nil {
+			faults.Add(diag.Pos{}, fmt.Errorf("%s: %w", p.Key(), err))
+		}
+	}
+	pr.project.Log.Done()
+	return f, faults.Err()
+}
+
+// offeredAPIs returns the APIs that the cluster of a pin has in addition to those of Kubernetes: those
+// of the other pins, and of spec.provides. Each is "group/version" or "group/version/Kind"; sorted.
+func (pr *Problem) offeredAPIs(lock *lockfile.File, of lockfile.Pin) []string {
+	out := slices.Clone(pr.project.Settings.Provides.APIs)
+	for _, p := range lock.Pins {
+		if p.Key() == of.Key() {
+			continue
+		}
+		for _, g := range catalog.Read(p.Properties).Provides {
+			out = append(out, g.Group+"/"+g.Version, g.Group+"/"+g.Version+"/"+g.Kind)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// add adds the facts about one pin.
+func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of format.Format, p lockfile.Pin, offered []string) error {
+	p, err := c.AddDigest(ctx, p, pr.Lock)
+	if err != nil {
+		return err
+	}
+	files, err := c.openPublished(ctx, p)
+	if err != nil {
+		return err
+	}
+	t := lockfile.Template{}
+	if p.Template != nil {
+		t = *p.Template
+	}
+	if t.APIVersions, err = of.Asks(files, offered); err != nil {
+		return err
+	}
+	p.Template = &t
+	f.templates[p.Key()] = t
+	if pr.Lock != nil {
+		if old, ok := pr.Lock.Pin(p.Namespace, p.Package); ok && old.Bundle == p.Bundle && old.BundleDigest() == p.BundleDigest() && old.Template != nil && equalTemplates(*old.Template, t) {
+			return nil // the lock records its APIs
+		}
+	}
+	fsys, err := c.expand(ctx, of, files, p)
+	if err != nil {
+		return err
+	}
+	b, err := bundle.Load(fsys)
+	if err != nil {
+		return err
+	}
+	f.index, err = f.index.WithAPIs(p.Catalog.ID, p.Package, p.Bundle, b.Provides())
+	return err
+}
+
+func equalTemplates(a, b lockfile.Template) bool {
+	return a.Release == b.Release && a.KubernetesVersion == b.KubernetesVersion && slices.Equal(a.APIVersions, b.APIVersions) && bytes.Equal(a.Values, b.Values)
+}
+
+// withTemplates returns a lock with the templates of its pins.
+func (f templateFacts) withTemplates(lock *lockfile.File) *lockfile.File {
+	if lock == nil || len(f.templates) == 0 {
+		return lock
+	}
+	pins := slices.Clone(lock.Pins)
+	for i, p := range pins {
+		if t, ok := f.templates[p.Key()]; ok {
+			pins[i].Template = &t
+		}
+	}
+	return lock.With(pins)
+}
+
+// maxTemplateRounds limits how often the resolver runs again because the APIs of a content are new.
+const maxTemplateRounds = 10
+
+// resolveTemplates resolves until the APIs of the chosen contents are known.
+func resolveTemplates(ctx context.Context, pr *Problem, opt resolve.Options) (*resolve.Result, error) {
+	x := pr.Index
+	for range maxTemplateRounds {
+		res, err := resolve.Resolve(x, pr.Declared, pr.Lock, opt)
+		if res == nil {
+			return nil, err
+		}
+		f, fault := findTemplates(ctx, pr, x, res)
+		if fault != nil {
+			return nil, fault
+		}
+		if len(f.holds) > 0 {
+			if opt, err = opt.WithHolds(f.holds); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if f.index == x {
+			whole := res.Lock == res.Partial
+			if res.Partial = f.withTemplates(res.Partial); whole {
+				res.Lock = res.Partial
+			}
+			return res, err
+		}
+		x = f.index
+	}
+	return nil, fmt.Errorf("the APIs of the charts change with those of other charts after %d rounds", maxTemplateRounds)
+}

@@ -1,0 +1,122 @@
+package declare
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// checkRelease checks the name of a release, by the rules of Helm
+// (helm.sh/helm/v4/pkg/chart/common/util, ValidateReleaseName).
+func (c checker) checkRelease(name string) {
+	if len(name) > 53 || !regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(name) {
+		c.Addf("spec.releaseName", "%q is not a release name: at most 53 lower case letters, digits, dots and dashes", name)
+	}
+}
+
+// mapping returns the canonical JSON of an optional mapping, or nil if it is empty.
+func (c checker) mapping(field string, raw json.RawMessage) []byte {
+	var fields map[string]json.RawMessage
+	if len(raw) > 0 && json.Unmarshal(raw, &fields) != nil {
+		c.Addf(field, "expected a mapping")
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return raw
+}
+
+// withValues returns set with the values in the valuesFiles of its subscriptions. A subscription whose
+// files cannot be read is unread.
+func (l *loader) withValues(set *Set) *Set {
+	var kept []Subscription
+	for _, s := range set.Subscriptions {
+		if len(s.ValuesFiles) == 0 {
+			kept = append(kept, s)
+			continue
+		}
+		if err := l.addValues(&s); err != nil {
+			at := s.Fields.At("spec.valuesFiles", s.Pos)
+			for _, u := range unreadAll(at, err, Unread{Kind: "Subscription", Namespace: s.Namespace, Name: s.Name, Package: s.Package}) {
+				set.Unread = append(set.Unread, u)
+			}
+			continue
+		}
+		kept = append(kept, s)
+	}
+	set.Subscriptions = kept
+	return set
+}
+
+// addValues merges the files with values into the values of s.
+func (l *loader) addValues(s *Subscription) error {
+	merged := map[string]any{}
+	var errs diag.List
+	for i, name := range s.ValuesFiles {
+		at := s.Fields.At(diag.Item("spec.valuesFiles", i), s.Pos)
+		data, err := l.readRegular(path.Join(l.opt.Dir, name))
+		if err != nil {
+			errs.Addf(at, "file of values %q: %w", name, err)
+			continue
+		}
+		docs, err := yamlnode.Objects(l.displayPath(path.Join(l.opt.Dir, name)), data, yamlnode.Limits{})
+		errs.Add(at, err)
+		if len(docs) > 1 {
+			errs.Addf(at, "file of values %q: expected one document, got %d", name, len(docs))
+		}
+		for _, doc := range docs {
+			merged = mergeValues(merged, doc)
+		}
+	}
+	var own map[string]any
+	if len(s.ChartValues) > 0 {
+		if err := json.Unmarshal(s.ChartValues, &own); err != nil {
+			return err
+		}
+	}
+	raw, err := json.Marshal(mergeValues(merged, own))
+	if err == nil {
+		raw, err = yamlnode.Canonical(raw)
+	}
+	errs.Add(s.Pos, err)
+	s.ChartValues = raw
+	s.Digest = s.digest()
+	return errs.Err()
+}
+
+// mergeValues returns under with the values of over, which take precedence. Mappings are merged, other
+// values replaced. A null stays, because it removes a default of the chart.
+func mergeValues(under, over map[string]any) map[string]any {
+	out := maps.Clone(under)
+	for k, v := range over {
+		a, both := out[k].(map[string]any)
+		b, ok := v.(map[string]any)
+		if both && ok {
+			v = mergeValues(a, b)
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// ParseValues parses values in YAML, and returns them as canonical JSON. name is the file name in
+// positions.
+func ParseValues(name, text string) ([]byte, error) {
+	docs, err := yamlnode.Objects(name, []byte(text), yamlnode.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) != 1 {
+		return nil, diag.Errorf(diag.Pos{File: name}, "expected one mapping of values, got %d documents", len(docs))
+	}
+	raw, err := json.Marshal(docs[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return yamlnode.Canonical(raw)
+}

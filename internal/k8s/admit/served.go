@@ -1,0 +1,41 @@
+package admit
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ServedAPIs returns the stable APIs of Kubernetes 1.minor, sorted: each as "group/version" and as
+// "group/version/Kind". Clusters serve no newer beta APIs by default.
+func ServedAPIs(minor int) []string {
+	out := map[string]bool{}
+	for apiVersion, add := range apiVersions() {
+		s := runtime.NewScheme()
+		gv, err := schema.ParseGroupVersion(apiVersion)
+		if err != nil || add(s) != nil {
+			panic("admit: " + apiVersion) // the table is wrong
+		}
+		for kind, t := range s.KnownTypes(gv) {
+			if strings.HasSuffix(kind, "List") || strings.HasSuffix(kind, "Options") || kind == "WatchEvent" || introducedIn(t) > minor {
+				continue
+			}
+			out[apiVersion], out[apiVersion+"/"+kind] = true, true
+		}
+	}
+	return slices.Sorted(maps.Keys(out))
+}
+
+// introducedIn returns the minor version of Kubernetes that introduced a type, or 0 if the type does not
+// say it: then every supported version has it.
+func introducedIn(t reflect.Type) int {
+	if v, ok := reflect.New(t).Interface().(interface{ APILifecycleIntroduced() (major, minor int) }); ok {
+		_, minor := v.APILifecycleIntroduced()
+		return minor
+	}
+	return 0
+}

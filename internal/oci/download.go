@@ -1,0 +1,130 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/store"
+)
+
+// downloads is a kind of records in the store: the last download of each URL.
+const downloads = "downloads"
+
+// download is a record of the last download of a URL.
+type download struct {
+	Digest   string `json:"digest"`
+	ETag     string `json:"etag,omitempty"`     // of the response
+	Modified string `json:"modified,omitempty"` // Last-Modified of the response
+}
+
+// Downloaded is a file from an HTTP server.
+type Downloaded struct {
+	Digest string // "sha256:…"
+
+	data  []byte // nil: in the store
+	store *store.Store
+	limit int64
+}
+
+// Read returns the content.
+func (d *Downloaded) Read() ([]byte, error) {
+	if d.data != nil {
+		return d.data, nil
+	}
+	return d.store.Read(d.Digest, d.limit)
+}
+
+// Download returns the file at a URL, of at most limit bytes. It uses HTTPS; HTTP only for loopback
+// addresses and for hosts in Insecure. If the server says that the file is unchanged, or with Offline,
+// the stored content is used. If digest is not empty, the content must have it, and stored content with
+// this digest is used without a request.
+func (c *Client) Download(ctx context.Context, at, digest string, limit int64) (*Downloaded, error) {
+	if digest != "" && !imageref.IsDigest(digest) {
+		return nil, fmt.Errorf("digest %q: only sha256 is supported", digest)
+	}
+	if digest != "" && c.Store.Has(digest) {
+		return &Downloaded{Digest: digest, store: c.Store, limit: limit}, nil
+	}
+	var last download
+	if raw, err := c.Store.Record(downloads, at); err == nil && json.Unmarshal(raw, &last) == nil && !c.Store.Has(last.Digest) {
+		last = download{}
+	}
+	if c.Offline {
+		if last.Digest == "" || digest != "" {
+			return nil, &OfflineError{Missing: at}
+		}
+		return &Downloaded{Digest: last.Digest, store: c.Store, limit: limit}, nil
+	}
+	res, err := c.get(ctx, at, last, limit)
+	if err != nil {
+		return nil, fmt.Errorf("downloading %s: %w", at, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusNotModified {
+		return &Downloaded{Digest: last.Digest, store: c.Store, limit: limit}, nil
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("downloading %s: %w", at, &statusError{host: res.Request.URL.Host, status: res.StatusCode})
+	}
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, fmt.Errorf("downloading %s: %w", at, err)
+	}
+	d := &Downloaded{Digest: store.DigestOf(data), data: data, store: c.Store, limit: limit}
+	if digest != "" && d.Digest != digest {
+		return nil, fmt.Errorf("downloading %s: the content has digest %s, expected %s", at, d.Digest, digest)
+	}
+	record, err := json.Marshal(download{d.Digest, res.Header.Get("ETag"), res.Header.Get("Last-Modified")})
+	if err == nil && c.Store.Put(ctx, d.Digest, bytes.NewReader(data), limit) == nil {
+		_ = c.Store.PutRecord(downloads, at, record) // without a record, the next run downloads again
+	}
+	return d, nil
+}
+
+// get sends the request for a URL. If the file was downloaded before, the request is conditional.
+func (c *Client) get(ctx context.Context, at string, last download, limit int64) (*http.Response, error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return nil, errors.New("not a URL")
+	}
+	host, err := name.NewRepository(u.Host + "/charts") // only the host is used
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a host", u.Host)
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || host.Scheme() != "http" && !c.isInsecure(host)) {
+		return nil, fmt.Errorf("%s is not https", u.Scheme)
+	}
+	base, err := c.transportWithin(host, limit)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	if last.ETag != "" {
+		req.Header.Set("If-None-Match", last.ETag)
+	}
+	if last.Modified != "" {
+		req.Header.Set("If-Modified-Since", last.Modified)
+	}
+	login := account{host, c.Credentials.find(host)}
+	if login.login.config.Username != "" {
+		req.SetBasicAuth(login.login.config.Username, login.login.config.Password)
+	}
+	client := http.Client{Transport: base, CheckRedirect: func(*http.Request, []*http.Request) error { return nil }} // the transport checks redirects
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, login.redact(err)
+	}
+	return res, nil
+}

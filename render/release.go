@@ -1,0 +1,115 @@
+package render
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
+)
+
+// releaseObjects returns the objects of a complete bundle, without CRDs. Namespaced objects without
+// a namespace get the install namespace.
+func releaseObjects(in *install) ([]Object, error) {
+	var errs diag.List
+	var out []Object
+	for _, file := range in.b.Objects {
+		o, err := in.convertToServed(file, file.Object)
+		errs.Add(file.Pos(), err)
+		if err != nil || k8s.IsCRD(o) {
+			continue
+		}
+		o = plainMetadata(o)
+		if o, err = in.checkTypes(file.Pos(), o); err != nil {
+			errs.Add(file.Pos(), err)
+			continue
+		}
+		switch namespaced := in.scopes.namespaced(o.Group(), o.Kind()); {
+		case !namespaced:
+			o = k8s.Without(o, "metadata", "namespace")
+		case o.Namespace() == "":
+			o = k8s.With(o, in.pin.Namespace, "metadata", "namespace")
+		}
+		if o.Is("", "ServiceAccount") {
+			o = withPullSecrets(o, in.opt.ImagePullSecrets)
+		}
+		if o.Is("apps", "Deployment") {
+			o = Object(k8s.Copy(o))
+			in.config.applyInPlace(o)
+			in.addProxy(podOf(k8s.Ensure(o, "spec")))
+			errs.Add(in.pin.Pos, in.config.checkMounts(in.pin.Pos, o))
+		}
+		if file.Hook == nil || in.keepsHook(file) {
+			out = append(out, in.distinct(file.Pos(), o))
+		}
+	}
+	return out, errs.Err()
+}
+
+// hookOf returns when a GitOps tool applies an object that is a hook of Helm. It returns nil for an
+// object that has no place in a rendered tree: a test, or a hook of uninstalling or rolling back.
+func hookOf(h bundle.Hook) *profile.Hook {
+	out := profile.Hook{Weight: h.Weight, Succeeded: slices.Contains(h.Delete, "hook-succeeded"), Failed: slices.Contains(h.Delete, "hook-failed")}
+	for _, event := range h.Events {
+		switch event {
+		case "pre-install", "pre-upgrade", "crd-install":
+			out.Before = true
+		case "post-install", "post-upgrade":
+			out.After = true
+		}
+	}
+	if !out.Before && !out.After {
+		return nil
+	}
+	return &out
+}
+
+// keepsHook reports whether a hook is rendered, and warns if the GitOps tool does not run it as Helm
+// does.
+func (in *install) keepsHook(file bundle.ManifestObject) bool {
+	var others []string
+	for _, event := range file.Hook.Events {
+		switch event {
+		case "pre-install", "pre-upgrade", "crd-install", "post-install", "post-upgrade", "test", "test-success", "test-failure":
+		default:
+			others = append(others, event)
+		}
+	}
+	if len(others) > 0 {
+		in.warn(file.Pos(), "hook-dropped", "%s is a hook of %s, which is not rendered: %s cannot run it", file, strings.Join(others, ", "), in.toolName())
+	}
+	kept := hookOf(*file.Hook) != nil
+	if kept && !in.opt.profile.About().RunsHooks {
+		in.warnMinor(file.Pos(), "hook-order", "%s is a hook (%s): %s applies it together with the other objects", file, strings.Join(file.Hook.Events, ", "), in.toolName())
+	}
+	return kept
+}
+
+// markHooks adds the hooks among the objects of operators to their positions.
+func markHooks(positions map[Key]profile.ApplyPosition, installs []operator) {
+	for _, in := range installs {
+		for _, file := range in.b.Objects {
+			if file.Hook == nil {
+				continue
+			}
+			key := file.Key()
+			for _, o := range in.objects {
+				if is := o.Key(); is == key || key.Namespace == "" && is == (Key{Group: key.Group, Kind: key.Kind, Namespace: in.pin.Namespace, Name: key.Name}) {
+					position := positions[is]
+					position.Hook = hookOf(*file.Hook)
+					positions[is] = position
+				}
+			}
+		}
+	}
+}
+
+// toolName returns the name of the GitOps tool, or "kubectl".
+func (in *install) toolName() string {
+	if tool := in.opt.profile.About().Tool; tool != "" {
+		return tool
+	}
+	return "kubectl"
+}
