@@ -190,8 +190,8 @@ func ReadAnnotations(pod map[string]any) map[string]bool {
 // addEnvironment sets the proxy settings and the name of the OperatorCondition as environment
 // variables in every container. The operator's config takes precedence.
 func (in *install) addEnvironment(pod map[string]any) {
-	in.addProxy(pod)
-	if in.configuresEnv(conditionVariable) {
+	addProxy(pod, in.opt.Proxy, in.config)
+	if in.config.setsEnv(conditionVariable) {
 		return
 	}
 	for _, c := range k8s.Items(pod, "containers") {
@@ -201,24 +201,24 @@ func (in *install) addEnvironment(pod map[string]any) {
 
 // addProxy sets the proxy settings as environment variables in every container. If the operator's
 // config sets any proxy variable, none is added.
-func (in *install) addProxy(pod map[string]any) {
-	proxy := map[string]string{"HTTP_PROXY": in.opt.Proxy.HTTP, "HTTPS_PROXY": in.opt.Proxy.HTTPS, "NO_PROXY": in.opt.Proxy.None}
+func addProxy(pod map[string]any, p Proxy, c config) {
+	proxy := map[string]string{"HTTP_PROXY": p.HTTP, "HTTPS_PROXY": p.HTTPS, "NO_PROXY": p.None}
 	names := slices.Sorted(maps.Keys(proxy))
-	if in.configuresEnv(names...) {
+	if c.setsEnv(names...) {
 		return
 	}
-	for _, c := range k8s.Items(pod, "containers") {
+	for _, container := range k8s.Items(pod, "containers") {
 		for _, name := range names {
 			if proxy[name] != "" {
-				replaceNamed(c, "env", map[string]any{"name": name, "value": proxy[name]})
+				replaceNamed(container, "env", map[string]any{"name": name, "value": proxy[name]})
 			}
 		}
 	}
 }
 
-// configuresEnv reports whether the operator's config sets one of the environment variables.
-func (in *install) configuresEnv(names ...string) bool {
-	return slices.ContainsFunc(k8s.Items(in.config, "env"), func(env map[string]any) bool { return slices.Contains(names, k8s.Text(env, "name")) })
+// setsEnv reports whether the config sets one of the environment variables.
+func (c config) setsEnv(names ...string) bool {
+	return slices.ContainsFunc(k8s.Items(c, "env"), func(env map[string]any) bool { return slices.Contains(names, k8s.Text(env, "name")) })
 }
 
 // mountCertificates mounts the serving certificate in every container, at the same paths as OLM. It

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -38,10 +39,10 @@ func releaseObjects(in *install) ([]Object, error) {
 		if o.Is("apps", "Deployment") {
 			o = Object(k8s.Copy(o))
 			in.config.applyInPlace(o)
-			in.addProxy(podOf(k8s.Ensure(o, "spec")))
+			addProxy(podOf(k8s.Ensure(o, "spec")), in.opt.Proxy, in.config)
 			errs.Add(in.pin.Pos, in.config.checkMounts(in.pin.Pos, o))
 		}
-		if file.Hook == nil || in.keepsHook(file) {
+		if file.Hook == nil || keepsHook(in, file) {
 			out = append(out, in.distinct(file.Pos(), o))
 		}
 	}
@@ -68,7 +69,8 @@ func hookOf(h bundle.Hook) *profile.Hook {
 
 // keepsHook reports whether a hook is rendered, and warns if the GitOps tool does not run it as Helm
 // does.
-func (in *install) keepsHook(file bundle.ManifestObject) bool {
+func keepsHook(in *install, file bundle.ManifestObject) bool {
+	tool := cmp.Or(in.opt.profile.About().Tool, "kubectl")
 	var others []string
 	for _, event := range file.Hook.Events {
 		switch event {
@@ -78,11 +80,11 @@ func (in *install) keepsHook(file bundle.ManifestObject) bool {
 		}
 	}
 	if len(others) > 0 {
-		in.warn(file.Pos(), "hook-dropped", "%s is a hook of %s, which is not rendered: %s cannot run it", file, strings.Join(others, ", "), in.toolName())
+		in.warn(file.Pos(), "hook-dropped", "%s is a hook of %s, which is not rendered: %s cannot run it", file, strings.Join(others, ", "), tool)
 	}
 	kept := hookOf(*file.Hook) != nil
 	if kept && !in.opt.profile.About().RunsHooks {
-		in.warnMinor(file.Pos(), "hook-order", "%s is a hook (%s): %s applies it together with the other objects", file, strings.Join(file.Hook.Events, ", "), in.toolName())
+		in.warn(file.Pos(), "hook-order", "%s is a hook (%s): %s applies it together with the other objects", file, strings.Join(file.Hook.Events, ", "), tool)
 	}
 	return kept
 }
@@ -104,12 +106,4 @@ func markHooks(positions map[Key]profile.ApplyPosition, installs []operator) {
 			}
 		}
 	}
-}
-
-// toolName returns the name of the GitOps tool, or "kubectl".
-func (in *install) toolName() string {
-	if tool := in.opt.profile.About().Tool; tool != "" {
-		return tool
-	}
-	return "kubectl"
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/cli"
+	"github.com/quayside/quayside/internal/helm/engine"
 )
 
 // Main runs the tests of a package and ends the process. In the tests, PATH contains quayside and
@@ -42,6 +43,7 @@ func Main(m *testing.M, parts []cli.Part, more map[string]func()) {
 			os.Exit(code)
 		},
 	}
+	programs["quayside-charts"] = func() { os.Exit(engine.Serve(os.Stdin, os.Stdout)) }
 	maps.Copy(programs, more)
 	// Little of the heap survives a command. Collecting garbage only near the memory limit saves a
 	// tenth of the time.

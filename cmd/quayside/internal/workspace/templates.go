@@ -3,6 +3,7 @@ package workspace
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -66,11 +67,20 @@ func findTemplates(ctx context.Context, pr *Problem, x *catalog.Index, res *reso
 			f.holds, err = addUnreadable(pr, f.holds, res.Partial, p, fmt.Errorf("cannot be rendered: %w", err))
 		}
 		if err != nil {
-			faults.Add(diag.Pos{}, fmt.Errorf("%s: %w", p.Key(), err))
+			faults.Add(diag.Pos{}, ofOperator(p.Key(), err))
 		}
 	}
 	pr.project.Log.Done()
 	return f, faults.Err()
+}
+
+// ofOperator returns an error with the name of the operator. Positions and hints are kept.
+func ofOperator(operator string, err error) error {
+	at, ok := errors.AsType[*diag.Error](err)
+	if !ok {
+		return fmt.Errorf("%s: %w", operator, err)
+	}
+	return diag.Hintf(at.Pos, at.Hint, "%s: %s", operator, (&diag.Error{Msg: at.Msg, Err: at.Err}).Error())
 }
 
 // offeredAPIs returns the APIs that the cluster of a pin has in addition to those of Kubernetes: those
