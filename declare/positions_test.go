@@ -171,7 +171,7 @@ func dialects() map[Dialect]string {
 			"spec:\n  complianceType: musthave\n  versions: ‸3‸[a.v1]\n  upgradeApproval: ‸7‸None\n" +
 			"  subscription: {name: ‸1‸a, namespace: ‸0‸ns, channel: ‸2‸c, source: ‸4‸hub, sourceNamespace: ‸5‸olm, startingCSV: ‸6‸x, config: ‸11‸{nodeSelector: {a: b}}}\n",
 		Quayside: "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ‸0‸ns}\n" +
-			"spec: {package: ‸1‸p, channel: ‸2‸c, version: ‸3‸\">=1\", catalog: ‸4‸‸5‸olm/hub, approval: ‸7‸Manual, hold: ‸9‸x, replaces: ‸14‸other/p, watchNamespaces: ‸10‸[m], config: ‸11‸{nodeSelector: {a: b}}}\n",
+			"spec: {package: ‸1‸p, channel: ‸2‸c, version: ‸3‸\">=1\", catalog: ‸4‸‸5‸olm/hub, approval: ‸7‸Manual, hops: ‸8‸any, hold: ‸9‸x, replaces: ‸14‸other/p, watchNamespaces: ‸10‸[m], config: ‸11‸{nodeSelector: {a: b}}}\n",
 	}
 }
 

@@ -28,7 +28,7 @@ func TestV1Alpha1(t *testing.T) {
 	if etcd.Key() != "my-etcd/etcd" || etcd.Package != "etcd" || etcd.Range != ">=0.9.2 <0.10" || !slices.Equal(etcd.Channels, []string{"stable"}) || etcd.Catalog.String() != "olm/operatorhubio" ||
 		!slices.Equal(etcd.Watch, []string{"my-etcd", "other"}) || etcd.Approval != Manual || etcd.Hold != "waiting for a backup" ||
 		string(etcd.Config) != `{"env":[{"name":"A","value":"b"}]}` || etcd.Replaces != "my-etcd/etcd-classic" ||
-		!slices.Equal(etcd.Only, []string{"dev", "prod"}) {
+		!slices.Equal(etcd.Only, []string{"dev", "prod"}) || string(etcd.ChartValues) != `{"replicas":2}` || !slices.Equal(etcd.ValuesFiles, []string{"values/etcd.yaml"}) || etcd.Release != "etcd-main" || etcd.Policy != SelfCertified {
 		t.Errorf("%+v", etcd)
 	}
 	if mine.Key() != "mine/mine" || mine.Bundle != "dir:bundle/" {

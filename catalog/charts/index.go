@@ -56,8 +56,8 @@ func ReadIndex(file string, data []byte) (*Index, error) {
 	return x, nil
 }
 
-// readEntry reads the entry of a chart version. Fields of a wrong type, which Helm refuses, are left
-// out where a chart can be used without them.
+// readEntry reads the entry of a chart version. A field of a wrong type is left out. A digest of a wrong
+// type stays invalid, so that the archive is refused.
 func readEntry(raw []byte) (Chart, error) {
 	var c Chart
 	if err := json.Unmarshal(raw, &c); err == nil {
@@ -71,7 +71,10 @@ func readEntry(raw []byte) (Chart, error) {
 	for name, value := range fields {
 		one, err := json.Marshal(map[string]json.RawMessage{name: value})
 		if err == nil {
-			_ = json.Unmarshal(one, &c) // a field of another type stays empty
+			err = json.Unmarshal(one, &c)
+		}
+		if err != nil && name == "digest" {
+			c.Digest = string(value)
 		}
 	}
 	return c, nil

@@ -67,6 +67,12 @@ func (r Ref) IsRemote() bool {
 	return s.pulled
 }
 
+// IsServed reports whether the catalog is files of an HTTP server.
+func (r Ref) IsServed() bool {
+	s, _, _ := r.Scheme()
+	return s.served
+}
+
 // Argument returns the reference as an argument for commands that accept a directory or an image:
 // as dir or as image. Both are empty if the reference is neither.
 func (r Ref) Argument() (dir, image string) {

@@ -107,7 +107,7 @@ spec:
 		"allowNames": w.AllowNames, "mirrors": w.Mirrors, "trust": w.Trust[0].Keys, "follows": w.Follows, "output": w.Output, "proxy": w.Proxy, "path": w.GitOps.Path, "environment": w.GitOps.Name, "provides": w.Provides.APIs,
 		"policy": []any{w.Policy.FailOn, len(w.Policy.Rules), len(w.Policy.Waivers), w.Policy.Severity},
 	})
-	want := `{"allowNames":["ClusterRole/view"],"catalogs":[{"name":"a","namespace":"olm","source":"oci:../../catalogs/a:v1","priority":7},{"name":"b","namespace":"","source":"image:quay.io/org/b:v1","priority":2},{"name":"c","namespace":"","source":"dir:c","priority":0}],"declarations":[{"path":"../../operators","cluster":"","overrides":false},{"path":"../../patches","cluster":"","overrides":true}],"environment":"dev","extended":["../shared.yaml","../../base.yaml"],"extends":"../shared.yaml","follows":"../stage","mirrors":["../../mirrors.yaml","own.yaml"],"name":"dev","output":"out","path":"deploy","policy":["medium",2,2,{"images.registry":"low"}],"provides":["a.example.com/v1","b.example.com/v1"],"proxy":{"httpProxy":"http://a","httpsProxy":"","noProxy":".local"},"trust":["../../keys/cosign.pub"],"versions":"1.34 "}`
+	want := `{"allowNames":["ClusterRole/view"],"catalogs":[{"name":"a","namespace":"olm","source":"oci:../../catalogs/a:v1","helm":"","priority":7},{"name":"b","namespace":"","source":"image:quay.io/org/b:v1","helm":"","priority":2},{"name":"c","namespace":"","source":"dir:c","helm":"","priority":0}],"declarations":[{"path":"../../operators","cluster":"","overrides":false},{"path":"../../patches","cluster":"","overrides":true}],"environment":"dev","extended":["../shared.yaml","../../base.yaml"],"extends":"../shared.yaml","follows":"../stage","mirrors":["../../mirrors.yaml","own.yaml"],"name":"dev","output":"out","path":"deploy","policy":["medium",2,2,{"images.registry":"low"}],"provides":["a.example.com/v1","b.example.com/v1"],"proxy":{"httpProxy":"http://a","httpsProxy":"","noProxy":".local"},"trust":["../../keys/cosign.pub"],"versions":"1.34 "}`
 	if d := cmp.Diff(want, string(got)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -232,7 +232,7 @@ func TestLongChain(t *testing.T) {
 func TestSources(t *testing.T) {
 	for _, s := range source.Schemes() {
 		in, want := s.Name+":a/b", s.Name+":../../a/b"
-		if source.Ref(in).IsRemote() {
+		if source.Ref(in).IsRemote() || source.Ref(in).IsServed() {
 			want = in
 		}
 		w, err := load(map[string]string{"base.yaml": "spec: {catalogs: [{name: a, source: '" + in + "'}]}\n", "envs/dev/quayside.yaml": "spec: {extends: ../../base.yaml}\n"})

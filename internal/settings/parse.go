@@ -75,8 +75,10 @@ func (w *Workspace) setDerivedFields() {
 		}
 	}
 	for i := range w.Catalogs {
-		if c := &w.Catalogs[i]; c.Helm != "" {
-			c.Source = source.ChartRef(c.Helm)
+		field := diag.Item("spec.catalogs", i)
+		if c := &w.Catalogs[i]; c.Helm != "" && c.Source == "" { // the validator reports both
+			c.Source, c.Helm = source.ChartRef(c.Helm), ""
+			w.Fields[field+".source"] = w.Fields[field+".helm"]
 		}
 	}
 	if w.NewDeclarations != "" {
@@ -350,11 +352,10 @@ func (v validator) checkCatalogs() {
 		if c.Namespace != "" {
 			v.Label(field+".namespace", c.Namespace)
 		}
-		at := field + "." + c.Field()
-		if _, set := v.Fields[field+".source"]; set && c.Helm != "" {
-			v.Addf(at, "conflicts with source: only one of them can be set")
+		if c.Helm != "" {
+			v.Addf(field+".helm", "conflicts with source: only one of them can be set")
 		} else if err := c.Source.Check(); err != nil {
-			v.Addf(at, "%w", err)
+			v.Addf(field+".source", "%w", err)
 		}
 		id := c.ID().String()
 		if prev, dup := first[id]; dup && c.Name != "" {

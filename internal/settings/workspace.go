@@ -83,14 +83,6 @@ type CatalogSettings struct {
 // ID returns the ID of the catalog.
 func (c CatalogSettings) ID() catalog.ID { return catalog.ID{Namespace: c.Namespace, Name: c.Name} }
 
-// Field returns the name of the field with the location.
-func (c CatalogSettings) Field() string {
-	if c.Helm != "" {
-		return "helm"
-	}
-	return "source"
-}
-
 // Trust requires signatures for catalog and bundle images in matching repositories, or for
 // observations. A signature must be by one of Keys, or by an identity with a certificate from an
 // authority in TrustRoot.

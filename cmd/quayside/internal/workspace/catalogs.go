@@ -35,7 +35,7 @@ func (p *Opened) Catalogs(set *declare.Set) []cache.CatalogSpec {
 			Source:   c.Source,
 			Priority: int(c.Priority),
 			Labels:   byID[c.ID()].Labels,
-			Pos:      p.Settings.At(fmt.Sprintf("spec.catalogs[%d].%s", i, c.Field())),
+			Pos:      p.Settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)),
 		}
 	}
 	return slices.SortedFunc(maps.Values(byID), func(a, b cache.CatalogSpec) int {

@@ -195,6 +195,8 @@ func tamperings() []tampering {
 		pin("contentDigest", "stale", func(p *lockfile.Pin) { p.ContentDigest = otherDigest }),
 		of("vault/vault", "contentDigest", "stale", func(p *lockfile.Pin) { p.ContentDigest = otherDigest }),
 		pin("catalog", "stale", func(p *lockfile.Pin) { p.Catalog.ID = catalog.ID{Namespace: "olm", Name: "quickstart"} }),
+		pin("format", "stale", func(p *lockfile.Pin) { p.Format = "helm" }),
+		pin("template", "stale", func(p *lockfile.Pin) { p.Template = &lockfile.Template{Release: "x"} }),
 		pin("approval", "stale", func(p *lockfile.Pin) { p.Approval = "Automatic" }),
 		pin("hold", "stale", func(p *lockfile.Pin) { p.Hold = "" }),
 		pin("installMode", "stale", func(p *lockfile.Pin) { p.InstallMode = catalog.AllNamespaces }),

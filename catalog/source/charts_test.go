@@ -1,0 +1,115 @@
+package source_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/store"
+)
+
+// chartArchive returns the archive of a version of the chart lamp.
+func chartArchive(t *testing.T, version string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	for name, text := range map[string]string{"Chart.yaml": "apiVersion: v2\nname: lamp\nversion: " + version + "\n", "templates/a.yaml": "a: b\n"} {
+		check(t, w.WriteHeader(&tar.Header{Name: "lamp/" + name, Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg}))
+		_, err := w.Write([]byte(text))
+		check(t, err)
+	}
+	check(t, errors.Join(w.Close(), z.Close()))
+	return b.Bytes()
+}
+
+// TestCharts opens the same charts in a repository and in a directory.
+func TestCharts(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "charts"), map[string]string{
+		"lamp-1.0.0.tgz": string(chartArchive(t, "1.0.0")), "source/Chart.yaml": "apiVersion: v2\nname: lamp\nversion: 1.1.0\n", "source/templates/a.yaml": "a: b\n",
+	})
+	first, second := chartArchive(t, "1.0.0"), chartArchive(t, "1.1.0")
+	mux := http.NewServeMux()
+	serve := func(path string, data []byte) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) })
+	}
+	serve("/repo/index.yaml", fmt.Appendf(nil, "entries:\n  lamp:\n  - {name: lamp, version: 1.0.0, urls: [missing.tgz, lamp-1.0.0.tgz], digest: %x}\n  - {name: lamp, version: 1.1.0, urls: [lamp-1.1.0.tgz], digest: 'sha256:%x'}\n  - {name: lamp, version: 2.0.0, urls: [lamp-1.0.0.tgz], digest: f%063d}\n  - {name: lamp, version: 3.0.0, urls: ['http://example.com/x.tgz']}\n  - {name: lamp, version: 4.0.0, urls: [lamp-1.0.0.tgz], digest: 1}\n",
+		sha256.Sum256(first), sha256.Sum256(second), 1))
+	serve("/repo/lamp-1.0.0.tgz", first)
+	serve("/repo/lamp-1.1.0.tgz", second)
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	kept, err := store.Open(t.TempDir())
+	check(t, err)
+	client := &oci.Client{Store: kept}
+	at := newResolver(dir)
+	at.Download = client.Download
+
+	for _, ref := range []source.Ref{source.ChartRef("dir:charts"), source.ChartRef(server.URL + "/repo"), source.ChartRef(server.URL + "/repo/")} {
+		check(t, ref.Check())
+		c, err := source.Open(t.Context(), at, ref)
+		if err != nil {
+			t.Errorf("%s: %v", ref, err)
+			continue
+		}
+		content, err := c.Content(t.Context())
+		check(t, err)
+		_, err = catalog.New(content)
+		check(t, err)
+		for _, bundle := range []string{"lamp-1.0.0", "lamp-1.1.0"} {
+			files, err := c.Bundle(t.Context(), "lamp", bundle, nil)
+			if err != nil {
+				t.Errorf("%s of %s: %v", bundle, ref, err)
+				continue
+			}
+			check(t, fstest.TestFS(files, "Chart.yaml", "templates/a.yaml"))
+		}
+		if _, err := c.Bundle(t.Context(), "lamp", "lamp-9.0.0", nil); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a missing version of %s: %v", ref, err)
+		}
+		digest, err := c.Digest()
+		check(t, err)
+		if _, err := catalog.ParseDigest(string(digest)); err != nil {
+			t.Error(err)
+		}
+		if ref.IsServed() {
+			checkFaultyCharts(t, c)
+		}
+		c.Close()
+	}
+	for _, bad := range []source.Ref{"helm:", "helm:x", "helm:ftp://host/x", "helm:https:", "helm:dir:"} {
+		if bad.Check() == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+	for _, bad := range []source.Ref{"helm:https:x", "helm:https://", "helm:https://host/x?a=b", "helm:http://example.com/x", source.ChartRef(server.URL + "/nowhere"), "helm:dir:nowhere"} {
+		if _, err := source.Find(context.Background(), at, bad); err == nil {
+			t.Errorf("%q is found", bad)
+		}
+	}
+}
+
+// checkFaultyCharts opens charts with a wrong digest, and with a URL that is not encrypted.
+func checkFaultyCharts(t *testing.T, c *source.OpenedCatalog) {
+	t.Helper()
+	for bundle, want := range map[string]string{"lamp-2.0.0": "has digest", "lamp-3.0.0": "http", "lamp-4.0.0": "only sha256"} {
+		if _, err := c.Bundle(t.Context(), "lamp", bundle, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", bundle, err, want)
+		}
+	}
+}
