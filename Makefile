@@ -38,8 +38,8 @@ MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff ./internal/cluster
 help: ## contributor: Show the targets, by user.
 	@for user in contributor CI night release; do echo "$$user:"; sed -n "s/^\([a-z-]*\):.*## $$user: /  \1\t/p" Makefile | expand -t 19; done
 
-build: ## contributor: Build bin/quayside.
-	$(GO) build -ldflags='-s -w' -o $(BIN)/quayside ./cmd/quayside
+build: ## contributor: Build bin/quayside, and bin/quayside-charts, which it starts for Helm charts.
+	$(GO) build -ldflags='-s -w' -o $(BIN)/ ./cmd/quayside ./cmd/quayside-charts
 
 demo: build ## contributor: Resolve, render and diff the bundled example, offline, in a copy.
 	@examples/quickstart/demo.sh $(BIN)/quayside

@@ -20,7 +20,8 @@ type format struct {
 // their format.
 func bundleFormats() []format {
 	return []format{
-		registryV1(), releases(),
+		registryV1(),
+		releases(),
 		{marker: "Chart.yaml", load: loadUnexpanded, manifests: allManifests, files: allFiles, image: imageV1},
 	}
 }

@@ -126,7 +126,6 @@ type Metadata struct {
 	Provider       string
 	MinKubeVersion string
 	KubeVersions   string        // supported versions of Kubernetes as a range, as in kubeVersion of a chart; empty: any
-	AppVersion     string        // version of the program in a chart, as its author writes it
 	InstallModes   []InstallMode // supported modes, in the order of InstallModes(); nil if unknown
 	Keywords       []string
 	Maturity       string

@@ -71,12 +71,17 @@ func (x *Index) CatalogsWith(pkg string) []*Catalog {
 	return having
 }
 
-// WithAPIs returns a copy of x in which a bundle provides exactly the given APIs: those of a format
-// whose content tells them, and not its catalog. It returns x if x does not have the bundle, or if the
-// bundle already provides them.
-func (x *Index) WithAPIs(id ID, pkg, bundle string, apis []GVK) (*Index, error) {
+// WithAPIs returns a copy of x in which bundles of a package provide exactly the given APIs: those of a
+// format whose content tells them, and not its catalog. It returns x if nothing changes.
+func (x *Index) WithAPIs(id ID, pkg string, bundles []string, apis []GVK) (*Index, error) {
 	c, ok := x.byID[id]
-	if !ok || c.byName[pkg] == nil || c.byName[pkg].byBundle[bundle] == nil || slices.Equal(c.byName[pkg].byBundle[bundle].facts.Provides, apis) {
+	if !ok || c.byName[pkg] == nil {
+		return x, nil
+	}
+	isNew := func(b *Bundle) bool {
+		return slices.Contains(bundles, b.Name()) && !slices.Equal(b.facts.Provides, apis)
+	}
+	if !slices.ContainsFunc(c.byName[pkg].bundles, isNew) {
 		return x, nil
 	}
 	content := Content{ID: c.id, Priority: c.priority, Labels: c.labels, Source: c.source, Digest: c.digest, Unread: c.names, Warnings: c.warnings}
@@ -84,8 +89,11 @@ func (x *Index) WithAPIs(id ID, pkg, bundle string, apis []GVK) (*Index, error) 
 		data := *p.data
 		if data.Name == pkg {
 			data.Bundles = slices.Clone(data.Bundles)
-			i := slices.IndexFunc(data.Bundles, func(b BundleData) bool { return b.Name == bundle })
-			data.Bundles[i].Properties = withGVKs(data.Bundles[i].Properties, apis)
+			for i, b := range data.Bundles {
+				if slices.Contains(bundles, b.Name) {
+					data.Bundles[i].Properties = withGVKs(b.Properties, apis)
+				}
+			}
 		}
 		content.Packages = append(content.Packages, data)
 	}

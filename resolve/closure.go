@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
@@ -50,7 +51,9 @@ func (b *builder) candidates(a *atom, r *requirement) []int {
 	}
 	add := func(c *catalog.Catalog) {
 		for _, e := range b.w.providers(c, r) {
-			of = append(of, b.entryAtom(a.ns, e))
+			if b.w.isCandidate(a.ns, e) {
+				of = append(of, b.entryAtom(a.ns, e))
+			}
 		}
 	}
 	own := a.catalog()
@@ -64,6 +67,14 @@ func (b *builder) candidates(a *atom, r *requirement) []int {
 	}
 	b.candidateLists[key] = of
 	return of
+}
+
+// isCandidate reports whether an entry may be added to a namespace to meet a requirement. A bundle of
+// another format than OLM's must be declared: its catalog does not say which APIs it provides.
+func (w *environment) isCandidate(ns string, e *catalog.Entry) bool {
+	return e.Bundle().Format() == "" || slices.ContainsFunc(w.decl.Subscriptions, func(d declare.Subscription) bool {
+		return d.Namespace == ns && d.Package == e.Channel().Package().Name()
+	})
 }
 
 // addConstraints adds the requirements of all atoms, and the exclusions between atoms, to the

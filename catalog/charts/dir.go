@@ -66,7 +66,7 @@ func readChart(fsys fs.FS, name string) (Chart, error) {
 	}
 	m, err := helm.ReadMetadata(files)
 	c := Chart{
-		Name: m.Name, Version: m.Version, AppVersion: m.AppVersion, KubeVersion: m.KubeVersion, Description: m.Description,
+		Name: m.Name, Version: m.Version, KubeVersion: m.KubeVersion, Description: m.Description,
 		Type: m.Type, Deprecated: m.Deprecated, Keywords: m.Keywords, Pos: diag.Pos{File: name},
 	}
 	for _, by := range m.Maintainers {

@@ -22,8 +22,7 @@ const (
 // Chart is one version of a chart, as far as a catalog needs it.
 type Chart struct {
 	Name        string       `json:"name"`
-	Version     string       `json:"version"` // as written: "v1.15.0"
-	AppVersion  string       `json:"appVersion"`
+	Version     string       `json:"version"`     // as written: "v1.15.0"
 	KubeVersion string       `json:"kubeVersion"` // range of versions of Kubernetes
 	Description string       `json:"description"`
 	Type        string       `json:"type"` // "application" or "library"
@@ -151,7 +150,7 @@ func (c Chart) bundle() catalog.BundleData {
 	}
 	m := catalog.Metadata{
 		Known: true, DisplayName: c.Name, Description: catalog.ShortDescription(c.Description), KubeVersions: c.KubeVersion,
-		InstallModes: []catalog.InstallMode{catalog.AllNamespaces}, Keywords: c.Keywords, AppVersion: c.AppVersion,
+		InstallModes: []catalog.InstallMode{catalog.AllNamespaces}, Keywords: c.Keywords,
 	}
 	if len(c.Maintainers) > 0 {
 		m.Provider = c.Maintainers[0].Name

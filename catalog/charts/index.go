@@ -88,7 +88,7 @@ func indexFilter() *yamlnode.Filter {
 			return of, slices.ContainsFunc(names, func(n string) bool { return string(name) == n })
 		}}
 	}
-	entry := fields(nil, "name", "version", "appVersion", "kubeVersion", "description", "type", "deprecated", "keywords", "maintainers", "urls", "digest")
+	entry := fields(nil, "name", "version", "kubeVersion", "description", "type", "deprecated", "keywords", "maintainers", "urls", "digest")
 	versions := &yamlnode.Filter{Field: func([]byte) (*yamlnode.Filter, bool) { return &yamlnode.Filter{Items: entry}, true }}
 	return fields(versions, "entries")
 }

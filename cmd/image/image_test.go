@@ -32,7 +32,7 @@ func writeBase(t *testing.T, path string) string {
 	t.Helper()
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range imagePlatforms() {
-		image, err := recipe{path: path, env: []string{"PATH=/usr/bin", "HOME=/root"}}.image(p, []byte("program for "+p.String()), nil)
+		image, err := recipe{path: path, env: []string{"PATH=/usr/bin", "HOME=/root"}}.image(p, map[string][]byte{path: []byte("program for " + p.String())}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +239,8 @@ func TestOnBase(t *testing.T) {
 			}
 			got = append(got, h.Name+" "+string(text))
 		}
-		if want := []string{"work/ ", "usr/local/bin/quayside " + strings.TrimPrefix(platform, "linux/")}; !slices.Equal(got, want) {
+		arch := strings.TrimPrefix(platform, "linux/")
+		if want := []string{"work/ ", "usr/local/bin/quayside " + arch, "usr/local/bin/quayside-charts " + arch}; !slices.Equal(got, want) {
 			t.Errorf("the layer has %q, want %q", got, want)
 		}
 	}

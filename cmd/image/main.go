@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -67,6 +68,7 @@ func imagePlatforms() []v1.Platform {
 // recipe describes an image to build.
 type recipe struct {
 	name, source string // image name, and Go package of the program
+	beside       string // Go package of a program in the same directory; empty: none
 	path, dir    string // path of the program (the entrypoint), and working directory, in the image
 	env          []string
 	needs        string // path of a program that the base image must contain; empty: no base image
@@ -86,7 +88,7 @@ func (o options) recipe(args []string) (recipe, error) {
 	case o.base == "":
 		return recipe{}, errors.New("missing -base: an image with /usr/bin/git")
 	}
-	return recipe{"quayside-ci", "./cmd/quayside", "usr/local/bin/quayside", "work", []string{"HOME=/tmp"}, "usr/bin/git", labels}, nil
+	return recipe{"quayside-ci", "./cmd/quayside", "./cmd/quayside-charts", "usr/local/bin/quayside", "work", []string{"HOME=/tmp"}, "usr/bin/git", labels}, nil
 }
 
 // run builds the image that is named in args and writes it as the OCI layout o.layout. With -push
@@ -148,17 +150,34 @@ func (o options) build(ctx context.Context, client *oci.Client, tmp string, r re
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range imagePlatforms() {
-		text, err := o.compile(ctx, r, p, filepath.Join(tmp, "program"))
-		if err != nil {
-			return nil, fmt.Errorf("compiling %s for %s: %w", r.source, p, err)
+		programs := map[string][]byte{}
+		for name, source := range r.programs() {
+			if programs[name], err = o.compile(ctx, r.of(source), p, filepath.Join(tmp, "program")); err != nil {
+				return nil, fmt.Errorf("compiling %s for %s: %w", source, p, err)
+			}
 		}
-		image, err := r.image(p, text, base)
+		image, err := r.image(p, programs, base)
 		if err != nil {
 			return nil, fmt.Errorf("packing for %s: %w", p, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &p}})
 	}
 	return index, nil
+}
+
+// programs returns the Go packages of the programs by their paths in the image.
+func (r recipe) programs() map[string]string {
+	out := map[string]string{r.path: r.source}
+	if r.beside != "" {
+		out[path.Join(path.Dir(r.path), path.Base(r.beside))] = r.beside
+	}
+	return out
+}
+
+// of returns the recipe with another program.
+func (r recipe) of(source string) recipe {
+	r.source = source
+	return r
 }
 
 // goBuild compiles the program for a platform, with the flags of .goreleaser.yaml, and returns the
@@ -219,7 +238,7 @@ func (o options) openBase(ctx context.Context, client *oci.Client, tmp string, l
 
 // image returns the image for a platform: the layers of the base image, and a layer with the
 // program. Of the configuration of the base image, it keeps only the environment variables.
-func (r recipe) image(p v1.Platform, text []byte, base v1.ImageIndex) (v1.Image, error) {
+func (r recipe) image(p v1.Platform, programs map[string][]byte, base v1.ImageIndex) (v1.Image, error) {
 	image, err := r.baseImage(p, base)
 	if err != nil {
 		return nil, err
@@ -228,7 +247,7 @@ func (r recipe) image(p v1.Platform, text []byte, base v1.ImageIndex) (v1.Image,
 	if format, err := image.MediaType(); err == nil && format == types.DockerManifestSchema2 {
 		kind = types.DockerLayer
 	}
-	layer, err := r.layer(text, kind)
+	layer, err := r.layer(programs, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -272,16 +291,19 @@ func (r recipe) baseImage(p v1.Platform, base v1.ImageIndex) (v1.Image, error) {
 }
 
 // layer returns a layer with the program and its working directory.
-func (r recipe) layer(text []byte, kind types.MediaType) (v1.Layer, error) {
+func (r recipe) layer(programs map[string][]byte, kind types.MediaType) (v1.Layer, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	var errs [3]error
+	var errs []error
 	if r.dir != "" {
-		errs[0] = w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: r.dir + "/", Mode: 0o755, Format: tar.FormatPAX})
+		errs = append(errs, w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: r.dir + "/", Mode: 0o755, Format: tar.FormatPAX}))
 	}
-	errs[1] = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: r.path, Size: int64(len(text)), Mode: 0o755, Format: tar.FormatPAX})
-	_, errs[2] = w.Write(text)
-	if err := errors.Join(append(errs[:], w.Close())...); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		errs = append(errs, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(programs[name])), Mode: 0o755, Format: tar.FormatPAX}))
+		_, err := w.Write(programs[name])
+		errs = append(errs, err)
+	}
+	if err := errors.Join(append(errs, w.Close())...); err != nil {
 		return nil, err
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }

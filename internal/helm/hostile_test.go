@@ -79,7 +79,8 @@ func TestHostileCharts(t *testing.T) {
 		})
 	}
 	p.Close()
-	if rss := childrenRSS(); rss > 850<<20 {
+	// Linux counts the memory of this process at the start of a child as memory of the child.
+	if rss := childrenRSS(); rss > max(850<<20, ownRSS()) {
 		t.Errorf("a child used %d MiB", rss>>20)
 	} else {
 		t.Logf("the largest child used %d MiB", rss>>20)

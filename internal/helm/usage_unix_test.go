@@ -23,9 +23,14 @@ func cpu(who int) time.Duration {
 }
 
 // childrenRSS returns the memory in bytes of the largest child process that has ended.
-func childrenRSS() int64 {
+func childrenRSS() int64 { return maxRSS(syscall.RUSAGE_CHILDREN) }
+
+// ownRSS returns the largest memory in bytes that this process had.
+func ownRSS() int64 { return maxRSS(syscall.RUSAGE_SELF) }
+
+func maxRSS(who int) int64 {
 	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u) != nil {
+	if syscall.Getrusage(who, &u) != nil {
 		return 0
 	}
 	if runtime.GOOS == "darwin" {

@@ -295,7 +295,7 @@ func otherNames() map[string]*strings.Replacer {
 	return map[string]*strings.Replacer{
 		"docs/adopt.md":      strings.NewReplacer(adoption...),
 		"docs/authors.md":    strings.NewReplacer("$REGISTRY/ops/catalog@sha256:…", "$(cat ../first)", "/ops/", "/published/"),
-		"docs/registries.md": strings.NewReplacer("--from /media/stick/images $REGISTRY/mirror", "--from carried $REGISTRY/to4", "/media/stick/images", "carried", "$REGISTRY/mirror", "$REGISTRY/to", "ops/catalog:v1", "operatorhubio/catalog:latest"),
+		"docs/registries.md": strings.NewReplacer("--from /media/stick/images $REGISTRY/mirror", "--from carried $REGISTRY/to4", "/media/stick/images", "carried", "$REGISTRY/mirror", "$REGISTRY/to", "ops/catalog:v1", "operatorhubio/catalog:latest", "--mirror-set certs.d", "--mirror-set etc/certs.d"),
 		"README.md":          strings.NewReplacer("grafana-operator cert-manager", "memcached-operator vault"),
 	}
 }

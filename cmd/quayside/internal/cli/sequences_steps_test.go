@@ -178,7 +178,9 @@ func (s *sequence) edit() {
 		},
 		"delete a shared declaration": func() string {
 			s.remove("operators/" + pkg + ".yaml")
-			if s.isRequested(lock, pkg) && s.read(dir+"own/"+pkg+".yaml") == "" {
+			// Without any declaration, a workspace may have only a lock.
+			declares := slices.ContainsFunc(s.h.packages, func(p string) bool { return s.read("operators/"+p+".yaml")+s.read(dir+"own/"+p+".yaml") != "" })
+			if declares && s.isRequested(lock, pkg) && s.read(dir+"own/"+pkg+".yaml") == "" {
 				s.checkStale(dir)
 			}
 			return ""

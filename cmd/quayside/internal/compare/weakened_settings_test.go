@@ -19,7 +19,7 @@ func TestEverySettingIsJudged(t *testing.T) {
 		"allowNames": "settings.names", "output": "settings.output", "profile": inTree, "certificates": inTree, "cert-manager": inTree,
 		"provides": "names what clusters have; verify still checks the tree", "proxy": inTree, "mirrors": "settings.catalogs",
 		"trust": "settings.trust", "imagePullSecrets": inTree, "csvAnnotations": inTree, "aggregatedRoles": inTree, "healthChecks": inTree,
-		"gitops": inTree, "storageMigration": inTree, "clusters": inTree, "reporter": inTree,
+		"gitops": inTree, "storageMigration": inTree, "clusters": inTree, "reporter": inTree, "recreate": inTree,
 		"policy": "settings.policy", "follows": "settings.promotion", "promotion": "settings.promotion", "propose": "settings.automerge",
 	}
 	for f := range reflect.TypeFor[settings.Workspace]().Fields() {

@@ -350,7 +350,7 @@ func (f *fleet) verify(lock *lockfile.File) error {
 	p := f.project(lock)
 	in, err := workspace.ReadProblem(f.Context(), p, workspace.Request{Options: p.ResolveOptions()})
 	f.check(err)
-	_, err = in.Check(f.Context(), true)
+	_, err = in.Check(f.Context(), workspace.CheckScope{Content: true})
 	return err
 }
 

@@ -21,12 +21,19 @@ import (
 
 // templateFacts are facts about the pins whose content has a format.
 type templateFacts struct {
-	index     *catalog.Index               // with the APIs that the contents provide
+	provides  map[bundleKey][]catalog.GVK  // APIs of the contents: of equal bundles with different values, those of all
 	templates map[string]lockfile.Template // input of the templates, by key of the pin
 	holds     []resolve.Hold               // with KeepGoing: operators whose next content does not render
 }
 
+// bundleKey identifies a bundle in a catalog.
+type bundleKey struct {
+	catalog     catalog.ID
+	pkg, bundle string
+}
+
 // withLockedAPIs returns an index in which the bundles of pins provide the APIs that the lock records.
+// Other versions of their packages are taken to provide the same APIs, until they are chosen and read.
 // lock may be nil.
 func withLockedAPIs(x *catalog.Index, lock *lockfile.File) (*catalog.Index, error) {
 	if lock == nil {
@@ -36,8 +43,16 @@ func withLockedAPIs(x *catalog.Index, lock *lockfile.File) (*catalog.Index, erro
 		if p.Format == "" {
 			continue
 		}
+		var bundles []string
+		if c, ok := x.Catalog(p.Catalog.ID); ok {
+			if pkg, ok := c.Package(p.Package); ok {
+				for _, b := range pkg.Bundles() {
+					bundles = append(bundles, b.Name())
+				}
+			}
+		}
 		var err error
-		if x, err = x.WithAPIs(p.Catalog.ID, p.Package, p.Bundle, catalog.Read(p.Properties).Provides); err != nil {
+		if x, err = x.WithAPIs(p.Catalog.ID, p.Package, bundles, catalog.Read(p.Properties).Provides); err != nil {
 			return nil, err
 		}
 	}
@@ -45,8 +60,8 @@ func withLockedAPIs(x *catalog.Index, lock *lockfile.File) (*catalog.Index, erro
 }
 
 // findTemplates returns the facts about the chosen pins.
-func findTemplates(ctx context.Context, pr *Problem, x *catalog.Index, res *resolve.Result) (templateFacts, error) {
-	f := templateFacts{index: x, templates: map[string]lockfile.Template{}}
+func findTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (templateFacts, error) {
+	f := templateFacts{provides: map[bundleKey][]catalog.GVK{}, templates: map[string]lockfile.Template{}}
 	if !slices.ContainsFunc(res.Partial.Pins, func(p lockfile.Pin) bool { return p.Format != "" }) {
 		return f, nil
 	}
@@ -64,7 +79,7 @@ func findTemplates(ctx context.Context, pr *Problem, x *catalog.Index, res *reso
 		pr.project.Log.Progress("reading %s", p.Bundle)
 		err := f.add(ctx, pr, c, of, p, pr.offeredAPIs(res.Partial, p))
 		if err != nil && pr.Options.KeepGoing && !resolve.IsHeld(res.Held, p.Key()) {
-			f.holds, err = addUnreadable(pr, f.holds, res.Partial, p, fmt.Errorf("cannot be rendered: %w", err))
+			f.holds, err = addUnreadable(pr, f.holds, res.Partial, p, "cannot be rendered", err)
 		}
 		if err != nil {
 			faults.Add(diag.Pos{}, ofOperator(p.Key(), err))
@@ -120,7 +135,8 @@ func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of fo
 	f.templates[p.Key()] = t
 	if pr.Lock != nil {
 		if old, ok := pr.Lock.Pin(p.Namespace, p.Package); ok && old.Bundle == p.Bundle && old.BundleDigest() == p.BundleDigest() && old.Template != nil && equalTemplates(*old.Template, t) {
-			return nil // the lock records its APIs
+			f.addAPIs(p, catalog.Read(old.Properties).Provides)
+			return nil
 		}
 	}
 	fsys, err := c.expand(ctx, of, files, p)
@@ -131,8 +147,26 @@ func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of fo
 	if err != nil {
 		return err
 	}
-	f.index, err = f.index.WithAPIs(p.Catalog.ID, p.Package, p.Bundle, b.Provides())
-	return err
+	f.addAPIs(p, b.Provides())
+	return nil
+}
+
+func (f *templateFacts) addAPIs(p lockfile.Pin, apis []catalog.GVK) {
+	key := bundleKey{p.Catalog.ID, p.Package, p.Bundle}
+	all := slices.Concat(f.provides[key], apis)
+	slices.SortFunc(all, catalog.GVK.Compare)
+	f.provides[key] = slices.Compact(all)
+}
+
+// withAPIs returns an index with the APIs of the contents. It returns x if it already has them.
+func (f *templateFacts) withAPIs(x *catalog.Index) (*catalog.Index, error) {
+	for key, apis := range f.provides {
+		var err error
+		if x, err = x.WithAPIs(key.catalog, key.pkg, []string{key.bundle}, apis); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
 }
 
 func equalTemplates(a, b lockfile.Template) bool {
@@ -164,7 +198,7 @@ func resolveTemplates(ctx context.Context, pr *Problem, opt resolve.Options) (*r
 		if res == nil {
 			return nil, err
 		}
-		f, fault := findTemplates(ctx, pr, x, res)
+		f, fault := findTemplates(ctx, pr, res)
 		if fault != nil {
 			return nil, fault
 		}
@@ -174,14 +208,18 @@ func resolveTemplates(ctx context.Context, pr *Problem, opt resolve.Options) (*r
 			}
 			continue
 		}
-		if f.index == x {
+		next, fault := f.withAPIs(x)
+		if fault != nil {
+			return nil, fault
+		}
+		if next == x {
 			whole := res.Lock == res.Partial
 			if res.Partial = f.withTemplates(res.Partial); whole {
 				res.Lock = res.Partial
 			}
 			return res, err
 		}
-		x = f.index
+		x = next
 	}
 	return nil, fmt.Errorf("the APIs of the charts change with those of other charts after %d rounds", maxTemplateRounds)
 }

@@ -194,7 +194,7 @@ func findUnreadable(ctx context.Context, pr *Problem, res *resolve.Result) ([]re
 		if resolve.IsHeld(res.Held, pin.Key()) {
 			return nil, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
 		}
-		if holds, err = addUnreadable(pr, holds, res.Lock, pin, fmt.Errorf("cannot be fetched: %w", err)); err != nil {
+		if holds, err = addUnreadable(pr, holds, res.Lock, pin, "cannot be fetched", err); err != nil {
 			return nil, err
 		}
 	}
@@ -202,11 +202,11 @@ func findUnreadable(ctx context.Context, pr *Problem, res *resolve.Result) ([]re
 }
 
 // addUnreadable adds a hold for each operator of next that cannot be upgraded or installed without
-// the bundle of pin, which cause says in words that follow its name. It returns an error if such an operator is rendered but not pinned: the lock
+// the bundle of pin; what says what is wrong with it, in words that follow its name. It returns an error if such an operator is rendered but not pinned: the lock
 // would not contain it, and the GitOps tool would remove a running operator.
-func addUnreadable(pr *Problem, holds []resolve.Hold, next *lockfile.File, pin lockfile.Pin, cause error) ([]resolve.Hold, error) {
+func addUnreadable(pr *Problem, holds []resolve.Hold, next *lockfile.File, pin lockfile.Pin, what string, cause error) ([]resolve.Hold, error) {
 	hold := func(operator string) {
-		holds = append(holds, resolve.Hold{Operator: operator, Code: "not-fetched", Reason: fmt.Sprintf("bundle %s %v", pin.Bundle, cause)})
+		holds = append(holds, resolve.Hold{Operator: operator, Code: "not-fetched", Reason: fmt.Sprintf("bundle %s %s: %v", pin.Bundle, what, cause)})
 	}
 	if _, pinned := pr.pin(pin.Key()); pinned {
 		hold(pin.Key())
