@@ -19,7 +19,7 @@ func flat() format {
 		marker: flatFile, load: loadFlat,
 		manifests: func(fsys fs.FS) ([]Manifest, error) {
 			data, err := readFile(fsys, flatFile)
-			return []Manifest{{flatFile, data}}, err
+			return []Manifest{{Path: flatFile, Data: data}}, err
 		},
 		files: func(ms []Manifest, _ string) (fs.FS, error) {
 			t := filetree.New()
