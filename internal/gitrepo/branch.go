@@ -10,7 +10,9 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -147,7 +149,8 @@ func (p *program) commit(ctx context.Context, parent string, c Commit) (hash str
 	if err != nil {
 		return "", err
 	}
-	tmp, err := os.MkdirTemp("", "quayside-work-")
+	p.removeLeftTrees(ctx)
+	tmp, err := os.MkdirTemp("", fmt.Sprintf("%s%d-", workTree, os.Getpid()))
 	if err != nil {
 		return "", err
 	}
@@ -181,6 +184,40 @@ func (p *program) commit(ctx context.Context, parent string, c Commit) (hash str
 		return "", err
 	}
 	return in.runLine(ctx, "rev-parse", "HEAD")
+}
+
+// workTree is the prefix of the names of temporary directories with a work tree. The number of the
+// process follows.
+const workTree = "quayside-work-"
+
+// removeLeftTrees removes the registered work trees of killed runs, with their files. Errors are
+// ignored: the work trees do not matter to this run.
+func (p *program) removeLeftTrees(ctx context.Context) {
+	list, err := p.run(ctx, nil, nil, "worktree", "list", "--porcelain")
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(list)) {
+		dir, ok := strings.CutPrefix(strings.TrimSpace(line), "worktree ")
+		name, isWork := strings.CutPrefix(filepath.Base(filepath.Dir(dir)), workTree)
+		number, _, _ := strings.Cut(name, "-")
+		pid, err := strconv.Atoi(number)
+		if !ok || !isWork || err != nil || isRunning(pid) {
+			continue
+		}
+		_, _ = p.run(ctx, nil, nil, "worktree", "remove", "--force", "--", filepath.FromSlash(dir))
+		_ = os.Remove(filepath.Dir(dir)) // empty now
+	}
+}
+
+// isRunning reports whether a process with this number exists, or may exist.
+func isRunning(pid int) bool {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = process.Release() }()
+	return !errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // stage writes changes to the work tree and the index. A file keeps its mode. os.Root prevents

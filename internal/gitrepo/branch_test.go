@@ -155,3 +155,42 @@ func TestIsGenerated(t *testing.T) {
 		git(t, dir, "branch", "-q", "-D", "topic")
 	}
 }
+
+// TestBranchRemovesLeftTrees checks that a new branch removes the registered work trees of killed runs,
+// also if their files are gone, and no others.
+func TestBranchRemovesLeftTrees(t *testing.T) {
+	dir, tmp := newRepository(t), t.TempDir()
+	ended := exec.Command("git", "version")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	add := func(name string) string {
+		work := filepath.Join(tmp, name, "work")
+		if err := os.MkdirAll(filepath.Dir(work), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		git(t, dir, "worktree", "add", "-q", "--detach", work)
+		return work
+	}
+	killed, gone := add(fmt.Sprintf("quayside-work-%d-1", ended.Process.Pid)), add(fmt.Sprintf("quayside-work-%d-2", ended.Process.Pid))
+	running, other := add(fmt.Sprintf("quayside-work-%d-3", os.Getpid())), add("quayside-work")
+	if err := os.RemoveAll(filepath.Dir(gone)); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, dir)
+	if _, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("1")); err != nil {
+		t.Fatal(err)
+	}
+	list := git(t, dir, "worktree", "list")
+	for _, c := range []struct {
+		path string
+		left bool
+	}{{killed, false}, {gone, false}, {running, true}, {other, true}} {
+		if strings.Contains(list, c.path) != c.left {
+			t.Errorf("%s is in the list: %t\n%s", c.path, !c.left, list)
+		}
+	}
+	if _, err := os.Stat(filepath.Dir(killed)); err == nil {
+		t.Errorf("%s still exists", filepath.Dir(killed))
+	}
+}
