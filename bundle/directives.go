@@ -66,9 +66,9 @@ func checkDirectives(c *checker) {
 	}
 }
 
-// checkReservedKeys rejects labels, annotations and selectors with keys of quayside in the fields of
-// objects, such as pod templates. Rendering drops them only in the metadata of an object, because a
-// selector without them would match other objects.
+// checkReservedKeys warns about labels, annotations and selectors with keys of quayside in the fields of
+// objects, such as pod templates. Rendering drops them only in the metadata of an object: a selector
+// without them would match other objects, and a program may read the annotation of its pod.
 func checkReservedKeys(c *checker) {
 	var walk func(pos diag.Pos, at string, v any)
 	walk = func(pos diag.Pos, at string, v any) {
@@ -76,7 +76,7 @@ func checkReservedKeys(c *checker) {
 		case map[string]any:
 			for _, key := range slices.Sorted(maps.Keys(v)) {
 				if k8s.IsOwnKey(key) {
-					c.errs.Addf(pos, "%s: key %q is reserved for quayside", at, key)
+					c.warnings = append(c.warnings, diag.Warning{Pos: pos, Code: "reserved-key", Msg: fmt.Sprintf("%s: key %q is reserved for quayside, which does not read it here", at, key)})
 				}
 				walk(pos, at+"."+key, v[key])
 			}
@@ -99,7 +99,7 @@ func checkReservedKeys(c *checker) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.csv.Annotations)) { // may be copied to pod templates
 		if k8s.IsOwnKey(key) {
-			c.errs.Addf(csv, "metadata.annotations: key %q is reserved for quayside", key)
+			c.warnf("reserved-key", "metadata.annotations: key %q is reserved for quayside, which does not read it here", key)
 		}
 	}
 }

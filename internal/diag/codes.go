@@ -92,6 +92,7 @@ func Codes() []Code {
 		{"object-twice", Rendering, "A bundle contains the same object twice."},
 		{"owned-version", Rendering, "A CSV lists a version of an owned CRD that the CRD does not have."},
 		{"repeated-item", Rendering, "A list has several items with one key, of which only one is rendered."},
+		{"reserved-key", Rendering, "A pod template, a selector or a CSV has a label or annotation of quayside, which means nothing there."},
 		{"tool-directive", Rendering, "A label or annotation that controls the GitOps tool was dropped."},
 		{"unknown-field", Rendering, "A manifest has a field that its API does not have."},
 		{"unknown-field-dropped", Rendering, "A CSV has an unknown field, which is dropped."},
