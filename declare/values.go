@@ -42,9 +42,7 @@ func (l *loader) withValues(set *Set) *Set {
 		}
 		if err := l.addValues(&s); err != nil {
 			at := s.Fields.At("spec.valuesFiles", s.Pos)
-			for _, u := range unreadAll(at, err, Unread{Kind: "Subscription", Namespace: s.Namespace, Name: s.Name, Package: s.Package}) {
-				set.Unread = append(set.Unread, u)
-			}
+			set.Unread = append(set.Unread, unreadAll(at, err, Unread{Kind: "Subscription", Namespace: s.Namespace, Name: s.Name, Package: s.Package})...)
 			continue
 		}
 		kept = append(kept, s)

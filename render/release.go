@@ -37,7 +37,7 @@ func releaseObjects(in *install) ([]Object, error) {
 			o = withPullSecrets(o, in.opt.ImagePullSecrets)
 		}
 		if o.Is("apps", "Deployment") {
-			o = Object(k8s.Copy(o))
+			o = k8s.Copy(o)
 			in.config.applyInPlace(o)
 			addProxy(podOf(k8s.Ensure(o, "spec")), in.opt.Proxy, in.config)
 			errs.Add(in.pin.Pos, in.config.checkMounts(in.pin.Pos, o))

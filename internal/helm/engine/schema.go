@@ -62,7 +62,7 @@ func validateAgainst(schema []byte, values map[string]any) (err error) {
 	if err != nil {
 		return err
 	}
-	err = validator.Validate(map[string]any(values))
+	err = validator.Validate(values)
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		return errors.New(strings.TrimPrefix(invalid.Error(), "jsonschema validation failed with '"+url+"#'\n"))
 	}

@@ -29,7 +29,7 @@ import (
 
 // Asked reports whether the environment asks this process to serve as a child. The program then
 // calls Serve before anything else, and exits.
-func Asked() bool { return os.Getenv(wire.Variable) != "" }
+func Asked() bool { return os.Getenv(wire.Variable) != "" } //nolint:forbidigo // the program has no other input than this variable and its standard input
 
 // Serve answers the requests in in until it ends, and returns the exit code.
 func Serve(in io.Reader, out io.Writer) int {

@@ -73,7 +73,7 @@ func (w *watch) fail(msg string) {
 	if wire.WriteJSON(w.out, wire.Reply, &wire.Answer{Error: &wire.Error{Path: name, Msg: msg}, Last: true}) == nil {
 		_ = wire.Write(w.out, wire.Objects)
 	}
-	os.Exit(0)
+	os.Exit(0) //nolint:forbidigo // templates cannot be cancelled: the process ends while one runs
 }
 
 // enter begins the execution of a template, or work on another file. The name of an outermost template is written at once,
