@@ -2,7 +2,6 @@ package declare
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"path"
 	"regexp"
@@ -100,21 +99,4 @@ func mergeValues(under, over map[string]any) map[string]any {
 		out[k] = v
 	}
 	return out
-}
-
-// ParseValues parses values in YAML, and returns them as canonical JSON. name is the file name in
-// positions.
-func ParseValues(name, text string) ([]byte, error) {
-	docs, err := yamlnode.Objects(name, []byte(text), yamlnode.Limits{})
-	if err != nil {
-		return nil, err
-	}
-	if len(docs) != 1 {
-		return nil, diag.Errorf(diag.Pos{File: name}, "expected one mapping of values, got %d documents", len(docs))
-	}
-	raw, err := json.Marshal(docs[0])
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return yamlnode.Canonical(raw)
 }
