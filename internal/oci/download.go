@@ -54,12 +54,12 @@ func (c *Client) Download(ctx context.Context, at, digest string, limit int64) (
 	if digest != "" && c.Store.Has(digest) {
 		return &Downloaded{Digest: digest, store: c.Store, limit: limit}, nil
 	}
-	var last download
-	if raw, err := c.Store.Record(downloads, at); err == nil && json.Unmarshal(raw, &last) == nil && !c.Store.Has(last.Digest) {
+	var last download // stays empty with a digest: the stored content has another one
+	if raw, err := c.Store.Record(downloads, at); digest == "" && err == nil && json.Unmarshal(raw, &last) == nil && !c.Store.Has(last.Digest) {
 		last = download{}
 	}
 	if c.Offline {
-		if last.Digest == "" || digest != "" {
+		if last.Digest == "" {
 			return nil, &OfflineError{Missing: at}
 		}
 		return &Downloaded{Digest: last.Digest, store: c.Store, limit: limit}, nil
@@ -69,7 +69,7 @@ func (c *Client) Download(ctx context.Context, at, digest string, limit int64) (
 		return nil, fmt.Errorf("downloading %s: %w", at, err)
 	}
 	defer res.Body.Close()
-	if res.StatusCode == http.StatusNotModified {
+	if res.StatusCode == http.StatusNotModified && last.Digest != "" {
 		return &Downloaded{Digest: last.Digest, store: c.Store, limit: limit}, nil
 	}
 	if res.StatusCode != http.StatusOK {
@@ -96,10 +96,11 @@ func (c *Client) get(ctx context.Context, at string, last download, limit int64)
 	if err != nil {
 		return nil, errors.New("not a URL")
 	}
-	host, err := name.NewRepository(u.Host + "/charts") // only the host is used
+	registry, err := name.NewRegistry(u.Host, name.StrictValidation)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a host", u.Host)
 	}
+	host := registry.Repo("charts") // only the host is used
 	if u.Scheme != "https" && (u.Scheme != "http" || host.Scheme() != "http" && !c.isInsecure(host)) {
 		return nil, fmt.Errorf("%s is not https", u.Scheme)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,6 +26,7 @@ func TestDownload(t *testing.T) {
 		w.Header().Set("ETag", tag)
 		fmt.Fprint(w, content)
 	})
+	mux.HandleFunc("/unchanged", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) })
 	mux.HandleFunc("/big", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("x", 2000)) })
 	mux.HandleFunc("/elsewhere", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/index.yaml", http.StatusFound) })
 	server := httptest.NewServer(mux)
@@ -68,6 +70,10 @@ func TestDownload(t *testing.T) {
 	if _, err := get(online, "/index.yaml", store.DigestOf([]byte("four"))); err == nil {
 		t.Error("no error for content with another digest")
 	}
+	other := store.DigestOf([]byte("five"))
+	if _, err := get(online, "/unchanged", other); err == nil {
+		t.Error("no error for a server that says that content with another digest is unchanged")
+	}
 	if got, err := get(online, "/elsewhere", ""); got != "three" || err != nil {
 		t.Errorf("redirect: got %q, %v", got, err)
 	}
@@ -80,5 +86,27 @@ func TestDownload(t *testing.T) {
 		if _, err := online.Download(t.Context(), at, "", 1000); err == nil {
 			t.Errorf("no error for %s", at)
 		}
+	}
+}
+
+// TestDownloadCredentials checks that a login is sent only to its own host: a name without a dot is no
+// repository of Docker Hub.
+func TestDownloadCredentials(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.json")
+	write(t, file, `{"auths": {"https://index.docker.io/v1/": {"auth": "aHViOnNlY3JldA=="}, "localhost": {"auth": "b3duOnNlY3JldA=="}}}`, 0o600)
+	sent := ""
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent, _, _ = r.BasicAuth() }))
+	defer server.Close()
+	s, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+	client := &oci.Client{Store: s, Credentials: &oci.Credentials{Files: []string{file}}}
+	if _, err := client.Download(t.Context(), at+"/index.yaml", "", 1000); err != nil {
+		t.Fatal(err)
+	}
+	if sent == "hub" {
+		t.Error("the login of Docker Hub was sent to another host")
 	}
 }
