@@ -2,7 +2,7 @@ package declare
 
 import (
 	"encoding/json"
-	"maps"
+	"github.com/quayside/quayside/internal/k8s"
 	"path"
 	"regexp"
 
@@ -67,7 +67,7 @@ func (l *loader) addValues(s *Subscription) error {
 			errs.Addf(at, "file of values %q: expected one document, got %d", name, len(docs))
 		}
 		for _, doc := range docs {
-			merged = mergeValues(merged, doc)
+			merged = k8s.Merge(merged, doc)
 		}
 	}
 	var own map[string]any
@@ -76,7 +76,7 @@ func (l *loader) addValues(s *Subscription) error {
 			return err
 		}
 	}
-	raw, err := json.Marshal(mergeValues(merged, own))
+	raw, err := json.Marshal(k8s.Merge(merged, own)) // a null stays: it removes a default of the chart
 	if err == nil {
 		raw, err = yamlnode.Canonical(raw)
 	}
@@ -84,19 +84,4 @@ func (l *loader) addValues(s *Subscription) error {
 	s.ChartValues = raw
 	s.Digest = s.digest()
 	return errs.Err()
-}
-
-// mergeValues returns under with the values of over, which take precedence. Mappings are merged, other
-// values replaced. A null stays, because it removes a default of the chart.
-func mergeValues(under, over map[string]any) map[string]any {
-	out := maps.Clone(under)
-	for k, v := range over {
-		a, both := out[k].(map[string]any)
-		b, ok := v.(map[string]any)
-		if both && ok {
-			v = mergeValues(a, b)
-		}
-		out[k] = v
-	}
-	return out
 }

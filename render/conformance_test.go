@@ -251,7 +251,7 @@ func compareValues(out map[string]string, object, at string, got, want any) {
 	g, gotMap := got.(map[string]any)
 	w, wantMap := want.(map[string]any)
 	if gotMap && wantMap {
-		for _, key := range slices.Sorted(maps.Keys(mergeMaps(g, w))) {
+		for _, key := range slices.Sorted(maps.Keys(k8s.Merge(g, w))) {
 			compareValues(out, object, strings.TrimPrefix(at+"."+key, "."), g[key], w[key])
 		}
 		return

@@ -131,10 +131,8 @@ func (in *install) properties() []catalog.Property {
 		return in.pin.Properties
 	}
 	var out []catalog.Property
-	for _, crd := range in.b.CSV.OwnedCRDs {
-		if group, ok := catalog.GroupOf(crd.Name); ok {
-			out = append(out, catalog.GVKProperty(catalog.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
-		}
+	for _, g := range in.b.Provides() {
+		out = append(out, catalog.GVKProperty(g))
 	}
 	for _, api := range in.b.CSV.OwnedAPIs {
 		out = append(out, catalog.GVKProperty(catalog.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))

@@ -120,19 +120,8 @@ const noPiecesReadme = "No operator is installed, so there are no manifests here
 func customResources(installs []operator) []catalog.GVK {
 	var out []catalog.GVK
 	for _, in := range installs {
-		out = append(out, in.provides()...)
+		out = append(out, in.b.Provides()...)
 	}
 	slices.SortFunc(out, catalog.GVK.Compare)
 	return slices.Compact(out)
-}
-
-// provides returns the custom resources that the operator's CSV owns.
-func (o operator) provides() []catalog.GVK {
-	var out []catalog.GVK
-	for _, api := range o.b.CSV.OwnedCRDs {
-		if _, group, ok := strings.Cut(api.Name, "."); ok {
-			out = append(out, catalog.GVK{Group: group, Version: api.Version, Kind: api.Kind})
-		}
-	}
-	return out
 }

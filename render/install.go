@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -174,7 +173,7 @@ func mergeDuplicates(objects []Object) []Object {
 }
 
 func mergeObject(under, over Object) Object {
-	merged := Object(mergeMaps(under, over))
+	merged := Object(k8s.Merge(under, over))
 	if merged.Is("", "Service") {
 		ports := unionPorts(k8s.Items(over, "spec", "ports"), k8s.Items(under, "spec", "ports"))
 		merged = k8s.With(merged, ports, "spec", "ports")
@@ -183,21 +182,6 @@ func mergeObject(under, over Object) Object {
 		}
 	}
 	return merged
-}
-
-// mergeMaps returns under with the fields of over, which take precedence. It merges nested objects,
-// too.
-func mergeMaps(under, over map[string]any) map[string]any {
-	out := maps.Clone(under)
-	for k, v := range over {
-		a, aOK := out[k].(map[string]any)
-		b, bOK := v.(map[string]any)
-		if aOK && bOK {
-			v = mergeMaps(a, b)
-		}
-		out[k] = v
-	}
-	return out
 }
 
 // unionPorts returns the ports of first, and those of second with another number or protocol. If

@@ -80,7 +80,7 @@ func applyPositions(installs, replaced []operator, byCluster bool) map[Key]profi
 	providers := map[groupKind][]string{}
 	for _, in := range installs {
 		needs[in.name()] = nil
-		for _, api := range in.provides() {
+		for _, api := range in.b.Provides() {
 			issues[in.name()] = issues[in.name()] || certificates.Issues(api.Group, api.Kind)
 			kind := groupKind{api.Group, api.Kind}
 			providers[kind] = append(providers[kind], in.name())
@@ -115,7 +115,7 @@ func applyPositions(installs, replaced []operator, byCluster bool) map[Key]profi
 // in stages would delete and recreate an object that moves to a later stage.
 func addLeftoverPositions(positions map[Key]profile.ApplyPosition, replaced []operator) {
 	for _, in := range replaced {
-		first := slices.ContainsFunc(in.provides(), func(api catalog.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
+		first := slices.ContainsFunc(in.b.Provides(), func(api catalog.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
 		for _, o := range in.objects {
 			positions[o.Key()] = profile.ApplyPosition{Issuer: first, Stopped: isStoppable(o)}
 		}

@@ -102,7 +102,7 @@ func (in *install) addOwner(o Object) Object {
 func withOwner(o Object, owner map[string]any, version string) Object {
 	o = k8s.Label(o, map[string]string{k8s.LabelManagedBy: k8s.Manager})
 	o = withoutVersion(o)
-	o = k8s.With(o, mergeMaps(k8s.Map(o, "metadata", "labels"), owner), "metadata", "labels")
+	o = k8s.With(o, k8s.Merge(k8s.Map(o, "metadata", "labels"), owner), "metadata", "labels")
 	if !k8s.IsCRD(o) && !o.Is("apps", "Deployment") {
 		if len(k8s.Map(o, "metadata", "annotations")) == 0 {
 			o = k8s.Without(o, "metadata", "annotations") // kustomize drops an empty mapping

@@ -194,7 +194,7 @@ func (t *tree) profilePieces() ([]profile.Piece, error) {
 			if slices.Contains(t.namespaces, in.pin.Namespace) {
 				piece.Needs = append(piece.Needs, namespacePieceName(in.pin.Namespace))
 			}
-			piece.APIs = append(piece.APIs, in.provides()...)
+			piece.APIs = append(piece.APIs, in.b.Provides()...)
 		}
 		slices.Sort(piece.Needs)
 		piece.Needs = append(slices.Compact(piece.Needs), p.needs(t.pieces)...)

@@ -54,7 +54,7 @@ func (s *scanner) overrideSource(source map[string]any, dir, name string) map[st
 	for _, file := range []string{".argocd-source.yaml", ".argocd-source-" + name + ".yaml"} {
 		var more map[string]any
 		if data := s.repo.read(path.Join(dir, file)); data != nil && yaml.Unmarshal(data, &more) == nil {
-			source = mergeMaps(source, more)
+			source = k8s.Merge(source, more)
 		}
 	}
 	return source
@@ -140,7 +140,7 @@ func (s *scanner) addApplicationSet(e *Entry, n *yamlnode.Node) {
 			e.addUnknown(err.Error())
 			continue
 		}
-		template := mergeMaps(k8s.Map(spec, "template"), generatorTemplate(one))
+		template := k8s.Merge(k8s.Map(spec, "template"), generatorTemplate(one))
 		for _, p := range list {
 			if len(e.Applied) > maxApplied {
 				e.addUnknown(fmt.Sprintf("it makes more than %d Applications", maxApplied))
@@ -185,7 +185,7 @@ func (s *scanner) patchTemplate(e *Entry, g generator, patch string, app map[str
 	case err != nil && strings.Contains(patch, "source"), strings.Contains(text, unknownText):
 		e.addUnknown("spec.templatePatch cannot be evaluated")
 	case err == nil:
-		return mergeMaps(app, fields)
+		return k8s.Merge(app, fields)
 	}
 	return app
 }

@@ -127,7 +127,7 @@ func (g generator) git(spec map[string]any, before params) ([]params, error) {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		for _, content := range contents {
-			p := mergeMaps(content, g.pathParams(path.Dir(file), path.Base(file), prefix))
+			p := k8s.Merge(content, g.pathParams(path.Dir(file), path.Base(file), prefix))
 			out = append(out, params{values: g.withValues(p, values)})
 		}
 	}
@@ -141,7 +141,7 @@ func (g generator) withValues(p, values map[string]any) map[string]any {
 		return p
 	}
 	v, _ := g.object(values, params{values: p})
-	return mergeMaps(p, map[string]any{"values": v})
+	return k8s.Merge(p, map[string]any{"values": v})
 }
 
 // matchPaths returns the paths that the items of a git generator include and do not exclude,

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"github.com/quayside/quayside/internal/k8s"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,28 +27,11 @@ type params struct {
 
 // with returns the parameters of p and q. Those of q take precedence.
 func (p params) with(q params) params {
-	out := params{values: mergeMaps(p.values, q.values)}
+	out := params{values: k8s.Merge(p.values, q.values)}
 	for _, name := range slices.Concat(p.unknown, q.unknown) {
 		if _, known := out.values[name]; !known && !slices.Contains(out.unknown, name) {
 			out.unknown = append(out.unknown, name)
 		}
-	}
-	return out
-}
-
-// mergeMaps returns a copy of a with the fields of b. It merges nested maps.
-func mergeMaps(a, b map[string]any) map[string]any {
-	out := maps.Clone(a)
-	if out == nil {
-		out = map[string]any{}
-	}
-	for key, v := range b {
-		into, isMap := out[key].(map[string]any)
-		from, areBoth := v.(map[string]any)
-		if isMap && areBoth {
-			v = mergeMaps(into, from)
-		}
-		out[key] = v
 	}
 	return out
 }

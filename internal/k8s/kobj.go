@@ -104,6 +104,24 @@ func With[M ~map[string]any](m M, v any, path ...string) M {
 	return out
 }
 
+// Merge returns under with the fields of over, which take precedence. It merges nested mappings, too. The
+// result is never nil, and shares values with both.
+func Merge(under, over map[string]any) map[string]any {
+	out := maps.Clone(under)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for k, v := range over {
+		a, aOK := out[k].(map[string]any)
+		b, bOK := v.(map[string]any)
+		if aOK && bOK {
+			v = Merge(a, b)
+		}
+		out[k] = v
+	}
+	return out
+}
+
 // Without returns a copy of m without the value at a path of keys. If there is no value, it returns
 // m.
 func Without[M ~map[string]any](m M, path ...string) M {
