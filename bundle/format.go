@@ -21,8 +21,6 @@ type format struct {
 func bundleFormats() []format {
 	return []format{
 		registryV1(),
-		releases(),
-		{marker: "Chart.yaml", load: loadUnexpanded, manifests: allManifests, files: allFiles, image: imageV1},
 	}
 }
 
@@ -52,15 +50,23 @@ func IsDir(fsys fs.FS, dir string) bool {
 
 // Load reads the bundle at the root of fsys. The error is a diag.List of all faults, each with its
 // file and field.
-func Load(fsys fs.FS) (*Bundle, error) { return formatIn(fsys).load(fsys) }
+func Load(fsys fs.FS) (*Bundle, error) {
+	if dir, ok := fsys.(releaseDir); ok {
+		return dir.release.load()
+	}
+	return formatIn(fsys).load(fsys)
+}
 
 // Manifests returns the manifests of the bundle at the root of fsys, sorted by path.
 // [DigestList] returns their digests.
 func Manifests(fsys fs.FS) ([]Manifest, error) { return formatIn(fsys).manifests(fsys) }
 
 // FSFromManifests returns a bundle directory of package pkg with these manifests. Its format is the
-// one whose marker file is among the manifests, or else registry+v1.
+// one whose marker file is among the manifests, or else registry+v1. Named manifests keep their paths.
 func FSFromManifests(ms []Manifest, pkg string) (fs.FS, error) {
+	if len(ms) > 0 && ms[0].Named {
+		return namedFiles(ms)
+	}
 	return formatOf(func(name string) bool {
 		return slices.ContainsFunc(ms, func(m Manifest) bool { return m.Path == name })
 	}).files(ms, pkg)

@@ -71,8 +71,8 @@ func (x *Index) CatalogsWith(pkg string) []*Catalog {
 	return having
 }
 
-// WithAPIs returns a copy of x in which bundles of a package provide exactly the given APIs: those of a
-// format whose content tells them, and not its catalog. It returns x if nothing changes.
+// WithAPIs returns a copy of x in which bundles of a package provide exactly the given APIs. It is for
+// bundles whose APIs are known only from their content, such as charts. It returns x if nothing changes.
 func (x *Index) WithAPIs(id ID, pkg string, bundles []string, apis []GVK) (*Index, error) {
 	c, ok := x.byID[id]
 	if !ok || c.byName[pkg] == nil {

@@ -48,7 +48,7 @@ func engineReaders() []metadataReader {
 	}
 }
 
-// programReaders returns programs that change what runs, with which identity, and who can reach it.
+// programReaders returns programs that change the code that runs, its identity, or who can reach it.
 func programReaders() []metadataReader {
 	return []metadataReader{
 		{"Kubernetes", "enforce-mountable-secrets.kubernetes.io rbac.authorization.kubernetes.io", "kubernetes.io/service-account.* kubernetes.io/enforce-mountable-secrets kubernetes.io/config.* kubernetes.io/bootstrapping kubernetes.io/tls-acme", "tokens, permissions and static pods depend on it", High, false},

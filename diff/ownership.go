@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Ownership is decided by the state before: a change cannot make an operator the owner of what it
-// changes.
+// The state before the change determines ownership: a change cannot make an operator the owner of an
+// object that it changes.
 
 // ownsKind reports whether the kind of an object belongs to the object's operator: see ownsGroup.
 // The table of powers has the kinds that belong to no operator, whoever ships their CRDs.

@@ -125,7 +125,7 @@ type Pin struct {
 // Template is the input of the templates of a chart. Rendering reads nothing else.
 type Template struct {
 	Release           string          `json:"release" form:"required nonempty" doc:"Name of the release."`
-	KubernetesVersion string          `json:"kubernetesVersion" doc:"Version of Kubernetes that the templates see. Absent: that of the program."`
+	KubernetesVersion string          `json:"kubernetesVersion" doc:"Version of Kubernetes that the templates see. Absent: 1.34."`
 	APIVersions       []string        `json:"apiVersions" form:"nonempty" doc:"APIs that the templates ask for and that the cluster has in addition to those of Kubernetes."`
 	Values            json.RawMessage `json:"values" doc:"The user's values, merged. The defaults of the chart are not repeated."`
 }

@@ -49,44 +49,41 @@ func releaseObjects(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// hookOf returns when a GitOps tool applies an object that is a hook of Helm. It returns nil for an
-// object that has no place in a rendered tree: a test, or a hook of uninstalling or rolling back.
-func hookOf(h bundle.Hook) *profile.Hook {
+// hookOf returns when a GitOps tool applies an object that is a hook of Helm, and the events at which
+// no tool does: uninstalling and rolling back. The hook is nil if the object has no place in a rendered
+// tree, such as a test.
+func hookOf(h bundle.Hook) (hook *profile.Hook, others []string) {
 	out := profile.Hook{Weight: h.Weight, Succeeded: slices.Contains(h.Delete, "hook-succeeded"), Failed: slices.Contains(h.Delete, "hook-failed")}
 	for _, event := range h.Events {
 		switch event {
-		case "pre-install", "pre-upgrade", "crd-install":
+		case "pre-install", "pre-upgrade":
 			out.Before = true
 		case "post-install", "post-upgrade":
 			out.After = true
+		case "test", "test-success":
+		default:
+			others = append(others, event)
 		}
 	}
-	if !out.Before && !out.After {
-		return nil
+	if out.Before || out.After {
+		hook = &out
 	}
-	return &out
+	return hook, others
 }
 
 // keepsHook reports whether a hook is rendered, and warns if the GitOps tool does not run it as Helm
 // does.
 func keepsHook(in *install, file bundle.ManifestObject) bool {
-	tool := cmp.Or(in.opt.profile.About().Tool, "kubectl")
-	var others []string
-	for _, event := range file.Hook.Events {
-		switch event {
-		case "pre-install", "pre-upgrade", "crd-install", "post-install", "post-upgrade", "test", "test-success", "test-failure":
-		default:
-			others = append(others, event)
-		}
-	}
+	about := in.opt.profile.About()
+	tool := cmp.Or(about.Tool, "kubectl")
+	hook, others := hookOf(*file.Hook)
 	if len(others) > 0 {
 		in.warn(file.Pos(), "hook-dropped", "%s is a hook of %s, which is not rendered: %s cannot run it", file, strings.Join(others, ", "), tool)
 	}
-	kept := hookOf(*file.Hook) != nil
-	if kept && !in.opt.profile.About().RunsHooks {
+	if hook != nil && !about.RunsHooks {
 		in.warn(file.Pos(), "hook-order", "%s is a hook (%s): %s applies it together with the other objects", file, strings.Join(file.Hook.Events, ", "), tool)
 	}
-	return kept
+	return hook != nil
 }
 
 // markHooks adds the hooks among the objects of operators to their positions.
@@ -100,7 +97,7 @@ func markHooks(positions map[Key]profile.ApplyPosition, installs []operator) {
 			for _, o := range in.objects {
 				if is := o.Key(); is == key || key.Namespace == "" && is == (Key{Group: key.Group, Kind: key.Kind, Namespace: in.pin.Namespace, Name: key.Name}) {
 					position := positions[is]
-					position.Hook = hookOf(*file.Hook)
+					position.Hook, _ = hookOf(*file.Hook)
 					positions[is] = position
 				}
 			}

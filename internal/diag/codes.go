@@ -72,6 +72,8 @@ func Codes() []Code {
 		{"withdrawn", Resolving, "A catalog no longer has the package or channel of an operator, which is held back."},
 
 		{"bundle-file-skipped", Rendering, "A file of a bundle is neither YAML nor JSON."},
+		{"chart-lookup", Rendering, "A template of a chart calls lookup, which finds nothing without a cluster."},
+		{"chart-message", Rendering, "Helm logged a message about a chart, for example about a value of a wrong type."},
 		{"conversion-webhook-outside", Rendering, "The Service of a CRD's conversion webhook is not in the bundle."},
 		{"crd-not-owned", Rendering, "A bundle contains a version of a CRD that its CSV does not own."},
 		{"csv-name", Rendering, "The name of a CSV is not accepted by every version of OLM."},

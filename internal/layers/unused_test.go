@@ -35,7 +35,7 @@ func kept() map[string]string {
 		"cmd/quayside/internal/rules.Entry.Demands": "docs/rules.md is generated from it",
 	}
 	for _, name := range strings.Fields(`Metadata.AppVersion Metadata.Icon Maintainer.Email Dependency.Version Dependency.Repository
-		Dependency.Alias Dependency.Condition Rendered.Skipped`) {
+		Dependency.Alias Dependency.Condition`) {
 		out["internal/helm."+name] = "part of Chart.yaml or of the answer, which readers of the package see whole"
 	}
 	return out

@@ -8,56 +8,58 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/helm"
 	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/lockfile"
 )
 
-// defaultMinor is the minor version of Kubernetes that templates see if the workspace sets none. It is
+// defaultKubernetes is the version of Kubernetes that templates see if the workspace sets none. It is
 // fixed, so that a new version of quayside renders the same.
-const defaultMinor = 34
+const defaultKubernetes = "1.34"
 
 // expandChart templates a chart as 'helm install' on a cluster with the APIs of the pin.
-func expandChart(ctx context.Context, files fs.FS, in Input) (*Expanded, error) {
+func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, error) {
+	r := bundle.Release{Package: in.Pin.Package, Name: in.Pin.Bundle, Version: in.Pin.Version, File: "Chart.yaml"}
 	content, err := helm.ReadDirectory(files)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	meta, err := helm.ReadMetadata(content)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	t := cmp.Or(in.Pin.Template, &lockfile.Template{Release: in.Pin.Package})
-	opt := helm.Options{ReleaseName: t.Release, Namespace: in.Pin.Namespace}
-	opt.KubeVersion, opt.APIVersions = cluster(*t)
-	if len(t.Values) > 0 {
-		if err := json.Unmarshal(t.Values, &opt.Values); err != nil {
-			return nil, fmt.Errorf("values: %w", err)
-		}
-	}
-	charts, err := in.Charts()
-	if err != nil {
-		return nil, err
-	}
-	out, err := charts.Template(ctx, content, opt)
-	if err != nil {
-		return nil, err
-	}
-	r := bundle.Release{
-		Package: in.Pin.Package, Name: in.Pin.Bundle, Version: in.Pin.Version, File: "Chart.yaml",
-		DisplayName: meta.Name, Description: meta.Description, Keywords: meta.Keywords,
-	}
+	r.DisplayName, r.Description, r.Keywords = meta.Name, meta.Description, meta.Keywords
 	if len(meta.Maintainers) > 0 {
 		r.Provider = meta.Maintainers[0].Name
 	}
 	for _, url := range slices.Concat([]string{meta.Home}, meta.Sources) {
 		if url != "" {
-			r.Links = append(r.Links, bundle.Link{Name: "", URL: url})
+			r.Links = append(r.Links, bundle.Link{URL: url})
 		}
+	}
+	t := cmp.Or(in.Pin.Template, &lockfile.Template{Release: in.Pin.Package})
+	opt := helm.Options{ReleaseName: t.Release, Namespace: in.Pin.Namespace}
+	if opt.KubeVersion, opt.APIVersions, err = kubernetesOf(*t); err != nil {
+		return r, err
+	}
+	if len(t.Values) > 0 {
+		if err := json.Unmarshal(t.Values, &opt.Values); err != nil {
+			return r, fmt.Errorf("values: %w", err)
+		}
+	}
+	charts, err := in.Charts()
+	if err != nil {
+		return r, err
+	}
+	out, err := charts.Template(ctx, content, opt)
+	if err != nil {
+		return r, err
 	}
 	for _, o := range out.Resources {
 		object := bundle.ReleaseObject{File: o.Source, Object: o.Object}
@@ -66,18 +68,31 @@ func expandChart(ctx context.Context, files fs.FS, in Input) (*Expanded, error) 
 		}
 		r.Objects = append(r.Objects, object)
 	}
-	e := &Expanded{Release: r}
-	for _, name := range out.Lookups {
-		e.Notes = append(e.Notes, fmt.Sprintf("%s calls lookup, which finds nothing without a cluster", name))
-	}
-	e.Notes = append(e.Notes, out.Warnings...)
-	slices.Sort(e.Notes)
-	return e, nil
+	r.Warnings = chartWarnings(out)
+	return r, nil
 }
 
-// groupsInChart returns the APIs whose group is in a file of the chart. Templates may compute the
+// chartWarnings returns warnings about what templates did, sorted.
+func chartWarnings(out *helm.Rendered) []diag.Warning {
+	var ws []diag.Warning
+	add := func(file, code, format string, args ...any) {
+		ws = append(ws, diag.Warning{Pos: diag.Pos{File: file}, Code: code, Minor: code == "chart-message", Msg: fmt.Sprintf(format, args...)})
+	}
+	for _, file := range out.Lookups {
+		add(file, "chart-lookup", "the template calls lookup, which finds nothing without a cluster: it renders as for a new installation")
+	}
+	for _, object := range out.Skipped {
+		add("Chart.yaml", "hook-dropped", "%s is not rendered: Helm does not know its hook", object)
+	}
+	for _, text := range out.Warnings {
+		add("Chart.yaml", "chart-message", "Helm says: %s", text)
+	}
+	return diag.SortWarnings(ws)
+}
+
+// askedInChart returns the APIs whose group is in a file of the chart. Templates may compute the
 // version, but name the group.
-func groupsInChart(files fs.FS, apis []string) ([]string, error) {
+func askedInChart(files fs.FS, apis []string) ([]string, error) {
 	content, err := helm.ReadDirectory(files)
 	if err != nil {
 		return nil, err
@@ -93,20 +108,11 @@ func groupsInChart(files fs.FS, apis []string) ([]string, error) {
 	}), nil
 }
 
-// cluster returns the version and the APIs of Kubernetes that templates see.
-func cluster(t lockfile.Template) (version string, apis []string) {
-	version = strings.TrimPrefix(t.KubernetesVersion, "v")
-	minor := defaultMinor
-	if parts := strings.SplitN(version, ".", 3); len(parts) >= 2 {
-		if n, err := strconv.Atoi(strings.TrimRight(parts[1], "+")); err == nil {
-			minor = n
-		}
+// kubernetesOf returns the version and the APIs of Kubernetes that templates see.
+func kubernetesOf(t lockfile.Template) (version string, apis []string, err error) {
+	v, err := semver.NewVersion(cmp.Or(t.KubernetesVersion, defaultKubernetes))
+	if err != nil {
+		return "", nil, fmt.Errorf("version of Kubernetes %q: %w", t.KubernetesVersion, err)
 	}
-	switch strings.Count(version, ".") {
-	case 0:
-		version = fmt.Sprintf("1.%d.0", minor)
-	case 1:
-		version += ".0"
-	}
-	return version, append(admit.ServedAPIs(minor), t.APIVersions...)
+	return v.String(), append(admit.ServedAPIs(int(v.Minor())), t.APIVersions...), nil //nolint:gosec // a minor version is a small number
 }

@@ -22,7 +22,7 @@ type Format struct {
 	// pin may depend, in the same order.
 	asks func(files fs.FS, apis []string) ([]string, error)
 	// expand returns the bundle of a pin. files is the content as published.
-	expand func(ctx context.Context, files fs.FS, in Input) (*Expanded, error)
+	expand func(ctx context.Context, files fs.FS, in Input) (bundle.Release, error)
 }
 
 // Input is the input of a conversion besides the content.
@@ -31,16 +31,10 @@ type Input struct {
 	Charts func() (*helm.Pool, error) // returns the processes that run templates
 }
 
-// Expanded is the result of a conversion.
-type Expanded struct {
-	Release bundle.Release
-	Notes   []string // what a user should know about the content, sorted
-}
-
 // table returns all formats.
 func table() []Format {
 	return []Format{
-		{Name: "helm", asks: groupsInChart, expand: expandChart},
+		{Name: "helm", asks: askedInChart, expand: expandChart},
 	}
 }
 
@@ -59,6 +53,6 @@ func Find(name string) (Format, bool) {
 func (f Format) Asks(files fs.FS, apis []string) ([]string, error) { return f.asks(files, apis) }
 
 // Expand returns the bundle of the pin in.Pin. The same input gives the same bundle, on every machine.
-func (f Format) Expand(ctx context.Context, files fs.FS, in Input) (*Expanded, error) {
+func (f Format) Expand(ctx context.Context, files fs.FS, in Input) (bundle.Release, error) {
 	return f.expand(ctx, files, in)
 }

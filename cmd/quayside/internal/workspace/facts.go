@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/resolve"
 )
@@ -16,26 +17,26 @@ type facts struct {
 }
 
 // resolveFacts resolves, calls findFacts, and resolves again with the holds found. It repeats this
-// until findFacts returns no holds.
-func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, error) {
+// until findFacts returns no holds. It also returns the index with the APIs of the chosen contents.
+func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, *catalog.Index, error) {
 	opt := pr.Options
 	var found facts
 	for {
-		res, err := resolveTemplates(ctx, pr, opt)
+		res, x, err := resolveTemplates(ctx, pr, opt)
 		if res == nil {
-			return nil, err
+			return nil, x, err
 		}
 		if res.Lock != nil {
 			if found, err = findFacts(ctx, pr, res, found.notReverted); err != nil {
-				return nil, err
+				return nil, x, err
 			}
 		}
 		if res.Lock == nil || len(found.holds) == 0 {
 			res.Warnings = append(res.Warnings, found.notChecked...)
-			return res, err
+			return res, x, err
 		}
 		if opt, err = opt.WithHolds(found.holds); err != nil {
-			return nil, err
+			return nil, x, err
 		}
 	}
 }

@@ -59,16 +59,8 @@ func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 	if err != nil || !converts {
 		return files, err
 	}
-	return c.expand(ctx, f, files, p)
-}
-
-// expand returns the bundle of a pin whose content has a format.
-func (c *Contents) expand(ctx context.Context, f format.Format, files fs.FS, p lockfile.Pin) (fs.FS, error) {
-	out, err := f.Expand(ctx, files, format.Input{Pin: p, Charts: c.templates})
-	if err != nil {
-		return nil, err
-	}
-	return out.Release.FS()
+	r, err := f.Expand(ctx, files, format.Input{Pin: p, Charts: c.templates})
+	return r.In(files), err
 }
 
 // templates returns the processes that template charts.
@@ -165,6 +157,9 @@ func (c *Contents) readEmbedded(ctx context.Context, p lockfile.Pin) ([]bundle.M
 	}
 	if err != nil {
 		return nil, err
+	}
+	if p.Format != "" {
+		return bundle.NamedManifests(fsys)
 	}
 	return bundle.Manifests(fsys)
 }

@@ -93,6 +93,8 @@ type Problem struct {
 	unread   unread              // declarations that were not read
 	observed []*health.Summary   // observations of the clusters
 
+	contents *contentFacts // what was read so far
+
 	elsewhere func() []diag.Warning // returns warnings about declarations in the repository that no workspace reads
 }
 
@@ -119,7 +121,7 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	if err != nil {
 		return nil, err
 	}
-	pr := &Problem{Read: read, Unattended: req.Unattended, project: p, catalogs: p.Catalogs(set), unread: missing, elsewhere: sync.OnceValue(p.warnUnread)}
+	pr := &Problem{Read: read, Unattended: req.Unattended, project: p, catalogs: p.Catalogs(set), unread: missing, elsewhere: sync.OnceValue(p.warnUnread), contents: newContentFacts()}
 	pr.Lock, pr.stale, pr.lost = refreshDirect(read, bundles, opt)
 	if req.RepairMerge {
 		pr.Lock, pr.merge = repairMerge(p, pr.Lock, set, opt)

@@ -34,7 +34,7 @@ func Resolve(ctx context.Context, pr *Problem) (*Resolution, error) {
 	if err := pr.checkSources(); err != nil {
 		return nil, err
 	}
-	res, err := resolveFacts(ctx, pr)
+	res, _, err := resolveFacts(ctx, pr)
 	pr.project.Log.Detail("resolved")
 	if res == nil {
 		return nil, err
@@ -48,6 +48,10 @@ func Resolve(ctx context.Context, pr *Problem) (*Resolution, error) {
 // newResolution converts res to a Resolution, and adds content digests to all pins.
 func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Resolution, error) {
 	p := pr.project
+	res, err := withTemplates(ctx, pr, res)
+	if err != nil {
+		return nil, err
+	}
 	out := &Resolution{Conflicts: res.Conflicts, HeldPromotions: res.HeldPromotions}
 	out.Holds, out.Failed = pr.judgeConflicts(res)
 	if !pr.Unattended && pr.unread.faults != nil {
@@ -65,7 +69,7 @@ func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Reso
 		return out, nil
 	}
 	out.Pins = len(res.Lock.Pins)
-	err := errors.Join(rejectDowngrades(pr.merge.downgrades, res.Lock), rules.Check(p.state(res.Lock), rules.Operators))
+	err = errors.Join(rejectDowngrades(pr.merge.downgrades, res.Lock), rules.Check(p.state(res.Lock), rules.Operators))
 	if err != nil {
 		return out, err
 	}

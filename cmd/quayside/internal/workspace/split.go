@@ -48,10 +48,11 @@ func Split(ctx context.Context, confirmed *Problem) (*Upgrades, error) {
 	if pr.Read.IsOlder() {
 		return &Upgrades{Problem: pr, all: &resolve.Result{}, Parts: []Upgrade{{Resolution: &Resolution{Lock: pr.Read, Pins: len(pr.Read.Pins)}}}}, nil
 	}
-	all, err := resolveFacts(ctx, pr)
+	all, x, err := resolveFacts(ctx, pr)
 	if err != nil {
 		return nil, pr.blameCatalogs(err)
 	}
+	pr.Index = x // the upgraded contents are known
 	opt := pr.Options
 	opt.Held = all.Held
 	parts, trees, waiting, err := splitParts(ctx, pr, opt)

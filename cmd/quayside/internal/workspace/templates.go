@@ -2,10 +2,12 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
@@ -62,19 +64,19 @@ func withLockedAPIs(x *catalog.Index, lock *lockfile.File) (*catalog.Index, erro
 // findTemplates returns the facts about the chosen pins.
 func findTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (templateFacts, error) {
 	f := templateFacts{provides: map[bundleKey][]catalog.GVK{}, templates: map[string]lockfile.Template{}}
-	if !slices.ContainsFunc(res.Partial.Pins, func(p lockfile.Pin) bool { return p.Format != "" }) {
-		return f, nil
-	}
-	c, err := pr.project.Contents()
-	if err != nil {
-		return f, err
-	}
-	defer c.Close()
+	var c *Contents
 	var faults diag.List
 	for _, p := range res.Partial.Pins {
 		of, ok := format.Find(p.Format)
 		if !ok {
 			continue
+		}
+		if c == nil {
+			var err error
+			if c, err = pr.project.Contents(); err != nil {
+				return f, err
+			}
+			defer c.Close()
 		}
 		pr.project.Log.Progress("reading %s", p.Bundle)
 		err := f.add(ctx, pr, c, of, p, pr.offeredAPIs(res.Partial, p))
@@ -85,7 +87,6 @@ func findTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (templ
 			faults.Add(diag.Pos{}, ofOperator(p.Key(), err))
 		}
 	}
-	pr.project.Log.Done()
 	return f, faults.Err()
 }
 
@@ -114,41 +115,94 @@ func (pr *Problem) offeredAPIs(lock *lockfile.File, of lockfile.Pin) []string {
 	return slices.Compact(out)
 }
 
-// add adds the facts about one pin.
+// contentFacts are the facts that were read from contents with a format. Each content is read once in a
+// run, although the resolver runs several times.
+type contentFacts struct {
+	digests  map[bundleKey]catalog.Digest
+	asked    map[string][]string      // by content and offered APIs
+	provided map[string][]catalog.GVK // by content and input of the templates
+}
+
+func newContentFacts() *contentFacts {
+	return &contentFacts{map[bundleKey]catalog.Digest{}, map[string][]string{}, map[string][]catalog.GVK{}}
+}
+
+// add adds the facts about one pin. If a pinned content cannot be read again, its facts stay those of the
+// lock.
 func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of format.Format, p lockfile.Pin, offered []string) error {
-	p, err := c.AddDigest(ctx, p, pr.Lock)
+	var old lockfile.Pin
+	if pr.Lock != nil {
+		old, _ = pr.Lock.Pin(p.Namespace, p.Package)
+	}
+	p, err := pr.withDigest(ctx, c, p)
 	if err != nil {
 		return err
+	}
+	t := *cmp.Or(p.Template, &lockfile.Template{})
+	asked, err := pr.askedAPIs(ctx, c, of, p, offered)
+	if err == nil {
+		t.APIVersions = asked
+	}
+	p.Template, f.templates[p.Key()] = &t, t
+	isLocked := old.Bundle == p.Bundle && old.BundleDigest() == p.BundleDigest() && old.Template != nil && equalTemplates(*old.Template, t)
+	switch {
+	case isLocked: // also if err is set: then t has the APIs of the lock
+		f.addAPIs(p, catalog.Read(old.Properties).Provides)
+		return nil
+	case err != nil:
+		return err
+	}
+	apis, err := pr.providedAPIs(ctx, c, p)
+	f.addAPIs(p, apis)
+	return err
+}
+
+// withDigest returns a pin with the digest of its content.
+func (pr *Problem) withDigest(ctx context.Context, c *Contents, p lockfile.Pin) (lockfile.Pin, error) {
+	key := bundleKey{p.Catalog.ID, p.Package, p.Bundle}
+	if digest, known := pr.contents.digests[key]; known && p.ContentDigest == "" {
+		p.ContentDigest = digest
+		return p, nil
+	}
+	p, err := c.AddDigest(ctx, p, pr.Lock)
+	if err == nil {
+		pr.contents.digests[key] = p.ContentDigest
+	}
+	return p, err
+}
+
+// askedAPIs returns those of the offered APIs that the templates of a pin may ask for.
+func (pr *Problem) askedAPIs(ctx context.Context, c *Contents, of format.Format, p lockfile.Pin, offered []string) ([]string, error) {
+	key := string(p.BundleDigest()) + " " + strings.Join(offered, " ")
+	if apis, known := pr.contents.asked[key]; known {
+		return apis, nil
 	}
 	files, err := c.openPublished(ctx, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t := lockfile.Template{}
-	if p.Template != nil {
-		t = *p.Template
+	apis, err := of.Asks(files, offered)
+	if err == nil {
+		pr.contents.asked[key] = apis
 	}
-	if t.APIVersions, err = of.Asks(files, offered); err != nil {
-		return err
+	return apis, err
+}
+
+// providedAPIs returns the APIs that the content of a pin provides.
+func (pr *Problem) providedAPIs(ctx context.Context, c *Contents, p lockfile.Pin) ([]catalog.GVK, error) {
+	key := fmt.Sprintf("%q", []string{p.Key(), string(p.BundleDigest()), p.Template.Release, p.Template.KubernetesVersion, strings.Join(p.Template.APIVersions, " "), string(p.Template.Values)})
+	if apis, known := pr.contents.provided[key]; known {
+		return apis, nil
 	}
-	p.Template = &t
-	f.templates[p.Key()] = t
-	if pr.Lock != nil {
-		if old, ok := pr.Lock.Pin(p.Namespace, p.Package); ok && old.Bundle == p.Bundle && old.BundleDigest() == p.BundleDigest() && old.Template != nil && equalTemplates(*old.Template, t) {
-			f.addAPIs(p, catalog.Read(old.Properties).Provides)
-			return nil
-		}
-	}
-	fsys, err := c.expand(ctx, of, files, p)
+	fsys, err := c.Open(ctx, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b, err := bundle.Load(fsys)
-	if err != nil {
-		return err
+	if err == nil {
+		pr.contents.provided[key] = b.Provides()
 	}
-	f.addAPIs(p, b.Provides())
-	return nil
+	return pr.contents.provided[key], err
 }
 
 func (f *templateFacts) addAPIs(p lockfile.Pin, apis []catalog.GVK) {
@@ -173,53 +227,55 @@ func equalTemplates(a, b lockfile.Template) bool {
 	return a.Release == b.Release && a.KubernetesVersion == b.KubernetesVersion && slices.Equal(a.APIVersions, b.APIVersions) && bytes.Equal(a.Values, b.Values)
 }
 
-// withTemplates returns a lock with the templates of its pins.
-func (f templateFacts) withTemplates(lock *lockfile.File) *lockfile.File {
-	if lock == nil || len(f.templates) == 0 {
-		return lock
+// withTemplates returns a result whose pins have the input of their templates.
+func withTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (*resolve.Result, error) {
+	f, err := findTemplates(ctx, pr, res)
+	if err != nil || len(f.templates) == 0 {
+		return res, err
 	}
-	pins := slices.Clone(lock.Pins)
-	for i, p := range pins {
-		if t, ok := f.templates[p.Key()]; ok {
-			pins[i].Template = &t
+	with := func(lock *lockfile.File) *lockfile.File {
+		if lock == nil {
+			return nil
 		}
+		pins := slices.Clone(lock.Pins)
+		for i, p := range pins {
+			if t, ok := f.templates[p.Key()]; ok {
+				pins[i].Template = &t
+			}
+		}
+		return lock.With(pins)
 	}
-	return lock.With(pins)
+	out := *res
+	out.Lock, out.Partial = with(res.Lock), with(res.Partial)
+	return &out, nil
 }
 
 // maxTemplateRounds limits how often the resolver runs again because the APIs of a content are new.
 const maxTemplateRounds = 10
 
-// resolveTemplates resolves until the APIs of the chosen contents are known.
-func resolveTemplates(ctx context.Context, pr *Problem, opt resolve.Options) (*resolve.Result, error) {
+// resolveTemplates resolves until the APIs of the chosen contents are known. It also returns the index
+// with them.
+func resolveTemplates(ctx context.Context, pr *Problem, opt resolve.Options) (*resolve.Result, *catalog.Index, error) {
 	x := pr.Index
 	for range maxTemplateRounds {
 		res, err := resolve.Resolve(x, pr.Declared, pr.Lock, opt)
 		if res == nil {
-			return nil, err
+			return nil, x, err
 		}
 		f, fault := findTemplates(ctx, pr, res)
-		if fault != nil {
-			return nil, fault
-		}
-		if len(f.holds) > 0 {
-			if opt, err = opt.WithHolds(f.holds); err != nil {
-				return nil, err
+		if fault == nil && len(f.holds) > 0 {
+			if opt, fault = opt.WithHolds(f.holds); fault == nil {
+				continue
 			}
-			continue
 		}
-		next, fault := f.withAPIs(x)
-		if fault != nil {
-			return nil, fault
+		next, fault2 := f.withAPIs(x)
+		if fault = errors.Join(fault, fault2); fault != nil {
+			return nil, x, fault
 		}
 		if next == x {
-			whole := res.Lock == res.Partial
-			if res.Partial = f.withTemplates(res.Partial); whole {
-				res.Lock = res.Partial
-			}
-			return res, err
+			return res, x, err
 		}
 		x = next
 	}
-	return nil, fmt.Errorf("the APIs of the charts change with those of other charts after %d rounds", maxTemplateRounds)
+	return nil, x, fmt.Errorf("the APIs of the charts change with those of other charts after %d rounds", maxTemplateRounds)
 }
