@@ -50,8 +50,8 @@ func releaseObjects(in *install) ([]Object, error) {
 }
 
 // hookOf returns when a GitOps tool applies an object that is a hook of Helm, and the events at which
-// no tool does: uninstalling and rolling back. The hook is nil if the object has no place in a rendered
-// tree, such as a test.
+// no tool does. The hook is nil if the object has no place in a rendered tree, such as a test. A hook of
+// upgrades also runs when a commit rolls an upgrade back.
 func hookOf(h bundle.Hook) (hook *profile.Hook, others []string) {
 	out := profile.Hook{Weight: h.Weight, Succeeded: slices.Contains(h.Delete, "hook-succeeded"), Failed: slices.Contains(h.Delete, "hook-failed")}
 	for _, event := range h.Events {
@@ -65,10 +65,10 @@ func hookOf(h bundle.Hook) (hook *profile.Hook, others []string) {
 			others = append(others, event)
 		}
 	}
-	if out.Before || out.After {
-		hook = &out
+	if !out.Before && !out.After {
+		return nil, others
 	}
-	return hook, others
+	return &out, slices.DeleteFunc(others, func(event string) bool { return strings.HasSuffix(event, "-rollback") })
 }
 
 // keepsHook reports whether a hook is rendered, and warns if the GitOps tool does not run it as Helm
@@ -78,7 +78,7 @@ func keepsHook(in *install, file bundle.ManifestObject) bool {
 	tool := cmp.Or(about.Tool, "kubectl")
 	hook, others := hookOf(*file.Hook)
 	if len(others) > 0 {
-		in.warn(file.Pos(), "hook-dropped", "%s is a hook of %s, which is not rendered: %s cannot run it", file, strings.Join(others, ", "), tool)
+		in.warn(file.Pos(), "hook-dropped", "%s is not applied at %s: %s has no such hook", file, strings.Join(others, ", "), tool)
 	}
 	if hook != nil && !about.RunsHooks {
 		in.warn(file.Pos(), "hook-order", "%s is a hook (%s): %s applies it together with the other objects", file, strings.Join(file.Hook.Events, ", "), tool)

@@ -81,7 +81,7 @@ func Codes() []Code {
 		{"custom-resource-refused", Rendering, "A bundle contains a custom resource that its own CRD rejects."},
 		{"deprecated-field", Rendering, "kustomize has deprecated a field of an overlay."},
 		{"expected-from-outside", Rendering, "A bundle references an object that it does not contain."},
-		{"hook-dropped", Rendering, "A hook of a chart runs when the chart is uninstalled or rolled back, which nothing does with a rendered tree."},
+		{"hook-dropped", Rendering, "A hook of a chart is not applied at some events of Helm, such as the deletion of the chart."},
 		{"hook-order", Rendering, "A hook of a chart is applied together with the other objects, because the GitOps tool has no hooks."},
 		{"install-mode", Rendering, "A CSV has a duplicate or unknown install mode."},
 		{"manifest-converted", Rendering, "A manifest of a removed API was converted, possibly without some fields."},
