@@ -2,11 +2,11 @@ package declare
 
 import (
 	"encoding/json"
-	"github.com/quayside/quayside/internal/k8s"
 	"path"
 	"regexp"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 

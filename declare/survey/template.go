@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/quayside/quayside/internal/k8s"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"text/template/parse"
 
 	"github.com/Masterminds/sprig/v3"
+	"github.com/quayside/quayside/internal/k8s"
 	"sigs.k8s.io/yaml"
 )
 

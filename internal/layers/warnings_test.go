@@ -60,6 +60,11 @@ func TestWarningsHaveCodes(t *testing.T) {
 					used(set.Position(lit.Pos()), code, file)
 				}
 			case *ast.CallExpr:
+				if id, local := n.Fun.(*ast.Ident); local {
+					if arg, ok := warners()[id.Name]; ok && arg < len(n.Args) {
+						used(set.Position(n.Pos()), n.Args[arg], file)
+					}
+				}
 				sel, ok := n.Fun.(*ast.SelectorExpr)
 				if !ok {
 					return true

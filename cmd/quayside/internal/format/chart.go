@@ -75,17 +75,17 @@ func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, er
 // chartWarnings returns warnings about what templates did, sorted.
 func chartWarnings(out *helm.Rendered) []diag.Warning {
 	var ws []diag.Warning
-	add := func(file, code, format string, args ...any) {
+	warnFor := func(file, code, format string, args ...any) {
 		ws = append(ws, diag.Warning{Pos: diag.Pos{File: file}, Code: code, Minor: code == "chart-message", Msg: fmt.Sprintf(format, args...)})
 	}
 	for _, file := range out.Lookups {
-		add(file, "chart-lookup", "the template calls lookup, which finds nothing without a cluster: it renders as for a new installation")
+		warnFor(file, "chart-lookup", "the template calls lookup, which finds nothing without a cluster: it renders as for a new installation")
 	}
 	for _, object := range out.Skipped {
-		add("Chart.yaml", "hook-dropped", "%s is not rendered: Helm does not know its hook", object)
+		warnFor("Chart.yaml", "hook-dropped", "%s is not rendered: Helm does not know its hook", object)
 	}
 	for _, text := range out.Warnings {
-		add("Chart.yaml", "chart-message", "Helm says: %s", text)
+		warnFor("Chart.yaml", "chart-message", "Helm says: %s", text)
 	}
 	return diag.SortWarnings(ws)
 }
