@@ -18,15 +18,13 @@ import (
 )
 
 // checkTypes validates an object against the schema of its API, and returns it. It returns an error
-// for values of a wrong type. It adds a warning for unknown fields; it removes them only from CRDs.
+// for values of a wrong type. It removes unknown fields, with a warning: OLM's requests drop them too, but
+// strict validation and server-side apply reject the object.
 func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 	shape := in.opt.types.Check(o)
-	if k8s.IsCRD(o) && len(shape.Unknown) > 0 {
+	if len(shape.Unknown) > 0 {
 		in.warn(pos, "unknown-field", "%s: removed fields that %s does not have: %s", o.Key(), o.APIVersion(), formatFirst(shape.Unknown))
-		o, shape.Unknown = Object(in.opt.types.Prune(o)), nil
-	}
-	for _, field := range shape.Unknown {
-		in.warn(pos, "unknown-field", "%s: %s: %s has no such field: with strict validation or server-side apply, the API server rejects the object, otherwise it drops the field", o.Key(), field, o.APIVersion())
+		o = Object(in.opt.types.Prune(o))
 	}
 	var errs diag.List
 	for _, f := range slices.Concat(shape.Wrong, shape.Missing) {
@@ -43,13 +41,17 @@ func checkBuildable(pos diag.Pos, o Object, errs *diag.List) {
 	}
 }
 
-// checkNames adds an error for each name, label, annotation or RBAC rule that the API server
-// rejects.
+// checkNames adds an error for each name, label, annotation, RBAC rule or missing field that the API
+// server rejects.
 func (in *install) checkNames(o Object, errs *diag.List) {
 	if k8s.IsCRD(o) {
 		return // checked by checkCRD
 	}
-	for _, f := range slices.Concat(admit.Metadata(o), admit.Rules(o)) {
+	faults := slices.Concat(admit.Metadata(o), admit.Rules(o))
+	if o.Group() != k8s.RBACGroup { // the rules are checked
+		faults = append(faults, in.opt.types.Check(o).Missing...)
+	}
+	for _, f := range faults {
 		errs.Addf(objectPos(in.b, o), "%s: %s: %s", o.Key(), f.Field, f.Message)
 	}
 }

@@ -75,7 +75,7 @@ func TestShippedWebhookRules(t *testing.T) {
 		"{apiGroups: [apps, operators.coreos.com], resources: [pods]}":                          `apiGroups: a webhook on group "operators.coreos.com" is not allowed`,
 		"{apiGroups: [admissionregistration.k8s.io], resources: ['*/*']}":                       `resources: a webhook on "*/*" is not allowed`,
 	} {
-		manifest := "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w}, webhooks: [{name: a.b.io, clientConfig: {url: 'https://a.b.io'}, sideEffects: None, admissionReviewVersions: [v1], rules: [" + rule + "]}]}"
+		manifest := "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w}, webhooks: [{name: a.b.io, clientConfig: {url: 'https://a.b.io'}, sideEffects: None, admissionReviewVersions: [v1], rules: [" + strings.Replace(rule, "{", "{apiVersions: [v1], operations: [CREATE], ", 1) + "]}]}"
 		_, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1", manifest)}, nil, Options{})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "manifests/x0.yaml: ValidatingWebhookConfiguration w: webhooks[0].rules[0]."+want) {
 			t.Errorf("%s: got %v, want %q", rule, err, want)

@@ -1,8 +1,10 @@
 package render
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
@@ -22,7 +24,7 @@ func (in *install) distinct(pos diag.Pos, o Object) Object {
 	}
 	out, repeats := in.opt.types.Distinct(o, in.keepItem)
 	for _, r := range repeats {
-		in.warn(pos, "repeated-item", "%s: %s: %d items have %s, which server-side apply rejects: only one is rendered, the one that Kubernetes uses", o.Key(), r.List, len(r.Items), r.Key)
+		in.warn(pos, "repeated-item", "%s: %s: %d items have %s, which server-side apply rejects: only one is rendered, the one that Kubernetes uses", o.Key(), r.List, r.Count, r.Key)
 	}
 	return out
 }
@@ -109,10 +111,8 @@ func (in *install) isScaled(o Object) bool {
 }
 
 // withOwnReferences returns an object of the bundle in which references to other namespaced objects
-// of the bundle contain the install namespace, because these are rendered there. It changes the
-// Services of webhooks and APIServices, the Certificates from which a CA is injected, the host
-// names in Certificates, and the namespaces that monitors select. It adds a warning for a Service
-// outside of the bundle.
+// of the bundle contain the install namespace, because these are rendered there. It adds a warning
+// for a Service outside of the bundle.
 func (in *install) withOwnReferences(file bundle.ManifestObject, o Object) Object {
 	for _, key := range certificates.InjectAnnotations() {
 		from := k8s.Text(o, "metadata", "annotations", key)
@@ -136,17 +136,98 @@ func (in *install) withOwnReferences(file bundle.ManifestObject, o Object) Objec
 		if len(hooks) > 0 {
 			o = k8s.With(o, hooks, "webhooks")
 		}
-	case "ServiceMonitor", "PodMonitor":
-		o = replaceTexts(o, func(ns string) string {
-			if in.isHome(ns) {
-				return in.pin.Namespace
-			}
-			return ns
-		}, "spec", "namespaceSelector", "matchNames")
-	case "Certificate":
-		o = replaceTexts(o, in.ownHost, "spec", "dnsNames")
 	}
-	return o
+	if !slices.ContainsFunc(in.b.Objects, func(file bundle.ManifestObject) bool { return in.isHome(file.Namespace()) }) {
+		return o
+	}
+	out := make(Object, len(o))
+	for key, v := range o {
+		if key != "metadata" {
+			v = in.moveReferences(v)
+		}
+		out[key] = v
+	}
+	return out
+}
+
+// moveReferences returns a value in which the following contain the install namespace: mappings with
+// the name and namespace of an object of the bundle, lists of namespaces that monitors select, users
+// that are ServiceAccounts of the bundle, and host names of its Services. Labels that select namespaces
+// do not change: they may mean the namespace of somebody else, for which the bundle also has an object.
+func (in *install) moveReferences(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, e := range v {
+			switch ns, _ := e.(string); {
+			case key == "namespace" && in.isHome(ns) && in.hasNamespaced(k8s.Text(v, "name")):
+				e = in.pin.Namespace
+			case key == "matchNames":
+				e = in.moveNamespaces(e)
+			default:
+				e = in.moveReferences(e)
+			}
+			out[key] = e
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = in.moveReferences(e)
+		}
+		return out
+	case string:
+		return in.moveText(v)
+	}
+	return v
+}
+
+// moveNamespaces returns a list of namespaces with the install namespace.
+func (in *install) moveNamespaces(v any) any {
+	list, ok := v.([]any)
+	if !ok {
+		return v
+	}
+	list = slices.Clone(list)
+	for i, e := range list {
+		if ns, _ := e.(string); in.isHome(ns) {
+			list[i] = in.pin.Namespace
+		}
+	}
+	return list
+}
+
+// moveText returns a text with the install namespace in it, if it is the user of a ServiceAccount, or
+// contains the host name of a Service: "hook.placeholder.svc" becomes "hook.my-namespace.svc".
+func (in *install) moveText(text string) string {
+	if rest, ok := strings.CutPrefix(text, "system:serviceaccount:"); ok {
+		if ns, name, _ := strings.Cut(rest, ":"); in.isHome(ns) && in.accounts()[name] {
+			return "system:serviceaccount:" + in.pin.Namespace + ":" + name
+		}
+		return text
+	}
+	if !strings.Contains(text, ".svc") {
+		return text
+	}
+	return hostNamePattern().ReplaceAllStringFunc(text, func(host string) string {
+		parts := strings.Split(host, ".")
+		if in.isHome(parts[1]) && in.ownService(parts[0]) == parts[0] {
+			parts[1] = in.pin.Namespace
+		}
+		return strings.Join(parts, ".")
+	})
+}
+
+// hostNamePattern matches the host names of Services, without the domain of the cluster.
+var hostNamePattern = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // compiled once
+	return regexp.MustCompile(`\b[a-z0-9-]+\.[a-z0-9-]+\.svc\b`)
+})
+
+// hasNamespaced reports whether a namespaced object of the bundle has this name.
+func (in *install) hasNamespaced(name string) bool {
+	return name != "" && (in.accounts()[name] || in.ownService(name) == name || slices.ContainsFunc(in.b.Objects, func(o bundle.ManifestObject) bool {
+		return o.Name() == name && in.scopes.namespaced(o.Group(), o.Kind())
+	}))
 }
 
 // ownServiceRef returns a reference to a Service of the bundle with the install namespace set, or
@@ -162,29 +243,6 @@ func (in *install) ownServiceRef(file bundle.ManifestObject, service map[string]
 		return nil
 	}
 	return k8s.With(service, in.pin.Namespace, "namespace")
-}
-
-// replaceTexts returns o with each text in the list at path replaced by replace(text).
-func replaceTexts(o Object, replace func(string) string, path ...string) Object {
-	list := k8s.Texts(o, path...)
-	if len(list) == 0 {
-		return o
-	}
-	for i, text := range list {
-		list[i] = replace(text)
-	}
-	return k8s.With(o, k8s.Values(list...), path...)
-}
-
-// ownHost returns host unchanged, unless it is the host name of a Service of the bundle. Then it
-// sets the install namespace: "hook.placeholder.svc" becomes "hook.my-namespace.svc".
-func (in *install) ownHost(host string) string {
-	parts := strings.Split(host, ".")
-	if len(parts) < 3 || parts[2] != "svc" || !in.isHome(parts[1]) || in.ownService(parts[0]) != parts[0] {
-		return host
-	}
-	parts[1] = in.pin.Namespace
-	return strings.Join(parts, ".")
 }
 
 // ships reports whether the bundle contains an object of a kind with a name.

@@ -124,7 +124,10 @@ webhooks:
 		"apiVersion: v1\nkind: Service\nmetadata: {name: hook, namespace: placeholder}\nspec: {selector: {a: b}, ports: [{port: 443}]}\n",
 		"apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.y.io}\nspec: {group: y.io, version: v1, groupPriorityMinimum: 1, versionPriority: 1, service: {name: hook, namespace: placeholder}}\n",
 		"apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: serving, namespace: placeholder}\nspec: {secretName: s, issuerRef: {name: i}, dnsNames: [hook.placeholder.svc, hook.placeholder.svc.cluster.local, theirs.placeholder.svc, hook.elsewhere.svc]}\n",
-		"apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: m, namespace: placeholder}\nspec: {selector: {}, endpoints: [], namespaceSelector: {matchNames: [placeholder, elsewhere]}}\n")
+		"apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: m, namespace: placeholder}\nspec: {selector: {}, endpoints: [], namespaceSelector: {matchNames: [placeholder, elsewhere]}}\n",
+		"apiVersion: console.openshift.io/v1\nkind: ConsolePlugin\nmetadata: {name: p}\nspec: {backend: {service: {name: hook, namespace: placeholder}}, proxy: {service: {name: theirs, namespace: placeholder}}}\n",
+		"apiVersion: security.openshift.io/v1\nkind: SecurityContextConstraints\nmetadata: {name: c}\nusers: [\"system:serviceaccount:placeholder:own\", \"system:serviceaccount:placeholder:theirs\"]\n",
+		"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: own, namespace: placeholder}\n")
 	objects, codes := arrival(t, b, Options{Profile: profile.Flux})
 	var got []string
 	for _, hook := range k8s.Items(objects["ValidatingWebhookConfiguration hooks"], "webhooks") {
@@ -134,9 +137,13 @@ webhooks:
 		k8s.Text(objects["APIService v1.y.io"], "spec", "service", "namespace"))
 	got = append(got, k8s.Texts(objects["Certificate serving"], "spec", "dnsNames")...)
 	got = append(got, k8s.Texts(objects["ServiceMonitor m"], "spec", "namespaceSelector", "matchNames")...)
+	plugin, scc := objects["ConsolePlugin p"], objects["SecurityContextConstraints c"]
+	got = append(got, k8s.Text(plugin, "spec", "backend", "service", "namespace"), k8s.Text(plugin, "spec", "proxy", "service", "namespace"))
+	got = append(got, k8s.Texts(scc, "users")...)
 	want := []string{
 		"a.x.io ns", "b.x.io placeholder", "c.x.io ", "ns/serving", "ns",
 		"hook.ns.svc", "hook.ns.svc.cluster.local", "theirs.placeholder.svc", "hook.elsewhere.svc", "ns", "elsewhere",
+		"ns", "placeholder", "system:serviceaccount:ns:own", "system:serviceaccount:placeholder:theirs",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("references differ (-want +got):\n%s", d)

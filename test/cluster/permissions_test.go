@@ -27,7 +27,7 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-var update = flag.Bool("update", false, "rewrite internal/k8s/defaults.json, diff/immutable.txt")
+var update = flag.Bool("update", false, "rewrite internal/k8s/defaults.json, internal/k8s/admit/required.txt, diff/immutable.txt")
 
 // TestDefaultRBAC compares internal/k8s/defaults.json with the roles and bindings of a new API server.
 func TestDefaultRBAC(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/internal/k8s"
 )
@@ -33,21 +34,23 @@ func (t *Types) Canonical(object k8s.Object) k8s.Object {
 // key.
 type Repeat struct {
 	List  string           // path of the list, such as "spec.template.spec.containers[0].env"
-	Key   string           // such as `name="MODE"`
-	Items []map[string]any // in the order of the list
+	Key   string           // such as `name="MODE"`, or the value of an item that is no mapping
+	Count int              // number of items
+	Items []map[string]any // in the order of the list; nil if the items are no mappings
 }
 
 // Distinct removes the list items that server-side apply rejects, because another item has the same
 // key. It returns the object, and the repeats that it had. keep returns the item to keep for a
-// repeat; it gets the place of the repeat's last item. Objects of kinds that are not built in are
-// returned unchanged.
+// repeat of mappings; it gets the place of the repeat's last item. Of kinds that are not built in, only the
+// metadata changes: the API server rejects repeats in their other fields in every request.
 func (t *Types) Distinct(object k8s.Object, keep func(Repeat) map[string]any) (k8s.Object, []Repeat) {
-	of := t.kind(object.APIVersion(), object.Kind())
-	if of == nil {
-		return object, nil
-	}
 	c := canonicalizer{types: t, keep: keep}
-	out := c.object(of, object)
+	out := object
+	if of := t.kind(object.APIVersion(), object.Kind()); of != nil {
+		out = c.object(of, object)
+	} else if metadata := k8s.Map(object, "metadata"); metadata != nil {
+		out = k8s.With(object, c.below(step{".", "metadata", ""}, reflect.TypeFor[metav1.ObjectMeta](), metadata), "metadata")
+	}
 	if len(c.repeats) == 0 {
 		return object, nil
 	}
@@ -159,37 +162,31 @@ func (c *canonicalizer) quantity(v any) any {
 	return v
 }
 
-// distinct returns a list with one item for each key.
+// distinct returns a list with one item for each key. Without keys, the items are their own keys.
 func (c *canonicalizer) distinct(field string, keys []string, list []any) []any {
-	groups := map[string][]map[string]any{}
-	keyOf := func(v any) string {
-		var parts []string
-		m, _ := v.(map[string]any)
-		for _, key := range keys {
-			key, value, _ := strings.Cut(key, "=")
-			if set := m[key]; set != nil {
-				value = fmt.Sprint(set)
-			}
-			parts = append(parts, fmt.Sprintf("%s=%q", key, value))
-		}
-		return strings.Join(parts, ", ")
-	}
+	groups := map[string][]any{}
 	for _, v := range list {
-		if m, ok := v.(map[string]any); ok {
-			groups[keyOf(v)] = append(groups[keyOf(v)], m)
-		}
+		key := itemKey(keys, v)
+		groups[key] = append(groups[key], v)
 	}
 	var out []any
 	for _, v := range slices.Backward(list) {
-		key := keyOf(v)
-		items := groups[key]
-		switch {
-		case len(items) > 1:
-			r := Repeat{(&typeChecker{at: c.at}).path() + "." + field, key, items}
+		key := itemKey(keys, v)
+		switch items := groups[key]; {
+		case len(items) > 1 && key != "":
+			r := Repeat{List: strings.TrimPrefix((&typeChecker{at: c.at}).path()+"."+field, "."), Key: key, Count: len(items)}
+			for _, item := range items {
+				if m, isMap := item.(map[string]any); isMap {
+					r.Items = append(r.Items, m)
+				}
+			}
 			c.repeats = append(c.repeats, r)
-			out = append(out, c.keep(r))
+			if r.Items != nil {
+				v = c.keep(r)
+			}
+			out = append(out, v)
 			groups[key] = nil
-		case items != nil || reflect.TypeOf(v) != reflect.TypeFor[map[string]any]():
+		case items != nil:
 			out = append(out, v)
 		}
 	}
@@ -197,8 +194,29 @@ func (c *canonicalizer) distinct(field string, keys []string, list []any) []any 
 	return out
 }
 
+// itemKey returns the key of an item, or "" if the API server rejects an item of this type anyway.
+func itemKey(keys []string, v any) string {
+	m, isMap := v.(map[string]any)
+	if len(keys) == 0 || !isMap {
+		if isMap || len(keys) > 0 {
+			return ""
+		}
+		return fmt.Sprintf("%#v", v)
+	}
+	var parts []string
+	for _, key := range keys {
+		key, value, _ := strings.Cut(key, "=")
+		if set := m[key]; set != nil {
+			value = fmt.Sprint(set)
+		}
+		parts = append(parts, fmt.Sprintf("%s=%q", key, value))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // listKeysText has a line for each list of the API whose items must have different keys in
-// server-side apply: the Go type, the field, and the keys, with their default values.
+// server-side apply: the Go type, the field, and the keys, with their default values. Without keys, the
+// items themselves must differ.
 // TestGoldenListKeys compares it with the schema of the API, and writes it with -update.
 //
 //go:embed listkeys.txt

@@ -43,7 +43,7 @@ func TestGoldenListKeys(t *testing.T) {
 			continue
 		}
 		for _, field := range def.Fields {
-			if list := field.Type.Inlined.List; list != nil && list.ElementRelationship == schema.Associative && len(list.Keys) > 0 {
+			if list := field.Type.Inlined.List; list != nil && list.ElementRelationship == schema.Associative {
 				lines = append(lines, strings.Join(append([]string{name, field.Name}, withDefaults(all, list)...), " ")+"\n")
 			}
 		}
@@ -232,7 +232,7 @@ func TestDistinct(t *testing.T) {
 	o := parseObject(t, `
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: a}
+metadata: {name: a, finalizers: [a.b/c, d.e/f, a.b/c]}
 spec:
   template:
     spec:
@@ -250,6 +250,7 @@ spec:
 		found = append(found, r.List+": "+r.Key)
 	}
 	want := []string{
+		`metadata.finalizers: "a.b/c"`,
 		`spec.template.spec.containers[0].env: name="A"`,
 		`spec.template.spec.containers[0].ports: containerPort="80", protocol="TCP"`,
 		`spec.template.spec.imagePullSecrets: name="a"`,
@@ -278,5 +279,9 @@ spec:
 	}
 	if again, repeats := NewTypes().Distinct(got, last); len(repeats) > 0 || !k8s.Equal(map[string]any(again), map[string]any(got)) {
 		t.Errorf("Distinct of its result has repeats: %v", repeats)
+	}
+	custom := parseObject(t, "{apiVersion: example.com/v1, kind: Lamp, metadata: {name: a, finalizers: [a.b/c, a.b/c]}}")
+	if got, repeats := NewTypes().Distinct(custom, last); len(repeats) != 1 || len(k8s.Texts(got, "metadata", "finalizers")) != 1 {
+		t.Errorf("custom resource: got %v with repeats %v", got, repeats)
 	}
 }

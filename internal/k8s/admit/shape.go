@@ -1,6 +1,7 @@
 package admit
 
 import (
+	_ "embed"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -161,18 +162,22 @@ func (w *typeChecker) checkObject(of reflect.Type, v any) {
 }
 
 // checkRequired adds a fault for each required field of a struct that m does not have. A field is
-// required if its type has no omitempty and optionalFields does not list it. Numbers and booleans
-// are not checked: a missing one is the zero value.
+// required if the API server demands it (requiredFields) or, if that is unknown, if its type has no
+// omitempty. Numbers and booleans are not checked: a missing one is the zero value.
 func (w *typeChecker) checkRequired(of reflect.Type, fields map[string]typeField, m map[string]any) {
+	rules := w.types.requiredFields()[of]
 	for name, f := range fields {
-		if v, set := m[name]; set && v != nil && v != "" || name == "status" || name == "metadata" {
+		demanded, known := rules[name]
+		list, _ := m[name].([]any)
+		empty := demanded && list != nil && len(list) == 0
+		if v, set := m[name]; set && v != nil && v != "" && !empty || name == "status" || name == "metadata" {
 			continue
 		}
 		at := step{".", name, ""}
 		switch kind := f.of.Kind(); {
 		case kind == reflect.Struct && !reflect.PointerTo(f.of).Implements(reflect.TypeFor[json.Unmarshaler]()):
 			w.checkAt(at, f.of, map[string]any{}) // decoded as an empty struct
-		case f.omitEmpty || optionalFields()[of.Name()+"."+name]:
+		case known && !demanded, !known && f.omitEmpty:
 		case kind == reflect.String, kind == reflect.Slice, kind == reflect.Pointer:
 			w.at = append(w.at, at)
 			w.Missing = append(w.Missing, Fault{w.path(), "is required"})
@@ -181,12 +186,39 @@ func (w *typeChecker) checkRequired(of reflect.Type, fields map[string]typeField
 	}
 }
 
-// optionalFields returns the fields without omitempty that the API does not require. Source: the
-// validation and the defaults of the API groups (k8s.io/kubernetes/pkg/apis).
-func optionalFields() map[string]bool {
-	return map[string]bool{
-		"Role.rules": true, "ClusterRole.rules": true, "EndpointSlice.endpoints": true, "RoleRef.apiGroup": true,
+// requiredText has a line for each field that the API server was seen to demand in an object that has
+// everything else, with "+", and for each field that it accepted the object without, with "-".
+// TestRequired of test/cluster compares it with an API server, and writes it with -update.
+//
+//go:embed required.txt
+var requiredText string
+
+// requiredFields returns the fields of requiredText by Go type and name: true if the API server demands
+// the field in every object seen.
+func (t *Types) requiredFields() map[reflect.Type]map[string]bool {
+	if t.required != nil {
+		return t.required
 	}
+	t.required = map[reflect.Type]map[string]bool{}
+	for line := range strings.Lines(requiredText) {
+		words := strings.Fields(line) // sign, apiVersion, kind, path
+		path := strings.Split(words[3], ".")
+		of, last := t.kind(words[1], words[2]), len(path)-1
+		for _, step := range path[:last] {
+			if of.Kind() == reflect.Struct { // otherwise a map, whose keys are no fields
+				of = t.fieldsOf(of)[strings.TrimSuffix(step, "[]")].of
+			}
+			for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+				of = of.Elem()
+			}
+		}
+		if t.required[of] == nil {
+			t.required[of] = map[string]bool{}
+		}
+		always, seen := t.required[of][path[last]]
+		t.required[of][path[last]] = words[0] == "+" && (always || !seen)
+	}
+	return t.required
 }
 
 func (w *typeChecker) checkList(of reflect.Type, v any) {

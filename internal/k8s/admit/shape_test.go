@@ -262,17 +262,19 @@ func TestRules(t *testing.T) {
 // TestRequired checks which fields of built-in kinds the API requires.
 func TestRequired(t *testing.T) {
 	for object, want := range map[string]string{
-		"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}":                                                                                    "spec.selector spec.template.spec.containers",
-		"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: x}":                                                                       "provisioner",
-		"apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: x}\nhandler: ''":                                                             "handler",
-		"apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: x}\nsubjects: [{kind: User}]":                                   "roleRef.kind roleRef.name subjects[0].name",
-		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}":                                                             "",
-		"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: x}\nrules: [{resources: [pods]}]":                                      "rules[0].verbs",
-		"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nwebhooks: [{name: a, clientConfig: {service: {name: s}}}]": "webhooks[0].admissionReviewVersions webhooks[0].clientConfig.service.namespace webhooks[0].sideEffects",
-		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}":                                                                                         "",
-		"apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a}]}\nstatus: {conditions: [{}]}":                                                       "",
-		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: x}":                                                                   "",
-		"apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: x}":                                                                                 "",
+		"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}":                                                                                                                                                                "spec.selector spec.template.spec.containers",
+		"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: x}":                                                                                                                                                   "provisioner",
+		"apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: x}\nhandler: ''":                                                                                                                                         "handler",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: x}\nsubjects: [{kind: User}]":                                                                                                               "roleRef.kind roleRef.name subjects[0].name",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}":                                                                                                                                         "",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: x}\nrules: [{resources: [pods]}]":                                                                                                                  "rules[0].verbs",
+		"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nwebhooks: [{name: a, clientConfig: {service: {name: s}}}]":                                                                             "webhooks[0].admissionReviewVersions webhooks[0].clientConfig.service.namespace webhooks[0].sideEffects",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}":                                                                                                                                                                     "",
+		"apiVersion: v1\nkind: Pod\nspec: {imagePullSecrets: [{}], volumes: [{name: a, configMap: {}}], containers: [{name: a}]}\nstatus: {conditions: [{}]}":                                                                      "spec.containers[0].image spec.volumes[0].configMap.name",
+		"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nwebhooks: [{name: a, sideEffects: None, admissionReviewVersions: [v1], rules: [{apiGroups: [a], apiVersions: [v1], operations: []}]}]": "webhooks[0].rules[0].operations webhooks[0].rules[0].resources",
+		"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {clusterIP: None}":                                                                                                                                              "",
+		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: x}":                                                                                                                                               "",
+		"apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: x}":                                                                                                                                                             "",
 	} {
 		var got []string
 		for _, f := range NewTypes().Check(load(t, object)).Missing {

@@ -62,13 +62,15 @@ func apiVersions() map[string]func(*runtime.Scheme) error {
 type Types struct {
 	kinds  map[string]map[string]reflect.Type    // apiVersion → kind
 	fields map[reflect.Type]map[string]typeField // struct → its fields by JSON name
+
+	required map[reflect.Type]map[string]bool // see requiredFields
 }
 
 // typeField is a field of a Go type.
 type typeField struct {
 	of        reflect.Type
 	omitEmpty bool     // the API server does not store an empty value
-	keys      []string // for a list: the fields that form the key of an item in server-side apply; nil: items need no key
+	keys      []string // for a list: the fields that form the key of an item in server-side apply; empty: the item itself; nil: items need no key
 }
 
 // NewTypes returns Types with an empty cache.
