@@ -96,7 +96,7 @@ func Codes() []Code {
 		{"repeated-item", Rendering, "A list has several items with one key, of which only one is rendered."},
 		{"reserved-key", Rendering, "A pod template, a selector or a CSV has a label or annotation of quayside, which means nothing there."},
 		{"tool-directive", Rendering, "A label or annotation that controls the GitOps tool was dropped."},
-		{"unknown-field", Rendering, "A manifest has a field that its API does not have."},
+		{"unknown-field", Rendering, "A manifest has a field that its API does not have, which is dropped."},
 		{"unknown-field-dropped", Rendering, "A CSV has an unknown field, which is dropped."},
 		{"webhook-name", Rendering, "Two webhooks of a bundle have the same name."},
 
@@ -104,6 +104,7 @@ func Codes() []Code {
 		{"annotation-name", OtherStep, "An annotation of a CSV is misspelled."},
 		{"bundle-unusable", OtherStep, "A bundle of a catalog can never be chosen."},
 		{"catalog-left-out", OtherStep, "A catalog can be read neither from the vendored images nor from its registry."},
+		{"contested-field", OtherStep, "Because of an overlay, a field of an object does not keep its value in the cluster, such as the replicas of an autoscaled Deployment."},
 		{"examples", OtherStep, "The alm-examples of a CSV are invalid, or are of APIs that the CSV does not own."},
 		{"field-unused", OtherStep, "A CSV has a field that neither OLM nor quayside uses."},
 		{"gitops-name", OtherStep, "Another workspace has the same names of Applications or Kustomizations in the same cluster: an error."},

@@ -27,6 +27,25 @@ func (o *Overlay) PatchedLevels(isUser func(file string) bool) []*Overlay {
 	return levels
 }
 
+// OwnResources returns the smallest kustomizations of the build that include a kustomization of the
+// user as a resource: they contain the user's own objects. isUser reports whether a kustomization
+// file is the user's.
+func (o *Overlay) OwnResources(isUser func(file string) bool) []*Overlay {
+	var out []*Overlay
+	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {
+		if isUser(k.File) {
+			return
+		}
+		own := slices.DeleteFunc(slices.Clone(k.children), func(sub *Overlay) bool { return sub.IsComponent() || !isUser(sub.File) })
+		mixed := len(k.listedFiles) > 0 || slices.ContainsFunc(k.children, func(sub *Overlay) bool { return !isUser(sub.File) })
+		if len(own) > 0 && !mixed {
+			own = []*Overlay{k}
+		}
+		out = append(out, own...)
+	})
+	return out
+}
+
 // BuildSelected builds only some of the resource files of o: those with objects that a user's
 // kustomization selects. isUser reports whether a kustomization file is the user's. This is much
 // faster than building all objects. before lists the objects in the built files. Kustomizations

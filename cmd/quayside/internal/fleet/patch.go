@@ -65,7 +65,8 @@ func (f *Fleet) Patches() func(cluster string) Patch {
 	}
 }
 
-// patchOf returns the changes that the user's kustomizations in an overlay make. In some trees, the
+// patchOf returns the changes that the user's kustomizations in an overlay make, and the user's own
+// objects in it. In some trees, the
 // kustomization of each operator below the overlay includes one of them.
 func (f *Fleet) patchOf(o *overlay.Overlay) Patch {
 	out := Patch{}
@@ -73,6 +74,10 @@ func (f *Fleet) patchOf(o *overlay.Overlay) Patch {
 		if err == nil {
 			maps.Copy(out, newPatch(o.File, before, built))
 		}
+	}
+	for _, own := range o.OwnResources(f.IsUserFile) {
+		built, err := own.Build()
+		add(nil, built, err)
 	}
 	levels := o.PatchedLevels(f.IsUserFile)
 	nested := slices.ContainsFunc(levels, func(level *overlay.Overlay) bool {

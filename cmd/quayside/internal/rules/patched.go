@@ -13,7 +13,8 @@ import (
 )
 
 // checkPatched returns an error for each object that, because of the user's overlays, a cluster
-// rejects or stores without one of its fields.
+// rejects or stores without one of its fields, and a warning for each field that does not keep its
+// value.
 func checkPatched(s *State) (Findings, error) {
 	if len(s.Overlays) == 0 {
 		return nil, nil
@@ -38,6 +39,15 @@ func checkPatched(s *State) (Findings, error) {
 				clusters[msg] = append(clusters[msg], name)
 				faults[msg] = Finding{Severity: Error, Code: "invalid-object", Pos: s.overlayPos(&f, name), Subject: key.String(), Msg: msg, Hint: "correct the patch or the object in the overlay"}
 			}
+		}
+		contested, err := s.contestedFields(types, name, patch)
+		if err != nil {
+			return nil, err
+		}
+		for _, fault := range contested {
+			fault.Pos = s.overlayPos(&f, name)
+			clusters[fault.Msg] = append(clusters[fault.Msg], name)
+			faults[fault.Msg] = fault
 		}
 	}
 	var out Findings
@@ -82,7 +92,7 @@ func (s *State) schemaFaults(types *admit.Types, o k8s.Object) []admit.Fault {
 	if tool := s.tool(); tool != "" {
 		_, repeats := types.Distinct(o, func(r admit.Repeat) map[string]any { return r.Items[0] })
 		for _, r := range repeats {
-			out = append(out, admit.Fault{Field: r.List, Message: fmt.Sprintf("%d items have %s, which the server-side apply of %s rejects", len(r.Items), r.Key, tool)})
+			out = append(out, admit.Fault{Field: r.List, Message: fmt.Sprintf("%d items have %s, which the server-side apply of %s rejects", r.Count, r.Key, tool)})
 		}
 	}
 	return slices.Concat(out, shape.Wrong, shape.Missing, admit.Pods(o))

@@ -65,7 +65,7 @@ func Table() []Entry {
 		{"abandoned-trees", Error, []string{"abandoned-tree"}, "Each rendered tree is the `spec.output` of a workspace; it is an error only if `spec.gitops.path` names the tree.", Outputs, checkAbandonedTrees},
 		{"ignored-observations", Warning, []string{"not-checked"}, "Observations are evidence for a cluster of the workspace.", Needs, checkObservations},
 		{"unmet-needs", Error, []string{"missing-api", "missing-config", "missing-namespace", "missing-object", "missing-olm", "pod-security"}, "Each cluster has what its operators need; Secrets and ConfigMaps that an operator may create itself are warnings.", Needs, checkNeeds},
-		{"schema", Error, []string{"invalid-object"}, "What a cluster gets after overlays has only known fields, valid values and the required fields.", Needs, checkPatched},
+		{"schema", Error, []string{"contested-field", "invalid-object"}, "What a cluster gets after overlays has only known fields, valid values and the required fields; a field that does not keep its value is a warning.", Needs, checkPatched},
 		{"gone-images", Warning, []string{"image-gone"}, "The registry of each image that a cluster pulls still serves it, as far as quayside knows.", Needs, checkGoneImages},
 		{"recreate", Error, []string{"outdated-recreate"}, "Each entry in `spec.recreate` is for the locked version of an operator, and selects an object; an entry for another version is a warning.", Needs, checkRecreate},
 		{"unused-overlays", Error, []string{"unused-overlay"}, "The build of a cluster uses each YAML file in `overlays/`; it is an error only if the name of a directory is almost right.", Needs, checkUnusedOverlays},
