@@ -118,7 +118,8 @@ func TestUploadResumes(t *testing.T) {
 	}
 }
 
-// TestConcurrentUploads uploads images that share blobs concurrently with one client.
+// TestConcurrentUploads uploads images that share blobs concurrently with one client, which also reads
+// the configuration that uploads remove from the store.
 func TestConcurrentUploads(t *testing.T) {
 	from, to := ocitest.New(t), ocitest.New(t)
 	p, ref := pushExample(t, from)
@@ -129,6 +130,11 @@ func TestConcurrentUploads(t *testing.T) {
 			target := fmt.Sprintf("%s/m/copy-%d:v1", to.Host, i)
 			if got, err := c.Upload(t.Context(), ref, target); err != nil || got.Digest != p.Digest() {
 				t.Errorf("%s: %+v, %v", target, got, err)
+			}
+			for range 20 {
+				if _, err := c.Inspect(t.Context(), "image:"+ref); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}

@@ -173,17 +173,29 @@ func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) 
 	return data, r.storeManifest(ctx, digest, data)
 }
 
-// blob opens a blob in the store. It first fetches the blob if the store does not have it.
+// blob opens a blob in the store. It first fetches the blob if the store does not have it. Until the
+// blob is open, no other copy removes it.
 func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
 	if have, err := r.client.Store.Size(digest); err != nil || have != size {
 		if v, err := r.client.vendored().blob(ctx, digest, size); err == nil {
 			return v, nil
 		}
 	}
-	if err := r.ensureBlob(ctx, digest, size); err != nil {
+	lock := r.client.lockFor(digest)
+	lock.Lock()
+	defer lock.Unlock()
+	if err := r.ensureLocked(ctx, digest, size); err != nil {
 		return nil, err
 	}
 	return r.client.Store.Get(digest)
+}
+
+// removeBlob removes a blob from the store that only a finished copy needed.
+func (c *Client) removeBlob(digest string) error {
+	lock := c.lockFor(digest)
+	lock.Lock()
+	defer lock.Unlock()
+	return c.Store.Remove(digest)
 }
 
 // canRefetch reports whether an error of the store can be fixed by fetching the content again.
@@ -257,6 +269,11 @@ func (r *upstream) ensureBlob(ctx context.Context, digest string, size int64) er
 	lock := r.client.lockFor(digest)
 	lock.Lock()
 	defer lock.Unlock()
+	return r.ensureLocked(ctx, digest, size)
+}
+
+// ensureLocked is ensureBlob for callers that hold the lock of the digest.
+func (r *upstream) ensureLocked(ctx context.Context, digest string, size int64) error {
 	if have, err := r.client.Store.Size(digest); err == nil {
 		if have == size {
 			return nil

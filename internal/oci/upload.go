@@ -174,7 +174,7 @@ func (t *target) uploadPart(ctx context.Context, from origin, p part, last bool,
 	out.Sent++
 	out.Bytes += p.size
 	if t.client.Store != nil && !held {
-		return t.client.Store.Remove(p.digest)
+		return t.client.removeBlob(p.digest)
 	}
 	return nil
 }

@@ -197,7 +197,7 @@ func (v *layoutUpdate) copyPart(ctx context.Context, from origin, p part) error 
 	if err := writeFile(v.root, name, r); err != nil || held || !v.Mirror {
 		return err
 	}
-	return v.client.Store.Remove(p.digest)
+	return v.client.removeBlob(p.digest)
 }
 
 // hasDigest reports whether the content of a file in the layout has this digest.

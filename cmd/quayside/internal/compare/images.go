@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
@@ -34,7 +35,15 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 	if err != nil {
 		return nil, c.TakeMessages(), err
 	}
-	original := mirroredImages(p, lock, mirrors)
+	original := lockedImages(p, lock, mirrors)
+	if !hasOnlyImages(base, original) { // the tree on disk may have the images of other mirrors
+		if s, err = c.render(ctx, s, lock, false); err != nil {
+			return nil, c.TakeMessages(), err
+		}
+		if base, err = s.BaseState(); err != nil {
+			return nil, c.TakeMessages(), err
+		}
+	}
 	var shares []inventory.ClusterImages
 	type location struct {
 		file     *byte // address of the file content, which identifies the file
@@ -83,15 +92,24 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 	return list, c.TakeMessages(), err
 }
 
-// mirroredImages returns the original name of each image of the lock and of configs that mirrors
-// replace, by its name in the mirror.
-func mirroredImages(p *workspace.Project, lock *lockfile.File, mirrors []render.Mirror) map[string]string {
+// hasOnlyImages reports whether all images of operators in a state are among these.
+func hasOnlyImages(state diff.State, names map[string]string) bool {
+	for i := range state.Objects {
+		o := &state.Objects[i]
+		if o.Operator != "" && slices.ContainsFunc(o.Images(), func(image string) bool { return names[image] == "" }) {
+			return false
+		}
+	}
+	return true
+}
+
+// lockedImages returns the original name of each image of the lock and of configs, by its name in the
+// tree.
+func lockedImages(p *workspace.Project, lock *lockfile.File, mirrors []render.Mirror) map[string]string {
 	out := map[string]string{}
 	add := func(image string) {
 		name := imageref.Split(image).String()
-		if at := render.Mirrored(name, mirrors); at != name {
-			out[at] = name
-		}
+		out[render.Mirrored(name, mirrors)] = name
 	}
 	addConfig := func(data []byte) {
 		var config map[string]any
