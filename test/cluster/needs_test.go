@@ -159,7 +159,7 @@ func (q quayside) renderedWithNeeds(t *testing.T) ([]*unstructured.Unstructured,
 		t.Fatal(err)
 	}
 	text := string(settings) + "  policy:\n    waivers:\n"
-	for _, rule := range []string{"missing-api", "missing-object", "missing-olm", "pod-security"} {
+	for _, rule := range []string{"missing-api", "missing-namespace", "missing-object", "missing-olm", "pod-security"} {
 		if strings.Contains(stderr, "["+rule+"]") {
 			text += fmt.Sprintf("    - {rule: %s, reason: the cluster is compared with it, expires: %s}\n", rule, time.Now().AddDate(0, 1, 0).Format(time.DateOnly))
 		}
@@ -368,6 +368,30 @@ func podReferences(t *testing.T, o *unstructured.Unstructured) []string {
 // corpus directories by "package/version".
 func unpack(t *testing.T, archive string, n uint32) map[string]string {
 	t.Helper()
+	out, dir := map[string]string{}, t.TempDir()
+	eachFile(t, archive, func(file, text string) {
+		parts := strings.SplitN(file, "/", 3)
+		if len(parts) < 3 || !inSample(parts[0]+"/"+parts[1], n) {
+			return
+		}
+		name := parts[0] + "/" + parts[1]
+		out[name] = filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		q := quayside{dir: filepath.Join(out[name], "bundles", parts[0], parts[1])}
+		q.write(t, parts[2], text)
+	})
+	return out
+}
+
+// inSample reports whether a name is in the sample of one of n names.
+func inSample(name string, n uint32) bool {
+	sum := fnv.New32a()
+	fmt.Fprint(sum, name)
+	return sum.Sum32()%n == 0
+}
+
+// eachFile calls read for each file of an archive.
+func eachFile(t *testing.T, archive string, read func(name, text string)) {
+	t.Helper()
 	f, err := os.Open(archive)
 	if err != nil {
 		t.Fatal(err)
@@ -378,31 +402,21 @@ func unpack(t *testing.T, archive string, n uint32) map[string]string {
 		t.Fatal(err)
 	}
 	defer unpacked.Close()
-	out, dir := map[string]string{}, t.TempDir()
 	for files := tar.NewReader(unpacked); ; {
 		h, err := files.Next()
 		if errors.Is(err, io.EOF) {
-			return out
+			return
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts := strings.SplitN(strings.TrimPrefix(h.Name, "./"), "/", 3)
-		if len(parts) < 3 || h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) {
+		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) {
 			continue
 		}
-		name := parts[0] + "/" + parts[1]
-		sum := fnv.New32a()
-		fmt.Fprint(sum, name)
-		if sum.Sum32()%n != 0 {
-			continue
-		}
-		out[name] = filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		data, err := io.ReadAll(files)
+		text, err := io.ReadAll(files)
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := quayside{dir: filepath.Join(out[name], "bundles", parts[0], parts[1])}
-		q.write(t, parts[2], string(data))
+		read(strings.TrimPrefix(h.Name, "./"), string(text))
 	}
 }

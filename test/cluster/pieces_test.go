@@ -60,6 +60,8 @@ func runPieceScenarios(t *testing.T, cluster, second *harness.Cluster, engine pi
 		{"clusters", "a cluster is taken out", removesCluster},
 		{"injected", "a CA that a controller fills in stays", keepsInjected},
 		{"moved", "a file moves between two pieces", movesFile},
+		{"recreated", "an object is recreated on request", recreatesObject},
+		{"hooks", "hooks of a chart run", runsHooks},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {
 			t.Parallel() // mostly waits; each scenario has its own environment
@@ -391,6 +393,108 @@ func keepsInjected(ctx context.Context, t *testing.T, f *pieceFleet) {
 			t.Errorf("%s: the injected CA was removed: %v", harness.Name(o), config)
 		}
 	}
+}
+
+// recreatesObject changes an immutable field: the engine cannot apply it until spec.recreate names the
+// object. The upgrade after that one does not recreate it.
+func recreatesObject(ctx context.Context, t *testing.T, f *pieceFleet) {
+	a := f.newOperator("a")
+	a.service = "cluster"
+	f.state.operators = []tinyOperator{a, f.newOperator("b")}
+	f.install(ctx, t)
+	isService := func(o *unstructured.Unstructured) bool { return o.GetKind() == "Service" }
+	isOther := func(o *unstructured.Unstructured) bool { return !isService(o) }
+	service, others := only(f.desired(t), isService), only(f.desired(t), isOther)
+	before, around := f.identify(ctx, t, service), f.identify(ctx, t, others)
+
+	f.state = f.state.clone()
+	f.state.operator(a.key()).version, f.state.operator(a.key()).service = "v2", "headless"
+	f.push(ctx, t, "change an immutable field")
+	f.awaitUnsettled(ctx, t, a.key())
+	checkUIDs(t, "change an immutable field", before, f.identify(ctx, t, service))
+
+	next := f.state.clone()
+	next.recreate = fmt.Sprintf("{operator: %s/%s, version: 1.2.0, kind: Service, name: %s}", a.namespace, a.name, a.name)
+	f.upgrade(ctx, t, "recreate", next)
+	recreated := f.identify(ctx, t, service)
+	if name := harness.Name(service[0]); recreated[name].UID == "" || recreated[name].UID == before[name].UID {
+		t.Errorf("%s has the UID %q, as before", name, recreated[name].UID)
+	}
+	checkUIDs(t, "recreate", around, f.identify(ctx, t, others))
+
+	next = f.state.clone() // with the entry of the previous version
+	next.operator(a.key()).version = "v3"
+	f.upgrade(ctx, t, "next upgrade", next)
+	checkUIDs(t, "next upgrade", recreated, f.identify(ctx, t, service))
+	for _, o := range only(f.desired(t), isService) {
+		if all := fmt.Sprint(o.GetAnnotations()); strings.Contains(strings.ToLower(all), "force") {
+			t.Errorf("%s would be recreated again: %s", harness.Name(o), all)
+		}
+	}
+}
+
+// runsHooks installs and upgrades a chart: each Job among its hooks runs to completion at the
+// installation, and again at an upgrade that changes it. With Argo CD, hooks run before or after the
+// other objects are applied.
+func runsHooks(ctx context.Context, t *testing.T, f *pieceFleet) {
+	a := f.newOperator("a")
+	a.isChart = true
+	f.state.operators = []tinyOperator{a, f.newOperator("b")}
+	f.install(ctx, t)
+	jobs := only(f.desired(t), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Job" })
+	others := only(f.desired(t), func(o *unstructured.Unstructured) bool { return o.GetKind() == "ConfigMap" })
+	if len(jobs) != 3 {
+		t.Fatalf("rendered %q, want three Jobs", names(jobs))
+	}
+	f.checkHooks(ctx, t, "v1", jobs)
+	before, around := f.identify(ctx, t, jobs), f.identify(ctx, t, others)
+	if _, isArgo := f.engine.(argoEngine); isArgo {
+		created := func(o *unstructured.Unstructured) time.Time {
+			live, err := f.live.Get(ctx, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return live.GetCreationTimestamp().Time
+		}
+		for _, job := range jobs {
+			if after := strings.HasSuffix(job.GetName(), "-after"); after && created(job).Before(created(others[0])) || !after && created(others[0]).Before(created(job)) {
+				t.Errorf("%s did not run in its phase", harness.Name(job))
+			}
+		}
+	}
+	upgraded := f.state.clone()
+	upgraded.operator(a.key()).version = "v2"
+	f.upgrade(ctx, t, "upgrade", upgraded)
+	f.checkHooks(ctx, t, "v2", jobs)
+	for name, id := range f.identify(ctx, t, jobs) {
+		if id.UID == before[name].UID {
+			t.Errorf("%s was not recreated", name)
+		}
+	}
+	checkUIDs(t, "upgrade", around, f.identify(ctx, t, others))
+	again := f.identify(ctx, t, others)
+	for _, o := range f.engineObjects(ctx, t) {
+		f.engine.syncAgain(ctx, t, f, o)
+	}
+	f.settle(ctx, t)
+	checkUntouched(t, "second sync", again, f.identify(ctx, t, others))
+}
+
+// checkHooks waits until the Jobs of a version are complete.
+func (f *pieceFleet) checkHooks(ctx context.Context, t *testing.T, version string, jobs []*unstructured.Unstructured) {
+	t.Helper()
+	f.await(ctx, t, "complete", func() string {
+		for _, job := range jobs {
+			live, err := f.live.Get(ctx, job)
+			if err != nil {
+				return err.Error()
+			}
+			if status, _, _ := harness.Condition(live, "Complete"); status != "True" || live.GetLabels()["example.com/version"] != version {
+				return fmt.Sprintf("%s of version %s: complete: %q", harness.Name(job), live.GetLabels()["example.com/version"], status)
+			}
+		}
+		return ""
+	})
 }
 
 // injectedCA returns a CA as set by OpenShift's service CA operator.

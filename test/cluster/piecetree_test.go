@@ -23,6 +23,7 @@ type pieceState struct {
 	operators   []tinyOperator
 	leaving     []string // removed operators that are not uninstalled yet
 	extra       string   // other manifests of the cluster "local"
+	recreate    string   // entries of spec.recreate
 }
 
 // pieceCluster is an entry of spec.clusters.
@@ -38,6 +39,8 @@ type tinyOperator struct {
 	noDeployment   bool     // it has no Deployment
 	hasCRD         bool     // it has a CRD
 	hasWebhook     bool     // it has a webhook
+	isChart        bool     // it is a Helm chart with hooks instead
+	service        string   // it has a Service: "cluster" or "headless", which is an immutable field
 	crdCA          string   // CA of its CRD, which is converted by another operator's Service
 	takesConfigMap bool     // it takes over the ConfigMap of another operator
 	takesCRD       bool     // it takes over the CRD of another operator
@@ -130,7 +133,45 @@ metadata: {name: refusal}
 spec: {policyName: refusal, validationActions: [Deny]}
 `
 
-// bundle returns the files of the operator's bundle, with a placeholder for its semantic version.
+// tinyService is the Service in a bundle.
+const tinyService = `-- manifests/service.yaml --
+apiVersion: v1
+kind: Service
+metadata: {name: NAME, labels: {example.com/version: VERSION}}
+spec: {ADDRESS selector: {app: NAME}, ports: [{port: 443}]}
+`
+
+// tinyChart is a chart with a hook of each kind.
+const tinyChart = `
+-- Chart.yaml --
+apiVersion: v2
+name: NAME
+version: SEMVER
+-- templates/configmap.yaml --
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: NAME, labels: {example.com/version: VERSION}}
+data: {version: VERSION}
+-- templates/hooks.yaml --
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: NAME-hook, labels: {example.com/version: VERSION}, annotations: {helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-weight: "-5"}}
+{{- range $job, $events := dict "before" "pre-install,pre-upgrade" "upgrade" "pre-upgrade" "after" "post-install" }}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: NAME-{{ $job }}, labels: {example.com/version: VERSION}, annotations: {helm.sh/hook: {{ $events }}}}
+spec:
+  template:
+    spec:
+      serviceAccountName: NAME-hook
+      restartPolicy: Never
+      containers: [{name: hook, image: "registry.example.com/NAME:VERSION"}]
+{{- end }}
+`
+
+// bundle returns the files of the operator's bundle or chart, with a placeholder for its semantic
+// version.
 func (o tinyOperator) bundle() map[string]string {
 	fault := map[bool]string{true: "refused", false: "none"}
 	nodes, deployment := "", tinyDeployment
@@ -163,6 +204,10 @@ func (o tinyOperator) bundle() map[string]string {
 	if o.takesCRD {
 		text += "-- manifests/shareds.yaml --\n" + strings.NewReplacer("PLURAL", "shareds", "GROUP", "shared."+o.namespace, "KIND", "Shared", "FAULT", "none", "VERSION", "none").Replace(tinyCRD)
 	}
+	if o.service != "" {
+		address := map[string]string{"cluster": "", "headless": "clusterIP: None,"}[o.service]
+		text += strings.ReplaceAll(tinyService, "ADDRESS", address)
+	}
 	if o.takesConfigMap {
 		text += "-- manifests/shared.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\n"
 	}
@@ -171,6 +216,9 @@ func (o tinyOperator) bundle() map[string]string {
 			text += "-- metadata/dependencies.yaml --\ndependencies:\n"
 		}
 		text += fmt.Sprintf("- {type: olm.package, value: {packageName: %s, version: \">=0.0.0\"}}\n", required)
+	}
+	if o.isChart {
+		text = tinyChart
 	}
 	files := map[string]string{}
 	text = strings.NewReplacer("NAME", o.name, "VERSION", o.version).Replace(text)
@@ -261,19 +309,28 @@ func (p *pieceTree) declare(t *testing.T, o tinyOperator) {
 		p.revision[o.key()]++
 	}
 	version := fmt.Sprintf("1.%d.0", p.revision[o.key()])
+	content, catalog := path.Join("bundles", o.name), "bundles"
+	if o.isChart { // a catalog of charts keeps all versions
+		content, catalog = path.Join("charts", o.name+"-"+version), "charts"
+		buildIn(t, "quayside-charts", "./cmd/quayside-charts")
+	}
 	for name, text := range files {
-		p.write(t, path.Join("bundles", o.name, name), strings.ReplaceAll(text, "SEMVER", version))
+		p.write(t, path.Join(content, name), strings.ReplaceAll(text, "SEMVER", version))
 	}
 	p.write(t, path.Join("subscriptions", o.key()+".yaml"), fmt.Sprintf(`apiVersion: quayside.dev/v1alpha1
 kind: Subscription
 metadata: {name: %s, namespace: %s}
-spec: {package: %[1]s, version: %[3]s}
-`, o.name, o.namespace, version))
+spec: {package: %[1]s, version: %[3]s, catalog: %[4]s}
+`, o.name, o.namespace, version, catalog))
 }
 
 // settings returns quayside.yaml with the engine's profile, its settings of spec.gitops and its
 // clusters.
 func settings(s pieceState, engine engineSettings) string {
+	charts := ""
+	if slices.ContainsFunc(s.operators, func(o tinyOperator) bool { return o.isChart }) {
+		charts = `, {name: charts, helm: "dir:charts"}`
+	}
 	granularity := "operator"
 	if s.asOneUnit {
 		granularity = "cluster"
@@ -282,15 +339,18 @@ func settings(s pieceState, engine engineSettings) string {
 kind: Workspace
 metadata: {name: %s}
 spec:
-  catalogs: [{name: bundles, source: "bundles:bundles"}]
+  catalogs: [{name: bundles, source: "bundles:bundles"}%s]
   kubernetesVersion: "1.36"
   certificates: openshift-service-ca
   profile: %s
   gitops: {granularity: %s, path: rendered, %s}
   clusters:
-`, s.environment, engine.profile, granularity, engine.gitops)
+`, s.environment, charts, engine.profile, granularity, engine.gitops)
 	for _, c := range s.clusters {
 		text += fmt.Sprintf("  - {name: %s%s}\n", c.name, c.destination)
+	}
+	if s.recreate != "" {
+		text += "  recreate: [" + s.recreate + "]\n"
 	}
 	return text
 }

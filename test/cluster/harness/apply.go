@@ -174,6 +174,18 @@ func (a *Applier) mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 	}
 }
 
+// Serves returns nil if the server has the API of an object, without waiting for it. Otherwise
+// meta.IsNoMatchError reports true for the error.
+func (a *Applier) Serves(o *unstructured.Unstructured) error {
+	kind := o.GroupVersionKind()
+	_, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) { // its CRD may be new
+		a.mapper.Reset()
+		_, err = a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	}
+	return err
+}
+
 // Namespaced reports whether objects of that kind belong to a namespace.
 func (a *Applier) Namespaced(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
 	mapping, err := a.mapping(ctx, o.GroupVersionKind())
