@@ -472,12 +472,10 @@ func runsHooks(ctx context.Context, t *testing.T, f *pieceFleet) {
 		}
 	}
 	checkUIDs(t, "upgrade", around, f.identify(ctx, t, others))
-	again := f.identify(ctx, t, others)
-	for _, o := range f.engineObjects(ctx, t) {
-		f.engine.syncAgain(ctx, t, f, o)
-	}
+	again := f.identify(ctx, t, append(others, jobs...))
+	f.engine.refresh(ctx, t, f)
 	f.settle(ctx, t)
-	checkUntouched(t, "second sync", again, f.identify(ctx, t, others))
+	checkUntouched(t, "second comparison", again, f.identify(ctx, t, append(others, jobs...)))
 }
 
 // checkHooks waits until the Jobs of a version are complete.

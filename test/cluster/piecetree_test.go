@@ -160,7 +160,7 @@ metadata: {name: NAME-hook, labels: {example.com/version: VERSION}, annotations:
 ---
 apiVersion: batch/v1
 kind: Job
-metadata: {name: NAME-{{ $job }}, labels: {example.com/version: VERSION}, annotations: {helm.sh/hook: {{ $events }}}}
+metadata: {name: NAME-{{ $job }}, labels: {example.com/version: VERSION}, annotations: {helm.sh/hook: {{ $events | quote }}}}
 spec:
   template:
     spec:
