@@ -143,18 +143,21 @@ func (in *install) withOwnReferences(file bundle.ManifestObject, o Object) Objec
 	out := make(Object, len(o))
 	for key, v := range o {
 		if key != "metadata" {
-			v = in.moveReferences(v)
+			v = mover{in}.moveReferences(v)
 		}
 		out[key] = v
 	}
 	return out
 }
 
+// mover replaces the references in the objects of a bundle.
+type mover struct{ *install }
+
 // moveReferences returns a value in which the following contain the install namespace: mappings with
 // the name and namespace of an object of the bundle, lists of namespaces that monitors select, users
 // that are ServiceAccounts of the bundle, and host names of its Services. Labels that select namespaces
 // do not change: they may mean the namespace of somebody else, for which the bundle also has an object.
-func (in *install) moveReferences(v any) any {
+func (in mover) moveReferences(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
@@ -183,7 +186,7 @@ func (in *install) moveReferences(v any) any {
 }
 
 // moveNamespaces returns a list of namespaces with the install namespace.
-func (in *install) moveNamespaces(v any) any {
+func (in mover) moveNamespaces(v any) any {
 	list, ok := v.([]any)
 	if !ok {
 		return v
@@ -199,7 +202,7 @@ func (in *install) moveNamespaces(v any) any {
 
 // moveText returns a text with the install namespace in it, if it is the user of a ServiceAccount, or
 // contains the host name of a Service: "hook.placeholder.svc" becomes "hook.my-namespace.svc".
-func (in *install) moveText(text string) string {
+func (in mover) moveText(text string) string {
 	if rest, ok := strings.CutPrefix(text, "system:serviceaccount:"); ok {
 		if ns, name, _ := strings.Cut(rest, ":"); in.isHome(ns) && in.accounts()[name] {
 			return "system:serviceaccount:" + in.pin.Namespace + ":" + name
@@ -224,7 +227,7 @@ var hostNamePattern = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknog
 })
 
 // hasNamespaced reports whether a namespaced object of the bundle has this name.
-func (in *install) hasNamespaced(name string) bool {
+func (in mover) hasNamespaced(name string) bool {
 	return name != "" && (in.accounts()[name] || in.ownService(name) == name || slices.ContainsFunc(in.b.Objects, func(o bundle.ManifestObject) bool {
 		return o.Name() == name && in.scopes.namespaced(o.Group(), o.Kind())
 	}))
