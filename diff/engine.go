@@ -15,19 +15,20 @@ import (
 
 // EngineObjects returns the objects in files that configure a GitOps tool. A file that is not a
 // Kubernetes object, such as clusters.yaml, is returned as an object of kind File; a list of
-// clusters in it becomes a map with the cluster names as keys. The error lists all invalid files.
-func EngineObjects(files []File) ([]Object, error) {
+// clusters in it becomes a map with the cluster names as keys. The name of such an object is the path
+// of the file or, with dir, its path if it were in dir. The error lists all invalid files.
+func EngineObjects(files []File, dir string) ([]Object, error) {
 	var out []Object
 	var faults diag.List
 	for _, f := range files {
-		objects, err := engineObjects(f)
+		objects, err := engineObjects(f, dir)
 		faults.Add(diag.Pos{File: f.Path}, err)
 		out = append(out, objects...)
 	}
 	return out, faults.Err()
 }
 
-func engineObjects(f File) ([]Object, error) {
+func engineObjects(f File, dir string) ([]Object, error) {
 	list := bytes.HasPrefix(bytes.TrimLeft(f.Data, "\n "), []byte("-")) && !bytes.HasPrefix(f.Data, []byte("---"))
 	wrapped := f
 	if list {
@@ -46,7 +47,11 @@ func engineObjects(f File) ([]Object, error) {
 	if list {
 		data = mapByCluster(docs[0]["data"])
 	}
-	content := map[string]any{"apiVersion": "quayside.dev/v1alpha1", "kind": "File", "metadata": map[string]any{"name": f.Path}, "data": normalizeNumbers(data)}
+	name := f.Path
+	if dir != "" {
+		name = path.Join(dir, path.Base(f.Path))
+	}
+	content := map[string]any{"apiVersion": "quayside.dev/v1alpha1", "kind": "File", "metadata": map[string]any{"name": name}, "data": normalizeNumbers(data)}
 	return []Object{{Path: f.Path, Content: content, key: k8s.Object(content).Key()}}, nil
 }
 

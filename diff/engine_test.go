@@ -9,7 +9,7 @@ import (
 // TestEngineObjects compares the objects of GitOps tools.
 func TestEngineObjects(t *testing.T) {
 	objects := func(path, data string) []Object {
-		out, err := EngineObjects([]File{{Path: path, Data: []byte(data)}})
+		out, err := EngineObjects([]File{{Path: path, Data: []byte(data)}}, "")
 		if err != nil {
 			t.Fatal(err)
 		}

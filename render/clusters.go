@@ -171,11 +171,11 @@ func (t *tree) writeAllPieces() error {
 			}
 		}
 		if slices.Contains(c.Overlays, layout.Resources) {
-			resources = append(resources, up+path.Join("..", layout.Overlays, c.Name, layout.Resources))
+			resources = append(resources, up+path.Join(t.opt.overlaysDir(), c.Name, layout.Resources))
 		}
 		fields := annotatedKustomization(resources, nil)
 		if slices.Contains(c.Overlays, "") {
-			fields["components"] = k8s.Values(up + path.Join("..", layout.Overlays, c.Name))
+			fields["components"] = k8s.Values(up + path.Join(t.opt.overlaysDir(), c.Name))
 		}
 		if err := t.files.Add(path.Join(prefix, layout.All, layout.Kustomization), encodeKustomization(fields)); err != nil {
 			return err

@@ -26,6 +26,7 @@ type Options struct {
 	AllowNames        []string             // reserved names that bundles may use, such as "ClusterRole/cluster-admin"
 	Clusters          []profile.Cluster
 	OverlaysDir       string          // directory of the clusters' overlays, for messages; "": overlays
+	OverlaysInside    bool            // whether the overlays are in the tree's directory overlays, instead of beside the tree
 	GitOps            *profile.GitOps // nil: render no objects of the GitOps tool
 	Proxy             Proxy
 	Mirrors           []Mirror
@@ -40,6 +41,14 @@ type Options struct {
 	profile  profile.Profile // set by defaults
 	provider certificates.Provider
 	types    *admit.Types
+}
+
+// overlaysDir returns the path of the clusters' overlays from the root of the tree.
+func (o Options) overlaysDir() string {
+	if o.OverlaysInside {
+		return layout.Overlays
+	}
+	return path.Join("..", layout.Overlays)
 }
 
 // Proxy is the proxy configuration of all containers in Deployments. It does not apply to an

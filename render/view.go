@@ -191,7 +191,7 @@ func (v *view) pieceShare(p piece) (dirs []string, without []any) {
 // overlayPath returns the relative path from the cluster's directory dir to the user's overlay with
 // a name. "" is the overlay for all pieces.
 func (v *view) overlayPath(dir, name string) string {
-	return pathAbove(dir, true) + path.Join("..", layout.Overlays, v.cluster.Name, name)
+	return pathAbove(dir, true) + path.Join(v.opt.overlaysDir(), v.cluster.Name, name)
 }
 
 // configurables returns the objects of a piece that the config of the cluster can change, if the

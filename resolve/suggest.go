@@ -154,7 +154,17 @@ func (t *explainer) addAlternatives() {
 				t.addChannels(s, p)
 			}
 		}
-		for _, c := range t.b.w.x.CatalogsWith(s.pkg) {
+		others := t.b.w.x.CatalogsWith(s.pkg)
+		if s.cat != nil { // a catalog with the same name in another namespace comes first
+			rank := func(c *catalog.Catalog) int {
+				if c.ID().Name == s.cat.Name {
+					return 0
+				}
+				return 1
+			}
+			others = slices.SortedStableFunc(slices.Values(others), func(a, b *catalog.Catalog) int { return rank(a) - rank(b) })
+		}
+		for _, c := range others {
 			if id := c.ID(); (s.cat == nil || *s.cat != id) && s.decl.Bundle == "" {
 				t.addEdit(s, s.pos(declare.FieldCatalog, declare.FieldPackage), "set its catalog to "+id.String(), func(d *declare.Subscription) { d.Catalog = &id })
 			}

@@ -51,14 +51,36 @@ func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 	if !given {
 		version = openshift
 	}
-	minor := regexp.MustCompile(`^v?([0-9]+\.[0-9]+)(\.[0-9]+)?$`).FindStringSubmatch(version)
-	switch {
-	case version == "":
+	if version == "" {
 		return k, "", true, fmt.Errorf("catalog %s has one version per OpenShift release: choose one, such as %s@4.20", name, name)
-	case minor == nil:
+	}
+	if r = k.Image(version); r == "" {
 		return k, "", true, fmt.Errorf("%s: %q is not a version of OpenShift: specify a version, such as %s@4.20", text, version, name)
 	}
-	return k, ImageRef(fmt.Sprintf(k.image, minor[1])), true, nil
+	return k, r, true, nil
+}
+
+// Image returns the reference to the catalog's image for a version of OpenShift: MAJOR.MINOR, or a full
+// version. It returns "" if the image depends on the version, and the version is missing or invalid.
+func (k Known) Image(openshift string) Ref {
+	if !strings.Contains(k.image, "%s") {
+		return ImageRef(k.image)
+	}
+	minor := regexp.MustCompile(`^v?([0-9]+\.[0-9]+)(\.[0-9]+)?$`).FindStringSubmatch(openshift)
+	if minor == nil {
+		return ""
+	}
+	return ImageRef(fmt.Sprintf(k.image, minor[1]))
+}
+
+// KnownAs returns the public catalog that has an ID in clusters.
+func KnownAs(id catalog.ID) (Known, bool) {
+	all := WellKnown()
+	i := slices.IndexFunc(all, func(k Known) bool { return k.ID == id })
+	if i < 0 {
+		return Known{}, false
+	}
+	return all[i], true
 }
 
 // KnownNames returns the short names of all public catalogs.

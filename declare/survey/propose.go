@@ -76,13 +76,29 @@ func (s *Survey) Propose(taken []string) Proposal {
 		}
 	}
 	p := Proposal{}
+	bases := s.directoriesOfBases()
 	for _, c := range byChoice {
-		p.choices = append(p.choices, *c)
+		if len(c.operators) > 0 || c.applied || s.repo.kustomization(c.Path) == nil || !bases[path.Dir(c.Path)] {
+			p.choices = append(p.choices, *c)
+		}
 	}
 	slices.SortFunc(p.choices, func(a, b choice) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Cluster, b.Cluster)) })
 	p.dropUnapplied()
 	p.nameEnvironments()
 	return p
+}
+
+// directoriesOfBases returns the directories below the top with kustomizations that others include. A
+// kustomization in them that nothing includes, and that has no operator, is a base that is not used:
+// with its OperatorGroup, a namespace could have two.
+func (s *Survey) directoriesOfBases() map[string]bool {
+	out := map[string]bool{}
+	for name := range s.lowerDirs() {
+		if dir := path.Dir(name); dir != "." && s.repo.kustomization(name) != nil {
+			out[dir] = true
+		}
+	}
+	return out
 }
 
 // choiceOf returns the path for declaring the directory that an entry point applies. It is the file

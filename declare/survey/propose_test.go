@@ -54,6 +54,13 @@ func TestPropose(t *testing.T) {
 		"a kustomization that is not valid": {
 			files: map[string]string{"k/kustomization.yaml": "resources: [s.yaml\n", "k/s.yaml": request("a")}, want: "k",
 		},
+		"a base that is not used": {
+			files: map[string]string{
+				"groups/a/kustomization.yaml": "resources: [g.yaml]\n", "groups/a/g.yaml": group("a"), "groups/b/kustomization.yaml": "resources: [g.yaml]\n", "groups/b/g.yaml": group("a"),
+				"prod/kustomization.yaml": "resources: [s.yaml, ../groups/a]\n", "prod/s.yaml": request("a"), "own/kustomization.yaml": "resources: [g.yaml]\n", "own/g.yaml": group("b"),
+			},
+			want: "own prod",
+		},
 		"an unlisted file": {
 			files: map[string]string{"k/kustomization.yaml": "resources: [s.yaml]\n", "k/s.yaml": request("a"), "k/old.yaml": request("b")}, want: "k",
 		},
@@ -67,6 +74,10 @@ func TestPropose(t *testing.T) {
 			}
 		})
 	}
+}
+
+func group(namespace string) string {
+	return "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: g, namespace: " + namespace + "}\n"
 }
 
 func joinChoices(list []survey.Choice) string {

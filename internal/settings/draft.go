@@ -18,6 +18,7 @@ type Draft struct {
 	Declarations      []declare.Path
 	Unread            []string // comments about declarations that are not used
 	Catalogs          []CatalogSettings
+	Missing           []CatalogSettings // catalogs to be completed by the user; written as comments
 	GlobalCatalogs    []string
 	KubernetesVersion string
 	OpenShiftVersion  string
@@ -61,10 +62,16 @@ func (d Draft) Text() []byte {
 		"  # Files and directories with Subscriptions, OperatorGroups, ClusterExtensions and similar kinds.",
 		declarations, "",
 		"  # Sources of operators.")
-	if len(d.Catalogs) == 0 {
-		write("  # catalogs:", "  # - name: operatorhubio-catalog", "  #   namespace: olm", "  #   source: image:quay.io/operatorhubio/catalog:latest")
-	} else {
+	if len(d.Catalogs) > 0 {
 		write("  catalogs:", strings.TrimSuffix(CatalogList(d.Catalogs, "  "), "\n"))
+	} else {
+		write("  # catalogs:")
+	}
+	switch {
+	case len(d.Missing) > 0:
+		write("  # The declarations also name:", strings.TrimSuffix(CatalogList(d.Missing, "  # "), "\n"))
+	case len(d.Catalogs) == 0:
+		write(strings.TrimSuffix(CatalogList([]CatalogSettings{{Namespace: "olm", Name: "operatorhubio-catalog", Source: "image:quay.io/operatorhubio/catalog:latest"}}, "  # "), "\n"))
 	}
 	if len(d.GlobalCatalogs) > 0 {
 		write("", "  # Namespaces whose catalogs are visible in all namespaces.", "  globalCatalogNamespaces:")

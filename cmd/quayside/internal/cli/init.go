@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,7 +151,7 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 	if _, err := filetree.WriteFile(filepath.Join(dir, settings.FileName), text); err != nil {
 		return err
 	}
-	summary, err := o.commentUnread(dir, open)
+	summary, missing, err := o.review(dir, open)
 	if err != nil {
 		return err
 	}
@@ -159,16 +160,16 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 			fmt.Fprintln(w, o.out.Sign("+")+" "+sanitize.Line(path.Join(r.Directory, name)))
 		}
 		if len(o.draft.Declarations) > 0 && len(o.declared) == 0 {
-			var paths []string
-			for _, d := range o.draft.Declarations {
-				paths = append(paths, d.Path)
-			}
-			o.log.Note("declarations: %s", sanitize.Line(diag.Some(paths, 10)))
+			o.log.Note("declarations: %s", sanitize.Line(diag.Some(pathNames(o.draft.Declarations), 10)))
 		}
 		if summary != "" {
 			defer o.log.Note("%s", summary)
 		}
-		if len(o.draft.Catalogs) == 0 {
+		switch {
+		case len(missing) > 0:
+			o.log.Note("next: the declarations name catalogs that are not declared: add %s to spec.catalogs of %s", diag.Some(missing, 8), settings.FileName)
+			return
+		case len(o.draft.Catalogs) == 0:
 			o.log.Note("next: add a catalog to spec.catalogs of %s, or declare a CatalogSource", settings.FileName)
 			return
 		}
@@ -206,7 +207,7 @@ func (o *initOptions) chooseDeclarations(cmd *cobra.Command, dir string) (open [
 	}
 	if proposal.IsOpen && len(o.environments) == 0 {
 		if !o.prompt.IsInteractive() {
-			return nil, errEnvironments(cmd, proposal)
+			return nil, o.errEnvironments(cmd, proposal)
 		}
 		name, err := o.prompt.Choose(cmd.Context(), "environment of the declarations", proposal.Environments)
 		if err != nil {
@@ -225,9 +226,9 @@ func (o *initOptions) chooseDeclarations(cmd *cobra.Command, dir string) (open [
 	return open, nil
 }
 
-// errEnvironments returns an error that asks the user to choose an environment. Its hint has a
-// command for each environment.
-func errEnvironments(cmd *cobra.Command, proposal workspace.Proposal) error {
+// errEnvironments returns an error that asks the user to choose an environment, and prints a command for
+// each.
+func (o *initOptions) errEnvironments(cmd *cobra.Command, proposal workspace.Proposal) error {
 	words := append([]string{cmd.CommandPath()}, cmd.Flags().Args()...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if cmd.InheritedFlags().Lookup(f.Name) != nil {
@@ -241,44 +242,64 @@ func errEnvironments(cmd *cobra.Command, proposal workspace.Proposal) error {
 			words = append(words, "--"+f.Name+"="+v)
 		}
 	})
-	var lines []string
-	for _, name := range proposal.Environments[:min(len(proposal.Environments), 8)] {
+	for _, name := range proposal.Environments[:min(len(proposal.Environments), 20)] {
 		chosen, _ := proposal.Paths([]string{name})
-		var paths []string
-		for _, d := range chosen {
-			paths = append(paths, d.Path)
-		}
-		lines = append(lines, fmt.Sprintf("run '%s --environment=%s' to read %s", strings.Join(words, " "), name, diag.Some(paths, 3)))
+		o.log.Note("run '%s --environment=%s' to read %s", strings.Join(words, " "), name, sanitize.Line(diag.Some(pathNames(chosen), 3)))
 	}
-	return diag.Hintf(diag.Pos{}, strings.Join(lines, "; or "), "the declarations of the repository are for several environments: %s", diag.Some(proposal.Environments, 20))
+	return diag.Hintf(diag.Pos{}, "choose one with --environment; if it is given several times, operators that the first environment does not have are read from the next",
+		"the declarations of the repository are for several environments: %s", diag.Some(proposal.Environments, 20))
 }
 
-// commentUnread adds a comment to quayside.yaml for each declaration that is not read. It returns a
-// summary, or "" if the repository has no declarations.
-func (o *initOptions) commentUnread(dir string, open []declare.Path) (string, error) {
+func pathNames(paths []declare.Path) []string {
+	var names []string
+	for _, d := range paths {
+		names = append(names, d.Path)
+	}
+	return names
+}
+
+// review reads the declarations of the new workspace, and writes quayside.yaml again: with a comment
+// for each declaration that is not read, and with the catalogs that the declarations name and that
+// are not declared. It returns a summary, or "" if the repository has no declarations, and those of
+// the catalogs whose source is unknown.
+func (o *initOptions) review(dir string, open []declare.Path) (summary string, missing []string, err error) {
 	p, err := o.openNew(dir)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	states, err := p.DeclarationStates()
 	if err != nil || len(states) == 0 {
-		return "", err
+		return "", nil, err
 	}
 	read := countRead(states)
-	summary := fmt.Sprintf("read %d of %s", read, diag.Count(len(states), "declaration"))
-	if read == len(states) {
-		return summary, nil
-	}
-	for _, d := range open {
-		o.draft.Unread = append(o.draft.Unread, "one of several, or for another environment: "+d.Path)
+	summary = fmt.Sprintf("read %d of %s", read, diag.Count(len(states), "declaration"))
+	if read < len(states) {
+		summary += ": run 'quayside declarations' to list the others"
+		for _, d := range open {
+			o.draft.Unread = append(o.draft.Unread, "one of several, or for another environment: "+d.Path)
+		}
 	}
 	for _, s := range states {
 		if !s.Read && len(o.draft.Unread) < maxComments {
 			o.draft.Unread = append(o.draft.Unread, fmt.Sprintf("not read: %s: %s: %s", s.Pos, strings.TrimSpace(s.Kind+" "+s.Name), s.Reason))
 		}
 	}
+	for _, id := range p.UndeclaredCatalogs() {
+		c := settings.CatalogSettings{Namespace: id.Namespace, Name: id.Name, Source: source.ImageRef("registry.example.com/" + id.Name + ":latest")}
+		k, known := source.KnownAs(id)
+		if known {
+			c.Source = k.Image(o.draft.OpenShiftVersion)
+		}
+		if c.Source != "" && known {
+			o.draft.Catalogs = append(o.draft.Catalogs, c)
+			continue
+		}
+		c.Source = cmp.Or(c.Source, k.Image("4.20"))
+		missing = append(missing, id.String())
+		o.draft.Missing = append(o.draft.Missing, c)
+	}
 	_, err = filetree.WriteFile(filepath.Join(dir, settings.FileName), o.draft.Text())
-	return summary + ": run 'quayside declarations' to list the others", err
+	return summary, missing, err
 }
 
 // maxComments is the maximum number of comments about declarations that are not read.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/deliver"
 	"github.com/quayside/quayside/cmd/quayside/internal/edit"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
@@ -24,6 +25,7 @@ type renderOptions struct {
 	overlay string
 	check   bool
 	force   bool
+	into    string
 
 	observed []string
 }
@@ -55,7 +57,13 @@ func newRender(a *app) *cobra.Command {
 			kubectl can apply them: Namespaces, ServiceAccounts and configuration, then
 			CustomResourceDefinitions, roles, workloads, webhooks, and at last custom resources.
 
-			See also: docs/needs.md
+			With --into, the tree is written to another directory, such as one in a clone of the
+			repository that the GitOps tool reads. spec.output is not used. The directory also gets
+			the files of your overlays, so that it needs nothing from this repository. Files that
+			quayside did not write stay as they are. spec.gitops.repoURL and path are those of the
+			other repository.
+
+			See also: docs/needs.md, docs/gitops.md
 			Exit codes: 0 done; 1 with --check, the tree is out of date; 2 an error.`),
 		Example: Examples(`
 			# write the tree
@@ -65,10 +73,16 @@ func newRender(a *app) *cobra.Command {
 			quayside render --check
 
 			# print the objects of one cluster as one stream, in apply order
-			quayside render --stdout --overlay default`),
+			quayside render --stdout --overlay default
+
+			# write the tree into a clone of the repository that Argo CD or Flux reads
+			quayside render --into ../deploy/envs/prod`),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.stdout && (o.check || cmd.Flags().Changed("output")) {
 				return Usagef(cmd, "--stdout cannot be used with --check or --output")
+			}
+			if o.stdout && o.into != "" {
+				return Usagef(cmd, "--stdout cannot be used with --into")
 			}
 			if o.overlay != "" && !o.stdout {
 				return Usagef(cmd, "--overlay requires --stdout")
@@ -84,10 +98,14 @@ func newRender(a *app) *cobra.Command {
 	f.StringVar(&o.overlay, "overlay", "", "with --stdout, the `CLUSTER` to print (default: the only one)")
 	f.BoolVar(&o.check, "check", false, "write nothing; print the differences and exit with 1 if there are any")
 	f.BoolVar(&o.force, "force", false, "overwrite and remove files of the tree that were edited by hand")
+	f.StringVar(&o.into, "into", "", "the `DIRECTORY` to write the tree to, which may be in another repository, instead of spec.output")
+	if err := cmd.MarkFlagDirname("into"); err != nil {
+		panic(err) // the flag does not exist: a bug in this package
+	}
 	addObservedSupply(cmd, &o.observed)
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, workspace.TreeReport{})
-	addAll(cmd, a, "stdout")
+	addAll(cmd, a, "stdout", "into")
 	a.offer(cmd, "overlay", a.completions(edit.Completer.Clusters))
 	addWriter(cmd, a, "check", "stdout")
 	return cmd
@@ -106,6 +124,8 @@ func (o *renderOptions) run(ctx context.Context) error {
 	}
 	var r *workspace.TreeReport
 	switch {
+	case o.into != "":
+		r, err = o.renderInto(ctx, p)
 	case o.stdout:
 		r, err = p.RenderChecked(ctx)
 	case o.check:
@@ -124,6 +144,23 @@ func (o *renderOptions) run(ctx context.Context) error {
 		err = r.Err()
 	}
 	return err
+}
+
+// renderInto writes the tree to the directory of --into or, with --check, compares it.
+func (o *renderOptions) renderInto(ctx context.Context, p *workspace.Project) (*workspace.TreeReport, error) {
+	r, err := p.RenderChecked(ctx)
+	if err != nil {
+		return r, err
+	}
+	tree, err := deliver.SelfContained(ctx, p)
+	if err != nil {
+		return r, err
+	}
+	dir := filetree.OpenUserDir(o.argPath(o.into))
+	if err := r.CompareWith(dir, o.into, tree); err != nil || o.check {
+		return r, err
+	}
+	return r, r.WriteTo(dir, o.force)
 }
 
 // stream prints the objects of a cluster, including the effect of the user's overlays.

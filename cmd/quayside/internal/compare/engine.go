@@ -104,8 +104,12 @@ func (s engineSide) state(other engineSide, files []diff.File, dir string, intro
 	if s.Settings.GitOps != nil {
 		state.Declared = []string{s.Settings.GitOps.Namespace}
 	}
+	shown := ""
+	if s.treeOnly { // the two sides are in different directories
+		shown = dir
+	}
 	var err error
-	if state.Objects, err = diff.EngineObjects(files); err != nil {
+	if state.Objects, err = diff.EngineObjects(files, shown); err != nil {
 		return state, err
 	}
 	onlyHere := func(cluster string) bool {

@@ -77,6 +77,51 @@ func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree
 	return c, l.fill(c.Files, files, c.Clusters)
 }
 
+// SelfContained returns the tree of a lock with all files that its overlays use, for a directory outside
+// of the workspace. The user's overlays are in its directory overlays. It returns the faults of all
+// overlays that do not build, or that use files outside of the overlays of the workspace.
+func SelfContained(ctx context.Context, p *workspace.Project) (*filetree.Tree, error) {
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	res, err := p.RenderSelfContained(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	l, err := layout.Read(res.Tree.Names(), res.Tree.Get)
+	if err != nil {
+		return nil, err
+	}
+	read := func(name string) ([]byte, error) {
+		if data, ok := res.Tree.Get(name); ok {
+			return data, nil
+		}
+		data, err := p.Read(path.Join(p.Settings.OverlaysDir(), "..", name))
+		if err == nil && !strings.HasPrefix(name, layout.Overlays+"/") {
+			err = fmt.Errorf("%s is outside of %s", path.Dir(name), p.Settings.OverlaysDir())
+		}
+		return data, err
+	}
+	names, err := listInputs(read, ".", l, l.Clusters)
+	if err != nil {
+		return nil, diag.Hintf(diag.Pos{}, "move what the overlays use into "+p.Settings.OverlaysDir(), "%w", err)
+	}
+	for name := range names {
+		if _, ok := res.Tree.Get(name); ok {
+			continue
+		}
+		data, err := read(name)
+		if err == nil {
+			err = res.Tree.Add(name, data)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res.Tree, nil
+}
+
 // treeLoader loads a tree from a revision of a workspace.
 type treeLoader struct {
 	clone   *workspace.Clone   // workspace on disk

@@ -97,7 +97,7 @@ func (t *Tree) ReuseFrom(other *Tree) { t.overlays.ReuseFrom(other.overlays) }
 func (t *Tree) EngineFiles() map[string][]diff.File {
 	built := []string{
 		layout.CRDs, layout.Namespaces, layout.Operators, layout.Leaving, layout.Reporter, layout.Installations, layout.Clusters, layout.All, layout.Resources,
-		layout.Kustomization,
+		layout.Kustomization, layout.Overlays,
 	}
 	out := map[string][]diff.File{}
 	for name, data := range t.Contents {

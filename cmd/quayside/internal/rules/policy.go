@@ -56,7 +56,7 @@ func checkPolicy(s *State) (Findings, error) {
 func judgeEngine(judge *diff.TreeJudge, t *fleet.Tree) error {
 	dirs := t.EngineFiles()
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		objects, err := diff.EngineObjects(dirs[dir])
+		objects, err := diff.EngineObjects(dirs[dir], "")
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
@@ -38,9 +37,31 @@ func (p *Opened) Catalogs(set *declare.Set) []cache.CatalogSpec {
 			Pos:      p.Settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)),
 		}
 	}
-	return slices.SortedFunc(maps.Values(byID), func(a, b cache.CatalogSpec) int {
-		return cmp.Or(strings.Compare(a.ID.Namespace, b.ID.Namespace), strings.Compare(a.ID.Name, b.ID.Name))
-	})
+	return slices.SortedFunc(maps.Values(byID), func(a, b cache.CatalogSpec) int { return a.ID.Compare(b.ID) })
+}
+
+// UndeclaredCatalogs returns the catalogs that Subscriptions of the workspace name, and that neither
+// spec.catalogs nor a CatalogSource declares, sorted by namespace and name. Declarations that cannot
+// be read are ignored.
+func (p *Project) UndeclaredCatalogs() []catalog.ID {
+	set, _ := p.DeclarationsIfAny()
+	if set == nil {
+		return nil
+	}
+	declared := map[catalog.ID]bool{}
+	for _, c := range set.CatalogSources {
+		declared[c.ID] = true
+	}
+	for _, c := range p.Settings.Catalogs {
+		declared[c.ID()] = true
+	}
+	named := map[catalog.ID]bool{}
+	for _, s := range set.Subscriptions {
+		if s.Catalog != nil && !declared[*s.Catalog] {
+			named[*s.Catalog] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(named), catalog.ID.Compare)
 }
 
 func declaredCatalog(c declare.CatalogSource) cache.CatalogSpec {

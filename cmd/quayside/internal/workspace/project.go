@@ -196,15 +196,6 @@ func (r Root) WriteFile(name string, data []byte) (written bool, err error) {
 	return r.disk.WriteFile(name, data)
 }
 
-// WriteDir writes a tree to a directory of the workspace.
-func (r Root) WriteDir(name string, want *filetree.Tree, opts ...filetree.Option) error {
-	dir, err := r.disk.Sub(name)
-	if err != nil {
-		return err
-	}
-	return dir.Write(want, opts...)
-}
-
 // RemoveFile removes a file of the workspace.
 func (r Root) RemoveFile(name string) error { return r.disk.Remove(name) }
 

@@ -42,6 +42,17 @@ func (p *Registries) Render(ctx context.Context, lock *lockfile.File) (*render.R
 	return p.renderWith(ctx, lock, opt, warnings...)
 }
 
+// RenderSelfContained renders a lock. The overlays of the tree refer to the user's overlays in the tree's
+// own directory overlays.
+func (p *Registries) RenderSelfContained(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
+	opt, warnings, err := p.renderOptions()
+	if err != nil {
+		return nil, err
+	}
+	opt.OverlaysInside = true
+	return p.renderWith(ctx, lock, opt, warnings...)
+}
+
 // RenderObjects renders the objects of a lock, but no tree of files.
 func (p *Registries) RenderObjects(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
 	opt, _, err := p.renderOptions()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -164,12 +165,11 @@ func (p *Project) PrepareLock(ctx context.Context, lock *lockfile.File) (*TreeRe
 
 // WritePrepared writes the tree that PrepareTree rendered.
 func (p *Project) WritePrepared(r *TreeReport, force bool) error {
-	r.Changes = r.OwnChanges()
-	if err := p.WriteDir(r.Output, r.Result.Tree, filetree.Force(force)); err != nil {
-		return TreeError(p.Settings.Output, err)
+	dir, err := p.disk.Sub(r.Output)
+	if err != nil {
+		return err
 	}
-	r.Written = len(r.Changes) > 0
-	return nil
+	return r.WriteTo(dir, force)
 }
 
 // CheckTree compares the tree on disk with the rendered lock. With all, it also lists files that
@@ -270,6 +270,50 @@ func (p *Project) RenderChecked(ctx context.Context) (*TreeReport, error) {
 	found, err := rules.Evaluate(r.state, rules.Needs)
 	r.Warnings = append(r.Warnings, found.Warnings()...)
 	return r, errors.Join(err, found.Err(), rules.Check(r.state, rules.Selectors))
+}
+
+// CompareWith replaces the tree of the report, and adds the differences from dir, a directory that may be
+// in another repository. name is its path for messages.
+func (r *TreeReport) CompareWith(dir filetree.Dir, name string, tree *filetree.Tree) error {
+	have, err := filetree.ReadLike(dir.FS(), tree)
+	if errors.Is(err, fs.ErrNotExist) {
+		have, err = filetree.New(), nil
+	}
+	if err != nil {
+		return err
+	}
+	foreign := filetree.UserFiles(have, tree)
+	if _, written := have.Get(filetree.Index); !written { // all files are the user's
+		known := filetree.New()
+		for name, data := range have.All() {
+			if _, wanted := tree.Get(name); !wanted {
+				foreign = append(foreign, name)
+			} else if err := known.Add(name, data); err != nil {
+				return err
+			}
+		}
+		have = known
+	}
+	r.Output, r.Files, r.Result.Tree = name, tree.Len(), tree
+	r.compare(have)
+	for _, name := range foreign {
+		r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: Foreign})
+	}
+	return nil
+}
+
+// WriteTo writes the tree to dir. It removes files that it has written there before and that the tree no
+// longer has, and touches no others. With force, it overwrites edited files.
+func (r *TreeReport) WriteTo(dir filetree.Dir, force bool) error {
+	if r.refused != nil && !force {
+		return TreeError(r.Output, r.refused)
+	}
+	r.Changes = r.OwnChanges()
+	if err := dir.Write(r.Result.Tree, filetree.Force(force)); err != nil {
+		return TreeError(r.Output, err)
+	}
+	r.Written = len(r.Changes) > 0
+	return nil
 }
 
 // CheckClusters evaluates the rules about the objects of each cluster. It adds warnings about
