@@ -284,7 +284,7 @@ func (o *initOptions) review(dir string, open []declare.Path) (summary string, m
 			o.draft.Unread = append(o.draft.Unread, fmt.Sprintf("not read: %s: %s: %s", s.Pos, strings.TrimSpace(s.Kind+" "+s.Name), s.Reason))
 		}
 	}
-	for _, id := range p.UndeclaredCatalogs() {
+	for _, id := range workspace.UndeclaredCatalogs(p) {
 		c := settings.CatalogSettings{Namespace: id.Namespace, Name: id.Name, Source: source.ImageRef("registry.example.com/" + id.Name + ":latest")}
 		k, known := source.KnownAs(id)
 		if known {

@@ -43,7 +43,7 @@ func (p *Opened) Catalogs(set *declare.Set) []cache.CatalogSpec {
 // UndeclaredCatalogs returns the catalogs that Subscriptions of the workspace name, and that neither
 // spec.catalogs nor a CatalogSource declares, sorted by namespace and name. Declarations that cannot
 // be read are ignored.
-func (p *Project) UndeclaredCatalogs() []catalog.ID {
+func UndeclaredCatalogs(p *Project) []catalog.ID {
 	set, _ := p.DeclarationsIfAny()
 	if set == nil {
 		return nil
