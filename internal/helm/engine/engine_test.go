@@ -2,10 +2,12 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
 	"github.com/quayside/quayside/internal/helm/internal/wire"
 )
@@ -53,6 +55,25 @@ func TestTemplateError(t *testing.T) {
 		j := &job{watch: new(watch), names: []string{"c/templates/a.yaml"}, sources: map[string]string{"c/templates/a.yaml": "", "c/templates/_h.tpl": ""}}
 		if d := cmp.Diff(&want, j.templateError(errors.New(text))); d != "" {
 			t.Errorf("%s (-want +got):\n%s", text, d)
+		}
+	}
+}
+
+// TestSplitDocuments compares splitDocuments with Helm's function.
+func TestSplitDocuments(t *testing.T) {
+	for _, text := range []string{
+		"", "a", "---\na\n---\nb\n", "a\n--- \t\nb\n---c\n----\nd\n", "\n \n---\n---\n\n", "a: |\n  ---\nb\n---\n  x\n", "a\r\n---\r\nb", "--- # c\na",
+	} {
+		want := releaseutil.SplitManifests(text)
+		got := splitDocuments(text)
+		if len(got) != len(want) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+			continue
+		}
+		for i, doc := range got {
+			if w := want[fmt.Sprintf("manifest-%d", i)]; w != doc {
+				t.Errorf("%q: got %q, want %q", text, doc, w)
+			}
 		}
 	}
 }

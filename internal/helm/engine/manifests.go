@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	release "helm.sh/helm/v4/pkg/release/v1"
@@ -127,14 +128,9 @@ func parseDocuments(source, text string, w *watch) ([]manifest, error) {
 	}
 	w.enter(source)
 	defer w.leave()
-	docs := releaseutil.SplitManifests(text)
-	keys := slices.Collect(maps.Keys(docs))
-	slices.SortFunc(keys, func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) // "manifest-2" before "manifest-10"
-	})
 	var out []manifest
-	for _, k := range keys {
-		data, err := yaml.YAMLToJSON([]byte(docs[k] + "\n")) // as helm template prints it
+	for _, doc := range splitDocuments(text) {
+		data, err := yaml.YAMLToJSON([]byte(doc + "\n")) // as helm template prints it
 		if err != nil {
 			return nil, &wire.Error{Path: source, Msg: "the template renders invalid YAML: " + oneLine(err.Error())}
 		}
@@ -148,6 +144,23 @@ func parseDocuments(source, text string, w *watch) ([]manifest, error) {
 		out = append(out, m)
 	}
 	return out, nil
+}
+
+// splitDocuments returns what releaseutil.SplitManifests returns, in order and without its regular
+// expression, which costs a twelfth of all CPU time: a line that begins with "---" begins a
+// document, even if more follows on the line.
+func splitDocuments(text string) []string {
+	var docs []string
+	for rest, more := "\n"+strings.TrimLeftFunc(text, unicode.IsSpace), true; more; {
+		var doc string
+		if doc, rest, more = strings.Cut(rest, "\n---"); more {
+			doc += "\n" // belongs to the document, not to the separator
+		}
+		if doc = strings.TrimLeftFunc(doc, unicode.IsSpace); doc != "" {
+			docs = append(docs, doc)
+		}
+	}
+	return docs
 }
 
 // readHooks reads the annotations of a hook. unknown is the first hook that Helm does not know.
