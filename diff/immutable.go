@@ -117,7 +117,7 @@ func (c *comparison) checkImmutable(p pair, field immutableField) {
 		change = "removed"
 	}
 	a, b := k8s.At(p.before.Content, field.path...), k8s.At(p.after.Content, field.path...)
-	if c.after.recreates(p.after) || !matches(p.before.applied, field.when) || !field.refuses(change, a, b) {
+	if c.after.recreates(p.after) || profile.Recreates(k8s.Object(p.after.Content)) || !matches(p.before.applied, field.when) || !field.refuses(change, a, b) {
 		return
 	}
 	name := strings.Join(field.path, ".")
