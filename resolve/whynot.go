@@ -165,7 +165,10 @@ func (q *question) addOfferObstacles() []*catalog.Entry {
 		say("subscription %s is held: %s", q.want.key(), opts.keepReason)
 	}
 	first := q.entries[0]
+	allows, bad := q.want.versionFilter()
 	switch {
+	case bad == nil && !allows(first.Name(), first.Bundle().Version()):
+		say("version %s is not %s, which the declaration allows", first.Bundle().Version(), q.want.describeAllowed())
 	case !q.isPermitted(first):
 		say("%s is not in channel %s but in %s", first.Name(), strings.Join(q.want.channels, ", "), strings.Join(q.channelNames(), ", "))
 	case q.want.current != nil && q.want.current.facts.isAbove(first.Bundle()):
