@@ -68,9 +68,10 @@ type PackageData struct {
 
 // ChannelData is one olm.channel.
 type ChannelData struct {
-	Name    string
-	Entries []EntryData
-	Pos     diag.Pos
+	Name      string
+	Entries   []EntryData
+	ByVersion bool // the author has no upgrade graph: the edges follow the order of versions
+	Pos       diag.Pos
 }
 
 // EntryData is one node of a channel's upgrade graph.

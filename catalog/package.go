@@ -79,6 +79,10 @@ type Channel struct {
 // Name returns the channel's name.
 func (c *Channel) Name() string { return c.data.Name }
 
+// ByVersion reports whether the edges follow the order of versions, because the author has no upgrade
+// graph.
+func (c *Channel) ByVersion() bool { return c.data.ByVersion }
+
 // Package returns the package that the channel belongs to.
 func (c *Channel) Package() *Package { return c.pkg }
 

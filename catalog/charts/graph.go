@@ -110,7 +110,7 @@ func newPackage(name string, versions []Chart) catalog.PackageData {
 
 // newChannel returns a channel with edges by version order. versions are in ascending order.
 func newChannel(name string, versions []Chart) catalog.ChannelData {
-	out := catalog.ChannelData{Name: name, Pos: versions[len(versions)-1].Pos}
+	out := catalog.ChannelData{Name: name, ByVersion: true, Pos: versions[len(versions)-1].Pos}
 	minorOf := func(c Chart) [2]uint64 { return [2]uint64{c.parsed.Major(), c.parsed.Minor()} }
 	first := 0     // index of the first version of the minor version
 	beforeIt := -1 // index of the first version of the minor version before it; -1: none

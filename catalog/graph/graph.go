@@ -37,8 +37,9 @@ type Channel struct {
 	Name       string `json:"name"`
 	Default    bool   `json:"default,omitempty"`
 	Deprecated bool   `json:"deprecated,omitempty"`
-	Nodes      []Node `json:"nodes"` // head first
-	Edges      []Edge `json:"edges"` // in the order of Nodes, then by kind: replaces, skips, skipRange
+	ByVersion  bool   `json:"byVersion,omitempty"` // the edges follow the order of versions: the author has no upgrade graph
+	Nodes      []Node `json:"nodes"`               // head first
+	Edges      []Edge `json:"edges"`               // in the order of Nodes, then by kind: replaces, skips, skipRange
 }
 
 // Node is an entry of a channel, or a bundle outside the channel that an edge refers to.
@@ -74,7 +75,7 @@ func New(p *catalog.Package, pin *lockfile.Pin, hops []string) Graph {
 }
 
 func newChannel(ch *catalog.Channel, pin *lockfile.Pin, hops []string) Channel {
-	out := Channel{Name: ch.Name(), Default: ch.IsDefault(), Deprecated: ch.Deprecation() != "", Nodes: []Node{}, Edges: []Edge{}}
+	out := Channel{Name: ch.Name(), Default: ch.IsDefault(), Deprecated: ch.Deprecation() != "", ByVersion: ch.ByVersion(), Nodes: []Node{}, Edges: []Edge{}}
 	var path []string
 	if pin != nil && (pin.Channel == "" || pin.Channel == ch.Name()) {
 		path = append([]string{pin.Bundle}, hops...)
@@ -155,7 +156,7 @@ func (g Graph) Text() string {
 
 // title returns the name of the channel and its attributes, such as "(default)".
 func (c Channel) title() string {
-	return c.Name + formatSuffixes(filterWords([]string{"default", "deprecated"}, c.Default, c.Deprecated))
+	return c.Name + formatSuffixes(filterWords([]string{"default", "deprecated", "by version order"}, c.Default, c.Deprecated, c.ByVersion))
 }
 
 // states returns the attributes of a node as words.

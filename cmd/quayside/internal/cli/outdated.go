@@ -188,6 +188,9 @@ func ageTable(ages []resolve.Age) *terminal.Table {
 		case a.HeldBack == resolve.HeldByFault:
 			notes = append([]string{"cannot be judged: " + notes[0]}, notes[1:]...)
 		}
+		if a.ByVersion && a.Next != "" {
+			notes = append(notes, "by version order")
+		}
 		if a.LifecycleError != "" {
 			notes = append(notes, a.LifecycleError)
 		}

@@ -1,6 +1,10 @@
 package inventory
 
-import "github.com/quayside/quayside/catalog"
+import (
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+)
 
 // Channel is a channel of a package in one catalog.
 type Channel struct {
@@ -11,6 +15,7 @@ type Channel struct {
 	Entries     int    `json:"entries"`
 	Catalog     string `json:"catalog"`
 	Deprecation string `json:"deprecation,omitempty"`
+	ByVersion   bool   `json:"byVersion,omitempty" doc:"whether the upgrade edges follow the order of versions, because the author has no upgrade graph"`
 }
 
 func newChannels(p *catalog.Package) []Channel {
@@ -24,21 +29,26 @@ func newChannels(p *catalog.Package) []Channel {
 			Entries:     len(c.Entries()),
 			Catalog:     p.Catalog().ID().String(),
 			Deprecation: c.Deprecation(),
+			ByVersion:   c.ByVersion(),
 		})
 	}
 	return rows
 }
 
-// Note returns the deprecation message of the channel, "default" for the default channel, or "".
+// Note returns the deprecation message of the channel, or else "default" for the default channel, and
+// "by version order" if its author has no upgrade graph.
 func (r Channel) Note() string {
+	var notes []string
 	switch {
 	case r.Deprecation != "":
-		return "deprecated: " + r.Deprecation
+		notes = append(notes, "deprecated: "+r.Deprecation)
 	case r.Default:
-		return "default"
-	default:
-		return ""
+		notes = append(notes, "default")
 	}
+	if r.ByVersion {
+		notes = append(notes, "by version order")
+	}
+	return strings.Join(notes, ", ")
 }
 
 // headVersion returns the version of a channel's head, or "".
