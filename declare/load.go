@@ -81,7 +81,7 @@ func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	}
 	l.readApplied()
 	sets := append(l.applyOverrides(), &Set{Unread: l.unread, Warnings: l.warnings})
-	merged := l.withValues(mergeReadable(sets))
+	merged := mergeReadable(sets).WithValues(func(name string) ([]byte, error) { return l.readRegular(path.Join(l.opt.Dir, name)) })
 	l.errs.Add(diag.Pos{}, Faults(merged.Unread))
 	if l.invalid {
 		return nil, l.errs.Err()

@@ -46,7 +46,7 @@ func fieldsOwn() map[Field]string {
 		FieldNamespace: "metadata.namespace", FieldPackage: "spec.package", FieldChannel: "spec.channel", FieldRange: "spec.version",
 		FieldCatalog: "spec.catalog", FieldCatalogNamespace: "spec.catalog", FieldApproval: "spec.approval", FieldHold: "spec.hold",
 		FieldWatch: "spec.watchNamespaces", FieldConfig: "spec.config", FieldBundle: "spec.bundle",
-		FieldReplaces: "spec.replaces", FieldOnly: "spec.only", FieldValues: "spec.values", FieldPolicy: "spec.hops",
+		FieldReplaces: "spec.replaces", FieldOnly: "spec.only", FieldValues: "spec.values", FieldValuesFiles: "spec.valuesFiles", FieldPolicy: "spec.hops",
 	}
 }
 
@@ -77,7 +77,8 @@ func (r *reader) readSubscriptionOwn(n *yamlnode.Node) {
 	if o.Spec.Hops == "any" {
 		s.Policy = SelfCertified
 	}
-	s.ChartValues, s.ValuesFiles, s.Release = c.mapping("spec.values", o.Spec.Values), o.Spec.ValuesFiles, o.Spec.ReleaseName
+	s.OwnValues, s.ValuesFiles, s.Release = c.mapping("spec.values", o.Spec.Values), o.Spec.ValuesFiles, o.Spec.ReleaseName
+	s.ChartValues = s.OwnValues
 	c.setWatch(&s, o.Spec.WatchNamespaces)
 	if s.Only = o.Spec.Only; s.Only != nil && len(s.Only) == 0 {
 		c.Addf("spec.only", "empty: list environments, or omit the field")
@@ -166,6 +167,10 @@ func writeOwn(d Declaration) []k8s.Object {
 		spec["only"] = k8s.Values(d.Only...)
 	}
 	putConfig(spec, "config", d.Config)
+	putConfig(spec, "values", d.Values)
+	if len(d.ValuesFiles) > 0 {
+		spec["valuesFiles"] = k8s.Values(d.ValuesFiles...)
+	}
 	sub := k8s.New("quayside.dev/v1alpha1", "Subscription", d.Namespace, d.Name)
 	sub["spec"] = spec
 	return []k8s.Object{sub}

@@ -48,6 +48,7 @@ type Subscription struct {
 	Watch          []string       // watched namespaces, sorted; nil: not declared in this object
 	WatchAll       bool           // whether all namespaces are declared as watched
 	Config         []byte         // spec.config as canonical JSON; nil if absent
+	OwnValues      []byte         // spec.values as canonical JSON; nil: none
 	ChartValues    []byte         // values of a chart as canonical JSON, those of ValuesFiles included; nil: none
 	ValuesFiles    []string       // files with values, relative to the workspace, in the order of merging
 	Release        string         // name of the release of a chart; empty: Name
@@ -85,6 +86,7 @@ const (
 	FieldReplaces
 	FieldOnly
 	FieldValues
+	FieldValuesFiles
 )
 
 // At returns the position of the first of the fields that is set. If none is set, it returns the

@@ -30,38 +30,38 @@ func (c checker) mapping(field string, raw json.RawMessage) []byte {
 	return raw
 }
 
-// withValues returns set with the values in the valuesFiles of its subscriptions. A subscription whose
-// files cannot be read is unread.
-func (l *loader) withValues(set *Set) *Set {
-	var kept []Subscription
-	for _, s := range set.Subscriptions {
+// WithValues returns a copy of a parsed set with the values in the valuesFiles of its subscriptions.
+// read returns a file of the workspace. A subscription whose files cannot be read is in Unread.
+func (s *Set) WithValues(read func(name string) ([]byte, error)) *Set {
+	out := *s
+	out.Subscriptions = nil
+	for _, s := range s.Subscriptions {
 		if len(s.ValuesFiles) == 0 {
-			kept = append(kept, s)
+			out.Subscriptions = append(out.Subscriptions, s)
 			continue
 		}
-		if err := l.addValues(&s); err != nil {
+		if err := s.addValues(read); err != nil {
 			at := s.Fields.At("spec.valuesFiles", s.Pos)
-			set.Unread = append(set.Unread, unreadAll(at, err, Unread{Kind: "Subscription", Namespace: s.Namespace, Name: s.Name, Package: s.Package})...)
+			out.Unread = append(out.Unread, unreadAll(at, err, Unread{Kind: "Subscription", Namespace: s.Namespace, Name: s.Name, Package: s.Package})...)
 			continue
 		}
-		kept = append(kept, s)
+		out.Subscriptions = append(out.Subscriptions, s)
 	}
-	set.Subscriptions = kept
-	return set
+	return &out
 }
 
 // addValues merges the files with values into the values of s.
-func (l *loader) addValues(s *Subscription) error {
+func (s *Subscription) addValues(read func(name string) ([]byte, error)) error {
 	merged := map[string]any{}
 	var errs diag.List
 	for i, name := range s.ValuesFiles {
 		at := s.Fields.At(diag.Item("spec.valuesFiles", i), s.Pos)
-		data, err := l.readRegular(path.Join(l.opt.Dir, name))
+		data, err := read(name)
 		if err != nil {
 			errs.Addf(at, "file of values %q: %w", name, err)
 			continue
 		}
-		docs, err := yamlnode.Objects(l.displayPath(path.Join(l.opt.Dir, name)), data, yamlnode.Limits{})
+		docs, err := yamlnode.Objects(path.Clean(name), data, yamlnode.Limits{})
 		errs.Add(at, err)
 		if len(docs) > 1 {
 			errs.Addf(at, "file of values %q: expected one document, got %d", name, len(docs))
@@ -71,8 +71,8 @@ func (l *loader) addValues(s *Subscription) error {
 		}
 	}
 	var own map[string]any
-	if len(s.ChartValues) > 0 {
-		if err := json.Unmarshal(s.ChartValues, &own); err != nil {
+	if len(s.OwnValues) > 0 {
+		if err := json.Unmarshal(s.OwnValues, &own); err != nil {
 			return err
 		}
 	}

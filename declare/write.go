@@ -9,18 +9,20 @@ import (
 
 // Declaration is an operator to declare in any dialect.
 type Declaration struct {
-	Name      string // name of the object
-	Namespace string
-	Package   string
-	Channel   string     // empty: the default channel of the package
-	Version   string     // version range; empty: any
-	Start     string     // startingCSV; empty: the head of the channel
-	Catalog   catalog.ID // zero: the only catalog with the package
-	Watch     []string   // watched namespaces; "*" alone: all; nil: the default of the operator
-	Approval  Approval
-	Config    []byte   // spec.config as canonical JSON; nil: none
-	Only      []string // environments that install the operator; nil: all
-	Group     bool     // whether to add an OperatorGroup, because the namespace has none
+	Name        string // name of the object
+	Namespace   string
+	Package     string
+	Channel     string     // empty: the default channel of the package
+	Version     string     // version range; empty: any
+	Start       string     // startingCSV; empty: the head of the channel
+	Catalog     catalog.ID // zero: the only catalog with the package
+	Watch       []string   // watched namespaces; "*" alone: all; nil: the default of the operator
+	Approval    Approval
+	Config      []byte   // spec.config as canonical JSON; nil: none
+	Values      []byte   // spec.values as canonical JSON; nil: none
+	ValuesFiles []string // files with values, relative to the workspace
+	Only        []string // environments that install the operator; nil: all
+	Group       bool     // whether to add an OperatorGroup, because the namespace has none
 }
 
 // Writer creates the objects of declarations in one dialect.
@@ -50,7 +52,7 @@ func Writers() []Writer {
 	}
 }
 
-// putConfig sets m[key] to a config, unless it is empty.
+// putConfig sets m[key] to a mapping, such as a config, unless it is empty.
 func putConfig(m map[string]any, key string, config []byte) {
 	var v map[string]any
 	if err := utiljson.Unmarshal(config, &v); err == nil && len(v) > 0 {

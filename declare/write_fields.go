@@ -87,6 +87,10 @@ func (s Subscription) Values(f Field) []string {
 		return singleton(s.Catalog.Namespace)
 	case FieldConfig:
 		return singleton(string(s.Config))
+	case FieldValues:
+		return singleton(string(s.OwnValues))
+	case FieldValuesFiles:
+		return s.ValuesFiles
 	}
 	return nil
 }
@@ -94,11 +98,11 @@ func (s Subscription) Values(f Field) []string {
 // setField replaces the value of one field, or inserts the field after the package.
 func setField(lines []string, s Subscription, f Field, values []string) error {
 	path := fieldsOf(s.Dialect)[f]
-	if f == FieldConfig {
-		return setConfig(lines, s, path, values)
+	if f == FieldConfig || f == FieldValues {
+		return setMapping(lines, s, path, values)
 	}
 	list, isItem := strings.CutSuffix(path, "[0]")
-	isList := isItem || f == FieldWatch && s.Dialect == Quayside
+	isList := isItem || f == FieldWatch && s.Dialect == Quayside || f == FieldValuesFiles
 	if at, isSet := s.Fields[path]; isSet {
 		line := []rune(lines[at.Line-1])
 		before, rest := string(line[:at.Col-1]), string(line[at.Col-1:])
@@ -125,9 +129,9 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 	return nil
 }
 
-// setConfig replaces, removes or inserts the config, after the package. It does not keep comments
-// and quotes in the config.
-func setConfig(lines []string, s Subscription, path string, values []string) error {
+// setMapping replaces, removes or inserts the config or the values, after the package. It does not keep
+// comments and quotes in them.
+func setMapping(lines []string, s Subscription, path string, values []string) error {
 	raw := []byte("{}")
 	if len(values) > 0 {
 		raw = []byte(values[0])
@@ -136,6 +140,7 @@ func setConfig(lines []string, s Subscription, path string, values []string) err
 	if err := yamlnode.FlowJSON(&flow, raw); err != nil {
 		return err
 	}
+	name := path[strings.LastIndex(path, ".")+1:]
 	at, isSet := s.Fields[path]
 	if !isSet {
 		at = s.At(FieldPackage)
@@ -155,7 +160,7 @@ func setConfig(lines []string, s Subscription, path string, values []string) err
 				end = at.Line + i + 1
 			}
 		}
-		if key := at.Line - 2; len(values) == 0 && strings.TrimSpace(lines[key]) == path[strings.LastIndex(path, ".")+1:]+":" {
+		if key := at.Line - 2; len(values) == 0 && strings.TrimSpace(lines[key]) == name+":" {
 			clear(lines[key:end])
 			return nil
 		}
@@ -164,16 +169,16 @@ func setConfig(lines []string, s Subscription, path string, values []string) err
 		}
 		clear(lines[at.Line:end])
 		lines[at.Line-1] = before + strings.TrimLeft(block.String(), " \n")
-	case isSet, s.Dialect == V1: // in a ClusterExtension, the config is not a field next to the package
+	case isSet, s.Dialect == V1: // in a ClusterExtension, they are not next to the package
 		return fmt.Errorf("%s: YAML style not supported: cannot change %s", at, path)
 	case key != nil:
 		if err := yamlnode.BlockJSON(&block, raw, len(key[1])); err != nil {
 			return err
 		}
-		lines[at.Line-1] = strings.TrimSuffix(string(line), "\n") + "\n" + key[1] + "config:" + block.String()
+		lines[at.Line-1] = strings.TrimSuffix(string(line), "\n") + "\n" + key[1] + name + ":" + block.String()
 	default:
 		old := findScalar(rest)
-		lines[at.Line-1] = before + old + ", config: " + flow.String() + rest[len(old):]
+		lines[at.Line-1] = before + old + ", " + name + ": " + flow.String() + rest[len(old):]
 	}
 	return nil
 }

@@ -59,6 +59,7 @@ func Codes() []Code {
 		{"policy-informs", Resolving, "An OperatorPolicy has remediationAction inform, but its operator is still treated as declared."},
 		{"replaces-nothing", Resolving, "A declaration replaces an operator that is not in the lock."},
 		{"requirement", Resolving, "A locked operator cannot run with the versions or namespaces of the settings and declarations: an error, unless spec.requirements is warn."},
+		{"secret-value", Resolving, "A value of a chart looks like a secret, which Git stores as plain text."},
 		{"selector-ignored", Resolving, "An OperatorGroup has both a selector and target namespaces."},
 		{"service-account", Resolving, "The ServiceAccount of an OperatorGroup is ignored."},
 		{"state-differs", Resolving, "The status of a subscription and the lock have different versions."},
@@ -69,6 +70,7 @@ func Codes() []Code {
 		{"unknown-api", Resolving, "An object's API group or version looks misspelled."},
 		{"unusable-bundle", Resolving, "A candidate bundle cannot be used."},
 		{"upgrade-waits", Resolving, "No branch was created for an upgrade: it conflicts with another upgrade that has a branch."},
+		{"values-ignored", Resolving, "A declaration has values, but its bundle is not a Helm chart."},
 		{"withdrawn", Resolving, "A catalog no longer has the package or channel of an operator, which is held back."},
 
 		{"bundle-file-skipped", Rendering, "A file of a bundle is neither YAML nor JSON."},

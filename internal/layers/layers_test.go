@@ -143,6 +143,7 @@ func owners() map[string][]string {
 		"github.com/spf13/cobra":                 {"cmd/quayside/internal/adopt/command", "cmd/quayside/internal/cli", "cmd/quayside/internal/clitest", "cmd/quayside/internal/release"},
 		"github.com/crillab/gophersat":           {"resolve/internal/solve"},
 		"helm.sh/helm":                           {"internal/helm/engine"},
+		"helm.sh/helm/v4/pkg/strvals":            {"internal/helm", "internal/helm/engine"},
 		"go.yaml.in/yaml":                        {"internal/yamlnode", "internal/testing/yamltest"},
 	}
 }

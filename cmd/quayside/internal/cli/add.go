@@ -48,8 +48,8 @@ func newAdd(a *app) *cobra.Command {
 
 			An operator that is declared already is changed: 'quayside add etcd@0.9.4' sets the
 			version in its declaration and upgrades to it, also along several edges of the upgrade
-			graph, or in another channel. A channel, --catalog, --approval, --config and --watch are
-			set in the same way. Comments are preserved.
+			graph, or in another channel. A channel, --catalog, --approval, --config, --watch and the
+			values of a chart (--set, --values) are set in the same way. Comments are preserved.
 
 			The namespace is that of -n, else the one that the operator suggests, else the name of
 			the package. The operator watches all namespaces if it supports this, else its own;
@@ -101,6 +101,8 @@ func newAdd(a *app) *cobra.Command {
 	approval := &format{value: (*string)(&o.options.Approval), known: []string{string(declare.Automatic), string(declare.Manual)}}
 	f.Var(approval, "approval", "upgrade approval; Manual: upgrade only if named")
 	a.complete(cmd, "approval", approval.known)
+	f.StringArrayVar(&o.options.Set, "set", nil, "set values of a chart, as with helm --set: `KEY=VALUE`")
+	f.StringArrayVar(&o.options.ValuesFiles, "values", nil, "take values of a chart from a `FILE`, relative to quayside.yaml")
 	f.StringVar(&config, "config", "", "settings of the operator's pods, as in spec.config of a Subscription: `YAML`")
 	o.addFlags(cmd)
 	a.offer(cmd, "catalog", a.completions(edit.Completer.Catalogs))

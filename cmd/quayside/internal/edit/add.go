@@ -16,20 +16,23 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/helm"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/resolve/explain"
 )
 
 // AddOptions selects the operators to declare.
 type AddOptions struct {
-	Packages  []string         // each "package", "package@channel", "package@1.2.3" or "package@>=1.2 <2"
-	Namespace string           // for all packages; empty: the namespace that the bundle suggests, or else the package name
-	Catalog   string           // "[namespace/]name"; empty: the only catalog with the package
-	Watch     []string         // watched namespaces; "*" alone: all; nil: as the operator prefers
-	Approval  declare.Approval // empty: Automatic for a new declaration
-	Config    *string          // config of the operator's pods, as YAML; nil: unchanged
-	Only      []string         // environments that install new operators; nil: all that read the declaration
-	To        string           // entry of spec.declarations to write to; empty: the default
+	Packages    []string         // each "package", "package@channel", "package@1.2.3" or "package@>=1.2 <2"
+	Namespace   string           // for all packages; empty: the namespace that the bundle suggests, or else the package name
+	Catalog     string           // "[namespace/]name"; empty: the only catalog with the package
+	Watch       []string         // watched namespaces; "*" alone: all; nil: as the operator prefers
+	Approval    declare.Approval // empty: Automatic for a new declaration
+	Config      *string          // config of the operator's pods, as YAML; nil: unchanged
+	Set         []string         // assignments to values of a chart, in the syntax of Helm's --set
+	ValuesFiles []string         // files with values of a chart, relative to the workspace; nil: unchanged
+	Only        []string         // environments that install new operators; nil: all that read the declaration
+	To          string           // entry of spec.declarations to write to; empty: the default
 
 	Choose Chooser // asks the user for a choice; nil: use defaults, or return an error
 }
@@ -243,16 +246,12 @@ func (a *adder) add(ctx context.Context, text string) error {
 		return err
 	}
 	o := operator{writer: a.writer, Declaration: declare.Declaration{Name: name, Package: name, Only: a.options.Only}}
-	if o.Only != nil {
-		o.writer = declare.AnyCatalog() // other declarations have no spec.only
+	id := pkg.Catalog().ID()
+	if o.Only != nil || len(a.options.Set)+len(a.options.ValuesFiles) > 0 || !o.writer.CanName(id) {
+		o.writer = declare.AnyCatalog() // other declarations have no spec.only and no values
 	}
-	if id := pkg.Catalog().ID(); o.writer.CanName(id) && (len(a.index.CatalogsWith(name)) > 1 || o.writer.NamesCatalog) {
+	if a.options.Catalog != "" || len(a.index.CatalogsWith(name)) > 1 || o.writer.NamesCatalog {
 		o.Catalog = id
-	} else if !o.writer.CanName(id) {
-		o.writer = declare.AnyCatalog()
-		if len(a.index.CatalogsWith(name)) > 1 {
-			o.Catalog = id
-		}
 	}
 	b, err := a.setVersion(ctx, &o, pkg, at)
 	if err != nil {
@@ -271,7 +270,10 @@ func (a *adder) add(ctx context.Context, text string) error {
 	if o.Approval = a.options.Approval; o.Approval != "" && !o.writer.HasApproval {
 		return fmt.Errorf("declarations of %s have no approval: omit --approval", o.writer.Dialect)
 	}
-	o.Config = a.config
+	o.Config, o.ValuesFiles = a.config, a.options.ValuesFiles
+	if o.Values, err = helm.SetValues(nil, a.options.Set); err != nil {
+		return err
+	}
 	a.wanted = append(a.wanted, o)
 	return a.addToFile(o, text)
 }
@@ -329,6 +331,16 @@ func (a *adder) values(ctx context.Context, s declare.Subscription, at, text str
 		if a.config != nil {
 			out[declare.FieldConfig] = []string{string(a.config)}
 		}
+	}
+	if a.options.ValuesFiles != nil {
+		out[declare.FieldValuesFiles] = a.options.ValuesFiles
+	}
+	if len(a.options.Set) > 0 {
+		values, err := helm.SetValues(s.OwnValues, a.options.Set)
+		if err != nil {
+			return nil, err
+		}
+		out[declare.FieldValues] = []string{string(values)}
 	}
 	if at == "" {
 		return out, nil

@@ -133,13 +133,23 @@ func (d *Draft) Edit(settings []byte, problem *workspace.Problem, res *workspace
 	return e
 }
 
+// parse returns the declarations in a text, with the values in their files.
+func (d *Draft) parse(name string, text []byte) (*declare.Set, error) {
+	set, err := declare.Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	set = set.WithValues(d.project.Read)
+	return set, declare.Faults(set.Unread)
+}
+
 // Declared returns the declarations after the edit: the existing ones, changed and extended by the
 // draft. Their positions are those in the edited files.
 func (d *Draft) Declared(existing *declare.Set) (*declare.Set, error) {
 	base := *existing
 	base.Subscriptions = slices.Clone(base.Subscriptions)
 	for _, s := range d.changed {
-		set, err := declare.Parse(s.Pos.File, d.files[s.Pos.File].old)
+		set, err := d.parse(s.Pos.File, d.files[s.Pos.File].old)
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +165,7 @@ func (d *Draft) Declared(existing *declare.Set) (*declare.Set, error) {
 	sets := []*declare.Set{&base}
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
 		f := d.files[name]
-		set, err := declare.Parse(name, append(bytes.Repeat([]byte{'\n'}, f.lines()), f.added...))
+		set, err := d.parse(name, append(bytes.Repeat([]byte{'\n'}, f.lines()), f.added...))
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"slices"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
@@ -32,7 +33,7 @@ func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, *catalog.I
 			}
 		}
 		if res.Lock == nil || len(found.holds) == 0 {
-			res.Warnings = append(res.Warnings, found.notChecked...)
+			res.Warnings = slices.Concat(res.Warnings, found.notChecked, valueWarnings(pr.Declared, res.Partial))
 			return res, x, err
 		}
 		if opt, err = opt.WithHolds(found.holds); err != nil {

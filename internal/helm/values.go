@@ -1,0 +1,35 @@
+package helm
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"helm.sh/helm/v4/pkg/strvals"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// SetValues returns values with assignments in the syntax of Helm's --set, such as "a.b=1,c={x,y}".
+// values and the result are canonical JSON; nil: none.
+func SetValues(values []byte, assignments []string) ([]byte, error) {
+	if len(assignments) == 0 {
+		return values, nil
+	}
+	set := map[string]any{}
+	if values != nil {
+		if err := utiljson.Unmarshal(values, &set); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range assignments {
+		if err := strvals.ParseInto(a, set); err != nil {
+			return nil, fmt.Errorf("--set %q: %w", a, err)
+		}
+	}
+	raw, err := json.Marshal(set)
+	if err != nil {
+		return nil, err
+	}
+	return yamlnode.Canonical(raw)
+}
