@@ -36,7 +36,9 @@ const (
 )
 
 const (
-	labelConfigs   = "operators.operatorframework.io.index.configs.v1"
+// LabelConfigs is the label with the directory of a file-based catalog.
+const LabelConfigs = "operators.operatorframework.io.index.configs.v1"
+
 	labelDatabase  = "operators.operatorframework.io.index.database.v1"
 	labelManifests = "operators.operatorframework.io.bundle.manifests.v1"
 	labelMetadata  = "operators.operatorframework.io.bundle.metadata.v1"
@@ -96,7 +98,7 @@ func (im *Image) Labels() map[string]string { return im.from.Labels() }
 func (im *Image) Kind() Kind {
 	labels := im.Labels()
 	switch {
-	case labels[labelConfigs] != "":
+	case labels[LabelConfigs] != "":
 		return Catalog
 	case labels[labelDatabase] != "":
 		return Database
@@ -113,7 +115,7 @@ func (im *Image) FS(ctx context.Context) (fs.FS, error) {
 	labels := im.Labels()
 	switch im.Kind() {
 	case Catalog:
-		return im.catalogFS(ctx, labels[labelConfigs])
+		return im.catalogFS(ctx, labels[LabelConfigs])
 	case Database:
 		return nil, &DatabaseError{Image: im.Name(), Path: labels[labelDatabase]}
 	default:
@@ -138,14 +140,14 @@ func (im *Image) Database(ctx context.Context) (fs.FS, string, error) {
 func (im *Image) catalogFS(ctx context.Context, dir string) (fs.FS, error) {
 	dir, err := cleanPath(dir)
 	if err != nil {
-		return nil, im.errorf("label %s: %w", labelConfigs, err)
+		return nil, im.errorf("label %s: %w", LabelConfigs, err)
 	}
 	t, err := im.read(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	if !t.isDir(t.resolvedDir(dir)) {
-		return nil, im.errorf("no directory %q, which label %s names", "/"+dir, labelConfigs)
+		return nil, im.errorf("no directory %q, which label %s names", "/"+dir, LabelConfigs)
 	}
 	return t.files(map[string]string{".": t.resolvedDir(dir)}), nil
 }
@@ -168,7 +170,7 @@ func (im *Image) bundleFS(ctx context.Context, labels map[string]string) (fs.FS,
 	}
 	if labels[labelManifests] == "" {
 		return nil, im.errorf("neither a catalog nor a bundle: it has none of the labels %s, %s, %s, and no directory /manifests",
-			labelConfigs, labelDatabase, labelManifests)
+			LabelConfigs, labelDatabase, labelManifests)
 	}
 	return nil, im.errorf("no directory %q, which label %s names", "/"+manifests, labelManifests)
 }

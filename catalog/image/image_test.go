@@ -111,7 +111,7 @@ func layout(t testing.TB, labels map[string]string, layers ...[]byte) string {
 	return dir
 }
 
-func catalogLabels() map[string]string { return map[string]string{labelConfigs: "/configs"} }
+func catalogLabels() map[string]string { return map[string]string{LabelConfigs: "/configs"} }
 
 // read opens a layout and returns its files.
 func read(t testing.TB, dir string, opt OpenOptions) (map[string]string, error) {
@@ -458,7 +458,7 @@ func closeChecked(t testing.TB, c io.Closer) {
 }
 
 func TestBadLabels(t *testing.T) {
-	for label, value := range map[string]string{labelConfigs: "../../etc", labelManifests: "/../x", labelMetadata: "a\x00b"} {
+	for label, value := range map[string]string{LabelConfigs: "../../etc", labelManifests: "/../x", labelMetadata: "a\x00b"} {
 		_, err := read(t, layout(t, map[string]string{label: value}, tarball(t, file{Name: "manifests/x"})), OpenOptions{})
 		if err == nil || !strings.Contains(err.Error(), label) {
 			t.Errorf("%s: got %v", label, err)

@@ -73,6 +73,16 @@ func openLayout(dir filetree.Dir) (*os.Root, error) {
 	return dir.Open(0o755)
 }
 
+// Keep adds p to a store.
+func (p *Packed) Keep(ctx context.Context, s *store.Store) error {
+	for digest, data := range p.blobs() {
+		if err := s.Put(ctx, digest, bytes.NewReader(data), int64(len(data))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // blobs returns the manifest, the configuration and the layer by digest.
 func (p *Packed) blobs() map[string][]byte {
 	return map[string][]byte{p.digest: p.manifest, p.configDigest: p.config, p.layerID: p.layer}

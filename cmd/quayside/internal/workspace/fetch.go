@@ -88,7 +88,10 @@ func (c *Contents) openPublished(ctx context.Context, p lockfile.Pin) (fs.FS, er
 	if fsys, err := c.readStored(p); err == nil {
 		return fsys, nil
 	}
-	ms, err := c.readEmbedded(ctx, p)
+	ms, err := c.readVendored(ctx, p)
+	if err != nil {
+		ms, err = c.readEmbedded(ctx, p)
+	}
 	if err != nil {
 		return nil, err
 	}

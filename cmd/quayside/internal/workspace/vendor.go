@@ -92,7 +92,11 @@ func (p *Project) ImagesToVendor(ctx context.Context, lock *lockfile.File, opt V
 		}
 		out = append(out, images...)
 	}
-	if opt.LockedOnly {
+	contents, err := contentsToVendor(ctx, p, lock)
+	if err != nil {
+		return nil, nil, err
+	}
+	if out = append(out, contents...); opt.LockedOnly {
 		return out, nil, nil
 	}
 	set, err := p.DeclarationsIfAny()
