@@ -111,7 +111,7 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 	if s.decl != nil {
 		p.Hold, p.Config = s.decl.Hold, s.decl.Config
 	}
-	p.Template = w.templateOf(p, s)
+	p.Template = w.templateOf(p, b, s)
 	p.RequestedBy = nil
 	for _, s := range wants {
 		if !s.generated {
@@ -123,9 +123,10 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 }
 
 // templateOf returns the input of the templates of a pin. The APIs of the cluster are those of the
-// previous pin: the caller of the resolver finds the current ones. It returns nil for a bundle that has no templates.
-func (w *converter) templateOf(p lockfile.Pin, s *want) *lockfile.Template {
-	if p.Format == "" {
+// previous pin: the caller of the resolver finds the current ones. It returns nil for a bundle that has no
+// templates. b is nil if the catalog does not have the bundle.
+func (w *converter) templateOf(p lockfile.Pin, b *catalog.Bundle, s *want) *lockfile.Template {
+	if b != nil && !b.Templated() || b == nil && p.Template == nil {
 		return nil
 	}
 	t := lockfile.Template{Release: p.Package}

@@ -162,7 +162,7 @@ func BenchmarkIndex(b *testing.B) {
 	for c := 0; text.Len() < 30<<20; c++ {
 		fmt.Fprintf(&text, "  chart-%d:\n", c)
 		for v := range 50 {
-			fmt.Fprintf(&text, "  - annotations:\n      artifacthub.io/changes: |\n%s    apiVersion: v2\n    appVersion: 1.%d.0\n    created: \"2026-01-01T00:00:00Z\"\n    description: A chart\n    digest: %064d\n    name: chart-%d\n    urls:\n    - https://example.com/chart-%d-1.%d.0.tgz\n    version: 1.%d.0\n",
+			fmt.Fprintf(&text, "  - annotations:\n      artifacthub.io/changes: |\n%s    apiVersion: v2\n    appVersion: 1.%d.0\n    created: \"2026-01-01T00:00:00Z\"\n    description: A chart\n    digest: a%063x\n    name: chart-%d\n    urls:\n    - https://example.com/chart-%d-1.%d.0.tgz\n    version: 1.%d.0\n",
 				strings.Repeat("        - changed something somewhere\n", 12), v, v, c, c, v, v)
 		}
 	}

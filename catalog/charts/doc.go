@@ -1,13 +1,14 @@
-// Package charts reads catalogs of Helm charts: the index of a chart repository, and directories of
-// charts. A chart is a package, and each of its versions a bundle of the format [Format].
+// Package charts reads catalogs without an upgrade graph. Of Helm charts, these are the index of a chart
+// repository, the tags of a chart in a registry, and directories of charts; of manifests, directories and
+// lists of releases. A chart is a package, and each of its versions a bundle.
 //
-// Charts have no upgrade graph. The package adds edges by version order: to each newer patch of the
+// Authors publish no upgrade graph. The package adds edges by version order: to each newer patch of the
 // same minor version, and to the newest patch of the next minor version.
 //
-// Start from [ReadIndex] and [ReadDir].
+// Start from [ReadIndex], [ReadTags], [ReadDir] and [ReadReleases].
 //
 // There is no compatibility promise yet: exported names may change in any release.
 package charts
 
-// Format is the format of the bundles.
-const Format = "helm"
+// Helm is the format of charts.
+const Helm = "helm"

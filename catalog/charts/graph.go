@@ -31,6 +31,8 @@ type Chart struct {
 	Maintainers []maintainer `json:"maintainers"`
 	URLs        []string     `json:"urls"`   // of the archive, relative to the index; nil for a chart in a directory
 	Digest      string       `json:"digest"` // sha256 of the archive in hexadecimal; may be empty
+	Format      string       `json:"-"`      // of the content; empty: Helm
+	Image       string       `json:"-"`      // reference by tag, of a chart in a registry; empty: not in a registry
 	Pos         diag.Pos     `json:"-"`
 
 	parsed *semver.Version
@@ -49,7 +51,7 @@ func newContent(charts []Chart) catalog.Content {
 	byName := map[string][]Chart{}
 	var out catalog.Content
 	warn := func(c Chart, format string, args ...any) {
-		out.Warnings = append(out.Warnings, diag.Warning{Pos: c.Pos, Subject: c.Name, Code: "chart-skipped", Msg: fmt.Sprintf("chart %s: %s", BundleName(c.Name, c.Version), fmt.Sprintf(format, args...))})
+		out.Warnings = append(out.Warnings, diag.Warning{Pos: c.Pos, Subject: c.Name, Code: "chart-skipped", Msg: fmt.Sprintf("%s: %s", BundleName(c.Name, c.Version), fmt.Sprintf(format, args...))})
 	}
 	for _, c := range charts {
 		if c.Type == "library" {
@@ -156,7 +158,7 @@ func (c Chart) bundle() catalog.BundleData {
 		m.Provider = c.Maintainers[0].Name
 	}
 	return catalog.BundleData{
-		Name: BundleName(c.Name, c.Version), Format: Format, Embedded: true, Metadata: m, Pos: c.Pos,
+		Name: BundleName(c.Name, c.Version), Format: cmp.Or(c.Format, Helm), Templated: c.Format == "", Image: c.Image, Embedded: c.Image == "", Metadata: m, Pos: c.Pos,
 		Properties: []catalog.Property{{Type: catalog.TypePackage, Value: own}},
 	}
 }

@@ -1,10 +1,14 @@
 package charts
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
@@ -29,22 +33,17 @@ func ReadIndex(file string, data []byte) (*Index, error) {
 	if len(docs) != 1 {
 		return nil, diag.Errorf(diag.Pos{File: file}, "expected one document with the index of a chart repository, got %d", len(docs))
 	}
-	var doc struct {
-		Entries map[string][]json.RawMessage `json:"entries"`
-	}
-	if err := json.Unmarshal(docs[0].JSON, &doc); err != nil {
+	entries, err := readEntries(docs[0].JSON)
+	if err != nil {
 		return nil, diag.Errorf(diag.Pos{File: file}, "not the index of a chart repository: %w", err)
 	}
-	if doc.Entries == nil {
-		return nil, diag.Errorf(diag.Pos{File: file}, "not the index of a chart repository: entries is missing")
+	n := 0
+	for _, versions := range entries {
+		n += len(versions)
 	}
-	x := &Index{}
-	for name, versions := range doc.Entries {
-		for i, raw := range versions {
-			c, err := readEntry(raw)
-			if err != nil {
-				return nil, diag.Errorf(diag.Pos{File: file}, "entries.%s[%d]: %w", name, i, err)
-			}
+	x := &Index{charts: make([]Chart, 0, n)}
+	for name, versions := range entries {
+		for _, c := range versions {
 			if c.Version == "" {
 				continue
 			}
@@ -52,8 +51,51 @@ func ReadIndex(file string, data []byte) (*Index, error) {
 			x.charts = append(x.charts, c)
 		}
 	}
-	slices.SortStableFunc(x.charts, func(a, b Chart) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
+	slices.SortStableFunc(x.charts, func(a, b Chart) int { return strings.Compare(a.Name, b.Name) })
 	return x, nil
+}
+
+// ReadTags returns the index of a chart in a registry. repository is "registry/path/chart", and each tag a
+// version, with "_" instead of "+". Other tags, such as those of signatures, are left out.
+func ReadTags(repository string, tags []string) *Index {
+	x := &Index{}
+	for _, tag := range tags {
+		version := strings.ReplaceAll(tag, "_", "+")
+		if _, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err == nil {
+			x.charts = append(x.charts, Chart{Name: path.Base(repository), Version: version, Image: repository + ":" + tag})
+		}
+	}
+	return x
+}
+
+// readEntries reads the versions of the charts by name.
+func readEntries(data []byte) (map[string][]Chart, error) {
+	var doc struct {
+		Entries map[string][]Chart `json:"entries"`
+	}
+	if err := json.Unmarshal(data, &doc); err == nil {
+		if doc.Entries == nil {
+			return nil, errors.New("entries is missing")
+		}
+		return doc.Entries, nil
+	}
+	var raw struct { // an entry has a field of a wrong type
+		Entries map[string][]json.RawMessage `json:"entries"`
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, err
+	}
+	out := map[string][]Chart{}
+	for name, versions := range raw.Entries {
+		for i, v := range versions {
+			c, err := readEntry(v)
+			if err != nil {
+				return nil, fmt.Errorf("entries.%s[%d]: %w", name, i, err)
+			}
+			out[name] = append(out[name], c)
+		}
+	}
+	return out, nil
 }
 
 // readEntry reads the entry of a chart version. A field of a wrong type is left out. A digest of a wrong

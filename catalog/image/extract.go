@@ -74,7 +74,7 @@ func (im *Image) readLayers(ctx context.Context, wanted []string) (*tree, error)
 // wrapLayerError adds the image and the digest of the layer to err.
 func (im *Image) wrapLayerError(l oci.Layer, err error) error {
 	var known *oci.Error
-	if errors.As(err, &known) {
+	if err == nil || errors.As(err, &known) {
 		return err
 	}
 	return im.errorf("layer %s: %w", l.Digest, err)

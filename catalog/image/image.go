@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -35,10 +36,10 @@ const (
 	Bundle   Kind = "bundle"   // one version of an operator, registry+v1
 )
 
-const (
 // LabelConfigs is the label with the directory of a file-based catalog.
 const LabelConfigs = "operators.operatorframework.io.index.configs.v1"
 
+const (
 	labelDatabase  = "operators.operatorframework.io.index.database.v1"
 	labelManifests = "operators.operatorframework.io.bundle.manifests.v1"
 	labelMetadata  = "operators.operatorframework.io.bundle.metadata.v1"
@@ -121,6 +122,25 @@ func (im *Image) FS(ctx context.Context) (fs.FS, error) {
 	default:
 		return im.bundleFS(ctx, labels)
 	}
+}
+
+// Archive returns the only layer of an artifact such as a chart, as stored and verified. A layer of more
+// than limit bytes is an error.
+func (im *Image) Archive(ctx context.Context, limit int64) ([]byte, error) {
+	layers := im.from.Layers()
+	if len(layers) != 1 {
+		return nil, im.errorf("%d layers, expected one with the archive", len(layers))
+	}
+	if layers[0].Size > limit {
+		return nil, im.errorf("layer %s: %d bytes exceed the limit of %d", layers[0].Digest, layers[0].Size, limit)
+	}
+	r, err := layers[0].Stored(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	return data, im.wrapLayerError(layers[0], err)
 }
 
 // Database returns a file system with the SQLite catalog of the image, and the name of the file in

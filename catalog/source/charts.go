@@ -11,16 +11,18 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/charts"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/imageref"
 )
 
 // Schemes of catalogs of charts. The part after the colon of chartHTTPS is the rest of the URL.
 const (
+	chartOCI   = "helm:oci"   // "helm:oci://ghcr.io/cloudnative-pg/charts/cloudnative-pg", a chart in a registry
 	chartHTTPS = "helm:https" // "helm:https://charts.jetstack.io", a repository with an index.yaml
 	chartHTTP  = "helm:http"  // the same on a loopback address or an insecure host
 	chartDir   = "helm:dir"   // "helm:dir:charts", a directory of charts and archives of charts
 )
 
-// ChartRef returns the reference of a catalog of charts: the URL of a repository, or "dir:path".
+// ChartRef returns the reference of a catalog of charts: the URL of a repository, "oci://registry/chart", or "dir:path".
 func ChartRef(location string) Ref { return Ref("helm:" + location) }
 
 const indexFile = "index.yaml"
@@ -124,6 +126,38 @@ func resolveURL(base, location string) (string, error) {
 		return "", fmt.Errorf("%q is neither https nor at the repository", location)
 	}
 	return u.String(), nil
+}
+
+// findTags returns the source of a chart in a registry, whose tags are its versions. The name of the
+// source contains the digest of their list.
+func findTags(ctx context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
+	repository, ok := strings.CutPrefix(rest, "//")
+	if ref := imageref.Split(repository); !ok || ref.Tag != "" || ref.Digest != "" || !strings.Contains(repository, "/") {
+		return nil, fmt.Errorf("%q is not the location of a chart: oci://registry/path/chart, without a version", "oci:"+rest)
+	}
+	tags, err := at.Tags(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	x := charts.ReadTags(repository, tags)
+	digest := catalog.DigestOf([]byte(strings.Join(tags, "\n")))
+	return &Source{
+		Name: "charts " + repository + " " + string(digest),
+		Open: func(context.Context) (*OpenedCatalog, error) {
+			return &OpenedCatalog{Format: taggedChart{x}, Digest: func() (catalog.Digest, error) { return digest, nil }}, nil
+		},
+	}, nil
+}
+
+// taggedChart is a chart in a registry.
+type taggedChart struct{ index *charts.Index }
+
+// Content implements Format.
+func (t taggedChart) Content(context.Context) (catalog.Content, error) { return t.index.Content(), nil }
+
+// Bundle implements Format. Its bundles are images.
+func (taggedChart) Bundle(_ context.Context, _, name string, _ *catalog.Bundle) (fs.FS, error) {
+	return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 }
 
 func findCharts(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {

@@ -92,12 +92,67 @@ func TestCharts(t *testing.T) {
 		}
 		c.Close()
 	}
-	for _, bad := range []source.Ref{"helm:", "helm:x", "helm:ftp://host/x", "helm:https:", "helm:dir:"} {
+	for _, bad := range []source.Ref{"helm:", "helm:x", "helm:oci:", "helm:ftp://host/x", "helm:https:", "helm:dir:"} {
 		if bad.Check() == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}
-	for _, bad := range []source.Ref{"helm:https:x", "helm:https://", "helm:https://host/x?a=b", "helm:http://example.com/x", source.ChartRef(server.URL + "/nowhere"), "helm:dir:nowhere"} {
+	for _, bad := range []source.Ref{"helm:https:x", "helm:oci:host/x", "helm:oci://host", "helm:oci://host/x:v1", "helm:https://", "helm:https://host/x?a=b", "helm:http://example.com/x", source.ChartRef(server.URL + "/nowhere"), "helm:dir:nowhere"} {
+		if _, err := source.Find(context.Background(), at, bad); err == nil {
+			t.Errorf("%q is found", bad)
+		}
+	}
+}
+
+// TestReleases opens the same manifests in a directory and at URLs.
+func TestReleases(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "releases"), map[string]string{
+		"lamp/1.0.0/a.yaml": "kind: A\n", "lamp/v1.1.0/b/c.yaml": "kind: B\n", "lamp/latest/a.yaml": "kind: A\n", "lamp/README.md": "text", ".git/1.0.0/x": "",
+	})
+	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(dir, "releases"))))
+	defer server.Close()
+	kept, err := store.Open(t.TempDir())
+	check(t, err)
+	at := newResolver(dir)
+	at.Download = (&oci.Client{Store: kept}).Download
+	inDir, err := source.Releases{Location: "dir:releases"}.Ref()
+	check(t, err)
+	atURL, err := source.Releases{Package: "lamp", URL: server.URL + "/lamp/{version}/a.yaml", Versions: []string{"1.0.0", "v1.1.0"}}.Ref()
+	check(t, err)
+	for _, ref := range []source.Ref{inDir, atURL} {
+		check(t, ref.Check())
+		c, err := source.Open(t.Context(), at, ref)
+		if err != nil {
+			t.Errorf("%s: %v", ref, err)
+			continue
+		}
+		content, err := c.Content(t.Context())
+		check(t, err)
+		_, err = catalog.New(content)
+		check(t, err)
+		if b := content.Packages[0].Bundles; len(content.Packages) != 1 || len(b) != 2 || b[1].Name != "lamp-v1.1.0" || b[0].Format != "manifests" || b[0].Templated {
+			t.Errorf("%s: %+v", ref, content.Packages)
+		}
+		files, err := c.Bundle(t.Context(), "lamp", "lamp-1.0.0", nil)
+		check(t, err)
+		check(t, fstest.TestFS(files, "a.yaml"))
+		if _, err := c.Bundle(t.Context(), "lamp", "lamp-9.0.0", nil); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a missing version of %s: %v", ref, err)
+		}
+		if _, err := c.Bundle(t.Context(), "lamp", "lamp-v1.1.0", nil); (err != nil) != ref.IsServed() {
+			t.Errorf("a missing file of %s: %v", ref, err)
+		}
+		_, err = c.Digest()
+		check(t, err)
+		c.Close()
+	}
+	for _, bad := range []source.Releases{{}, {Location: "releases"}, {Location: "dir:x", Package: "a"}, {Package: "a", URL: "https://host/x", Versions: []string{"1"}}, {Package: "a", URL: "https://host/{version}"}} {
+		if ref, err := bad.Ref(); err == nil {
+			t.Errorf("%+v is accepted: %s", bad, ref)
+		}
+	}
+	for _, bad := range []source.Ref{"manifests:https://host/x", "manifests:https://host/{version}#package=a", "manifests:dir:nowhere"} {
 		if _, err := source.Find(context.Background(), at, bad); err == nil {
 			t.Errorf("%q is found", bad)
 		}

@@ -25,7 +25,7 @@ type Scheme struct {
 
 	image  bool // references point to an image
 	pulled bool // references point to an image in a registry
-	served bool // references are URLs of a server that serves files
+	served bool // references are URLs of a server, but no images
 	dir    bool // references point to a directory with the files of the catalog
 	plain  bool // references point to a directory, and commands with a directory argument accept it
 
@@ -46,6 +46,8 @@ type Resolver struct {
 	Lookup func(path string) (File, error)
 	// Image opens an image. It returns an error if a required signature is missing.
 	Image func(ctx context.Context, ref string) (*image.Image, error)
+	// Tags returns the tags of a repository in a registry; see [oci.Client.Tags].
+	Tags func(ctx context.Context, repository string) ([]string, error)
 	// Download returns the file at a URL; see [oci.Client.Download].
 	Download func(ctx context.Context, url, digest string, limit int64) (*oci.Downloaded, error)
 }

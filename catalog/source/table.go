@@ -23,8 +23,12 @@ func Schemes() []Scheme {
 		{Name: bundlesScheme, dir: true, find: findBundles, claims: claimsBundles},
 		{Name: packageManifestsScheme, dir: true, find: findPackageManifests, claims: claimsPackageManifests},
 		{Name: chartDir, dir: true, find: findCharts},
+		{Name: chartOCI, served: true, find: findTags},
 		{Name: chartHTTPS, served: true, find: findRepository},
 		{Name: chartHTTP, served: true, find: findRepository},
+		{Name: releaseDir, dir: true, find: findReleases},
+		{Name: releaseHTTPS, served: true, find: findReleaseURL},
+		{Name: releaseHTTP, served: true, find: findReleaseURL},
 	}
 }
 
@@ -67,7 +71,7 @@ func (r Ref) IsRemote() bool {
 	return s.pulled
 }
 
-// IsServed reports whether the catalog is files of an HTTP server.
+// IsServed reports whether the catalog is at the URL of a server, but no image.
 func (r Ref) IsServed() bool {
 	s, _, _ := r.Scheme()
 	return s.served

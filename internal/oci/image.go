@@ -95,6 +95,15 @@ func (l Layer) Open(ctx context.Context) (io.ReadCloser, error) {
 	return r, nil
 }
 
+// Stored returns the layer as stored, which is usually compressed. It is verified like that of Open.
+func (l Layer) Stored(ctx context.Context) (io.ReadCloser, error) {
+	raw, err := l.open(ctx)
+	if err != nil {
+		return nil, l.wrap(err)
+	}
+	return raw, nil
+}
+
 func (l Layer) wrap(err error) error {
 	return wrapImageError(l.image, fmt.Errorf("layer %s: %w", l.Digest, err))
 }
@@ -107,7 +116,10 @@ type origin interface {
 	blob(ctx context.Context, digest string, size int64) (*store.Verifier, error)
 }
 
-const maxIndexDepth = 4
+const (
+	maxIndexDepth       = 4
+	chartProvenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov" // a signature file beside the layer with a chart
+)
 
 // loadImage sets the fields of im from data, the manifest or index with this digest.
 func (c *Client) loadImage(ctx context.Context, im *Image, from origin, digest string, data []byte) error {
@@ -239,6 +251,9 @@ func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, diges
 	}
 	im.annotations = m.Annotations
 	for _, d := range m.Layers {
+		if d.MediaType == chartProvenanceType {
+			continue
+		}
 		im.layers = append(im.layers, Layer{
 			Digest: d.Digest.String(), Size: d.Size, image: im.name,
 			open: func(ctx context.Context) (*store.Verifier, error) { return from.blob(ctx, d.Digest.String(), d.Size) },
@@ -272,7 +287,7 @@ func (l Limits) checkManifest(m *v1.Manifest) error {
 		if err := checkDescriptor("layer", d, lim.LayerBytes); err != nil {
 			return err
 		}
-		if t := string(d.MediaType); t != "" && (!strings.Contains(t, "tar") || strings.HasSuffix(t, "+encrypted")) {
+		if t := string(d.MediaType); t != "" && t != chartProvenanceType && (!strings.Contains(t, "tar") || strings.HasSuffix(t, "+encrypted")) {
 			return fmt.Errorf("layer %s is %q, not a filesystem layer", d.Digest, t)
 		}
 		if sum += d.Size; sum > lim.ImageBytes {

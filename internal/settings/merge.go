@@ -37,17 +37,17 @@ func listRules() map[string]listRule {
 func relativeFields() map[string]func(value string, rebase func(string) string) string {
 	whole := func(value string, rebase func(string) string) string { return rebase(value) }
 	out := map[string]func(value string, rebase func(string) string) string{
-		"spec.declarations[]":      whole, // short form of an entry
-		"spec.declarations[].path": whole,
-		"spec.newDeclarations":     whole,
-		"spec.catalogs[].source":   rebaseSource,
-		"spec.catalogs[].helm": func(value string, rebase func(string) string) string {
-			return strings.TrimPrefix(rebaseSource("helm:"+value, rebase), "helm:")
-		},
-		"spec.mirrors[]":         whole,
-		"spec.trust[].keys[]":    whole,
-		"spec.trust[].trustRoot": whole,
-		"spec.follows":           rebaseDirectory,
+		"spec.declarations[]":                whole, // short form of an entry
+		"spec.declarations[].path":           whole,
+		"spec.newDeclarations":               whole,
+		"spec.catalogs[].source":             rebaseSource,
+		"spec.catalogs[].helm":               rebaseIn("helm:"),
+		"spec.catalogs[].manifests":          rebaseIn("manifests:"),
+		"spec.catalogs[].manifests.location": rebaseIn("manifests:"),
+		"spec.mirrors[]":                     whole,
+		"spec.trust[].keys[]":                whole,
+		"spec.trust[].trustRoot":             whole,
+		"spec.follows":                       rebaseDirectory,
 	}
 	for field := range (certificates.ProviderSettings{}).Files() {
 		out["spec."+field] = whole
@@ -59,6 +59,13 @@ func relativeFields() map[string]func(value string, rebase func(string) string) 
 // returned unchanged.
 func rebaseSource(value string, rebase func(string) string) string {
 	return string(source.Ref(value).MapPath(rebase))
+}
+
+// rebaseIn returns a function like rebaseSource, for sources without the start of their scheme.
+func rebaseIn(scheme string) func(value string, rebase func(string) string) string {
+	return func(value string, rebase func(string) string) string {
+		return strings.TrimPrefix(rebaseSource(scheme+value, rebase), scheme)
+	}
 }
 
 // rebaseDirectory applies rebase to a directory. The name of an environment is returned unchanged.

@@ -76,9 +76,17 @@ func (w *Workspace) setDerivedFields() {
 	}
 	for i := range w.Catalogs {
 		field := diag.Item("spec.catalogs", i)
-		if c := &w.Catalogs[i]; c.Helm != "" && c.Source == "" { // the validator reports both
+		c := &w.Catalogs[i]
+		switch { // the validator reports other combinations
+		case c.Source != "":
+		case c.Helm != "" && c.Manifests == nil:
 			c.Source, c.Helm = source.ChartRef(c.Helm), ""
 			w.Fields[field+".source"] = w.Fields[field+".helm"]
+		case c.Helm == "" && c.Manifests != nil:
+			if ref, err := c.Manifests.Ref(); err == nil {
+				c.Source, c.Manifests = ref, nil
+				w.Fields[field+".source"] = w.Fields[field+".manifests"]
+			}
 		}
 	}
 	if w.NewDeclarations != "" {
@@ -352,8 +360,11 @@ func (v validator) checkCatalogs() {
 		if c.Namespace != "" {
 			v.Label(field+".namespace", c.Namespace)
 		}
-		if c.Helm != "" {
-			v.Addf(field+".helm", "conflicts with source: only one of them can be set")
+		if c.Manifests != nil && c.Source == "" && c.Helm == "" {
+			_, err := c.Manifests.Ref()
+			v.Addf(field+".manifests", "%w", err)
+		} else if c.Helm != "" || c.Manifests != nil {
+			v.Addf(field, "source, helm and manifests: only one of them can be set")
 		} else if err := c.Source.Check(); err != nil {
 			v.Addf(field+".source", "%w", err)
 		}

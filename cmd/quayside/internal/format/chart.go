@@ -13,6 +13,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog/charts"
+	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/helm"
 	"github.com/quayside/quayside/internal/k8s/admit"
@@ -22,6 +24,15 @@ import (
 // defaultKubernetes is the version of Kubernetes that templates see if the workspace sets none. It is
 // fixed, so that a new version of quayside renders the same.
 const defaultKubernetes = "1.34"
+
+// chartInImage returns the files of a chart in a registry.
+func chartInImage(ctx context.Context, im *image.Image) (fs.FS, error) {
+	archive, err := im.Archive(ctx, charts.MaxArchive)
+	if err != nil {
+		return nil, err
+	}
+	return charts.Archive(archive)
+}
 
 // expandChart templates a chart as 'helm install' on a cluster with the APIs of the pin.
 func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, error) {
@@ -53,11 +64,11 @@ func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, er
 			return r, fmt.Errorf("values: %w", err)
 		}
 	}
-	charts, err := in.Charts()
+	processes, err := in.Charts()
 	if err != nil {
 		return r, err
 	}
-	out, err := charts.Template(ctx, content, opt)
+	out, err := processes.Template(ctx, content, opt)
 	if err != nil {
 		return r, err
 	}

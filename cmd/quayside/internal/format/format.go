@@ -7,9 +7,12 @@ package format
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog/charts"
+	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/internal/helm"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -18,6 +21,8 @@ import (
 type Format struct {
 	Name string // in locks and catalogs: "helm"
 
+	// image returns the content of a pin in an image; nil: it is never in one.
+	image func(ctx context.Context, im *image.Image) (fs.FS, error)
 	// asks returns those of the APIs ("group/version" or "group/version/Kind") on which the bundle of a
 	// pin may depend, in the same order.
 	asks func(files fs.FS, apis []string) ([]string, error)
@@ -34,7 +39,8 @@ type Input struct {
 // table returns all formats.
 func table() []Format {
 	return []Format{
-		{Name: "helm", asks: askedInChart, expand: expandChart},
+		{Name: charts.Helm, image: chartInImage, asks: askedInChart, expand: expandChart},
+		{Name: charts.Manifests, asks: askedByManifests, expand: expandManifests},
 	}
 }
 
@@ -46,6 +52,14 @@ func Find(name string) (Format, bool) {
 		}
 	}
 	return Format{}, false
+}
+
+// Image returns the content of a pin whose content is an image, as published.
+func (f Format) Image(ctx context.Context, im *image.Image) (fs.FS, error) {
+	if f.image == nil {
+		return nil, fmt.Errorf("image %q: content of format %s is not in images", im.Name(), f.Name)
+	}
+	return f.image(ctx, im)
 }
 
 // Asks returns those of the APIs in a cluster ("group/version" or "group/version/Kind") on which the

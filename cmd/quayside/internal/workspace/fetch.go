@@ -83,6 +83,9 @@ func (c *Contents) openPublished(ctx context.Context, p lockfile.Pin) (fs.FS, er
 			return nil, err
 		}
 		c.closers = append(c.closers, func() { _ = im.Close() })
+		if f, ok := format.Find(p.Format); ok {
+			return f.Image(ctx, im)
+		}
 		return im.FS(ctx)
 	}
 	if fsys, err := c.readStored(p); err == nil {

@@ -118,13 +118,13 @@ func (pr *Problem) offeredAPIs(lock *lockfile.File, of lockfile.Pin) []string {
 // contentFacts are the facts that were read from contents with a format. Each content is read once in a
 // run, although the resolver runs several times.
 type contentFacts struct {
-	digests  map[bundleKey]catalog.Digest
-	asked    map[string][]string      // by content and offered APIs
-	provided map[string][]catalog.GVK // by content and input of the templates
+	digests  map[bundleKey]lockfile.Pin // pins with image and content digest
+	asked    map[string][]string        // by content and offered APIs
+	provided map[string][]catalog.GVK   // by content and input of the templates
 }
 
 func newContentFacts() *contentFacts {
-	return &contentFacts{map[bundleKey]catalog.Digest{}, map[string][]string{}, map[string][]catalog.GVK{}}
+	return &contentFacts{map[bundleKey]lockfile.Pin{}, map[string][]string{}, map[string][]catalog.GVK{}}
 }
 
 // add adds the facts about one pin. If a pinned content cannot be read again, its facts stay those of the
@@ -143,8 +143,11 @@ func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of fo
 	if err == nil {
 		t.APIVersions = asked
 	}
-	p.Template, f.templates[p.Key()] = &t, t
-	isLocked := old.Bundle == p.Bundle && old.BundleDigest() == p.BundleDigest() && old.Template != nil && equalTemplates(*old.Template, t)
+	if p.Template != nil {
+		f.templates[p.Key()] = t
+	}
+	p.Template = &t
+	isLocked := old.Bundle == p.Bundle && old.BundleDigest() == p.BundleDigest() && old.Format == p.Format && equalTemplates(*cmp.Or(old.Template, &lockfile.Template{}), t)
 	switch {
 	case isLocked: // also if err is set: then t has the APIs of the lock
 		f.addAPIs(p, catalog.Read(old.Properties).Provides)
@@ -160,13 +163,13 @@ func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of fo
 // withDigest returns a pin with the digest of its content.
 func (pr *Problem) withDigest(ctx context.Context, c *Contents, p lockfile.Pin) (lockfile.Pin, error) {
 	key := bundleKey{p.Catalog.ID, p.Package, p.Bundle}
-	if digest, known := pr.contents.digests[key]; known && p.ContentDigest == "" {
-		p.ContentDigest = digest
+	if known, ok := pr.contents.digests[key]; ok && p.BundleDigest() == "" {
+		p.Image, p.ContentDigest = known.Image, known.ContentDigest
 		return p, nil
 	}
 	p, err := c.AddDigest(ctx, p, pr.Lock)
 	if err == nil {
-		pr.contents.digests[key] = p.ContentDigest
+		pr.contents.digests[key] = p
 	}
 	return p, err
 }

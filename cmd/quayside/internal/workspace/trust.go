@@ -138,6 +138,16 @@ func (p *Registries) download(ctx context.Context, url, digest string, limit int
 	return client.Download(ctx, url, digest, limit)
 }
 
+// tags returns the tags of a repository in a registry.
+func (p *Registries) tags(ctx context.Context, repository string) ([]string, error) {
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	p.Log.Progress("listing the versions of %s", repository)
+	return client.Tags(ctx, repository)
+}
+
 // openImage opens an image that the workspace names. If quayside.yaml requires a signature and it
 // is missing, that is an error.
 func (p *Registries) openImage(ctx context.Context, ref string) (*image.Image, error) {

@@ -1,0 +1,134 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/charts"
+	"github.com/quayside/quayside/internal/filetree"
+)
+
+// Schemes of catalogs of release manifests. The part after the colon of releaseHTTPS is the rest of the
+// URL, with the package and its versions in the fragment.
+const (
+	releaseDir   = "manifests:dir"   // "manifests:dir:releases", a directory with PACKAGE/VERSION/
+	releaseHTTPS = "manifests:https" // "manifests:https://example.com/lamp-{version}.yaml#package=lamp&versions=1.0.0"
+	releaseHTTP  = "manifests:http"  // the same on a loopback address or an insecure host
+)
+
+const versionPlaceholder = "{version}"
+
+// Releases is the location of release manifests: a directory, or the URLs of one package.
+type Releases struct {
+	Location string   `json:"location" yamlnode:"text" doc:"A directory with PACKAGE/VERSION/ (dir:releases)."`
+	Package  string   `json:"package" doc:"Name of the package at url."`
+	URL      string   `json:"url" doc:"URL of the manifests of a version, with {version} in its place."`
+	Versions []string `json:"versions" doc:"Versions at url."`
+}
+
+// Ref returns the reference of the catalog. If fields are missing, or exclude each other, it returns an
+// error.
+func (r Releases) Ref() (Ref, error) {
+	if r.Location != "" {
+		if r.URL+r.Package != "" || len(r.Versions) > 0 || !strings.HasPrefix(r.Location, "dir:") {
+			return "", errors.New("expected dir: and a directory, or package, url and versions")
+		}
+		return Ref("manifests:" + r.Location), nil
+	}
+	if r.Package == "" || !strings.Contains(r.URL, versionPlaceholder) || len(r.Versions) == 0 || strings.Contains(r.URL, "#") {
+		return "", fmt.Errorf("expected package, url with %s, and versions", versionPlaceholder)
+	}
+	return Ref("manifests:" + r.URL + "#" + url.Values{"package": {r.Package}, "versions": {strings.Join(r.Versions, ",")}}.Encode()), nil
+}
+
+// findReleaseURL returns the source of a package at URLs.
+func findReleaseURL(_ context.Context, at Resolver, r Ref, _ string) (*Source, error) {
+	location, fragment, _ := strings.Cut(strings.TrimPrefix(string(r), "manifests:"), "#")
+	fields, err := url.ParseQuery(fragment)
+	if err != nil || fields.Get("package") == "" || fields.Get("versions") == "" || !strings.Contains(location, versionPlaceholder) {
+		return nil, fmt.Errorf("%q is not the location of a package: https://host/path-%s.yaml#package=NAME&versions=LIST", location, versionPlaceholder)
+	}
+	x := charts.ListReleases(fields.Get("package"), strings.Split(fields.Get("versions"), ","))
+	return &Source{
+		Name: "releases " + string(r),
+		Open: func(context.Context) (*OpenedCatalog, error) {
+			return &OpenedCatalog{
+				Format: releaseURL{at, location, x},
+				Digest: func() (catalog.Digest, error) { return catalog.DigestOf([]byte(r)), nil },
+			}, nil
+		},
+	}, nil
+}
+
+// releaseURL is a package whose versions are at URLs.
+type releaseURL struct {
+	at    Resolver
+	url   string // with a placeholder
+	index *charts.Index
+}
+
+// Content implements Format.
+func (r releaseURL) Content(context.Context) (catalog.Content, error) { return r.index.Content(), nil }
+
+// Bundle implements Format. It downloads the manifests.
+func (r releaseURL) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
+	c, ok := r.index.Chart(pkg, name)
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	at := strings.ReplaceAll(r.url, versionPlaceholder, url.PathEscape(c.Version))
+	u, err := url.Parse(at)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a URL", at)
+	}
+	file, err := r.at.Download(ctx, at, "", charts.MaxArchive)
+	if err != nil {
+		return nil, err
+	}
+	data, err := file.Read()
+	if err != nil {
+		return nil, err
+	}
+	base := path.Base(u.Path)
+	if !strings.HasSuffix(base, ".yaml") && !strings.HasSuffix(base, ".yml") && !strings.HasSuffix(base, ".json") {
+		base = "manifests.yaml"
+	}
+	t := filetree.New()
+	err = t.Add(base, data)
+	return t.FS(), err
+}
+
+func findReleases(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
+	return findDir(at, releaseDir, rest, func(c *OpenedCatalog) (Format, error) { return releaseFiles{c.FS}, nil })
+}
+
+// releaseFiles is the format of a directory of releases.
+type releaseFiles struct{ fsys fs.FS }
+
+// Content implements Format.
+func (d releaseFiles) Content(context.Context) (catalog.Content, error) {
+	x, err := charts.ReadReleases(d.fsys)
+	if err != nil {
+		return catalog.Content{}, err
+	}
+	return x.Content(), nil
+}
+
+// Bundle implements Format.
+func (d releaseFiles) Bundle(_ context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
+	x, err := charts.ReadReleases(d.fsys)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := x.Chart(pkg, name)
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	return fs.Sub(d.fsys, c.Pos.File)
+}

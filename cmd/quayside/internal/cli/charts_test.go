@@ -1,0 +1,133 @@
+package cli_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/testing/ocitest"
+	"github.com/quayside/quayside/internal/testing/trusttest"
+)
+
+// chartArchive returns the archive of a version of the chart lamp.
+func chartArchive(t *testing.T, version string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	for name, text := range map[string]string{
+		"Chart.yaml":       "apiVersion: v2\nname: lamp\nversion: " + version + "\n",
+		"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lamp}\ndata: {version: {{ .Chart.Version | quote }}}\n",
+	} {
+		if err := errors.Join(w.WriteHeader(&tar.Header{Name: "lamp/" + name, Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg}), writeAll(w, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// pushChart pushes a version of the chart lamp as 'helm push' does, and returns its digest.
+func pushChart(t *testing.T, ref, version string) string {
+	t.Helper()
+	p, err := oci.Artifact{
+		ConfigType: "application/vnd.cncf.helm.config.v1+json", Config: []byte(`{"name":"lamp","version":"` + version + `","apiVersion":"v2"}`),
+		LayerType: "application/vnd.cncf.helm.chart.content.v1.tar+gzip", Layer: chartArchive(t, version),
+	}.Pack()
+	if err == nil {
+		err = new(oci.Client).Push(t.Context(), ref, p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Digest()
+}
+
+func writeAll(w *tar.Writer, text string) error {
+	_, err := w.Write([]byte(text))
+	return err
+}
+
+// TestChartsInRegistry pins, verifies, vendors and mirrors a chart in a registry.
+func TestChartsInRegistry(t *testing.T) {
+	server, key := ocitest.New(t), trusttest.NewKey(t)
+	dir, cache, repo := t.TempDir(), t.TempDir(), server.Host+"/charts/lamp"
+	pushChart(t, repo+":1.0.0", "1.0.0")
+	first := pushChart(t, repo+":1.0.1_build.1", "1.0.1+build.1")
+	pushChart(t, repo+":2.0.0-rc.1", "2.0.0-rc.1")
+	pushChart(t, repo+":latest", "1.0.0")
+	put(t, dir, "cosign.pub", string(key.Public))
+	put(t, dir, "quayside.yaml", `apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+metadata: {name: charts}
+spec:
+  catalogs: [{name: lamp, helm: "oci://`+repo+`"}]
+  trust: [{match: "`+server.Host+`/*", keys: [cosign.pub]}]
+`)
+	if got := quaysideIn(t, dir, cache, "add", "lamp", "-n", "lights"); got.code != 2 || !strings.Contains(got.stderr, "signature") {
+		t.Fatalf("without a signature: exit code %d\n%s", got.code, got.stderr)
+	}
+	trusttest.PushSimple(t, repo, first, key.Simple(t, first))
+	mustRunIn(t, dir, cache, "add", "lamp", "-n", "lights", "--render")
+	lock := read(t, dir, "quayside.lock")
+	checkContains(t, lock, "bundle: lamp-1.0.1+build.1", "image: "+repo+"@"+first, "format: helm", "identity: key sha256:", "source: helm:oci://"+repo)
+	checkContains(t, read(t, dir, "rendered/operators/lights.lamp/configmap-lamp.yaml"), "version: 1.0.1+build.1")
+	mustRunIn(t, dir, cache, "verify")
+	checkContains(t, mustRunIn(t, dir, cache, "images").stdout, repo+"@"+first)
+
+	// A new version is found by its tag. Without the registry, the last list of tags is used.
+	second := pushChart(t, repo+":1.1.0", "1.1.0")
+	checkContains(t, mustRunIn(t, dir, cache, "outdated").stdout, "1.0.1+build.1\t1.1.0\t1.1.0\t1.1.0")
+	checkContains(t, mustRunIn(t, dir, cache, "outdated", "--offline").stdout, "1.1.0")
+	trusttest.PushSimple(t, repo, second, key.Simple(t, second))
+	mustRunIn(t, dir, cache, "resolve", "--upgrade")
+	mustRunIn(t, dir, cache, "render")
+	checkContains(t, read(t, dir, "rendered/operators/lights.lamp/configmap-lamp.yaml"), `version: "1.1.0"`)
+
+	// The vendored chart renders without the registry and the cache.
+	mustRunIn(t, dir, cache, "vendor")
+	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
+	far := ocitest.New(t)
+	mustRunIn(t, dir, cache, "mirror", far.Host+"/far")
+	if !strings.Contains(strings.Join(far.Requests(), "\n"), "/charts/lamp/") {
+		t.Error("the chart is not mirrored")
+	}
+
+	put(t, dir, "quayside.yaml", strings.Replace(read(t, dir, "quayside.yaml"), repo, repo+":1.0.0", 1))
+	if got := quaysideIn(t, dir, cache, "resolve"); got.code != 2 || !strings.Contains(got.stderr, "without a version") {
+		t.Errorf("a catalog with a tag: exit code %d\n%s", got.code, got.stderr)
+	}
+}
+
+// TestVendorCharts renders charts and manifests of web servers without these servers and the cache.
+func TestVendorCharts(t *testing.T) {
+	dir, cache, site := t.TempDir(), t.TempDir(), t.TempDir()
+	put(t, site, "index.yaml", "entries:\n  lamp:\n  - {name: lamp, version: 1.0.0, urls: [lamp-1.0.0.tgz]}\n")
+	put(t, site, "lamp-1.0.0.tgz", string(chartArchive(t, "1.0.0")))
+	put(t, site, "desk-1.0.0.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: desk}\n")
+	server := httptest.NewServer(http.FileServer(http.Dir(site)))
+	defer server.Close()
+	put(t, dir, "quayside.yaml", `apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+metadata: {name: charts}
+spec:
+  catalogs:
+  - {name: charts, helm: "`+server.URL+`"}
+  - {name: releases, manifests: {package: desk, url: "`+server.URL+`/desk-{version}.yaml", versions: [1.0.0]}}
+`)
+	mustRunIn(t, dir, cache, "add", "lamp", "desk", "-n", "lights", "--render")
+	if got := quaysideIn(t, dir, t.TempDir(), "render", "--check", "--offline"); got.code != 2 {
+		t.Errorf("without vendored contents: exit code %d\n%s", got.code, got.stderr)
+	}
+	mustRunIn(t, dir, cache, "vendor")
+	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
+	mustRunIn(t, dir, t.TempDir(), "vendor", "--check", "--offline")
+}
