@@ -18,6 +18,7 @@ import (
 func certificateRules() []RuleInfo {
 	return []RuleInfo{
 		{"certificates.identity", Critical, "certificate for an identity of the cluster", "the holder of a client certificate for system:masters, a node, a controller or an account acts as it"},
+		{"certificates.name", Medium, "certificate for names of others", "the holder is taken for the named server or user by all who trust the issuer"},
 		{"certificates.authority", Critical, "certificate of an authority", "its holder issues certificates for any name, that everybody who trusts the authority accepts"},
 	}
 }
@@ -46,6 +47,11 @@ func compareCertificates(c *comparison) {
 				identities = append(identities, name)
 			}
 		}
+		if names := foreignNames(p); len(names) > 0 {
+			c.add("certificates.name", p.after, Finding{
+				After: strings.Join(names, ", "), Message: "requests a certificate for " + diag.Some(names, 5), path: fieldAt("spec"), explains: noField(),
+			})
+		}
 		if len(identities) > 0 {
 			c.add("certificates.identity", p.after, Finding{
 				After: strings.Join(identities, ", "), Message: "requests a certificate for " + diag.Some(identities, 5), path: fieldAt("spec"), explains: noField(),
@@ -59,6 +65,31 @@ func compareCertificates(c *comparison) {
 			c.add("certificates.authority", p.after, Finding{Message: "requests the certificate of an authority", path: fieldAt("spec"), explains: noField()}, limit)
 		}
 	}
+}
+
+// foreignNames returns the names that a Certificate newly has, other than those of Services in its
+// namespace, and its common name if it is for clients.
+func foreignNames(p pair) []string {
+	if !p.after.Key().Is(certificateKind) {
+		return nil
+	}
+	names := func(o *Object) []string {
+		if o == nil {
+			return nil
+		}
+		spec := k8s.Map(o.Content, "spec")
+		all := slices.Concat(k8s.Texts(spec, "dnsNames"), k8s.Texts(spec, "ipAddresses"), k8s.Texts(spec, "uris"), k8s.Texts(spec, "emailAddresses"))
+		out := slices.DeleteFunc(all, func(name string) bool {
+			parts := strings.Split(strings.TrimPrefix(name, "*."), ".")
+			return name == "localhost" || name == "127.0.0.1" || name == "::1" || parts[0] != "" && (len(parts) == 1 || parts[1] == o.Key().Namespace && (len(parts) == 2 || parts[2] == "svc"))
+		})
+		if name := k8s.Text(spec, "commonName"); name != "" && slices.Contains(k8s.Texts(spec, "usages"), "client auth") {
+			out = append(out, name)
+		}
+		return out
+	}
+	had := names(p.before)
+	return slices.DeleteFunc(names(p.after), func(name string) bool { return slices.Contains(had, name) })
 }
 
 const certificateKind = "Certificate.cert-manager.io"

@@ -26,7 +26,7 @@ type changeSeverity struct {
 func changeTables() []changeTable {
 	return []changeTable{
 		{applies: func(f fieldChange) bool { return f.path.key(0) == "metadata" }, rows: metadataChanges(), otherwise: Info},
-		{applies: fieldChange.isInPod, rows: podChanges(), otherwise: Info},
+		{applies: fieldChange.isInPod, rows: podChanges(), otherwise: Medium},
 		{applies: fieldChange.isOfEngine, rows: engineChanges(), otherwise: High},
 		{applies: func(fieldChange) bool { return true }, rows: kindChanges()},
 	}
@@ -66,15 +66,36 @@ func metadataChanges() []changeSeverity {
 	}
 }
 
-// podChanges are the severities of changes in a pod template.
+// podChanges are the severities of changes in a pod template. Fields that are not known to be harmless
+// are medium.
 func podChanges() []changeSeverity {
 	return []changeSeverity{
 		{nil, fieldChange.isHardening, Info},
 		{nil, func(f fieldChange) bool { return f.changesPodField("exec", "podCertificate") }, High},
-		{nil, func(f fieldChange) bool {
-			return f.changesPodField("hostAliases", "dnsConfig", "dnsPolicy", "securityContext", "shareProcessNamespace", "automountServiceAccountToken", "runtimeClassName", "image", "secret", "secretRef", "secretKeyRef", "hostUsers")
-		}, Medium},
+		{nil, func(f fieldChange) bool { return f.changesPodField("image", "secret", "secretRef", "secretKeyRef") }, Medium},
+		{nil, fieldChange.isHarmlessInPod, Info},
 	}
+}
+
+// isHarmlessInPod reports whether the change is in fields of a pod or a container that give its
+// containers no access, and do not choose nodes of the control plane. Other rules compare volumes,
+// commands, variables and references to Secrets.
+func (f fieldChange) isHarmlessInPod() bool {
+	below := f.path[len(f.podAt()):]
+	field, harmless := below.key(0), strings.Fields("activeDeadlineSeconds affinity enableServiceLinks hostname imagePullSecrets nodeSelector os overhead preemptionPolicy readinessGates restartPolicy "+
+		"serviceAccount serviceAccountName setHostnameAsFQDN subdomain terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes")
+	if slices.Contains(k8s.ContainerLists(), field) {
+		if len(below) < 3 {
+			return true // the order or the name of containers; rule pods.container reports the rest
+		}
+		field = below.key(2)
+		harmless = strings.Fields("args command env envFrom imagePullPolicy lifecycle livenessProbe name ports readinessProbe resizePolicy resources restartPolicy restartPolicyRules startupProbe stdin stdinOnce " +
+			"terminationMessagePath terminationMessagePolicy tty volumeMounts")
+		return slices.Contains(harmless, field) && !f.changesPodField("host")
+	}
+	value := formatValue(f.after)
+	everywhere := field == "tolerations" && strings.Contains(value, `"Exists"`) && !strings.Contains(value, `"key"`)
+	return slices.Contains(harmless, field) && !everywhere && !strings.Contains(f.path.String()+value, "node-role.kubernetes.io")
 }
 
 // kindChanges are the severities of changes of single kinds.
@@ -93,6 +114,7 @@ func kindChanges() []changeSeverity {
 			return field == "schema" || field == "additionalPrinterColumns"
 		}, Info},
 		{service, fieldChange.isServiceTarget, Medium},
+		{[]string{"ServiceAccount"}, func(f fieldChange) bool { return f.path.key(0) == "automountServiceAccountToken" && f.after != false }, Medium},
 		{[]string{"ClusterRole" + rbac}, func(f fieldChange) bool { return f.objects.before != nil && f.path.key(0) == "aggregationRule" }, High},
 		{nil, func(f fieldChange) bool { return strings.HasPrefix(f.objects.after.Key().Group, "rbac.") }, Low},
 	}

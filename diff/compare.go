@@ -50,6 +50,7 @@ type comparison struct {
 	types         *admit.Types
 	changed       []pair
 	accounts      map[k8s.Subject][]string // owners of ServiceAccounts; see accountOwners
+	references    map[k8s.Key]string       // see referencesOf
 	claimed       claims
 	found         []Finding
 	lowFindings   int // number of findings below medium severity

@@ -14,7 +14,7 @@ func dataRules() []RuleInfo {
 	const refused = "the API server refuses the change: the sync fails until the object is deleted and recreated; an entry in spec.recreate of quayside.yaml does it, except for claims, volumes, CRDs and Namespaces"
 	return []RuleInfo{
 		{"data.crd-removed", Critical, "CRD removed", "deleting a CRD deletes every object of its kind in every namespace; their finalizers need a running operator; with the " + strings.Join(profile.Engines(), " and the ") + " profile a removed CRD is not pruned"},
-		{"data.crd-added", Info, "CRD added", "a new cluster-wide kind"},
+		{"data.crd-added", High, "CRD added", "a new cluster-wide kind; the CRD of a kind of another component replaces its schema and its conversion"},
 		{"data.resource-orphaned", Critical, "CRD of a custom resource in the repository removed", "the object is deleted with the CRD, and the file can no longer be applied"},
 		{"data.namespace-removed", Critical, "Namespace removed", "deleting a namespace deletes everything in it, including volumes and Secrets"},
 		{"data.volume-claim-removed", High, "PersistentVolumeClaim removed", "with reclaim policy Delete, the default of most storage classes, the data is deleted with the PersistentVolumeClaim"},
@@ -32,9 +32,13 @@ func compareDeletions(c *comparison) {
 	c.each(func(p pair) {
 		switch {
 		case p.before == nil:
+			limit := Info
+			if isForeignGroup(c, p.after) {
+				limit = High
+			}
 			c.add("data.crd-added", p.after, Finding{
 				After: diag.Some(k8s.ParseCRD(p.after.Content).Served(), 8), Message: "new kind, " + k8s.Text(p.after.Content, "spec", "scope"), path: fieldAt("metadata", "name"), explains: wholeObject(),
-			})
+			}, limit)
 		case p.after == nil:
 			c.reportRemovedCRD(p.before)
 		}
@@ -57,6 +61,26 @@ func compareDeletions(c *comparison) {
 			}
 		}, kind)
 	}
+}
+
+// isForeignGroup reports whether an operator that existed before adds a CRD in the API group of another
+// operator or, if it owned no kind of the group's domain, of a component in the table of powers.
+func isForeignGroup(c *comparison, crd *Object) bool {
+	kind := crd.definedKind()
+	own, others := false, false
+	for known, owner := range c.before.owners {
+		if known.Group == kind.Group {
+			is := c.isOperator(owner, crd.Operator)
+			own, others = own || is, others || !is
+		}
+	}
+	row, _ := c.powerOf(kind)
+	for known, owner := range c.before.owners {
+		own = own || c.isOperator(owner, crd.Operator) && slices.ContainsFunc(strings.Fields(row.kinds), func(domain string) bool {
+			return strings.HasPrefix(domain, "*.") && matchesKind(domain, known) && matchesKind(domain, kind)
+		})
+	}
+	return !own && (others || row.added >= High && c.before.hasOperator(crd.Operator))
 }
 
 // describeRemoval describes what happens in the cluster when an object is removed from the tree.

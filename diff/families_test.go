@@ -385,10 +385,10 @@ func TestWebhooks(t *testing.T) {
 		{"to Fail", hook(own + ", failurePolicy: Ignore"), hook(own), []string{"high webhook.failure-policy v.demo.io failurePolicy: Ignore → Fail"}},
 		{"to Ignore", hook(own), hook(own + ", failurePolicy: Ignore"), []string{"high webhook.failure-policy-loosened v.demo.io failurePolicy: Fail → Ignore"}},
 		{"widened", hook(own), hook(strings.ReplaceAll(own, "[CREATE]", "['*']")), []string{"high webhook.rules-widened v.demo.io rules: create widgets.demo.io/v1 → connect widgets.demo.io/v1, create widgets.demo.io/v1, delete widgets.demo.io/v1, update widgets.demo.io/v1"}},
-		{"narrowed", hook(strings.ReplaceAll(own, "[widgets]", "['*']")), hook(own), []string{"info webhook.rules-narrowed v.demo.io rules: create *.demo.io/v1 → create widgets.demo.io/v1"}},
+		{"narrowed", hook(strings.ReplaceAll(own, "[widgets]", "['*']")), hook(own), []string{"medium webhook.rules-narrowed v.demo.io rules: create *.demo.io/v1 → create widgets.demo.io/v1"}},
 		{"selector removed", hook(own + sel), hook(own), []string{`high webhook.selector-lost v.demo.io namespaceSelector: {"matchLabels":{"a":"b"}} → -`}},
 		{"another selector", hook(own + sel), hook(own + strings.Replace(sel, "a: b", "a: c", 1)), []string{`high webhook.selector-changed v.demo.io namespaceSelector: {"matchLabels":{"a":"b"}} → {"matchLabels":{"a":"c"}}`}},
-		{"selector added", hook(own), hook(own + sel), []string{`info webhook.selector-added v.demo.io namespaceSelector: - → {"matchLabels":{"a":"b"}}`}},
+		{"selector added", hook(own), hook(own + sel), []string{`medium webhook.selector-added v.demo.io namespaceSelector: - → {"matchLabels":{"a":"b"}}`}},
 		{"defaults made explicit", hook(own), hook(own + ", failurePolicy: Fail, timeoutSeconds: 10, matchPolicy: Equivalent, namespaceSelector: {}"), nil},
 		{"timeout", hook(own), hook(own + ", timeoutSeconds: 30"), []string{"low webhook.timeout v.demo.io timeoutSeconds: 10 → 30"}},
 		{"conditions", hook(own + ", matchConditions: [{name: a, expression: 'true'}]"), hook(own), []string{`high webhook.conditions-changed v.demo.io matchConditions: [{"expression":"true","name":"a"}] → -`}},
@@ -443,7 +443,7 @@ func TestData(t *testing.T) {
 		{"namespace that the user chose", "", "apiVersion: v1\nkind: Namespace\nmetadata: {name: openshift-demo, labels: {quayside.dev/install-namespace: openshift-demo}}\n", []string{"info namespace.added"}},
 		{"reserved API", "", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.apps}\nspec: {group: apps, version: v1}\n", []string{"critical objects.added", "high objects.reserved-name metadata.name: - → v1.apps"}},
 		{"Service becomes headless", obj("v1", "Service", "spec: {}"), obj("v1", "Service", "spec: {clusterIP: None}"), []string{"high immutable.field-changed spec.clusterIP: - → None"}},
-		{"priority class", "", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: demo}\nvalue: 7\n", []string{"low priority.class: - → 7"}},
+		{"priority class", "", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: demo}\nvalue: 7\n", []string{"medium priority.class: - → 7"}},
 		{"a label that quayside does not write", obj("v1", "ConfigMap", ""), strings.Replace(obj("v1", "ConfigMap", ""), "name: demo,", "name: demo, labels: {quayside.dev/version: '2'},", 1), []string{"high metadata.obeyed metadata.labels.quayside.dev/version: - → 2"}},
 	}
 	for _, c := range cases {

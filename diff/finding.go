@@ -99,7 +99,7 @@ func ruleFamilies() []family {
 		{rbacRules, []check{comparePermissions}},
 		{imageRules, []check{compareImages}},
 		{webhookRules, []check{compareWebhooks}},
-		{networkPolicyRules, []check{compareNetworkPolicies}},
+		{networkPolicyRules, []check{compareNetworkPolicies, compareSelected}},
 		{certificateRules, []check{compareCertificates}},
 		{apiRules, []check{compareAPIs}},
 		{podRules, []check{comparePods, compareSecrets, compareSecurityLevels, compareNamespaces, comparePriorities}},

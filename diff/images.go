@@ -16,7 +16,7 @@ func imageRules() []RuleInfo {
 		{"images.repository-changed", Medium, "image repository changed", "mirrors and pull secrets may not cover the new repository"},
 		{"images.changed", Info, "image updated", "expected in an upgrade"},
 		{"images.same-tag", Low, "same tag, another digest", "the tag was moved: the tested image is not the one that will run"},
-		{"images.new", Low, "image added", "mirror, scan and allow it like the others"},
+		{"images.new", Medium, "image added", "mirror, scan and allow it like the others"},
 		{"images.removed", Info, "image removed", "mirrors may delete it once no cluster runs the old version"},
 		{"images.digest-lost", High, "image no longer pinned by digest", "a tag can be moved: the running image may differ from the reviewed one"},
 		{"images.not-by-digest", Low, "image added without a digest", "a tag can be moved: the review does not pin the running image"},
@@ -321,6 +321,9 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	limit := Critical
 	if rule == "images.digest-lost" && a.Registry == b.Registry {
 		limit = Medium
+	}
+	if rule == "images.new" && (len(d.old) == 0 || slices.ContainsFunc(d.old, func(o imageUse) bool { return o.Registry == b.Registry })) {
+		limit = Low // the operator is new, or has images of the registry
 	}
 	d.c.add(rule, u.where, f, limit)
 }

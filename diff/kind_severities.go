@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ func (c *comparison) kindSeverityOf(o *Object) kindSeverity {
 	if p, listed := c.powerOf(key); listed {
 		return kindSeverity{p.added, p.changed, p.removed}
 	}
-	return c.unlistedSeverity(o)
+	return unlistedSeverity(c, o)
 }
 
 // isSystemNamespace reports whether objects in a namespace configure the cluster: the namespaces of
@@ -62,10 +63,35 @@ func (c *comparison) contentSeverity(o *Object) (Severity, string) {
 		return High, "it resolves to " + k8s.Text(o.Content, "spec", "externalName")
 	case key.Is("EndpointSlice.discovery.k8s.io") && !c.ownsService(o, k8s.Text(o.Content, "metadata", "labels", "kubernetes.io/service-name")), key.Is("Endpoints") && !c.ownsService(o, key.Name):
 		return High, "it directs the traffic of a Service that is not of this operator"
+	case key.Is("ConfigMap") && slices.Contains([]string{"kube-root-ca.crt", "openshift-service-ca.crt"}, key.Name):
+		return High, "pods of the namespace trust the authorities in it"
+	case key.Group == "monitoring.coreos.com":
+		if field := monitorAccess(o); field != "" {
+			return Medium, field + " lets Prometheus send its own credentials, or read other namespaces"
+		}
+	case key.Is("PersistentVolumeClaim", "StatefulSet.apps"):
+		claims := append(k8s.Items(o.Content, "spec", "volumeClaimTemplates"), o.Content)
+		for _, claim := range claims {
+			if from := claimSources(c, o, k8s.Map(claim, "spec")); len(from) > 0 {
+				return High, "it has the data of " + strings.Join(from, " and ") + ", which is not of this operator"
+			}
+		}
 	case key.Is("APIService.apiregistration.k8s.io") && c.servesForeignGroup(o):
 		return Critical, "it serves an API group of another component: " + k8s.Text(o.Content, "spec", "group")
 	}
 	return Off, ""
+}
+
+// monitorAccess returns a field of a monitor by which Prometheus reads its own files, or the Services and
+// pods of all namespaces, or "" if there is none.
+func monitorAccess(o *Object) string {
+	found := ""
+	forEachField(k8s.At(o.Content, "spec"), "", func(in, name string, v any) {
+		if _, isText := v.(string); isText && strings.HasSuffix(name, "File") || in == "namespaceSelector" && name == "any" && v == true {
+			found = cmp.Or(found, name)
+		}
+	})
+	return found
 }
 
 // servesForeignGroup reports whether an APIService serves a built-in API group, or the API group of

@@ -163,7 +163,10 @@ func TestMutants(t *testing.T) {
 			t.Errorf("would be merged without a review: %s", line)
 		}
 		all++
-		if worst >= High {
+		if worst < min(want, Medium) {
+			t.Errorf("is %s: %s", worst, line)
+		}
+		if worst >= High || want <= Medium {
 			refused++
 		} else {
 			t.Logf("not refused (%s, is %s): %s", rated, worst, line)
@@ -174,6 +177,9 @@ func TestMutants(t *testing.T) {
 		total[want]++
 	}
 	t.Logf("%d of %d refused, %d silent; rated %v", refused, all, silent, total)
+	if silent > 0 {
+		t.Errorf("%d dangerous changes have no finding", silent)
+	}
 	if refused*100 < all*98 {
 		t.Errorf("only %d of %d dangerous changes are refused", refused, all)
 	}

@@ -18,6 +18,8 @@ import (
 func networkPolicyRules() []RuleInfo {
 	return []RuleInfo{
 		{"network.allowed", High, "NetworkPolicy allows more traffic", "traffic that the policies of the namespace blocked reaches the pods, or leaves them"},
+		{"network.service", High, "Service that selects pods of others", "the pods get traffic that is for others, or clients reach pods of others"},
+		{"network.namespace", Medium, "namespace selected differently", "a webhook or NetworkPolicy covers the namespace no longer, or newly, because of its labels"},
 		{"network.blocked", Medium, "NetworkPolicy blocks more traffic", "connections that worked are refused"},
 	}
 }
@@ -249,7 +251,8 @@ func (r *ranges) portBoxes(list []any) []boxset.Box {
 }
 
 // rate rates the traffic that a new policy allows. It is high for most addresses or the pods of all
-// namespaces, on most ports or to pods that are not only those of the operator.
+// namespaces, on most ports or to pods that are not only those of the operator, and medium for other
+// traffic of pods that are selected by labels.
 func (r *ranges) rate(c *comparison, o *Object, allowed []boxset.Box) Severity {
 	foreign := !c.selectsOwnPods(o)
 	for _, d := range directions() {
@@ -266,6 +269,9 @@ func (r *ranges) rate(c *comparison, o *Object, allowed []boxset.Box) Severity {
 		if (foreign || d[0] == "Ingress") && (r.mostPorts(ofAllPods) || r.mostAddresses(addresses) && (foreign || r.mostPorts(ports))) {
 			return High
 		}
+	}
+	if foreign && !matchesEverything(k8s.Map(o.Content, "spec"), "podSelector") {
+		return Medium
 	}
 	return Low
 }

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ func objectRules() []RuleInfo {
 		{"objects.removed", High, "object removed", "no specific rule covers the removal; the kind decides the severity"},
 		{"objects.reserved-name", High, "object replaces a built-in object of the cluster", "the object replaces one that the cluster itself creates and relies on: its users get the bundle's content"},
 		{"objects.exposed", High, "Service reachable from outside", "a load balancer, node port or external address exposes it outside the cluster; an external address also takes the traffic of pods to that address"},
+		{"objects.foreign-name", High, "object with the name of another operator", "what the other operator runs may use the object as its own"},
+		{"objects.foreign-reference", Medium, "object of another operator referred to", "the object scales, exposes, configures or reads what belongs to the other operator"},
 		{"objects.foreign-namespace", High, "object in a namespace of others", "objects there may configure, replace or act as what runs in the namespace"},
 	}
 }
@@ -29,6 +32,8 @@ func compareObjects(c *comparison) {
 			c.checkReservedName(p.after)
 			c.checkExposure(p)
 			r.checkNamespace(p)
+			r.checkName(p)
+			r.checkReferences(p)
 			r.checkContent(p)
 		}
 		switch {
@@ -116,6 +121,46 @@ func (r *otherChanges) checkNamespace(p pair) {
 		f.Message = fmt.Sprintf("namespace %s belongs to no operator and no declaration", namespace)
 	}
 	r.add(o, f, p.before == nil)
+}
+
+// checkName reports an object that an operator adds with a name that belongs to another operator.
+func (r *otherChanges) checkName(p pair) {
+	o := p.after
+	key := o.Key()
+	if p.before != nil || o.Operator == "" || key.Namespace == "" || o.Follows || key.Group == k8s.RBACGroup {
+		return
+	}
+	owner := referencesOf(r.c, key)
+	if owner == "" || r.c.isOperator(owner, o.Operator) {
+		if owner = r.c.prefixOwner(o.Operator, key.Namespace, key.Name); owner == "" || r.c.isOperator(owner, o.Operator) {
+			return
+		}
+	}
+	r.add(o, Finding{Rule: "objects.foreign-name", Severity: High, Field: "metadata.name", After: key.Name, Message: "the name belongs to " + owner, path: fieldAt("metadata", "name"), explains: noField()})
+}
+
+// checkReferences reports references of an object to objects of other operators, by kind and name, and
+// to accounts of others, which it did not have before. Other rules report those in pods and bindings.
+func (r *otherChanges) checkReferences(p pair) {
+	o := p.after
+	if o.Operator == "" || o.Follows || o.Key().Group == k8s.RBACGroup || o.Key().Is(crdKind) {
+		return
+	}
+	was, is := map[k8s.Key][]string{}, foreignReferences(r.c, o)
+	if p.before != nil {
+		was = foreignReferences(r.c, p.before)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(is), k8s.Key.Compare) {
+		if was[key] != nil {
+			continue
+		}
+		f := Finding{Rule: "objects.foreign-reference", Severity: Medium, After: key.String(), Message: fmt.Sprintf("refers to %s of another operator", key), path: fieldPathOf(o.Content, is[key]), explains: noField()}
+		if key.Is("ServiceAccount") {
+			f.Rule, f.Severity, f.Message = "pods.account-changed", High, "uses ServiceAccount "+key.Name+" of "+strings.Join(r.c.accountOwners(o.Operator, key.Namespace, key.Name), " and ")
+		}
+		f.Field = f.path.String()
+		r.add(o, f)
+	}
 }
 
 // checkContent reports an object whose content gives power that it did not have before.
@@ -224,6 +269,9 @@ func (c *comparison) checkExposure(p pair) {
 	a, b := k8s.Text(was, "spec", "type"), k8s.Text(p.after.Content, "spec", "type")
 	if b != a && (b == "LoadBalancer" || b == "NodePort") {
 		c.add("objects.exposed", p.after, Finding{Field: "spec.type", Before: a, After: b, Message: "Service is of type " + b, path: fieldAt("spec", "type")}, Medium)
+	}
+	if ip := k8s.Text(p.after.Content, "spec", "clusterIP"); p.before == nil && ip != "" && ip != "None" {
+		c.add("objects.exposed", p.after, Finding{Field: "spec.clusterIP", After: ip, Message: "Service takes the address " + ip, path: fieldAt("spec", "clusterIP"), explains: noField()}, Medium)
 	}
 	for _, ip := range k8s.Texts(p.after.Content, "spec", "externalIPs") {
 		if !slices.Contains(k8s.Texts(was, "spec", "externalIPs"), ip) {

@@ -1,7 +1,9 @@
 package diff
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
@@ -73,7 +75,7 @@ func (c *comparison) isOperator(was, now string) bool {
 
 // unlistedSeverity returns the severities of a kind that the table of powers does not list: those of a
 // custom resource.
-func (c *comparison) unlistedSeverity(o *Object) kindSeverity {
+func unlistedSeverity(c *comparison, o *Object) kindSeverity {
 	if c.ownsKind(o) {
 		return kindSeverity{added: Info, changed: Info, removed: Low}
 	}
@@ -135,24 +137,30 @@ func (c *comparison) addAccounts(o *Object) {
 	}
 }
 
-// ownsName reports whether an object of the pod's namespace that the pod refers to belongs to its
-// operator: the tree has it, or the operator had its name, or a prefix of it, before.
-func (d podDiff) ownsName(kind, name string) bool {
-	o := d.p.after
-	for _, v := range []*view{d.c.before, d.c.after} {
+// ownsName reports whether an object in the namespace of o, to which o refers, belongs to the operator of
+// o: the tree has it, or the operator had its name, or a prefix of it, before.
+func ownsName(c *comparison, o *Object, kind, name string) bool {
+	for _, v := range []*view{c.before, c.after} {
 		if ref := v.byKey[k8s.Key{Kind: kind, Namespace: o.Key().Namespace, Name: name}]; ref != nil {
-			return d.c.isOperator(ref.Operator, o.Operator)
+			return c.isOperator(ref.Operator, o.Operator)
 		}
 	}
-	return d.c.ownsPrefix(o.Operator, o.Key().Namespace, name)
+	return c.ownsPrefix(o.Operator, o.Key().Namespace, name)
 }
 
-// ownsPrefix reports whether a name in a namespace begins with the name of an object that the operator
-// had there before, or with the name of its package, and with no longer one of another operator.
+// ownsPrefix reports whether the operator is the owner of a name: see prefixOwner.
 func (c *comparison) ownsPrefix(operator, namespace, name string) bool {
+	owner := c.prefixOwner(operator, namespace, name)
+	return owner != "" && c.isOperator(owner, operator)
+}
+
+// prefixOwner returns the operator to which a name in a namespace belongs: the name begins with that of
+// an object that the operator had there before, or with that of its package, and with no longer one of
+// another operator. The names of a new operator count, too, if it asks.
+func (c *comparison) prefixOwner(operator, namespace, name string) string {
 	longest, owner := 0, ""
 	note := func(prefix, by string) {
-		if by != "" && len(prefix) > longest && (name == prefix || strings.HasPrefix(name, prefix+"-")) {
+		if by != "" && (len(prefix) > longest || len(prefix) == longest && c.isOperator(by, operator)) && (name == prefix || strings.HasPrefix(name, prefix+"-")) {
 			longest, owner = len(prefix), by
 		}
 	}
@@ -160,17 +168,121 @@ func (c *comparison) ownsPrefix(operator, namespace, name string) bool {
 	if operator != "" && !v.hasOperator(operator) {
 		v = c.after
 	}
-	for _, p := range v.Pins {
-		if p.Namespace == namespace {
-			note(p.Package, p.Key())
+	for _, n := range v.ownedNames()[namespace] {
+		note(n.name, n.operator)
+	}
+	return owner
+}
+
+// ownedName is a name of an operator in a namespace.
+type ownedName struct{ name, operator string }
+
+// ownedNames returns the names of the packages, accounts and workloads of operators, by namespace.
+func (v *view) ownedNames() map[string][]ownedName {
+	if v.names == nil {
+		v.names = map[string][]ownedName{}
+		for _, p := range v.Pins {
+			v.names[p.Namespace] = append(v.names[p.Namespace], ownedName{p.Package, p.Key()})
+		}
+		for _, o := range v.order {
+			if key := o.Key(); key.Is("ServiceAccount") || len(podsOf(o)) > 0 {
+				v.names[key.Namespace] = append(v.names[key.Namespace], ownedName{key.Name, o.Operator})
+			}
 		}
 	}
-	for _, o := range v.order {
-		if key := o.Key(); key.Namespace == namespace && (key.Is("ServiceAccount") || len(podsOf(o)) > 0) {
-			note(key.Name, o.Operator)
+	return v.names
+}
+
+// referencesOf returns an operator whose pods, in the state before, refer to a ConfigMap, Secret or
+// PersistentVolumeClaim, or whose webhooks call a Service, that no operator renders. It returns "" if
+// there is none.
+func referencesOf(c *comparison, key k8s.Key) string {
+	if c.references == nil {
+		c.references = map[k8s.Key]string{}
+		for _, o := range c.before.order {
+			note := func(kind, namespace, name string) {
+				if name != "" && o.Operator != "" {
+					c.references[k8s.Key{Kind: kind, Namespace: cmp.Or(namespace, o.Key().Namespace), Name: name}] = o.Operator
+				}
+			}
+			for _, p := range podsOf(o) {
+				forEachField(p.spec, "", func(_, field string, v any) {
+					switch m := asMap(v); field {
+					case "configMap", "configMapRef", "configMapKeyRef":
+						note("ConfigMap", "", k8s.Text(m, "name"))
+					case "secret", "secretRef", "secretKeyRef":
+						note("Secret", "", k8s.Text(m, "name")+k8s.Text(m, "secretName"))
+					case "persistentVolumeClaim":
+						note("PersistentVolumeClaim", "", k8s.Text(m, "claimName"))
+					}
+				})
+			}
+			if o.Key().Is(append(webhookKinds(), "APIService.apiregistration.k8s.io")...) {
+				forEachField(o.Content, "", func(_, field string, v any) {
+					if field == "service" {
+						note("Service", k8s.Text(asMap(v), "namespace"), k8s.Text(asMap(v), "name"))
+					}
+				})
+			}
 		}
 	}
-	return owner != "" && c.isOperator(owner, operator)
+	if c.before.byKey[key] != nil {
+		return ""
+	}
+	return c.references[key]
+}
+
+// foreignReferences returns the objects of other operators to which an object refers, outside of its
+// pods, each with the path of a reference.
+func foreignReferences(c *comparison, o *Object) map[k8s.Key][]string {
+	out := map[k8s.Key][]string{}
+	pods := k8s.PodTemplates(o.Content)
+	var walk func(v any, path []string)
+	walk = func(v any, path []string) {
+		if slices.ContainsFunc(pods, func(p k8s.PodTemplate) bool { return slices.Equal(p.Path, path) }) {
+			return
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			if key := referredKey(o, v); key.Name != "" && len(path) > 0 {
+				owner := ""
+				if to := cmp.Or(c.before.byKey[key], c.after.byKey[key]); to != nil {
+					owner = to.Operator
+				} else if key.Namespace == o.Key().Namespace && k8s.Namespaced(key.Group, key.Kind) {
+					owner = c.prefixOwner(o.Operator, key.Namespace, key.Name)
+				}
+				if owner != "" && !c.isOperator(owner, o.Operator) {
+					out[key] = path
+				}
+			}
+			for _, name := range sortedKeys(v) {
+				at := append(path[:len(path):len(path)], name)
+				if account, is := v[name].(string); is && (name == "serviceAccountName" || name == "serviceAccount") && account != "" && len(c.accountOwners(o.Operator, o.Key().Namespace, account)) > 0 {
+					out[k8s.Key{Kind: "ServiceAccount", Namespace: o.Key().Namespace, Name: account}] = at
+				}
+				walk(v[name], at)
+			}
+		case []any:
+			for i, e := range v {
+				walk(e, append(path[:len(path):len(path)], strconv.Itoa(i)))
+			}
+		}
+	}
+	walk(o.Content, nil)
+	return out
+}
+
+// referredKey returns the key of the object to which a map in o refers by its kind and name.
+func referredKey(o *Object, ref map[string]any) k8s.Key {
+	kind := k8s.Text(ref, "kind")
+	if kind == "" {
+		return k8s.Key{}
+	}
+	key := k8s.Key{Group: cmp.Or(k8s.Text(ref, "group"), k8s.Text(ref, "apiGroup")), Kind: kind, Namespace: cmp.Or(k8s.Text(ref, "namespace"), o.Key().Namespace), Name: k8s.Text(ref, "name")}
+	if version := k8s.Text(ref, "apiVersion"); version != "" {
+		key.Group = k8s.Group(version)
+	}
+	return key
 }
 
 // ownsNamespace reports whether an operator may have objects in a namespace: it is installed there, it

@@ -114,7 +114,7 @@ func TestNamespacesOfOthers(t *testing.T) {
 func TestAccountsOfOthers(t *testing.T) {
 	const (
 		thing = ", labels: {quayside.dev/install-namespace: other, quayside.dev/package: thing}"
-		job   = "add {apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: ops}, spec: {template: {spec: {serviceAccountName: ACCOUNT, containers: [{name: c, image: a}]}}}}"
+		job   = "add {apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: ops}, spec: {template: {spec: {serviceAccountName: ACCOUNT, containers: [{name: c, image: quay.io/demo/a}]}}}}"
 	)
 	run := func(account string) string { return strings.Replace(job, "ACCOUNT", account, 1) }
 	account := func(name, labels string) string {

@@ -25,12 +25,13 @@ func podRules() []RuleInfo {
 		{"pods.capability-removed", Info, "Linux capability no longer added", "the container can do less"},
 		{"pods.unconfined", High, "isolation from the node turned off", host},
 		{"pods.hardening-lost", High, "security setting loosened", "a compromised container can do more"},
+		{"pods.device", Medium, "device of the node requested", "the container reaches a device of the node, by a device plugin or driver"},
 		{"pods.account-changed", High, "runs as another ServiceAccount", "the pod gets the permissions of the other account"},
 		{"pods.secret", High, "Secret used", "a credential reaches the pod or the driver, perhaps one of another operator"},
 		{"pods.level-refused", High, "pod refused by Pod Security", "the namespace's pod-security.kubernetes.io/enforce label forbids this pod: the workload is created, but its pods never start"},
 		{"pods.level-raised", Medium, "needs a less restrictive Pod Security level", "a namespace that enforces the old level refuses the pod"},
 		{"pods.code", High, "code that a container executes", "a shell, an interpreter or the loader executes it, without a new image"},
-		{"pods.environment", Info, "environment changed", "operator behaviour may be switched on or off"},
+		{"pods.environment", Medium, "environment changed", "operator behaviour may be switched on or off; some variables direct the traffic or the trust of the program elsewhere"},
 		{"pods.arguments", Info, "arguments changed", "operator behaviour may be switched on or off"},
 		{"pods.resources", Info, "resource requests or limits changed", "the pod may no longer be schedulable, or be killed for exceeding its limits"},
 		{"pods.replicas", Info, "number of replicas changed", "availability during node maintenance changes"},
@@ -86,6 +87,7 @@ func comparePods(c *comparison) {
 			c.compareReplicas(p)
 		}
 	}
+	compareReferencedCode(c)
 }
 
 // add adds a finding about the field at a path of the object. If the path is in a container, the
@@ -151,7 +153,7 @@ func (d podDiff) compareHostAccess() {
 			d.add(r.rule, field, d.at.field(field), Finding{After: "true", Message: "the pod uses the node's " + r.resource})
 		}
 	}
-	if a, b := k8s.Text(d.old, "priorityClassName"), k8s.Text(d.now, "priorityClassName"); a != b && d.old != nil || strings.HasPrefix(b, "system-") && d.old == nil {
+	if a, b := k8s.Text(d.old, "priorityClassName"), k8s.Text(d.now, "priorityClassName"); a != b {
 		limit := Medium
 		if strings.HasPrefix(b, "system-") {
 			limit = High
@@ -259,9 +261,31 @@ func (d podDiff) compareContainerAccess(name string, old, now map[string]any, at
 			d.add("pods.host-port", name+" ports", at.field("ports"), Finding{After: port, Message: fmt.Sprintf("container %s uses host port %s", name, port), explains: noField()})
 		}
 	}
+	for _, device := range devicesOf(now) {
+		if !slices.Contains(devicesOf(old), device) {
+			d.add("pods.device", name+" resources", at.field("resources"), Finding{After: device, Message: fmt.Sprintf("container %s requests %s", name, device), explains: noField()})
+		}
+	}
 	if old != nil {
 		d.compareHardening(name+" ", was, is, at.field("securityContext"))
 	}
+}
+
+// devicesOf returns the extended resources and the claims of devices that a container requests, sorted.
+func devicesOf(ctr map[string]any) []string {
+	var out []string
+	for _, field := range []string{"limits", "requests"} {
+		for name := range k8s.Map(ctr, "resources", field) {
+			if !slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "storage"}, name) && !strings.HasPrefix(name, "hugepages-") {
+				out = append(out, name)
+			}
+		}
+	}
+	for _, claim := range k8s.Items(ctr, "resources", "claims") {
+		out = append(out, "claim "+k8s.Text(claim, "name")+" "+k8s.Text(claim, "request"))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // coversHostPort reports whether a port of a container is reachable at the host port of another one,
@@ -340,7 +364,13 @@ func (d podDiff) compareSettings(name string, old, now map[string]any, at fieldP
 				}
 			}
 		}
-		d.add("pods.environment", name+" env", at.field("env"), Finding{Before: removed, After: added, Message: fmt.Sprintf("environment of container %s changed", name), explains: append(explains, more...)})
+		limit := Info
+		for n, value := range is {
+			if slices.Contains(trustVariables(), strings.ToUpper(n)) && was[n] != value {
+				limit = Medium
+			}
+		}
+		d.add("pods.environment", name+" env", at.field("env"), Finding{Before: removed, After: added, Message: fmt.Sprintf("environment of container %s changed", name), explains: append(explains, more...)}, limit)
 	}
 	d.compareArguments(name, old, now, at)
 	if a, b := old["resources"], now["resources"]; !reflect.DeepEqual(a, b) {
@@ -528,8 +558,11 @@ func comparePriorities(c *comparison) {
 			c.add("priority.class", p.before, Finding{Before: formatValue(p.before.Content["value"]), Message: "priority class removed: pods that use it are refused", explains: wholeObject()}, Medium)
 		case p.before == nil:
 			capped := Low
-			if k8s.True(p.after.Content, "globalDefault") {
+			switch value, _ := p.after.Content["value"].(int64); {
+			case k8s.True(p.after.Content, "globalDefault"):
 				capped = High
+			case value > 0: // pods without a class have priority 0
+				capped = Medium
 			}
 			c.add("priority.class", p.after, Finding{After: formatValue(p.after.Content["value"]), Message: "priority class added", path: fieldAt("value"), explains: wholeObject()}, capped)
 		case k8s.True(p.after.Content, "globalDefault") != k8s.True(p.before.Content, "globalDefault"):

@@ -306,6 +306,9 @@ func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 		case rule == "rbac.gained" && own:
 			worst = min(worst, Low)
 		}
+		if d.isForeignSubject() {
+			worst = max(worst, Medium)
+		}
 		g.Verb = ""
 		i, seen := at[about{rule, g}]
 		if !seen {
@@ -317,6 +320,18 @@ func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 		single[i].verbs = append(single[i].verbs, verb)
 	}
 	return joinClauses(single)
+}
+
+// isForeignSubject reports whether the subject is a user, a group, or an account that no operator of
+// the tree has.
+func (d rbacDiff) isForeignSubject() bool {
+	switch d.subject.Kind {
+	case "ServiceAccount":
+		return d.object == nil || !d.object.Key().Is("ServiceAccount")
+	case "Group":
+		return d.object == nil || d.subject.Name != "system:serviceaccounts:"+d.object.Key().Namespace
+	}
+	return d.subject.Kind == "User"
 }
 
 // had reports whether the subject had the effect of a grant before, in the same namespace or in the

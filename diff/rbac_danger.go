@@ -205,8 +205,9 @@ type rating struct {
 // rate rates a grant of a subject.
 func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) rating {
 	worst := rating{rule: "rbac.gained", severity: Medium}
-	if g.Namespace != "" || slices.Contains([]string{"get", "list", "watch"}, g.Verb) {
-		worst.severity = Low
+	_, sub, _ := strings.Cut(g.Resource, "/")
+	if reads := slices.Contains([]string{"get", "list", "watch"}, g.Verb); g.Namespace != "" || reads && slices.Contains([]string{"", "status", "scale"}, sub) {
+		worst.severity = Low // to get another subresource is a request, such as to read logs
 	}
 	switch {
 	case g.Role != "":

@@ -29,6 +29,9 @@ func compareSecrets(c *comparison) {
 			}
 			had[key] = true
 			limit := c.secretSeverity(p.after, key)
+			if p.after.Key().Is(certificateKind) && !isSecretOfOthers(c, p.after, key) {
+				limit = Off // cert-manager writes it
+			}
 			if slices.Contains(ref.Path, "imagePullSecrets") {
 				limit = min(limit, Medium) // only the kubelet reads it
 			}
@@ -89,6 +92,23 @@ func (c *comparison) secretSeverity(o *Object, secret k8s.Key) Severity {
 		return Medium
 	}
 	return High
+}
+
+// isSecretOfOthers reports whether a Secret has the name of another operator, or another operator
+// has it, has a Certificate for it, or uses it.
+func isSecretOfOthers(c *comparison, o *Object, secret k8s.Key) bool {
+	owners := []string{c.prefixOwner(o.Operator, secret.Namespace, secret.Name), referencesOf(c, secret)}
+	for _, v := range []*view{c.before, c.after} {
+		if s := v.byKey[secret]; s != nil {
+			owners = append(owners, s.Operator)
+		}
+		for _, other := range v.order {
+			if other.Key().Is(certificateKind) && other.Key().Namespace == secret.Namespace && k8s.Text(other.Content, "spec", "secretName") == secret.Name {
+				owners = append(owners, other.Operator)
+			}
+		}
+	}
+	return slices.ContainsFunc(owners, func(owner string) bool { return owner != "" && !c.isOperator(owner, o.Operator) })
 }
 
 // writesSecret reports whether an operator has a Certificate that cert-manager writes to a Secret.

@@ -316,6 +316,7 @@ func TestNetworkPolicies(t *testing.T) {
 		{"", own + "ingress: [{from: [{namespaceSelector: {}}], ports: [{port: 8443}]}]", "low network.allowed"},
 		{"", own + "policyTypes: [Egress], egress: [{}]", "low network.allowed"},
 		{"", "podSelector: {}, policyTypes: [Egress], egress: [{}]", "high network.allowed"},
+		{"", "podSelector: {matchLabels: {app: db}}, ingress: [{from: [{podSelector: {matchLabels: {app: demo}}}]}]", "medium network.allowed"},
 		{"", "podSelector: {}, policyTypes: [Ingress]", "low network.blocked"},
 		{own + "ingress: [{ports: [{port: 80}]}]", own + "ingress: [{ports: [{port: 80, protocol: TCP}]}]", ""},
 		{own + "ingress: [{ports: [{port: 80}]}]", own + "ingress: [{ports: [{port: 80}]}, {ports: [{port: 81}]}]", "high network.allowed"},

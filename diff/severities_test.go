@@ -72,7 +72,7 @@ func TestSeverityOfChange(t *testing.T) {
 		{Info, pod + "containers.0.securityContext.readOnlyRootFilesystem true"},
 		{Medium, pod + "containers.0.securityContext.procMount x"},
 		{Info, pod + "containers.0.terminationMessagePath /x"},
-		{Info, pod + "containers.0.image2 secret"},
+		{Medium, pod + "containers.0.image2 secret"},
 
 		// Fields of CRDs without a rule of their own.
 		{Info, crd + "versions.0.additionalPrinterColumns [{name: a, type: string, jsonPath: .spec.a}]"},

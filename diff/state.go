@@ -144,6 +144,8 @@ type view struct {
 	policies         []*Object         // admission policies and their bindings
 	engineNamespaces map[string]bool   // namespaces with objects that configure a GitOps tool and belong to no operator
 	versions         map[string]string // versions by operator, if the state has no pins
+
+	names map[string][]ownedName // see ownedNames
 }
 
 // newView returns s with its indexes. It returns an error for two different objects with the same

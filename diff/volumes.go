@@ -86,14 +86,18 @@ func (d podDiff) volumeReaches(v map[string]any) []volumeReach {
 	for _, typ := range sortedKeys(v) {
 		source := asMap(v[typ])
 		switch typ {
-		case "name", "emptyDir", "configMap", "downwardAPI", "ephemeral", "image":
+		case "name", "emptyDir", "configMap", "downwardAPI", "image":
+		case "ephemeral":
+			for _, from := range claimSources(d.c, d.p.after, k8s.Map(source, "volumeClaimTemplate", "spec")) {
+				out = append(out, volumeReach{"pods.volume", typ + " " + from, "the volume has the data of " + from + ", which is not of this operator", ""})
+			}
 		case "secret": // rule pods.secret
 		case "hostPath":
 			dir := path.Clean("/" + k8s.Text(source, "path"))
 			out = append(out, volumeReach{"pods.host-path", dir, "the node's " + dir + " is mounted", dir})
 		case "persistentVolumeClaim":
 			claim := k8s.Text(source, "claimName")
-			if !d.ownsName("PersistentVolumeClaim", claim) {
+			if !ownsName(d.c, d.p.after, "PersistentVolumeClaim", claim) {
 				out = append(out, volumeReach{"pods.volume", typ + " " + claim, "the pod uses PersistentVolumeClaim " + claim + ", which is not of this operator", ""})
 			}
 		case "projected":
@@ -105,6 +109,23 @@ func (d podDiff) volumeReaches(v map[string]any) []volumeReach {
 		}
 	}
 	return out
+}
+
+// claimSources returns the sources from which the spec of a PersistentVolumeClaim in the namespace of an
+// object gets existing data of others: volumes, claims, snapshots and other objects.
+func claimSources(c *comparison, o *Object, spec map[string]any) []string {
+	var out []string
+	if name := k8s.Text(spec, "volumeName"); name != "" {
+		out = append(out, "PersistentVolume "+name)
+	}
+	for _, field := range []string{"dataSource", "dataSourceRef"} {
+		ref := k8s.Map(spec, field)
+		kind, name, namespace := k8s.Text(ref, "kind"), k8s.Text(ref, "name"), k8s.Text(ref, "namespace")
+		if name != "" && (namespace != "" && namespace != o.Key().Namespace || !ownsName(c, o, kind, name)) {
+			out = append(out, kind+" "+name)
+		}
+	}
+	return slices.Compact(out)
 }
 
 // projectedReaches is volumeReaches for a source of a projected volume.

@@ -20,10 +20,10 @@ func webhookRules() []RuleInfo {
 		{"webhook.failure-policy", High, "failure policy turned to Fail", "while the operator is down or slow, every write of these kinds is refused"},
 		{"webhook.failure-policy-loosened", High, "failure policy turned to Ignore", "while the operator is down, objects pass without validation or defaults"},
 		{"webhook.rules-widened", High, "webhook covers more requests", "writes of these kinds now call the operator, which can read, change or refuse them"},
-		{"webhook.rules-narrowed", Info, "webhook covers fewer requests", "some writes are no longer validated or defaulted"},
+		{"webhook.rules-narrowed", High, "webhook covers fewer requests", "some writes are no longer validated or defaulted"},
 		{"webhook.selector-lost", High, "webhook selector removed", "the webhook covers objects or namespaces that were excluded, perhaps including system namespaces"},
 		{"webhook.selector-changed", High, "webhook selector changed", "the webhook covers different objects or namespaces"},
-		{"webhook.selector-added", Info, "webhook selector restricted", "the webhook excludes objects or namespaces that it covered"},
+		{"webhook.selector-added", Medium, "webhook selector restricted", "the webhook excludes objects or namespaces that it covered"},
 		{"webhook.conditions-changed", High, "match conditions added, removed or changed", "the webhook is called for other requests: objects may pass without validation, or depend on the operator"},
 		{"webhook.timeout", Low, "webhook timeout changed", "writes may wait longer, or fail earlier, when the operator is slow"},
 		{"webhook.side-effects", Low, "side effects or match policy changed", "dry runs and requests at other versions are treated differently"},
@@ -210,7 +210,11 @@ func (d webhookDiff) compareRules() {
 		d.checkWide(more)
 	}
 	if len(less) > 0 {
-		d.add("webhook.rules-narrowed", Finding{Before: before, After: after, Message: "no longer covers " + diag.Some(formatRequests(less), 5)}, "rules")
+		limit := Medium
+		if len(now) == 0 {
+			limit = High // like a removed webhook
+		}
+		d.add("webhook.rules-narrowed", Finding{Before: before, After: after, Message: "no longer covers " + diag.Some(formatRequests(less), 5)}, "rules", limit)
 	}
 }
 

@@ -228,6 +228,40 @@ func TestSetAgrees(t *testing.T) {
 	})
 }
 
+// TestGainedAgrees compares the permissions that a random set of grants has in addition to another one
+// with all requests of a small API.
+func TestGainedAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(label string) []Grant {
+			var out []Grant
+			for i := range rapid.IntRange(0, 5).Draw(t, label) {
+				pick := func(from ...string) string { return rapid.SampledFrom(from).Draw(t, fmt.Sprint(label, i)) }
+				out = append(out, Grant{
+					Namespace: pick("", "a", "b"), Verb: pick("get", "list", "*"), Group: pick("", "apps", "*"),
+					Resource: pick("*", "pods", "pods/exec", "*/exec"), Name: pick("", "n", "m"),
+				})
+			}
+			return out
+		}
+		before, after := draw("before"), draw("after")
+		had, has, gained := NewGrantSet(before), NewGrantSet(after), NewGrantSet(GainedGrants(before, after))
+		for _, namespace := range []string{"", "a", "b", "c"} {
+			for _, verb := range []string{"get", "list", "create"} {
+				for _, group := range []string{"", "apps", "other"} {
+					for _, resource := range []string{"pods", "jobs", "pods/exec", "jobs/exec", "pods/log"} {
+						for _, name := range []string{"", "n", "o"} {
+							g := Grant{Namespace: namespace, Verb: verb, Group: group, Resource: resource, Name: name}
+							if isNew := has.Covers(g) && !had.Covers(g); isNew && !gained.Covers(g) || gained.Covers(g) && !has.Covers(g) {
+								t.Fatalf("%+v: newly allowed: %t, gained: %t", g, isNew, gained.Covers(g))
+							}
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestModelAgrees compares the model, which expands roles to grants, with the algorithm of the API
 // server: a controller copies rules between aggregated roles until nothing changes, and the authorizer
 // searches for a rule. The cluster test TestRandomRoleSets uses a real API server.

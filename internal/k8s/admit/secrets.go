@@ -18,19 +18,51 @@ type SecretRef struct {
 	Namespace, Name string   // Namespace is empty for the namespace of the object
 }
 
-// SecretRefs returns the references to Secrets in an object of a built-in kind, and in the pods of a
-// custom resource, in the order of their paths. They are found by the types and names of fields in
-// the Go types.
+// SecretRefs returns the references to Secrets in an object, in the order of their paths. In built-in
+// kinds and in pods they are found by the types and names of fields in the Go types, in the rest of a
+// custom resource by the names of fields.
 func (t *Types) SecretRefs(o k8s.Object) []SecretRef {
 	w := secretWalk{types: t}
 	if of := t.kind(o.APIVersion(), o.Kind()); of != nil {
 		w.fields(of, o, nil)
 		return w.found
 	}
-	for _, p := range k8s.PodTemplates(o) {
+	pods := k8s.PodTemplates(o)
+	for _, p := range pods {
 		w.fields(reflect.TypeFor[corev1.PodSpec](), p.Spec, p.Path)
 	}
+	if !k8s.IsCRD(o) {
+		w.custom(map[string]any(o), nil, pods)
+	}
 	return w.found
+}
+
+// custom looks up references in the fields of a custom resource, by their names: a text in a field
+// called secretName, and a map with a name in a field whose name contains "secret". It omits pods.
+func (w *secretWalk) custom(v any, path []string, pods []k8s.PodTemplate) {
+	if slices.ContainsFunc(pods, func(p k8s.PodTemplate) bool { return slices.Equal(p.Path, path) }) {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			at := append(path[:len(path):len(path)], name)
+			lower := strings.ToLower(name)
+			text, isText := v[name].(string)
+			ref, isMap := v[name].(map[string]any)
+			switch {
+			case isText && (strings.HasSuffix(lower, "secretname") || strings.HasSuffix(lower, "secretref")):
+				w.add(at, "", text)
+			case isMap && strings.Contains(lower, "secret") && k8s.Text(ref, "name") != "":
+				w.add(at, k8s.Text(ref, "namespace"), k8s.Text(ref, "name"))
+			}
+			w.custom(v[name], at, pods)
+		}
+	case []any:
+		for i, e := range v {
+			w.custom(e, append(path[:len(path):len(path)], strconv.Itoa(i)), pods)
+		}
+	}
 }
 
 type secretWalk struct {
