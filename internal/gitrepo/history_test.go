@@ -49,6 +49,41 @@ func TestChangedLines(t *testing.T) {
 	}
 }
 
+// TestChangedLinesOfRenamed reads the history of a file under its earlier names, also before the last rename
+// is committed.
+func TestChangedLinesOfRenamed(t *testing.T) {
+	dir := newRepository(t)
+	rename := func(from, to string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, to)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		git(t, dir, "mv", from, to)
+	}
+	write(t, dir, "lock", "a: 0\nb: 1\nc: 1\n")
+	git(t, dir, "add", "lock")
+	git(t, dir, "commit", "-q", "-m", "add")
+	rename("lock", "dev/lock")
+	write(t, dir, "dev/lock", "a: 1\nb: 1\nc: 1\n")
+	git(t, dir, "commit", "-q", "-a", "-m", "rename")
+	write(t, dir, "dev/lock", "a: 2\nb: 1\nc: 1\n")
+	git(t, dir, "commit", "-q", "-a", "-m", "change")
+	rename("dev/lock", "envs/dev/lock")
+	r := open(t, dir)
+	head, err := r.Head()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dev/lock", "envs/dev/lock"} {
+		if out, err := head.ChangedLines(t.Context(), name); err != nil || !strings.Contains(string(out), "-a: 1\n+a: 2\n") || !strings.Contains(string(out), "+a: 0\n") {
+			t.Errorf("%s: got %q, %v", name, out, err)
+		}
+	}
+	if out, err := head.ChangedLines(t.Context(), "other/lock"); err != nil || len(out) > 0 {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
 // TestIgnored lists ignored files that are not tracked.
 func TestIgnored(t *testing.T) {
 	dir := newRepository(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -179,14 +180,52 @@ func (r *Repo) LastChange(ctx context.Context, file, text string) (change, befor
 }
 
 // ChangedLines returns the lines of a file that were added or removed in the history of v, along
-// first parents, each with a sign. A shallow clone limits the history.
+// first parents, each with a sign. It includes the lines of the file that was renamed to it, and of the one
+// before. A shallow clone limits the history.
 func (v *Revision) ChangedLines(ctx context.Context, file string) ([]byte, error) {
 	p, err := v.repo.program()
 	if err != nil {
 		return nil, err
 	}
-	return p.run(ctx, nil, nil, "-c", "log.showRoot=true", "log", "--first-parent", "--diff-merges=first-parent", "--no-show-signature",
-		"--no-ext-diff", "--no-textconv", "--no-color", "--format=", "--unified=0", v.Hash(), "--", file)
+	var out []byte
+	for at := v.Hash(); file != ""; {
+		lines, err := p.run(ctx, nil, nil, "-c", "log.showRoot=true", "log", "--first-parent", "--diff-merges=first-parent", "--no-show-signature",
+			"--no-ext-diff", "--no-textconv", "--no-color", "--format=", "--unified=0", at, "--", file)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, lines...)
+		if at, file, err = p.renamedFrom(ctx, at, file); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// renamedFrom returns the earlier name of a file along first parents, and the last commit that has it. The
+// names are empty if the file was added without a rename. If no commit has the file, it looks for a rename in
+// the index.
+func (p *program) renamedFrom(ctx context.Context, at, file string) (before, name string, err error) {
+	added, err := p.runLine(ctx, "log", "--first-parent", "--diff-merges=first-parent", "--no-renames", "--diff-filter=A", "--max-count=1", "--format=%H", "--no-patch", at, "--", file)
+	if err != nil {
+		return "", "", err
+	}
+	args := []string{"diff-index", "--cached", at}
+	if before = at; added != "" {
+		if before, err = p.runLine(ctx, "rev-parse", "--verify", "--quiet", added+"^1"); err != nil {
+			return "", "", nil //nolint:nilerr // the first commit, or the end of a shallow clone
+		}
+		args = []string{"diff-tree", "-r", before, added}
+	}
+	args = append(args, "-z", "--find-renames", "--diff-filter=R", "--name-status", "--", ":(top,glob)**/"+path.Base(file))
+	out, err := p.run(ctx, []string{"GIT_LITERAL_PATHSPECS=0"}, nil, args...)
+	fields := strings.Split(string(out), "\x00") // "R097", old name, new name
+	for i := 0; i+2 < len(fields); i += 3 {
+		if fields[i+2] == file {
+			return before, fields[i+1], err
+		}
+	}
+	return "", "", err
 }
 
 // Shallow reports whether the clone lacks older commits.
