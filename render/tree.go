@@ -16,9 +16,11 @@ import (
 )
 
 // attributes makes GitHub and GitLab collapse the files of the tree in a pull request, so that
-// reviewers see the lock and the user's own files. Git merges index files by union: a merged index
-// has the entries of both branches, and the next render removes outdated ones.
-const attributes = "* linguist-generated gitlab-generated\n" + filetree.Index + " merge=union\n"
+// reviewers see the lock and the user's own files. Git merges index files and the kustomizations that
+// list all operators by union: a merged file has the entries of both branches, and the next render removes
+// outdated ones and sorts them.
+const attributes = "* linguist-generated gitlab-generated\n" + filetree.Index + " merge=union\n" +
+	"/kustomization.yaml merge=union\n/clusters/*/kustomization.yaml merge=union\n**/all/kustomization.yaml merge=union\n"
 
 // tree assigns objects to files.
 type tree struct {
