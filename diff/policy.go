@@ -115,7 +115,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 	if r.onlyPolicy {
 		v.Faults, judges[0].waiverSet.used = nil, slices.Repeat([]bool{true}, len(judges[0].waiverSet.used))
 	}
-	v.Waivers = diag.Review(judges[0].waiverSet.waivers, judges[0].waiverSet.used, today)
+	v.Waivers = diag.Review(judges[0].waiverSet.waivers, judges[0].waiverSet.used, judges[0].waiverSet.objects, today)
 	out.Notes = slices.Concat(r.Notes, p.unknownClusterNotes(r.Clusters))
 	out.Operators = slices.Clone(r.Operators)
 	out.addMissingOperators(r.Operators)
@@ -291,7 +291,7 @@ func (p Policy) selectWaivers(today string, keep func(diag.Waiver) bool) *waiver
 			w.waivers = append(w.waivers, one)
 		}
 	}
-	w.used = make([]bool, len(w.waivers))
+	w.used, w.objects = make([]bool, len(w.waivers)), make([][]string, len(w.waivers))
 	return w
 }
 

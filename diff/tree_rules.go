@@ -115,5 +115,5 @@ func (j *TreeJudge) Verdict() (refused []*diag.Error, waivers []diag.Warning) {
 			}
 		}
 	})
-	return refused, diag.Review(j.waiverSet.waivers, j.waiverSet.used, j.waiverSet.today)
+	return refused, diag.Review(j.waiverSet.waivers, j.waiverSet.used, j.waiverSet.objects, j.waiverSet.today)
 }

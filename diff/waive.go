@@ -43,7 +43,8 @@ func selectItems[T any](list []T, indexes []int) []T {
 // waiverSet applies waivers and records which of them are used.
 type waiverSet struct {
 	waivers  []diag.Waiver
-	used     []bool // used[i]: waiver i matches a finding, even if the waiver has expired
+	used     []bool     // used[i]: waiver i matches a finding, even if the waiver has expired
+	objects  [][]string // objects[i]: objects of findings with the rule and operator of waiver i, if it names an object
 	clusters []string
 	today    string
 }
@@ -111,7 +112,11 @@ func (w *waiverSet) shares(f Finding, rule string, clusters []string, candidates
 			}
 			first := len(w.waivers)
 			for _, at := range candidates {
-				if v := w.waivers[at]; v.Selects(s) {
+				v := w.waivers[at]
+				if v.Object != "" {
+					w.objects[at] = append(w.objects[at], s.Objects...)
+				}
+				if v.Selects(s) {
 					w.used[at] = true
 					if !v.Expired(w.today) {
 						first = min(first, at)

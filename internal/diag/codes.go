@@ -20,7 +20,6 @@ type Code struct {
 // Codes returns all kinds of warnings, sorted by step, then by ID.
 func Codes() []Code {
 	return []Code{
-		{"ahead-of-upstream", Resolving, "An operator has a bundle that the environment which this one follows has never had: an error."},
 		{"bad-skip-range", Resolving, "The skipRange of a bundle is invalid and ignored."},
 		{"broken-catalog", Resolving, "A catalog cannot be used: its operators are held back at their versions."},
 		{"bundle-default-channel", Resolving, "No bundle in a directory of bundles names an existing default channel, so another channel is used as default."},
@@ -103,6 +102,7 @@ func Codes() []Code {
 		{"webhook-name", Rendering, "Two webhooks of a bundle have the same name."},
 
 		{"abandoned-tree", OtherStep, "The workspace contains a rendered tree in a directory other than spec.output."},
+		{"ahead-of-upstream", OtherStep, "An operator has a bundle that the environment which this one follows has never had: an error."},
 		{"annotation-name", OtherStep, "An annotation of a CSV is misspelled."},
 		{"bundle-unusable", OtherStep, "A bundle of a catalog can never be chosen."},
 		{"catalog-left-out", OtherStep, "A catalog can be read neither from the vendored images nor from its registry."},

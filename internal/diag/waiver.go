@@ -83,9 +83,10 @@ func Matches(pattern, s string) bool {
 const noticeDays = 14
 
 // Review returns a warning for each waiver that has expired, that expires within 14 days, or that
-// was not used. used[i] belongs to waivers[i]. today is the current day, such as "2026-11-24"; if
-// it is empty, no waiver expires.
-func Review(waivers []Waiver, used []bool, today string) []Warning {
+// was not used. used[i] belongs to waivers[i], as does objects[i], the objects that it could select
+// by its other selectors; objects may be nil. today is the current day, such as "2026-11-24"; if it
+// is empty, no waiver expires.
+func Review(waivers []Waiver, used []bool, objects [][]string, today string) []Warning {
 	var out []Warning
 	for i, w := range waivers {
 		left := daysLeft(w.Expires, today)
@@ -93,7 +94,11 @@ func Review(waivers []Waiver, used []bool, today string) []Warning {
 		case w.Expired(today):
 			out = append(out, Warning{Pos: w.Pos, Code: "waiver-expired", Msg: fmt.Sprintf("waiver of %s expired on %s: renew or delete it", w.Selectors(), w.Expires)})
 		case !used[i]:
-			out = append(out, Warning{Pos: w.Pos, Code: "waiver-unused", Msg: fmt.Sprintf("waiver of %s matches no finding or warning: delete it", w.Selectors())})
+			hint := ""
+			if i < len(objects) {
+				hint = DidYouMean(w.Object, objects[i])
+			}
+			out = append(out, Warning{Pos: w.Pos, Code: "waiver-unused", Msg: fmt.Sprintf("waiver of %s matches no finding or warning: delete it%s", w.Selectors(), hint)})
 		case left >= 0 && left <= noticeDays:
 			out = append(out, Warning{Pos: w.Pos, Code: "waiver-expiring", Msg: fmt.Sprintf("waiver of %s expires on %s, in %s: renew or delete it", w.Selectors(), w.Expires, Count(left, "day"))})
 		}
@@ -128,6 +133,7 @@ func MarkWaived(ws []Warning, waivers []Waiver, today string) []Warning {
 func ReviewWarnings(step Step, ws []Warning, waivers []Waiver, today string) []Warning {
 	var own []Waiver
 	var used []bool
+	var objects [][]string
 	for _, v := range waivers {
 		i := slices.IndexFunc(Codes(), func(c Code) bool { return c.ID == v.Rule })
 		if i < 0 {
@@ -136,10 +142,17 @@ func ReviewWarnings(step Step, ws []Warning, waivers []Waiver, today string) []W
 		anyStep := step == Resolving && Codes()[i].Step == OtherStep
 		if anyStep || Codes()[i].Step == step {
 			own = append(own, v)
+			var names []string
+			for _, w := range ws {
+				if s := warningSubject(w); Matches(v.Rule, s.Rule) {
+					names = append(names, s.Objects...)
+				}
+			}
+			objects = append(objects, names)
 			used = append(used, anyStep || slices.ContainsFunc(ws, func(w Warning) bool { return v.Selects(warningSubject(w)) }))
 		}
 	}
-	return Review(own, used, today)
+	return Review(own, used, objects, today)
 }
 
 func warningSubject(w Warning) Subject {

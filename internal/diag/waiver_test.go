@@ -37,19 +37,21 @@ func TestReview(t *testing.T) {
 	w := Waiver{Rule: "pods.*", Operator: "ops/etcd", Object: "Deployment ops/etcd", Expires: "2026-12-31", Pos: Pos{File: "quayside.yaml", Line: 9, Col: 7}}
 	const at = "quayside.yaml:9:7: waiver of pods.* (operator ops/etcd, object Deployment ops/etcd) "
 	for _, c := range []struct {
-		today string
-		used  bool
-		want  string
+		today   string
+		used    bool
+		objects []string
+		want    string
 	}{
-		{"2026-12-16", true, "[]"},
-		{"2026-12-17", true, "[" + at + "expires on 2026-12-31, in 14 days: renew or delete it]"},
-		{"2026-12-31", true, "[" + at + "expires on 2026-12-31, in 0 days: renew or delete it]"},
-		{"2027-01-01", true, "[" + at + "expired on 2026-12-31: renew or delete it]"},
-		{"2027-01-01", false, "[" + at + "expired on 2026-12-31: renew or delete it]"},
-		{"2026-12-17", false, "[" + at + "matches no finding or warning: delete it]"},
-		{"", true, "[]"},
+		{"2026-12-16", true, nil, "[]"},
+		{"2026-12-17", true, nil, "[" + at + "expires on 2026-12-31, in 14 days: renew or delete it]"},
+		{"2026-12-31", true, nil, "[" + at + "expires on 2026-12-31, in 0 days: renew or delete it]"},
+		{"2027-01-01", true, nil, "[" + at + "expired on 2026-12-31: renew or delete it]"},
+		{"2027-01-01", false, nil, "[" + at + "expired on 2026-12-31: renew or delete it]"},
+		{"2026-12-17", false, nil, "[" + at + "matches no finding or warning: delete it]"},
+		{"2026-12-17", false, []string{"Deployment ops/etcd-2", "Service x/y"}, "[" + at + "matches no finding or warning: delete it (did you mean \"Deployment ops/etcd-2\"?)]"},
+		{"", true, nil, "[]"},
 	} {
-		if d := cmp.Diff(c.want, fmt.Sprint(Review([]Waiver{w}, []bool{c.used}, c.today))); d != "" {
+		if d := cmp.Diff(c.want, fmt.Sprint(Review([]Waiver{w}, []bool{c.used}, [][]string{c.objects}, c.today))); d != "" {
 			t.Errorf("%s, used %v: -want +got\n%s", c.today, c.used, d)
 		}
 	}

@@ -75,6 +75,11 @@ func TestEvaluate(t *testing.T) {
 			spec: "  clusters: [{name: east}]\n  policy: {clusters: [{names: [eats, \"e*\"], failOn: low}]}\n", about: Settings,
 			want: "cluster-names error quayside.yaml:6:32 spec.policy.clusters[0].names[0]: no cluster \"eats\" in this workspace (available: east) (did you mean \"east\"?)\n",
 		},
+		"object of a waiver": {
+			spec:  "  policy: {waivers: [{rule: two-owners, object: ops/ectd, reason: r, expires: 2026-12-31}, {rule: two-owners, object: ops/etcd, reason: r, expires: 2026-12-31}, {rule: two-owners, object: db/kafka, reason: r, expires: 2026-12-31}]}\n",
+			about: Waivers, state: State{Lock: lockfile.New([]lockfile.Pin{pin("ops", "etcd")})},
+			want: "unused-waivers warning quayside.yaml:5:49 spec.policy.waivers[0].object: no operator \"ops/ectd\" in quayside.lock (did you mean \"ops/etcd\"?) [waiver-unused]\n",
+		},
 		"followed environment": {
 			spec: "  follows: stage\n", about: Settings,
 			want: "followed-environment error quayside.yaml:5:12 spec.follows: no environment \"stage\" (available: prod)\n",

@@ -85,7 +85,25 @@ func checkUnusedWaivers(s *State) (Findings, error) {
 			out = append(out, diag.Warning{Pos: s.Settings.At(field), Code: "waiver-unused", Msg: noOperator(field, v.Operator, have)})
 		}
 	}
+	for i, v := range s.Settings.Policy.Waivers {
+		field := diag.Item("spec.policy.waivers", i) + ".object"
+		if hint := suggestOperator(v.Object, have); hint != "" && s.namesMissingOperator(v, s.Settings.At(field).File, have) {
+			out = append(out, diag.Warning{Pos: s.Settings.At(field), Code: "waiver-unused", Msg: noOperator(field, v.Object, have)})
+		}
+	}
 	return warningsOf(diag.SortWarnings(out)), nil
+}
+
+// namesMissingOperator reports whether the object of a waiver in a file is an operator that no workspace with
+// the waiver has. It looks only at waivers for errors of rules: those for warnings are reviewed with the
+// warnings.
+func (s *State) namesMissingOperator(v diag.Waiver, file string, have []string) bool {
+	isOfRule := slices.ContainsFunc(diag.Codes(), func(c diag.Code) bool { return c.ID == v.Rule && c.Step == diag.OtherStep })
+	return isOfRule && strings.Count(v.Object, "/") == 1 && !strings.ContainsAny(v.Object, " *.") && !anyMatches(v.Object, have) &&
+		!s.matchesElsewhere(file, func(_ *settings.Workspace, other Other) bool {
+			lock, err := other.Lock()
+			return err != nil || anyMatches(v.Object, operatorKeys(lock))
+		})
 }
 
 // checkExpiredWaivers returns a warning for each waiver of a finding of 'quayside diff' that has
@@ -95,7 +113,7 @@ func checkExpiredWaivers(s *State) (Findings, error) {
 		return slices.ContainsFunc(diag.Codes(), func(c diag.Code) bool { return c.ID == v.Rule }) ||
 			slices.ContainsFunc(s.Settings.Policy.Rules, func(r settings.PolicyRule) bool { return r.Name == v.Rule })
 	})
-	return warningsOf(diag.Review(own, slices.Repeat([]bool{true}, len(own)), s.Today)), nil
+	return warningsOf(diag.Review(own, slices.Repeat([]bool{true}, len(own)), nil, s.Today)), nil
 }
 
 // ReviewShared returns ws without warnings about unused inherited waivers that may match in another
