@@ -26,6 +26,8 @@ type LoadOptions struct {
 	Output  string   // quayside's output directory, which is skipped; empty: none
 	Applied []string // directories that the GitOps tool applies; a declaration in one of them causes a warning
 	Absent  []int    // indexes of the Paths that need not exist
+
+	Environment string // name of the workspace, for [Set.In]; empty: all declarations are for it
 }
 
 // Path is a file or a directory with declarations. In YAML it is a string unless Overrides is set.
@@ -80,6 +82,11 @@ func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 		l.readFile(f)
 	}
 	l.readApplied()
+	if opt.Environment != "" {
+		for i := range l.parts {
+			l.parts[i].set = l.parts[i].set.In(opt.Environment)
+		}
+	}
 	sets := append(l.applyOverrides(), &Set{Unread: l.unread, Warnings: l.warnings})
 	merged := mergeReadable(sets).WithValues(func(name string) ([]byte, error) { return l.readRegular(path.Join(l.opt.Dir, name)) })
 	l.errs.Add(diag.Pos{}, Faults(merged.Unread))

@@ -55,6 +55,7 @@ func mergeReadable(sets []*Set) *Set {
 		out.Images = append(out.Images, s.Images...)
 		out.Warnings = append(out.Warnings, s.Warnings...)
 		out.Unread = append(out.Unread, s.Unread...)
+		out.Elsewhere = append(out.Elsewhere, s.Elsewhere...)
 		for kind, n := range s.Others {
 			out.Others[kind] += n
 		}

@@ -75,6 +75,8 @@ func (s Subscription) Values(f Field) []string {
 			return []string{"*"}
 		}
 		return s.Watch
+	case FieldOnly:
+		return s.Only
 	case FieldCatalog, FieldCatalogNamespace:
 		switch {
 		case s.Catalog == nil:
@@ -102,10 +104,13 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 		return setMapping(lines, s, path, values)
 	}
 	list, isItem := strings.CutSuffix(path, "[0]")
-	isList := isItem || f == FieldWatch && s.Dialect == Quayside || f == FieldValuesFiles
+	isList := isItem || f == FieldWatch && s.Dialect == Quayside || f == FieldValuesFiles || f == FieldOnly
 	if at, isSet := s.Fields[path]; isSet {
 		line := []rune(lines[at.Line-1])
 		before, rest := string(line[:at.Col-1]), string(line[at.Col-1:])
+		if isList && !isItem && strings.TrimSpace(before) == "" && strings.HasPrefix(rest, "- ") {
+			return setItems(lines[at.Line-1:], before+"- ", s.Values(f), values)
+		}
 		old := findScalar(rest)
 		if old == "" || isItem && len(s.Values(f)) > 1 {
 			return fmt.Errorf("%s: YAML style not supported: cannot change %s", at, path)
@@ -126,6 +131,32 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 		return nil
 	}
 	lines[at.Line-1] = before + old + ", " + entry + rest[len(old):]
+	return nil
+}
+
+// setItems replaces the items of a block list, which starts at the first line. It keeps the lines of items
+// that stay at their place, with their comments.
+func setItems(lines []string, dash string, old, values []string) error {
+	for i, v := range old {
+		rest, isItem := strings.CutPrefix(lines[i], dash)
+		scalar := findScalar(rest)
+		if !isItem || scalar == "" {
+			return fmt.Errorf("YAML style not supported: %q", strings.TrimSpace(lines[i]))
+		}
+		switch {
+		case i >= len(values):
+			lines[i] = ""
+		case v != values[i]:
+			lines[i] = dash + formatValues(values[i:i+1], false, scalar) + rest[len(scalar):]
+		}
+	}
+	if len(values) > len(old) {
+		last := len(old) - 1
+		lines[last] = strings.TrimSuffix(lines[last], "\n") + "\n"
+		for _, v := range values[len(old):] {
+			lines[last] += dash + formatValues([]string{v}, false, "") + "\n"
+		}
+	}
 	return nil
 }
 

@@ -31,7 +31,7 @@ type AddOptions struct {
 	Config      *string          // config of the operator's pods, as YAML; nil: unchanged
 	Set         []string         // assignments to values of a chart, in the syntax of Helm's --set
 	ValuesFiles []string         // files with values of a chart, relative to the workspace; nil: unchanged
-	Only        []string         // environments that install new operators; nil: all that read the declaration
+	Only        []string         // environments that install new operators; nil: all that read the declaration, or this one beside those of a declaration
 	To          string           // entry of spec.declarations to write to; empty: the default
 
 	Choose Chooser // asks the user for a choice; nil: use defaults, or return an error
@@ -70,7 +70,6 @@ func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error)
 	if err != nil {
 		return nil, err
 	}
-	merged = merged.In(p.Environment())
 	e, err := resolveEdit(ctx, p, merged, a.draft.list(), editOptions{targets: a.targets, fresh: a.fresh})
 	if err != nil {
 		return nil, diag.MapPositions(err, a.argumentPos)
@@ -241,6 +240,9 @@ func (a *adder) add(ctx context.Context, text string) error {
 	if have := a.declared(name, a.options.Namespace); len(have) == 1 {
 		return a.change(ctx, have[0], at, text)
 	}
+	if have := a.declaredElsewhere(name, a.options.Namespace); len(have) == 1 {
+		return a.change(ctx, have[0], at, text)
+	}
 	pkg, err := a.pick(name, a.options.Catalog)
 	if err != nil {
 		return err
@@ -261,7 +263,7 @@ func (a *adder) add(ctx context.Context, text string) error {
 	if slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Package == o.Package }) {
 		return fmt.Errorf("duplicate argument %s", name)
 	}
-	if have := a.declared(name, o.Namespace); len(have) > 0 {
+	if have := append(a.declared(name, o.Namespace), a.declaredElsewhere(name, o.Namespace)...); len(have) > 0 {
 		return a.change(ctx, have[0], at, text)
 	}
 	if err := a.setWatch(&o, b); err != nil {
@@ -280,20 +282,37 @@ func (a *adder) add(ctx context.Context, text string) error {
 
 // declared returns the declarations of a package in a namespace, or in all namespaces if it is empty.
 func (a *adder) declared(name, namespace string) []declare.Subscription {
-	return slices.DeleteFunc(slices.Clone(a.set.Subscriptions), func(s declare.Subscription) bool {
+	return declarationsOf(a.set.Subscriptions, name, namespace)
+}
+
+// declaredElsewhere is declared for the declarations whose spec.only does not name this environment. It
+// returns none if the user named the path of a new declaration.
+func (a *adder) declaredElsewhere(name, namespace string) []declare.Subscription {
+	if a.options.To != "" {
+		return nil
+	}
+	return declarationsOf(a.set.Elsewhere, name, namespace)
+}
+
+func declarationsOf(list []declare.Subscription, name, namespace string) []declare.Subscription {
+	return slices.DeleteFunc(slices.Clone(list), func(s declare.Subscription) bool {
 		return s.Package != name || namespace != "" && s.Namespace != namespace
 	})
 }
 
 // change changes an existing declaration to the values in the argument and the flags. If the
-// argument has an exact version, the resolver must also select it.
+// argument has an exact version, the resolver must also select it. To spec.only, it adds the environments of
+// the flag, or this one.
 func (a *adder) change(ctx context.Context, s declare.Subscription, at, text string) error {
-	if a.options.Only != nil {
+	if a.options.Only != nil && s.Only == nil {
 		return fmt.Errorf("%s/%s is declared at %s: --only is for new declarations; edit spec.only there", s.Namespace, s.Package, s.Pos)
 	}
 	values, err := a.values(ctx, s, at, text)
 	if err != nil {
 		return err
+	}
+	if s.Only != nil {
+		values[declare.FieldOnly] = a.extendOnly(s.Only)
 	}
 	maps.DeleteFunc(values, func(f declare.Field, v []string) bool { return slices.Equal(s.Values(f), v) })
 	if len(values) == 0 {
@@ -301,6 +320,21 @@ func (a *adder) change(ctx context.Context, s declare.Subscription, at, text str
 		return nil
 	}
 	return a.draft.Change(s, values)
+}
+
+// extendOnly returns a spec.only with the environments of the flag or, without it, with this one.
+func (a *adder) extendOnly(only []string) []string {
+	further := a.options.Only
+	if further == nil {
+		further = []string{a.project.Environment()}
+	}
+	out := slices.Clone(only)
+	for _, name := range further {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // values returns the new values of a declaration's fields, according to the argument and the flags.

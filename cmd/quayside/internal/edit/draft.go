@@ -144,10 +144,10 @@ func (d *Draft) parse(name string, text []byte) (*declare.Set, error) {
 }
 
 // Declared returns the declarations after the edit: the existing ones, changed and extended by the
-// draft. Their positions are those in the edited files.
+// draft, for the environment of the workspace. Their positions are those in the edited files.
 func (d *Draft) Declared(existing *declare.Set) (*declare.Set, error) {
 	base := *existing
-	base.Subscriptions = slices.Clone(base.Subscriptions)
+	base.Subscriptions, base.Elsewhere = slices.Concat(base.Subscriptions, base.Elsewhere), nil
 	for _, s := range d.changed {
 		set, err := d.parse(s.Pos.File, d.files[s.Pos.File].old)
 		if err != nil {
@@ -162,14 +162,15 @@ func (d *Draft) Declared(existing *declare.Set) (*declare.Set, error) {
 			}
 		}
 	}
-	sets := []*declare.Set{&base}
+	environment := d.project.Environment()
+	sets := []*declare.Set{base.In(environment)}
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
 		f := d.files[name]
 		set, err := d.parse(name, append(bytes.Repeat([]byte{'\n'}, f.lines()), f.added...))
 		if err != nil {
 			return nil, err
 		}
-		sets = append(sets, set)
+		sets = append(sets, set.In(environment))
 	}
 	return declare.Merge(sets...)
 }

@@ -114,15 +114,16 @@ func (e *Edit) applyTo(n neighbor, set, before, after *declare.Set) (*declare.Se
 		return strings.Join([]string{path.Join(dir, s.Pos.File), string(s.Dialect), s.Namespace, s.Name}, " ")
 	}
 	was, is := map[string]declare.Subscription{}, map[string]declare.Subscription{}
-	for _, s := range before.Subscriptions {
+	all := func(set *declare.Set) []declare.Subscription { return slices.Concat(set.Subscriptions, set.Elsewhere) }
+	for _, s := range all(before) {
 		was[id(own, s)] = s
 	}
-	for _, s := range after.Subscriptions {
+	for _, s := range all(after) {
 		is[id(own, s)] = s
 	}
 	out := *set
-	out.Subscriptions = nil
-	for _, s := range set.Subscriptions {
+	out.Subscriptions, out.Elsewhere = nil, nil
+	for _, s := range all(set) {
 		old, edited := was[id(n.dir, s)]
 		now, stays := is[id(n.dir, s)]
 		switch {
@@ -134,7 +135,7 @@ func (e *Edit) applyTo(n neighbor, set, before, after *declare.Set) (*declare.Se
 		}
 		out.Subscriptions = append(out.Subscriptions, s)
 	}
-	for _, s := range after.Subscriptions {
+	for _, s := range all(after) {
 		if _, known := was[id(own, s)]; known {
 			continue
 		}

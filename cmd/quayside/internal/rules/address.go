@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
 )
 
 // readsRepository reports whether the GitOps tool reads the tree of the workspace from this
@@ -130,7 +132,8 @@ func sharedTarget(a, b *settings.Workspace, byDefault bool) string {
 }
 
 // checkOwners returns an error for each operator that another workspace installs in the same
-// cluster. While an operator is moved from one workspace to another, both may have it.
+// cluster. It is found while writing, too, if a command requests the operator; a declaration that was there
+// before, or was moved from the other workspace, has been edited by hand, and a later step may fix it.
 func checkOwners(s *State) (Findings, error) {
 	if s.Lock == nil || s.Others == nil {
 		return nil, nil
@@ -147,18 +150,34 @@ func checkOwners(s *State) (Findings, error) {
 			continue // reported there
 		}
 		for _, pin := range s.Lock.Pins {
-			if _, both := lock.Pin(pin.Namespace, pin.Package); !both {
+			theirs, both := lock.Pin(pin.Namespace, pin.Package)
+			if !both {
 				continue
 			}
 			if server := sharedTarget(withOperator(s.Settings, pin.Key()), withOperator(other, pin.Key()), false); server != "" {
 				out = append(out, s.accept(Finding{
-					Severity: Error, Later: true, Code: "two-owners", Pos: s.declarationPos(pin), Subject: pin.Key(), Hint: "remove it from one of the workspaces, or exclude it in spec.clusters[].operators of one of them",
+					Severity: Error, Later: !o.declares(theirs) || s.hasRequested(pin), Code: "two-owners", Pos: s.declarationPos(pin), Subject: pin.Key(), Hint: "remove it from one of the workspaces, or exclude it in spec.clusters[].operators of one of them; to move it, remove it there first",
 					Msg: fmt.Sprintf("%s is also installed by %s in %s", pin.Key(), o.Dir, server),
 				}))
 			}
 		}
 	}
 	return out, err
+}
+
+// hasRequested reports whether a declaration on disk requests a pin in this environment.
+func (s *State) hasRequested(pin lockfile.Pin) bool {
+	return s.Existing != nil && slices.ContainsFunc(s.Existing(), func(d declare.Subscription) bool {
+		return slices.Contains(pin.RequestedBy, d.Key()) && (d.Only == nil || slices.Contains(d.Only, s.Settings.Title(s.Dir)))
+	})
+}
+
+// declares reports whether the workspace still has a declaration of a pin, or the pin is a dependency.
+func (o Other) declares(pin lockfile.Pin) bool {
+	set, err := o.Declared()
+	return err != nil || len(pin.RequestedBy) == 0 || slices.ContainsFunc(set.Subscriptions, func(d declare.Subscription) bool {
+		return slices.Contains(pin.RequestedBy, d.Key())
+	})
 }
 
 // withOperator returns settings with only the clusters that get an operator.

@@ -2,10 +2,12 @@ package rules
 
 import (
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
@@ -37,9 +39,13 @@ func checkDeletedLock(s *State) (Findings, error) {
 	if head == nil || !slices.ContainsFunc(s.Declared().Subscriptions, func(d declare.Subscription) bool { return isRequested(head, d) }) {
 		return nil, nil
 	}
-	at := diag.Pos{File: settings.LockFile}
+	return errorsOf(diag.List{ErrDeletedLock()}), nil
+}
+
+// ErrDeletedLock returns the error for a lock that HEAD has and the work tree lacks.
+func ErrDeletedLock() *diag.Error {
 	hint := "restore it with 'git restore " + settings.LockFile + "'; to choose all versions anew, commit its removal first"
-	return errorsOf(diag.List{diag.Hintf(at, hint, "missing, but HEAD has it: a new one would upgrade all operators to their newest versions")}), nil
+	return diag.Hintf(diag.Pos{File: settings.LockFile}, hint, "missing, but HEAD has it: a new one would upgrade all operators to their newest versions")
 }
 
 // checkFreshness returns a warning for each declaration that changed since its operator was locked,
@@ -132,31 +138,38 @@ func checkDroppedPaths(s *State) (Findings, error) {
 }
 
 // checkOnly returns an error for each environment in spec.only of a declaration that no workspace of the
-// repository has as its name, because no environment would install the operator.
+// repository has as its name, or that does not read the declaration, because it would not install the
+// operator.
 func checkOnly(s *State) (Findings, error) {
 	set := s.Declared()
+	limited := slices.DeleteFunc(slices.Concat(set.Subscriptions, set.Elsewhere), func(d declare.Subscription) bool { return d.Only == nil })
+	if len(limited) == 0 || s.Others == nil {
+		return nil, nil
+	}
+	others, err := s.Others()
+	if err != nil {
+		return nil, err
+	}
+	repo, err := s.Repository()
+	if err != nil {
+		return nil, err
+	}
+	names, dirs := []string{s.Settings.Title(s.Dir)}, []string{s.Dir}
+	for _, o := range others {
+		if w, err := o.Settings(); err == nil { // its own commands report the error
+			names, dirs = append(names, w.Title(o.Dir)), append(dirs, o.Dir)
+		}
+	}
 	var faults diag.List
-	var names []string
-	for _, d := range slices.Concat(set.Subscriptions, set.Elsewhere) {
-		if d.Only == nil || s.Others == nil {
-			continue
-		}
-		if names == nil {
-			others, err := s.Others()
-			if err != nil {
-				return nil, err
-			}
-			names = append(names, s.Settings.Title(s.Dir))
-			for _, o := range others {
-				if w, err := o.Settings(); err == nil { // its own commands report the error
-					names = append(names, w.Title(o.Dir))
-				}
-			}
-		}
+	for _, d := range limited {
+		at, file := d.At(declare.FieldOnly), path.Join(s.Dir, d.Pos.File)
 		for _, name := range d.Only {
-			if !slices.Contains(names, name) {
-				at := d.At(declare.FieldOnly)
+			i := slices.Index(names, name)
+			switch {
+			case i < 0:
 				faults.Addf(at, "spec.only: no environment %q (available: %s)%s", name, diag.Some(names, 5), diag.DidYouMean(name, names))
+			case repo != nil && dirs[i] != s.Dir && !slices.ContainsFunc(repo.Declared[dirs[i]], func(dir string) bool { return filetree.Within(file, dir) }):
+				faults.Add(at, diag.Hintf(at, "write it into a path that both environments have in spec.declarations, such as with --to", "spec.only: %s does not read %s", name, d.Pos.File))
 			}
 		}
 	}

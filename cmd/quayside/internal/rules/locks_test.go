@@ -211,7 +211,7 @@ func TestAddresses(t *testing.T) {
 		lock := lockfile.New([]lockfile.Pin{{Namespace: "ops", Package: "etcd"}})
 		dev := Other{Dir: "envs/dev", Settings: func() (*settings.Workspace, error) {
 			return parse("dev", "  gitops: {repoURL: \"https://git.example.com/ops/fleet.git\"}\n"+c.dev), nil
-		}, Lock: func() (*lockfile.File, error) { return lock, nil }}
+		}, Declared: func() (*declare.Set, error) { return &declare.Set{}, nil }, Lock: func() (*lockfile.File, error) { return lock, nil }}
 		if !strings.Contains(c.spec, "repoURL") {
 			c.spec = strings.Replace("  gitops: {repoURL: \"https://git.example.com/ops/fleet.git\"}\n"+c.spec, "  gitops: {repoURL: \"https://git.example.com/ops/fleet.git\"}\n  gitops: {", "  gitops: {repoURL: \"https://git.example.com/ops/fleet.git\", ", 1)
 		}
