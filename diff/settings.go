@@ -28,6 +28,7 @@ func settingRules() []RuleInfo {
 func StateRules() map[string]string {
 	return map[string]string{
 		"promotion": "state.promotion", "address": "state.address", "engine-names": "state.names", "one-owner": "state.owner",
+		"requirements": "state.requirements", "schema": "state.schema",
 	}
 }
 
@@ -37,6 +38,8 @@ func stateRules() []RuleInfo {
 		{"state.address", High, "another tree is applied", "the clusters get the operators of another environment, or none"},
 		{"state.names", High, "names of another environment", "both environments overwrite the same objects of the GitOps tool"},
 		{"state.owner", High, "operator of another environment", "two environments install it in the same cluster"},
+		{"state.requirements", High, "unsupported version of the platform", "the operator may not run"},
+		{"state.schema", High, "invalid object after overlays", "the cluster rejects the object, or stores it without the field"},
 	}
 }
 

@@ -24,7 +24,7 @@ func TestSettings(t *testing.T) {
 	demo := stateRunning(t, "1.0.0", image("a"))
 	want := []string{
 		"high settings.automerge spec.x: a → b", "high settings.catalogs spec.x: a → b", "high settings.extends spec.x: a → b", "high settings.names spec.x: a → b",
-		"high settings.output spec.x: a → b", "high settings.policy spec.x: a → b", "high settings.promotion spec.x: a → b", "high settings.requirements spec.x: a → b", "high settings.trust spec.x: a → b", "high settings.waiver spec.x: a → b", "high state.address spec.x: a → b", "high state.names spec.x: a → b", "high state.owner spec.x: a → b", "high state.promotion spec.x: a → b",
+		"high settings.output spec.x: a → b", "high settings.policy spec.x: a → b", "high settings.promotion spec.x: a → b", "high settings.requirements spec.x: a → b", "high settings.trust spec.x: a → b", "high settings.waiver spec.x: a → b", "high state.address spec.x: a → b", "high state.names spec.x: a → b", "high state.owner spec.x: a → b", "high state.promotion spec.x: a → b", "high state.requirements spec.x: a → b", "high state.schema spec.x: a → b",
 		"low settings.catalogs spec.y: - → c",
 	}
 	for _, clusters := range [][]string{nil, {"east", "west"}} {

@@ -139,6 +139,9 @@ func (w *world) holdReason(s *want, opts options, solved func() *round) HeldUpgr
 	case len(opts.downgrades) > 0:
 		return HeldUpgrade{By: HeldByDowngrade, Text: "the only candidate is older: " + opts.downgrades[0].Name(), to: opts.downgrades[0]}
 	case len(next) == 0:
+		if t := w.targetOf(s); t != nil && s.current.entry != nil && isVersion(s.current.entry, t.Version) {
+			return HeldUpgrade{} // it is the requested version
+		}
 		if e := w.nextDisallowed(s); e != nil {
 			return HeldUpgrade{By: HeldByRange, offered: e.Name(), Text: "it is not " + s.describeAllowed()}
 		}

@@ -32,7 +32,9 @@ func newHelpEnvironment(*app) *cobra.Command {
 			                          author of commits (default: Git's configuration)
 			  GITHUB_SERVER_URL, GITHUB_API_URL, GITHUB_REPOSITORY, CI_SERVER_URL, CI_API_V4_URL, CI_PROJECT_PATH
 			                          set by CI jobs: the forge and its repository
-			  GITHUB_BASE_REF, CI_MERGE_REQUEST_DIFF_BASE_SHA
+			  GITHUB_BASE_REF, CI_MERGE_REQUEST_DIFF_BASE_SHA, CI_MERGE_REQUEST_TARGET_BRANCH_NAME,
+			  BITBUCKET_PR_DESTINATION_BRANCH, SYSTEM_PULLREQUEST_TARGETBRANCH, CHANGE_TARGET,
+			  CI_COMMIT_TARGET_BRANCH, BUILDKITE_PULL_REQUEST_BASE_BRANCH, PULL_BASE_SHA
 			                          set by CI jobs of pull requests: the default of 'quayside diff --base'
 
 			Signing:

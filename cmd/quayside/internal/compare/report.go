@@ -90,11 +90,11 @@ func (c *Comparison) compareStates(ctx context.Context) ([]diff.Finding, error) 
 	if err != nil {
 		return nil, err
 	}
-	after, err := c.After.project.StateFindings(ctx, c.After.Lock, remotes)
+	after, err := c.After.project.StateFindings(ctx, c.After.Lock, c.After.Fleet, remotes)
 	if err != nil || len(after) == 0 {
 		return nil, c.After.wrapName(err)
 	}
-	before, err := c.Before.project.StateFindings(ctx, c.Before.Lock, remotes)
+	before, err := c.Before.project.StateFindings(ctx, c.Before.Lock, c.Before.Fleet, remotes)
 	if err != nil {
 		return nil, c.Before.wrapName(err)
 	}
@@ -105,7 +105,7 @@ func (c *Comparison) compareStates(ctx context.Context) ([]diff.Finding, error) 
 			continue
 		}
 		found := diff.Finding{Rule: rule, Severity: diff.High, Message: f.Msg}
-		if f.Rule == "promotion" || f.Rule == "one-owner" {
+		if slices.Contains([]string{"promotion", "one-owner", "requirements"}, f.Rule) {
 			found.Operator = f.Subject
 		}
 		out = append(out, found)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
@@ -253,10 +254,21 @@ func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
 // ciBase returns the target branch of the pull request of a CI job, or the commit from which it
 // branched, or "".
 func (c *Comparison) ciBase() string {
-	if branch := c.project.Getenv("GITHUB_BASE_REF"); branch != "" { // also in Gitea and Forgejo
-		return "origin/" + branch
+	for _, name := range []string{"CI_MERGE_REQUEST_DIFF_BASE_SHA", "PULL_BASE_SHA"} { // GitLab; Prow
+		if commit := c.project.Getenv(name); commit != "" {
+			return commit
+		}
 	}
-	return c.project.Getenv("CI_MERGE_REQUEST_DIFF_BASE_SHA")
+	for _, name := range []string{
+		"GITHUB_BASE_REF", // also Gitea and Forgejo
+		"CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "BITBUCKET_PR_DESTINATION_BRANCH", "SYSTEM_PULLREQUEST_TARGETBRANCH",
+		"CHANGE_TARGET", "CI_COMMIT_TARGET_BRANCH", "BUILDKITE_PULL_REQUEST_BASE_BRANCH", // Jenkins, Woodpecker, Buildkite
+	} {
+		if branch := c.project.Getenv(name); branch != "" {
+			return "origin/" + strings.TrimPrefix(branch, "refs/heads/")
+		}
+	}
+	return ""
 }
 
 // mergeBase returns the merge base of b and tip, where tip is the tip of a branch. It also sets
@@ -282,6 +294,9 @@ func (c *Comparison) workTree() (*Side, error) {
 	lock, err := c.project.LockIfAny()
 	if err != nil {
 		return nil, err
+	}
+	if c.project.HasDeletedLock() {
+		return nil, rules.ErrDeletedLock()
 	}
 	t, err := fleet.ReadTree("", c.disk)
 	if err != nil {

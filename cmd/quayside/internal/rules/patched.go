@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
+	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
@@ -25,12 +27,13 @@ func checkPatched(s *State) (Findings, error) {
 	}
 	types := admit.NewTypes()
 	patched := f.Patches()
+	base := sync.OnceValues(f.BaseState)
 	clusters := map[string][]string{} // of each fault
 	faults := map[string]Finding{}
 	for _, name := range f.Clusters() {
 		patch := patched(name)
 		for _, key := range slices.SortedFunc(maps.Keys(patch), k8s.Key.Compare) {
-			found, err := s.newFaults(types, name, key, patch[key])
+			found, err := s.newFaults(types, base, key, patch[key])
 			if err != nil {
 				return nil, err
 			}
@@ -39,6 +42,9 @@ func checkPatched(s *State) (Findings, error) {
 				clusters[msg] = append(clusters[msg], name)
 				faults[msg] = Finding{Severity: Error, Code: "invalid-object", Pos: s.overlayPos(&f, name), Subject: key.String(), Msg: msg, Hint: "correct the patch or the object in the overlay"}
 			}
+		}
+		if s.Rendered == nil {
+			continue // the warnings need the objects as they were rendered
 		}
 		contested, err := s.contestedFields(types, name, patch)
 		if err != nil {
@@ -61,9 +67,8 @@ func checkPatched(s *State) (Findings, error) {
 	return out, nil
 }
 
-// newFaults returns the faults of a changed or added object of a cluster that the rendered object
-// does not have.
-func (s *State) newFaults(types *admit.Types, cluster string, key k8s.Key, o k8s.Object) ([]admit.Fault, error) {
+// newFaults returns the faults of a changed or added object that the object before overlays does not have.
+func (s *State) newFaults(types *admit.Types, base func() (diff.State, error), key k8s.Key, o k8s.Object) ([]admit.Fault, error) {
 	if o == nil {
 		return nil, nil
 	}
@@ -71,12 +76,9 @@ func (s *State) newFaults(types *admit.Types, cluster string, key k8s.Key, o k8s
 	if len(found) == 0 {
 		return nil, nil
 	}
-	operators, all, err := s.Rendered.ClusterObjects(cluster)
-	for _, operator := range operators {
-		all = append(all, operator.Objects...)
-	}
-	if i := slices.IndexFunc(all, func(o k8s.Object) bool { return o.Key() == key }); i >= 0 {
-		known := s.schemaFaults(types, all[i])
+	before, err := base()
+	if i := slices.IndexFunc(before.Objects, func(o diff.Object) bool { return o.Key() == key }); i >= 0 {
+		known := s.schemaFaults(types, k8s.Object(before.Objects[i].Content))
 		found = slices.DeleteFunc(found, func(f admit.Fault) bool { return slices.Contains(known, f) })
 	}
 	return found, err

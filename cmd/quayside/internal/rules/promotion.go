@@ -9,11 +9,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -50,9 +53,37 @@ type Upstream struct {
 
 	state    *State
 	own      string // name of the workspace that follows
+	settings *settings.Workspace
 	lock     *lockfile.File
 	declared *declare.Set
 	past     *Past
+}
+
+// Unproven returns the reason why observations of the environment do not permit to install a bundle of an
+// operator, or "". They are those of 'quayside promote'. Operators that need not be promoted are permitted.
+func (u *Upstream) Unproven(namespace, pkg, bundle string, rule gate.Criteria, seen []gate.Observation, now time.Time) (string, error) {
+	if !u.governs(namespace, pkg) {
+		return "", nil
+	}
+	pin, pinned := lockfile.Pin{}, false
+	if u.lock != nil {
+		pin, pinned = u.lock.Pin(namespace, pkg)
+	}
+	if !pinned || pin.Bundle != bundle {
+		return fmt.Sprintf("is no longer installed in %s, which %s follows, so that no observation is of it", u.Title, u.own), nil
+	}
+	clusters, err := profile.ClustersThatGet(pin.Key(), u.settings.Clusters)
+	v := gate.Judge(rule, gate.Pin{Environment: u.Title, Operator: pin.Key(), Bundle: string(pin.BundleDigest()), Checksum: string(pin.Checksum()), Clusters: clusters}, seen, now)
+	if err != nil || v.Pass {
+		return "", err
+	}
+	return "is " + v.Text(rule, u.Title), nil
+}
+
+// governs reports whether an operator is promoted from the environment: it declares the operator, and no waiver
+// exempts it.
+func (u *Upstream) governs(namespace, pkg string) bool {
+	return u.Declares(namespace, pkg) && !u.state.accept(Finding{Code: aheadCode, Subject: namespace + "/" + pkg}).Waived
 }
 
 // Upstream returns the environment that the workspace follows. It returns nil if there is none, if
@@ -78,7 +109,7 @@ func (s *State) Upstream() (*Upstream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Dir, err)
 	}
-	out.Title = w.Title(o.Dir)
+	out.Title, out.settings = w.Title(o.Dir), w
 	if out.lock, err = o.Lock(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", o.Dir, err)
 	}
@@ -141,7 +172,7 @@ func (u *Upstream) HasHadDigest(pin lockfile.Pin) bool {
 // Refusal returns the reason why the workspace must not install a bundle of an operator, or "".
 func (u *Upstream) Refusal(namespace, pkg, bundle string) string {
 	switch {
-	case !u.Declares(namespace, pkg) || u.HasHad(bundle) || u.state.accept(Finding{Code: aheadCode, Subject: namespace + "/" + pkg}).Waived:
+	case !u.governs(namespace, pkg) || u.HasHad(bundle):
 		return ""
 	case u.past.shallow:
 		return fmt.Sprintf("may not have been in %s, which %s follows: the clone is too shallow to tell", u.Title, u.own)
@@ -153,7 +184,7 @@ func (u *Upstream) Refusal(namespace, pkg, bundle string) string {
 // Awaits reports whether the environment declares an operator but has not installed it yet. The
 // workspace must then not install it either.
 func (u *Upstream) Awaits(d declare.Subscription) bool {
-	if !u.Declares(d.Namespace, d.Package) || u.state.accept(Finding{Code: aheadCode, Subject: d.Namespace + "/" + d.Package}).Waived {
+	if !u.governs(d.Namespace, d.Package) {
 		return false
 	}
 	if u.lock == nil {

@@ -18,6 +18,7 @@ const (
 	Repo         Part = "repository"   // lock and repository
 	Outputs      Part = "outputs"      // rendered trees in the repository
 	Needs        Part = "needs"        // rendered objects, observations
+	Patched      Part = "patched"      // overlays, objects of the clusters
 	Selectors    Part = "selectors"    // rendered objects, overlays
 	Clusters     Part = "clusters"     // objects of the clusters
 	Policy       Part = "policy"       // objects of the clusters, rules of the policy
@@ -49,7 +50,7 @@ func Table() []Entry {
 		{"deleted-lock", Error, nil, "The work tree has the lock that `HEAD` has.", Requests, checkDeletedLock},
 		{"misspelled-apis", Error, nil, "The API of a locked operator's declaration is not misspelled.", Requests, checkMisspelled},
 		{"dropped-paths", Error, nil, "`spec.declarations` includes the declaration of each locked operator that still has one.", Requests, checkDroppedPaths},
-		{"only-environments", Error, nil, "`spec.only` of a declaration names workspaces of the repository.", Requests, checkOnly},
+		{"only-environments", Error, nil, "`spec.only` of a declaration names workspaces of the repository that read it.", Requests, checkOnly},
 		{"promotion", Error, []string{aheadCode}, "An environment with `spec.follows` has only bundles that the environment it follows has or had, of the operators that this environment declares.", Locks, checkPromotion},
 		{"requirements", Error, []string{"requirement"}, "Install mode, Kubernetes and OpenShift versions fit every locked operator; a warning with `spec.requirements: warn`.", Locks, checkRequirements},
 		{"declared-twice", Error, nil, "A package is declared once in a namespace.", Declarations, checkDuplicates},
@@ -65,7 +66,7 @@ func Table() []Entry {
 		{"abandoned-trees", Error, []string{"abandoned-tree"}, "Each rendered tree is the `spec.output` of a workspace; it is an error only if `spec.gitops.path` names the tree.", Outputs, checkAbandonedTrees},
 		{"ignored-observations", Warning, []string{"not-checked"}, "Observations are evidence for a cluster of the workspace.", Needs, checkObservations},
 		{"unmet-needs", Error, []string{"missing-api", "missing-config", "missing-namespace", "missing-object", "missing-olm", "pod-security"}, "Each cluster has what its operators need; Secrets and ConfigMaps that an operator may create itself are warnings.", Needs, checkNeeds},
-		{"schema", Error, []string{"contested-field", "invalid-object"}, "What a cluster gets after overlays has only known fields, valid values and the required fields; a field that does not keep its value is a warning.", Needs, checkPatched},
+		{"schema", Error, []string{"contested-field", "invalid-object"}, "What a cluster gets after overlays has only known fields, valid values and the required fields; a field that does not keep its value is a warning.", Patched, checkPatched},
 		{"gone-images", Warning, []string{"image-gone"}, "The registry of each image that a cluster pulls still serves it, as far as quayside knows.", Needs, checkGoneImages},
 		{"recreate", Error, []string{"outdated-recreate"}, "Each entry in `spec.recreate` is for the locked version of an operator, and selects an object; an entry for another version is a warning.", Needs, checkRecreate},
 		{"unused-overlays", Error, []string{"unused-overlay"}, "The build of a cluster uses each YAML file in `overlays/`; it is an error only if the name of a directory is almost right.", Needs, checkUnusedOverlays},

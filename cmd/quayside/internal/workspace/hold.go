@@ -11,11 +11,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -23,9 +25,14 @@ import (
 // HoldBack returns a copy of the problem that holds back each pinned operator for which an
 // observation forbids an upgrade. Each file is about one cluster; the reason is from the first file
 // that forbids it. An operator that was not observed is not held back. If the user requested a
-// held-back upgrade by name, the error is a [*rules.PolicyError].
+// held-back upgrade by name, the error is a [*rules.PolicyError]. With observations of the environment
+// that the workspace follows, bundles are only taken from there if spec.promotion permits it.
 func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
 	out := *pr
+	files, ofUpstream := pr.splitObserved(files)
+	if len(ofUpstream) > 0 {
+		out.Options.Objection = pr.objectUnproven(ofUpstream)
+	}
 	if pr.Read == nil {
 		return &out, nil
 	}
@@ -52,13 +59,46 @@ func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
 	return &out, nil
 }
 
+// splitObserved returns the observations of the followed environment apart from the others.
+func (pr *Problem) splitObserved(files []*health.Summary) (others, ofUpstream []*health.Summary) {
+	for _, f := range files {
+		if pr.upstream != nil && f.Environment == pr.upstream.Title {
+			ofUpstream = append(ofUpstream, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	return others, ofUpstream
+}
+
+// objectUnproven returns Options.Objection, which also rejects the bundles that observations of the followed
+// environment do not permit to promote.
+func (pr *Problem) objectUnproven(seen []*health.Summary) func(string, *catalog.Bundle) string {
+	rule, all, now := criteria(pr.project.Settings), health.Observations(seen), time.Now()
+	return func(namespace string, to *catalog.Bundle) string {
+		if why := pr.Options.Objection(namespace, to); why != "" {
+			return why
+		}
+		why, err := pr.upstream.Unproven(namespace, to.Package().Name(), to.Name(), rule, all, now)
+		if err != nil {
+			return err.Error()
+		}
+		return why
+	}
+}
+
+// criteria returns the observations that spec.promotion requires.
+func criteria(w *settings.Workspace) gate.Criteria {
+	if s := w.Promotion; s != nil {
+		return s.Criteria()
+	}
+	return gate.DefaultCriteria()
+}
+
 // JudgeObserved sets Problem in each summary that is not valid for the clusters of the workspace.
 // The requirements are those of spec.promotion.
 func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error {
-	rule := gate.DefaultCriteria()
-	if s := p.Settings.Promotion; s != nil {
-		rule = s.Criteria()
-	}
+	rule := criteria(p.Settings)
 	if rule.Signed {
 		if err := p.VerifyObserved(observed); err != nil {
 			return err

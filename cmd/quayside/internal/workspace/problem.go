@@ -85,6 +85,7 @@ type Problem struct {
 	Unattended bool           // see Request.Unattended
 
 	project  *Project
+	upstream *rules.Upstream     // followed environment; nil: none restricts the resolver
 	named    []resolve.Target    // targets of the request, with namespaces
 	catalogs []cache.CatalogSpec // catalogs as declared
 	stale    []resolve.Reason    // differences between Lock and Read that are not from a merge
@@ -107,8 +108,9 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 		return nil, err
 	}
 	opt, err := completeOptions(p, req, read, set)
+	var upstream *rules.Upstream
 	if err == nil {
-		opt, err = followUpstream(ctx, p, opt, read, set)
+		opt, upstream, err = followUpstream(ctx, p, opt, read, set)
 	}
 	if err != nil {
 		return nil, err
@@ -121,7 +123,7 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	if err != nil {
 		return nil, err
 	}
-	pr := &Problem{Read: read, Unattended: req.Unattended, project: p, catalogs: p.Catalogs(set), unread: missing, elsewhere: sync.OnceValue(p.warnUnread), contents: newContentFacts()}
+	pr := &Problem{Read: read, Unattended: req.Unattended, project: p, upstream: upstream, catalogs: p.Catalogs(set), unread: missing, elsewhere: sync.OnceValue(p.warnUnread), contents: newContentFacts()}
 	pr.Lock, pr.stale, pr.lost = refreshDirect(read, bundles, opt)
 	if req.RepairMerge {
 		pr.Lock, pr.merge = repairMerge(p, pr.Lock, set, opt)
@@ -137,7 +139,7 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	}
 	pr.named, err = withNamespaces(req.Options.Named, read, pr.Declared)
 	pr.Options = opt
-	pr.Options.Named, pr.Options.Requested = pr.named, pr.requestedUpgrades()
+	pr.Options.Named, pr.Options.Requested = pr.named, pr.requestedUpgrades(ctx)
 	return pr, err
 }
 

@@ -239,7 +239,7 @@ func (p *Project) declarations() (*declare.Set, error) {
 		}
 		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or set their path in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0].Path, setting.FileName)
 	}
-	opt := declare.LoadOptions{Paths: w.Declarations, Output: w.Output, Applied: []string{w.Output}}
+	opt := declare.LoadOptions{Environment: p.Environment(), Paths: w.Declarations, Output: w.Output, Applied: []string{w.Output}}
 	if g := w.GitOps; g != nil && g.Path != "" {
 		if applied, inside := p.pathInside(g.Path); inside {
 			opt.Applied = append(opt.Applied, applied)
@@ -266,7 +266,6 @@ func (p *Project) declarations() (*declare.Set, error) {
 	if set == nil {
 		return nil, err
 	}
-	set = set.In(p.Environment())
 	err = p.hintNamespaces(set, err)
 	p.Log.Detail("read the declarations of %s", diag.Count(len(set.Subscriptions), "operator"))
 	set.Warnings = p.Waive(diag.SortWarnings(append(set.Warnings, absent...)))
@@ -408,6 +407,8 @@ func (p *Project) NeedLock() (*lockfile.File, error) {
 		err = p.SuggestWorkspaces()
 		switch {
 		case err != nil:
+		case p.HasDeletedLock():
+			err = rules.ErrDeletedLock()
 		case p.Configured():
 			err = fmt.Errorf("no %s in %s: run 'quayside resolve' first", LockFile, p.Location())
 		default:

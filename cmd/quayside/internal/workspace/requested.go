@@ -1,7 +1,9 @@
 package workspace
 
 import (
+	"context"
 	"slices"
+	"strings"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/declare"
@@ -10,10 +12,10 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// requestedUpgrades returns an upgrade for each pinned operator whose declaration names a higher version:
-// a startingCSV, or a range without the pinned version. A startingCSV that is lower than the pinned
-// version is the one of the installation.
-func (pr *Problem) requestedUpgrades() []resolve.Target {
+// requestedUpgrades returns an upgrade for each pinned operator whose declaration names another version:
+// a startingCSV that is higher or that was edited, or a range without the pinned version. Another
+// startingCSV is the one of the installation.
+func (pr *Problem) requestedUpgrades(ctx context.Context) []resolve.Target {
 	if pr.Lock == nil {
 		return nil
 	}
@@ -32,11 +34,36 @@ func (pr *Problem) requestedUpgrades() []resolve.Target {
 		if !ok {
 			continue
 		}
-		if version, at, ok := requestedVersion(s, pin, pkg); ok {
+		version, at, ok := requestedVersion(s, pin, pkg)
+		if !ok && pr.hasEditedStart(ctx, s, pin) {
+			version, at, ok = startingVersion(s, pkg), s.At(declare.FieldStartingCSV), true
+		}
+		if ok {
 			out = append(out, resolve.Target{Namespace: pin.Namespace, Package: pin.Package, Version: version, At: at})
 		}
 	}
 	return out
+}
+
+// hasEditedStart reports whether a declaration has another startingCSV than in the commit that last changed
+// the pin. It returns false for an unknown commit.
+func (pr *Problem) hasEditedStart(ctx context.Context, s declare.Subscription, pin lockfile.Pin) bool {
+	if s.StartingCSV == "" || s.StartingCSV == pin.Bundle || resolve.HasDeclaration(pr.Declared, pin) {
+		return false
+	}
+	set := declaredAtPin(ctx, pr.project, pin)
+	return set != nil && slices.ContainsFunc(set.Subscriptions, func(old declare.Subscription) bool {
+		return old.Dialect == s.Dialect && old.Key() == s.Key() && old.StartingCSV != s.StartingCSV
+	})
+}
+
+// startingVersion returns the version of a startingCSV. If the package does not have the bundle, it is the
+// text after the name of the package.
+func startingVersion(s declare.Subscription, pkg *catalog.Package) string {
+	if b, ok := pkg.Bundle(s.StartingCSV); ok {
+		return b.Version().String()
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(s.StartingCSV, s.Package+"."), "v")
 }
 
 // requestedVersion returns the version that a declaration requests instead of the pinned one, and its

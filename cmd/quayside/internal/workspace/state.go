@@ -189,9 +189,10 @@ func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error
 	}
 }
 
-// StateFindings evaluates the rules about a lock, and about the settings and locks of other workspaces,
-// also at a revision. It returns none if the declarations are invalid.
-func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, remotes *gitrepo.Remotes) (rules.Findings, error) {
+// StateFindings evaluates the rules about a lock, its fleet, and the settings and locks of other workspaces,
+// also at a revision. It reads no catalog, so that the only unfit operators are those that the properties in the
+// lock exclude. It returns none if the declarations are invalid.
+func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, clusters fleet.Fleet, remotes *gitrepo.Remotes) (rules.Findings, error) {
 	set, err := completeDeclarations(p, lock)
 	if err != nil || lock == nil {
 		return nil, nil //nolint:nilerr // resolve reports the error
@@ -205,12 +206,30 @@ func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, remote
 		}
 		s.Repository = func() (*rules.Repository, error) { return r, nil }
 	}
-	found, err := rules.Evaluate(s, rules.Locks)
-	if err != nil {
+	s.Fleet = func() (fleet.Fleet, error) { return clusters, nil }
+	if s.Overlays, _, err = p.Overlays(); err != nil {
 		return nil, err
 	}
-	between, err := rules.Evaluate(s, rules.Addresses)
-	return append(found, between...), err
+	s.Unfit = p.Waive(unfitByLock(lock, p.Settings.OpenShiftVersion))
+	var out rules.Findings
+	for _, part := range []rules.Part{rules.Locks, rules.Addresses, rules.Patched} {
+		found, err := rules.Evaluate(s, part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// unfitByLock returns a warning for each pin whose properties exclude a version of OpenShift.
+func unfitByLock(lock *lockfile.File, openShift string) []diag.Warning {
+	var out []diag.Warning
+	found, _ := resolve.FindIncompatible(&catalog.Index{}, lock, "", openShift)
+	for _, f := range found {
+		out = append(out, diag.Warning{Pos: f.Pin.Pos, Code: "requirement", Subject: f.Pin.Key(), Msg: fmt.Sprintf("%s: %s %s, the workspace has %s", f.Pin.Key(), f.Pin.Bundle, f.Text, openShift)})
+	}
+	return out
 }
 
 // ignored returns the names of files that Git ignores and does not track. If the program git is
@@ -251,6 +270,11 @@ func (p *Opened) headLock() *lockfile.File {
 		return nil
 	}
 	return lock
+}
+
+// HasDeletedLock reports whether the work tree lacks the lock that HEAD has.
+func (p *Opened) HasDeletedLock() bool {
+	return p.rev == nil && !p.exists(LockFile) && p.headLock() != nil
 }
 
 // judgeLock evaluates the rules about lock. unfit are the warnings about operators that cannot run.
@@ -316,16 +340,16 @@ func splitUnfit(ws []diag.Warning) (unfit, others []diag.Warning) {
 	return unfit, others
 }
 
-// followUpstream returns opt so that the upstream environment restricts the resolver. Bundles that
+// followUpstream returns opt so that the upstream environment restricts the resolver, and that environment. Bundles that
 // were never locked in the upstream environment are rejected. New operators are held back while the
 // upstream environment declares but does not pin them.
-func followUpstream(ctx context.Context, p *Project, opt resolve.Options, lock *lockfile.File, set *declare.Set) (resolve.Options, error) {
+func followUpstream(ctx context.Context, p *Project, opt resolve.Options, lock *lockfile.File, set *declare.Set) (resolve.Options, *rules.Upstream, error) {
 	if p.Settings.Follows == "" || opt.From != nil {
-		return opt, nil
+		return opt, nil, nil
 	}
 	u, err := p.requestedState(ctx, set, lock).Upstream()
 	if err != nil || u == nil {
-		return opt, err
+		return opt, nil, err
 	}
 	opt.Objection = func(namespace string, to *catalog.Bundle) string {
 		return u.Refusal(namespace, to.Package().Name(), to.Name())
@@ -338,7 +362,7 @@ func followUpstream(ctx context.Context, p *Project, opt resolve.Options, lock *
 			})
 		}
 	}
-	return opt, nil
+	return opt, u, nil
 }
 
 // readRepository returns the content of the repository beside the workspace, or nil if the workspace

@@ -133,7 +133,7 @@ func (p *Project) prepareTree(ctx context.Context, lock *lockfile.File, force bo
 	if err := p.addForeign(r, have); err != nil {
 		return r, err
 	}
-	if err := errors.Join(r.evaluateKnown(rules.Fresh, rules.Addresses, rules.Git), r.evaluate(rules.Findings.WhileWriting, rules.Repo, rules.Outputs, rules.Needs)); err != nil {
+	if err := errors.Join(r.evaluateKnown(rules.Fresh, rules.Addresses, rules.Git), r.evaluate(rules.Findings.WhileWriting, rules.Repo, rules.Outputs, rules.Needs, rules.Patched)); err != nil {
 		return r, err
 	}
 	if err := errors.Join(r.broken, rules.Check(r.state, rules.Selectors)); err != nil {
@@ -194,7 +194,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 	if err := p.addForeign(r, have); err != nil {
 		return r, err
 	}
-	return r, r.evaluate(func(found rules.Findings) rules.Findings { return found }, rules.Addresses, rules.Git, rules.Repo, rules.Outputs, rules.Needs)
+	return r, r.evaluate(func(found rules.Findings) rules.Findings { return found }, rules.Addresses, rules.Git, rules.Repo, rules.Outputs, rules.Needs, rules.Patched)
 }
 
 // CheckUnrendered evaluates the rules about the repository with the tree on disk, for a lock that is not
@@ -267,9 +267,11 @@ func (p *Project) RenderChecked(ctx context.Context) (*TreeReport, error) {
 	if err := r.evaluateKnown(append(lockRules(), rules.Fresh)...); err != nil {
 		return r, err
 	}
-	found, err := rules.Evaluate(r.state, rules.Needs)
+	needs, err1 := rules.Evaluate(r.state, rules.Needs)
+	patched, err2 := rules.Evaluate(r.state, rules.Patched)
+	found := append(needs, patched...)
 	r.Warnings = append(r.Warnings, found.Warnings()...)
-	return r, errors.Join(err, found.Err(), rules.Check(r.state, rules.Selectors))
+	return r, errors.Join(err1, err2, found.Err(), rules.Check(r.state, rules.Selectors))
 }
 
 // CompareWith replaces the tree of the report, and adds the differences from dir, a directory that may be

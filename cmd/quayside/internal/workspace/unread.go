@@ -158,6 +158,16 @@ func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string)
 // declaration of the pin was read then, so it is not in them. The result is nil for an unknown
 // commit.
 func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.Unread {
+	set := declaredAtPin(ctx, p, pin)
+	if set == nil {
+		return nil
+	}
+	return set.Unread
+}
+
+// declaredAtPin returns the declarations in the commit that last changed the pin, or nil for an unknown
+// commit.
+func declaredAtPin(ctx context.Context, p *Project, pin lockfile.Pin) *declare.Set {
 	clone, err := p.Clone()
 	if err != nil {
 		return nil
@@ -170,11 +180,8 @@ func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.U
 	if err != nil {
 		return nil
 	}
-	set, _ := before.Declarations()
-	if set == nil {
-		return nil
-	}
-	return set.Unread
+	set, _ := before.Declarations() // without the parts that could not be read
+	return set
 }
 
 // missingOperators returns an unread part, with the Subscription's namespace and name, for each
