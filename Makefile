@@ -104,8 +104,8 @@ corpus: ## night: Test with all real operators: render every bundle in every ins
 nights: export QUAYSIDE_NIGHTS = $(or $(NIGHTS),365)
 nights: export QUAYSIDE_OPERATORS = $(or $(OPERATORS),12)
 nights: export QUAYSIDE_SEED = $(or $(SEED),1)
-nights: ## night: Replay a year of nightly runs of propose with faults, with three environments of 12 operators, and thirty nights of the jobs of CI (NIGHTS, OPERATORS, SEED; QUAYSIDE_CORPUS: real release dates; make test FULL=1 plays some nights).
-	$(GO) test $(IN_MEMORY) $(FAST) ./cmd/quayside/internal/cli -run '^TestNights$$|^TestNightlyJobs$$' -count=1 -v -timeout 24h
+nights: ## night: Replay a year of nightly runs of propose with faults, with three environments of 12 operators, thirty nights of the jobs of CI, and random sequences without a rule, which must fail (NIGHTS, OPERATORS, SEED; QUAYSIDE_CORPUS: real release dates; make test FULL=1 plays some nights).
+	$(GO) test $(IN_MEMORY) $(FAST) ./cmd/quayside/internal/cli -run '^TestNights$$|^TestNightlyJobs$$|^TestSequencesFindFaults$$' -count=1 -v -timeout 24h
 
 # The migration from OLM is an optional part of the program. This target removes it from a
 # copy: the folder, its line in the table of parts, its rows in the table of layers, its

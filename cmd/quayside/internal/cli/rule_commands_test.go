@@ -62,19 +62,19 @@ func brokenStates() map[string]brokenState {
 			f.run("resolve", "--upgrade=ns-p00/p00", "--hops", "all", "--render", "--offline")
 			f.replace("quayside.yaml", "spec:\n", "spec:\n  follows: dev\n")
 		}},
-		"requirements": {mark: `\[requirement\]`, edit: spec(`kubernetesVersion: "1.18"`)},
+		"requirements": {mark: `\[requirement\]|\[settings.requirements\]`, edit: spec(`kubernetesVersion: "1.18"`)},
 		"declared-twice": {mark: `is declared twice|is declared several times`, edit: func(f *brokenWorkspace) {
 			f.put("own/again.yaml", strings.Replace(f.read("own/p01.yaml"), "name: p01", "name: again", 1))
 		}},
 		"freshness": {mark: `\[stale-lock\]|out of date: run 'quayside resolve'|differs from the declaration`, edit: func(f *brokenWorkspace) { f.append("own/p01.yaml", "  config: {env: [{name: A, value: b}]}\n") }},
-		"address":   {mark: `\[gitops-path\]`, edit: func(f *brokenWorkspace) { f.replace("quayside.yaml", "path: envs/prod", "path: envs/dev") }},
-		"engine-names": {mark: `\[gitops-name\]`, edit: func(f *brokenWorkspace) {
+		"address":   {mark: `\[gitops-path\]|\[state.address\]`, edit: func(f *brokenWorkspace) { f.replace("quayside.yaml", "path: envs/prod", "path: envs/dev") }},
+		"engine-names": {mark: `\[gitops-name\]|\[state.names\]`, edit: func(f *brokenWorkspace) {
 			f.replace("quayside.yaml", "destination: prod", "server: https://kubernetes.default.svc")
 			f.replace("quayside.yaml", "gitops: {", "gitops: {name: dev, ")
 			f.replace("../dev/quayside.yaml", "destination: dev", "server: https://kubernetes.default.svc")
 			f.run("-C", "../dev", "render", "--offline")
 		}},
-		"one-owner": {mark: `\[two-owners\]`, edit: func(f *brokenWorkspace) {
+		"one-owner": {mark: `\[two-owners\]|\[state.owner\]`, edit: func(f *brokenWorkspace) {
 			f.replace("quayside.yaml", "destination: prod", "server: https://a.example.com")
 			f.replace("../dev/quayside.yaml", "destination: dev", "server: https://a.example.com")
 			f.run("-C", "../dev", "render", "--offline")
@@ -110,7 +110,7 @@ func brokenStates() map[string]brokenState {
 			f.put("own/namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: ns-p01, labels: {pod-security.kubernetes.io/enforce: restricted}}\n")
 			f.run("resolve", "--offline")
 		}},
-		"schema": {mark: `\[invalid-object\]`, edit: func(f *brokenWorkspace) { f.putOverlay("ns-p00.p00", "{replica: 2}") }},
+		"schema": {mark: `\[invalid-object\]|\[state.schema\]`, edit: func(f *brokenWorkspace) { f.putOverlay("ns-p00.p00", "{replica: 2}") }},
 		"gone-images": {mark: `\[image-gone\]`, edit: func(f *brokenWorkspace) {
 			f.putOverlay("ns-p00.p00", "{template: {spec: {initContainers: [{name: proxy, image: 'k8s.gcr.io/pause:3.2'}]}}}")
 		}},
