@@ -239,6 +239,7 @@ kind: Workspace
 spec:
   catalogs: [{name: corpus, %s}]
   kubernetesVersion: "1.36"
+  requirements: warn
   provides: {apis: [cert-manager.io/v1, monitoring.coreos.com/v1]}
   profile: argocd
 `, catalog))
