@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -32,7 +31,7 @@ func TestChart(t *testing.T) {
 	for _, tag := range []string{"1.1.0", "1.0.0"} {
 		ref, err := name.ParseReference(repo + ":" + tag)
 		fatal(err)
-		fatal(remote.Write(ref, v1.Image(im)))
+		fatal(remote.Write(ref, im))
 	}
 	kept, err := store.Open(t.TempDir())
 	fatal(err)
