@@ -38,8 +38,7 @@ func newRender(a *app) *cobra.Command {
 		Long: Doc(`
 			Write the manifests of every operator in quayside.lock as a tree of kustomizations:
 			a base for each operator, an overlay for each cluster, and a directory with all
-			CustomResourceDefinitions. The tree is written to rendered/, or to spec.output of
-			quayside.yaml.
+			CustomResourceDefinitions, in rendered/ or in spec.output of quayside.yaml.
 
 			quayside reads only the lock, quayside.yaml and the bundles: the same lock gives the
 			same bytes on every machine. It removes its own files that are no longer needed, and
@@ -57,11 +56,8 @@ func newRender(a *app) *cobra.Command {
 			kubectl can apply them: Namespaces, ServiceAccounts and configuration, then
 			CustomResourceDefinitions, roles, workloads, webhooks, and at last custom resources.
 
-			With --into, the tree is written to another directory, such as one in a clone of the
-			repository that the GitOps tool reads. spec.output is not used. The directory also gets
-			the files of your overlays, so that it needs nothing from this repository. Files that
-			quayside did not write stay as they are. spec.gitops.repoURL and path are those of the
-			other repository.
+			With --into, the tree is written to another directory instead, such as one in a clone of
+			the repository that the GitOps tool reads, with the files of your overlays.
 
 			See also: docs/needs.md, docs/gitops.md
 			Exit codes: 0 done; 1 with --check, the tree is out of date; 2 an error.`),

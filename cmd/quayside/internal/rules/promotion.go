@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
@@ -59,9 +58,9 @@ type Upstream struct {
 	past     *Past
 }
 
-// Unproven returns the reason why observations of the environment do not permit to install a bundle of an
-// operator, or "". They are those of 'quayside promote'. Operators that need not be promoted are permitted.
-func (u *Upstream) Unproven(namespace, pkg, bundle string, rule gate.Criteria, seen []gate.Observation, now time.Time) (string, error) {
+// Unproven returns the reason why observations of the environment, which judge compares with a rule, do not permit
+// to install a bundle of an operator, or "". They are those of 'quayside promote'. Operators that need not be promoted are permitted.
+func (u *Upstream) Unproven(namespace, pkg, bundle string, rule gate.Criteria, judge func(gate.Pin) gate.Verdict) (string, error) {
 	if !u.governs(namespace, pkg) {
 		return "", nil
 	}
@@ -73,7 +72,7 @@ func (u *Upstream) Unproven(namespace, pkg, bundle string, rule gate.Criteria, s
 		return fmt.Sprintf("is no longer installed in %s, which %s follows, so that no observation is of it", u.Title, u.own), nil
 	}
 	clusters, err := profile.ClustersThatGet(pin.Key(), u.settings.Clusters)
-	v := gate.Judge(rule, gate.Pin{Environment: u.Title, Operator: pin.Key(), Bundle: string(pin.BundleDigest()), Checksum: string(pin.Checksum()), Clusters: clusters}, seen, now)
+	v := judge(gate.Pin{Environment: u.Title, Operator: pin.Key(), Bundle: string(pin.BundleDigest()), Checksum: string(pin.Checksum()), Clusters: clusters})
 	if err != nil || v.Pass {
 		return "", err
 	}

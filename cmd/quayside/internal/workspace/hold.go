@@ -75,11 +75,12 @@ func (pr *Problem) splitObserved(files []*health.Summary) (others, ofUpstream []
 // environment do not permit to promote.
 func (pr *Problem) objectUnproven(seen []*health.Summary) func(string, *catalog.Bundle) string {
 	rule, all, now := criteria(pr.project.Settings), health.Observations(seen), time.Now()
+	judge := func(pin gate.Pin) gate.Verdict { return gate.Judge(rule, pin, all, now) }
 	return func(namespace string, to *catalog.Bundle) string {
 		if why := pr.Options.Objection(namespace, to); why != "" {
 			return why
 		}
-		why, err := pr.upstream.Unproven(namespace, to.Package().Name(), to.Name(), rule, all, now)
+		why, err := pr.upstream.Unproven(namespace, to.Package().Name(), to.Name(), rule, judge)
 		if err != nil {
 			return err.Error()
 		}

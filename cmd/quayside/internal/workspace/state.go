@@ -272,9 +272,9 @@ func (p *Opened) headLock() *lockfile.File {
 	return lock
 }
 
-// HasDeletedLock reports whether the work tree lacks the lock that HEAD has.
+// HasDeletedLock reports whether a workspace in the work tree lacks the lock that HEAD has.
 func (p *Opened) HasDeletedLock() bool {
-	return p.rev == nil && !p.exists(LockFile) && p.headLock() != nil
+	return p.rev == nil && p.Configured() && !p.exists(LockFile) && p.headLock() != nil
 }
 
 // judgeLock evaluates the rules about lock. unfit are the warnings about operators that cannot run.
