@@ -161,15 +161,22 @@ func (taggedChart) Bundle(_ context.Context, _, name string, _ *catalog.Bundle) 
 }
 
 func findCharts(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
-	return findDir(at, chartDir, rest, func(c *OpenedCatalog) (Format, error) { return chartFiles{c.FS}, nil })
+	return findDir(at, chartDir, rest, func(c *OpenedCatalog) (Format, error) {
+		return versionFiles{c.FS, charts.ReadDir, charts.Open}, nil
+	})
 }
 
-// chartFiles is the format of a directory of charts.
-type chartFiles struct{ fsys fs.FS }
+// versionFiles is the format of a directory of charts or releases. read returns its index, open the
+// content at the position of a version.
+type versionFiles struct {
+	fsys fs.FS
+	read func(fsys fs.FS) (*charts.Index, error)
+	open func(fsys fs.FS, name string) (fs.FS, error)
+}
 
 // Content implements Format.
-func (d chartFiles) Content(context.Context) (catalog.Content, error) {
-	x, err := charts.ReadDir(d.fsys)
+func (d versionFiles) Content(context.Context) (catalog.Content, error) {
+	x, err := d.read(d.fsys)
 	if err != nil {
 		return catalog.Content{}, err
 	}
@@ -177,11 +184,11 @@ func (d chartFiles) Content(context.Context) (catalog.Content, error) {
 }
 
 // Bundle implements Format.
-func (d chartFiles) Bundle(_ context.Context, pkg, name string, known *catalog.Bundle) (fs.FS, error) {
+func (d versionFiles) Bundle(_ context.Context, pkg, name string, known *catalog.Bundle) (fs.FS, error) {
 	if known != nil {
-		return charts.Open(d.fsys, known.Pos().File)
+		return d.open(d.fsys, known.Pos().File)
 	}
-	x, err := charts.ReadDir(d.fsys)
+	x, err := d.read(d.fsys)
 	if err != nil {
 		return nil, err
 	}
@@ -189,5 +196,5 @@ func (d chartFiles) Bundle(_ context.Context, pkg, name string, known *catalog.B
 	if !ok {
 		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
-	return charts.Open(d.fsys, c.Pos.File)
+	return d.open(d.fsys, c.Pos.File)
 }

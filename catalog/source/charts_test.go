@@ -37,6 +37,19 @@ func chartArchive(t *testing.T, version string) []byte {
 	return b.Bytes()
 }
 
+// openCatalog opens a catalog, and checks its content.
+func openCatalog(t *testing.T, at source.Resolver, ref source.Ref) (*source.OpenedCatalog, catalog.Content) {
+	t.Helper()
+	check(t, ref.Check())
+	c, err := source.Open(t.Context(), at, ref)
+	check(t, err)
+	content, err := c.Content(t.Context())
+	check(t, err)
+	_, err = catalog.New(content)
+	check(t, err)
+	return c, content
+}
+
 // TestCharts opens the same charts in a repository and in a directory.
 func TestCharts(t *testing.T) {
 	dir := t.TempDir()
@@ -61,16 +74,7 @@ func TestCharts(t *testing.T) {
 	at.Download = client.Download
 
 	for _, ref := range []source.Ref{source.ChartRef("dir:charts"), source.ChartRef(server.URL + "/repo"), source.ChartRef(server.URL + "/repo/")} {
-		check(t, ref.Check())
-		c, err := source.Open(t.Context(), at, ref)
-		if err != nil {
-			t.Errorf("%s: %v", ref, err)
-			continue
-		}
-		content, err := c.Content(t.Context())
-		check(t, err)
-		_, err = catalog.New(content)
-		check(t, err)
+		c, _ := openCatalog(t, at, ref)
 		for _, bundle := range []string{"lamp-1.0.0", "lamp-1.1.0"} {
 			files, err := c.Bundle(t.Context(), "lamp", bundle, nil)
 			if err != nil {
@@ -121,16 +125,7 @@ func TestReleases(t *testing.T) {
 	atURL, err := source.Releases{Package: "lamp", URL: server.URL + "/lamp/{version}/a.yaml", Versions: []string{"1.0.0", "v1.1.0"}}.Ref()
 	check(t, err)
 	for _, ref := range []source.Ref{inDir, atURL} {
-		check(t, ref.Check())
-		c, err := source.Open(t.Context(), at, ref)
-		if err != nil {
-			t.Errorf("%s: %v", ref, err)
-			continue
-		}
-		content, err := c.Content(t.Context())
-		check(t, err)
-		_, err = catalog.New(content)
-		check(t, err)
+		c, content := openCatalog(t, at, ref)
 		if b := content.Packages[0].Bundles; len(content.Packages) != 1 || len(b) != 2 || b[1].Name != "lamp-v1.1.0" || b[0].Format != "manifests" || b[0].Templated {
 			t.Errorf("%s: %+v", ref, content.Packages)
 		}

@@ -105,30 +105,7 @@ func (r releaseURL) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bun
 }
 
 func findReleases(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
-	return findDir(at, releaseDir, rest, func(c *OpenedCatalog) (Format, error) { return releaseFiles{c.FS}, nil })
-}
-
-// releaseFiles is the format of a directory of releases.
-type releaseFiles struct{ fsys fs.FS }
-
-// Content implements Format.
-func (d releaseFiles) Content(context.Context) (catalog.Content, error) {
-	x, err := charts.ReadReleases(d.fsys)
-	if err != nil {
-		return catalog.Content{}, err
-	}
-	return x.Content(), nil
-}
-
-// Bundle implements Format.
-func (d releaseFiles) Bundle(_ context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
-	x, err := charts.ReadReleases(d.fsys)
-	if err != nil {
-		return nil, err
-	}
-	c, ok := x.Chart(pkg, name)
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
-	}
-	return fs.Sub(d.fsys, c.Pos.File)
+	return findDir(at, releaseDir, rest, func(c *OpenedCatalog) (Format, error) {
+		return versionFiles{c.FS, charts.ReadReleases, fs.Sub}, nil
+	})
 }
