@@ -148,7 +148,7 @@ func (o *renderOptions) renderInto(ctx context.Context, p *workspace.Project) (*
 	if err != nil {
 		return r, err
 	}
-	tree, err := deliver.SelfContained(ctx, p)
+	tree, err := deliver.SelfContained(ctx, p, r.Result)
 	if err != nil {
 		return r, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
 )
 
 // LoadOptions selects the tree to load.
@@ -77,15 +78,16 @@ func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree
 	return c, l.fill(c.Files, files, c.Clusters)
 }
 
-// SelfContained returns the tree of a lock with all files that its overlays use, for a directory outside
-// of the workspace. The user's overlays are in its directory overlays. It returns the faults of all
-// overlays that do not build, or that use files outside of the overlays of the workspace.
-func SelfContained(ctx context.Context, p *workspace.Project) (*filetree.Tree, error) {
+// SelfContained returns the tree of the lock with all files that its overlays use, for a directory outside
+// of the workspace. rendered is the result of rendering the lock for the workspace. The user's overlays
+// are in the tree's directory overlays. SelfContained returns the faults of all overlays that do not
+// build, or that use files outside of the overlays of the workspace.
+func SelfContained(ctx context.Context, p *workspace.Project, rendered *render.Result) (*filetree.Tree, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
 		return nil, err
 	}
-	res, err := p.RenderSelfContained(ctx, lock)
+	res, err := p.RenderSelfContained(ctx, lock, rendered)
 	if err != nil {
 		return nil, err
 	}

@@ -55,8 +55,9 @@ func (s *State) contestedFields(types *admit.Types, cluster string, patch fleet.
 	if err != nil {
 		return nil, err
 	}
+	scalers := slices.DeleteFunc(slices.Clone(all), func(o k8s.Object) bool { return !o.Is("autoscaling", "HorizontalPodAutoscaler") })
 	for _, o := range all {
-		if k8s.At(o, "spec", "replicas") != nil && slices.ContainsFunc(all, func(h k8s.Object) bool { return scales(h, o) }) {
+		if k8s.At(o, "spec", "replicas") != nil && slices.ContainsFunc(scalers, func(h k8s.Object) bool { return scales(h, o) }) {
 			warn(o, "spec.replicas", fmt.Sprintf("a HorizontalPodAutoscaler writes it: %s would overwrite it at each sync", tool), "remove the field: {op: remove, path: /spec/replicas}")
 		}
 	}
@@ -97,7 +98,7 @@ func (s *State) objectsAfter(cluster string, patch fleet.Patch) ([]k8s.Object, e
 // scales reports whether a HorizontalPodAutoscaler scales a workload.
 func scales(h, o k8s.Object) bool {
 	target := k8s.Map(h, "spec", "scaleTargetRef")
-	return h.Is("autoscaling", "HorizontalPodAutoscaler") && h.Namespace() == o.Namespace() && k8s.Text(target, "kind") == o.Kind() && k8s.Text(target, "name") == o.Name()
+	return h.Namespace() == o.Namespace() && k8s.Text(target, "kind") == o.Kind() && k8s.Text(target, "name") == o.Name()
 }
 
 // droppedFields returns the fields of a CRD that the API server does not store, sorted.

@@ -15,6 +15,7 @@ import (
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/lockfile"
@@ -42,15 +43,15 @@ func (p *Registries) Render(ctx context.Context, lock *lockfile.File) (*render.R
 	return p.renderWith(ctx, lock, opt, warnings...)
 }
 
-// RenderSelfContained renders a lock. The overlays of the tree refer to the user's overlays in the tree's
-// own directory overlays.
-func (p *Registries) RenderSelfContained(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
-	opt, warnings, err := p.renderOptions()
-	if err != nil {
-		return nil, err
+// RenderSelfContained renders a lock like Render, except that the tree refers to the user's overlays in
+// its own directory overlays. Without overlays it returns rendered, the result of Render.
+func (p *Registries) RenderSelfContained(ctx context.Context, lock *lockfile.File, rendered *render.Result) (*render.Result, error) {
+	opt, _, err := p.renderOptions()
+	if err != nil || !slices.ContainsFunc(opt.Clusters, func(c profile.Cluster) bool { return len(c.Overlays) > 0 }) {
+		return rendered, err
 	}
 	opt.OverlaysInside = true
-	return p.renderWith(ctx, lock, opt, warnings...)
+	return p.renderWith(ctx, lock, opt)
 }
 
 // RenderObjects renders the objects of a lock, but no tree of files.
