@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,7 +166,7 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 		}
 		switch {
 		case len(missing) > 0:
-			o.log.Note("next: the declarations name catalogs that are not declared: add %s to spec.catalogs of %s", diag.Some(missing, 8), settings.FileName)
+			o.log.Note("next: the declarations name catalogs that are not declared: add %s to spec.catalogs of %s", sanitize.Line(diag.Some(missing, 8)), settings.FileName)
 			return
 		case len(o.draft.Catalogs) == 0:
 			o.log.Note("next: add a catalog to spec.catalogs of %s, or declare a CatalogSource", settings.FileName)
@@ -244,7 +243,7 @@ func (o *initOptions) errEnvironments(cmd *cobra.Command, proposal workspace.Pro
 	})
 	for _, name := range proposal.Environments[:min(len(proposal.Environments), 20)] {
 		chosen, _ := proposal.Paths([]string{name})
-		o.log.Note("run '%s --environment=%s' to read %s", strings.Join(words, " "), name, sanitize.Line(diag.Some(pathNames(chosen), 3)))
+		o.log.Note("%s", sanitize.Line(fmt.Sprintf("run '%s --environment=%s' to read %s", strings.Join(words, " "), name, diag.Some(pathNames(chosen), 3))))
 	}
 	return diag.Hintf(diag.Pos{}, "choose one with --environment; if it is given several times, operators that the first environment does not have are read from the next",
 		"the declarations of the repository are for several environments: %s", diag.Some(proposal.Environments, 20))
@@ -286,15 +285,13 @@ func (o *initOptions) review(dir string, open []declare.Path) (summary string, m
 	}
 	for _, id := range workspace.UndeclaredCatalogs(p) {
 		c := settings.CatalogSettings{Namespace: id.Namespace, Name: id.Name, Source: source.ImageRef("registry.example.com/" + id.Name + ":latest")}
-		k, known := source.KnownAs(id)
-		if known {
-			c.Source = k.Image(o.draft.OpenShiftVersion)
+		if k, known := source.KnownAs(id); known {
+			if c.Source = k.Image(o.draft.OpenShiftVersion); c.Source != "" {
+				o.draft.Catalogs = append(o.draft.Catalogs, c)
+				continue
+			}
+			c.Source = k.Image("4.20") // an example of a version
 		}
-		if c.Source != "" && known {
-			o.draft.Catalogs = append(o.draft.Catalogs, c)
-			continue
-		}
-		c.Source = cmp.Or(c.Source, k.Image("4.20"))
 		missing = append(missing, id.String())
 		o.draft.Missing = append(o.draft.Missing, c)
 	}
