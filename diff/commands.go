@@ -219,7 +219,7 @@ func (v *view) volumeFiles(namespace string, volume map[string]any) map[string]s
 // filePath is an absolute path in a text.
 var filePath = regexp.MustCompile(`/[^\s'"();|&<>=,:$` + "`" + `]*`)
 
-// named returns the files whose path, or whose directory, is in a text.
+// named returns the files that a text names by their path, or by that of a directory above or below it.
 func (files mountedFiles) named(text string) mountedFiles {
 	var paths []string
 	for _, p := range filePath.FindAllString(text, -1) {

@@ -156,7 +156,7 @@ func (c *comparison) ownsPrefix(operator, namespace, name string) bool {
 
 // prefixOwner returns the operator to which a name in a namespace belongs: the name begins with that of
 // an object that the operator had there before, or with that of its package, and with no longer one of
-// another operator. The names of a new operator count, too, if it asks.
+// another operator. For an operator that is new, the names are those of the state after the change.
 func (c *comparison) prefixOwner(operator, namespace, name string) string {
 	longest, owner := 0, ""
 	note := func(prefix, by string) {

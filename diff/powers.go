@@ -103,8 +103,8 @@ func deliveryKinds() []string {
 	return strings.Fields("*.argoproj.io *.fluxcd.io *.fluxcd.controlplane.io")
 }
 
-// installerKinds returns the kinds whose controller installs or runs what an object names, with
-// permissions of its own: GitOps tools, package managers, provisioners of clusters and of clouds,
+// installerKinds returns the kinds whose controllers install or run something for the author of an
+// object, with permissions of their own: GitOps tools, package managers, provisioners of clusters and of clouds,
 // restores, and tools that run commands in the pods of others.
 func installerKinds() []string {
 	return strings.Fields("*.operators.coreos.com *.olm.operatorframework.io *.cattle.io *.harvesterhci.io *.projectsveltos.io *.k14s.io *.carvel.dev *.crossplane.io *.upbound.io " +

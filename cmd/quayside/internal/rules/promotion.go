@@ -58,8 +58,9 @@ type Upstream struct {
 	past     *Past
 }
 
-// Unproven returns the reason why observations of the environment, which judge compares with a rule, do not permit
-// to install a bundle of an operator, or "". They are those of 'quayside promote'. Operators that need not be promoted are permitted.
+// Unproven returns the reason why observations of the environment do not permit to install a bundle of
+// an operator, or "". judge compares them with rule, as 'quayside promote' does. Operators that need not
+// be promoted are permitted.
 func (u *Upstream) Unproven(namespace, pkg, bundle string, rule gate.Criteria, judge func(gate.Pin) gate.Verdict) (string, error) {
 	if !u.governs(namespace, pkg) {
 		return "", nil

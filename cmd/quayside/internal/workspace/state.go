@@ -340,8 +340,8 @@ func splitUnfit(ws []diag.Warning) (unfit, others []diag.Warning) {
 	return unfit, others
 }
 
-// followUpstream returns opt so that the upstream environment restricts the resolver, and that environment. Bundles that
-// were never locked in the upstream environment are rejected. New operators are held back while the
+// followUpstream returns opt so that the upstream environment restricts the resolver, and that
+// environment. Bundles that were never locked there are rejected. New operators are held back while the
 // upstream environment declares but does not pin them.
 func followUpstream(ctx context.Context, p *Project, opt resolve.Options, lock *lockfile.File, set *declare.Set) (resolve.Options, *rules.Upstream, error) {
 	if p.Settings.Follows == "" || opt.From != nil {
