@@ -214,7 +214,7 @@ func checkPromotion(s *State) (Findings, error) {
 		}
 		f := Finding{Severity: Error, Code: aheadCode, Pos: s.declarationPos(pin), Subject: pin.Key()}
 		f.Msg = fmt.Sprintf("%s has %s, which has not been in %s, the environment that it follows: %s", pin.Key(), pin.Bundle, u.Title, pin.BundleDigest().Short())
-		f.Hint = fmt.Sprintf("install it in %s first, then run 'quayside promote %s %s'; for a hotfix add a waiver for ahead-of-upstream", u.Title, u.Title, u.own)
+		f.Hint = fmt.Sprintf("install it in %s first, then run 'quayside promote %s %s'; for a hotfix, or a version from before the first commit, add a waiver for ahead-of-upstream", u.Title, u.Title, u.own)
 		if u.past.shallow {
 			f.Msg = fmt.Sprintf("cannot tell whether %s has been in %s, the environment that %s follows: the clone is shallow", pin.Bundle, u.Title, u.own)
 			f.Hint = "run 'git fetch --unshallow'; in CI set fetch-depth: 0 (GitHub) or GIT_DEPTH: 0 (GitLab)"
