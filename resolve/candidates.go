@@ -168,7 +168,7 @@ func ambiguousPackage(s *want, found []*catalog.Package) *fault {
 		ids[i] = p.Catalog().ID().String()
 	}
 	return &fault{
-		pos: s.pos(declare.FieldCatalog, declare.FieldPackage), msg: fmt.Sprintf("package %q is in several catalogs: %s", s.pkg, strings.Join(ids, ", ")),
+		pos: s.pos(declare.FieldCatalog, declare.FieldPackage), msg: fmt.Sprintf("package %q is in several catalogs: %s: the declaration must name one", s.pkg, strings.Join(ids, ", ")),
 	}
 }
 
