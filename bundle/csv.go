@@ -24,7 +24,9 @@ type CSV struct {
 	Maturity       string
 	Provider       string
 	Keywords       []string
-	Links          []Link // spec.links, in file order
+	Links          []Link       // spec.links, in file order
+	Maintainers    []Maintainer // spec.maintainers, in file order
+	Icon           Icon         // first of spec.icon; zero if there is none
 
 	Modes        []catalog.InstallMode // supported modes, in the order of catalog.InstallModes; never nil
 	ModesListed  []string              // types of all entries of spec.installModes, supported or not
@@ -46,6 +48,18 @@ type CSV struct {
 
 // Link is one entry of spec.links.
 type Link struct{ Name, URL string }
+
+// Maintainer is one entry of spec.maintainers.
+type Maintainer struct {
+	Name  string `json:"name,omitempty"`
+	Email string `json:"email,omitempty"`
+}
+
+// Icon is a picture of the operator.
+type Icon struct {
+	MediaType string // such as "image/svg+xml"; unchecked
+	Base64    string // the data, unchecked
+}
 
 // Deployment is one entry of spec.install.spec.deployments.
 type Deployment struct {
@@ -125,6 +139,12 @@ func readCSV(o ManifestObject) (*CSV, []diag.Warning, error) {
 	}
 	for _, l := range k8s.Items(spec, "links") {
 		c.Links = append(c.Links, Link{Name: k8s.Text(l, "name"), URL: k8s.Text(l, "url")})
+	}
+	for _, m := range k8s.Items(spec, "maintainers") {
+		c.Maintainers = append(c.Maintainers, Maintainer{Name: k8s.Text(m, "name"), Email: k8s.Text(m, "email")})
+	}
+	if icons := k8s.Items(spec, "icon"); len(icons) > 0 {
+		c.Icon = Icon{MediaType: k8s.Text(icons[0], "mediatype"), Base64: k8s.Text(icons[0], "base64data")}
 	}
 	r.strings(meta, "metadata", "labels") // only to report values of a wrong type
 	for _, field := range []string{"labels", "selector"} {

@@ -35,7 +35,7 @@ func (t *tree) warnRejected() {
 				kind, _ = admit.Open(crd, budget)
 				kinds[crd.Name()] = kind
 			}
-			if why := admissionRefusal(kind, o); why != "" {
+			if why := AdmissionRefusal(kind, o); why != "" {
 				reasons[o.Key()] = why
 				t.warn(in.bundlePos(objectPos(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the API server will reject %s, because it is invalid according to its CustomResourceDefinition: %s", in.name(), o.Key(), why)
 			}
@@ -46,8 +46,8 @@ func (t *tree) warnRejected() {
 	}
 }
 
-// admissionRefusal returns the reason why the API server would reject an object, or "".
-func admissionRefusal(kind *admit.Kind, o Object) string {
+// AdmissionRefusal returns the reason why the API server would reject an object, or "".
+func AdmissionRefusal(kind *admit.Kind, o Object) string {
 	if kind == nil {
 		return ""
 	}

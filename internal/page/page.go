@@ -27,6 +27,7 @@ type Page struct {
 	Style  string // CSS, in addition to the CSS of every page
 	Script string // JavaScript at the end of the body; empty: none
 	Data   any    // data for the template
+	Images bool   // the body has images with data: addresses
 }
 
 //go:embed page.css
@@ -56,6 +57,9 @@ func (p Page) HTML() ([]byte, error) {
 func (p Page) writeHead(b *bytes.Buffer) {
 	css := "\n" + Colors() + printColors() + pageStyle + p.Style
 	policy := "default-src 'none'; style-src " + cspHash(css) + "; base-uri 'none'; form-action 'none'"
+	if p.Images {
+		policy += "; img-src data:"
+	}
 	if p.Script != "" {
 		policy += "; script-src " + cspHash(p.Script)
 	}

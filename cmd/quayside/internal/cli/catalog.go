@@ -46,21 +46,27 @@ func (o *catalogOptions) addFlags(cmd *cobra.Command, document any, formats ...s
 // pick opens the requested catalogs, and returns them with an index of the named packages. It logs
 // a warning for each unreadable catalog, and returns an error if none is readable.
 func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.CatalogSet, *catalog.Index, error) {
+	_, sh, x, err := o.openCatalogs(cmd, names...)
+	return sh, x, err
+}
+
+// openCatalogs is pick. It also returns the project that reads the catalogs.
+func (o *catalogOptions) openCatalogs(cmd *cobra.Command, names ...string) (*workspace.Project, *cache.CatalogSet, *catalog.Index, error) {
 	p, err := o.open()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	set, err := p.DeclarationsIfAny()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	p, catalogs, err := p.ChooseCatalogs(o.catalog, p.Catalogs(set), o.root())
 	if err != nil {
-		return nil, nil, Usagef(cmd, "%w", err)
+		return nil, nil, nil, Usagef(cmd, "%w", err)
 	}
 	sh, err := p.OpenCatalogs(cmd.Context(), catalogs, workspace.CatalogOptions{})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	x, err := sh.Pick(cmd.Context(), cache.PickNames(names...))
 	if err == nil {
@@ -68,9 +74,9 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Catal
 	}
 	if err != nil {
 		sh.Close()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return sh, x, nil
+	return p, sh, x, nil
 }
 
 // search returns the packages for whose text match returns true, sorted by name, then by catalog.
@@ -115,6 +121,11 @@ func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*catalog.Packa
 		return nil, err
 	}
 	defer sh.Close()
+	return findPackages(x, name)
+}
+
+// findPackages returns the package with a name from each catalog that has it.
+func findPackages(x *catalog.Index, name string) ([]*catalog.Package, error) {
 	var names []string
 	var found []*catalog.Package
 	for _, c := range x.Catalogs() {

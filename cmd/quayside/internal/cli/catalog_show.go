@@ -1,40 +1,153 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/terminal"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 func newCatalogShow(a *app) *cobra.Command {
-	o := &catalogOptions{app: a}
+	o, samples := &catalogOptions{app: a}, ""
 	cmd := &cobra.Command{
 		Use:   "show <package>",
 		Short: "Show a package",
 		Long: Doc(`
 			Show a package: its description, the APIs that its newest bundle provides and requires,
-			its install modes, and every version in every channel. If the catalog has support dates
-			and platforms, they are shown, too.`),
+			with the packages that meet the requirements, its install modes, and every version in
+			every channel. If the catalog has support dates and platforms, they are shown, too.
+
+			From the content of the newest bundle in the default channel, it shows the maintainers,
+			links, images and sample custom resources; the most severe finding about its permissions,
+			as 'quayside diff' rates them; and the APIs that its objects use, but that neither
+			spec.provides nor an operator in the lock has. -o html also shows its icon.
+
+			--samples writes the sample custom resources to a directory, one a file, and names those
+			that the API server would reject.`),
 		Example: Examples(`
 			quayside catalog show memcached-operator
-			quayside catalog show vault -o json`),
+			quayside catalog show vault -o json
+			quayside catalog show etcd --samples samples
+			quayside catalog show etcd -o html > etcd.html`),
 		Args:              WantArgs("a package"),
 		ValidArgsFunction: completeFirst(o.packageCompletions),
-		RunE: o.runWithPackage(func(pkgs []*catalog.Package) error {
-			shown := inventory.DescribePackages(pkgs, o.today.text())
-			return o.print(shown, func(io.Writer) { printPackages(o.out, shown) })
-		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			shown, err := o.describe(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if samples != "" {
+				return o.writeSamples(shown, samples)
+			}
+			var page []byte
+			if o.output == "html" {
+				if page, err = inventory.PackagePage(shown.Packages, packageFields); err != nil {
+					return err
+				}
+			}
+			return o.print(shown, func(w io.Writer) {
+				if page != nil {
+					_, _ = w.Write(page)
+					return
+				}
+				printPackages(o.out, shown)
+			})
+		},
 	}
-	o.addFlags(cmd, inventory.PackageDescriptions{})
+	o.addFlags(cmd, inventory.PackageDescriptions{}, "html")
 	addToday(cmd, &o.today, "support")
+	cmd.Flags().StringVar(&samples, "samples", "", "write the sample custom resources to `DIR`, and print their names")
 	return cmd
+}
+
+// describe returns the details of a package in each catalog that has it.
+func (o *catalogOptions) describe(cmd *cobra.Command, name string) (inventory.PackageDescriptions, error) {
+	var out inventory.PackageDescriptions
+	p, sh, x, err := o.openCatalogs(cmd, name)
+	if err != nil {
+		return out, err
+	}
+	defer sh.Close()
+	pkgs, err := findPackages(x, name)
+	if err != nil {
+		return out, err
+	}
+	here := inventory.Surroundings{}
+	if here.Packages, err = sh.Search(cmd.Context(), nil); err != nil {
+		return out, err
+	}
+	lock, err := p.LockIfAny()
+	if err != nil {
+		return out, err
+	}
+	out = inventory.DescribePackages(pkgs, o.today.text())
+	for i, pkg := range pkgs {
+		c, ok := pkg.Channel(pkg.DefaultChannel())
+		if !ok || c.Head().Bundle() == nil {
+			continue
+		}
+		v := &out.Packages[i]
+		here.Supply = inventory.NewSupply(p.Settings, lock)
+		v.MetBy = here.RequirementSuppliers(c.Head().Bundle())
+		o.log.Progress("reading bundle %s", c.Head().Name())
+		content, err := p.BundleContent(cmd.Context(), c.Head().Bundle())
+		if err == nil {
+			v.Content, err = inventory.NewContent(content, here)
+		}
+		o.log.Done()
+		if err != nil {
+			v.ContentError = strings.ReplaceAll(err.Error(), "\n", "; ")
+		}
+	}
+	return out, nil
+}
+
+// writeSamples writes the samples of the first package to a directory.
+func (o *catalogOptions) writeSamples(shown inventory.PackageDescriptions, dir string) error {
+	v := shown.Packages[0]
+	switch {
+	case v.Content == nil:
+		return fmt.Errorf("bundle of package %q not read: %s", v.Package.Package, v.ContentError)
+	case len(v.Content.Samples) == 0:
+		return fmt.Errorf("bundle %s has no sample custom resources", v.Content.Bundle)
+	}
+	names := inventory.SampleFiles(v.Content.Samples)
+	for i, s := range v.Content.Samples {
+		data := yamlnode.Encode(s.Object)
+		file := o.argPath(filepath.Join(dir, names[i]))
+		have, err := filetree.ReadFile(file)
+		switch {
+		case err == nil && !bytes.Equal(have, data):
+			return fmt.Errorf("%s already exists with other content: delete it, or choose another directory", filepath.Join(dir, names[i]))
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+		if _, err := filetree.WriteFile(file, data); err != nil {
+			return err
+		}
+		if s.Problem != "" {
+			o.log.Note("%s: the API server will reject the sample %s: %s", names[i], sanitize.Line(s.String()), sanitize.Line(s.Problem))
+		}
+	}
+	return o.print(v.Content.Samples, func(w io.Writer) {
+		for _, name := range names {
+			fmt.Fprintln(w, filepath.ToSlash(filepath.Join(dir, name)))
+		}
+	})
 }
 
 // printPackages prints the details as text.
@@ -47,10 +160,12 @@ func printPackages(w *terminal.Terminal, s inventory.PackageDescriptions) {
 	}
 }
 
-func printPackage(w *terminal.Terminal, v *inventory.PackageDetails) {
-	field := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(w, "%-15s %s\n", name+":", sanitize.Line(value))
+// packageFields returns the fields of a package that have a value, in order.
+func packageFields(v *inventory.PackageDetails) []inventory.Field {
+	var out []inventory.Field
+	field := func(name string, values ...string) {
+		if text := strings.Join(values, ", "); text != "" {
+			out = append(out, inventory.Field{Name: name, Value: text})
 		}
 	}
 	field("package", v.Package.Package)
@@ -58,13 +173,15 @@ func printPackage(w *terminal.Terminal, v *inventory.PackageDetails) {
 	field("name", v.DisplayName)
 	field("description", v.Description)
 	field("provider", v.Provider)
+	field("capabilities", v.Capabilities)
+	field("categories", v.Categories...)
 	field("deprecated", v.Deprecation)
-	field("install modes", strings.Join(v.InstallModes, ", "))
+	field("install modes", v.InstallModes...)
 	if v.MinKube != "" {
 		field("Kubernetes", v.MinKube+" or newer")
 	}
-	field("provides", strings.Join(v.Provides, ", "))
-	field("requires", strings.Join(v.Requires, ", "))
+	field("provides", v.Provides...)
+	field("requires", requirementTexts(v)...)
 	if v.LifecycleError != "" {
 		field("support", "not known: "+v.LifecycleError)
 	} else {
@@ -73,6 +190,56 @@ func printPackage(w *terminal.Terminal, v *inventory.PackageDetails) {
 	if v.Head != nil {
 		field("phases", formatPhases(v.Head))
 		field("platforms", formatPlatforms(v.Head))
+	}
+	field("upgrade graph", v.GraphSize())
+	if c := v.Content; c != nil {
+		for _, m := range c.Maintainers {
+			field("maintainer", strings.TrimSpace(m.Name+" "+m.Email))
+		}
+		for _, l := range c.Links {
+			field("link", strings.TrimSpace(l.Name+" "+l.URL))
+		}
+		if len(c.Images) > 0 {
+			field("images", diag.Count(len(c.Images), "image"))
+		}
+		field("permissions", c.Permissions.String())
+		field("missing", supplierTexts(c.Missing)...)
+		for _, s := range c.Samples {
+			if s.Problem == "" {
+				field("sample", s.String())
+			} else {
+				field("sample", s.String()+" (rejected: "+s.Problem+")")
+			}
+		}
+	}
+	if v.ContentError != "" {
+		field("content", "not read: "+v.ContentError)
+	}
+	return out
+}
+
+func supplierTexts(list []inventory.Supplier) []string {
+	var out []string
+	for _, s := range list {
+		out = append(out, s.String())
+	}
+	return out
+}
+
+// requirementTexts returns the requirements of a package, with the packages that meet them.
+func requirementTexts(v *inventory.PackageDetails) []string {
+	out := slices.Clone(v.Requires)
+	for _, s := range v.MetBy {
+		if i := slices.Index(out, s.Need); i >= 0 {
+			out[i] = s.String()
+		}
+	}
+	return out
+}
+
+func printPackage(w *terminal.Terminal, v *inventory.PackageDetails) {
+	for _, f := range packageFields(v) {
+		fmt.Fprintf(w, "%-15s %s\n", f.Name+":", sanitize.Line(f.Value))
 	}
 	for _, c := range v.Channels {
 		note := c.Note()

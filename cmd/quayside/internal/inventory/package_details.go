@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // PackageDescriptions contains the details of one package in each catalog that has it.
@@ -18,15 +19,22 @@ type PackageDescriptions struct {
 type PackageDetails struct {
 	Package
 	Provider     string           `json:"provider,omitempty"`
+	Capabilities string           `json:"capabilities,omitempty" doc:"capability level, such as Basic Install or Deep Insights"`
+	Categories   []string         `json:"categories,omitempty"`
+	Keywords     []string         `json:"keywords,omitempty"`
 	InstallModes []string         `json:"installModes,omitempty"` // install modes of the default channel's head; empty if unknown
 	MinKube      string           `json:"minKubeVersion,omitempty"`
 	Provides     []string         `json:"provides,omitempty"`
 	Requires     []string         `json:"requires,omitempty"`
+	MetBy        []Supplier       `json:"metBy,omitempty" doc:"packages of the catalogs that meet the requirements"`
 	Channels     []ChannelDetails `json:"channels"`
 
 	Support        *catalog.Support           `json:"support,omitempty"`        // support of the default channel's head today; nil if unknown
 	Lifecycle      []catalog.SupportedVersion `json:"lifecycle,omitempty"`      // support dates of all versions
 	LifecycleError string                     `json:"lifecycleError,omitempty"` // error in the lifecycle data of the catalog
+
+	Content      *Content `json:"content,omitempty" doc:"content of the bundle"`
+	ContentError string   `json:"contentError,omitempty" doc:"why the content of the bundle was not read"`
 
 	Head *catalog.SupportedVersion `json:"-"` // lifecycle of the default channel's head; nil if unknown
 }
@@ -72,7 +80,13 @@ func newPackageDetails(p *catalog.Package, today string) PackageDetails {
 
 func (v *PackageDetails) addBundle(b *catalog.Bundle) {
 	m := b.Metadata()
-	v.Provider, v.MinKube = m.Provider, m.MinKubeVersion
+	v.Provider, v.MinKube, v.Keywords = m.Provider, m.MinKubeVersion, m.Keywords
+	v.Capabilities = m.Annotations["capabilities"]
+	for _, c := range strings.Split(m.Annotations["categories"], ",") {
+		if c = strings.TrimSpace(c); c != "" {
+			v.Categories = append(v.Categories, c)
+		}
+	}
 	for _, mode := range m.InstallModes {
 		v.InstallModes = append(v.InstallModes, string(mode))
 	}
@@ -138,4 +152,15 @@ func DescribePackages(pkgs []*catalog.Package, today string) PackageDescriptions
 		s.Packages[i] = newPackageDetails(p, today)
 	}
 	return s
+}
+
+// GraphSize returns the size of the upgrade graph, such as "14 versions in 3 channels".
+func (v *PackageDetails) GraphSize() string {
+	names := map[string]bool{}
+	for _, c := range v.Channels {
+		for _, e := range c.Versions {
+			names[e.Bundle] = true
+		}
+	}
+	return diag.Count(len(names), "version") + " in " + diag.Count(len(v.Channels), "channel")
 }
