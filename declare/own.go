@@ -154,6 +154,9 @@ func (c checker) setWatch(s *Subscription, names []string) {
 // writeOwn returns d as a Subscription of quayside.
 func writeOwn(d Declaration) []k8s.Object {
 	spec := map[string]any{"package": d.Package}
+	if d.Bundle != "" {
+		spec = map[string]any{"bundle": d.Bundle}
+	}
 	putText(spec, "channel", d.Channel)
 	putText(spec, "version", d.Version)
 	putText(spec, "approval", string(d.Approval))

@@ -12,6 +12,7 @@ type Declaration struct {
 	Name        string // name of the object
 	Namespace   string
 	Package     string
+	Bundle      string     // bundle instead of a package, such as "dir:bundle"; see Subscription
 	Channel     string     // empty: the default channel of the package
 	Version     string     // version range; empty: any
 	Start       string     // startingCSV; empty: the head of the channel

@@ -64,6 +64,8 @@ func (s Subscription) Values(f Field) []string {
 	switch f { //nolint:exhaustive // the others are not set
 	case FieldChannel:
 		return s.Channels
+	case FieldBundle:
+		return singleton(s.Bundle)
 	case FieldRange:
 		return singleton(s.Range)
 	case FieldStartingCSV:

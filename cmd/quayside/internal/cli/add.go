@@ -28,7 +28,7 @@ func newAdd(a *app) *cobra.Command {
 	o := &editOptions{app: a}
 	var config string
 	cmd := &cobra.Command{
-		Use:   "add PACKAGE[@CHANNEL | @VERSION]...",
+		Use:   "add PACKAGE[@CHANNEL | @VERSION]... | --bundle REF",
 		Short: "Declare operators and pin them in the lock",
 		Long: Doc(`
 			Declare operators: write declarations to the workspace, choose versions for the
@@ -49,7 +49,8 @@ func newAdd(a *app) *cobra.Command {
 			An operator that is declared already is changed: 'quayside add etcd@0.9.4' sets the
 			version in its declaration and upgrades to it, also along several edges of the upgrade
 			graph, or in another channel. A channel, --catalog, --approval, --config, --watch and the
-			values of a chart (--set, --values) are set in the same way. Comments are preserved.
+			values of a chart (--set, --values) are set in the same way, and so is another --bundle.
+			Comments are preserved.
 
 			The namespace is that of -n, else the one that the operator suggests, else the name of
 			the package. The operator watches all namespaces if it supports this, else its own;
@@ -59,18 +60,26 @@ func newAdd(a *app) *cobra.Command {
 			solution.`),
 		Example: Examples(`
 			quayside add etcd -n databases
+			quayside add --bundle quay.io/org/lamp-bundle:v1.0.0 -n lamps
 
 			# with a channel and the namespaces to watch
 			quayside add etcd@singlenamespace-alpha -n team-a --watch team-a
-
-			# with a range of versions; also render
 			quayside add etcd@0.9.x -n team-b --render
 
-			# change the declaration of an operator: its version, or its approval
+			# change the declaration of an operator
 			quayside add memcached-operator@0.0.2
-			quayside add memcached-operator --approval Manual
 			quayside add memcached-operator --config '{resources: {limits: {memory: 64Mi}}}'`),
-		Args: someArgs("package"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case o.options.Bundle == "":
+				return someArgs("package")(cmd, args)
+			case len(args) > 0:
+				return Usagef(cmd, "--bundle cannot be used together with packages")
+			case o.options.Catalog != "" || len(o.options.Set)+len(o.options.ValuesFiles) > 0:
+				return Usagef(cmd, "--bundle cannot be used together with --catalog, --set or --values")
+			}
+			return nil
+		},
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			return matchingWords(cmd, func(ctx context.Context, prefix string) []string {
 				return a.requestCompletions(ctx, o.options.Catalog, prefix)
@@ -94,6 +103,7 @@ func newAdd(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.options.Namespace, "namespace", "n", "", "install into `NAMESPACE`")
+	f.StringVar(&o.options.Bundle, "bundle", "", "declare the bundle `REF` instead of a package: a directory (relative to quayside.yaml), oci:PATH or an image")
 	f.StringVar(&o.options.To, "to", "", "write to this `PATH` of spec.declarations")
 	f.StringSliceVar(&o.options.Only, "only", nil, "write spec.only: install new operators in these `ENVIRONMENTS` only")
 	f.StringVar(&o.options.Catalog, "catalog", "", "take the package from the catalog `[NAMESPACE/]NAME`")

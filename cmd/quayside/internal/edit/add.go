@@ -24,6 +24,7 @@ import (
 // AddOptions selects the operators to declare.
 type AddOptions struct {
 	Packages    []string         // each "package", "package@channel", "package@1.2.3" or "package@>=1.2 <2"
+	Bundle      string           // bundle to declare instead of packages: a directory, an OCI layout or an image
 	Namespace   string           // for all packages; empty: the namespace that the bundle suggests, or else the package name
 	Catalog     string           // "[namespace/]name"; empty: the only catalog with the package
 	Watch       []string         // watched namespaces; "*" alone: all; nil: as the operator prefers
@@ -54,16 +55,7 @@ func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error)
 	if a.to, err = Destination(ctx, p, w.To, w.Choose); err != nil {
 		return nil, err
 	}
-	if err := a.openPackages(ctx); err != nil {
-		return nil, err
-	}
-	var faults diag.List
-	for _, text := range a.options.Packages {
-		if err := a.add(ctx, text); err != nil {
-			faults.Add(diag.Pos{File: text}, err)
-		}
-	}
-	if err := faults.Err(); err != nil {
+	if err := a.addAll(ctx); err != nil {
 		return nil, err
 	}
 	merged, err := a.draft.Declared(set)
@@ -79,6 +71,68 @@ func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error)
 	}
 	e.Notes = slices.Concat(a.notes, a.skippedNotes(e.Resolution), e.Notes)
 	return e, nil
+}
+
+// addAll adds the declarations of all requested packages, or of the bundle, to the draft.
+func (a *adder) addAll(ctx context.Context) error {
+	var faults diag.List
+	if a.options.Bundle != "" {
+		faults.Add(diag.Pos{File: a.options.Bundle}, a.addBundle(ctx))
+		return faults.Err()
+	}
+	if err := a.openPackages(ctx); err != nil {
+		return err
+	}
+	for _, text := range a.options.Packages {
+		faults.Add(diag.Pos{File: text}, a.add(ctx, text))
+	}
+	return faults.Err()
+}
+
+// addBundle adds a declaration that names a bundle, or sets the bundle of the existing one.
+func (a *adder) addBundle(ctx context.Context) error {
+	b, err := workspace.ReadNamedBundle(ctx, a.project, a.options.Bundle)
+	if err != nil {
+		return err
+	}
+	o := operator{writer: declare.AnyCatalog(), Declaration: declare.Declaration{
+		Name: b.Package, Package: b.Package, Bundle: b.Ref, Namespace: cmp.Or(a.options.Namespace, b.Namespace), Only: a.options.Only,
+	}}
+	lock, err := a.project.LockIfAny()
+	if err != nil {
+		return err
+	}
+	set := a.set
+	if lock != nil {
+		if set, err = workspace.CompleteFromLock(set, lock); err != nil {
+			return err
+		}
+	}
+	have := declarationsOf(set.Subscriptions, o.Package, a.options.Namespace)
+	if len(have) != 1 {
+		have = declarationsOf(set.Subscriptions, o.Package, o.Namespace)
+	}
+	if len(have) > 0 {
+		return a.changeBundle(have[0], b.Ref)
+	}
+	if err := a.setWatch(&o, b.Modes); err != nil {
+		return err
+	}
+	o.Approval, o.Config = a.options.Approval, a.config
+	a.wanted = append(a.wanted, o)
+	return a.addToFile(o, a.options.Bundle)
+}
+
+// changeBundle sets the bundle of an existing declaration.
+func (a *adder) changeBundle(s declare.Subscription, ref string) error {
+	switch s.Bundle {
+	case "":
+		return fmt.Errorf("%s/%s is declared at %s by its package: replace spec.package with spec.bundle there, or choose another namespace with -n", s.Namespace, s.Package, s.Pos)
+	case ref:
+		a.notes = append(a.notes, fmt.Sprintf("%s/%s is already declared at %s", s.Namespace, s.Package, s.Pos))
+		return nil
+	}
+	return a.draft.Change(s, map[declare.Field][]string{declare.FieldBundle: {ref}})
 }
 
 // skippedNotes returns a note for each requested upgrade that skips versions on its upgrade path.
@@ -266,7 +320,7 @@ func (a *adder) add(ctx context.Context, text string) error {
 	if have := append(a.declared(name, o.Namespace), a.declaredElsewhere(name, o.Namespace)...); len(have) > 0 {
 		return a.change(ctx, have[0], at, text)
 	}
-	if err := a.setWatch(&o, b); err != nil {
+	if err := a.setWatch(&o, b.Metadata().InstallModes); err != nil {
 		return err
 	}
 	if o.Approval = a.options.Approval; o.Approval != "" && !o.writer.HasApproval {
@@ -518,9 +572,8 @@ func newestBundle(pkg *catalog.Package, within func(version string) bool, channe
 	return best, in
 }
 
-// setWatch sets the watched namespaces of o.
-func (a *adder) setWatch(o *operator, b *catalog.Bundle) error {
-	modes := b.Metadata().InstallModes
+// setWatch sets the watched namespaces of o, whose bundle has the install modes.
+func (a *adder) setWatch(o *operator, modes []catalog.InstallMode) error {
 	groups := a.set.OperatorGroupsIn(o.Namespace)
 	switch {
 	case a.options.Watch != nil:

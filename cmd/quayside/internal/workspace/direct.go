@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -121,6 +122,35 @@ func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription
 	d.content.Warnings = nil // warnings about missing channel entries do not matter for a single bundle
 	d.source.Fill(&d.content)
 	return d, nil
+}
+
+// NamedBundle is a bundle that a declaration can name.
+type NamedBundle struct {
+	Ref       string // value of spec.bundle
+	Package   string
+	Namespace string                // install namespace that it suggests, or else the name of the package
+	Modes     []catalog.InstallMode // supported install modes; nil: unknown
+}
+
+// ReadNamedBundle reads the bundle in a directory, an OCI layout or an image. Paths are relative to the
+// workspace.
+func ReadNamedBundle(ctx context.Context, p *Project, text string) (NamedBundle, error) {
+	arg, err := p.ParseArgument(text)
+	if err != nil {
+		return NamedBundle{}, err
+	}
+	out := NamedBundle{Ref: arg.Image}
+	if arg.Files != nil {
+		out.Ref = "dir:" + strings.TrimPrefix(path.Clean(strings.TrimPrefix(text, "dir:")), "./")
+	}
+	sub := declare.Subscription{Dialect: declare.Quayside, Bundle: out.Ref}
+	d, err := p.openDirectBundle(ctx, sub, cache.CatalogSpec{Source: source.BundleRef(out.Ref), At: source.BundleRef(out.Ref)})
+	if err != nil {
+		return NamedBundle{}, err
+	}
+	out.Package, out.Namespace = d.pkg, d.target.Namespace
+	out.Modes = d.content.Packages[0].Bundles[0].Metadata.InstallModes
+	return out, nil
 }
 
 // setDigest sets the digest of the image in b. If the bundle is not in a registry, it sets the
