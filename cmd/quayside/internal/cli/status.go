@@ -16,6 +16,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 type statusOptions struct {
@@ -24,6 +26,7 @@ type statusOptions struct {
 	save    string
 	login   loginFlags
 	cluster string
+	watched string // only the operators that watch this namespace, and its custom resources; empty: all
 	custom  bool
 	wait    bool
 	timeout time.Duration
@@ -62,6 +65,8 @@ func newStatus(a *app) *cobra.Command {
 			read, with your permissions: if one is missing, the entry of the object names it. The
 			content of Secrets and ConfigMaps is not read.
 
+			--namespace reports the operators that watch a namespace, and its custom resources.
+
 			An operator is
 
 			  Ready         all objects exist, match the lock and are healthy
@@ -95,6 +100,8 @@ func newStatus(a *app) *cobra.Command {
 			switch {
 			case cmd.Flags().Changed("timeout") && !o.wait:
 				return Usagef(cmd, "--timeout requires --wait")
+			case o.watched != "" && (len(args) > 0 || o.save != ""):
+				return Usagef(cmd, "--namespace cannot be used together with operators or --save")
 			case o.timeout <= 0:
 				return Usagef(cmd, "--timeout %s: must be a duration such as 5m", o.timeout)
 			case cmd.Flags().Changed("sign") && (o.Key == "" || o.save == ""):
@@ -106,6 +113,7 @@ func newStatus(a *app) *cobra.Command {
 	f := cmd.Flags()
 	o.login.addFlags(cmd)
 	f.StringVar(&o.cluster, "cluster", "", "`NAME` of the cluster in quayside.yaml (default: the only one)")
+	f.StringVar(&o.watched, "namespace", "", "report only the operators that watch `NAMESPACE`, and its custom resources")
 	f.StringVar(&o.save, "save", "", "also write the observations to `FILE`, for --observed of other commands")
 	addSigning(cmd, &o.Signing)
 	f.BoolVar(&o.custom, "custom-resources", true, "count the custom resources of the operators' kinds")
@@ -125,6 +133,18 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	o.log.Warn(workspace.WarnStale(ctx, p))
+	if o.watched != "" {
+		lock, err := p.NeedLock()
+		if err != nil {
+			return err
+		}
+		for _, w := range explain.Watchers(lock, o.watched) {
+			args = append(args, w.Key())
+		}
+		if len(args) == 0 {
+			return fmt.Errorf("no operator in %s watches namespace %s", workspace.LockFile, sanitize.Line(o.watched))
+		}
+	}
 	want, err := status.Expect(ctx, p, o.cluster, args)
 	if err != nil {
 		return err
@@ -133,7 +153,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	opt := status.ObserveOptions{Custom: o.custom, Supply: o.save != "" || o.output != "text", Progress: o.log.Progress}
+	opt := status.ObserveOptions{Custom: o.custom, CustomIn: o.watched, Supply: o.save != "" || o.output != "text", Progress: o.log.Progress}
 	if o.wait {
 		opt.Wait = o.timeout
 	}

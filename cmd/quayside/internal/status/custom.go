@@ -20,7 +20,8 @@ const (
 // countCustomResources adds the custom resources of the operators' CRDs to a status. objects are
 // the observed objects of all Installations, in the order of l.want.Installations. If several
 // operators have the same CRD, its custom resources count for the operator that renders the CRD.
-func (l *observer) countCustomResources(ctx context.Context, out *Status, objects []v1alpha1.Observed) error {
+// If namespace is not empty, it ignores the custom resources of other namespaces.
+func (l *observer) countCustomResources(ctx context.Context, out *Status, objects []v1alpha1.Observed, namespace string) error {
 	var lists []cluster.ListOptions
 	owners := map[int][]string{} // operators by index in lists
 	for _, in := range l.want.Installations {
@@ -34,6 +35,7 @@ func (l *observer) countCustomResources(ctx context.Context, out *Status, object
 			if !ok {
 				continue
 			}
+			opt.Namespace = namespace
 			i := slices.Index(lists, opt)
 			if i < 0 {
 				i = len(lists)

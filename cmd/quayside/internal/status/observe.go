@@ -82,6 +82,7 @@ func Expect(ctx context.Context, p *workspace.Project, cluster string, names []s
 type ObserveOptions struct {
 	Wait     time.Duration // maximum time to wait until the cluster is healthy; 0: observe once
 	Custom   bool          // count the custom resources of the operators' kinds
+	CustomIn string        // namespace of the counted custom resources; empty: all
 	Supply   bool          // list the APIs and classes that the cluster provides
 	Progress func(format string, args ...any)
 }
@@ -114,7 +115,7 @@ func Observe(ctx context.Context, c *cluster.Client, want *Expected, opt Observe
 		}
 	}
 	if err == nil && opt.Custom {
-		err = l.countCustomResources(ctx, got, objects)
+		err = l.countCustomResources(ctx, got, objects, opt.CustomIn)
 	}
 	if err == nil && opt.Supply {
 		got.APIs, got.Classes, err = l.listSupply(ctx)
