@@ -192,7 +192,10 @@ func TestDefinitionRules(t *testing.T) {
 		want                []string
 	}{
 		{"[reg] scope", base, replace("Namespaced", "Cluster"), []string{"critical crd.scope-changed spec.scope: Namespaced → Cluster"}},
-		{"[reg] kind", base, replace("kind: Widget,", "kind: Gadget,"), []string{"critical crd.kind-changed spec.names.kind: Widget → Gadget"}},
+		{"[reg] kind", base, replace("kind: Widget,", "kind: Gadget,"), []string{
+			"critical crd.kind-changed spec.names.kind: Widget → Gadget", "low crd.names-changed spec.names.listKind: WidgetList → GadgetList",
+		}},
+		{"[reg] default names made explicit", replace(", singular: widget", ""), replace("singular: widget", "singular: widget, listKind: WidgetList"), nil},
 		{"[reg] default singular made explicit", replace(", singular: widget", ""), base, nil},
 		{
 			"[ver] short name removed", replace("singular: widget", "singular: widget, shortNames: [wi, wd]"), replace("singular: widget", "singular: widget, shortNames: [wi]"),

@@ -29,9 +29,13 @@ func (t *Types) Normal(o k8s.Object) k8s.Object {
 	return fillMap(k8s.Without(o, "stringData"), k8s.MapPods(stored, t.normalPod)) // stringData is converted to data
 }
 
-// normalCRD returns a CRD with the defaults of spec.conversion. It does not decode the schemas, which
-// are large. It keeps the status, because that has the versions of stored objects.
+// normalCRD returns a CRD with the defaults of spec.conversion and spec.names. It does not decode the
+// schemas, which are large. It keeps the status, because that has the versions of stored objects.
 func normalCRD(crd k8s.Object) k8s.Object {
+	if kind := k8s.Text(crd, "spec", "names", "kind"); kind != "" {
+		names := fillMap(k8s.Map(crd, "spec", "names"), map[string]any{"singular": strings.ToLower(kind), "listKind": kind + "List"})
+		crd = k8s.With(crd, any(names), "spec", "names")
+	}
 	conversion := k8s.At(crd, "spec", "conversion")
 	ext, err := decodeDefinition(map[string]any{"spec": map[string]any{"conversion": conversion}})
 	if err != nil || k8s.Map(crd, "spec") == nil {
@@ -140,6 +144,10 @@ func fillValue(v, defaults any) any {
 			out[i] = fillValue(v[i], more[i])
 		}
 		return out
+	case int64: // such as targetPort: 0
+		if d, ok := defaults.(int64); ok && v == 0 {
+			return d
+		}
 	}
 	return v
 }

@@ -6,6 +6,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -13,6 +14,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -70,7 +72,7 @@ func setDefaults(object any) {
 		setPointerDefault(&o.Spec.Suspend, false)
 		setPointerDefault(&o.Spec.SuccessfulJobsHistoryLimit, 3)
 		setPointerDefault(&o.Spec.FailedJobsHistoryLimit, 1)
-		jobDefaults(&o.Spec.JobTemplate.Spec)
+		podDefaults(&o.Spec.JobTemplate.Spec.Template.Spec)
 	case *corev1.Service:
 		serviceDefaults(&o.Spec)
 	case *corev1.Secret:
@@ -98,9 +100,59 @@ func setDefaults(object any) {
 		networkPolicyDefaults(&o.Spec)
 	case *schedulingv1.PriorityClass:
 		setPointerDefault(&o.PreemptionPolicy, corev1.PreemptLowerPriority)
+	case *corev1.PersistentVolumeClaim:
+		setPointerDefault(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	case *corev1.PersistentVolume:
+		setPointerDefault(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		setDefault(&o.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
+		if o.Spec.HostPath != nil {
+			setPointerDefault(&o.Spec.HostPath.Type, corev1.HostPathUnset)
+		}
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		autoscalerDefaults(&o.Spec)
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		admissionPolicyDefaults(&o.Spec)
+	case *storagev1.CSIDriver:
+		driverDefaults(&o.Spec)
 	case *storagev1.StorageClass:
 		setPointerDefault(&o.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
 		setPointerDefault(&o.VolumeBindingMode, storagev1.VolumeBindingImmediate)
+	}
+}
+
+func autoscalerDefaults(spec *autoscalingv2.HorizontalPodAutoscalerSpec) {
+	setPointerDefault(&spec.MinReplicas, 1)
+	if len(spec.Metrics) == 0 {
+		percent := int32(80)
+		spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &percent},
+		}}}
+	}
+}
+
+func admissionPolicyDefaults(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) {
+	setPointerDefault(&spec.FailurePolicy, admissionregistrationv1.Fail)
+	if m := spec.MatchConstraints; m != nil {
+		setPointerDefault(&m.MatchPolicy, admissionregistrationv1.Equivalent)
+		setPointerDefault(&m.NamespaceSelector, metav1.LabelSelector{})
+		setPointerDefault(&m.ObjectSelector, metav1.LabelSelector{})
+		for _, rules := range [][]admissionregistrationv1.NamedRuleWithOperations{m.ResourceRules, m.ExcludeResourceRules} {
+			for i := range rules {
+				setPointerDefault(&rules[i].Scope, admissionregistrationv1.AllScopes)
+			}
+		}
+	}
+}
+
+func driverDefaults(spec *storagev1.CSIDriverSpec) {
+	setPointerDefault(&spec.AttachRequired, true)
+	setPointerDefault(&spec.PodInfoOnMount, false)
+	setPointerDefault(&spec.StorageCapacity, false)
+	setPointerDefault(&spec.RequiresRepublish, false)
+	setPointerDefault(&spec.SELinuxMount, false)
+	setPointerDefault(&spec.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
+	if len(spec.VolumeLifecycleModes) == 0 {
+		spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
 	}
 }
 
@@ -137,16 +189,43 @@ func statefulSetDefaults(spec *appsv1.StatefulSetSpec) {
 	setPointerDefault(&spec.RevisionHistoryLimit, 10)
 	setDefault(&spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
 	setDefault(&spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
+	if spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+		setPointerDefault(&spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+		setPointerDefault(&spec.UpdateStrategy.RollingUpdate.Partition, 0)
+	}
+	setPointerDefault(&spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	setDefault(&spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	setDefault(&spec.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	for i := range spec.VolumeClaimTemplates {
+		claim := &spec.VolumeClaimTemplates[i]
+		claim.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
+		setPointerDefault(&claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+	}
 	podDefaults(&spec.Template.Spec)
 }
 
 func daemonSetDefaults(spec *appsv1.DaemonSetSpec) {
 	setPointerDefault(&spec.RevisionHistoryLimit, 10)
 	setDefault(&spec.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	if spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		setPointerDefault(&spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+		setPointerDefault(&spec.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		setPointerDefault(&spec.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+	}
 	podDefaults(&spec.Template.Spec)
 }
 
 func jobDefaults(spec *batchv1.JobSpec) {
+	if spec.Parallelism == nil {
+		setPointerDefault(&spec.Completions, 1)
+	}
+	setPointerDefault(&spec.Parallelism, 1)
+	setPointerDefault(&spec.ManualSelector, false)
+	if spec.PodFailurePolicy != nil {
+		setPointerDefault(&spec.PodReplacementPolicy, batchv1.Failed)
+	}
+	setPointerDefault(&spec.PodReplacementPolicy, batchv1.TerminatingOrFailed)
 	setPointerDefault(&spec.CompletionMode, batchv1.NonIndexedCompletion)
 	setPointerDefault(&spec.BackoffLimit, 6)
 	setPointerDefault(&spec.Suspend, false)

@@ -32,12 +32,7 @@ func podDefaults(pod *corev1.PodSpec) {
 }
 
 func containerDefaults(c *corev1.Container) {
-	if c.ImagePullPolicy == "" {
-		c.ImagePullPolicy = corev1.PullIfNotPresent
-		if ref := imageref.Split(c.Image); ref.Tag == "latest" || ref.Tag == "" && ref.Digest == "" {
-			c.ImagePullPolicy = corev1.PullAlways
-		}
-	}
+	pullDefaults(&c.ImagePullPolicy, c.Image)
 	setDefault(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
 	setDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	for i := range c.Ports {
@@ -58,6 +53,13 @@ func containerDefaults(c *corev1.Container) {
 			}
 		}
 	}
+}
+
+func pullDefaults(policy *corev1.PullPolicy, image string) {
+	if ref := imageref.Split(image); ref.Tag == "latest" || ref.Tag == "" && ref.Digest == "" {
+		setDefault(policy, corev1.PullAlways)
+	}
+	setDefault(policy, corev1.PullIfNotPresent)
 }
 
 func fieldDefaults(f *corev1.ObjectFieldSelector) {
@@ -101,6 +103,9 @@ func volumeDefaults(v *corev1.VolumeSource) {
 	}
 	if v.HostPath != nil {
 		setPointerDefault(&v.HostPath.Type, corev1.HostPathUnset)
+	}
+	if v.Image != nil {
+		pullDefaults(&v.Image.PullPolicy, v.Image.Reference)
 	}
 	if v.DownwardAPI != nil {
 		setPointerDefault(&v.DownwardAPI.DefaultMode, defaultFileMode)
