@@ -180,6 +180,7 @@ type Summary struct {
 	catalog.Summary
 	Catalog catalog.ID
 	APIs    []catalog.GVK // APIs that its bundles provide, sorted; shared, must not be modified
+	Text    string        // text that searches match; see [catalog.Package.SearchText]; empty without match
 }
 
 // Provides reports whether the package provides an API that each of words names; see

@@ -177,8 +177,12 @@ func (x *Index) Search(match func(text string) bool) ([]Summary, error) {
 	}
 	var out []Summary
 	for i, r := range x.head.Packages {
-		if match == nil || match(texts[i]) {
-			out = append(out, Summary{Summary: r.Summary, APIs: r.APIs})
+		s := Summary{Summary: r.Summary, APIs: r.APIs}
+		if match != nil {
+			s.Text = texts[i]
+		}
+		if match == nil || match(s.Text) {
+			out = append(out, s)
 		}
 	}
 	return out, nil

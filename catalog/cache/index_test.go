@@ -148,6 +148,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	want[1].Text = cat.Packages()[1].SearchText()
 	if d := cmp.Diff(want[1:2], found); d != "" {
 		t.Errorf("search (-want +got):\n%s", d)
 	}

@@ -180,8 +180,12 @@ func (b *catalogReader) search(match func(text string) bool) ([]Summary, error) 
 	var out []Summary
 	if b.whole != nil {
 		for _, p := range b.whole.Packages() {
-			if match == nil || match(p.SearchText()) {
-				out = append(out, Summary{Summary: p.Summary(), APIs: rowOf(p).APIs})
+			s := Summary{Summary: p.Summary(), APIs: rowOf(p).APIs}
+			if match != nil {
+				s.Text = p.SearchText()
+			}
+			if match == nil || match(s.Text) {
+				out = append(out, s)
 			}
 		}
 	}

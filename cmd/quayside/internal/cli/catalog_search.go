@@ -21,7 +21,7 @@ func newCatalogSearch(a *app) *cobra.Command {
 			description, provider, keywords, or in the APIs of a channel's newest version. Case does
 			not matter. The best matches are listed first: equal names, packages that provide an API
 			with this name, names that begin with the words, other matches in the name, in the
-			display name, and in the other fields.
+			display name, in the keywords, and in the other fields.
 
 			--provides lists only the packages that provide an API, named by its kind, its group or
 			both.`),

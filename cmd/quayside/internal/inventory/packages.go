@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
@@ -36,7 +37,8 @@ func ListPackages(found []cache.Summary) PackageList {
 }
 
 // RankPackages is like ListPackages, but with the best matches for words first: the package with this
-// name, then the packages that provide an API with this name. It sorts found.
+// name, then the packages that provide an API with this name. Of equal matches, those with the words in
+// their keywords are first, then those with the words at the beginning of words. It sorts found.
 func RankPackages(found []cache.Summary, words []string) PackageList {
 	rank := func(s cache.Summary) int {
 		r := s.Rank(words)
@@ -45,8 +47,40 @@ func RankPackages(found []cache.Summary, words []string) PackageList {
 		}
 		return r
 	}
-	slices.SortStableFunc(found, func(a, b cache.Summary) int { return cmp.Compare(rank(a), rank(b)) })
+	type ranked struct {
+		cache.Summary
+		rank, text int
+	}
+	list := make([]ranked, len(found))
+	for i, s := range found {
+		list[i] = ranked{s, rank(s), rankText(s.Text, words)}
+	}
+	slices.SortStableFunc(list, func(a, b ranked) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.text, b.text)) })
+	for i, r := range list {
+		found[i] = r.Summary
+	}
 	return ListPackages(found)
+}
+
+// rankText rates the match of words in the search text of a package: 0 if each begins a word of a keyword
+// or another short line, 1 if each begins a word, and else 2.
+func rankText(text string, words []string) int {
+	var short []string
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, "/") && len(strings.Fields(line)) <= 3 { // neither an API nor a description
+			short = append(short, line)
+		}
+	}
+	for rank, in := range []string{strings.Join(short, "\n"), text} {
+		parts := strings.FieldsFunc(in, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		begins := func(word string) bool {
+			return slices.ContainsFunc(parts, func(part string) bool { return strings.HasPrefix(part, strings.ToLower(word)) })
+		}
+		if !slices.ContainsFunc(words, func(w string) bool { return !begins(w) }) {
+			return rank
+		}
+	}
+	return 2
 }
 
 func newPackage(s catalog.Summary, id catalog.ID) Package {

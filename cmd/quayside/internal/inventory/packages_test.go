@@ -32,6 +32,11 @@ func TestRankPackages(t *testing.T) {
 	if got := names(inventory.RankPackages(all, []string{"lamp"})); got != "lamp desk-lamp box store" {
 		t.Errorf("found %s", got)
 	}
+	all = []cache.Summary{summary("a", "", ""), summary("b", "", ""), summary("c", "", "")}
+	all[0].Text, all[1].Text, all[2].Text = "a\na long text about clamps", "b\na long text about lamps", "c\nlamps"
+	if got := names(inventory.RankPackages(all, []string{"lamp"})); got != "c b a" {
+		t.Errorf("found %s by keywords", got)
+	}
 	if inventory.ListPackages(nil).Packages == nil {
 		t.Error("no packages are null in JSON")
 	}
