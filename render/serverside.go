@@ -264,13 +264,51 @@ func (in *install) isHome(namespace string) bool {
 // canonical returns an object without the fields that the API server drops. A GitOps tool that
 // compares the object with the stored one would report them as differences.
 func (in *install) canonical(o Object) Object {
-	if _, set := o["status"]; set && hasStatus(shippedCRD(in.b, o), o.APIVersion()) {
+	if in.opt.types.Has(o) {
+		return in.opt.types.Canonical(o)
+	}
+	version, _ := k8s.ParseCRD(shippedCRD(in.b, o)).Version(strings.TrimPrefix(o.APIVersion(), o.Group()+"/"))
+	if version.Subresources["status"] != nil {
 		o = k8s.Without(o, "status")
 	}
-	if value, set := k8s.Map(o, "metadata")["creationTimestamp"]; set && value == nil {
-		o = k8s.Without(o, "metadata", "creationTimestamp")
+	return k8s.With(Object(withoutNulls(o, version.Schema)), withoutNulls(k8s.Map(o, "metadata"), nil), "metadata")
+}
+
+// withoutNulls returns the fields of a custom resource without those that are null, unless the schema
+// permits null or permits unknown fields. Without a schema, none is permitted. The API server removes
+// the same fields when an object is created, but rejects them in server-side apply.
+//
+// Source: PruneNonNullableNullsWithoutDefaults in apiextensions-apiserver/pkg/apiserver/schema/defaulting.
+func withoutNulls(fields, schema map[string]any) map[string]any {
+	out := make(map[string]any, len(fields))
+	for name, v := range fields {
+		of := k8s.Map(schema, "properties", name)
+		if of == nil {
+			of = k8s.Map(schema, "additionalProperties")
+		}
+		switch {
+		case of == nil && k8s.True(schema, "x-kubernetes-preserve-unknown-fields"):
+			out[name] = v
+		case v != nil || k8s.True(of, "nullable"):
+			out[name] = withoutNullsBelow(v, of)
+		}
 	}
-	return in.opt.types.Canonical(o)
+	return out
+}
+
+// withoutNullsBelow returns a value of a custom resource in which mappings are as withoutNulls returns them.
+func withoutNullsBelow(v any, schema map[string]any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return withoutNulls(v, schema)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = withoutNullsBelow(e, k8s.Map(schema, "items"))
+		}
+		return out
+	}
+	return v
 }
 
 // shippedCRD returns the bundle's CRD for a custom resource, or nil.
@@ -281,15 +319,4 @@ func shippedCRD(b *bundle.Bundle, o Object) Object {
 		}
 	}
 	return nil
-}
-
-// hasStatus reports whether a version of the CRD has a status subresource: the API server then
-// ignores the status in other requests.
-func hasStatus(crd Object, apiVersion string) bool {
-	for _, v := range k8s.Items(crd, "spec", "versions") {
-		if k8s.Text(crd, "spec", "group")+"/"+k8s.Text(v, "name") == apiVersion {
-			return k8s.Map(v, "subresources", "status") != nil
-		}
-	}
-	return false
 }

@@ -69,7 +69,10 @@ func TestForeignFields(t *testing.T) {
 	b := newBundle("x", "1.0.0", "v1",
 		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: sum}\naggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}\nrules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]\n",
 		"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}}\nstatus: {desiredReplicas: 1}\n",
-		"apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: thing, creationTimestamp: null}\nspec: {a: null}\nstatus: {ready: true}\n",
+		"apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: thing, creationTimestamp: null}\nspec: {a: null, b: [{c: null, d: null, e: {f: null}}], g: {h: null}}\nstatus: {ready: true}\n",
+		"apiVersion: other.io/v1\nkind: Other\nmetadata: {name: other}\nspec: {a: null, b: 1}\n",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: none}\nrules: []\n",
+		"apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {a: b}, ports: [{port: 443, targetPort: 0}]}\n",
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {}}\nimmutable: null\ndata: {a: \"\"}\n")
 	csv := strings.Replace(string(b["manifests/csv.yaml"].Data), "spec: {selector: {matchLabels", "spec: {replicas: 2, paused: false, selector: {matchLabels", 1)
 	csv = strings.Replace(csv, "{name: c, image: i}", "{name: c, image: i, stdin: false, resources: {limits: {cpu: 1000m, memory: 1024Mi}}}", 1)
@@ -77,12 +80,17 @@ func TestForeignFields(t *testing.T) {
 	crd := strings.Replace(string(b["manifests/crd.yaml"].Data), "spec: {group: x.io", "status: {storedVersions: [v1]}\nspec: {preserveUnknownFields: false, conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: \"https://h.example.com\", caBundle: Cg==}}}, group: x.io", 1)
 	crd = strings.Replace(crd, "plural: things}", "plural: things, shortNames: [], categories: []}", 1)
 	crd = strings.Replace(crd, "storage: true,", "storage: true, subresources: {status: {}},", 1)
+	crd = strings.Replace(crd, "openAPIV3Schema: {type: object}", `openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: string, enum: []},
+    b: {type: array, items: {type: object, properties: {c: {type: string}, d: {type: string, nullable: true}, e: {type: object, x-kubernetes-preserve-unknown-fields: true}}}},
+    g: {type: object, additionalProperties: {type: string}}}}}}`, 1)
 	b["manifests/crd.yaml"].Data = []byte(crd)
 	objects, _ := arrival(t, b, Options{Profile: profile.Flux})
 	for key, paths := range map[string][]string{
 		"ClusterRole sum":           {"rules"},
 		"HorizontalPodAutoscaler h": {"status"},
-		"Thing thing":               {"status", "metadata.creationTimestamp"},
+		"Thing thing":               {"status", "metadata.creationTimestamp", "spec.a"},
+		"Other other":               {"spec.a"},
+		"ClusterRole none":          {"rules"},
 		"ConfigMap c":               {"immutable"},
 		"Deployment d":              {"spec.replicas", "spec.paused"},
 		"CustomResourceDefinition things.x.io": {
@@ -99,6 +107,13 @@ func TestForeignFields(t *testing.T) {
 				t.Errorf("%s has %s", key, at)
 			}
 		}
+	}
+	nullable := map[string]any{"b": []any{map[string]any{"d": nil, "e": map[string]any{"f": nil}}}, "g": map[string]any{}}
+	if d := cmp.Diff(nullable, k8s.Map(objects["Thing thing"], "spec")); d != "" {
+		t.Errorf("spec of a custom resource differs (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]map[string]any{{"port": int64(443)}}, k8s.Items(objects["Service s"], "spec", "ports")); d != "" {
+		t.Errorf("ports differ (-want +got):\n%s", d)
 	}
 	want := map[string]any{"cpu": "1", "memory": "1Gi"}
 	if d := cmp.Diff(want, k8s.Map(k8s.Containers(k8s.PodSpec(objects["Deployment d"]))[0], "resources", "limits")); d != "" {

@@ -13,14 +13,16 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/quayside/quayside/internal/k8s"
 )
 
 // Canonical returns an object as the API server stores it, but without defaults. It has no status,
-// no null, and no empty value of a field with omitempty. Quantities and base64 have their canonical
-// form. Unknown fields, values of a wrong type and schemas of CRDs do not change. Objects of kinds
-// that are not built in are returned unchanged.
+// no null, no empty value of a field with omitempty, no empty list where the API server stores null,
+// and no target port that stands for the port of the Service. Quantities and base64 have their
+// canonical form. Unknown fields, values of a wrong type, and the defaults and examples in schemas of
+// CRDs do not change. Objects of kinds that are not built in are returned unchanged.
 func (t *Types) Canonical(object k8s.Object) k8s.Object {
 	of := t.kind(object.APIVersion(), object.Kind())
 	if of == nil {
@@ -82,7 +84,12 @@ func (c *canonicalizer) value(of reflect.Type, v any) any {
 	switch {
 	case of == reflect.TypeFor[resource.Quantity]():
 		return c.quantity(v)
-	case of == reflect.TypeFor[apiextensionsv1.JSONSchemaProps](), reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()):
+	case isSchema(of) && c.keep == nil:
+		of = reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
+		if list, isList := v.([]any); isList {
+			return c.value(reflect.SliceOf(of), list)
+		}
+	case isSchema(of), reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()):
 		return v
 	}
 	switch v := v.(type) {
@@ -123,7 +130,7 @@ func (c *canonicalizer) object(of reflect.Type, m map[string]any) map[string]any
 			continue
 		}
 		e = c.below(step{".", key, ""}, field.of, e)
-		if c.keep == nil && (e == nil || field.omitEmpty && isEmpty(field.of.Kind(), e)) {
+		if c.keep == nil && (e == nil || isDropped(field, e)) {
 			continue
 		}
 		if list, isList := e.([]any); isList && c.keep != nil && field.keys != nil {
@@ -134,18 +141,32 @@ func (c *canonicalizer) object(of reflect.Type, m map[string]any) map[string]any
 	return out
 }
 
-// isEmpty reports whether encoding/json omits a value of a field of this kind with omitempty.
-func isEmpty(kind reflect.Kind, v any) bool {
-	if kind == reflect.Pointer || kind == reflect.Struct || kind == reflect.Interface {
+// isSchema reports whether a type is a schema of a CRD, or holds one or several in its place.
+func isSchema(of reflect.Type) bool {
+	switch of {
+	case reflect.TypeFor[apiextensionsv1.JSONSchemaProps](), reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray](),
+		reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool](), reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]():
+		return true
+	}
+	return false
+}
+
+// isDropped reports whether the API server does not store the value of a field: encoding/json omits
+// it, it is an empty list, which protobuf cannot tell from none, or an integer or name that stands for
+// the default.
+func isDropped(field typeField, v any) bool {
+	kind := field.of.Kind()
+	list, isList := v.([]any)
+	switch {
+	case field.of == reflect.TypeFor[intstr.IntOrString]():
+		return field.omitEmpty && (v == int64(0) || v == "")
+	case kind == reflect.Slice && isList && len(list) == 0:
+		return true
+	case !field.omitEmpty, kind == reflect.Pointer, kind == reflect.Struct, kind == reflect.Interface:
 		return false
 	}
-	switch v := v.(type) {
-	case map[string]any:
-		return len(v) == 0
-	case []any:
-		return len(v) == 0
-	}
-	return v == "" || v == false || v == int64(0) || v == float64(0)
+	m, isMap := v.(map[string]any)
+	return isMap && len(m) == 0 || v == "" || v == false || v == int64(0) || v == float64(0)
 }
 
 // quantity returns a quantity in its canonical form. Other values are returned as they are.

@@ -143,7 +143,11 @@ spec:
   preserveUnknownFields: false
   names: {kind: Lamp, plural: lamps, shortNames: [], categories: [], singular: ""}
   scope: Namespaced
-  versions: [{name: v1, served: false, storage: true, deprecated: false, additionalPrinterColumns: [], schema: {openAPIV3Schema: {type: object, required: [a], properties: {a: {type: string, default: ""}}}}}]
+  versions: [{name: v1, served: false, storage: true, deprecated: false, additionalPrinterColumns: [], schema: {openAPIV3Schema: {type: object, required: [a], title: "", properties: {
+    a: {type: string, default: "", enum: [""], nullable: false, x-kubernetes-preserve-unknown-fields: false, minLength: 0},
+    b: {type: array, items: {type: object, properties: {}, oneOf: [{required: []}, {properties: {c: {}}}]}},
+    c: {type: object, default: {d: {}, e: []}, additionalProperties: {type: object, required: [], properties: {}, default: {}}},
+    d: {type: object, additionalProperties: true, example: {}, not: {}, dependencies: {e: [f], g: {required: []}}}}}}}]
 status: {acceptedNames: {kind: ""}}
 `, `
 apiVersion: rbac.authorization.k8s.io/v1

@@ -30,6 +30,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // apiVersions returns the API versions that every cluster serves, each with the function that
@@ -77,6 +79,9 @@ type typeField struct {
 func NewTypes() *Types {
 	return &Types{kinds: map[string]map[string]reflect.Type{}, fields: map[reflect.Type]map[string]typeField{}}
 }
+
+// Has reports whether the kind of an object is built in.
+func (t *Types) Has(o k8s.Object) bool { return t.kind(o.APIVersion(), o.Kind()) != nil }
 
 // kind returns the Go type of a kind, or nil if the kind is not built in.
 func (t *Types) kind(apiVersion, kind string) reflect.Type {
