@@ -3,7 +3,6 @@ package diff
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -45,7 +44,7 @@ func (d crdDiff) add(rule string, f Finding, capped ...Severity) { d.c.add(rule,
 func (d crdDiff) compareNames() {
 	compareField := func(rule string, where ...string) {
 		a, b := k8s.At(d.old.Content, where...), k8s.At(d.now.Content, where...)
-		if !reflect.DeepEqual(a, b) {
+		if !equalValues(a, b) {
 			d.add(rule, Finding{
 				Field: strings.Join(where, "."), Before: formatValue(a), After: formatValue(b),
 				Message: fmt.Sprintf("%s changed from %s to %s", where[len(where)-1], quoteValue(a), quoteValue(b)), path: fieldAt(where...),

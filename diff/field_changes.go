@@ -3,7 +3,6 @@ package diff
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,7 +94,7 @@ func identityOf(v any) any {
 // compare compares the values a and b of the field at a path. claims are the covered paths at or
 // below it.
 func (d *fieldDiff) compare(at fieldPath, claims []fieldPath, a, b any) {
-	if len(d.changes) >= maxChanges || reflect.DeepEqual(a, b) || d.isExempt(at, a, b) {
+	if len(d.changes) >= maxChanges || equalValues(a, b) || d.isExempt(at, a, b) {
 		return
 	}
 	if slices.ContainsFunc(claims, func(claim fieldPath) bool { return len(claim) == len(at) }) {
@@ -173,7 +172,7 @@ func (d *fieldDiff) isExempt(at fieldPath, a, b any) bool {
 
 // compareField compares field s of the objects at a path.
 func (d *fieldDiff) compareField(at fieldPath, s step, claims []fieldPath, a, b any) {
-	if reflect.DeepEqual(a, b) {
+	if equalValues(a, b) {
 		return
 	}
 	var inside []fieldPath

@@ -71,7 +71,7 @@ func (p fieldPath) join(below fieldPath) fieldPath { return p.with(below...) }
 
 // field returns p extended by the names of nested fields.
 func (p fieldPath) field(names ...string) fieldPath {
-	out := slices.Grow(slices.Clone(p), len(names))
+	out := append(make(fieldPath, 0, len(p)+len(names)), p...)
 	for _, name := range names {
 		out = append(out, step{key: name})
 	}

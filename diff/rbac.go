@@ -63,14 +63,18 @@ func comparePermissions(c *comparison) {
 		if from, ok := renamed[s]; ok {
 			was = from
 		}
+		had, has := old.Direct(was), now.Direct(s)
+		if slices.Equal(had, has) {
+			continue
+		}
 		d := rbacDiff{c: c, subject: s, before: old.Of(was), after: now.Of(s), roles: bound[s], bindings: bindings, rater: rater}
 		if d.object = isAt[s]; d.object == nil {
 			d.object = wasAt[s]
 		}
-		d.isNew = len(old.Direct(was)) == 0 && (d.object == nil || !c.before.hasOperator(d.object.Operator))
-		d.reportGained(k8s.GainedGrants(d.before, now.Direct(s)))
+		d.isNew = len(had) == 0 && (d.object == nil || !c.before.hasOperator(d.object.Operator))
+		d.reportGained(k8s.GainedGrants(d.before, has))
 		if !replaced[s] {
-			d.reportLost(k8s.GainedGrants(d.after, old.Direct(was)))
+			d.reportLost(k8s.GainedGrants(d.after, had))
 		}
 	}
 }

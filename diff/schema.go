@@ -3,7 +3,6 @@ package diff
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 
 	"github.com/quayside/quayside/internal/k8s"
 )
@@ -61,7 +60,7 @@ func (w *schemaWalk) reportChange(rule string, n node, keyword, format string, a
 
 // walk compares the keywords of n and all schemas below n.
 func (w *schemaWalk) walk(n node) {
-	if reflect.DeepEqual(n.old, n.now) {
+	if equalValues(n.old, n.now) {
 		return
 	}
 	if !w.compareTypes(n) {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"maps"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -162,7 +161,7 @@ func newView(s State) (*view, error) {
 			continue
 		}
 		if other, dup := v.byKey[key]; dup {
-			if !(bytes.Equal(other.Raw, o.Raw) && other.Document == o.Document) && !reflect.DeepEqual(other.Whole(), o.Whole()) {
+			if !(bytes.Equal(other.Raw, o.Raw) && other.Document == o.Document) && !equalValues(other.Whole(), o.Whole()) {
 				faults.Addf(diag.Pos{File: o.Path}, "%s: %s is also in %s, with different content", s.Name, o.Ref(), other.Path)
 			}
 			continue
@@ -366,7 +365,7 @@ func isSameObject(before, after *view, a, b *Object) bool {
 	if a.Raw != nil && a.Document == b.Document && bytes.Equal(a.Raw, b.Raw) {
 		return true
 	}
-	return reflect.DeepEqual(before.plainContent(a), after.plainContent(b))
+	return equalValues(before.plainContent(a), after.plainContent(b))
 }
 
 // plainContent returns the content of an object without the label and annotation for the version, if

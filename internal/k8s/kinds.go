@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -13,10 +14,10 @@ import (
 // quaysideGroup is the API group of the objects that quayside itself defines.
 const quaysideGroup = "quayside.dev"
 
-// builtinKinds returns the kinds of a built-in API group that clients can read, including kinds
-// that are no longer served. ok is false if the group is not built in.
-func builtinKinds(group string) (namespaced, cluster []string, ok bool) {
-	kinds, ok := map[string][2]string{
+// builtinGroups has the namespaced and the cluster-scoped kinds of the built-in API groups, separated by
+// spaces.
+var builtinGroups = sync.OnceValue(func() map[string][2]string { //nolint:gochecknoglobals // built once
+	return map[string][2]string{
 		"":                             {"ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount", "ComponentStatus Namespace Node PersistentVolume"},
 		"apps":                         {"ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet", ""},
 		"batch":                        {"CronJob Job", ""},
@@ -43,13 +44,19 @@ func builtinKinds(group string) (namespaced, cluster []string, ok bool) {
 		"authentication.k8s.io":        {},
 		"authorization.k8s.io":         {},
 		"imagepolicy.k8s.io":           {},
-	}[group]
+	}
+})
+
+// builtinKinds returns the kinds of a built-in API group that clients can read, including kinds
+// that are no longer served. ok is false if the group is not built in.
+func builtinKinds(group string) (namespaced, cluster []string, ok bool) {
+	kinds, ok := builtinGroups()[group]
 	return strings.Fields(kinds[0]), strings.Fields(kinds[1]), ok
 }
 
 // IsBuiltinGroup reports whether a group is built into every API server.
 func IsBuiltinGroup(group string) bool {
-	_, _, builtin := builtinKinds(group)
+	_, builtin := builtinGroups()[group]
 	return builtin
 }
 
@@ -123,7 +130,7 @@ func describeGroup(group string) string {
 
 // GroupFault returns the reason why a CRD must not use an API group, or "" if it may.
 func GroupFault(group string) string {
-	_, _, builtin := builtinKinds(group)
+	builtin := IsBuiltinGroup(group)
 	bad := validation.IsDNS1123Subdomain(group)
 	switch {
 	case builtin:

@@ -60,7 +60,7 @@ func IsReservedName(id string) bool {
 // isServedGroup reports whether Kubernetes, OpenShift or OLM serves an API group. An APIService for
 // such a group would receive its requests.
 func isServedGroup(group string) bool {
-	_, _, builtin := builtinKinds(group)
+	builtin := IsBuiltinGroup(group)
 	return builtin || group == "packages.operators.coreos.com" || slices.Contains(openShiftGroups(), group)
 }
 
