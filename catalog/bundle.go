@@ -61,6 +61,9 @@ func (b *Bundle) Image() string { return b.data.Image }
 // Format returns the format of the bundle's content, such as "helm", or "" for registry+v1.
 func (b *Bundle) Format() string { return b.data.Format }
 
+// Commit returns the commit of the bundle's content, or "" if it is not in a Git repository.
+func (b *Bundle) Commit() string { return b.data.Commit }
+
 // Templated reports whether the content is rendered with the values of a declaration.
 func (b *Bundle) Templated() bool { return b.data.Templated }
 

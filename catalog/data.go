@@ -103,6 +103,7 @@ type BundleData struct {
 	Properties    []Property
 	RelatedImages []RelatedImage
 	Format        string   // format of the content, such as "helm"; empty: registry+v1
+	Commit        string   // commit of the content in a Git repository, in hexadecimal; empty: not in one
 	Templated     bool     // the content is rendered with the values of a declaration
 	Embedded      bool     // the catalog contains the manifests, as olm.bundle.object or as a bundle directory
 	Metadata      Metadata // metadata of the CSV; zero if the catalog does not contain it

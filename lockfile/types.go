@@ -100,6 +100,7 @@ type Pin struct {
 	Image           string          `json:"image" doc:"The bundle's image, by digest. Absent if the catalog embeds the content."`
 	Identity        string          `json:"identity" doc:"Signer of the image, if a signature is required."`
 	ContentDigest   Digest          `json:"contentDigest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the bundle's manifests. Absent if image is set."`
+	Commit          string          `json:"commit" form:"pattern=^[0-9a-f]{40}$" doc:"Commit of the content. Absent if it is not from a Git repository."`
 	Format          string          `json:"format" doc:"Format of the content: helm or manifests. Absent for a bundle of OLM (registry+v1)."`
 	Template        *Template       `json:"template" doc:"Input of the templates of a chart. Absent for other formats."`
 	Catalog         Catalog         `json:"catalog" doc:"The catalog from which the bundle was pinned, at that time."`

@@ -212,6 +212,9 @@ func (c *checker) confirm(p lockfile.Pin, decl *declare.Set) {
 		if i := slices.Index(fields, "image"); i >= 0 && p.Image == "" {
 			fields[i] = "contentDigest"
 		}
+		if p.Commit == "" {
+			fields = slices.DeleteFunc(fields, func(f string) bool { return f == "commit" })
+		}
 		c.Unchecked = append(c.Unchecked, r.WithFields(fields, p.Fields, p.Pos))
 	}
 	cat, read := c.x.Catalog(p.Catalog.ID)

@@ -161,7 +161,7 @@ func (w *converter) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Ca
 // and the fields that [WithEntry] sets. Check reports a difference in them as unchecked if the catalog
 // has changed.
 func catalogFields() []string {
-	return []string{"bundle", "channel", "image", "properties", "relatedImages", "version"}
+	return []string{"bundle", "channel", "commit", "image", "properties", "relatedImages", "version"}
 }
 
 // WithEntry returns p with the image, version, properties and related images of b, its bundle in
@@ -171,7 +171,7 @@ func WithEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
 	if b == nil {
 		return p
 	}
-	p.Format = b.Format()
+	p.Format, p.Commit = b.Format(), b.Commit()
 	p.Version, p.Properties, p.RelatedImages = b.Version().String(), b.Properties(), b.RelatedImages()
 	if now := imageref.Split(b.Image()); now.Digest != "" || now.Name() != imageref.Split(p.Image).Name() {
 		p.Image = b.Image()

@@ -33,6 +33,8 @@ type Chart struct {
 	Digest      string       `json:"digest"` // sha256 of the archive in hexadecimal; may be empty
 	Format      string       `json:"-"`      // of the content; empty: Helm
 	Image       string       `json:"-"`      // reference by tag, of a chart in a registry; empty: not in a registry
+	Tag         string       `json:"-"`      // in a Git repository; empty: not in one
+	Commit      string       `json:"-"`      // of Tag, in hexadecimal
 	Pos         diag.Pos     `json:"-"`
 
 	parsed *semver.Version
@@ -158,7 +160,7 @@ func (c Chart) bundle() catalog.BundleData {
 		m.Provider = c.Maintainers[0].Name
 	}
 	return catalog.BundleData{
-		Name: BundleName(c.Name, c.Version), Format: cmp.Or(c.Format, Helm), Templated: c.Format == "", Image: c.Image, Embedded: c.Image == "", Metadata: m, Pos: c.Pos,
+		Name: BundleName(c.Name, c.Version), Format: cmp.Or(c.Format, Helm), Templated: c.Format == "", Commit: c.Commit, Image: c.Image, Embedded: c.Image == "", Metadata: m, Pos: c.Pos,
 		Properties: []catalog.Property{{Type: catalog.TypePackage, Value: own}},
 	}
 }

@@ -3,8 +3,12 @@ package charts
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
+
+	"github.com/Masterminds/semver/v3"
 
 	"github.com/quayside/quayside/internal/diag"
 )
@@ -52,6 +56,21 @@ func ListReleases(pkg string, versions []string) *Index {
 	x := &Index{}
 	for _, v := range versions {
 		x.charts = append(x.charts, Chart{Name: pkg, Version: v, Format: Manifests})
+	}
+	return x
+}
+
+// ListTags returns an index of a package whose versions are tags. A tag is a version if it matches pattern,
+// in which * stands for a semantic version. tags has the commits of tags by name.
+func ListTags(pkg, pattern string, tags map[string]string) *Index {
+	x := &Index{}
+	before, after, _ := strings.Cut(pattern, "*")
+	for _, tag := range slices.Sorted(maps.Keys(tags)) {
+		rest, ok := strings.CutPrefix(tag, before)
+		version, ok2 := strings.CutSuffix(rest, after)
+		if _, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); ok && ok2 && err == nil {
+			x.charts = append(x.charts, Chart{Name: pkg, Version: version, Format: Manifests, Commit: tags[tag], Tag: tag})
+		}
 	}
 	return x
 }

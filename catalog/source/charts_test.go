@@ -163,3 +163,66 @@ func checkFaultyCharts(t *testing.T, c *source.OpenedCatalog) {
 		}
 	}
 }
+
+// TestReleaseTags chooses the files of releases in a Git repository.
+func TestReleaseTags(t *testing.T) {
+	commit := fstest.MapFS{
+		"config/install/kustomization.yaml": {Data: []byte("resources: [../base]\n")},
+		"config/base/kustomization.yaml":    {Data: []byte("resources: [a.yaml]\n")},
+		"config/base/a.yaml":                {Data: []byte("kind: A\n")},
+		"config/remote/kustomization.yaml":  {Data: []byte("resources: [https://example.com/a.yaml]\n")},
+		"plain/b.yaml":                      {Data: []byte("kind: B\n")},
+		"plain/b.go":                        {Data: []byte("package b\n")},
+	}
+	at := source.Resolver{
+		GitTags: func(context.Context, string) (map[string]string, error) {
+			return map[string]string{"lamp-v1.0.0": strings.Repeat("a", 40), "lamp-1.1.0": strings.Repeat("b", 40), "lamp-vague": strings.Repeat("c", 40), "v1.2.0": strings.Repeat("d", 40)}, nil
+		},
+		GitFiles: func(_ context.Context, _, _, _, _ string, choose func(fs.FS) (map[string][]byte, error)) (fs.FS, error) {
+			files, err := choose(commit)
+			out := fstest.MapFS{}
+			for name, data := range files {
+				out[name] = &fstest.MapFile{Data: data}
+			}
+			return out, err
+		},
+	}
+	for dir, want := range map[string]string{
+		"config/install":     "kustomization.yaml repository/config/base/a.yaml repository/config/base/kustomization.yaml repository/config/install/kustomization.yaml",
+		"config/base":        "a.yaml kustomization.yaml",
+		"plain":              "b.yaml",
+		"plain/b.yaml":       "b.yaml",
+		"config/base/a.yaml": "a.yaml",
+		"":                   "config/base/a.yaml config/base/kustomization.yaml config/install/kustomization.yaml config/remote/kustomization.yaml plain/b.yaml",
+		"config/remote":      "error",
+		"nowhere":            "error",
+	} {
+		ref, err := source.Releases{Git: "https://example.com/lamp.git", Path: dir, Tags: "lamp-*"}.Ref()
+		check(t, err)
+		c, content := openCatalog(t, at, ref)
+		if b := content.Packages[0].Bundles; len(b) != 2 || b[0].Name != "lamp-v1.0.0" || b[1].Commit != strings.Repeat("b", 40) {
+			t.Fatalf("%+v", b)
+		}
+		files, err := c.Bundle(t.Context(), "lamp", "lamp-1.1.0", nil)
+		got := "error"
+		if err == nil {
+			var names []string
+			check(t, fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
+				if err == nil && !e.IsDir() {
+					names = append(names, name)
+				}
+				return err
+			}))
+			got = strings.Join(names, " ")
+		}
+		if got != want {
+			t.Errorf("%s: got %s (%v), want %s", dir, got, err, want)
+		}
+		c.Close()
+	}
+	for _, bad := range []source.Releases{{Git: "git@example.com:lamp"}, {Git: "https://u:p@example.com/lamp"}, {Git: "https://example.com/lamp", Path: "../x"}, {Git: "https://example.com/lamp", Tags: "v"}, {Git: "https://example.com/lamp", URL: "https://example.com/{version}"}, {Path: "x"}} {
+		if ref, err := bad.Ref(); err == nil {
+			t.Errorf("%+v is accepted: %s", bad, ref)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/charts"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 )
 
@@ -20,24 +22,37 @@ const (
 	releaseDir   = "manifests:dir"   // "manifests:dir:releases", a directory with PACKAGE/VERSION/
 	releaseHTTPS = "manifests:https" // "manifests:https://example.com/lamp-{version}.yaml#package=lamp&versions=1.0.0"
 	releaseHTTP  = "manifests:http"  // the same on a loopback address or an insecure host
+
+	// "manifests:git+https://example.com/lamp.git#package=lamp&path=config&tags=v*", and for loopback addresses
+	releaseGit      = "manifests:git+https"
+	releaseGitPlain = "manifests:git+http"
 )
 
 const versionPlaceholder = "{version}"
 
-// Releases is the location of release manifests: a directory, or the URLs of one package.
+// Releases is the location of release manifests: a directory, or the URLs or tags of one package.
 type Releases struct {
 	Location string   `json:"location" yamlnode:"text" doc:"A directory with PACKAGE/VERSION/ (dir:releases)."`
-	Package  string   `json:"package" doc:"Name of the package at url."`
+	Package  string   `json:"package" doc:"Name of the package at url or git. Default for git: the last part of the URL."`
 	URL      string   `json:"url" doc:"URL of the manifests of a version, with {version} in its place."`
 	Versions []string `json:"versions" doc:"Versions at url."`
+	Git      string   `json:"git" doc:"URL of a Git repository. Its tags are the versions."`
+	Path     string   `json:"path" doc:"Directory with a kustomization or YAML files, or a YAML file, in the Git repository. Default: its top."`
+	Tags     string   `json:"tags" doc:"Tags of versions, with one * for the version: operator-v*. Default: v*."`
 }
 
 // Ref returns the reference of the catalog. If fields are missing, or exclude each other, it returns an
 // error.
 func (r Releases) Ref() (Ref, error) {
+	if r.Git != "" {
+		return r.gitRef()
+	}
+	if r.Path+r.Tags != "" {
+		return "", errors.New("path and tags: expected git, the URL of a repository")
+	}
 	if r.Location != "" {
 		if r.URL+r.Package != "" || len(r.Versions) > 0 || !strings.HasPrefix(r.Location, "dir:") {
-			return "", errors.New("expected dir: and a directory, or package, url and versions")
+			return "", errors.New("expected dir: and a directory, or package, url and versions, or git, path and tags")
 		}
 		return Ref("manifests:" + r.Location), nil
 	}
@@ -45,6 +60,24 @@ func (r Releases) Ref() (Ref, error) {
 		return "", fmt.Errorf("expected package, url with %s, and versions", versionPlaceholder)
 	}
 	return Ref("manifests:" + r.URL + "#" + url.Values{"package": {r.Package}, "versions": {strings.Join(r.Versions, ",")}}.Encode()), nil
+}
+
+// gitRef returns the reference of a Git repository.
+func (r Releases) gitRef() (Ref, error) {
+	u, err := url.Parse(r.Git)
+	at, tags := cmp.Or(r.Path, "."), cmp.Or(r.Tags, "v*")
+	switch {
+	case r.Location+r.URL != "" || len(r.Versions) > 0:
+		return "", errors.New("expected git with path and tags, and no location, url or versions")
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(r.Git, "#?"):
+		return "", fmt.Errorf("git: %q is not a URL that starts with https://, without a login", diag.Redact(r.Git))
+	case !fs.ValidPath(at):
+		return "", fmt.Errorf("path: %q is not a path in the repository", r.Path)
+	case strings.Count(tags, "*") != 1:
+		return "", fmt.Errorf("tags: %q must have exactly one *, in place of the version", r.Tags)
+	}
+	pkg := cmp.Or(r.Package, strings.TrimSuffix(path.Base(u.Path), ".git"))
+	return Ref("manifests:git+" + r.Git + "#" + url.Values{"package": {pkg}, "path": {at}, "tags": {tags}}.Encode()), nil
 }
 
 // findReleaseURL returns the source of a package at URLs.

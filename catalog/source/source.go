@@ -50,6 +50,10 @@ type Resolver struct {
 	Tags func(ctx context.Context, repository string) ([]string, error)
 	// Download returns the file at a URL; see [oci.Client.Download].
 	Download func(ctx context.Context, url, digest string, limit int64) (*oci.Downloaded, error)
+	// GitTags returns the commits of the tags of a repository; see [oci.Client.GitTags].
+	GitTags func(ctx context.Context, url string) (map[string]string, error)
+	// GitFiles returns files of the commit of a tag; see [oci.Client.GitFiles].
+	GitFiles func(ctx context.Context, url, tag, commit, key string, choose func(commit fs.FS) (map[string][]byte, error)) (fs.FS, error)
 }
 
 // Source is a catalog that was found but not loaded.

@@ -29,6 +29,8 @@ func Schemes() []Scheme {
 		{Name: releaseDir, dir: true, find: findReleases},
 		{Name: releaseHTTPS, served: true, find: findReleaseURL},
 		{Name: releaseHTTP, served: true, find: findReleaseURL},
+		{Name: releaseGit, served: true, find: findReleaseTags},
+		{Name: releaseGitPlain, served: true, find: findReleaseTags},
 	}
 }
 

@@ -92,7 +92,7 @@ func ioImports() map[string][]string {
 		"internal/cluster":                        {"context", "net/http", "time"},
 		"internal/filetree":                       {"os", "crypto/rand", "syscall", "time"},
 		"internal/forge":                          {"context", "net/http", "time"},
-		"internal/gitrepo":                        {"os", "os/exec", "context", "syscall", "time"},
+		"internal/gitrepo":                        {"os", "os/exec", "context", "net/http", "syscall", "time"},
 		"internal/health":                         {"time"},
 		"internal/health/gate":                    {"time"},
 		"internal/helm":                           {"context", "os", "os/exec", "time"},

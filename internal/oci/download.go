@@ -96,15 +96,7 @@ func (c *Client) get(ctx context.Context, at string, last download, limit int64)
 	if err != nil {
 		return nil, errors.New("not a URL")
 	}
-	registry, err := name.NewRegistry(u.Host, name.StrictValidation)
-	if err != nil {
-		return nil, fmt.Errorf("%q is not a host", u.Host)
-	}
-	host := registry.Repo("charts") // only the host is used
-	if u.Scheme != "https" && (u.Scheme != "http" || host.Scheme() != "http" && !c.isInsecure(host)) {
-		return nil, fmt.Errorf("%s is not https", u.Scheme)
-	}
-	base, err := c.transportWithin(host, limit)
+	base, login, err := c.connectTo(u, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +110,6 @@ func (c *Client) get(ctx context.Context, at string, last download, limit int64)
 	if last.Modified != "" {
 		req.Header.Set("If-Modified-Since", last.Modified)
 	}
-	login := account{host, c.Credentials.find(host)}
 	if login.login.config.Username != "" {
 		req.SetBasicAuth(login.login.config.Username, login.login.config.Password)
 	}
@@ -128,4 +119,19 @@ func (c *Client) get(ctx context.Context, at string, last download, limit int64)
 		return nil, login.redact(err)
 	}
 	return res, nil
+}
+
+// connectTo returns the transport for a server that is no registry, and the login for its host. A response
+// has at most limit bytes.
+func (c *Client) connectTo(u *url.URL, limit int64) (http.RoundTripper, account, error) {
+	registry, err := name.NewRegistry(u.Host, name.StrictValidation)
+	if err != nil {
+		return nil, account{}, fmt.Errorf("%q is not a host", u.Host)
+	}
+	host := registry.Repo("charts") // only the host is used
+	if u.Scheme != "https" && (u.Scheme != "http" || host.Scheme() != "http" && !c.isInsecure(host)) {
+		return nil, account{}, fmt.Errorf("%s is not https", u.Scheme)
+	}
+	base, err := c.transportWithin(host, limit)
+	return base, account{host, c.Credentials.find(host)}, err
 }

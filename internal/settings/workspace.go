@@ -77,7 +77,7 @@ type CatalogSettings struct {
 	Namespace string           `json:"namespace" doc:"Namespace of the CatalogSource. Empty for a ClusterCatalog."`
 	Source    source.Ref       `json:"source" doc:"Location of the catalog, such as \"oci:catalogs/operatorhubio\". Paths are relative to this file."`
 	Helm      string           `json:"helm" doc:"Location of a catalog of Helm charts, instead of source: the URL of a chart repository (https://charts.jetstack.io), a chart in a registry (oci://ghcr.io/org/charts/chart), or a directory of charts and archives (dir:charts)."`
-	Manifests *source.Releases `json:"manifests" doc:"Location of release manifests, instead of source: a directory with PACKAGE/VERSION/ (dir:releases), or package, url and versions."`
+	Manifests *source.Releases `json:"manifests" doc:"Location of release manifests, instead of source: a directory with PACKAGE/VERSION/ (dir:releases), or package, url and versions, or git, path and tags."`
 	Priority  int32            `json:"priority" default:"0" doc:"Catalogs with a higher priority are preferred for dependencies."`
 }
 

@@ -6,11 +6,15 @@ import (
 	"compress/gzip"
 	"errors"
 	"net/http"
+	"net/http/cgi"
 	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/testing/gittest"
 	"github.com/quayside/quayside/internal/testing/ocitest"
 	"github.com/quayside/quayside/internal/testing/trusttest"
 )
@@ -130,4 +134,72 @@ spec:
 	mustRunIn(t, dir, cache, "vendor")
 	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
 	mustRunIn(t, dir, t.TempDir(), "vendor", "--check", "--offline")
+}
+
+// TestReleasesInGit pins, renders, upgrades and vendors releases in a Git repository.
+func TestReleasesInGit(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("git is not installed")
+	}
+	root, dir, cache := t.TempDir(), t.TempDir(), t.TempDir()
+	server := httptest.NewServer(&cgi.Handler{Path: git, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}})
+	defer server.Close()
+	repo := filepath.Join(root, "lamp-operator")
+	put(t, repo, "config/installation/kustomization.yaml", "resources: [../base]\n")
+	put(t, repo, "config/base/kustomization.yaml", "resources: [a.yaml]\n")
+	put(t, repo, "plain/b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: desk}\n")
+	put(t, repo, "main.go", "package main\n")
+	gittest.Run(t, repo, "init", "--quiet", "--initial-branch=main")
+	release := func(version string) string {
+		put(t, repo, "config/base/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lamp}\ndata: {version: v"+version+"}\n")
+		gittest.Run(t, repo, "add", "--all")
+		gittest.Run(t, repo, "commit", "--quiet", "-m", version)
+		gittest.Run(t, repo, "tag", "-f", "-a", "-m", version, "v"+version)
+		return strings.TrimSpace(gittest.Run(t, repo, "rev-parse", "HEAD"))
+	}
+	first := release("1.0.0")
+	gittest.Run(t, repo, "tag", "verse")
+	put(t, dir, "quayside.yaml", `apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+metadata: {name: releases}
+spec:
+  catalogs:
+  - {name: lamp, manifests: {git: "`+server.URL+`/lamp-operator/.git", package: lamp, path: config/installation}}
+  - {name: desk, manifests: {git: "`+server.URL+`/lamp-operator/.git", package: desk, path: plain/b.yaml, tags: "v*"}}
+`)
+	mustRunIn(t, dir, cache, "add", "lamp", "desk", "-n", "lights", "--render")
+	checkContains(t, read(t, dir, "quayside.lock"), "bundle: lamp-1.0.0", "commit: "+first, "format: manifests", `source: "manifests:git+http://`)
+	checkContains(t, read(t, dir, "rendered/operators/lights.lamp/configmap-lamp.yaml"), "version: v1.0.0")
+	mustRunIn(t, dir, cache, "verify")
+	mustRunIn(t, dir, cache, "resolve", "--check", "--offline")
+
+	// A new tag is a new version.
+	second := release("1.1.0")
+	checkContains(t, mustRunIn(t, dir, cache, "outdated").stdout, "1.0.0\t1.1.0")
+	mustRunIn(t, dir, cache, "resolve", "--upgrade")
+	mustRunIn(t, dir, cache, "render")
+	checkContains(t, read(t, dir, "quayside.lock"), "commit: "+second)
+	checkContains(t, read(t, dir, "rendered/operators/lights.lamp/configmap-lamp.yaml"), "version: v1.1.0")
+
+	// The vendored files render without the server and the cache.
+	mustRunIn(t, dir, cache, "vendor")
+	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
+
+	// A tag that moved changes no pin.
+	before := read(t, dir, "quayside.lock")
+	put(t, repo, "main.go", "package lamp\n")
+	moved := release("1.1.0")
+	if moved == second {
+		t.Fatal("the tag has not moved")
+	}
+	mustRunIn(t, dir, cache, "resolve")
+	if after := read(t, dir, "quayside.lock"); strings.Contains(after, moved) || !strings.Contains(before, second) {
+		t.Errorf("the pin is at the moved tag:\n%s", after)
+	}
+
+	put(t, dir, "quayside.yaml", strings.Replace(read(t, dir, "quayside.yaml"), "http://", "ssh://", 1))
+	if got := quaysideIn(t, dir, cache, "resolve"); got.code != 2 || !strings.Contains(got.stderr, "not a URL that starts with https://") {
+		t.Errorf("another protocol: exit code %d\n%s", got.code, got.stderr)
+	}
 }

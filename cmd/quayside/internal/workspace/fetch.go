@@ -114,7 +114,7 @@ func (c *Contents) AddDigest(ctx context.Context, p lockfile.Pin, before *lockfi
 		return p, nil
 	}
 	if old, ok := previousPin(before, p); ok {
-		p.Image, p.ContentDigest = old.Image, old.ContentDigest
+		p.Image, p.ContentDigest, p.Commit = old.Image, old.ContentDigest, old.Commit
 		return p, nil
 	}
 	if p.Image != "" {

@@ -195,6 +195,7 @@ func tamperings() []tampering {
 		pin("contentDigest", "stale", func(p *lockfile.Pin) { p.ContentDigest = otherDigest }),
 		of("vault/vault", "contentDigest", "stale", func(p *lockfile.Pin) { p.ContentDigest = otherDigest }),
 		pin("catalog", "stale", func(p *lockfile.Pin) { p.Catalog.ID = catalog.ID{Namespace: "olm", Name: "quickstart"} }),
+		pin("commit", "stale", func(p *lockfile.Pin) { p.Commit = strings.Repeat("a", 40) }),
 		pin("format", "stale", func(p *lockfile.Pin) { p.Format = "helm" }),
 		pin("template", "stale", func(p *lockfile.Pin) { p.Template = &lockfile.Template{Release: "x"} }),
 		pin("approval", "stale", func(p *lockfile.Pin) { p.Approval = "Automatic" }),

@@ -164,7 +164,7 @@ func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of fo
 func (pr *Problem) withDigest(ctx context.Context, c *Contents, p lockfile.Pin) (lockfile.Pin, error) {
 	key := bundleKey{p.Catalog.ID, p.Package, p.Bundle}
 	if known, ok := pr.contents.digests[key]; ok && p.BundleDigest() == "" {
-		p.Image, p.ContentDigest = known.Image, known.ContentDigest
+		p.Image, p.ContentDigest, p.Commit = known.Image, known.ContentDigest, known.Commit
 		return p, nil
 	}
 	p, err := c.AddDigest(ctx, p, pr.Lock)

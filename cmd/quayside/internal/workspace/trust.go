@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -146,6 +147,26 @@ func (p *Registries) tags(ctx context.Context, repository string) ([]string, err
 	}
 	p.Log.Progress("listing the versions of %s", repository)
 	return client.Tags(ctx, repository)
+}
+
+// gitTags returns the commits of the tags of a Git repository.
+func (p *Registries) gitTags(ctx context.Context, url string) (map[string]string, error) {
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	p.Log.Progress("listing the tags of %s", url)
+	return client.GitTags(ctx, url)
+}
+
+// gitFiles returns files of the commit of a tag.
+func (p *Registries) gitFiles(ctx context.Context, url, tag, commit, key string, choose func(commit fs.FS) (map[string][]byte, error)) (fs.FS, error) {
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	p.Log.Progress("downloading %s of %s", tag, url)
+	return client.GitFiles(ctx, url, tag, commit, key, choose)
 }
 
 // openImage opens an image that the workspace names. If quayside.yaml requires a signature and it

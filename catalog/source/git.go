@@ -1,0 +1,131 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/charts"
+	"github.com/quayside/quayside/internal/overlay"
+)
+
+// findReleaseTags returns the source of a package in a Git repository, whose tags are its versions. The
+// name of the source contains the digest of their list.
+func findReleaseTags(ctx context.Context, at Resolver, r Ref, _ string) (*Source, error) {
+	location, fragment, _ := strings.Cut(strings.TrimPrefix(string(r), "manifests:git+"), "#")
+	fields, err := url.ParseQuery(fragment)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not the location of a package: git+https://host/path#package=NAME&path=DIR&tags=PATTERN", r)
+	}
+	again := Releases{Git: location, Package: fields.Get("package"), Path: fields.Get("path"), Tags: fields.Get("tags")}
+	if again.Package == "" || again.Path == "" || again.Tags == "" {
+		return nil, fmt.Errorf("%q is not the location of a package: git+https://host/path#package=NAME&path=DIR&tags=PATTERN", r)
+	}
+	if _, err := again.Ref(); err != nil {
+		return nil, err
+	}
+	tags, err := at.GitTags(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	list, err := json.Marshal(tags)
+	if err != nil {
+		return nil, err
+	}
+	digest := catalog.DigestOf(list)
+	return &Source{
+		Name: "releases " + string(r) + " " + string(digest),
+		Open: func(context.Context) (*OpenedCatalog, error) {
+			return &OpenedCatalog{
+				Format: releaseTags{at, location, again.Path, charts.ListTags(again.Package, again.Tags, tags)},
+				Digest: func() (catalog.Digest, error) { return digest, nil },
+			}, nil
+		},
+	}, nil
+}
+
+// releaseTags is a package whose versions are tags of a Git repository.
+type releaseTags struct {
+	at    Resolver
+	url   string
+	path  string
+	index *charts.Index
+}
+
+// Content implements Format.
+func (r releaseTags) Content(context.Context) (catalog.Content, error) { return r.index.Content(), nil }
+
+// Bundle implements Format. It downloads the commit.
+func (r releaseTags) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
+	c, ok := r.index.Chart(pkg, name)
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	return r.at.GitFiles(ctx, r.url, c.Tag, c.Commit, r.path, func(commit fs.FS) (map[string][]byte, error) {
+		return releaseFiles(commit, r.path)
+	})
+}
+
+// releaseFiles returns the files of a release at a path in a repository: the input of the kustomization in
+// it, its YAML and JSON files, or the only file. If the kustomization refers to files outside of the path,
+// the paths of the files are those in the repository, below repositoryDir.
+func releaseFiles(commit fs.FS, at string) (map[string][]byte, error) {
+	info, err := fs.Stat(commit, at)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		data, err := fs.ReadFile(commit, at)
+		return map[string][]byte{path.Base(at): data}, err
+	}
+	o, err := overlay.New(overlay.FileFunc(func(name string) ([]byte, error) { return fs.ReadFile(commit, name) })).Open(at)
+	if err == nil {
+		return moveInput(o.All(), at), nil
+	}
+	if o != nil || !errors.Is(err, overlay.ErrNone) {
+		return nil, err
+	}
+	dir, err := fs.Sub(commit, at)
+	if err != nil {
+		return nil, err
+	}
+	out, size := map[string][]byte{}, 0
+	return out, fs.WalkDir(dir, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+			return err
+		}
+		out[name], err = fs.ReadFile(dir, name)
+		if size += len(out[name]); size > charts.MaxArchive {
+			return fmt.Errorf("more than %d MiB of manifests", charts.MaxArchive>>20)
+		}
+		return err
+	})
+}
+
+// repositoryDir contains the files of a kustomization that refers to files outside of its directory.
+const repositoryDir = "repository"
+
+// moveInput returns the input of the kustomization in dir as input of one at the top.
+func moveInput(files map[string][]byte, dir string) map[string][]byte {
+	out, outside := map[string][]byte{}, map[string][]byte{}
+	for name, data := range files {
+		if inner, ok := strings.CutPrefix(name, dir+"/"); ok {
+			out[inner] = data
+		} else if dir == "." {
+			out[name] = data
+		}
+		outside[path.Join(repositoryDir, name)] = data
+	}
+	if len(out) == len(files) {
+		return out
+	}
+	outside["kustomization.yaml"] = fmt.Appendf(nil, "resources: [%q]\n", path.Join(repositoryDir, dir))
+	return outside
+}
