@@ -22,17 +22,19 @@ const (
 
 // Limits for Git servers.
 const (
-	maxPack    = 512 << 20 // maximum bytes of a response
+	maxPack    = 512 << 20 // maximum bytes of a response with a commit
+	maxTagList = 32 << 20  // maximum bytes of a response with the list of tags, which is kept in memory
 	gitTimeout = 10 * time.Minute
 )
 
-// gitServer returns a Git repository on a server. The login is that of the host for images.
-func (c *Client) gitServer(at string) (gitrepo.Server, error) {
+// gitServer returns a Git repository on a server whose responses have at most limit bytes. The login is
+// that of the host for images.
+func (c *Client) gitServer(at string, limit int64) (gitrepo.Server, error) {
 	u, err := url.Parse(at)
 	if err != nil {
 		return gitrepo.Server{}, fmt.Errorf("%q is not a URL", at)
 	}
-	through, login, err := c.connectTo(u, maxPack)
+	through, login, err := c.connectTo(u, limit)
 	return gitrepo.Server{URL: at, Transport: through, Username: login.login.config.Username, Password: login.login.config.Password}, err
 }
 
@@ -47,7 +49,7 @@ func (c *Client) GitTags(ctx context.Context, at string) (map[string]string, err
 		}
 		return tags, nil
 	}
-	server, err := c.gitServer(at)
+	server, err := c.gitServer(at, maxTagList)
 	if err != nil {
 		return nil, fmt.Errorf("listing the tags of %s: %w", at, err)
 	}
@@ -75,7 +77,7 @@ func (c *Client) GitFiles(ctx context.Context, at, tag, commit, key string, choo
 	if c.Offline {
 		return nil, &OfflineError{Missing: fmt.Sprintf("tag %s of %s", tag, at)}
 	}
-	server, err := c.gitServer(at)
+	server, err := c.gitServer(at, maxPack)
 	if err != nil {
 		return nil, fmt.Errorf("tag %s of %s: %w", tag, at, err)
 	}
