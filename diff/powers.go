@@ -43,7 +43,7 @@ func powers() []power {
 		{kinds: "ServiceMonitor.monitoring.coreos.com PodMonitor.monitoring.coreos.com PrometheusRule.monitoring.coreos.com", added: Low, changed: Low, removed: Low},
 		{kinds: "Ingress.networking.k8s.io Route.route.openshift.io ConsoleCLIDownload.console.openshift.io ConsoleLink.console.openshift.io", added: Medium, changed: Medium, removed: Low},
 		{kinds: "ConsoleYAMLSample.console.openshift.io ConsoleQuickStart.console.openshift.io", added: Low, changed: Low, removed: Low},
-		{kinds: "ResourceQuota LimitRange", added: Low, changed: Medium, removed: High},
+		{kinds: "ResourceQuota LimitRange", added: Medium, changed: Medium, removed: High},
 		{kinds: "PodDisruptionBudget.policy", added: Low, changed: High, removed: High},
 		{kinds: networkPolicyKind, added: Low, changed: Low, removed: High}, // rule network.allowed reports changed traffic
 		{kinds: "PriorityClass.scheduling.k8s.io", added: Medium, changed: Medium, removed: Medium},
