@@ -60,7 +60,7 @@ func newAdd(a *app) *cobra.Command {
 			solution.`),
 		Example: Examples(`
 			quayside add etcd -n databases
-			quayside add --bundle quay.io/org/lamp-bundle:v1.0.0 -n lamps
+			quayside add --bundle catalog-src/etcd/0.9.0 -n etcd-test
 
 			# with a channel and the namespaces to watch
 			quayside add etcd@singlenamespace-alpha -n team-a --watch team-a

@@ -42,7 +42,7 @@ func newCatalogShow(a *app) *cobra.Command {
 			quayside catalog show memcached-operator
 			quayside catalog show vault -o json
 			quayside catalog show etcd --samples samples
-			quayside catalog show etcd -o html > etcd.html`),
+			quayside catalog show etcd -o html`),
 		Args:              WantArgs("a package"),
 		ValidArgsFunction: completeFirst(o.packageCompletions),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -143,6 +143,7 @@ requires:       any of (package tin >=2.0.0; all of (example.com/v1 Box)), examp
 		full := want + "support:        " + support + `
 phases:         Full 2026-01-01 to 2026-06-30, Maintenance 2026-07-01 to 2026-12-31
 platforms:      openshift 4.18, openshift 4.19
+upgrade graph:  3 versions in 3 channels
 
 channel stable (default)
   1.1.0      lamp.v1.1.0, replaces lamp.v1.0.0, skips lamp.v1.0.5, skips range <1.0.7, support ` + support + `
@@ -182,7 +183,7 @@ name: lamp.v1.0.0
 image: example.com/lamp@sha256:1
 properties: [{type: olm.package, value: {packageName: lamp, version: 1.0.0}}]
 `)
-	const one = "package:        lamp\ncatalog:        olm/test\n\nchannel stable (default)\n  1.0.0      lamp.v1.0.0\n"
+	const one = "package:        lamp\ncatalog:        olm/test\nupgrade graph:  1 version in 1 channel\n\nchannel stable (default)\n  1.0.0      lamp.v1.0.0\n"
 	got := renderText(func(w *terminal.Terminal) {
 		printPackages(w, inventory.DescribePackages([]*catalog.Package{bare, bare}, ""))
 	})
