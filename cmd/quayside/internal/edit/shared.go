@@ -60,14 +60,17 @@ func (e *Edit) resolveShared(ctx context.Context, after *declare.Set) error {
 		if err != nil {
 			return err
 		}
-		changes, broken := n.resolve(ctx, set)
+		changes, unread, broken := n.resolve(ctx, set)
 		if broken != nil {
-			if _, already := n.resolve(ctx, was); already != nil {
+			if _, _, already := n.resolve(ctx, was); already != nil {
 				e.Notes = append(e.Notes, fmt.Sprintf("%s cannot be resolved, with or without this change", dir))
 				continue
 			}
 			hint := "to change one environment alone, add a new operator with --only ENVIRONMENT, or put a declaration with the version into a path of its own with 'overrides: true'"
 			faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{}, hint, "%s reads the same declarations, and the change breaks it: %s", dir, firstLine(broken)))
+		}
+		for _, w := range unread {
+			e.Notes = append(e.Notes, fmt.Sprintf("whether the change breaks %s is not known: %s", dir, w.Msg))
 		}
 		for _, change := range changes {
 			e.Notes = append(e.Notes, fmt.Sprintf("%s changes, too, when it is resolved: %s %s", dir, change.Sign(), change))
@@ -85,25 +88,27 @@ func firstLine(err error) string {
 	return text
 }
 
-// resolve resolves declarations in the workspace, and returns the changes to its lock.
-func (n neighbor) resolve(ctx context.Context, set *declare.Set) ([]workspace.Change, error) {
+// resolve resolves declarations in the workspace, and returns the changes to its lock, and the warnings
+// about catalogs that could not be read, whose operators did not change.
+func (n neighbor) resolve(ctx context.Context, set *declare.Set) ([]workspace.Change, []diag.Warning, error) {
 	lock, err := n.LockIfAny()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	edited := n.With(n.Settings, set, lock)
 	pr, err := workspace.ReadProblem(ctx, edited, workspace.Request{Options: edited.ResolveOptions()})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	res, err := workspace.Resolve(ctx, pr)
 	if res == nil || err != nil || res.Failed != nil {
 		if res != nil {
 			err = errors.Join(err, res.Failed)
 		}
-		return nil, err
+		return nil, nil, err
 	}
-	return res.Changes, nil
+	unread := slices.DeleteFunc(slices.Clone(res.Warnings), func(w diag.Warning) bool { return w.Code != "broken-catalog" })
+	return res.Changes, unread, nil
 }
 
 // applyTo returns the declarations of another workspace, set, with the difference between the

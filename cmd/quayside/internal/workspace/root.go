@@ -23,6 +23,7 @@ type Root struct {
 	files     fs.FS
 	lookup    func(path string) (source.File, error)
 	disk      filetree.Dir      // zero if the workspace is not on disk
+	allowed   []string          // directories outside of the repository whose files the workspace may use
 	dir       string            // as the user gave it; empty if the workspace is not on disk
 	rev       *gitrepo.Revision // nil unless the workspace is in a Git revision
 	name      string            // prefix of file names in positions, such as "main:ops/"
@@ -34,6 +35,7 @@ type Root struct {
 // repository or, if there is none, the directory. They can lead to the allowed directories.
 func Dir(dir string, allowed ...string) Root {
 	r := onDisk(dir)
+	r.allowed = allowed
 	r.lookup = func(name string) (source.File, error) {
 		shown := filepath.FromSlash(name)
 		if !filepath.IsAbs(shown) {

@@ -41,7 +41,7 @@ func (p *Opened) SharedWith(files []string) ([]string, error) {
 func (p *Opened) Neighbor(dir string) (*Project, error) {
 	env := p.Env
 	env.Log = nil
-	return Open(Dir(filepath.Join(p.Top(), filepath.FromSlash(dir))), env)
+	return Open(Dir(filepath.Join(p.Top(), filepath.FromSlash(dir)), p.allowed...), env)
 }
 
 // Follows reports whether the workspace follows another one of the repository.
