@@ -102,18 +102,6 @@ func (o *catalogOptions) packageCompletions(ctx context.Context, prefix string) 
 	return o.workspaceCompletions(ctx, o.catalog, prefix, edit.Completer.Packages)
 }
 
-// runWithPackage returns the RunE function of a command that prints the package named by its
-// argument.
-func (o *catalogOptions) runWithPackage(print func([]*catalog.Package) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		pkgs, err := o.find(cmd, args[0])
-		if err != nil {
-			return err
-		}
-		return print(pkgs)
-	}
-}
-
 // find returns the package with a name from each catalog that has it.
 func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*catalog.Package, error) {
 	sh, x, err := o.pick(cmd, name)

@@ -153,6 +153,7 @@ func (h Surroundings) RequirementSuppliers(b *catalog.Bundle) []Supplier {
 			out = append(out, h.supplier(formatRequirement(r), func(s cache.Summary) bool { return slices.Contains(s.APIs, r.GVK) }))
 		case catalog.RequirePackage:
 			out = append(out, h.supplier(formatRequirement(r), func(s cache.Summary) bool { return s.Name == r.Package }))
+		default: // not about one API or package
 		}
 	}
 	slices.SortFunc(out, func(a, b Supplier) int { return strings.Compare(a.Need, b.Need) })
