@@ -5,8 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -82,6 +84,8 @@ func (c *canonicalizer) value(of reflect.Type, v any) any {
 		of = of.Elem()
 	}
 	switch {
+	case of.Kind() < reflect.Array || of.Kind() == reflect.String: // a scalar
+		return v
 	case of == reflect.TypeFor[resource.Quantity]():
 		return c.quantity(v)
 	case isSchema(of) && c.keep == nil:
@@ -98,23 +102,33 @@ func (c *canonicalizer) value(of reflect.Type, v any) any {
 			return c.object(of, v)
 		}
 		if of.Kind() == reflect.Map {
-			out := make(map[string]any, len(v))
+			out := v
 			for key, e := range v {
-				out[key] = c.below(step{"[", key, "]"}, of.Elem(), e)
+				if now := c.below(step{"[", key, "]"}, of.Elem(), e); !isSame(e, now) {
+					out = copied(v, out)
+					out[key] = now
+				}
 			}
 			return out
 		}
 	case []any:
 		if of.Kind() == reflect.Slice {
-			out := make([]any, len(v))
+			out := v
 			for i, e := range v {
-				out[i] = c.below(step{"[", fmt.Sprint(i), "]"}, of.Elem(), e)
+				if now := c.below(step{"[", strconv.Itoa(i), "]"}, of.Elem(), e); !isSame(e, now) {
+					if isSame(v, out) {
+						out = slices.Clone(v)
+					}
+					out[i] = now
+				}
 			}
 			return out
 		}
 	case string:
-		if data, err := base64.StdEncoding.DecodeString(v); c.keep == nil && of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Uint8 && err == nil {
-			return base64.StdEncoding.EncodeToString(data)
+		if c.keep == nil && of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Uint8 {
+			if data, err := base64.StdEncoding.DecodeString(v); err == nil {
+				return base64.StdEncoding.EncodeToString(data)
+			}
 		}
 	}
 	return v
@@ -122,23 +136,47 @@ func (c *canonicalizer) value(of reflect.Type, v any) any {
 
 func (c *canonicalizer) object(of reflect.Type, m map[string]any) map[string]any {
 	fields := c.types.fieldsOf(of)
-	out := make(map[string]any, len(m))
+	out := m
 	for key, e := range m {
 		field, known := fields[key]
 		if !known {
-			out[key] = e
 			continue
 		}
-		e = c.below(step{".", key, ""}, field.of, e)
-		if c.keep == nil && (e == nil || isDropped(field, e)) {
-			continue
+		now := c.below(step{".", key, ""}, field.of, e)
+		if list, isList := now.([]any); isList && c.keep != nil && field.keys != nil {
+			now = c.distinct(key, field.keys, list)
 		}
-		if list, isList := e.([]any); isList && c.keep != nil && field.keys != nil {
-			e = c.distinct(key, field.keys, list)
+		if c.keep == nil && (now == nil || isDropped(field, now)) {
+			out = copied(m, out)
+			delete(out, key)
+		} else if !isSame(e, now) {
+			out = copied(m, out)
+			out[key] = now
 		}
-		out[key] = e
 	}
 	return out
+}
+
+// copied returns out, or a copy if it still is m: what does not change is not copied, because schemas of
+// CRDs are large.
+func copied(m, out map[string]any) map[string]any {
+	if isSame(m, out) {
+		return maps.Clone(m)
+	}
+	return out
+}
+
+// isSame reports whether two values are the same mapping, list or scalar.
+func isSame(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, isMap := b.(map[string]any)
+		return isMap && reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
+	case []any:
+		b, isList := b.([]any)
+		return isList && len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+	}
+	return a == b
 }
 
 // isSchema reports whether a type is a schema of a CRD, or holds one or several in its place.
