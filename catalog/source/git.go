@@ -8,12 +8,12 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/charts"
 	"github.com/quayside/quayside/internal/overlay"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // findReleaseTags returns the source of a package in a Git repository, whose tags are its versions. The
@@ -21,11 +21,8 @@ import (
 func findReleaseTags(ctx context.Context, at Resolver, r Ref, _ string) (*Source, error) {
 	location, fragment, _ := strings.Cut(strings.TrimPrefix(string(r), "manifests:git+"), "#")
 	fields, err := url.ParseQuery(fragment)
-	if err != nil {
-		return nil, fmt.Errorf("%q is not the location of a package: git+https://host/path#package=NAME&path=DIR&tags=PATTERN", r)
-	}
 	again := Releases{Git: location, Package: fields.Get("package"), Path: fields.Get("path"), Tags: fields.Get("tags")}
-	if again.Package == "" || again.Path == "" || again.Tags == "" {
+	if err != nil || again.Package == "" || again.Path == "" || again.Tags == "" {
 		return nil, fmt.Errorf("%q is not the location of a package: git+https://host/path#package=NAME&path=DIR&tags=PATTERN", r)
 	}
 	if _, err := again.Ref(); err != nil {
@@ -44,33 +41,28 @@ func findReleaseTags(ctx context.Context, at Resolver, r Ref, _ string) (*Source
 		Name: "releases " + string(r) + " " + string(digest),
 		Open: func(context.Context) (*OpenedCatalog, error) {
 			return &OpenedCatalog{
-				Format: releaseTags{at, location, again.Path, charts.ListTags(again.Package, again.Tags, tags)},
+				Format: servedReleases{charts.ListTags(again.Package, again.Tags, tags), func(ctx context.Context, c charts.Chart) (fs.FS, error) {
+					return at.GitFiles(ctx, location, c.Tag, c.Commit, again.Path, func(commit fs.FS) (map[string][]byte, error) {
+						return limitedFiles(commit, again.Path)
+					})
+				}},
 				Digest: func() (catalog.Digest, error) { return digest, nil },
 			}, nil
 		},
 	}, nil
 }
 
-// releaseTags is a package whose versions are tags of a Git repository.
-type releaseTags struct {
-	at    Resolver
-	url   string
-	path  string
-	index *charts.Index
-}
-
-// Content implements Format.
-func (r releaseTags) Content(context.Context) (catalog.Content, error) { return r.index.Content(), nil }
-
-// Bundle implements Format. It downloads the commit.
-func (r releaseTags) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
-	c, ok := r.index.Chart(pkg, name)
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+// limitedFiles is releaseFiles. Files that are larger than an archive of a chart may be are an error.
+func limitedFiles(commit fs.FS, at string) (map[string][]byte, error) {
+	files, err := releaseFiles(commit, at)
+	size := 0
+	for _, data := range files {
+		size += len(data)
 	}
-	return r.at.GitFiles(ctx, r.url, c.Tag, c.Commit, r.path, func(commit fs.FS) (map[string][]byte, error) {
-		return releaseFiles(commit, r.path)
-	})
+	if err == nil && size > charts.MaxArchive {
+		err = fmt.Errorf("more than %d MiB of manifests", charts.MaxArchive>>20)
+	}
+	return files, err
 }
 
 // releaseFiles returns the files of a release at a path in a repository: the input of the kustomization in
@@ -98,12 +90,12 @@ func releaseFiles(commit fs.FS, at string) (map[string][]byte, error) {
 	}
 	out, size := map[string][]byte{}, 0
 	return out, fs.WalkDir(dir, ".", func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+		if err != nil || e.IsDir() || !yamlnode.HasExtension(name) {
 			return err
 		}
 		out[name], err = fs.ReadFile(dir, name)
 		if size += len(out[name]); size > charts.MaxArchive {
-			return fmt.Errorf("more than %d MiB of manifests", charts.MaxArchive>>20)
+			return fs.SkipAll // limitedFiles reports it
 		}
 		return err
 	})

@@ -92,35 +92,42 @@ func findReleaseURL(_ context.Context, at Resolver, r Ref, _ string) (*Source, e
 		Name: "releases " + string(r),
 		Open: func(context.Context) (*OpenedCatalog, error) {
 			return &OpenedCatalog{
-				Format: releaseURL{at, location, x},
+				Format: servedReleases{x, func(ctx context.Context, c charts.Chart) (fs.FS, error) {
+					return downloadRelease(ctx, at, strings.ReplaceAll(location, versionPlaceholder, url.PathEscape(c.Version)))
+				}},
 				Digest: func() (catalog.Digest, error) { return catalog.DigestOf([]byte(r)), nil },
 			}, nil
 		},
 	}, nil
 }
 
-// releaseURL is a package whose versions are at URLs.
-type releaseURL struct {
-	at    Resolver
-	url   string // with a placeholder
+// servedReleases is a package on a server. fetch downloads a version.
+type servedReleases struct {
 	index *charts.Index
+	fetch func(ctx context.Context, c charts.Chart) (fs.FS, error)
 }
 
 // Content implements Format.
-func (r releaseURL) Content(context.Context) (catalog.Content, error) { return r.index.Content(), nil }
+func (r servedReleases) Content(context.Context) (catalog.Content, error) {
+	return r.index.Content(), nil
+}
 
-// Bundle implements Format. It downloads the manifests.
-func (r releaseURL) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
+// Bundle implements Format.
+func (r servedReleases) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
 	c, ok := r.index.Chart(pkg, name)
 	if !ok {
 		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
-	at := strings.ReplaceAll(r.url, versionPlaceholder, url.PathEscape(c.Version))
+	return r.fetch(ctx, c)
+}
+
+// downloadRelease returns the manifests at a URL.
+func downloadRelease(ctx context.Context, from Resolver, at string) (fs.FS, error) {
 	u, err := url.Parse(at)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a URL", at)
 	}
-	file, err := r.at.Download(ctx, at, "", charts.MaxArchive)
+	file, err := from.Download(ctx, at, "", charts.MaxArchive)
 	if err != nil {
 		return nil, err
 	}

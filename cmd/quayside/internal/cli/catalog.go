@@ -79,7 +79,7 @@ func (o *catalogOptions) openCatalogs(cmd *cobra.Command, names ...string) (*wor
 	return p, sh, x, nil
 }
 
-// search returns the packages for whose text match returns true, sorted by name, then by catalog.
+// search returns the packages whose text matches, sorted by name, then by catalog.
 // If match is nil, it returns all packages.
 func (o *catalogOptions) search(cmd *cobra.Command, match func(text string) bool) ([]cache.Summary, error) {
 	sh, _, err := o.pick(cmd)

@@ -86,12 +86,11 @@ func (o *catalogOptions) describe(cmd *cobra.Command, name string) (inventory.Pa
 	if err != nil {
 		return out, err
 	}
-	here := inventory.Surroundings{}
+	here := inventory.Surroundings{Settings: p.Settings}
 	if here.Packages, err = sh.Search(cmd.Context(), nil); err != nil {
 		return out, err
 	}
-	lock, err := p.LockIfAny()
-	if err != nil {
+	if here.Lock, err = p.LockIfAny(); err != nil {
 		return out, err
 	}
 	out = inventory.DescribePackages(pkgs, o.today.text())
@@ -101,7 +100,6 @@ func (o *catalogOptions) describe(cmd *cobra.Command, name string) (inventory.Pa
 			continue
 		}
 		v := &out.Packages[i]
-		here.Supply = inventory.NewSupply(p.Settings, lock)
 		v.MetBy = here.RequirementSuppliers(c.Head().Bundle())
 		o.log.Progress("reading bundle %s", c.Head().Name())
 		content, err := p.BundleContent(cmd.Context(), c.Head().Bundle())
@@ -126,17 +124,17 @@ func (o *catalogOptions) writeSamples(shown inventory.PackageDescriptions, dir s
 		return fmt.Errorf("bundle %s has no sample custom resources", v.Content.Bundle)
 	}
 	names := inventory.SampleFiles(v.Content.Samples)
-	for i, s := range v.Content.Samples {
-		data := yamlnode.Encode(s.Object)
-		file := o.argPath(filepath.Join(dir, names[i]))
-		have, err := filetree.ReadFile(file)
+	for i, s := range v.Content.Samples { // before the first is written
+		have, err := filetree.ReadFile(o.argPath(filepath.Join(dir, names[i])))
 		switch {
-		case err == nil && !bytes.Equal(have, data):
+		case err == nil && !bytes.Equal(have, yamlnode.Encode(s.Object)):
 			return fmt.Errorf("%s already exists with other content: delete it, or choose another directory", filepath.Join(dir, names[i]))
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
-		if _, err := filetree.WriteFile(file, data); err != nil {
+	}
+	for i, s := range v.Content.Samples {
+		if _, err := filetree.WriteFile(o.argPath(filepath.Join(dir, names[i])), yamlnode.Encode(s.Object)); err != nil {
 			return err
 		}
 		if s.Problem != "" {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path"
-	"slices"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -42,7 +40,7 @@ func readManifests(files fs.FS, dir string) ([]bundle.ReleaseObject, error) {
 	var out []bundle.ReleaseObject
 	var errs diag.List
 	err = fs.WalkDir(files, dir, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+		if err != nil || e.IsDir() || !yamlnode.HasExtension(name) {
 			return err
 		}
 		data, err := fs.ReadFile(files, name)

@@ -91,7 +91,8 @@ func (s Sample) String() string { return strings.TrimSpace(s.Kind + " " + s.Name
 
 // Surroundings is the place in which an operator would be installed.
 type Surroundings struct {
-	Supply   *needs.Supply   // of the clusters and the lock
+	Settings *settings.Workspace
+	Lock     *lockfile.File  // may be nil
 	Packages []cache.Summary // of the catalogs
 }
 
@@ -111,7 +112,7 @@ func NewContent(c *BundleContent, here Surroundings) (*Content, error) {
 	if out.Permissions, err = newPermissions(c.Pin, c.Objects); err != nil {
 		return nil, err
 	}
-	supply := here.Supply
+	supply := here.supply()
 	supply.AddObjects(c.Objects...)
 	supply.AddAPIs("operators.coreos.com/v2/OperatorCondition") // in every tree that needs it
 	operator := render.ClusterOperator{Pin: c.Pin, NativeAPIs: csv.NativeAPIs, Objects: slices.DeleteFunc(slices.Clone(c.Objects), func(o k8s.Object) bool { return k8s.IsCRD(o) })}
@@ -272,9 +273,9 @@ func (p *Permissions) String() string {
 	return text + ")"
 }
 
-// NewSupply returns the supply of all clusters of a workspace: the APIs that each of them provides, and
-// those of the operators in the lock, which may be nil.
-func NewSupply(w *settings.Workspace, lock *lockfile.File) *needs.Supply {
+// supply returns the APIs that each of the clusters provides, and those of the operators in the lock.
+func (h Surroundings) supply() *needs.Supply {
+	w, lock := h.Settings, h.Lock
 	out := needs.NewSupply(w.OpenShiftVersion != "")
 	provided := map[string]int{}
 	for _, c := range w.Clusters {

@@ -58,6 +58,12 @@ func Dir(dir string, allowed ...string) Root {
 	return r
 }
 
+// beside returns the root of another workspace of the repository, which may use the same directories
+// outside of it. dir is relative to the repository.
+func (r Root) beside(dir string) Root {
+	return Dir(filepath.Join(r.Top(), filepath.FromSlash(dir)), r.allowed...)
+}
+
 // AllowedEnv is the environment variable that lists directories outside of the repository whose
 // files a workspace may use. Its format is that of PATH.
 const AllowedEnv = "QUAYSIDE_ALLOW_OUTSIDE"

@@ -41,7 +41,7 @@ func (p *Opened) SharedWith(files []string) ([]string, error) {
 func (p *Opened) Neighbor(dir string) (*Project, error) {
 	env := p.Env
 	env.Log = nil
-	return Open(Dir(filepath.Join(p.Top(), filepath.FromSlash(dir)), p.allowed...), env)
+	return Open(p.beside(dir), env)
 }
 
 // Follows reports whether the workspace follows another one of the repository.
@@ -59,7 +59,7 @@ func (p *Opened) declaredPaths(dirs []string) map[string][]string {
 		if dir == p.repoPath() {
 			continue
 		}
-		w, err := Dir(filepath.Join(p.Top(), filepath.FromSlash(dir))).ReadSettings()
+		w, err := p.beside(dir).ReadSettings()
 		if err != nil {
 			w = &settings.Workspace{}
 		}

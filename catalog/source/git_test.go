@@ -1,0 +1,31 @@
+package source
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quayside/quayside/catalog/charts"
+)
+
+// TestLimitedFiles checks that the files of a release together have a limit, whichever way they are named.
+func TestLimitedFiles(t *testing.T) {
+	half := &fstest.MapFile{Data: bytes.Repeat([]byte("#"), charts.MaxArchive/2+1)}
+	commit := fstest.MapFS{
+		"one.yaml":                 {Data: bytes.Repeat([]byte("#"), charts.MaxArchive+1)},
+		"plain/a.yaml":             half,
+		"plain/b.yaml":             half,
+		"built/kustomization.yaml": {Data: []byte("resources: [../base]\n")},
+		"base/kustomization.yaml":  {Data: []byte("resources: [a.yaml, b.yaml]\n")},
+		"base/a.yaml":              half,
+		"base/b.yaml":              half,
+		"small/a.yaml":             half,
+	}
+	for at, tooLarge := range map[string]bool{"one.yaml": true, "plain": true, "built": true, "small": false} {
+		_, err := limitedFiles(commit, at)
+		if got := err != nil && strings.Contains(err.Error(), "MiB of manifests"); got != tooLarge {
+			t.Errorf("%s: too large is %t (%v), want %t", at, got, err, tooLarge)
+		}
+	}
+}
