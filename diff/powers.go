@@ -116,9 +116,11 @@ func installerKinds() []string {
 		"PushSecret.external-secrets.io ClusterExternalSecret.external-secrets.io ClusterPushSecret.external-secrets.io ClusterSecretStore.external-secrets.io")
 }
 
-// configurationKinds returns the kinds that configure the cluster itself.
+// configurationKinds returns the kinds that configure the cluster itself, its nodes included: their drivers
+// and plugins run there as root.
 func configurationKinds() []string {
-	return strings.Fields("*.config.openshift.io *.operator.openshift.io *.security.openshift.io *.security-profiles-operator.x-k8s.io RuntimeClass.node.k8s.io *.flowcontrol.apiserver.k8s.io PodSecurityPolicy.policy PodSecurityPolicy.extensions")
+	return strings.Fields("CSIDriver.storage.k8s.io DeviceClass.resource.k8s.io DeviceTaintRule.resource.k8s.io ResourceSlice.resource.k8s.io NetworkAttachmentDefinition.k8s.cni.cncf.io " +
+		"*.config.openshift.io *.operator.openshift.io *.security.openshift.io *.security-profiles-operator.x-k8s.io RuntimeClass.node.k8s.io *.flowcontrol.apiserver.k8s.io PodSecurityPolicy.policy PodSecurityPolicy.extensions")
 }
 
 // trafficKinds returns the kinds that direct, read or allow the traffic of others.

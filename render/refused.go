@@ -1,10 +1,6 @@
 package render
 
 import (
-	"errors"
-	"fmt"
-	"strings"
-
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
@@ -35,7 +31,8 @@ func (t *tree) warnRejected() {
 				kind, _ = admit.Open(crd, budget)
 				kinds[crd.Name()] = kind
 			}
-			if why := AdmissionRefusal(kind, o); why != "" {
+			if refusals := kind.Refusals(o); len(refusals) > 0 {
+				why := formatFirst(refusals)
 				reasons[o.Key()] = why
 				t.warn(in.bundlePos(objectPos(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the API server will reject %s, because it is invalid according to its CustomResourceDefinition: %s", in.name(), o.Key(), why)
 			}
@@ -44,27 +41,4 @@ func (t *tree) warnRejected() {
 	for i, r := range t.objects {
 		t.objects[i].Refused = reasons[r.Object.Key()]
 	}
-}
-
-// AdmissionRefusal returns the reason why the API server would reject an object, or "".
-func AdmissionRefusal(kind *admit.Kind, o Object) string {
-	if kind == nil {
-		return ""
-	}
-	_, version, _ := strings.Cut(o.APIVersion(), "/")
-	res, err := kind.Write(version, o)
-	if errors.Is(err, admit.ErrNotServed) {
-		return fmt.Sprintf("the CRD does not serve version %q", version)
-	}
-	if err != nil {
-		return ""
-	}
-	var why []string
-	for _, f := range res.Rejected {
-		why = append(why, strings.TrimPrefix(f.Field+": "+f.Message, ": "))
-	}
-	for _, field := range res.Dropped {
-		why = append(why, field+": unknown field")
-	}
-	return formatFirst(why)
 }

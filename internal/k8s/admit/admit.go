@@ -29,6 +29,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // Kind is a parsed CRD, for admitting objects.
@@ -179,6 +181,31 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (WriteResult, err
 	slices.Sort(out.Dropped)
 	out.Dropped = slices.Compact(out.Dropped)
 	return out, nil
+}
+
+// Refusals returns the reasons why the API server would reject an object in server-side apply, which also
+// rejects fields that the schema lacks: one for each field, in the order of Write. It returns nil if k is nil,
+// or if no answer is known.
+func (k *Kind) Refusals(o k8s.Object) []string {
+	if k == nil {
+		return nil
+	}
+	_, version, _ := strings.Cut(o.APIVersion(), "/")
+	res, err := k.Write(version, o)
+	if errors.Is(err, ErrNotServed) {
+		return []string{fmt.Sprintf("the CRD does not serve version %q", version)}
+	}
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, f := range res.Rejected {
+		out = append(out, strings.TrimPrefix(f.Field+": "+f.Message, ": "))
+	}
+	for _, field := range res.Dropped {
+		out = append(out, field+": unknown field")
+	}
+	return out
 }
 
 // prune removes the fields that the version does not define from obj, and returns their paths.

@@ -233,7 +233,7 @@ func readSamples(b *bundle.Bundle) ([]Sample, error) {
 		case o.Name() == "":
 			s.Problem = "metadata.name is missing"
 		default:
-			s.Problem = render.AdmissionRefusal(kind, o)
+			s.Problem = strings.Join(kind.Refusals(o), "; ")
 		}
 		out = append(out, s)
 	}
