@@ -119,13 +119,13 @@ func installerKinds() []string {
 // configurationKinds returns the kinds that configure the cluster itself, its nodes included: their drivers
 // and plugins run there as root.
 func configurationKinds() []string {
-	return strings.Fields("CSIDriver.storage.k8s.io DeviceClass.resource.k8s.io DeviceTaintRule.resource.k8s.io ResourceSlice.resource.k8s.io NetworkAttachmentDefinition.k8s.cni.cncf.io " +
+	return strings.Fields("CSIDriver.storage.k8s.io DeviceClass.resource.k8s.io DeviceTaintRule.resource.k8s.io ResourceSlice.resource.k8s.io *.k8s.cni.cncf.io " +
 		"*.config.openshift.io *.operator.openshift.io *.security.openshift.io *.security-profiles-operator.x-k8s.io RuntimeClass.node.k8s.io *.flowcontrol.apiserver.k8s.io PodSecurityPolicy.policy PodSecurityPolicy.extensions")
 }
 
 // trafficKinds returns the kinds that direct, read or allow the traffic of others.
 func trafficKinds() []string {
-	return strings.Fields("EnvoyFilter.networking.istio.io *.extensions.istio.io *.security.istio.io *.policy.linkerd.io ServiceIntentions.consul.hashicorp.com " +
+	return strings.Fields("EnvoyFilter.networking.istio.io *.extensions.istio.io *.security.istio.io *.policy.linkerd.io *.consul.hashicorp.com " +
 		"*.cilium.io *.projectcalico.org *.antrea.io *.policy.networking.k8s.io ReferenceGrant.gateway.networking.k8s.io")
 }
 
