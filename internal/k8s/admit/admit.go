@@ -198,12 +198,12 @@ func (k *Kind) Refusals(o k8s.Object) []string {
 	if err != nil {
 		return nil
 	}
+	for _, field := range res.Dropped {
+		res.Rejected = append(res.Rejected, Fault{field, "unknown field"})
+	}
 	var out []string
 	for _, f := range res.Rejected {
 		out = append(out, strings.TrimPrefix(f.Field+": "+f.Message, ": "))
-	}
-	for _, field := range res.Dropped {
-		out = append(out, field+": unknown field")
 	}
 	return out
 }
