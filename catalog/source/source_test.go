@@ -6,10 +6,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
@@ -207,8 +210,8 @@ func TestSchemes(t *testing.T) {
 		if !strings.Contains(string(page), "\n| `"+s.Name+":") {
 			t.Errorf("%s: add a row to the table of sources in docs/catalogs.md: | `%[1]s:path` | … |", s.Name)
 		}
-		if strings.HasPrefix(s.Name, "helm:") || strings.HasPrefix(s.Name, "manifests:") {
-			continue // tested by TestCharts and TestReleases: the bundles have another format
+		if strings.HasPrefix(s.Name, "helm:") || strings.HasPrefix(s.Name, "manifests:") || strings.HasPrefix(s.Name, "http") {
+			continue // tested by TestCharts and TestReleases: the bundles have another format; and by TestServed
 		}
 		ex, ok := all[s.Name]
 		if !ok {
@@ -540,4 +543,62 @@ func check(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestServed opens the same file-based catalog in a directory and on a server, also offline, and after a change.
+func TestServed(t *testing.T) {
+	served, requests := "", 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/all" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(served))))
+		requests++
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(served))
+	}))
+	defer server.Close()
+	kept, err := store.Open(t.TempDir())
+	check(t, err)
+	at, offline := newResolver(t.TempDir()), newResolver(t.TempDir())
+	at.Download = (&oci.Client{Store: kept}).Download
+	offline.Download = (&oci.Client{Store: kept, Offline: true}).Download
+	ref := source.Ref(server.URL + "/api/v1/all")
+	check(t, ref.Check())
+	digests := map[catalog.Digest]bool{}
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		served = lampCatalog(version)
+		for _, at := range []source.Resolver{at, offline} {
+			c, content := openCatalog(t, at, ref)
+			if p := content.Packages; len(p) != 1 || len(p[0].Bundles) != 1 || p[0].Bundles[0].Name != "lamp.v"+version {
+				t.Errorf("packages are %+v", p)
+			}
+			files, err := c.Bundle(t.Context(), "lamp", "lamp.v"+version, nil)
+			check(t, err)
+			if names, err := fs.Glob(files, "manifests/*"); err != nil || len(names) != 1 {
+				t.Errorf("manifests of the bundle are %q, error %v", names, err)
+			}
+			d, err := c.Digest()
+			check(t, err)
+			digests[d] = true
+			c.Close()
+		}
+	}
+	if len(digests) != 2 || requests != 2 {
+		t.Errorf("digests are %v, want one for each content; %d requests, want one for each", digests, requests)
+	}
+	for _, bad := range []source.Ref{"https://", "https:host", "https://user:secret@host/x", "http://example.com/x", source.Ref(server.URL + "/nowhere")} {
+		if _, err := source.Find(t.Context(), at, bad); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: error %v", bad, err)
+		}
+	}
+}
+
+// lampCatalog returns a file-based catalog with one bundle that is embedded.
+func lampCatalog(version string) string {
+	csv := fmt.Sprintf(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"lamp.v%[1]s"},"spec":{"version":"%[1]s"}}`, version)
+	return fmt.Sprintf(`{"schema":"olm.package","name":"lamp","defaultChannel":"stable"}
+{"schema":"olm.channel","package":"lamp","name":"stable","entries":[{"name":"lamp.v%[1]s"}]}
+{"schema":"olm.bundle","package":"lamp","name":"lamp.v%[1]s","image":"","properties":[{"type":"olm.package","value":{"packageName":"lamp","version":"%[1]s"}},{"type":"olm.bundle.object","value":{"data":%[2]q}}]}
+`, version, base64.StdEncoding.EncodeToString([]byte(csv)))
 }

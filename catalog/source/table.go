@@ -19,6 +19,8 @@ func Schemes() []Scheme {
 		{Name: string(oci.LayoutArchive), image: true, find: findArchive},
 		{Name: string(oci.DockerArchive), image: true, find: findArchive},
 		{Name: dirScheme, dir: true, plain: true, find: findFileBased},
+		{Name: fileHTTPS, served: true, find: findServed},
+		{Name: fileHTTP, served: true, find: findServed},
 		{Name: sqliteScheme, find: findDatabase, prefix: filepath.Dir},
 		{Name: bundlesScheme, dir: true, find: findBundles, claims: claimsBundles},
 		{Name: packageManifestsScheme, dir: true, find: findPackageManifests, claims: claimsPackageManifests},

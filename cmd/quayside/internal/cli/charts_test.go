@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/cgi"
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/testing/gittest"
@@ -111,12 +114,27 @@ spec:
 	}
 }
 
-// TestVendorCharts renders charts and manifests of web servers without these servers and the cache.
+// servedCatalog returns a file-based catalog with one embedded bundle.
+func servedCatalog(t *testing.T) string {
+	t.Helper()
+	csv, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(read(t, lamp, "1.0.0/lamp.clusterserviceversion.yaml"), "lamp", "torch")))
+	check(t, err)
+	object, err := json.Marshal(csv)
+	check(t, err)
+	return `{"schema": "olm.package", "name": "torch", "defaultChannel": "stable"}
+{"schema": "olm.channel", "package": "torch", "name": "stable", "entries": [{"name": "torch.v1.0.0"}]}
+{"schema": "olm.bundle", "package": "torch", "name": "torch.v1.0.0", "properties": [{"type": "olm.package", "value": {"packageName": "torch", "version": "1.0.0"}}, {"type": "olm.bundle.object", "value": {"data": ` + string(object) + `}}]}
+`
+}
+
+// TestVendorCharts renders charts, manifests and an embedded bundle of web servers without these servers
+// and the cache.
 func TestVendorCharts(t *testing.T) {
 	dir, cache, site := t.TempDir(), t.TempDir(), t.TempDir()
 	put(t, site, "index.yaml", "entries:\n  lamp:\n  - {name: lamp, version: 1.0.0, urls: [lamp-1.0.0.tgz]}\n")
 	put(t, site, "lamp-1.0.0.tgz", string(chartArchive(t, "1.0.0")))
 	put(t, site, "desk-1.0.0.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: desk}\n")
+	put(t, site, "all", servedCatalog(t))
 	server := httptest.NewServer(http.FileServer(http.Dir(site)))
 	defer server.Close()
 	put(t, dir, "quayside.yaml", `apiVersion: quayside.dev/v1alpha1
@@ -124,10 +142,12 @@ kind: Workspace
 metadata: {name: charts}
 spec:
   catalogs:
+  - {name: served, source: "`+server.URL+`/all"}
   - {name: charts, helm: "`+server.URL+`"}
   - {name: releases, manifests: {package: desk, url: "`+server.URL+`/desk-{version}.yaml", versions: [1.0.0]}}
 `)
-	mustRunIn(t, dir, cache, "add", "lamp", "desk", "-n", "lights", "--render")
+	mustRunIn(t, dir, cache, "add", "lamp", "desk", "torch", "-n", "lights", "--render")
+	checkContains(t, mustRunIn(t, dir, cache, "catalog", "list", "--catalog", server.URL+"/all").stdout, "torch")
 	if got := quaysideIn(t, dir, t.TempDir(), "render", "--check", "--offline"); got.code != 2 {
 		t.Errorf("without vendored contents: exit code %d\n%s", got.code, got.stderr)
 	}

@@ -164,10 +164,15 @@ func (c *Contents) readEmbedded(ctx context.Context, p lockfile.Pin) ([]bundle.M
 	if err != nil {
 		return nil, err
 	}
+	return readManifests(p, fsys)
+}
+
+// readManifests returns the manifests of a pin in files, which the content digest of the pin covers.
+func readManifests(p lockfile.Pin, files fs.FS) ([]bundle.Manifest, error) {
 	if p.Format != "" {
-		return bundle.NamedManifests(fsys)
+		return bundle.NamedManifests(files)
 	}
-	return bundle.Manifests(fsys)
+	return bundle.Manifests(files)
 }
 
 // openCatalog opens a locked catalog. Later calls return the same result.

@@ -64,5 +64,5 @@ func (c *Contents) readVendored(ctx context.Context, p lockfile.Pin) ([]bundle.M
 	if err != nil {
 		return nil, err
 	}
-	return bundle.NamedManifests(files)
+	return readManifests(p, files)
 }
