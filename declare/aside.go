@@ -73,6 +73,20 @@ func (l *loader) findChart(templates string) (string, bool) {
 	return chart, true
 }
 
+// addTemplates adds the templates of the charts that were not rendered to the unread parts.
+func (l *loader) addTemplates() {
+	for chart, dirs := range l.charts {
+		if l.rendered[chart] {
+			continue
+		}
+		n := 0
+		for _, dir := range dirs {
+			n += l.countTemplates(dir)
+		}
+		l.ignored[chart] = n
+	}
+}
+
 // countTemplates counts the manifests below the templates directory of a Helm chart. Templates that
 // name an API group of OLM are added to the unread parts.
 func (l *loader) countTemplates(dir string) int {
@@ -95,16 +109,18 @@ func (l *loader) addTemplate(file string, data []byte) {
 	if !namesOLM(data) {
 		return
 	}
-	u := newUnread(diag.Hintf(l.pos(file), "run 'helm template' and add its output to spec.declarations", "is a Helm template"))
+	u := newUnread(diag.Hintf(l.pos(file), chartHint, "is a Helm template"))
 	u.Tolerated, u.text, u.partial = true, data, true
 	l.unread = append(l.unread, u)
 }
 
+const chartHint = "list the directory of the chart, or the Application that applies it, in spec.declarations"
+
 // warnTemplates returns a warning that lists the ignored Helm templates.
 func (l *loader) warnTemplates() []diag.Warning {
 	var names []string
-	for _, chart := range slices.Sorted(maps.Keys(l.charts)) {
-		if n := l.charts[chart]; n > 0 {
+	for _, chart := range slices.Sorted(maps.Keys(l.ignored)) {
+		if n := l.ignored[chart]; n > 0 {
 			names = append(names, fmt.Sprintf("%s of the chart %q", diag.Count(n, "file"), l.displayPath(chart)))
 		}
 	}
@@ -116,7 +132,7 @@ func (l *loader) warnTemplates() []diag.Warning {
 	}
 	return []diag.Warning{{
 		Code: "helm-templates",
-		Msg:  fmt.Sprintf("Helm templates are ignored: %s: run 'helm template' and add its output to spec.declarations", diag.Some(names, 10)),
+		Msg:  fmt.Sprintf("Helm templates are ignored: %s: %s", diag.Some(names, 10), chartHint),
 	}}
 }
 

@@ -27,7 +27,7 @@ func TestIgnored(t *testing.T) {
 			files: files("-- s/umbrella/Chart.yaml --\napiVersion: v2\nname: umbrella\n-- s/umbrella/values.yaml --\nchannel: stable\n-- s/umbrella/templates/sub.yaml --\nkind: {{ .Values.kind }}\n-- s/umbrella/templates/_help.tpl --\n{{ define }}\n" +
 				"-- s/umbrella/charts/one/Chart.yaml --\nname: one\n-- s/umbrella/charts/one/templates/sub.yaml --\n{{- if .Values.on }}\n" + sub + "{{- end }}\n-- s/loose.yaml --\nmetadata:\n  name: {{ .Release.Name }}\n" +
 				"-- s/plain.yaml --\n" + "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: b}\nspec:\n  package: etcd-{{ .Values.suffix }}\n"),
-			want: `Helm templates are ignored: 2 files of the chart "s/umbrella", "s/loose.yaml", "s/plain.yaml": run 'helm template' and add its output to spec.declarations [helm-templates]` + "\n",
+			want: `Helm templates are ignored: 2 files of the chart "s/umbrella", "s/loose.yaml", "s/plain.yaml": list the directory of the chart, or the Application that applies it, in spec.declarations [helm-templates]` + "\n",
 		},
 		"braces that are none of Helm's": {
 			files: files("-- s/a.yaml --\napiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: b, annotations: {x: '{{ y }}'}}\nspec: {package: a} # {{\n---\napiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: apps}\nspec:\n  template: {metadata: {name: '{{path}}'}}\n  other: x-{{path}}\n"),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/helm"
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -20,8 +21,8 @@ func (p Path) IsPattern() bool { return strings.ContainsAny(p.Path, "*?[") }
 
 // Expand returns the files and directories that a path in spec.declarations includes. These are the
 // matches of a pattern and, for the file of an entry point such as an Application, also the files
-// that it applies. The results are relative to fsys.
-func (p Path) Expand(fsys fs.FS, dir string) []string {
+// that it applies. The results are relative to fsys. charts renders charts; it may be nil.
+func (p Path) Expand(fsys fs.FS, dir string, charts *helm.Charts) []string {
 	in, inside := p.In(dir)
 	if !inside {
 		return nil
@@ -30,16 +31,28 @@ func (p Path) Expand(fsys fs.FS, dir string) []string {
 	if _, err := fs.Stat(fsys, in); err != nil && p.IsPattern() {
 		out = survey.Match(fsys, in)
 	}
+	reader := survey.NewReader(fsys, func(string) bool { return false }, charts).WithoutValues()
+	defer charts.Close()
 	for _, file := range slices.Clone(out) {
+		if a := p.Chart(fsys, dir, diag.Pos{}); a != nil {
+			out = append(out, a.Chart.Files...)
+			for _, nested := range reader.Chart(a).Applied {
+				out = append(out, nested.Dir)
+			}
+			continue
+		}
 		if info, err := fs.Stat(fsys, file); err != nil || !info.Mode().IsRegular() {
 			continue
 		}
 		if file == Kustomization(fsys, path.Dir(file)) {
 			out = append(out, path.Dir(file))
 		}
-		if found := survey.ReadEntries(fsys, file, func(string) bool { return false }); found != nil {
+		if found := reader.Entries(file); found != nil {
 			for _, a := range found.Applied {
 				out = append(out, a.Dir)
+				if a.Chart != nil {
+					out = append(out, a.Chart.Files...)
+				}
 			}
 		}
 	}
@@ -58,6 +71,11 @@ func (l *loader) addPath(p string, entry int) {
 		l.addInvalid(l.pos(p), fmt.Errorf("no such file or directory: %w", fs.ErrNotExist))
 	case err != nil:
 		l.addInvalid(l.pos(p), l.explainUnreadable(p, err))
+	case entry < len(l.opt.Paths) && l.opt.Paths[entry].hasChartFields() && !l.entries.IsChart(p):
+		l.addInvalid(l.pos(p), errors.New("values, valuesFiles, releaseName and namespace are only for the directory of a Helm chart"))
+	case info.IsDir() && l.entries.IsChart(p) && entry < len(l.opt.Paths):
+		named := survey.Named(p, l.opt.Paths[entry].chart(l.opt.Dir), diag.Pos{File: p})
+		l.addFound(p, entry, l.entries.Chart(named))
 	case info.IsDir():
 		l.walk(candidate{path: p, entry: entry, named: true})
 	case p == Kustomization(l.fsys, path.Dir(p)):
@@ -82,15 +100,18 @@ func (l *loader) addMatches(pattern string, entry int) {
 
 // addEntries adds the directories that the entry points in a file apply.
 func (l *loader) addEntries(file string, entry int) {
-	if l.entries == nil {
-		l.entries = survey.NewReader(l.fsys, l.isOutput)
+	if found := l.entries.Entries(file); found != nil {
+		l.addFound(file, entry, found)
 	}
-	found := l.entries.Entries(file)
-	if found == nil {
-		return
-	}
+}
+
+// addFound adds what the entry points in a file, or in the chart of a directory, apply.
+func (l *loader) addFound(file string, entry int, found *survey.Entries) {
 	for _, u := range found.Unknown {
-		e := diag.Errorf(l.displayPos(u.Pos), "cannot tell what %s applies: %s", u.By, u.Reason)
+		if u.By != "" {
+			u.Reason = fmt.Sprintf("cannot tell what %s applies: %s", u.By, u.Reason)
+		}
+		e := diag.Errorf(l.displayPos(u.Pos), "%s", u.Reason)
 		l.addParts(entry, []Unread{{Pos: e.Pos, Reason: e.Msg, err: e, partial: true}})
 	}
 	cluster := ""
@@ -142,6 +163,10 @@ func (l *loader) addAppliedFault(a appliedDir, err error) {
 }
 
 func (l *loader) readAppliedDir(a appliedDir) {
+	if l.entries.IsChart(a.Dir) {
+		l.readChart(a)
+		return
+	}
 	files, dirs := a.Resources(l.fsys, l.isOutput)
 	own := Kustomization(l.fsys, a.Dir)
 	var data []byte
@@ -207,6 +232,36 @@ func (l *loader) buildApplied(a appliedDir, file string, text []byte) {
 	}
 }
 
+// readChart renders a chart and reads its objects.
+func (l *loader) readChart(a appliedDir) {
+	objects, err := l.entries.Template(a.Applied)
+	if err == nil && (len(objects) > maxBuilt || l.built+len(objects) > maxBuiltAll) {
+		err = fmt.Errorf("%d objects of the Helm chart %q exceed the limit of %d for one chart or %d for all", len(objects), l.displayPath(a.Dir), maxBuilt, maxBuiltAll)
+	}
+	if err != nil {
+		l.addAppliedFault(a, err)
+		return
+	}
+	l.built += len(objects)
+	l.rendered[a.Dir] = true
+	d := candidate{path: a.Dir, entry: a.entry, named: true, applied: a.Applied}
+	for _, o := range objects {
+		r := l.parse(d, l.displayPath(o.Pos.File), o.Text)
+		at := func(diag.Pos) diag.Pos { return l.displayPos(o.Pos) }
+		u, unknown := l.checkKnown(d, r, nil, at(r.first))
+		if !unknown && o.Unknown != "" && (!r.first.IsZero() || len(r.errs) > 0) {
+			u, unknown = unreadIn(r, diag.Errorf(at(r.first), "%s", o.Unknown)), true
+		}
+		if unknown {
+			l.addParts(a.entry, []Unread{u})
+			continue
+		}
+		l.addParts(a.entry, r.unread(o.Text, at))
+		r.set.mapPositions(at)
+		l.parts = append(l.parts, part{set: r.set, entry: a.entry})
+	}
+}
+
 // mapApplied returns a function that converts positions in the kustomization with the tool's
 // changes to the position of the entry point.
 func (l *loader) mapApplied(o *overlay.Overlay, d candidate, mapPos func(diag.Pos) diag.Pos) func(diag.Pos) diag.Pos {
@@ -239,13 +294,18 @@ func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag
 	default:
 		return Unread{}, false
 	}
-	u := newUnread(diag.Errorf(pos, "%s", msg))
+	return unreadIn(r, diag.Errorf(pos, "%s", msg)), true
+}
+
+// unreadIn returns the unread part for the object of r, if there is only one.
+func unreadIn(r *reader, e *diag.Error) Unread {
+	u := newUnread(e)
 	if len(r.docs) == 1 {
 		n := r.docs[0]
 		_, meta := yamlnode.Field(n, "metadata")
 		u.Kind, u.Namespace, u.Name, u.Package = scalarField(n, "kind"), scalarField(meta, "namespace"), scalarField(meta, "name"), scalarField(specOf(n), "name")
 	}
-	return u, true
+	return u
 }
 
 // setDefaultNamespace adds a namespace to an object that has none. It does not change objects of a

@@ -199,11 +199,11 @@ func TestEntryPoints(t *testing.T) {
 			want: `policies/kustomization.yaml:1:14: PolicyGenerator of policy.open-cluster-management.io/v1 is skipped, because its output is unknown: policies/generator.yml:4:12: policy "p": "op.yaml": file does not exist` + "\n  hint: write its output into the repository, and list the file under resources\n",
 		},
 		"an Application of a chart with declarations": {
-			paths: "argo/app.yaml", more: application("{path: chart}", "{}") + "-- chart/Chart.yaml --\nname: x\n-- chart/templates/s.yaml --\napiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nspec: {{ .Values.spec }}\n",
-			want: `argo/app.yaml:6:18: cannot tell what Application "app" applies: the Helm chart "chart" is not rendered` + "\n",
+			paths: "argo/app.yaml", more: application("{path: chart}", "{}") + "-- chart/Chart.yaml --\n{name: x, version: 1.0.0}\n-- chart/templates/s.yaml --\napiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nspec: {{ .Values.spec }}\n",
+			want: `argo/app.yaml:6:18: cannot tell what Application "app" applies: the Helm chart "chart" cannot be rendered: no program to render it` + "\n",
 		},
 		"an Application of another chart": {
-			paths: "argo/app.yaml", more: application("{path: chart}", "{}") + "-- chart/Chart.yaml --\nname: x\n-- chart/templates/s.yaml --\napiVersion: apps/v1\nkind: Deployment\n", want: "",
+			paths: "argo/app.yaml", more: application("{path: chart}", "{}") + "-- chart/Chart.yaml --\n{name: x, version: 1.0.0}\n-- chart/templates/s.yaml --\napiVersion: apps/v1\nkind: Deployment\n", want: "",
 		},
 		"a pattern": {
 			paths: "ops/[ab]", more: "", want: "ops/kafka kafka [stable]\nops/a/s.yaml:3:11: metadata.namespace: missing\n",

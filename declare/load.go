@@ -2,6 +2,7 @@ package declare
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/helm"
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -28,6 +30,8 @@ type LoadOptions struct {
 	Absent  []int    // indexes of the Paths that need not exist
 
 	Environment string // name of the workspace, for [Set.In]; empty: all declarations are for it
+
+	Charts *helm.Charts // renders Helm charts that a path names or an entry point applies; nil: they are not read
 }
 
 // Path is a file or a directory with declarations. In YAML it is a string unless Overrides is set.
@@ -35,6 +39,37 @@ type Path struct {
 	Path      string `json:"path" yamlnode:"text" form:"required nonempty" doc:"File or directory, or a pattern for several (* and ? match in one step of the path), relative to this file. It may be above the workspace, in the same Git repository. The file of an Application, an ApplicationSet or a Flux Kustomization stands for what it applies, with the changes that the tool makes."`
 	Cluster   string `json:"cluster" doc:"For the file of an Application, an ApplicationSet or a Flux Kustomization: read only what it applies to the cluster with this name, server or kubeconfig."`
 	Overrides bool   `json:"overrides" default:"false" doc:"Whether declarations there replace those of earlier paths."`
+
+	Values      json.RawMessage `json:"values" doc:"For the directory of a Helm chart: values, as in values.yaml. They override those of valuesFiles."`
+	ValuesFiles []string        `json:"valuesFiles" form:"nonempty" doc:"For the directory of a Helm chart: files with values, relative to this file. Later files override earlier ones."`
+	ReleaseName string          `json:"releaseName" doc:"For the directory of a Helm chart: name of the release. Default: the name of the chart."`
+	Namespace   string          `json:"namespace" doc:"For the directory of a Helm chart: namespace of the release, and of objects without one. Default: default, as in Helm."`
+}
+
+func (p Path) hasChartFields() bool {
+	return len(p.Values)+len(p.ValuesFiles) > 0 || p.ReleaseName+p.Namespace != ""
+}
+
+// chart returns how the chart that the path names is rendered. dir is the directory of the workspace.
+func (p Path) chart(dir string) *survey.Chart {
+	c := &survey.Chart{Release: p.ReleaseName, Namespace: p.Namespace}
+	if len(p.Values) > 0 && json.Unmarshal(p.Values, &c.Values) != nil {
+		c.Fault = "values: expected a mapping"
+	}
+	for _, name := range p.ValuesFiles {
+		c.Files = append(c.Files, path.Join(dir, name))
+	}
+	return c
+}
+
+// Chart returns the chart that the path names, or nil if it names none. dir is the directory of the
+// workspace, and pos the position of the path in its settings.
+func (p Path) Chart(fsys fs.FS, dir string, pos diag.Pos) *survey.Applied {
+	in, inside := p.In(dir)
+	if info, err := fs.Stat(fsys, path.Join(in, "Chart.yaml")); !inside || err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return survey.Named(in, p.chart(dir), pos)
 }
 
 // In converts a path relative to dir to a path relative to the file system. It returns false if the
@@ -56,6 +91,8 @@ const (
 //     ApplicationSets or Flux Kustomizations, the files that these apply are read, with the changes
 //     that the tool makes.
 //   - A path with *, ? or [ is a pattern, if there is no such file. It must match something.
+//   - A directory with a Helm chart is rendered with the values of the path. What its Applications and
+//     ApplicationSets apply is read, too.
 //   - A directory with a kustomization is built like kustomize does, from files of the whole
 //     file system.
 //   - Any other directory is searched for files that end in .yaml, .yml or .json. Names with a
@@ -76,12 +113,14 @@ const (
 // is an error. The set is nil if a path is missing or invalid, or if there are too many files.
 func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	l := newLoader(fsys, opt)
+	defer opt.Charts.Close()
 	l.findFiles()
 	l.build()
 	for _, f := range l.files {
 		l.readFile(f)
 	}
 	l.readApplied()
+	l.addTemplates()
 	if opt.Environment != "" {
 		for i := range l.parts {
 			l.parts[i].set = l.parts[i].set.In(opt.Environment)
@@ -105,14 +144,16 @@ type loader struct {
 	files       []candidate // files to read without a build
 	dirs        []candidate // directories with a kustomization
 	applied     []appliedDir
-	entries     *survey.Reader // nil before the first entry point
-	maybeListed []candidate    // files in or below dirs, which a kustomization may list
+	entries     *survey.Reader
+	maybeListed []candidate // files in or below dirs, which a kustomization may list
 
 	direct         map[string]bool // directories whose paths have no symbolic link
 	kustomizations *overlay.Files
 	roots          []*overlay.Overlay        // kustomizations to build
 	reached        map[*overlay.Overlay]bool // roots and all kustomizations that they include
-	charts         map[string]int            // number of ignored templates, by Helm chart
+	charts         map[string][]string       // directories of templates that are not named, by Helm chart
+	rendered       map[string]bool           // directories of charts that were rendered
+	ignored        map[string]int            // number of ignored templates, by Helm chart
 	looseTemplates []string                  // ignored templates outside of charts
 	parts          []part
 	unread         []Unread
@@ -141,7 +182,7 @@ type part struct {
 }
 
 func newLoader(fsys fs.FS, opt LoadOptions) *loader {
-	l := &loader{fsys: fsys, opt: opt, direct: map[string]bool{}, reached: map[*overlay.Overlay]bool{}, charts: map[string]int{}}
+	l := &loader{fsys: fsys, opt: opt, direct: map[string]bool{}, reached: map[*overlay.Overlay]bool{}, charts: map[string][]string{}, rendered: map[string]bool{}, ignored: map[string]int{}}
 	if opt.Output != "" {
 		l.opt.Output = path.Join(opt.Dir, opt.Output)
 	}
@@ -149,6 +190,7 @@ func newLoader(fsys fs.FS, opt LoadOptions) *loader {
 	for _, dir := range opt.Applied {
 		l.opt.Applied = append(l.opt.Applied, path.Join(opt.Dir, dir))
 	}
+	l.entries = survey.NewReader(fsys, l.isOutput, opt.Charts)
 	l.kustomizations = overlay.NewTolerant(overlay.FileFunc(l.readRegular), l.manifestsIn)
 	return l
 }
@@ -251,7 +293,7 @@ func (l *loader) walk(root candidate) {
 			return fs.SkipDir
 		case d.IsDir():
 			if chart, ok := l.findChart(p); ok {
-				l.charts[chart] += l.countTemplates(p)
+				l.charts[chart] = append(l.charts[chart], p)
 				return fs.SkipDir
 			}
 			built := Kustomization(l.fsys, p) != ""

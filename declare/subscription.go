@@ -381,6 +381,22 @@ func knownKinds() []knownKind {
 	}
 }
 
+// APIs returns the APIs of OLM and of policies whose objects are declarations: each as "group/version"
+// and as "group/version/Kind".
+func APIs() []string {
+	var out []string
+	for _, k := range knownKinds() {
+		if k.group == string(Quayside) || k.group == "v1" {
+			continue
+		}
+		for _, v := range k.versions {
+			out = append(out, v, v+"/"+k.kind)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // isOurs reports whether an API group contains a kind that declares an operator.
 func isOurs(group string) bool { return fieldsOf(Dialect(group)) != nil }
 

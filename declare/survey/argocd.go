@@ -37,6 +37,9 @@ func (s *scanner) addApplication(e *Entry, n *yamlnode.Node, fields map[string]a
 			a.recurse, _ = k8s.Map(final, "directory")["recurse"].(bool)
 			a.include, a.exclude = k8s.Text(final, "directory", "include"), k8s.Text(final, "directory", "exclude")
 			a.Changes = argoChanges(final, k8s.Text(destination, "namespace"))
+			if s.repo.isChart(a.Dir) && final["directory"] == nil {
+				a.Chart = s.argoChart(final, fields, a.Dir)
+			}
 		})
 	}
 	if source := k8s.Map(spec, "source"); source != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/helm"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -21,42 +22,69 @@ type Entries struct {
 // Unknown is a part of an entry that cannot be evaluated.
 type Unknown struct {
 	Pos    diag.Pos
-	By     string
+	By     string // empty: a chart that a workspace names
 	Reason string
 }
 
-// ReadEntries reads the entry points in a file, such as an Application, and the entry points in the
-// files that they apply. It returns nil if the file has none. It assumes that every entry point
-// applies this repository, unless it names a chart. It does not look up the values of Flux
-// variables.
-func ReadEntries(fsys fs.FS, file string, skip func(dir string) bool) *Entries {
-	r := NewReader(fsys, skip)
-	r.values = nil
-	return r.Entries(file)
-}
-
-// Reader reads the entry points in files of a repository, with the values of Flux variables that
-// the repository has.
+// Reader reads the entry points in files of a repository.
 type Reader struct {
 	repo   *repository
 	values *valueIndex
+	charts *helm.Charts
 }
 
-// NewReader returns a reader of a repository.
-func NewReader(fsys fs.FS, skip func(dir string) bool) *Reader {
-	return &Reader{newRepository(fsys, skip), &valueIndex{}}
+// NewReader returns a reader of a repository. It assumes that every entry point applies this
+// repository, unless it names a chart of another one. charts renders charts; it may be nil.
+func NewReader(fsys fs.FS, skip func(dir string) bool, charts *helm.Charts) *Reader {
+	return &Reader{newRepository(fsys, skip), &valueIndex{}, charts}
 }
 
-// Entries is like ReadEntries, but also uses the values of Flux variables that the repository
-// contains. If file is a kustomization, it returns the entry points in the built objects.
-func (r *Reader) Entries(file string) *Entries {
+// WithoutValues returns a copy of r that does not look up the values of Flux variables in the
+// repository.
+func (r *Reader) WithoutValues() *Reader { return &Reader{r.repo, nil, r.charts} }
+
+func (r *Reader) scanner() *scanner {
 	s := newScanner(r.repo.fsys, r.repo.skip, func(string) bool { return false })
-	s.repo, s.assumeOwn, s.values = r.repo, true, r.values
+	s.repo, s.assumeOwn, s.values, s.charts = r.repo, true, r.values, r.charts
+	return s
+}
+
+// Entries reads the entry points in a file, such as an Application, and the entry points in the files
+// that they apply. If file is a kustomization, it returns the entry points in the built objects. It
+// returns nil if the file has none.
+func (r *Reader) Entries(file string) *Entries {
+	s := r.scanner()
 	if !s.readEntries(file) {
 		return nil
 	}
+	return s.collectEntries(map[string]bool{file: true})
+}
+
+// Chart returns the entry points that a chart creates, and those that they apply. a is the first of
+// Applied, unless the chart cannot be rendered.
+func (r *Reader) Chart(a *Applied) *Entries {
+	s := r.scanner()
+	a.Entry.Applied = []*Applied{a}
+	s.Entries = []*Entry{a.Entry}
+	return s.collectEntries(map[string]bool{})
+}
+
+// Template returns the objects that a tool creates from the chart in a.Dir, in the order of Helm. It returns none
+// if nothing in the chart names the API group of a declaration or of a GitOps tool.
+func (r *Reader) Template(a *Applied) ([]Templated, error) {
+	if a.Chart == nil {
+		return nil, nil
+	}
+	return r.repo.template(r.charts, relevantGroups(), a)
+}
+
+// IsChart reports whether a directory has a Helm chart.
+func (r *Reader) IsChart(dir string) bool { return r.repo.isDir(dir) && r.repo.isChart(dir) }
+
+// collectEntries returns the entries of s, and the entry points that they apply. It skips files in
+// seen.
+func (s *scanner) collectEntries(seen map[string]bool) *Entries {
 	out := &Entries{}
-	seen := map[string]bool{file: true}
 	for i := 0; i < len(s.Entries) && len(out.Applied) < maxApplied; i++ {
 		e := s.Entries[i]
 		if reason := e.CannotTell(); reason != "" {
@@ -67,9 +95,11 @@ func (r *Reader) Entries(file string) *Entries {
 				out.Unknown = append(out.Unknown, Unknown{a.Pos, e.By, a.Guess})
 				continue
 			}
-			if s.hidesDeclarations(a.Dir) {
-				out.Unknown = append(out.Unknown, Unknown{a.Pos, e.By, chartReason(a.Dir)})
-				continue
+			if s.repo.isChart(a.Dir) {
+				if err := s.addTemplated(a); err != nil {
+					out.Unknown = append(out.Unknown, Unknown{a.Pos, e.By, chartReason(a.Dir, err)})
+					continue
+				}
 			}
 			out.Applied = append(out.Applied, a)
 			if err := s.addNested(a, seen); err != nil {

@@ -56,7 +56,7 @@ func (s *Survey) Applications(declared, others []string, wanted func(Declaration
 		}
 		appliers := s.Appliers(d)
 		for _, a := range appliers {
-			source := slices.Contains(declared, a.Entry.Pos.File) && len(s.applied[a.Entry.Pos.File]) == 0 // nothing in the repository applies the object: it only tells quayside where the declarations are
+			source := a.Entry.isNamed() || slices.Contains(declared, a.Entry.Pos.File) && len(s.applied[a.Entry.Pos.File]) == 0 // nothing in the repository applies the object: it only tells quayside where the declarations are
 			if !source || !a.suspended {
 				add(a, d, Application{By: a.Entry.By, Pos: a.Pos, Proven: a.Guess == "" && !source, Cluster: a.Cluster})
 			}
@@ -112,6 +112,9 @@ func (s *Survey) Includes(declared []string) func(file string) bool {
 // Appliers returns the directories that entries apply and that contain a declaration, sorted by
 // position.
 func (s *Survey) Appliers(d Declaration) []*Applied {
+	if d.templated {
+		return slices.SortedStableFunc(slices.Values(d.applied), func(a, b *Applied) int { return a.Pos.Compare(b.Pos) })
+	}
 	return slices.SortedStableFunc(slices.Values(s.applied[d.Pos.File]), func(a, b *Applied) int { return a.Pos.Compare(b.Pos) })
 }
 
@@ -140,8 +143,22 @@ func (s *Survey) Changing(dir string, declared []string) (applied []*Applied, ku
 	return applied, kustomizations
 }
 
+// isNamed reports whether a workspace names the chart that creates the entry, directly or through others. Nothing
+// in the repository is then known to apply it.
+func (e *Entry) isNamed() bool {
+	for e.within != nil {
+		if e = e.within.Entry; e.By == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // changes reports whether a changes one of the operators that it applies.
 func (s *Survey) changes(a *Applied) bool {
+	if a.Chart != nil {
+		return slices.ContainsFunc(s.Declarations, func(d Declaration) bool { return d.IsOperator() && slices.Contains(d.applied, a) })
+	}
 	if a.Changes.String() == "" && a.Changes.DefaultNamespace == "" {
 		return false
 	}

@@ -56,11 +56,13 @@ func (s *Survey) Propose(taken []string) Proposal {
 		if d.Obstacle != "" {
 			continue
 		}
-		appliers := slices.DeleteFunc(s.Appliers(d), func(a *Applied) bool { return a.Guess != "" && s.repo.kustomization(a.Dir) == nil })
+		appliers := slices.DeleteFunc(s.Appliers(d), func(a *Applied) bool {
+			return a.Guess != "" && s.repo.kustomization(a.Dir) == nil || a.Entry.isNamed()
+		})
 		for _, a := range appliers {
 			add(s.choiceOf(a), d, true)
 		}
-		if len(appliers) > 0 {
+		if len(appliers) > 0 || d.templated {
 			continue
 		}
 		tops := s.TopKustomizations(d)
@@ -106,7 +108,7 @@ func (s *Survey) directoriesOfBases() map[string]bool {
 // Otherwise it is the directory.
 func (s *Survey) choiceOf(a *Applied) Choice {
 	partial := !a.recurse && s.repo.kustomization(a.Dir) == nil && s.hasDeclarationsBelow(a.Dir)
-	if a.Guess == "" && (s.changes(a) || partial || a.include+a.exclude != "" || a.ignore != nil && a.recurse && a.Dir == ".") {
+	if a.Guess == "" && (a.Chart != nil || s.changes(a) || partial || a.include+a.exclude != "" || a.ignore != nil && a.recurse && a.Dir == ".") {
 		file := cmp.Or(a.Entry.built, a.Entry.Pos.File)
 		clusters := map[string]bool{}
 		for _, other := range a.Entry.Applied {

@@ -32,10 +32,11 @@ type repository struct {
 	lists          map[string][]fs.DirEntry
 	ignored        map[string]*gitrepo.Ignore // ignore patterns, by the name of the files that contain them
 	loaded         map[string]bool            // files whose patterns are already in ignored
+	charts         map[string]*chartFiles     // by directory
 }
 
 func newRepository(fsys fs.FS, skip func(dir string) bool) *repository {
-	return &repository{fsys: fsys, skip: skip, kustomizations: map[string]*kustomization{}, lists: map[string][]fs.DirEntry{}, ignored: map[string]*gitrepo.Ignore{}, loaded: map[string]bool{}}
+	return &repository{fsys: fsys, skip: skip, kustomizations: map[string]*kustomization{}, lists: map[string][]fs.DirEntry{}, ignored: map[string]*gitrepo.Ignore{}, loaded: map[string]bool{}, charts: map[string]*chartFiles{}}
 }
 
 // read returns the content of a file. It returns nil if the file does not exist, or is too large

@@ -5,13 +5,15 @@
 //   - the objects of OLM in the repository
 //   - the entry points through which each object reaches a cluster
 //
-// It renders no charts. It builds a kustomization only if changes of objects must be known.
+// It builds a kustomization only if changes of objects must be known, and renders a chart only if an
+// entry point applies it or a workspace names it.
 //
 // Start from [New], [Survey.Declarations] and [ReadEntries].
 package survey
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -25,13 +27,14 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/helm"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Survey is an overview of a repository.
 type Survey struct {
-	// Declarations are the objects of OLM, sorted by position.
+	// Declarations are the objects of OLM, sorted by position, then by namespace and name.
 	Declarations []Declaration
 
 	// Entries are the objects of GitOps tools that apply parts of this repository, sorted by position.
@@ -56,7 +59,8 @@ type Entry struct {
 	Applied []*Applied
 
 	isArgo  bool     // whether it is an object of Argo CD
-	built   string   // the kustomization file that changes the object; "" for none
+	built   string   // the file to declare for the object: that of the kustomization that changes it, or of the entry whose chart creates it; "": its own
+	within  *Applied // the chart that creates the object; nil: none
 	unknown []string // reasons why it may apply other parts, too
 }
 
@@ -72,6 +76,7 @@ type Applied struct {
 	Cluster string   // name, server or kubeconfig of the target cluster; empty: not set or unknown
 	Guess   string   // reason why this is only a guess; empty: the entry certainly applies it
 	Changes Changes
+	Chart   *Chart // how the tool templates a chart in Dir; nil: it does not
 
 	recurse          bool // whether subdirectories are included
 	suspended        bool // whether the tool does not apply it now
@@ -131,7 +136,14 @@ type Declaration struct {
 	Name      string
 	Package   string // empty if the object requests no operator
 	Obstacle  string // reason why it is not an object in a manifest, such as "is in a Helm template"; empty if it is
+
+	templated bool       // whether a chart that is rendered creates it
+	applied   []*Applied // for a templated declaration: the charts that create it
 }
+
+// IsTemplated reports whether a template of a chart creates the declaration. Its position is then that
+// of the template, which may create others, too.
+func (d Declaration) IsTemplated() bool { return d.templated }
 
 // IsOperator reports whether the declaration requests an operator.
 func (d Declaration) IsOperator() bool {
@@ -159,6 +171,11 @@ type scanner struct {
 	listed    map[string]bool // files that kustomizations list as resources
 
 	values *valueIndex // nil: the values of variables are not looked up in the repository
+
+	charts    *helm.Charts
+	named     []*Applied                 // charts that workspaces name
+	templated map[string]*templatedChart // by directory and input
+	rendered  map[string]bool            // directories of charts that were templated, and of their subcharts
 }
 
 type entryObject struct {
@@ -166,7 +183,9 @@ type entryObject struct {
 	node *yamlnode.Node
 
 	pos   diag.Pos // position of an object that a kustomization changes; zero for an object as in its file
-	built string   // kustomization file that changes the object; empty: none
+	built string   // as in Entry
+
+	within *Applied // as in Entry
 }
 
 // sourceObject is an object that names a repository, such as Flux's GitRepository. Entries refer to
@@ -178,14 +197,17 @@ type sourceObject struct {
 
 func newScanner(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool) *scanner {
 	s := &Survey{repo: newRepository(fsys, skip), byFile: map[string][]int{}, applied: map[string][]*Applied{}, holders: map[diag.Pos]*Policy{}, built: map[string][]any{}}
-	return &scanner{Survey: s, sources: map[string]sourceObject{}, foreign: foreign, groups: relevantGroups(), patches: map[string]bool{}, listed: map[string]bool{}}
+	return &scanner{Survey: s, sources: map[string]sourceObject{}, foreign: foreign, groups: relevantGroups(), patches: map[string]bool{}, listed: map[string]bool{}, templated: map[string]*templatedChart{}}
 }
 
 // New surveys a repository. It skips directories for which skip returns true, files that Git
 // ignores, and large files. foreign reports whether a URL is that of another repository. If a
-// directory does not exist, it is treated as empty.
-func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool) (*Survey, error) {
+// directory does not exist, it is treated as empty. charts renders charts; it may be nil. named returns
+// the charts that workspaces name, with [Named]; it may search for files.
+func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool, charts *helm.Charts, named func(*Survey) []*Applied) (*Survey, error) {
 	s := newScanner(fsys, skip, foreign)
+	s.charts = charts
+	defer charts.Close()
 	seen := 0
 	last := "" // directory of the last file
 	err := gitrepo.WalkFiles(s.repo, s.repo.skip, func(name string, d fs.DirEntry) error {
@@ -209,8 +231,16 @@ func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool) 
 	if err != nil {
 		return nil, err
 	}
+	if named != nil {
+		s.named = named(s.Survey)
+	}
 	s.finish()
 	return s.Survey, nil
+}
+
+// Named returns the chart in a directory that spec.declarations of a workspace names. pos is the position there.
+func Named(dir string, c *Chart, pos diag.Pos) *Applied {
+	return &Applied{Entry: &Entry{Pos: pos}, Pos: pos, Dir: dir, Chart: c, Changes: Changes{DefaultNamespace: c.Namespace}}
 }
 
 // Find returns the files of the repository with a name, sorted.
@@ -240,8 +270,14 @@ func (s *scanner) addKustomization(dir string) {
 
 // finish evaluates the objects of GitOps tools, after all files were read.
 func (s *scanner) finish() {
+	for _, o := range s.builtObjects() {
+		s.addEntry(o)
+	}
+	s.templateCharts()
 	s.Declarations = slices.DeleteFunc(s.Declarations, func(d Declaration) bool { return s.patches[d.Pos.File] && !s.listed[d.Pos.File] })
-	slices.SortStableFunc(s.Declarations, func(a, b Declaration) int { return a.Pos.Compare(b.Pos) })
+	slices.SortStableFunc(s.Declarations, func(a, b Declaration) int {
+		return cmp.Or(a.Pos.Compare(b.Pos), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Package, b.Package))
+	})
 	relevant := map[string]bool{}
 	for i, d := range s.Declarations {
 		s.byFile[d.Pos.File] = append(s.byFile[d.Pos.File], i)
@@ -249,9 +285,6 @@ func (s *scanner) finish() {
 	}
 	for _, o := range s.objects {
 		relevant[o.file] = true
-	}
-	for _, o := range s.builtObjects() {
-		s.addEntry(o)
 	}
 	for _, file := range s.templates {
 		s.addChart(file)
@@ -262,7 +295,9 @@ func (s *scanner) finish() {
 	for _, e := range s.Entries {
 		for _, a := range e.Applied {
 			for _, file := range charts[a.Dir] {
-				e.addUnknown(chartReason(a.Dir))
+				if len(e.unknown) == 0 {
+					e.addUnknown(chartReason(a.Dir, nil))
+				}
 				s.applied[file] = append(s.applied[file], a)
 			}
 			for file := range s.repo.appliedFiles(a) {
@@ -310,7 +345,7 @@ func (s *scanner) scanFile(name string, data []byte) {
 	docs, err := documents(name, data)
 	switch {
 	case inChart:
-		s.addText(name, data, 1, fmt.Sprintf("is in a template of the Helm chart %q", chart))
+		s.addText(name, data, 1, fmt.Sprintf("is in a template of the Helm chart %q: list the chart, with its values, or what applies it, in spec.declarations", chart))
 		if bytes.Contains(data, []byte(argoGroup)) {
 			s.templates = append(s.templates, name)
 		}
@@ -464,8 +499,11 @@ func (s *scanner) addText(file string, data []byte, line int, obstacle string) {
 
 // addEntry evaluates an object of a GitOps tool.
 func (s *scanner) addEntry(o entryObject) {
-	e := &Entry{By: objectTitle(o.node), Pos: yamlnode.At(o.file, o.node), isArgo: groupOf(o.node) == argoGroup, built: o.built}
-	if o.built != "" {
+	e := &Entry{By: objectTitle(o.node), Pos: yamlnode.At(o.file, o.node), isArgo: groupOf(o.node) == argoGroup, built: o.built, within: o.within}
+	if o.within != nil {
+		e.built = cmp.Or(o.within.Entry.built, o.within.Entry.Pos.File)
+	}
+	if e.built != "" {
 		e.Pos = o.pos
 	}
 	for _, a := range profile.Appliers() {
@@ -518,10 +556,13 @@ func (s *scanner) isForeign(url string) bool {
 }
 
 // addChart adds the directories that the values of a Helm chart name, if a template of the chart
-// contains an Application. Because charts are not rendered, it is not known whether the chart
-// applies them.
+// contains an Application and nothing in the repository deploys the chart. It is not known whether the
+// chart applies them.
 func (s *scanner) addChart(template string) {
 	chart, _ := s.repo.chartOf(template)
+	if s.rendered[chart] {
+		return
+	}
 	title := fmt.Sprintf("Helm chart %q", chart)
 	if slices.ContainsFunc(s.Entries, func(e *Entry) bool { return e.By == title }) {
 		return
@@ -554,19 +595,11 @@ func (s *Survey) operatorCharts() map[string][]string {
 	out := map[string][]string{}
 	for _, d := range s.Declarations {
 		chart, in := s.repo.chartOf(d.Pos.File)
-		if in && d.IsOperator() && !slices.Contains(out[chart], d.Pos.File) {
+		if in && !d.templated && d.IsOperator() && !slices.Contains(out[chart], d.Pos.File) {
 			out[chart] = append(out[chart], d.Pos.File)
 		}
 	}
 	return out
-}
-
-func chartReason(dir string) string { return fmt.Sprintf("the Helm chart %q is not rendered", dir) }
-
-// hidesDeclarations reports whether a directory is a Helm chart whose templates contain
-// declarations or objects of GitOps tools.
-func (s *scanner) hidesDeclarations(dir string) bool {
-	return s.repo.isChart(dir) && !s.repo.walk(path.Join(dir, "templates"), func(name string) bool { return !isRelevant(s.groups, s.repo.read(name)) })
 }
 
 // addNamedDirs adds the directories whose paths occur as texts in n.
@@ -584,5 +617,5 @@ func (s *scanner) addNamedDir(e *Entry, pos diag.Pos, text string) {
 	if dir == "." || text == "" || strings.ContainsAny(text, " \n") || !s.repo.isDir(dir) {
 		return
 	}
-	e.Applied = append(e.Applied, &Applied{Entry: e, Pos: pos, Dir: dir, Guess: "Helm charts are not rendered"})
+	e.Applied = append(e.Applied, &Applied{Entry: e, Pos: pos, Dir: dir, Guess: "nothing in the repository deploys the chart, so that its values are unknown"})
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func newSurvey(t interface{ Fatal(...any) }, files fs.FS) *survey.Survey {
-	s, err := survey.New(files, func(dir string) bool { return dir == "rendered" }, func(url string) bool { return strings.Contains(url, "other") })
+	s, err := survey.New(files, func(dir string) bool { return dir == "rendered" }, func(url string) bool { return strings.Contains(url, "other") }, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestPolicies(t *testing.T) {
 		"a generator":                  {files: map[string]string{"ops/a.yaml": request("a"), "ps/kustomization.yaml": "generators: [g.yaml]\n", "ps/g.yaml": generator("remediationAction: enforce")}, declared: []string{"ps"}, want: []string{`ps/g.yaml:4:3: Policy "p" applies a`}},
 		"a generator, inform":          {files: map[string]string{"ops/a.yaml": request("a"), "ps/kustomization.yaml": "generators: [g.yaml]\n", "ps/g.yaml": generator("remediationAction: inform")}, declared: []string{"ps"}},
 		"a generator in kustomization": {files: map[string]string{"ops/a.yaml": request("a"), "ps/kustomization.yaml": inline}, declared: []string{"ps"}, want: []string{`ps/kustomization.yaml:2:3: Policy "p" applies a`}},
-		"a chart":                      {files: map[string]string{"chart/Chart.yaml": "name: x\n", "chart/templates/a.yaml": request("a"), "x.yaml": fmt.Sprintf(argo, "x", "", "chart", false)}, want: []string{`x.yaml:1:1: cannot tell: Application "x": the Helm chart "chart" is not rendered`}},
+		"a chart":                      {files: map[string]string{"chart/Chart.yaml": "name: x\n", "chart/templates/a.yaml": request("a"), "x.yaml": fmt.Sprintf(argo, "x", "", "chart", false)}, want: []string{`x.yaml:1:1: cannot tell: Application "x": the Helm chart "chart" cannot be rendered: its tool renders no charts`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSurvey(t, filesOf(c.files))

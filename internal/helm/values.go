@@ -23,8 +23,8 @@ func SetValues(values []byte, assignments []string) ([]byte, error) {
 		}
 	}
 	for _, a := range assignments {
-		if err := strvals.ParseInto(a, set); err != nil {
-			return nil, fmt.Errorf("--set %q: %w", a, err)
+		if err := Assign(set, a, false); err != nil {
+			return nil, err
 		}
 	}
 	raw, err := json.Marshal(set)
@@ -32,4 +32,16 @@ func SetValues(values []byte, assignments []string) ([]byte, error) {
 		return nil, err
 	}
 	return yamlnode.Canonical(raw)
+}
+
+// Assign changes values by an assignment in the syntax of Helm's --set or, for text, --set-string.
+func Assign(values map[string]any, assignment string, text bool) error {
+	flag, parse := "--set", strvals.ParseInto
+	if text {
+		flag, parse = "--set-string", strvals.ParseIntoString
+	}
+	if err := parse(assignment, values); err != nil {
+		return fmt.Errorf("%s %q: %w", flag, assignment, err)
+	}
+	return nil
 }

@@ -34,7 +34,7 @@ func kept() map[string]string {
 		"cmd/quayside/internal/rules.Entry.Codes":   "docs/rules.md is generated from it",
 		"cmd/quayside/internal/rules.Entry.Demands": "docs/rules.md is generated from it",
 	}
-	for _, name := range strings.Fields(`Metadata.AppVersion Maintainer.Email Dependency.Repository
+	for _, name := range strings.Fields(`Metadata.AppVersion Maintainer.Email
 		Dependency.Alias Dependency.Condition`) {
 		out["internal/helm."+name] = "part of Chart.yaml or of the answer, which readers of the package see whole"
 	}

@@ -56,7 +56,7 @@ func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, er
 	}
 	t := cmp.Or(in.Pin.Template, &lockfile.Template{Release: in.Pin.Package})
 	opt := helm.Options{ReleaseName: t.Release, Namespace: in.Pin.Namespace}
-	if opt.KubeVersion, opt.APIVersions, err = kubernetesOf(*t); err != nil {
+	if opt.KubeVersion, opt.APIVersions, err = Kubernetes(*t); err != nil {
 		return r, err
 	}
 	if len(t.Values) > 0 {
@@ -119,8 +119,8 @@ func askedInChart(files fs.FS, apis []string) ([]string, error) {
 	}), nil
 }
 
-// kubernetesOf returns the version and the APIs of Kubernetes that templates see.
-func kubernetesOf(t lockfile.Template) (version string, apis []string, err error) {
+// Kubernetes returns the version and the APIs of Kubernetes that templates see.
+func Kubernetes(t lockfile.Template) (version string, apis []string, err error) {
 	v, err := semver.NewVersion(cmp.Or(t.KubernetesVersion, defaultKubernetes))
 	if err != nil {
 		return "", nil, fmt.Errorf("version of Kubernetes %q: %w", t.KubernetesVersion, err)

@@ -103,7 +103,7 @@ func (r readDeclarations) has(pos diag.Pos, d survey.Declaration, included bool)
 	if d.IsOperator() {
 		kind, name = "operator", cmp.Or(d.Package, d.Name)
 	}
-	return d.Obstacle == "" && (r.positions[pos] || included && r.names[kind+" "+d.Namespace+"/"+name])
+	return d.Obstacle == "" && (r.positions[pos] && !d.IsTemplated() || included && r.names[kind+" "+d.Namespace+"/"+name])
 }
 
 // unreadReason returns the reason why the workspace does not read a declaration.

@@ -3,14 +3,28 @@ package workspace
 import (
 	"slices"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/format"
 	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/helm"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
 )
+
+// repositoryCharts renders the charts of the repository for a cluster of a workspace with OLM: with the
+// APIs of Kubernetes, of OLM and of spec.provides.
+func (p *Opened) repositoryCharts(w *settings.Workspace) *helm.Charts {
+	version, apis, err := format.Kubernetes(lockfile.Template{KubernetesVersion: w.KubernetesVersion, APIVersions: slices.Concat(declare.APIs(), w.Provides.APIs)})
+	if err != nil {
+		return nil // the settings are checked elsewhere
+	}
+	return p.charts.For(version, apis)
+}
 
 // loadPaths reads the declarations in paths. It ignores paths that do not exist, and declarations
 // that cannot be read.
 func (p *Opened) loadPaths(paths []declare.Path) []declare.Subscription {
 	files, dir := p.Repository()
-	opt := declare.LoadOptions{Dir: dir, Paths: slices.DeleteFunc(slices.Clone(paths), func(d declare.Path) bool { return !d.IsPattern() && !p.exists(d.Path) }), Output: p.Settings.Output}
+	opt := declare.LoadOptions{Dir: dir, Paths: slices.DeleteFunc(slices.Clone(paths), func(d declare.Path) bool { return !d.IsPattern() && !p.exists(d.Path) }), Output: p.Settings.Output, Charts: p.repositoryCharts(p.Settings)}
 	if len(opt.Paths) == 0 {
 		return nil // without paths, LoadFS would read the whole workspace
 	}

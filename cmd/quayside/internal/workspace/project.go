@@ -25,6 +25,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/helm"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/trust"
 	setting "github.com/quayside/quayside/internal/settings"
@@ -50,6 +51,8 @@ type Env struct {
 
 	// Observed contains an observation of each cluster, with the APIs and classes that it has.
 	Observed []*health.Summary
+
+	charts *helm.Charts // renders the charts of the repository; set by Open
 }
 
 // Logger receives progress and messages of long operations.
@@ -122,6 +125,7 @@ func Open(root Root, env Env) (*Project, error) {
 	if env.Log == nil {
 		env.Log = discard{}
 	}
+	env.charts = cmp.Or(env.charts, helm.NewCharts(""))
 	env.Log.Detail("workspace %s, settings %s", cmp.Or(root.dir, root.name), cmp.Or(settings.File, "none"))
 	p := &Project{Registries: Registries{Opened: Opened{env, root, settings}, signatures: &signatures{}}}
 	p.Declarations = sync.OnceValues(p.declarations)
@@ -239,7 +243,7 @@ func (p *Project) declarations() (*declare.Set, error) {
 		}
 		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or set their path in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0].Path, setting.FileName)
 	}
-	opt := declare.LoadOptions{Environment: p.Environment(), Paths: w.Declarations, Output: w.Output, Applied: []string{w.Output}}
+	opt := declare.LoadOptions{Environment: p.Environment(), Paths: w.Declarations, Charts: p.repositoryCharts(w), Output: w.Output, Applied: []string{w.Output}}
 	if g := w.GitOps; g != nil && g.Path != "" {
 		if applied, inside := p.pathInside(g.Path); inside {
 			opt.Applied = append(opt.Applied, applied)

@@ -54,6 +54,20 @@ func (p *Opened) Follows(other *Opened) bool {
 // Application apply. All paths are relative to the repository. A workspace with invalid settings has
 // no paths; its own commands report the error.
 func (p *Opened) declaredPaths(dirs []string) map[string][]string {
+	files, _ := p.Repository()
+	out := map[string][]string{}
+	for dir, w := range p.workspaces(dirs) {
+		out[dir] = []string{}
+		for _, d := range w.Declarations {
+			out[dir] = append(out[dir], d.Expand(files, dir, p.repositoryCharts(w))...)
+		}
+	}
+	return out
+}
+
+// workspaces returns the settings of this workspace and of those in dirs, by directory. Invalid settings
+// are empty.
+func (p *Opened) workspaces(dirs []string) map[string]*settings.Workspace {
 	all := map[string]*settings.Workspace{p.repoPath(): p.Settings}
 	for _, dir := range dirs {
 		if dir == p.repoPath() {
@@ -65,15 +79,7 @@ func (p *Opened) declaredPaths(dirs []string) map[string][]string {
 		}
 		all[dir] = w
 	}
-	files, _ := p.Repository()
-	out := map[string][]string{}
-	for dir, w := range all {
-		out[dir] = []string{}
-		for _, d := range w.Declarations {
-			out[dir] = append(out[dir], d.Expand(files, dir)...)
-		}
-	}
-	return out
+	return all
 }
 
 // UpstreamFirst returns directories of workspaces, relative to top, in their order, but each after the one

@@ -18,7 +18,6 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
-	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/resolve"
@@ -381,12 +380,7 @@ func (p *Opened) readRepository() (*rules.Repository, error) {
 			return nil, err
 		}
 	}
-	var dirs []string
-	for _, name := range s.Find(settings.FileName) {
-		if dir := path.Dir(name); dir == "." || !strings.HasPrefix(dir, ".") && !strings.Contains(dir, "/.") {
-			dirs = append(dirs, dir)
-		}
-	}
+	dirs := workspaceDirs(s)
 	r.Declared = p.declaredPaths(dirs)
 	r.Below = slices.DeleteFunc(dirs, func(dir string) bool { return !isBelow(dir, p.repoPath()) || dir == p.repoPath() })
 	return r, nil

@@ -41,8 +41,36 @@ func (p *Opened) survey() (s *survey.Survey, trees []string, err error) {
 		}
 		known[dir] = skip
 		return skip
-	}, p.isForeign())
+	}, p.isForeign(), p.repositoryCharts(p.Settings), p.namedCharts)
 	return s, trees, err
+}
+
+// namedCharts returns the charts that the workspaces of the repository name.
+func (p *Opened) namedCharts(s *survey.Survey) []*survey.Applied {
+	repo, _ := p.Repository()
+	var out []*survey.Applied
+	for dir, w := range p.workspaces(workspaceDirs(s)) {
+		for i, d := range w.Declarations {
+			at := w.At(fmt.Sprintf("spec.declarations[%d]", i))
+			at.File = path.Join(dir, settings.FileName)
+			if a := d.Chart(repo, dir, at); a != nil {
+				out = append(out, a)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *survey.Applied) int { return a.Pos.Compare(b.Pos) })
+	return out
+}
+
+// workspaceDirs returns the directories with a workspace in a repository, except hidden ones.
+func workspaceDirs(s *survey.Survey) []string {
+	var dirs []string
+	for _, name := range s.Find(settings.FileName) {
+		if dir := path.Dir(name); dir == "." || !strings.HasPrefix(dir, ".") && !strings.Contains(dir, "/.") {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 // isForeign returns a function that reports whether a URL is that of another repository. The

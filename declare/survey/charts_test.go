@@ -1,0 +1,72 @@
+package survey_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/declare/survey"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// TestCharts finds the declarations in charts that an Application applies or a workspace names, also
+// through Applications in charts, and what applies them.
+func TestCharts(t *testing.T) {
+	app := func(name, source string) string {
+		return fmt.Sprintf("apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: %s}\nspec: {source: {%s}, destination: {namespace: ops, name: %s}}\n---\n", name, source, name)
+	}
+	loop := app("loop", `path: apps, helm: {valuesObject: {depth: {{ add .Values.depth 1 }}}}`)
+	files := map[string]string{
+		"argo/a.yaml":             app("one", "path: apps, helm: {valuesObject: {names: [red]}}") + app("two", "path: ops, helm: {valuesObject: {name: blue}}"),
+		"argo/b.yaml":             app("three", "path: broken"),
+		"apps/Chart.yaml":         "{apiVersion: v2, name: apps, version: 1.0.0}",
+		"apps/templates/a.yaml":   "{{ range .Values.names }}\n" + app("{{ . }}", "path: ops, helm: {valuesObject: {name: {{ . }}}}") + "{{ end }}",
+		"ops/Chart.yaml":          "{apiVersion: v2, name: ops, version: 1.0.0}",
+		"ops/templates/s.yaml":    "{{- if ne .Values.name \"none\" }}\n" + request("{{ .Values.name }}") + "{{ end }}",
+		"broken/Chart.yaml":       "{apiVersion: v2, name: broken, version: 1.0.0}",
+		"broken/templates/s.yaml": request("{{ required \"no name\" .Values.name }}"),
+		"unused/Chart.yaml":       "{apiVersion: v2, name: unused, version: 1.0.0}",
+		"unused/templates/s.yaml": request("x"),
+		"named/Chart.yaml":        "{apiVersion: v2, name: named, version: 1.0.0}",
+		"named/templates/a.yaml":  app("green", "path: ops, helm: {valuesObject: {name: {{ .Values.name }}}}"),
+		"loop/Chart.yaml":         "{apiVersion: v2, name: loop, version: 1.0.0}",
+		"loop/templates/a.yaml":   strings.ReplaceAll(loop, "path: apps", "path: loop"),
+	}
+	named := survey.Named("named", &survey.Chart{Values: map[string]any{"name": "green"}}, diag.Pos{File: "envs/a/quayside.yaml", Line: 5})
+	s, err := survey.New(filesOf(files), func(string) bool { return false }, func(string) bool { return false }, newCharts(t), func(*survey.Survey) []*survey.Applied { return []*survey.Applied{named} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range s.Declarations {
+		line := fmt.Sprintf("%s %s %s", d.Pos, d.Package, d.Obstacle)
+		for _, a := range s.Appliers(d) {
+			line += fmt.Sprintf("; %s at %s", a.Entry.By, a.Pos)
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		`broken/templates/s.yaml:1:1  is in a template: the Helm chart "broken" cannot be rendered: broken/templates/s.yaml:3:20: chart broken 1.0.0: no name; Application "three" at argo/b.yaml:4:23`,
+		`ops/templates/s.yaml:2:1 blue ; Application "two" at argo/a.yaml:9:23`,
+		`ops/templates/s.yaml:2:1 green ; Application "green" at named/templates/a.yaml:1:1`,
+		`ops/templates/s.yaml:2:1 red ; Application "red" at apps/templates/a.yaml:2:1`,
+		`unused/templates/s.yaml:1:1  is in a template of the Helm chart "unused": list the chart, with its values, or what applies it, in spec.declarations`,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	got = nil
+	for _, a := range s.Applications([]string{"named", "ops"}, nil, all) {
+		got = append(got, fmt.Sprintf("%s %s %s %t", a.By, a.Declaration.Package, a.Cluster, a.Proven))
+	}
+	want = []string{`Application "two" blue two true`, `Application "green" green green false`, `Application "red" red red true`}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	chosen, _ := s.Propose(nil).Choose(nil)
+	if got, want := fmt.Sprint(chosen), "[{argo/a.yaml }]"; got != want {
+		t.Errorf("proposed %s, want %s", got, want)
+	}
+}
