@@ -1,0 +1,180 @@
+// Package window decides when a change may be made: inside of which windows, and after which freeze.
+//
+// It is a pure function of its arguments; the time is an argument.
+//
+// Start from [Decide].
+package window
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// Window is a time in which changes are allowed, or denied. It selects subjects by environment,
+// operator and severity; an empty list selects all.
+type Window struct {
+	Deny     bool
+	Schedule *Schedule     // when the window opens; nil: it has always been open
+	Duration time.Duration // how long it stays open
+	Until    time.Time     // end of a window without Schedule
+
+	Environments, Operators, Severities []string
+
+	Name string // field of the settings, such as "spec.windows[0]"
+	Note string // reason of a freeze
+	Pos  diag.Pos
+}
+
+// Subject is the change of an operator in an environment. An empty Severity is unknown: the change
+// may be made only if it may with any severity.
+type Subject struct{ Environment, Operator, Severity string }
+
+// Severities returns the severities of changes, lowest first.
+func Severities() []string { return []string{"info", "low", "medium", "high", "critical"} }
+
+// Decision is the answer to whether a change may be made at a time.
+type Decision struct {
+	May  bool
+	From time.Time // earliest time, from the asked one, at which it may be made, in the time zone of the window that permits it; zero: none in the next five years
+	By   *Window   // window that denies the change, or that would have to be open; nil if May is true
+}
+
+// horizon limits the search for the next time. It is that of the cron expressions.
+const horizon = 5 * 365 * 24 * time.Hour
+
+// Decide decides whether all subjects may be changed together at a time. A subject that allow windows
+// select may be changed only in one of them, and no subject may be changed in a deny window that
+// selects it.
+func Decide(windows []Window, now time.Time, subjects ...Subject) Decision {
+	return decideUntil(windows, now, now.Add(horizon), withSeverities(subjects))
+}
+
+// decideUntil is Decide for subjects of known severities. It looks for the next time before limit.
+func decideUntil(windows []Window, now, limit time.Time, subjects []Subject) Decision {
+	var d Decision
+	zone := now.Location()
+	for at := now; at.Before(limit); {
+		by, end := block(windows, at, limit, subjects)
+		if by == nil {
+			d.May, d.From = d.By == nil, at.In(zone)
+			return d
+		}
+		if zone = time.UTC; by.Schedule != nil {
+			zone = by.Schedule.zone
+		}
+		if d.By == nil {
+			d.By = by
+		}
+		if end.IsZero() {
+			return d
+		}
+		at = end
+	}
+	return d
+}
+
+// withSeverities returns the subjects with a known severity. A subject of an unknown one is repeated
+// with each.
+func withSeverities(subjects []Subject) []Subject {
+	var out []Subject
+	for _, s := range subjects {
+		if s.Severity != "" {
+			out = append(out, s)
+			continue
+		}
+		for _, s.Severity = range Severities() {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// block returns a window that prevents the change of a subject at a time, and the time at which it
+// no longer does; the zero time is after limit. It returns nil if all subjects may be changed.
+func block(windows []Window, at, limit time.Time, subjects []Subject) (by *Window, end time.Time) {
+	for _, s := range subjects {
+		for i := range windows {
+			if w := &windows[i]; w.Deny && w.selects(s) && w.isOpen(at) {
+				return w, w.closes(at, limit)
+			}
+		}
+	}
+	for _, s := range subjects {
+		if by, end = awaited(windows, at, s); by != nil {
+			return by, end
+		}
+	}
+	return nil, time.Time{}
+}
+
+// awaited returns the next allow window of a subject and the time at which it opens. It returns nil if
+// one is open, or if no allow window selects the subject.
+func awaited(windows []Window, at time.Time, s Subject) (by *Window, opens time.Time) {
+	for i := range windows {
+		w := &windows[i]
+		if w.Deny || !w.selects(s) {
+			continue
+		}
+		if w.isOpen(at) {
+			return nil, time.Time{}
+		}
+		if next := w.Schedule.next(at); by == nil || !next.IsZero() && (opens.IsZero() || next.Before(opens)) {
+			by, opens = w, next
+		}
+	}
+	return by, opens
+}
+
+// selects reports whether the window is about a subject.
+func (w *Window) selects(s Subject) bool {
+	matches := func(patterns []string, name string) bool {
+		return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return diag.Matches(p, name) })
+	}
+	return matches(w.Environments, s.Environment) && matches(w.Operators, s.Operator) && matches(w.Severities, s.Severity)
+}
+
+// isOpen reports whether the window is open at a time. The time at which it closes is outside.
+func (w *Window) isOpen(at time.Time) bool {
+	if w.Schedule == nil {
+		return at.Before(w.Until)
+	}
+	opened := w.Schedule.next(at.Add(-w.Duration))
+	return !opened.IsZero() && !opened.After(at)
+}
+
+// closes returns the time at which an open window closes. If it opens anew each time before it closes,
+// until after limit, this is the zero time.
+func (w *Window) closes(at, limit time.Time) time.Time {
+	if w.Schedule == nil {
+		return w.Until
+	}
+	for end := w.Schedule.next(at.Add(-w.Duration)).Add(w.Duration); !end.After(limit); {
+		later := w.reopened(end)
+		if later.IsZero() {
+			return end
+		}
+		end = later.Add(w.Duration)
+	}
+	return time.Time{}
+}
+
+// reopened returns an opening after which the window is still open when an earlier one ends, or the
+// zero time. It looks for a late one first, because a window may open every minute.
+func (w *Window) reopened(end time.Time) time.Time {
+	for back := time.Minute; ; back *= 2 {
+		back = min(back, w.Duration)
+		if opened := w.Schedule.next(end.Add(-back)); !opened.IsZero() && !opened.After(end) {
+			return opened
+		}
+		if back == w.Duration {
+			return time.Time{}
+		}
+	}
+}
+
+// Text formats the earliest time with its time zone: "2026-12-01 22:00 Europe/Zurich".
+func (d Decision) Text() string {
+	return d.From.Format("2006-01-02 15:04 ") + d.From.Location().String()
+}
