@@ -119,6 +119,7 @@ type Pin struct {
 	Declaration     Digest          `json:"declarationDigest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the declarations from which this pin was resolved."`
 	Adopted         *Adopted        `json:"adopted" doc:"Settings of OLM's installation, kept until the operator is upgraded. Absent if OLM did not install it."`
 	Storage         *Storage        `json:"storage" doc:"Step of the storage migration before an upgrade that removes versions in which objects may be stored. Absent if none is needed."`
+	OutsideWindow   string          `json:"outsideWindow" doc:"Reason why the bundle was pinned outside of its windows."`
 	Pos             diag.Pos        `json:"-"`
 	Fields          diag.Fields     `json:"-"`
 }

@@ -124,6 +124,7 @@ func Codes() []Code {
 		{"old-version", OtherStep, "Kubernetes of kubernetesVersion does not have the APIs of the rendered manifests."},
 		{"olm-stopped", OtherStep, "A plan for leaving OLM stopped OLM and did not restart it."},
 		{"outdated-recreate", OtherStep, "An entry in spec.recreate is for another version than the locked one."},
+		{"outside-window", OtherStep, "An operator is installed, upgraded or removed outside of its windows: an error if spec.policy.severity makes it one."},
 		{"pod-security", OtherStep, "A rendered Namespace rejects pods of an operator: an error."},
 		{"properties", OtherStep, "A CSV has the annotation olm.properties, which should be in metadata/properties.yaml instead."},
 		{"related-image", OtherStep, "An image of an operator is not a valid reference."},

@@ -297,3 +297,29 @@ func TestEmptyBase(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+// TestWindowsAreAdded checks that the windows of an environment are added to inherited ones, and that it can
+// end an inherited freeze.
+func TestWindowsAreAdded(t *testing.T) {
+	w, err := load(archive(`
+-- base.yaml --
+spec:
+  windows: [{kind: deny, schedule: "0 0 * * 6", duration: 2d}]
+  freeze: {until: 2027-01-04T08:00:00Z, reason: r}
+-- envs/dev/quayside.yaml --
+spec:
+  extends: ../../base.yaml
+  windows: [{kind: allow, schedule: "0 22 * * *", duration: 4h, timeZone: Europe/Zurich}]
+  freeze: null
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range w.ChangeWindows() {
+		got = append(got, c.Name+" "+c.Pos.String())
+	}
+	if d := cmp.Diff([]string{"spec.windows[0] base.yaml:4:13", "spec.windows[1] quayside.yaml:5:13"}, got); d != "" || w.Freeze != nil || w.Windows[0].TimeZone != "UTC" {
+		t.Errorf("-want +got\n%s\nfreeze %v, windows %v", d, w.Freeze, w.Windows)
+	}
+}

@@ -24,6 +24,7 @@ func listRules() map[string]listRule {
 		"spec.clusters":                    {keys: []string{"name"}},
 		"spec.policy.rules":                {add: true},
 		"spec.policy.waivers":              {add: true},
+		"spec.windows":                     {add: true},
 		"spec.provides.apis":               {add: true},
 		"spec.provides.objects":            {add: true},
 		"spec.clusters[].provides.apis":    {add: true},

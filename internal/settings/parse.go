@@ -66,6 +66,9 @@ func (w *Workspace) setDerivedFields() {
 		w.Follows = path.Clean(w.Follows)
 	}
 	w.fillPromotion()
+	for i := range w.Windows {
+		setDefault(&w.Windows[i].TimeZone, "UTC")
+	}
 	if p := w.Propose; p != nil && p.Automerge != nil {
 		setDefault(&p.Automerge.MaxSeverity, "low")
 	}
@@ -257,6 +260,7 @@ func (v validator) check() {
 	v.checkRules()
 	v.checkWaivers()
 	v.checkFollows()
+	v.checkWindows()
 }
 
 // checkRecreate validates the objects to be recreated.

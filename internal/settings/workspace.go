@@ -65,6 +65,8 @@ type Workspace struct {
 	Follows          string               `json:"follows" form:"nonempty" doc:"Upstream environment: its name (metadata.name, or else the name of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' promotes versions from it."`
 	Promotion        *Promotion           `json:"promotion" doc:"Health required in the upstream environment before 'quayside promote' promotes a version. Default: no health is required."`
 	Propose          *Propose             `json:"propose" doc:"Pull requests of 'quayside propose'."`
+	Windows          []Window             `json:"windows" doc:"When operators may be installed, upgraded and removed. An operator that allow windows select may change only in one of them, and none may change in a deny window."`
+	Freeze           *Freeze              `json:"freeze" doc:"A time until which no operator may change."`
 	Name             string               `json:"-"` // metadata.name
 	File             string               `json:"-"` // name of the file as passed to Parse; empty for Default
 	Extended         []string             `json:"-"` // files in the chain of spec.extends, relative to the workspace; the directly extended file comes first
@@ -117,7 +119,7 @@ type Policy struct {
 	Clusters []ClusterSeverity `json:"clusters" doc:"Other values of spec.policy.failOn for some clusters. The first entry that matches a cluster applies."`
 	Waivers  []diag.Waiver     `json:"waivers" doc:"Findings and warnings that are accepted until a date."`
 	Rules    []PolicyRule      `json:"rules" doc:"Your own rules, in CEL, about findings or objects."`
-	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its default: off, info, low, medium, high or critical."`
+	Severity map[string]string `json:"severity" doc:"Severity of a rule, or of outside-window, instead of its default: off, info, low, medium, high or critical."`
 
 	Vulnerabilities Vulnerabilities `json:"vulnerabilities" doc:"Policy for vulnerabilities that scanners find (quayside diff --scan)."`
 }
@@ -155,6 +157,23 @@ type Propose struct {
 type Automerge struct {
 	MaxSeverity string    `json:"maxSeverity" default:"\"low\"" form:"enum=off|info|low|medium|high|critical" doc:"A pull request is merged automatically only if no finding without a waiver has a higher severity; off allows no finding at all. One that the policy refuses, or that removes an operator, is never merged automatically."`
 	After       gate.Span `json:"after" default:"\"0s\"" doc:"Minimum time since the upgrade was first proposed, such as 3d. The first run after this time enables the automatic merge."`
+}
+
+// Window is a time in which operators may change, or may not.
+type Window struct {
+	Kind         string    `json:"kind" form:"required enum=allow|deny" doc:"Whether operators may change while the window is open (allow), or may not (deny)."`
+	Schedule     string    `json:"schedule" form:"required nonempty" doc:"When the window opens: a cron expression with five fields, such as \"0 22 * * 1-4\"."`
+	Duration     gate.Span `json:"duration" form:"required" doc:"How long the window stays open, such as 4h."`
+	TimeZone     string    `json:"timeZone" default:"\"UTC\"" form:"nonempty" doc:"Time zone of the schedule, such as Europe/Zurich."`
+	Environments []string  `json:"environments" form:"nonempty" doc:"Environments that the window is about, for settings that several of them extend; a * at the end matches any text. Default: all."`
+	Operators    []string  `json:"operators" form:"nonempty" doc:"Operators that the window is about, as namespace/package; a * at the end matches any text. Default: all."`
+	Severities   []string  `json:"severities" form:"enum=info|low|medium|high|critical" doc:"Changes that the window is about, by their most severe finding without a waiver; a change without findings is info. Default: all."`
+}
+
+// Freeze is a time until which no operator may change.
+type Freeze struct {
+	Until  string `json:"until" form:"required nonempty" doc:"End of the freeze, such as 2027-01-04T08:00:00+01:00."`
+	Reason string `json:"reason" form:"required nonempty" doc:"Reason for the freeze."`
 }
 
 // ClusterSeverity is FailOn for some clusters.

@@ -33,12 +33,13 @@ type app struct {
 	out     *terminal.Terminal // standard output
 	log     *terminal.Logger   // standard error
 	env     environment
-	dir     string // value of -C; empty: search for quayside.yaml upwards
-	version string // version of this program
-	offline bool   // value of --offline, if the command has this flag
-	layout  string // OCI layout with the images; empty: the vendored layout
-	output  string // value of -o, if the command has this flag
-	all     bool   // value of --all, if the command has this flag
+	dir     string   // value of -C; empty: search for quayside.yaml upwards
+	version string   // version of this program
+	offline bool     // value of --offline, if the command has this flag
+	layout  string   // OCI layout with the images; empty: the vendored layout
+	output  string   // value of -o, if the command has this flag
+	all     bool     // value of --all, if the command has this flag
+	now     timeFlag // value of --now, if the command has this flag
 
 	top       string // with --all, the directory that contains all workspaces
 	workspace string // with --all, the directory of the current workspace

@@ -60,6 +60,41 @@ func addToday(cmd *cobra.Command, f *dayFlag, what string) {
 	cmd.Flags().Var(f, "today", "evaluate "+what+" as of this `DATE`, such as 2026-01-31 (default: today)")
 }
 
+// timeFlag is --now. It is zero for the current time.
+type timeFlag struct{ time.Time }
+
+// String returns "", because the flag has no default.
+func (f *timeFlag) String() string { return "" }
+
+// Type returns the name of the value in usage lines.
+func (f *timeFlag) Type() string { return "time" }
+
+// Set parses a time with its offset.
+func (f *timeFlag) Set(s string) (err error) {
+	if f.Time, err = time.Parse(time.RFC3339, s); err != nil {
+		return errors.New("must be a time such as 2026-01-31T12:00:00Z")
+	}
+	return nil
+}
+
+// orToday returns the time. Without the flag, it is the current time.
+func (f *timeFlag) orToday() time.Time {
+	if f.IsZero() {
+		return time.Now().UTC()
+	}
+	return f.UTC()
+}
+
+// addNow adds the flag --now to cmd. what is the start of its description, such as "the windows".
+func addNow(cmd *cobra.Command, a *app, what string) {
+	cmd.Flags().Var(&a.now, "now", "evaluate "+what+" as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
+}
+
+// addOutsideWindow adds the flag --outside-window to cmd.
+func addOutsideWindow(cmd *cobra.Command, reason *string) {
+	cmd.Flags().StringVar(reason, "outside-window", "", "also change operators outside of their windows (spec.windows, spec.freeze), for this `REASON`, which the lock records")
+}
+
 // addScan adds the flag --scan to cmd.
 func addScan(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "scan", "", "also compare the images' vulnerabilities: `DIR` with JSON reports of Trivy or Grype, one file for each image")

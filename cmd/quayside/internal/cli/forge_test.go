@@ -257,6 +257,35 @@ func TestProposeSettings(t *testing.T) {
 	}
 }
 
+// TestProposeWindows checks that the automatic merge is on only while the windows permit the merge, and
+// that the pull request names the next time.
+func TestProposeWindows(t *testing.T) {
+	s := forgetest.New(t, "github")
+	bare, work := newFleet(t)
+	gitIn(t, work, "remote", "add", "origin", bare)
+	dir := filepath.Join(work, slices.Sorted(maps.Keys(environments()))[0])
+	file := filepath.Join(dir, "quayside.yaml")
+	data, err := os.ReadFile(file)
+	check(t, err)
+	settings := "\nspec:\n  windows: [{kind: allow, schedule: \"0 22 * * *\", duration: 1h}]\n  propose: {automerge: {maxSeverity: critical}}"
+	check(t, os.WriteFile(file, []byte(strings.Replace(string(data), "\nspec:", settings, 1)), 0o666))
+	commitAll(t, work, "settings")
+	for _, step := range []struct {
+		now  string
+		open bool
+	}{{"2026-12-01T21:59:59Z", false}, {"2026-12-01T22:00:00Z", true}, {"2026-12-01T23:00:00Z", false}, {"2026-12-02T22:59:00Z", true}} {
+		got := inJob(t, s, dir, "propose", "--offline", "--push", "origin", "--pull-request", "--now", step.now)
+		if got.code != 0 || strings.Contains(got.stderr, "merged automatically when") != step.open {
+			t.Fatalf("%s: exit code %d:\n%s", step.now, got.code, got.stderr)
+		}
+		for _, p := range s.Pulls() {
+			if (p.Auto != "") != step.open || strings.Contains(p.Body, "may be merged from 2026-12-0") == step.open {
+				t.Errorf("%s: the automatic merge is %q, and the text\n%s", step.now, p.Auto, p.Body)
+			}
+		}
+	}
+}
+
 // TestDiffComments checks that each workspace with differences has its own comment.
 func TestDiffComments(t *testing.T) {
 	s := forgetest.New(t, "github")

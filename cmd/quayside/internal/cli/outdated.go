@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
@@ -64,6 +66,7 @@ func newOutdated(a *app) *cobra.Command {
 	cmd.Flags().StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save'; list the operators that it holds back, with the reason; may be given several times, one for each cluster")
 	cmd.Flags().StringVar(&o.feed, "feed", "", "also write the upgrades as JSON files for Renovate to `DIR`, relative to the workspace; with --all, to one directory for each workspace in DIR, relative to the root of the repository")
 	addToday(cmd, &o.today, "support")
+	addNow(cmd, a, "windows")
 	addOutput(cmd, a, nil, outdatedView{})
 	addAll(cmd, a)
 	addOffline(cmd, o.app)
@@ -72,7 +75,15 @@ func newOutdated(a *app) *cobra.Command {
 
 // outdatedView is the output of `quayside outdated`.
 type outdatedView struct {
-	Operators []resolve.Age `json:"operators"`
+	Operators []outdatedOperator `json:"operators"`
+}
+
+// outdatedOperator is an operator with the window of its next upgrade.
+type outdatedOperator struct {
+	resolve.Age   `json:",inline"`
+	MergeableFrom string `json:"mergeableFrom,omitempty" doc:"when the next version may be merged, if not now; never, if not in the next five years"`
+
+	window string // note about the window
 }
 
 func (o *outdatedOptions) run(cmd *cobra.Command) error {
@@ -98,11 +109,11 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	ages := []resolve.Age{}
+	ages := []outdatedOperator{}
 	o.log.Done()
 	for _, a := range all {
 		if o.current || !a.Current() || a.Unsupported() {
-			ages = append(ages, a)
+			ages = append(ages, o.withWindow(s, a))
 		}
 	}
 	switch {
@@ -112,6 +123,18 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 		o.log.Note("all operators are at the head of their channels")
 	}
 	return o.printTable(outdatedView{ages}, ageTable(ages))
+}
+
+// withWindow returns an operator with the time from which its next version may be merged.
+func (o *outdatedOptions) withWindow(p *workspace.Project, a resolve.Age) outdatedOperator {
+	out := outdatedOperator{Age: a}
+	if d := rules.UpgradeWindow(workspace.ChangeState(p, nil, nil, nil), a.Namespace+"/"+a.Package); a.Next != "" && !d.May {
+		out.MergeableFrom, out.window = "never", a.Next+" "+rules.WindowText(d)
+		if !d.From.IsZero() {
+			out.MergeableFrom = d.From.UTC().Format(time.RFC3339)
+		}
+	}
+	return out
 }
 
 // writeFeed writes the feed of upgrades, for Renovate.
@@ -168,9 +191,9 @@ func (a *app) freshProblem(ctx context.Context, p *workspace.Project) (*workspac
 }
 
 // ageTable returns a table of pins and their newer versions, with notes in the last column.
-func ageTable(ages []resolve.Age) *terminal.Table {
+func ageTable(ages []outdatedOperator) *terminal.Table {
 	t := &terminal.Table{Head: []string{"operator", "pinned", "next", "reachable", "head", "channel", "note"}}
-	supported := slices.ContainsFunc(ages, func(a resolve.Age) bool { return a.Support != nil })
+	supported := slices.ContainsFunc(ages, func(a outdatedOperator) bool { return a.Support != nil })
 	if supported {
 		t.Head = slices.Insert(t.Head, 2, "supported until")
 	}
@@ -190,6 +213,9 @@ func ageTable(ages []resolve.Age) *terminal.Table {
 		}
 		if a.ByVersion && a.Next != "" {
 			notes = append(notes, "by version order")
+		}
+		if a.window != "" {
+			notes = append(notes, a.window)
 		}
 		if a.LifecycleError != "" {
 			notes = append(notes, a.LifecycleError)

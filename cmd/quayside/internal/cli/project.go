@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +50,7 @@ func (a *app) open() (*workspace.Project, error) {
 	}
 	p, err := workspace.Open(workspace.Dir(dir, a.allowedDirs()...), workspace.Env{
 		Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log,
-		Today: time.Now().UTC().Format(time.DateOnly),
+		Now: a.now.orToday(),
 	})
 	if err == nil {
 		err = a.lockWriter(p)

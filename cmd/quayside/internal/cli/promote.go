@@ -7,7 +7,6 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +24,7 @@ type promoteOptions struct {
 	*app
 	observed []string
 	rule     ruleFlags
-	now      string
+	outside  string // value of --outside-window
 	check    bool
 	render   bool
 	proposes bool // whether the command is 'quayside propose'
@@ -68,7 +67,7 @@ func newPromote(a *app) *cobra.Command {
 
 			The output lists each operator of both environments with the result and the reason.
 
-			See also: docs/promotion.md
+			See also: docs/promotion.md, docs/windows.md
 			Exit codes: 0 done, or nothing to promote; 1 with --check, there is something to
 			promote; 2 an error; 3 the declarations have no solution; 4 an operator that you
 			named is held.`),
@@ -105,7 +104,8 @@ func newPromote(a *app) *cobra.Command {
 	f.StringVar(&o.rule.soak, "soak", "", "soak time: a `TIME` such as 24h, in place of spec.promotion.soak (default "+d.Soak.String()+")")
 	f.StringVar(&o.rule.within, "observed-within", "", "maximum age of an observation: a `TIME`, in place of spec.promotion.observedWithin (default "+d.Within.String()+")")
 	f.IntVar(&o.rule.clusters, "clusters", 0, "minimum `NUMBER` of clusters, in place of spec.promotion.clusters (default 1)")
-	f.StringVar(&o.now, "now", "", "evaluate the observations as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
+	addNow(cmd, a, "observations and windows")
+	addOutsideWindow(cmd, &o.outside)
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would be promoted")
 	f.BoolVar(&o.render, "render", false, "write the rendered tree too")
 	addOffline(cmd, a)
@@ -156,14 +156,6 @@ func (r ruleFlags) override(rule gate.Criteria) (gate.Criteria, error) {
 	return rule, faults.Err()
 }
 
-// referenceTime returns the value of --now. By default it is the current time.
-func (o *promoteOptions) referenceTime() (time.Time, error) {
-	if o.now == "" {
-		return time.Now().UTC(), nil
-	}
-	return time.Parse(time.RFC3339, o.now)
-}
-
 // ruleFor returns the observations required for a promotion to an environment. nil: none are
 // required.
 func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Criteria, error) {
@@ -196,11 +188,7 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 	if err != nil {
 		return nil, err
 	}
-	now, err := o.referenceTime()
-	if err != nil {
-		return nil, Usagef(cmd, "--now: %q is not a time such as 2026-01-31T12:00:00Z", o.now)
-	}
-	r, err := upgrade.Promote(ctx, steps, upgrade.PromotionOptions{Only: only, Observed: seen, Now: now, Proposes: o.proposes}, o.ruleFor)
+	r, err := upgrade.Promote(ctx, steps, upgrade.PromotionOptions{Only: only, Observed: seen, Now: o.now.orToday(), Proposes: o.proposes, OutsideWindow: o.outside}, o.ruleFor)
 	if r == nil {
 		return nil, err
 	}

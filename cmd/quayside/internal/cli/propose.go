@@ -21,7 +21,7 @@ import (
 type proposeOptions struct {
 	resolveOptions
 	promotes bool   // value of --promote
-	now      string // reference time for promotions
+	outside  string // value of --outside-window
 	single   bool   // value of --one-branch
 	strict   bool
 
@@ -65,7 +65,7 @@ func newPropose(a *app) *cobra.Command {
 			reports as unhealthy or not upgradeable, in files of 'quayside status --save'. With
 			--promote, see 'quayside promote'.
 
-			See also: docs/ci.md
+			See also: docs/ci.md, docs/windows.md
 			Exit codes: 0 done; 1 with --check, a branch would be opened, updated or closed; 2 an
 			error; 3 an operator that you named cannot be upgraded, or with --strict any operator; 4
 			an operator that you named is held.`),
@@ -111,7 +111,8 @@ func (o *proposeOptions) addProposeFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.prune, "prune", false, "also remove operators that nothing requires")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
 	f.StringArrayVar(&o.observed, "observed", nil, "observations of clusters: a `FILE` written by 'quayside status --save', or for --promote a directory of such files; may be given several times")
-	f.StringVar(&o.now, "now", "", "with --promote, evaluate the observations as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
+	addNow(cmd, o.app, "observations and windows")
+	addOutsideWindow(cmd, &o.outside)
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow downgrades")
 	f.BoolVar(&o.strict, "strict", false, "exit with 3 if an operator is held back because of a fault")
 	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or the prefix of several (default: upgrade, or upgrades for one branch, or promote with --promote)")
@@ -141,8 +142,6 @@ func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 		return Usagef(cmd, "--into requires --pull-request")
 	case o.scan != "" && o.body == "" && !o.request:
 		return Usagef(cmd, "--scan requires --pr-body FILE or --pull-request")
-	case !o.promotes && o.now != "":
-		return Usagef(cmd, "--now requires --promote")
 	default:
 		return nil
 	}
@@ -156,7 +155,7 @@ func (o *proposeOptions) openProposer(ctx context.Context, p *workspace.Project,
 		return nil, err
 	}
 	return deliver.OpenProposer(ctx, p, deliver.ProposalOptions{
-		Branch: cmp.Or(o.branch, preset), Remote: o.push, Body: o.argPath(o.body),
+		Branch: cmp.Or(o.branch, preset), Remote: o.push, Body: o.argPath(o.body), OutsideWindow: o.outside,
 		Request: o.request, Into: o.into, Forge: o.forge, Scans: scans, Check: o.check,
 	})
 }
@@ -265,7 +264,7 @@ func (r *resolveReport) branches() []deliver.BranchRow {
 
 // promote proposes promotions. It also decides whether branches of earlier runs are obsolete.
 func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
-	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now, proposes: true}
+	p := &promoteOptions{app: o.app, observed: o.observed, outside: o.outside, proposes: true}
 	r, err := p.run(cmd, args, func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error {
 		if s.Resolution == nil && !several {
 			return nil

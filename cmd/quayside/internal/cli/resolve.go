@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/cmd/quayside/internal/deliver"
 	"github.com/quayside/quayside/cmd/quayside/internal/edit"
+	"github.com/quayside/quayside/cmd/quayside/internal/upgrade"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health"
@@ -37,6 +37,7 @@ type resolveOptions struct {
 	unattended     bool // see [workspace.Request.Unattended]
 	edited         bool
 	render         bool
+	outside        string // value of --outside-window
 	command        string // command in hints that suggest flags; empty: the command that the user ran
 
 	// confirm is called after the changes were printed, with their number. If it returns false,
@@ -125,6 +126,8 @@ func newResolve(a *app) *cobra.Command {
 	a.offer(cmd, "unpin", a.completions(edit.Completer.Pinned))
 	a.complete(cmd, "hops", []string{"1", "all"})
 	a.offer(cmd, "upgrade", a.completions(edit.Completer.Versions))
+	addNow(cmd, a, "observations and windows")
+	addOutsideWindow(cmd, &o.outside)
 	addWriter(cmd, a, "check")
 	return cmd
 }
@@ -308,11 +311,17 @@ func (a *app) readObserved(p *workspace.Project, names ...string) ([]*health.Sum
 		}
 		out = append(out, seen...)
 	}
-	return out, p.JudgeObserved(out, time.Now())
+	return out, p.JudgeObserved(out, p.Now)
 }
 
 func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, pr *workspace.Problem) error {
-	res, err := workspace.Resolve(ctx, pr)
+	run := workspace.Resolve
+	if o.upgrade.isSet() {
+		run = func(ctx context.Context, pr *workspace.Problem) (*workspace.Resolution, error) {
+			return upgrade.ResolveInWindows(ctx, p, pr, o.outside)
+		}
+	}
+	res, err := run(ctx, pr)
 	if res == nil {
 		return err
 	}

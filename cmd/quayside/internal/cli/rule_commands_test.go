@@ -122,6 +122,12 @@ func brokenStates() map[string]brokenState {
 		"overlays": {mark: `no-such-file`, edit: func(f *brokenWorkspace) {
 			f.put("overlays/prod-1/ns-p00.p00/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [no-such-file.yaml]\n")
 		}},
+		"window-environments": {mark: `no environment "prd"`, edit: spec(`windows: [{kind: deny, schedule: "0 0 29 2 *", duration: 1m, environments: [prd]}]`)},
+		"window-operators":    {mark: `no operator "ns-p01/p10"`, edit: spec(`windows: [{kind: deny, schedule: "0 0 29 2 *", duration: 1m, operators: [ns-p01/p10]}]`)},
+		"windows": {mark: `\[outside-window\]|may be merged from 9999`, edit: func(f *brokenWorkspace) {
+			f.run("upgrade", "ns-p00/p00", "--yes", "--offline")
+			spec(`freeze: {until: "9999-01-01T00:00:00Z", reason: r}`)(f)
+		}},
 		"policy-rules": {mark: `policy rule "none"`, edit: spec(`policy: {rules: [{name: none, on: tree, expression: "object.kind == \"Deployment\""}]}`)},
 	}
 }

@@ -40,9 +40,10 @@ func newUpgrade(a *app) *cobra.Command {
 			in the repository that their CRDs reject. For each operator that blocks the cluster
 			upgrade, quayside prints the first version that does not. Nothing is written.
 
-			See also: docs/cluster-upgrades.md
+			See also: docs/cluster-upgrades.md, docs/windows.md
 			Exit codes: 0 done; 1 with --check, there is something to upgrade, or the cluster
-			version is not supported; 2 an error; 3 the declarations have no solution.`),
+			version is not supported; 2 an error; 3 the declarations have no solution; 4 the windows
+			of an operator that you named are closed.`),
 		Example: Examples(`
 			# list the upgrades, and write nothing
 			quayside upgrade --check
@@ -69,6 +70,8 @@ func newUpgrade(a *app) *cobra.Command {
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
 	f.BoolVar(&o.yes, "yes", false, "skip the confirmation")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would be upgraded")
+	addNow(cmd, a, "windows")
+	addOutsideWindow(cmd, &o.outside)
 	f.Var((*versionFlag)(&o.cluster.Kubernetes), "kubernetes", "with --check, the `VERSION` of Kubernetes to check, such as 1.37")
 	f.Var((*versionFlag)(&o.cluster.OpenShift), "openshift", "with --check, the `VERSION` of OpenShift to check, such as 5.0")
 	f.StringSliceVar(&o.clusters, "cluster", nil, "with --kubernetes or --openshift, check the operators of `CLUSTER` (default: all); may be given several times")

@@ -56,7 +56,7 @@ func newVerify(a *app) *cobra.Command {
 			requires a signature, quayside also verifies the signatures of the artifact and of its
 			provenance.
 
-			See also: docs/artifacts.md, docs/needs.md
+			See also: docs/artifacts.md, docs/needs.md, docs/windows.md
 			Exit codes: 0 up to date; 1 out of date; 2 an error; 4 refused by the policy.`),
 		Example: Examples(`
 			quayside verify --offline
@@ -88,6 +88,7 @@ func newVerify(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "also exit with 1 if something in the lock could not be checked")
 	addObservedSupply(cmd, &o.observed)
+	addNow(cmd, a, "windows")
 	o.login.addFlags(cmd)
 	a.offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
 	addComment(cmd, a, &o.comment, &o.forge, "if verify fails, write the errors to the comment of 'quayside diff --comment' on the pull request `NUMBER`; GIT_TOKEN holds the token")
@@ -131,6 +132,17 @@ func (o *verifyOptions) checkCluster(ctx context.Context, p *workspace.Project, 
 	return err
 }
 
+// checkWindows checks whether the change of the lock may be merged now.
+func (o *verifyOptions) checkWindows(ctx context.Context, p *workspace.Project, lock *lockfile.File, r *verifyReport) error {
+	found, err := compare.CheckWindows(ctx, p, lock)
+	if err != nil {
+		return err
+	}
+	o.log.Warn(found.Warnings())
+	r.AllWarnings = append(r.AllWarnings, found.Warnings()...)
+	return workspace.AsDiffersErrors(found.Err())
+}
+
 // verify checks the lock and the tree. compared is false if the tree was not checked because of an
 // error.
 func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared bool, err error) {
@@ -148,6 +160,9 @@ func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared b
 	stale := o.checkLock(ctx, pr, workspace.CheckScope{Content: true, Followers: !o.all}, &r.CheckReport)
 	if pr.Lock == nil || exitCode(stale) == exitError {
 		return false, stale
+	}
+	if err := o.checkWindows(ctx, p, pr.Lock, r); err != nil {
+		stale = errors.Join(stale, err)
 	}
 	if n := len(r.Unchecked); o.strict && n > 0 {
 		stale = errors.Join(stale, &workspace.DiffersError{Msg: fmt.Sprintf("--strict: not everything in %s could be checked (%s)", workspace.LockFile, diag.Count(n, "warning"))})

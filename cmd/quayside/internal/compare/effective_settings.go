@@ -69,6 +69,12 @@ func (c *Comparison) effectiveSettings(s *Side, names comparedNames) (settingsLi
 		e.set("spec.promotion.observedWithin", g.ObservedWithin, -int(g.ObservedWithin))
 		e.set("spec.promotion.signed", g.Signed, strictIf(g.Signed))
 	}
+	if len(w.Windows) > 0 {
+		e.set("spec.windows", diag.Count(len(w.Windows), "window"), 0).variant = fmt.Sprintf("%+v", w.Windows)
+	}
+	if w.Freeze != nil {
+		e.set("spec.freeze", "until "+w.Freeze.Until, 0)
+	}
 	if w.Propose != nil && w.Propose.Automerge != nil {
 		a := w.Propose.Automerge
 		worst, err := diff.ParseSeverity(a.MaxSeverity)
@@ -197,6 +203,8 @@ func (e *settingsList) setPolicy(p *workspace.Project, names comparedNames) erro
 		s := e.set("spec.policy.severity", severity, int(severity))
 		s.key, s.field = r.ID, "spec.policy.severity."+r.ID
 	}
+	outside := e.set("spec.policy.severity", tuned[rules.OutsideWindow], int(tuned[rules.OutsideWindow]))
+	outside.key, outside.field = rules.OutsideWindow, "spec.policy.severity."+rules.OutsideWindow
 	e.set("spec.policy.failOn", policy.FailOn, levelRank(policy.FailOn))
 	for _, name := range names.clusters {
 		level := policy.Level(name)

@@ -189,6 +189,8 @@ func (c *Comparison) options() (diff.CompareOptions, error) {
 			return opt, err
 		}
 	}
+	delete(opt.Severity, rules.OutsideWindow) // not a rule of diff
+	delete(opt.BaseSeverity, rules.OutsideWindow)
 	mirrors, err := c.After.project.Mirrors()
 	if err != nil {
 		return opt, err

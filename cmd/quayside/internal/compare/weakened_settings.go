@@ -41,6 +41,8 @@ func sensitiveSettings() []sensitiveSetting {
 		{"spec.promotion.clusters", promotion, isLowerValue, lessHealth, 0},
 		{"spec.promotion.observedWithin", promotion, isLowerValue, lessHealth, 0},
 		{"spec.promotion.signed", promotion, isLowerValue, lessHealth, 0},
+		{"spec.windows", promotion, isReplaced, "operators may change at other times", 0},
+		{"spec.freeze", promotion, isReplaced, "operators may change at other times", 0},
 		{"spec.propose.automerge", automerge, isLower, "pull requests are merged automatically", 0},
 		{"spec.propose.automerge.maxSeverity", automerge, isLowerValue, "pull requests with worse findings are merged automatically", 0},
 		{"spec.propose.automerge.after", automerge, isLowerValue, "pull requests are merged automatically after a shorter time", 0},

@@ -20,7 +20,7 @@ func TestEverySettingIsJudged(t *testing.T) {
 		"provides": "names what clusters have; verify still checks the tree", "proxy": inTree, "mirrors": "settings.catalogs",
 		"trust": "settings.trust", "imagePullSecrets": inTree, "csvAnnotations": inTree, "aggregatedRoles": inTree, "healthChecks": inTree,
 		"gitops": inTree, "storageMigration": inTree, "clusters": inTree, "reporter": inTree, "recreate": inTree,
-		"policy": "settings.policy", "follows": "settings.promotion", "promotion": "settings.promotion", "propose": "settings.automerge",
+		"policy": "settings.policy", "follows": "settings.promotion", "promotion": "settings.promotion", "propose": "settings.automerge", "windows": "settings.promotion", "freeze": "settings.promotion",
 	}
 	for f := range reflect.TypeFor[settings.Workspace]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

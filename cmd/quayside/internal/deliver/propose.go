@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/compare"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
@@ -20,6 +21,7 @@ import (
 	"github.com/quayside/quayside/internal/forge"
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/internal/window"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -58,6 +60,7 @@ type proposal struct {
 	*Proposer
 	upgrade workspace.Upgrade
 	changes []gitrepo.FileEdit
+	window  window.Decision // whether it may be merged now; after body
 }
 
 // OpenProposer returns the Proposer of a workspace. It returns an error if the work tree has
@@ -97,8 +100,27 @@ func OpenProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions
 }
 
 func (b *Proposer) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal, error) {
+	upgrade, err := b.overrideWindows(upgrade)
+	if err != nil {
+		return nil, err
+	}
 	changes, err := b.renderEdits(ctx, upgrade.Lock)
 	return &proposal{Proposer: b, upgrade: upgrade, changes: changes}, err
+}
+
+// overrideWindows returns an upgrade that records ProposalOptions.OutsideWindow for the operators that
+// a window may exclude.
+func (b *Proposer) overrideWindows(upgrade workspace.Upgrade) (workspace.Upgrade, error) {
+	p := b.clone.Project
+	before, err := p.LockIfAny()
+	if err != nil || b.opt.OutsideWindow == "" {
+		return upgrade, err
+	}
+	found, err := rules.Evaluate(workspace.ChangeState(p, before, upgrade.Lock, nil), rules.Windows)
+	res := *upgrade.Resolution
+	res.Lock = workspace.OutsideWindow(res.Lock, found, b.opt.OutsideWindow)
+	upgrade.Resolution = &res
+	return upgrade, err
 }
 
 // commit creates the branch and returns the hash of its commit. The commit has the time of
@@ -262,6 +284,7 @@ func (b *proposal) body(ctx context.Context, branch string, before *lockfile.Fil
 	if err != nil {
 		return nil, err
 	}
+	b.window = rules.MergeWindow(workspace.ChangeState(b.clone.Project, before, b.upgrade.Lock, compare.Severities(report)))
 	if err := b.configure(pull, report); err != nil {
 		return nil, err
 	}
@@ -324,6 +347,9 @@ func (b *proposal) summary(report *diff.Report) string {
 	if f, found := report.Worst(); found {
 		fmt.Fprintf(&text, "**Worst finding: %s**, %s: %s (%s)\n\n", f.Severity, sanitize.Markdown(f.Operator), sanitize.Markdown(sanitize.Truncate(f.Message, longest)), sanitize.Code(f.Rule))
 	}
+	if line := b.windowText(); line != "" {
+		text.WriteString("**" + sanitize.Markdown(line) + "**\n\n")
+	}
 	if line := workspace.Removals(b.upgrade.Changes); line != "" {
 		text.WriteString("**" + sanitize.Markdown(line) + "**\n\n")
 	}
@@ -341,6 +367,21 @@ func (b *proposal) summary(report *diff.Report) string {
 		fmt.Fprintf(&text, "Applies at once to %s.\n\n", diag.Count(len(clusters), "cluster"))
 	}
 	return text.String()
+}
+
+// windowText returns a line with the time from which the proposal may be merged, if that is not now, or
+// with the reason to merge it outside of its windows.
+func (b *proposal) windowText() string {
+	if !b.window.May {
+		return "This pull request " + rules.WindowText(b.window) + "."
+	}
+	for _, pin := range b.upgrade.Lock.Pins {
+		changes := slices.ContainsFunc(b.upgrade.Changes, func(c workspace.Change) bool { return c.Operator == pin.Key() && c.Change != lockfile.Changed })
+		if changes && pin.OutsideWindow != "" {
+			return "May be merged outside of its windows: " + pin.OutsideWindow
+		}
+	}
+	return ""
 }
 
 // preface returns the text before the report: the environment, the changes with their reasons and

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
@@ -28,7 +29,10 @@ type ProposalOptions struct {
 	Into    string        // target branch of pull requests; empty: the default branch
 	Forge   string        // kind of forge; empty: detected from its address
 	Scans   *scan.Results // scan results of images, for the text of the pull request; may be nil
-	Check   bool          // only report the changes: no commit, no push, no file
+
+	OutsideWindow string // reason to propose changes that may be merged outside of their windows
+
+	Check bool // only report the changes: no commit, no push, no file
 }
 
 // PublishedProposal is one published upgrade.
@@ -91,7 +95,7 @@ func (b *proposal) publish(ctx context.Context, branch, file string, before *loc
 		return out, err
 	}
 	var text []byte
-	now := time.Now()
+	now := b.clone.Project.Now
 	pull := forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Proposal: proposalID(b.upgrade)}
 	if file != "" || b.opt.Request {
 		if text, err = b.body(ctx, branch, before, held, now, &pull); err != nil {
@@ -114,7 +118,7 @@ func (b *proposal) publish(ctx context.Context, branch, file string, before *loc
 	if b.opt.Remote == "" {
 		return out, nil
 	}
-	if pull.Automerge != nil && out.Action == Update { // the new commit must not be merged automatically before it is checked again
+	if pull.Automerge != nil && (out.Action == Update || !b.window.May) { // the new commit must not be merged automatically before it is checked again
 		if err := b.forge.CancelAutomerge(ctx, pull); err != nil {
 			return nil, err
 		}
@@ -150,6 +154,8 @@ func (b *proposal) openPullRequest(ctx context.Context, p forge.Pull) (*forge.Re
 		log.Note("pull request %d: cannot set its labels and reviewers (spec.propose): %s", result.Number, sanitize.Line(result.NotSet))
 	}
 	switch {
+	case !b.window.May:
+		log.Note("pull request %d %s", result.Number, sanitize.Line(rules.WindowText(b.window)))
 	case result.Automerge:
 		log.Note("pull request %d is merged automatically when its requirements are met", result.Number)
 	case result.Refusal != "":
@@ -173,7 +179,7 @@ func (b *proposal) configure(p *forge.Pull, report *diff.Report) error {
 	if err != nil {
 		return err
 	}
-	allowed := len(b.unreadable) == 0 && workspace.Removals(b.upgrade.Changes) == "" && report.Mergeable(limit)
+	allowed := b.window.May && len(b.unreadable) == 0 && workspace.Removals(b.upgrade.Changes) == "" && report.Mergeable(limit)
 	p.Automerge = &forge.Automerge{Allowed: allowed, After: time.Duration(s.Automerge.After)}
 	return nil
 }

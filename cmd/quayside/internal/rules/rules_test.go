@@ -94,6 +94,15 @@ func TestEvaluate(t *testing.T) {
 			state: State{Lock: &lockfile.File{Pins: []lockfile.Pin{pin("ops", "etcd")}}},
 			want:  "waiver-operators error quayside.yaml:5:52 spec.policy.waivers[0].operator: no operator \"op/etcd\" in quayside.lock (did you mean \"ops/etcd\"?)\n",
 		},
+		"operators of windows": {
+			spec: "  windows: [{kind: deny, schedule: \"0 0 * * *\", duration: 1h, operators: [\"op*\", ops/ectd, db/kafka]}]\n", about: Operators,
+			state: State{Lock: &lockfile.File{Pins: []lockfile.Pin{pin("ops", "etcd")}}},
+			want:  "window-operators error quayside.yaml:5:82 spec.windows[0].operators[1]: no operator \"ops/ectd\" in quayside.lock (did you mean \"ops/etcd\"?)\n",
+		},
+		"environments of windows": {
+			spec: "  windows: [{kind: deny, schedule: \"0 0 * * *\", duration: 1h, environments: [\"pr*\", prd]}]\n", about: Settings,
+			want: "window-environments error quayside.yaml:5:85 spec.windows[0].environments[1]: no environment \"prd\" (available: prod) (did you mean \"prod\"?)\n",
+		},
 		"unused waivers": {
 			spec: "  policy: {waivers: [{rule: crd.removed, operator: other/vault, reason: x, expires: 2030-01-01}]}\n", about: Waivers,
 			state: State{Lock: &lockfile.File{Pins: []lockfile.Pin{pin("ops", "etcd")}}},

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
 	"github.com/quayside/quayside/declare"
@@ -30,6 +31,10 @@ type State struct {
 	Declared func() *declare.Set // empty if invalid
 	Observed []*health.Summary   // observations of clusters, at most one per cluster
 	Today    string              // "2026-11-21", in UTC; empty: no waiver expires
+	Now      time.Time
+
+	Merged     *lockfile.File    // lock that a merge of Lock would replace; nil: unknown
+	Severities map[string]string // most severe findings of the change from Merged, by operator; nil: unknown
 
 	Rendered     *render.Result
 	Overlays     map[string][]string // overlay directories of each cluster, as in profile.Cluster

@@ -22,6 +22,7 @@ const (
 	Selectors    Part = "selectors"    // rendered objects, overlays
 	Clusters     Part = "clusters"     // objects of the clusters
 	Policy       Part = "policy"       // objects of the clusters, rules of the policy
+	Windows      Part = "windows"      // lock, the lock that it replaces in a merge, time
 )
 
 // Entry is a rule about a part of a state.
@@ -41,9 +42,11 @@ func Table() []Entry {
 		{"policy-expressions", Error, nil, "The expressions in `spec.policy.rules` are valid.", Settings, checkExpressions},
 		{"cluster-names", Error, nil, "Each name and pattern in `spec.policy.clusters` matches a cluster.", Settings, checkClusterNames},
 		{"followed-environment", Error, nil, "`spec.follows` names another workspace of the repository.", Settings, checkFollows},
+		{"window-environments", Error, nil, "Each environment of `spec.windows` is a workspace of the repository.", Settings, checkWindowEnvironments},
 		{"future-versions", Error, nil, "`kubernetesVersion` and `openshiftVersion` are versions that can exist.", Settings, checkFutureVersions},
 		{"old-versions", Warning, []string{"old-version"}, "`kubernetesVersion` has the APIs of the rendered manifests.", Waivers, checkOldVersions},
 		{"cluster-operators", Error, nil, "Each pattern in `operators` of a cluster matches a locked operator.", Operators, checkClusterOperators},
+		{"window-operators", Error, nil, "The operators of `spec.windows` are not misspelled.", Operators, checkWindowOperators},
 		{"waiver-operators", Error, nil, "The operator of a waiver is not misspelled.", Operators, checkWaiverOperators},
 		{"unused-waivers", Warning, nil, "The operator of a waiver is in the lock.", Waivers, checkUnusedWaivers},
 		{"expired-waivers", Warning, nil, "No waiver of a finding has expired.", Waivers, checkExpiredWaivers},
@@ -72,6 +75,7 @@ func Table() []Entry {
 		{"unused-overlays", Error, []string{"unused-overlay"}, "The build of a cluster uses each YAML file in `overlays/`; it is an error only if the name of a directory is almost right.", Needs, checkUnusedOverlays},
 		{"selectors", Error, nil, "Patches in overlays and settings of the GitOps tool select an object.", Selectors, checkSelectors},
 		{"overlays", Error, nil, "Overlays build, and each custom resource of yours has its CRD in the cluster.", Clusters, checkOverlays},
+		{"windows", Error, []string{OutsideWindow}, "A change is merged in a window of `spec.windows`, and after `spec.freeze`; it is an error only if `spec.policy.severity` makes it one.", Windows, checkWindows},
 		{"policy-rules", Error, nil, "The rules in `spec.policy.rules` with `on: tree` accept all objects.", Policy, checkPolicy},
 	}
 }

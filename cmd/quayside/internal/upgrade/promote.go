@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
@@ -28,6 +29,8 @@ type PromotionOptions struct {
 	Observed []*health.Summary // observations of all environments
 	Now      time.Time
 	Proposes bool // whether to open pull requests; then promotions that a person reverted are not repeated, except those in Only
+
+	OutsideWindow string // reason to promote also outside of the windows
 
 	kept map[string]resolve.HeldUpgrade // operators that must not change, with the reason
 }
@@ -52,6 +55,7 @@ const (
 	ReasonContent     resolve.HeldBack = "content"     // the target catalog has a different bundle with the same name
 	ReasonGate        resolve.HeldBack = "gate"        // the observations do not satisfy opt.Rule
 	ReasonDeclined    resolve.HeldBack = "declined"    // a person reverted its promotion, or closed its pull request
+	ReasonWindow      resolve.HeldBack = "window"      // its windows do not permit the change now
 	ReasonNeeds       resolve.HeldBack = "dependency"  // it requires an operator that is not promoted
 )
 
@@ -61,7 +65,7 @@ type PromotionRow struct {
 	From     string           `json:"upstream,omitempty" doc:"version in the upstream environment"`                   // upstream version; empty if not pinned
 	Have     string           `json:"current,omitempty" doc:"version in the target environment before the promotion"` // target version before the promotion; empty if not pinned
 	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|removed|unchanged|kept|held"`
-	Reason   resolve.HeldBack `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|downgrade|hold|range|clusterVersion|installMode|catalog|content|conflict|gate|declined|dependency" doc:"reason why it is unchanged or held"`
+	Reason   resolve.HeldBack `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|downgrade|hold|range|clusterVersion|installMode|catalog|content|conflict|gate|declined|window|dependency" doc:"reason why it is unchanged or held"`
 	Message  string           `json:"message,omitempty"`                                                 // explanation of Reason
 	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"observations in the upstream environment"` // nil without opt.Rule
 }
@@ -73,7 +77,7 @@ func (r PromotionRow) isPromoted() bool {
 
 // outcomeOf returns the outcome for a reason.
 func outcomeOf(by resolve.HeldBack) PromotionOutcome {
-	if by == ReasonGate || by == ReasonNeeds {
+	if by == ReasonGate || by == ReasonWindow || by == ReasonNeeds {
 		return OutcomeHeld
 	}
 	return OutcomeKept
@@ -124,9 +128,39 @@ func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*Prom
 		Changes: []workspace.Change{}, Warnings: []diag.Warning{}, Step: s, Problem: p.problem, opt: opt,
 	}
 	if out.CountPromoted() > 0 {
+		closed, err := s.closed(ctx, res.Lock, p.problem.Read, opt)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case opt.OutsideWindow != "":
+			res.Lock = workspace.OutsideWindow(res.Lock, closed, opt.OutsideWindow)
+		case len(closed) > 0:
+			opt.kept = maps.Clone(opt.kept)
+			if opt.kept == nil {
+				opt.kept = map[string]resolve.HeldUpgrade{}
+			}
+			for _, f := range closed {
+				opt.kept[f.Subject] = resolve.HeldUpgrade{By: ReasonWindow, Text: strings.TrimPrefix(f.Msg, f.Subject+" ")}
+			}
+			return s.Promote(ctx, opt)
+		}
 		out.Resolution, out.Changes, out.Warnings = res, append(out.Changes, res.Changes...), append(out.Warnings, res.Warnings...)
 	}
 	return out, nil
+}
+
+// closed returns the findings about the operators that must not be promoted now because of their
+// windows, except those that are kept already. Pull requests are only restricted when they are merged.
+func (s PromotionStep) closed(ctx context.Context, after, before *lockfile.File, opt PromotionOptions) (rules.Findings, error) {
+	if opt.Proposes {
+		return nil, nil
+	}
+	found, err := closedWindows(ctx, s.To.Project, before, after)
+	return slices.DeleteFunc(found, func(f rules.Finding) bool {
+		_, kept := opt.kept[f.Subject]
+		return kept
+	}), err
 }
 
 // targetPin returns the pin of an operator in the target environment.

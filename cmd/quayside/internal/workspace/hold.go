@@ -59,6 +59,13 @@ func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
 	return &out, nil
 }
 
+// Hold returns a copy of the problem that also holds back other operators.
+func (pr *Problem) Hold(holds []resolve.Hold) *Problem {
+	out := *pr
+	out.Options.Held = slices.Concat(pr.Options.Held, holds)
+	return &out
+}
+
 // splitObserved returns the observations of the followed environment apart from the others.
 func (pr *Problem) splitObserved(files []*health.Summary) (others, ofUpstream []*health.Summary) {
 	for _, f := range files {
@@ -74,7 +81,7 @@ func (pr *Problem) splitObserved(files []*health.Summary) (others, ofUpstream []
 // objectUnproven returns Options.Objection, which also rejects the bundles that observations of the followed
 // environment do not permit to promote.
 func (pr *Problem) objectUnproven(seen []*health.Summary) func(string, *catalog.Bundle) string {
-	rule, all, now := criteria(pr.project.Settings), health.Observations(seen), time.Now()
+	rule, all, now := criteria(pr.project.Settings), health.Observations(seen), pr.project.Now
 	judge := func(pin gate.Pin) gate.Verdict { return gate.Judge(rule, pin, all, now) }
 	return func(namespace string, to *catalog.Bundle) string {
 		if why := pr.Options.Objection(namespace, to); why != "" {

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/declare"
@@ -45,7 +46,7 @@ type Env struct {
 	Getenv  func(key string) string // returns environment variables, such as those for the store and the credentials
 	Version string                  // version of this program
 	Offline bool                    // no network access
-	Today   string                  // date in UTC by which waivers expire, such as "2026-11-21"; empty: no waiver expires
+	Now     time.Time               // time by which windows open and waivers expire; zero: none does
 	Layout  string                  // OCI layout to use instead of VendorDir; empty: none
 	Log     Logger                  // nil: log nothing
 
@@ -53,6 +54,14 @@ type Env struct {
 	Observed []*health.Summary
 
 	charts *helm.Charts // renders the charts of the repository; set by Open
+}
+
+// today returns the date in UTC by which waivers expire, such as "2026-11-21", or "".
+func (e Env) today() string {
+	if e.Now.IsZero() {
+		return ""
+	}
+	return e.Now.UTC().Format(time.DateOnly)
 }
 
 // Logger receives progress and messages of long operations.
@@ -143,9 +152,10 @@ func Open(root Root, env Env) (*Project, error) {
 	return p, nil
 }
 
-// findingRules returns the IDs of the rules that quayside diff evaluates.
+// findingRules returns the IDs of the rules that quayside diff evaluates, and the code of verify that
+// spec.policy.severity may also have.
 func findingRules() []string {
-	var out []string
+	out := []string{rules.OutsideWindow}
 	for _, r := range diff.Rules() {
 		out = append(out, r.ID)
 	}
@@ -318,13 +328,13 @@ func (p *Opened) checkDirs() error {
 
 // Waive marks the warnings that a waiver in quayside.yaml accepts.
 func (p *Opened) Waive(ws []diag.Warning) []diag.Warning {
-	return diag.MarkWaived(ws, p.Settings.Policy.Waivers, p.Today)
+	return diag.MarkWaived(ws, p.Settings.Policy.Waivers, p.today())
 }
 
 // reviewWaivers returns warnings about the waivers, for example about unused ones. ws are all
 // warnings of the step, which the waivers may match.
 func (p *Opened) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
-	return p.JudgeUnused(diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.Today))
+	return p.JudgeUnused(diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.today()))
 }
 
 // JudgeUnused returns ws without warnings about unused inherited waivers that another workspace

@@ -26,7 +26,7 @@ import (
 // state returns the state of the workspace for evaluating rules. lock may be nil.
 func (p *Project) state(lock *lockfile.File) *rules.State {
 	s := &rules.State{
-		Dir: p.repoPath(), Settings: p.Settings, Lock: lock, Observed: p.Observed, Today: p.Today,
+		Dir: p.repoPath(), Settings: p.Settings, Lock: lock, Observed: p.Observed, Today: p.today(), Now: p.Now,
 		Repository: p.Surroundings,
 		InGit: func() bool {
 			_, _, err := p.OpenRepo()
@@ -219,6 +219,25 @@ func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, cluste
 		out = append(out, found...)
 	}
 	return out, nil
+}
+
+// ChangeState returns the state of a workspace for the rule about windows: a lock, and the lock that it
+// replaces. severities are the most severe findings of the change, by operator; nil: unknown.
+func ChangeState(p *Project, before, after *lockfile.File, severities map[string]string) *rules.State {
+	s := p.state(after)
+	s.Merged, s.Severities = before, severities
+	return s
+}
+
+// OutsideWindow returns a lock with the reason for the pins that are changed outside of their windows.
+func OutsideWindow(lock *lockfile.File, found rules.Findings, reason string) *lockfile.File {
+	pins := slices.Clone(lock.Pins)
+	for i, pin := range pins {
+		if slices.ContainsFunc(found, func(f rules.Finding) bool { return f.Subject == pin.Key() && f.Code == rules.OutsideWindow }) {
+			pins[i].OutsideWindow = reason
+		}
+	}
+	return lock.With(pins)
 }
 
 // unfitByLock returns a warning for each pin whose properties exclude a version of OpenShift.

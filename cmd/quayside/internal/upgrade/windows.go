@@ -1,0 +1,65 @@
+package upgrade
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/cmd/quayside/internal/compare"
+	"github.com/quayside/quayside/cmd/quayside/internal/rules"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// ResolveInWindows resolves a problem, and holds back the operators whose windows do not permit the change
+// now. With a reason, it changes them nevertheless, and records the reason in the lock. If the user
+// named such an operator, the error is a *rules.PolicyError.
+func ResolveInWindows(ctx context.Context, p *workspace.Project, pr *workspace.Problem, reason string) (*workspace.Resolution, error) {
+	for {
+		res, err := workspace.Resolve(ctx, pr)
+		if err != nil || res == nil || res.Lock == nil {
+			return res, err
+		}
+		found, err := closedWindows(ctx, p, pr.Read, res.Lock)
+		if err != nil {
+			return nil, err
+		}
+		if reason != "" {
+			res.Lock = workspace.OutsideWindow(res.Lock, found, reason)
+			return res, nil
+		}
+		var holds []resolve.Hold
+		var refused []string
+		for _, f := range found {
+			if pr.IsNamed(f.Subject) {
+				refused = append(refused, windowRefusal(f))
+			} else if !resolve.IsHeld(pr.Options.Held, f.Subject) {
+				holds = append(holds, resolve.Hold{Operator: f.Subject, Reason: strings.TrimPrefix(f.Msg, f.Subject+" "), At: f.Pos})
+			}
+		}
+		if len(refused) > 0 {
+			return nil, &rules.PolicyError{Msg: strings.Join(refused, "\n")}
+		}
+		if len(holds) == 0 {
+			return res, nil
+		}
+		pr = pr.Hold(holds)
+	}
+}
+
+// closedWindows returns the findings about operators that a change of the lock must not install or
+// upgrade now.
+func closedWindows(ctx context.Context, p *workspace.Project, before, after *lockfile.File) (rules.Findings, error) {
+	found, err := compare.WindowFindings(ctx, p, before, after)
+	return slices.DeleteFunc(found, func(f rules.Finding) bool {
+		namespace, pkg, _ := strings.Cut(f.Subject, "/")
+		_, pinned := after.Pin(namespace, pkg)
+		return f.Waived || !pinned
+	}), err
+}
+
+// windowRefusal returns the error about an operator that the user named.
+func windowRefusal(f rules.Finding) string {
+	return f.Pos.String() + ": " + f.Msg + " [" + f.Code + "]\n  hint: wait, or add --outside-window REASON, which is recorded in the lock"
+}
