@@ -126,7 +126,7 @@ func commandGroups(parts []Part) []commandGroup {
 		{"begin", "Begin:", list{newInit, newAdd, newRemove}},
 		{"change", "Change and review:", list{newResolve, newRender, newDiff, newVerify}},
 		{"upgrade", "Upgrade:", list{newOutdated, newUpgrade, newPromote, newPropose}},
-		{"explain", "Find and explain:", list{newCatalog, newConfig, newDeclarations, newStatus, newTree, newWhy, newWhyNot}},
+		{"explain", "Find and explain:", list{newCatalog, newConfig, newDeclarations, newResources, newStatus, newTree, newWhy, newWhyNot}},
 		{"deliver", "Deliver:", list{newPush, newImages, newMirror, newVendor}},
 	}
 	for _, p := range parts {
