@@ -407,7 +407,7 @@ func (l *loader) parse(f candidate, file string, data []byte) *reader {
 	if f.applied != nil {
 		namespace = f.applied.Changes.DefaultNamespace
 	}
-	return parseFileIn(file, data, namespace)
+	return parseFileIn(file, data, namespace, f.named && f.path == path.Join(l.opt.Dir, file))
 }
 
 // manifestsIn returns the names of the manifests in a directory, sorted.

@@ -21,6 +21,7 @@ type Set struct {
 	Others         map[string]int // number of ignored objects of each kind
 	Unread         []Unread       // sorted by position
 	Elsewhere      []Subscription // operators that only other environments install, see [Set.In]
+	ChartSources   []ChartSource  // in the order of the files
 }
 
 // In returns the declarations for an environment. Those whose spec.only does not name it are in
@@ -134,6 +135,9 @@ func (s *Set) mapPositions(mapPos func(diag.Pos) diag.Pos) {
 	}
 	for i := range s.CatalogSources {
 		s.CatalogSources[i].Pos, s.CatalogSources[i].Content = mapPos(s.CatalogSources[i].Pos), mapPos(s.CatalogSources[i].Content)
+	}
+	for i := range s.ChartSources {
+		s.ChartSources[i].Pos = mapPos(s.ChartSources[i].Pos)
 	}
 	for i := range s.CSVs {
 		s.CSVs[i].Pos = mapPos(s.CSVs[i].Pos)

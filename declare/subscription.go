@@ -56,6 +56,7 @@ func mergeReadable(sets []*Set) *Set {
 		out.Warnings = append(out.Warnings, s.Warnings...)
 		out.Unread = append(out.Unread, s.Unread...)
 		out.Elsewhere = append(out.Elsewhere, s.Elsewhere...)
+		out.ChartSources = append(out.ChartSources, s.ChartSources...)
 		for kind, n := range s.Others {
 			out.Others[kind] += n
 		}
@@ -63,6 +64,7 @@ func mergeReadable(sets []*Set) *Set {
 	merge(out, &out.Subscriptions, sets, func(s *Set) []Subscription { return s.Subscriptions })
 	merge(out, &out.OperatorGroups, []*Set{{OperatorGroups: mergeOperatorGroups(sets)}}, func(s *Set) []OperatorGroup { return s.OperatorGroups })
 	merge(out, &out.CatalogSources, sets, func(s *Set) []CatalogSource { return s.CatalogSources })
+	out.addChartCatalogs()
 	merge(out, &out.CSVs, sets, func(s *Set) []ClusterServiceVersion { return s.CSVs })
 	merge(out, &out.Namespaces, sets, func(s *Set) []Namespace { return s.Namespaces })
 	out.Warnings = diag.SortWarnings(out.Warnings)
@@ -216,12 +218,12 @@ func (s *Set) NamespacesMatching(sel *LabelSelector) []string {
 }
 
 // parseFile parses one file. It does not compare the objects with each other.
-func parseFile(file string, data []byte) *reader { return parseFileIn(file, data, "") }
+func parseFile(file string, data []byte) *reader { return parseFileIn(file, data, "", false) }
 
 // parseFileIn is like parseFile. If namespace is not empty, it is the namespace of objects that
-// have none.
-func parseFileIn(file string, data []byte, namespace string) *reader {
-	r := &reader{file: file, namespace: namespace, set: &Set{Others: map[string]int{}}}
+// have none. named is whether a path names the file, so that HelmReleases in it declare operators.
+func parseFileIn(file string, data []byte, namespace string, named bool) *reader {
+	r := &reader{file: file, namespace: namespace, named: named, set: &Set{Others: map[string]int{}}}
 	var err error
 	if r.docs, err = yamlnode.Documents(file, data, parseLimits()); err != nil {
 		r.errs.Add(diag.Pos{File: file}, err)
@@ -246,6 +248,7 @@ type reader struct {
 	errs  diag.List
 	about []Unread // object of each fault, in the same order as the faults
 
+	named     bool           // whether a path names the file
 	namespace string         // namespace of objects that have none; empty: not set
 	policy    *yamlnode.Node // Policy that contains the current object, or nil
 }
@@ -270,6 +273,13 @@ func (r *reader) readObject(n *yamlnode.Node) {
 		return
 	}
 	defer r.dropFaulty(n, kind, len(r.errs), *r.set)
+	switch {
+	case group == fluxSources && (kind == "HelmRepository" || kind == "OCIRepository"):
+		r.readChartSource(n)
+	case group == string(flux) && kind == "HelmRelease" && (r.named || isSelected(n)):
+		r.readHelmRelease(n)
+		return
+	}
 	for _, k := range knownKinds() {
 		if k.kind != kind || k.group != group {
 			continue
@@ -398,7 +408,7 @@ func APIs() []string {
 }
 
 // isOurs reports whether an API group contains a kind that declares an operator.
-func isOurs(group string) bool { return fieldsOf(Dialect(group)) != nil }
+func isOurs(group string) bool { return group != string(flux) && fieldsOf(Dialect(group)) != nil }
 
 // otherKinds returns the kinds that are ignored without a fault, although their API groups contain
 // kinds of declarations.

@@ -52,6 +52,7 @@ type Subscription struct {
 	ChartValues    []byte         // values of a chart as canonical JSON, those of ValuesFiles included; nil: none
 	ValuesFiles    []string       // files with values, relative to the workspace, in the order of merging
 	Release        string         // name of the release of a chart; empty: Name
+	ChartSource    string         // source that names the catalog, as "HelmRepository namespace/name"; empty in a merged set
 	Bundle         string         // bundle instead of Package: "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/"
 	Only           []string       // environments that install the operator; nil: all
 	Replaces       string         // operator that this one replaces, as "namespace/package"; empty: none
@@ -105,6 +106,9 @@ func (s Subscription) At(fields ...Field) diag.Pos {
 
 // fieldsOf returns the field paths of a dialect, or nil if it is unknown.
 func fieldsOf(d Dialect) map[Field]string {
+	if d == flux {
+		return fieldsFlux()
+	}
 	for _, k := range knownKinds() {
 		if k.fields != nil && k.group == string(d) {
 			return k.fields()
@@ -142,6 +146,7 @@ type CatalogSource struct {
 	ID       catalog.ID
 	Image    string // image reference; empty for catalogs with an address or a ConfigMap
 	Address  string
+	Charts   string // location of a catalog of charts, such as https://charts.example.com or oci://registry.example.com/chart; empty: none
 	Priority int
 	Labels   map[string]string
 	Disabled bool // whether availabilityMode is Unavailable

@@ -63,6 +63,32 @@ func writeAll(w *tar.Writer, text string) error {
 	return err
 }
 
+// TestHelmRelease installs the chart of a HelmRelease of Flux that spec.declarations lists.
+func TestHelmRelease(t *testing.T) {
+	server := ocitest.New(t)
+	dir, cache := t.TempDir(), t.TempDir()
+	pushChart(t, server.Host+"/charts/lamp:1.0.0", "1.0.0")
+	pushChart(t, server.Host+"/charts/lamp:2.0.0", "2.0.0")
+	put(t, dir, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: flux}\nspec: {declarations: [flux.yaml]}\n")
+	put(t, dir, "flux.yaml", `apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts, namespace: lights}
+spec: {type: oci, url: "oci://`+server.Host+`/charts", interval: 1h}
+---
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: lamp, namespace: lights}
+spec:
+  interval: 1h
+  chart: {spec: {chart: lamp, version: 1.x, sourceRef: {kind: HelmRepository, name: charts}}}
+`)
+	mustRunIn(t, dir, cache, "resolve", "--render")
+	if got := read(t, dir, "rendered/operators/lights.lamp/configmap-lamp.yaml"); !strings.Contains(got, `version: "1.0.0"`) {
+		t.Error(got)
+	}
+	mustRunIn(t, dir, cache, "verify", "--offline")
+}
+
 // TestChartsInRegistry pins, verifies, vendors and mirrors a chart in a registry.
 func TestChartsInRegistry(t *testing.T) {
 	server, key := ocitest.New(t), trusttest.NewKey(t)

@@ -68,6 +68,8 @@ func declaredCatalog(c declare.CatalogSource) cache.CatalogSpec {
 	cat := cache.CatalogSpec{ID: c.ID, Priority: c.Priority, Labels: c.Labels, Pos: c.Content}
 	const remedy = "set its source in " + settings.FileName + ", under spec.catalogs"
 	switch {
+	case c.Charts != "":
+		cat.Source = source.ChartRef(c.Charts)
 	case c.Image != "":
 		cat.Source = source.ImageRef(c.Image)
 	case c.Address != "":

@@ -1,0 +1,205 @@
+package declare
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// flux is the dialect of Flux's HelmRelease. Most HelmReleases are applications and not operators. So
+// only those are read whose file a path names, or that have the label [selectLabel].
+const flux Dialect = "helm.toolkit.fluxcd.io"
+
+// fluxSources is the API group of Flux's sources.
+const fluxSources = "source.toolkit.fluxcd.io"
+
+// selectLabel is the label of a HelmRelease that declares an operator, with the value "true".
+const selectLabel = "quayside.dev/operator"
+
+// ChartSource is a HelmRepository or an OCIRepository of Flux.
+type ChartSource struct {
+	ID    string // "kind namespace/name"
+	URL   string
+	OCI   bool
+	Range string // range of versions of an OCIRepository
+	Pos   diag.Pos
+}
+
+type specHelmRelease struct {
+	Chart            *fluxChart      `json:"chart"`
+	ChartRef         *fluxRef        `json:"chartRef"`
+	ReleaseName      string          `json:"releaseName"`
+	TargetNamespace  string          `json:"targetNamespace"`
+	Values           json.RawMessage `json:"values"`
+	ValuesFrom       json.RawMessage `json:"valuesFrom"`
+	PostRenderers    json.RawMessage `json:"postRenderers"`
+	CommonMetadata   json.RawMessage `json:"commonMetadata"`
+	KubeConfig       json.RawMessage `json:"kubeConfig"`
+	Interval         string          `json:"interval"`
+	Suspend          bool            `json:"suspend"`
+	StorageNamespace string          `json:"storageNamespace"`
+	Timeout          string          `json:"timeout"`
+	MaxHistory       json.RawMessage `json:"maxHistory"`
+	ServiceAccount   string          `json:"serviceAccountName"`
+	PersistentClient json.RawMessage `json:"persistentClient"`
+	DependsOn        json.RawMessage `json:"dependsOn"`
+	DriftDetection   json.RawMessage `json:"driftDetection"`
+	Install          json.RawMessage `json:"install"`
+	Upgrade          json.RawMessage `json:"upgrade"`
+	Test             json.RawMessage `json:"test"`
+	Rollback         json.RawMessage `json:"rollback"`
+	Uninstall        json.RawMessage `json:"uninstall"`
+	WaitStrategy     json.RawMessage `json:"waitStrategy"`
+	HealthChecks     json.RawMessage `json:"healthCheckExprs"`
+}
+
+type fluxChart struct {
+	Metadata json.RawMessage `json:"metadata"`
+	Spec     struct {
+		Chart             string          `json:"chart"`
+		Version           string          `json:"version"`
+		SourceRef         fluxRef         `json:"sourceRef"`
+		Interval          string          `json:"interval"`
+		ReconcileStrategy string          `json:"reconcileStrategy"`
+		ValuesFiles       []string        `json:"valuesFiles"`
+		IgnoreMissing     bool            `json:"ignoreMissingValuesFiles"`
+		Verify            json.RawMessage `json:"verify"`
+	} `json:"spec"`
+}
+
+type fluxRef struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	Namespace  string `json:"namespace"`
+}
+
+func fieldsFlux() map[Field]string {
+	return map[Field]string{
+		FieldNamespace: "spec.targetNamespace", FieldPackage: "spec.chart.spec.chart", FieldRange: "spec.chart.spec.version",
+		FieldCatalog: "spec.chart.spec.sourceRef", FieldCatalogNamespace: "spec.chart.spec.sourceRef", FieldValues: "spec.values",
+	}
+}
+
+// isSelected reports whether an object has the label that selects it as a declaration.
+func isSelected(n *yamlnode.Node) bool {
+	_, meta := yamlnode.Field(n, "metadata")
+	_, labels := yamlnode.Field(meta, "labels")
+	return scalarField(labels, selectLabel) == "true"
+}
+
+// readHelmRelease reads a HelmRelease as a Subscription of its chart. Fields that have no equivalent are faults.
+func (r *reader) readHelmRelease(n *yamlnode.Node) {
+	var o typedObject[specHelmRelease, json.RawMessage]
+	c := r.decode(n, &o)
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.namespace", o.Metadata.Namespace)
+	s := Subscription{
+		Dialect: flux, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Release: o.Metadata.Name,
+		Approval: Automatic, Policy: CatalogProvided, Pos: c.Whole, Fields: c.Fields,
+	}
+	if ns := o.Spec.TargetNamespace; ns != "" {
+		c.Namespace("spec.targetNamespace", ns)
+		s.Namespace, s.Release = ns, ns+"-"+s.Name
+	}
+	if o.Spec.ReleaseName != "" {
+		s.Release = o.Spec.ReleaseName
+		c.checkRelease(s.Release)
+	}
+	ref, at := fluxRef{}, "spec.chart.spec.sourceRef"
+	switch {
+	case o.Spec.ChartRef != nil:
+		ref, at = *o.Spec.ChartRef, "spec.chartRef"
+		c.oneOf(at+".kind", ref.Kind, "OCIRepository")
+	case o.Spec.Chart != nil:
+		chart := o.Spec.Chart.Spec
+		ref, s.Package, s.Range = chart.SourceRef, chart.Chart, chart.Version
+		c.oneOf(at+".kind", ref.Kind, "HelmRepository")
+		c.Name("spec.chart.spec.chart", s.Package)
+		c.checkRange("spec.chart.spec.version", s.Range)
+		c.reject("spec.chart.spec.valuesFiles", len(chart.ValuesFiles) > 0, "these files are in the chart: copy their values into spec.values")
+		c.reject("spec.chart.spec.verify", len(chart.Verify) > 0, "use spec.trust in quayside.yaml")
+	default:
+		c.Addf("spec.chart", "missing")
+	}
+	c.Name(at+".name", ref.Name)
+	c.reject("spec.valuesFrom", len(o.Spec.ValuesFrom) > 0, "copy the values of ConfigMaps into spec.values")
+	c.reject("spec.postRenderers", len(o.Spec.PostRenderers) > 0, "use an overlay of quayside")
+	c.reject("spec.commonMetadata", len(o.Spec.CommonMetadata) > 0, "use an overlay of quayside")
+	c.reject("spec.kubeConfig", len(o.Spec.KubeConfig) > 0, "use spec.clusters in quayside.yaml")
+	if ref.Namespace == "" {
+		ref.Namespace = o.Metadata.Namespace
+	}
+	s.ChartSource = fmt.Sprintf("%s %s/%s", ref.Kind, ref.Namespace, ref.Name)
+	s.OwnValues = c.mapping("spec.values", o.Spec.Values)
+	s.ChartValues = s.OwnValues
+	s.Digest = s.digest()
+	declare(r, &r.set.Subscriptions, s)
+}
+
+// reject adds a fault for a field without an equivalent, if it is set.
+func (c checker) reject(field string, isSet bool, remedy string) {
+	if isSet {
+		c.Addf(field, "not supported for operators: %s", remedy)
+	}
+}
+
+// readChartSource records a HelmRepository or an OCIRepository, for the HelmReleases that refer to it.
+func (r *reader) readChartSource(n *yamlnode.Node) {
+	_, meta := yamlnode.Field(n, "metadata")
+	_, ref := yamlnode.Field(specOf(n), "ref")
+	kind := scalarField(n, "kind")
+	src := ChartSource{
+		ID:  fmt.Sprintf("%s %s/%s", kind, scalarField(meta, "namespace"), scalarField(meta, "name")),
+		URL: strings.TrimSuffix(scalarField(specOf(n), "url"), "/"), OCI: kind == "OCIRepository" || scalarField(specOf(n), "type") == "oci", Pos: r.at(n),
+	}
+	if src.Range = scalarField(ref, "semver"); src.Range == "" {
+		src.Range = scalarField(ref, "tag")
+	}
+	r.set.ChartSources = append(r.set.ChartSources, src)
+}
+
+// addChartCatalogs adds the catalogs of the HelmReleases: one for each source that they refer to, with its
+// name. A HelmRelease whose source is not declared is unread.
+func (s *Set) addChartCatalogs() {
+	byID := map[string]ChartSource{}
+	for _, src := range s.ChartSources {
+		byID[src.ID] = src
+	}
+	var kept []Subscription
+	added := map[string]bool{}
+	for _, d := range s.Subscriptions {
+		if d.ChartSource == "" {
+			kept = append(kept, d)
+			continue
+		}
+		src, declared := byID[d.ChartSource]
+		at := d.At(FieldCatalog)
+		if !declared {
+			e := diag.Hintf(at, "list its file in spec.declarations", "%s is not declared", d.ChartSource)
+			s.Unread = append(s.Unread, unreadAll(at, e, Unread{Kind: "HelmRelease", Namespace: d.Namespace, Name: d.Name, Package: d.Package})...)
+			continue
+		}
+		_, name, _ := strings.Cut(d.ChartSource, "/")
+		location := src.URL
+		switch {
+		case d.Package == "": // an OCIRepository is one chart
+			d.Package, d.Range = path.Base(src.URL), src.Range
+		case src.OCI:
+			name, location = name+"-"+d.Package, src.URL+"/"+d.Package
+		}
+		d.Catalog, d.ChartSource = &catalog.ID{Name: name}, ""
+		d.Digest = d.digest()
+		kept = append(kept, d)
+		if !added[name] {
+			added[name] = true
+			s.CatalogSources = append(s.CatalogSources, CatalogSource{ID: *d.Catalog, Charts: location, Pos: src.Pos, Content: src.Pos})
+		}
+	}
+	s.Subscriptions = kept
+}

@@ -1,0 +1,186 @@
+package declare_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/testing/goldentest"
+)
+
+// fluxFields returns the treatment of every field of a HelmRelease, in the order of the page. values are two
+// valid values; for a rejected field, one.
+func fluxFields() []olmField {
+	const cluster = "concerns Flux; quayside renders manifests"
+	return []olmField{
+		{path: "spec.chart.spec.chart", is: isRead, why: "the package", values: []string{"lamp", "torch"}},
+		{path: "spec.chart.spec.version", is: isRead, why: "the range of versions", values: []string{"1.x", "'>=1 <3'"}},
+		{path: "spec.chart.spec.sourceRef.name", is: isRead, why: "the catalog: a `HelmRepository` in a declared file, with its name", values: []string{"charts", "other"}},
+		{path: "spec.chart.spec.sourceRef.namespace", is: isRead, why: "its namespace; default: that of the HelmRelease", values: []string{"flux-system", "b"}},
+		{path: "spec.chart.spec.interval", is: isPassed, why: cluster, values: []string{"1h"}},
+		{path: "spec.chart.spec.reconcileStrategy", is: isPassed, why: cluster, values: []string{"Revision"}},
+		{path: "spec.chart.spec.valuesFiles", is: isRefused, why: "these files are in the chart: copy their values into `spec.values`", values: []string{"[x.yaml]"}},
+		{path: "spec.chart.spec.ignoreMissingValuesFiles", is: isPassed, why: "concerns `valuesFiles`", values: []string{"true"}},
+		{path: "spec.chart.spec.verify", is: isRefused, why: "use `spec.trust` in `quayside.yaml`", values: []string{"{provider: cosign}"}},
+		{path: "spec.chart.metadata", is: isPassed, why: cluster, values: []string{"{labels: {a: b}}"}},
+		{path: "spec.chartRef", is: isRead, why: "an `OCIRepository` in a declared file: the package is the last part of its URL, the range is `ref.semver` or `ref.tag`", values: []string{"{kind: OCIRepository, name: lamp, namespace: flux-system}"}},
+		{path: "spec.releaseName", is: isRead, why: "the name of the release; default as in Flux", values: []string{"r", "s"}},
+		{path: "spec.targetNamespace", is: isRead, why: "the namespace; default: that of the HelmRelease", values: []string{"c", "d"}},
+		{path: "spec.values", is: isRead, why: "the values", values: []string{"{a: 1}", "{a: 2}"}},
+		{path: "spec.valuesFrom", is: isRefused, why: "copy the values of ConfigMaps into `spec.values`", values: []string{"[{kind: ConfigMap, name: x}]"}},
+		{path: "spec.postRenderers", is: isRefused, why: "use an overlay of quayside", values: []string{"[{}]"}},
+		{path: "spec.commonMetadata", is: isRefused, why: "use an overlay of quayside", values: []string{"{labels: {a: b}}"}},
+		{path: "spec.kubeConfig", is: isRefused, why: "use `spec.clusters` in `quayside.yaml`", values: []string{"{secretRef: {name: x}}"}},
+		{path: "spec.suspend", is: isPassed, why: "a suspended HelmRelease declares the operator, too", values: []string{"true"}},
+		{path: "spec.install", is: isPassed, why: "CRDs are always rendered, and applied before the operator", values: []string{"{crds: Skip}"}},
+		{path: "spec.upgrade", is: isPassed, why: "the same", values: []string{"{crds: CreateReplace}"}},
+		{path: "spec.dependsOn", is: isPassed, why: cluster, values: []string{"[{name: x}]"}},
+		{path: "spec.interval", is: isPassed, why: cluster, values: []string{"1h"}},
+		{path: "spec.timeout", is: isPassed, why: cluster, values: []string{"1h"}},
+		{path: "spec.storageNamespace", is: isPassed, why: cluster, values: []string{"x"}},
+		{path: "spec.maxHistory", is: isPassed, why: cluster, values: []string{"1"}},
+		{path: "spec.serviceAccountName", is: isPassed, why: "the permissions are those of the account that applies the tree", values: []string{"x"}},
+		{path: "spec.persistentClient", is: isPassed, why: cluster, values: []string{"true"}},
+		{path: "spec.driftDetection", is: isPassed, why: cluster, values: []string{"{mode: warn}"}},
+		{path: "spec.test", is: isPassed, why: "hooks of tests are left out", values: []string{"{enable: true}"}},
+		{path: "spec.rollback", is: isPassed, why: cluster, values: []string{"{}"}},
+		{path: "spec.uninstall", is: isPassed, why: cluster, values: []string{"{}"}},
+		{path: "spec.waitStrategy", is: isPassed, why: cluster, values: []string{"{name: poller}"}},
+		{path: "spec.healthCheckExprs", is: isPassed, why: cluster, values: []string{"[]"}},
+	}
+}
+
+const fluxSources = `
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts, namespace: flux-system}
+spec: {url: https://charts.example.com/, interval: 1h}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts, namespace: b}
+spec: {url: https://b.example.com/charts, interval: 1h}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: other, namespace: flux-system}
+spec: {url: oci://registry.example.com/charts, type: oci}
+---
+apiVersion: source.toolkit.fluxcd.io/v1beta2
+kind: OCIRepository
+metadata: {name: lamp, namespace: flux-system}
+spec: {url: oci://registry.example.com/other/lamp, ref: {semver: ">=2"}}
+`
+
+// readRelease reads a HelmRelease with more fields, by their paths.
+func readRelease(t *testing.T, fields map[string]string) (*declare.Set, error) {
+	t.Helper()
+	object := map[string]any{}
+	base := "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: lamp, namespace: a}\nspec: {interval: 1h, chart: {spec: {chart: lamp, sourceRef: {kind: HelmRepository, name: charts, namespace: flux-system}}}}\n"
+	if err := yaml.Unmarshal([]byte(base), &object); err != nil {
+		t.Fatal(err)
+	}
+	for where, value := range fields {
+		steps := strings.Split(where, ".")
+		in := object
+		for _, step := range steps[:len(steps)-1] {
+			next, ok := in[step].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				in[step] = next
+			}
+			in = next
+		}
+		var v any
+		if err := yaml.Unmarshal([]byte(value), &v); err != nil {
+			t.Fatal(err)
+		}
+		in[steps[len(steps)-1]] = v
+	}
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return declare.LoadFS(files("-- r.yaml --\n"+string(text)+fluxSources), declare.LoadOptions{Paths: paths("r.yaml")})
+}
+
+// TestFluxFields tries each field of a HelmRelease.
+func TestFluxFields(t *testing.T) {
+	digest := func(fields map[string]string) (string, error) {
+		set, err := readRelease(t, fields)
+		if err != nil {
+			return "", err
+		}
+		s := set.Subscriptions[0]
+		return fmt.Sprint(s.Digest, set.CatalogSources[0].Charts), nil
+	}
+	plain, err := digest(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fluxFields() {
+		changed := false
+		for _, value := range f.values {
+			got, err := digest(map[string]string{f.path: value})
+			switch {
+			case f.is == isRefused && (err == nil || !strings.Contains(err.Error(), f.path+": not supported for operators")), f.is != isRefused && err != nil:
+				t.Errorf("%s: %s: %v", f.path, value, err)
+			}
+			changed = changed || got != plain
+		}
+		if f.is != isRefused && changed != (f.is == isRead) {
+			t.Errorf("%s: changed: %t", f.path, changed)
+		}
+	}
+}
+
+// TestGoldenFluxFields compares the table with its page.
+func TestGoldenFluxFields(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Fields of Flux's HelmRelease\n\nA HelmRelease declares an operator if `spec.declarations` lists its file, or if it has the label\n`quayside.dev/operator: \"true\"`. quayside reads it as a [Subscription](subscription.md) of the chart. The file with\nits `HelmRepository` or `OCIRepository` must be listed, too. The treatments are those of [OLM's kinds](olm-fields.md).\n\n| Field | Treatment | Meaning |\n| --- | --- | --- |\n")
+	for _, f := range fluxFields() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.path, f.is, f.why)
+	}
+	b.WriteString("\nAny other field is an error with its position, and so are a chart in a `GitRepository` or a `Bucket`.\n")
+	goldentest.Compare(t, "../docs/helmrelease-fields.md", []byte(b.String()))
+}
+
+// TestHelmReleases reads HelmReleases where they are asked for, with the catalogs of their sources.
+func TestHelmReleases(t *testing.T) {
+	describe := func(set *declare.Set, err error) string {
+		var out []string
+		for _, s := range set.Subscriptions {
+			out = append(out, fmt.Sprintf("%s/%s %s %q %s %s", s.Namespace, s.Name, s.Package, s.Range, s.Catalog, s.Release))
+		}
+		for _, c := range set.CatalogSources {
+			out = append(out, c.ID.String()+" "+c.Charts)
+		}
+		if err != nil {
+			out = append(out, err.Error())
+		}
+		return strings.Join(out, "\n")
+	}
+	for want, fields := range map[string]map[string]string{
+		"a/lamp lamp \"\" charts lamp\ncharts https://charts.example.com":                                                                   nil,
+		"b/lamp lamp \"1.x\" charts b-lamp\ncharts https://charts.example.com":                                                              {"spec.targetNamespace": "b", "spec.chart.spec.version": "1.x"},
+		"a/lamp lamp \"\" other-lamp lamp\nother-lamp oci://registry.example.com/charts/lamp":                                               {"spec.chart.spec.sourceRef.name": "other"},
+		"a/lamp lamp \">=2\" lamp lamp\nlamp oci://registry.example.com/other/lamp":                                                         {"spec.chartRef": "{kind: OCIRepository, name: lamp, namespace: flux-system}"},
+		"r.yaml:11:17: HelmRepository flux-system/gone is not declared\n  hint: list its file in spec.declarations":                         {"spec.chart.spec.sourceRef.name": "gone"},
+		"r.yaml:11:23: spec.chart.spec.sourceRef.kind: \"GitRepository\": must be one of HelmRepository (did you mean \"HelmRepository\"?)": {"spec.chart.spec.sourceRef.kind": "GitRepository"},
+	} {
+		if d := cmp.Diff(want, describe(readRelease(t, fields))); d != "" {
+			t.Errorf("-want +got\n%s", d)
+		}
+	}
+	release := "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: %s, namespace: a%s}\nspec: {chart: {spec: {chart: lamp, sourceRef: {kind: HelmRepository, name: charts, namespace: flux-system}}}}\n"
+	all := "-- d/r.yaml --\n" + fmt.Sprintf(release, "app", "") + "---\n" + fmt.Sprintf(release, "asked", `, labels: {quayside.dev/operator: "true"}`) + "-- d/s.yaml --" + fluxSources
+	set, err := declare.LoadFS(files(all), declare.LoadOptions{Paths: paths("d")})
+	if d := cmp.Diff("a/asked lamp \"\" charts asked\ncharts https://charts.example.com", describe(set, err)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
