@@ -8,6 +8,9 @@ import (
 	"github.com/quayside/quayside/internal/window"
 )
 
+// HasWindows reports whether the workspace restricts when operators may change.
+func (w *Workspace) HasWindows() bool { return w.Freeze != nil || len(w.Windows) > 0 }
+
 // ChangeWindows returns the freeze and the windows of the workspace.
 func (w *Workspace) ChangeWindows() []window.Window {
 	out, _ := w.readWindows() // validated by Load

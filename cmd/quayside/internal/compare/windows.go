@@ -30,7 +30,7 @@ func Severities(r *diff.Report) map[string]string {
 // WindowFindings evaluates the rule about windows for the change from one lock to another. It compares
 // them only if a window selects severities; if that fails, the severities are unknown.
 func WindowFindings(ctx context.Context, p *workspace.Project, before, after *lockfile.File) (rules.Findings, error) {
-	if p.Settings.Freeze == nil && len(p.Settings.Windows) == 0 || before == nil || after == nil {
+	if !p.Settings.HasWindows() || before == nil || after == nil {
 		return nil, nil
 	}
 	var severities map[string]string
@@ -47,7 +47,7 @@ func WindowFindings(ctx context.Context, p *workspace.Project, before, after *lo
 // CheckWindows evaluates the rule about windows for the change from the merge base with the target
 // branch to a lock.
 func CheckWindows(ctx context.Context, p *workspace.Project, lock *lockfile.File) (rules.Findings, error) {
-	if p.Settings.Freeze == nil && len(p.Settings.Windows) == 0 {
+	if !p.Settings.HasWindows() {
 		return nil, nil
 	}
 	c, err := newComparison(p, Lock)
