@@ -374,7 +374,7 @@ func parents(dir string) []string {
 	return out
 }
 
-// argoChart returns how Argo CD templates the chart in dir. source is the source of an Application with the fields app.
+// argoChart returns how Argo CD templates the chart in dir, a source of the Application app.
 func (s *scanner) argoChart(source, app map[string]any, dir string) *Chart {
 	name, spec := k8s.Text(app, "metadata", "name"), k8s.Map(app, "spec")
 	h := k8s.Map(source, "helm")
@@ -414,7 +414,7 @@ func (s *scanner) argoChart(source, app map[string]any, dir string) *Chart {
 	return c
 }
 
-// valueSources returns whether the sources of an Application that have a ref are foreign, by its name.
+// valueSources returns whether the sources of an Application are foreign, by their ref.
 func (s *scanner) valueSources(spec map[string]any) map[string]bool {
 	out := map[string]bool{}
 	for _, source := range k8s.Items(spec, "sources") {

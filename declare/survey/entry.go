@@ -69,8 +69,8 @@ func (r *Reader) Chart(a *Applied) *Entries {
 	return s.collectEntries(map[string]bool{})
 }
 
-// Template returns the objects that a tool creates from the chart in a.Dir, in the order of Helm. It returns none
-// if nothing in the chart names the API group of a declaration or of a GitOps tool.
+// Template returns the objects that a tool creates from the chart in a.Dir, in the order of Helm. It
+// returns none if nothing in the chart names the API group of a declaration or of a GitOps tool.
 func (r *Reader) Template(a *Applied) ([]Templated, error) {
 	if a.Chart == nil {
 		return nil, nil
