@@ -107,7 +107,7 @@ spec:
 		"allowNames": w.AllowNames, "mirrors": w.Mirrors, "trust": w.Trust[0].Keys, "follows": w.Follows, "output": w.Output, "proxy": w.Proxy, "path": w.GitOps.Path, "environment": w.GitOps.Name, "provides": w.Provides.APIs,
 		"policy": []any{w.Policy.FailOn, len(w.Policy.Rules), len(w.Policy.Waivers), w.Policy.Severity},
 	})
-	want := `{"allowNames":["ClusterRole/view"],"catalogs":[{"name":"a","namespace":"olm","source":"oci:../../catalogs/a:v1","helm":"","manifests":null,"priority":7},{"name":"b","namespace":"","source":"image:quay.io/org/b:v1","helm":"","manifests":null,"priority":2},{"name":"c","namespace":"","source":"dir:c","helm":"","manifests":null,"priority":0}],"declarations":[{"path":"../../operators","cluster":"","overrides":false},{"path":"../../patches","cluster":"","overrides":true}],"environment":"dev","extended":["../shared.yaml","../../base.yaml"],"extends":"../shared.yaml","follows":"../stage","mirrors":["../../mirrors.yaml","own.yaml"],"name":"dev","output":"out","path":"deploy","policy":["medium",2,2,{"images.registry":"low"}],"provides":["a.example.com/v1","b.example.com/v1"],"proxy":{"httpProxy":"http://a","httpsProxy":"","noProxy":".local"},"trust":["../../keys/cosign.pub"],"versions":"1.34 "}`
+	want := `{"allowNames":["ClusterRole/view"],"catalogs":[{"name":"a","namespace":"olm","source":"oci:../../catalogs/a:v1","helm":"","manifests":null,"priority":7},{"name":"b","namespace":"","source":"image:quay.io/org/b:v1","helm":"","manifests":null,"priority":2},{"name":"c","namespace":"","source":"dir:c","helm":"","manifests":null,"priority":0}],"declarations":[{"path":"../../operators","cluster":"","overrides":false,"values":null,"valuesFiles":null,"releaseName":"","namespace":""},{"path":"../../patches","cluster":"","overrides":true,"values":null,"valuesFiles":null,"releaseName":"","namespace":""}],"environment":"dev","extended":["../shared.yaml","../../base.yaml"],"extends":"../shared.yaml","follows":"../stage","mirrors":["../../mirrors.yaml","own.yaml"],"name":"dev","output":"out","path":"deploy","policy":["medium",2,2,{"images.registry":"low"}],"provides":["a.example.com/v1","b.example.com/v1"],"proxy":{"httpProxy":"http://a","httpsProxy":"","noProxy":".local"},"trust":["../../keys/cosign.pub"],"versions":"1.34 "}`
 	if d := cmp.Diff(want, string(got)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -252,7 +252,7 @@ func TestRelativeFieldsAreRebased(t *testing.T) {
 	if err := json.Unmarshal(settings.Schema(), &schema); err != nil {
 		t.Fatal(err)
 	}
-	moved := []string{"spec.catalogs[].source", "spec.certificateSecret.caFile", "spec.declarations[].path", "spec.follows", "spec.mirrors", "spec.trust[].keys", "spec.trust[].trustRoot"}
+	moved := []string{"spec.catalogs[].source", "spec.certificateSecret.caFile", "spec.declarations[].path", "spec.declarations[].valuesFiles", "spec.follows", "spec.mirrors", "spec.trust[].keys", "spec.trust[].trustRoot"}
 	stay := []string{"spec.extends", "spec.output"} // resolved before merging; different for each workspace
 	var found []string
 	var walk func(field string, node any)
@@ -275,14 +275,14 @@ func TestRelativeFieldsAreRebased(t *testing.T) {
 	if d := cmp.Diff(want, found); d != "" {
 		t.Errorf("-table +schema\n%s", d)
 	}
-	base := "spec:\n  declarations: [p/a, {path: p/b}]\n  catalogs: [{name: a, source: 'dir:p/c'}]\n  certificates: secret\n  certificateSecret: {caFile: p/d}\n  follows: p/e\n  mirrors: [p/f]\n" +
+	base := "spec:\n  declarations: [p/a, {path: p/b, valuesFiles: [p/i]}]\n  catalogs: [{name: a, source: 'dir:p/c'}]\n  certificates: secret\n  certificateSecret: {caFile: p/d}\n  follows: p/e\n  mirrors: [p/f]\n" +
 		"  trust: [{match: 'a.io/*', keys: [p/g]}, {match: '*', identity: a, issuer: b, trustRoot: p/h}]\n"
 	w, err := load(map[string]string{"x/base.yaml": base, "envs/dev/quayside.yaml": "spec: {extends: ../../x/base.yaml}\n"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, _ := json.Marshal(w)
-	for _, c := range "abcdefgh" {
+	for _, c := range "abcdefghi" {
 		if want := path.Join("../../x/p", string(c)); !strings.Contains(string(got), want+`"`) {
 			t.Errorf("no %s in %s", want, got)
 		}

@@ -40,6 +40,7 @@ func relativeFields() map[string]func(value string, rebase func(string) string) 
 	out := map[string]func(value string, rebase func(string) string) string{
 		"spec.declarations[]":                whole, // short form of an entry
 		"spec.declarations[].path":           whole,
+		"spec.declarations[].valuesFiles[]":  whole,
 		"spec.newDeclarations":               whole,
 		"spec.catalogs[].source":             rebaseSource,
 		"spec.catalogs[].helm":               rebaseIn("helm:"),
