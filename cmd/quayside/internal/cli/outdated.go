@@ -128,7 +128,10 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 // withWindow returns an operator with the time from which its next version may be merged.
 func (o *outdatedOptions) withWindow(p *workspace.Project, a resolve.Age) outdatedOperator {
 	out := outdatedOperator{Age: a}
-	if d := rules.UpgradeWindow(workspace.ChangeState(p, nil, nil, nil), a.Namespace+"/"+a.Package); a.Next != "" && !d.May {
+	if a.Next == "" {
+		return out
+	}
+	if d := rules.UpgradeWindow(workspace.ChangeState(p, nil, nil, nil), a.Namespace+"/"+a.Package); !d.May {
 		out.MergeableFrom, out.window = "never", a.Next+" "+rules.WindowText(d)
 		if !d.From.IsZero() {
 			out.MergeableFrom = d.From.UTC().Format(time.RFC3339)

@@ -9,21 +9,26 @@ import (
 	"testing"
 )
 
-// TestSequencesFindFaults builds the tests with a rule that returns no finding, and checks that
-// TestSequences fails. It runs in make nights, because each rule needs a build.
+// TestSequencesFindFaults builds the tests without a rule, and checks that TestSequences fails. It runs in
+// make nights, because each rule needs a build.
 func TestSequencesFindFaults(t *testing.T) {
 	if os.Getenv("QUAYSIDE_NIGHTS") == "" {
 		t.Skip("a build for each rule: runs in make nights")
 	}
-	for rule, c := range map[string]struct{ file, want string }{
-		"checkPromotion":      {"promotion.go", "is ahead of"},
-		"checkDeletedLock":    {"declarations.go", `does not report "but HEAD has it"`},
-		"checkFreshness":      {"declarations.go", "render does not report the deleted declaration"},
-		"checkIgnored":        {"ignored.go", `does not report "[not-in-git]"`},
-		"checkUnusedOverlays": {"unused_overlays.go", `does not report "[unused-overlay]"`},
+	const rule = "(s *State) (Findings, error) {\n"
+	for name, c := range map[string]struct {
+		file, want string
+		without    map[string]string // functions that return only this
+	}{
+		// Without the second function, commands would still choose no bundle that is ahead.
+		"promotion":       {"promotion.go", "is ahead of", map[string]string{"checkPromotion" + rule: "nil, nil", "(u *Upstream) Refusal(namespace, pkg, bundle string) string {\n": `""`}},
+		"deleted lock":    {"declarations.go", `does not report "but HEAD has it"`, map[string]string{"checkDeletedLock" + rule: "nil, nil"}},
+		"freshness":       {"declarations.go", "render does not report the deleted declaration", map[string]string{"checkFreshness" + rule: "nil, nil"}},
+		"ignored":         {"ignored.go", `does not report "[not-in-git]"`, map[string]string{"checkIgnored" + rule: "nil, nil"}},
+		"unused overlays": {"unused_overlays.go", `does not report "[unused-overlay]"`, map[string]string{"checkUnusedOverlays" + rule: "nil, nil"}},
 	} {
-		t.Run(rule, func(t *testing.T) {
-			program := buildWithout(t, rule, c.file)
+		t.Run(name, func(t *testing.T) {
+			program := buildWithout(t, c.file, c.without)
 			cmd := exec.Command(program, "-test.run=^TestSequences$", "-rapid.checks=1000", "-rapid.nofailfile", "-rapid.shrinktime=0s")
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), c.want) {
@@ -33,17 +38,19 @@ func TestSequencesFindFaults(t *testing.T) {
 	}
 }
 
-// buildWithout builds the tests of this package with a rule that returns no finding.
-func buildWithout(t *testing.T, rule, file string) string {
+// buildWithout builds the tests of this package with functions of a file that only return a value.
+func buildWithout(t *testing.T, file string, without map[string]string) string {
 	dir := t.TempDir()
 	source, err := filepath.Abs(filepath.Join("..", "rules", file))
 	check(t, err)
-	head := "func " + rule + "(s *State) (Findings, error) {\n"
 	text := read(t, filepath.Dir(source), file)
-	if !strings.Contains(text, head) {
-		t.Fatalf("%s has no %q", file, head)
+	for head, value := range without {
+		if !strings.Contains(text, "func "+head) {
+			t.Fatalf("%s has no %q", file, head)
+		}
+		text = strings.Replace(text, "func "+head, "func "+head+"\treturn "+value+"\n", 1)
 	}
-	put(t, dir, file, strings.Replace(text, head, head+"\tif s != nil {\n\t\treturn nil, nil\n\t}\n", 1))
+	put(t, dir, file, text)
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: filepath.Join(dir, file)}})
 	check(t, err)
 	put(t, dir, "overlay.json", string(overlay))
