@@ -18,7 +18,6 @@ require (
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/google/cel-go v0.29.2 // indirect
 	github.com/google/go-containerregistry v0.21.9 // indirect
-	github.com/onsi/gomega v1.42.1 // indirect
 	github.com/prometheus/client_golang v1.24.1 // indirect
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
@@ -59,6 +58,7 @@ require (
 	github.com/spf13/cast v1.10.0 // indirect
 	github.com/xlab/treeprint v1.2.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
+	helm.sh/helm/v4 v4.3.1 // indirect
 	k8s.io/kube-openapi v0.0.0-20260821135717-be32def86098 // indirect
 )
 

@@ -40,6 +40,7 @@ func documentCommands() map[string][]string {
 		"push":             {"push oci:dist/tree:main", "push catalog-src/vault/0.1.9 127.0.0.1:1/vault:v1", "push catalog-src 127.0.0.1:1/catalog:v1", "push oci://127.0.0.1:1/tree --cluster nothing", "push oci://127.0.0.1:1/tree --sign absent.key"},
 		"render":           {"render", "render --check", "render --overlay a"},
 		"resolve":          {"resolve", "resolve --check", "resolve --upgrade", "resolve --upgrade=vault/nothing"},
+		"resources":        {"resources", "resources --all"},
 		"status":           {"status", "status --timeout 1s"},
 		"tree":             {"tree"},
 		"upgrade":          {"upgrade --check", "upgrade vault/nothing", "upgrade --check --kubernetes 1.37", "upgrade --check --kubernetes 1.10 --openshift 9.9", "upgrade --check --kubernetes 1.37 --cluster nothing"},

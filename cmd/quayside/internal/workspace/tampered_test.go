@@ -199,6 +199,7 @@ func tamperings() []tampering {
 		pin("format", "stale", func(p *lockfile.Pin) { p.Format = "helm" }),
 		pin("template", "stale", func(p *lockfile.Pin) { p.Template = &lockfile.Template{Release: "x"} }),
 		pin("approval", "stale", func(p *lockfile.Pin) { p.Approval = "Automatic" }),
+		pin("outsideWindow", "nothing", func(p *lockfile.Pin) { p.OutsideWindow = "urgent" }),
 		pin("hold", "stale", func(p *lockfile.Pin) { p.Hold = "" }),
 		pin("installMode", "stale", func(p *lockfile.Pin) { p.InstallMode = catalog.AllNamespaces }),
 		pin("watchNamespaces", "stale", func(p *lockfile.Pin) { p.WatchNamespaces = []string{"apps", "kube-system"} }),
