@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,16 +44,20 @@ func (a *Applier) Await(ctx context.Context, objects []*unstructured.Unstructure
 	}
 }
 
-// AwaitGone waits until none of the objects exists.
+// AwaitGone waits until none of the objects exists. The API server removes a CRD anew after an error: with
+// growing delays, but at once if the CRD changes. So objects that take long are changed.
 func (a *Applier) AwaitGone(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
-		for {
+		for tries := 1; ; tries++ {
 			_, err := a.Get(ctx, o)
 			if apierrors.IsNotFound(err) {
 				break
 			}
 			if err != nil {
 				return fmt.Errorf("waiting until %s is gone: %w", Name(o), err)
+			}
+			if tries%100 == 0 { // an error means that it is gone, or is seen by the next Get
+				_ = a.Merge(ctx, o, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"test/tries": strconv.Itoa(tries)}}})
 			}
 			if err := sleepContext(ctx, 100*time.Millisecond); err != nil {
 				return fmt.Errorf("waiting until %s is gone: %w", Name(o), err)
