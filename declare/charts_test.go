@@ -79,7 +79,8 @@ func TestCharts(t *testing.T) {
 			declare.Path{Path: "ops", Namespace: "a"}, "", "a/etcd etcd-ops [stable]\n",
 		},
 		"values": {
-			declare.Path{Path: "ops", Values: json.RawMessage(`{"namespace": "b", "packages": ["kafka", "etcd"]}`), ValuesFiles: []string{"ops/fast.yaml"}, ReleaseName: "r"}, "",
+			declare.Path{Path: "ops", Values: json.RawMessage(`{"namespace": "b", "packages": ["kafka", "etcd"]}`), ValuesFiles: []string{"ops/fast.yaml"}, ReleaseName: "r"},
+			"",
 			"b/etcd etcd-r [fast]\nb/kafka kafka-r [fast]\n",
 		},
 		"no namespace": {
@@ -92,11 +93,13 @@ func TestCharts(t *testing.T) {
 			declare.Path{Path: "ops", ValuesFiles: []string{"gone.yaml"}}, "", "ops: the Helm chart \"ops\" cannot be rendered: file with values \"gone.yaml\" cannot be read\n",
 		},
 		"lookup": {
-			declare.Path{Path: "ops", Namespace: "a", Values: json.RawMessage(`{"look": true, "packages": []}`)}, "",
+			declare.Path{Path: "ops", Namespace: "a", Values: json.RawMessage(`{"look": true, "packages": []}`)},
+			"",
 			"ops/templates/s.yaml:13:1: its template calls lookup, whose result is only known in a cluster\n",
 		},
 		"a fault in a template": {
-			declare.Path{Path: "broken"}, "",
+			declare.Path{Path: "broken"},
+			"",
 			`broken: the Helm chart "broken" cannot be rendered: broken/templates/s.yaml:1:60: chart broken 1.0.0: executing "broken/templates/s.yaml" at <.Values.x.y>: nil pointer evaluating interface {}.y` + "\n",
 		},
 		"a chart without declarations": {declare.Path{Path: "plain"}, "", ""},
@@ -110,22 +113,26 @@ func TestCharts(t *testing.T) {
 			declare.Path{Path: "argo/app.yaml"}, helmApp(""), "a/etcd etcd-app [stable]\n",
 		},
 		"with values": {
-			declare.Path{Path: "argo/app.yaml"}, helmApp("releaseName: r, valueFiles: [fast.yaml, /gone.yaml], ignoreMissingValueFiles: true, values: \"{packages: [kafka], channel: x}\", parameters: [{name: channel, value: \"1.10\", forceString: true}]"),
+			declare.Path{Path: "argo/app.yaml"},
+			helmApp("releaseName: r, valueFiles: [fast.yaml, /gone.yaml], ignoreMissingValueFiles: true, values: \"{packages: [kafka], channel: x}\", parameters: [{name: channel, value: \"1.10\", forceString: true}]"),
 			"a/kafka kafka-r [1.10]\n",
 		},
 		"with an object of values": {
 			declare.Path{Path: "argo/app.yaml"}, helmApp("values: \"{packages: [kafka]}\", valuesObject: {channel: slow}"), "a/etcd etcd-app [slow]\n",
 		},
 		"with values of another source": {
-			declare.Path{Path: "argo/app.yaml"}, strings.Replace(application("[{ref: v}, {path: ops, helm: {valueFiles: [$v/ops/fast.yaml]}}]", "{namespace: a}"), "source:", "sources:", 1),
+			declare.Path{Path: "argo/app.yaml"},
+			strings.Replace(application("[{ref: v}, {path: ops, helm: {valueFiles: [$v/ops/fast.yaml]}}]", "{namespace: a}"), "source:", "sources:", 1),
 			"a/etcd etcd-app [fast]\n",
 		},
 		"with an unknown file": {
-			declare.Path{Path: "argo/app.yaml"}, helmApp("valueFiles: [https://example.com/x.yaml]"),
+			declare.Path{Path: "argo/app.yaml"},
+			helmApp("valueFiles: [https://example.com/x.yaml]"),
 			`argo/app.yaml:6:18: cannot tell what Application "app" applies: the Helm chart "ops" cannot be rendered: the file with values "https://example.com/x.yaml" is in another repository` + "\n",
 		},
 		"an ApplicationSet for clusters": {
-			declare.Path{Path: "set.yaml"}, "-- set.yaml --\napiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n  generators: [{clusters: {}}]\n  template: {metadata: {name: x}, spec: {source: {path: ops, helm: {valuesObject: {packages: [kafka, '{{name}}']}}}, destination: {namespace: a}}}\n",
+			declare.Path{Path: "set.yaml"},
+			"-- set.yaml --\napiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n  generators: [{clusters: {}}]\n  template: {metadata: {name: x}, spec: {source: {path: ops, helm: {valuesObject: {packages: [kafka, '{{name}}']}}}, destination: {namespace: a}}}\n",
 			"a/kafka kafka-x [stable]\nops/templates/s.yaml:2:1: a value of the chart is only known in a cluster\n",
 		},
 	} {

@@ -107,7 +107,7 @@ func (g generator) list(spec map[string]any, before params) ([]params, error) {
 // git returns the parameters for the directories or files of the repository that a git generator
 // selects.
 func (g generator) git(spec map[string]any, before params) ([]params, error) {
-	v, err := g.object(map[string]any(k8s.Without(spec, "template")), before)
+	v, err := g.object(k8s.Without(spec, "template"), before)
 	if err != nil {
 		return nil, err
 	}
