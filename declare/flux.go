@@ -27,6 +27,7 @@ type ChartSource struct {
 	URL   string
 	OCI   bool
 	Range string // range of versions of an OCIRepository
+	Fault string // reason why the versions are not those that Flux chooses; empty: they are
 	Pos   diag.Pos
 }
 
@@ -161,18 +162,23 @@ func (r *reader) readChartSource(n *yamlnode.Node) {
 	if src.Range = scalarField(ref, "semver"); src.Range == "" {
 		src.Range = scalarField(ref, "tag")
 	}
+	for _, field := range []string{"digest", "semverFilter"} {
+		if scalarField(ref, field) != "" {
+			src.Fault = fmt.Sprintf("%s has spec.ref.%s, which is not supported: use spec.ref.tag or spec.ref.semver", src.ID, field)
+		}
+	}
 	r.set.ChartSources = append(r.set.ChartSources, src)
 }
 
 // addChartCatalogs adds the catalogs of the HelmReleases: one for each source that they refer to, with its
-// name. A HelmRelease whose source is not declared is unread.
+// name. A HelmRelease is unread if its source is not declared, cannot be honoured, or has the name of another.
 func (s *Set) addChartCatalogs() {
 	byID := map[string]ChartSource{}
 	for _, src := range s.ChartSources {
 		byID[src.ID] = src
 	}
 	var kept []Subscription
-	added := map[string]bool{}
+	locations := map[string]string{} // by the name of the catalog
 	for _, d := range s.Subscriptions {
 		if d.ChartSource == "" {
 			kept = append(kept, d)
@@ -180,9 +186,15 @@ func (s *Set) addChartCatalogs() {
 		}
 		src, declared := byID[d.ChartSource]
 		at := d.At(FieldCatalog)
-		if !declared {
-			e := diag.Hintf(at, "list its file in spec.declarations", "%s is not declared", d.ChartSource)
+		unread := func(e *diag.Error) {
 			s.Unread = append(s.Unread, unreadAll(at, e, Unread{Kind: "HelmRelease", Namespace: d.Namespace, Name: d.Name, Package: d.Package})...)
+		}
+		switch {
+		case !declared:
+			unread(diag.Hintf(at, "list its file in spec.declarations", "%s is not declared", d.ChartSource))
+			continue
+		case src.Fault != "":
+			unread(diag.Errorf(at, "%s", src.Fault))
 			continue
 		}
 		_, name, _ := strings.Cut(d.ChartSource, "/")
@@ -193,13 +205,16 @@ func (s *Set) addChartCatalogs() {
 		case src.OCI:
 			name, location = name+"-"+d.Package, src.URL+"/"+d.Package
 		}
+		if other, known := locations[name]; known && other != location {
+			unread(diag.Hintf(at, "rename one of them", "%s gives a catalog the name %q, which is that of %s", d.ChartSource, name, other))
+			continue
+		} else if !known {
+			locations[name] = location
+			s.CatalogSources = append(s.CatalogSources, CatalogSource{ID: catalog.ID{Name: name}, Charts: location, Pos: src.Pos, Content: src.Pos})
+		}
 		d.Catalog, d.ChartSource = &catalog.ID{Name: name}, ""
 		d.Digest = d.digest()
 		kept = append(kept, d)
-		if !added[name] {
-			added[name] = true
-			s.CatalogSources = append(s.CatalogSources, CatalogSource{ID: *d.Catalog, Charts: location, Pos: src.Pos, Content: src.Pos})
-		}
 	}
 	s.Subscriptions = kept
 }

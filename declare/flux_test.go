@@ -75,6 +75,11 @@ apiVersion: source.toolkit.fluxcd.io/v1beta2
 kind: OCIRepository
 metadata: {name: lamp, namespace: flux-system}
 spec: {url: oci://registry.example.com/other/lamp, ref: {semver: ">=2"}}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+metadata: {name: fixed, namespace: flux-system}
+spec: {url: oci://registry.example.com/other/lamp, ref: {digest: "sha256:aa", tag: v1}}
 `
 
 // readRelease reads a HelmRelease with more fields, by their paths.
@@ -172,6 +177,7 @@ func TestHelmReleases(t *testing.T) {
 		"a/lamp lamp \">=2\" lamp lamp\nlamp oci://registry.example.com/other/lamp":                                                         {"spec.chartRef": "{kind: OCIRepository, name: lamp, namespace: flux-system}"},
 		"r.yaml:11:17: HelmRepository flux-system/gone is not declared\n  hint: list its file in spec.declarations":                         {"spec.chart.spec.sourceRef.name": "gone"},
 		"r.yaml:11:23: spec.chart.spec.sourceRef.kind: \"GitRepository\": must be one of HelmRepository (did you mean \"HelmRepository\"?)": {"spec.chart.spec.sourceRef.kind": "GitRepository"},
+		"r.yaml:11:17: OCIRepository flux-system/fixed has spec.ref.digest, which is not supported: use spec.ref.tag or spec.ref.semver":    {"spec.chartRef": "{kind: OCIRepository, name: fixed, namespace: flux-system}"},
 	} {
 		if d := cmp.Diff(want, describe(readRelease(t, fields))); d != "" {
 			t.Errorf("-want +got\n%s", d)
@@ -181,6 +187,13 @@ func TestHelmReleases(t *testing.T) {
 	all := "-- d/r.yaml --\n" + fmt.Sprintf(release, "app", "") + "---\n" + fmt.Sprintf(release, "asked", `, labels: {quayside.dev/operator: "true"}`) + "-- d/s.yaml --" + fluxSources
 	set, err := declare.LoadFS(files(all), declare.LoadOptions{Paths: paths("d")})
 	if d := cmp.Diff("a/asked lamp \"\" charts asked\ncharts https://charts.example.com", describe(set, err)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+
+	// Repositories of one name in two namespaces are two sources.
+	two := "-- d/r.yaml --\n" + fmt.Sprintf(release, "app", "") + "---\n" + strings.Replace(fmt.Sprintf(release, "else", ""), "namespace: flux-system}", "namespace: b}", 1) + "-- d/s.yaml --" + fluxSources
+	set, err = declare.LoadFS(files(two), declare.LoadOptions{Paths: paths("d/r.yaml", "d/s.yaml")})
+	if d := cmp.Diff("a/app lamp \"\" charts app\ncharts https://charts.example.com\nd/r.yaml:9:47: HelmRepository b/charts gives a catalog the name \"charts\", which is that of https://charts.example.com\n  hint: rename one of them", describe(set, err)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }

@@ -281,6 +281,7 @@ func (s *scanner) readTemplated(c *templatedChart, a *Applied) {
 		}
 		docs, err := yamlnode.Documents(o.Pos.File, o.Text, yamlnode.Limits{Bytes: maxSize, Nodes: 200_000})
 		if err != nil {
+			c.err = err
 			continue
 		}
 		before, entries := s.Declarations, s.objects

@@ -12,7 +12,7 @@ import (
 
 // Schedule is a cron expression with its time zone.
 type Schedule struct {
-	spec cron.Schedule // in UTC: it is evaluated on what a clock in zone shows
+	spec cron.Schedule // of the times that a clock in zone shows, written as times in UTC
 	zone *time.Location
 }
 

@@ -103,6 +103,9 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	o.log.Warn(workspace.WarnStale(cmd.Context(), s))
+	if o.today.day == "" && !o.now.IsZero() {
+		o.today.day = o.now.UTC().Format(time.DateOnly)
+	}
 	all := pr.Outdated(o.today.text())
 	if o.feed != "" {
 		if err := o.writeFeed(s, pr.Index, all); err != nil {

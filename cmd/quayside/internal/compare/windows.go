@@ -45,7 +45,7 @@ func WindowFindings(ctx context.Context, p *workspace.Project, before, after *lo
 }
 
 // CheckWindows evaluates the rule about windows for the change from the merge base with the target
-// branch to a lock.
+// branch to a lock. If the lock of the merge base cannot be read, it returns a warning.
 func CheckWindows(ctx context.Context, p *workspace.Project, lock *lockfile.File) (rules.Findings, error) {
 	if !p.Settings.HasWindows() {
 		return nil, nil
@@ -54,18 +54,23 @@ func CheckWindows(ctx context.Context, p *workspace.Project, lock *lockfile.File
 	if err != nil || c.clone.Repo == nil || !c.clone.Repo.HasCommits() {
 		return nil, err
 	}
-	base, err := c.defaultBase("")
+	before, err := c.mergedLock()
 	if err != nil {
 		ws := p.Waive([]diag.Warning{{Code: "not-checked", Msg: "not checked: spec.windows: " + err.Error()}})
 		return rules.Findings{{Severity: rules.Warning, Code: ws[0].Code, Msg: ws[0].Msg, Waived: ws[0].Waived}}, nil
 	}
+	return WindowFindings(ctx, p, before, lock)
+}
+
+// mergedLock returns the lock of the merge base with the target branch, or nil if it has none.
+func (c *Comparison) mergedLock() (*lockfile.File, error) {
+	base, err := c.defaultBase("")
+	if err != nil {
+		return nil, err
+	}
 	merged, err := c.clone.At(base)
 	if err != nil {
-		return nil, nil //nolint:nilerr // diff reports the error
+		return nil, err
 	}
-	before, err := merged.LockIfAny()
-	if err != nil {
-		return nil, nil //nolint:nilerr // diff reports the error
-	}
-	return WindowFindings(ctx, p, before, lock)
+	return merged.LockIfAny()
 }

@@ -111,9 +111,12 @@ func (b *Proposer) render(ctx context.Context, upgrade workspace.Upgrade) (*prop
 // overrideWindows returns an upgrade that records ProposalOptions.OutsideWindow for the operators that
 // a window may exclude.
 func (b *Proposer) overrideWindows(upgrade workspace.Upgrade) (workspace.Upgrade, error) {
+	if b.opt.OutsideWindow == "" {
+		return upgrade, nil
+	}
 	p := b.clone.Project
 	before, err := p.LockIfAny()
-	if err != nil || b.opt.OutsideWindow == "" {
+	if err != nil {
 		return upgrade, err
 	}
 	found, err := rules.Evaluate(workspace.ChangeState(p, before, upgrade.Lock, nil), rules.Windows)

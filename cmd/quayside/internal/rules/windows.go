@@ -134,30 +134,30 @@ func (s *State) windowSeverity() (Severity, error) {
 }
 
 // checkWindowEnvironments returns an error for each environment of a window that is no workspace of the
-// repository.
+// repository. It returns none while the settings of a workspace cannot be read: its name is unknown, and
+// its own commands report the error.
 func checkWindowEnvironments(s *State) (Findings, error) {
-	own := s.Settings.Title(s.Dir)
+	named := slices.ContainsFunc(s.Settings.Windows, func(w settings.Window) bool { return len(w.Environments) > 0 })
+	if !named || s.Others == nil || !s.InGit() {
+		return nil, nil
+	}
+	others, err := s.Others()
+	if err != nil {
+		return nil, err
+	}
+	have := []string{s.Settings.Title(s.Dir)}
+	for _, o := range others {
+		if w, err := o.Settings(); err == nil {
+			have = append(have, w.Title(o.Dir))
+		}
+	}
+	complete := len(have) == len(others)+1
+	slices.Sort(have)
+	have = slices.Compact(have)
 	var faults diag.List
 	for i, w := range s.Settings.Windows {
 		for j, pattern := range w.Environments {
-			if diag.Matches(pattern, own) || s.Others == nil || !s.InGit() {
-				continue
-			}
-			others, err := s.Others()
-			if err != nil {
-				return nil, err
-			}
-			have := []string{own}
-			for _, o := range others {
-				settings, err := o.Settings()
-				if err != nil {
-					return nil, nil //nolint:nilerr // its own commands report the error
-				}
-				have = append(have, settings.Title(o.Dir))
-			}
-			slices.Sort(have)
-			have = slices.Compact(have)
-			if field := diag.Item(diag.Item("spec.windows", i)+".environments", j); !anyMatches(pattern, have) {
+			if field := diag.Item(diag.Item("spec.windows", i)+".environments", j); complete && !anyMatches(pattern, have) {
 				faults.Addf(s.Settings.At(field), "%s: no environment %q (available: %s)%s", field, pattern, diag.Some(have, 5), diag.DidYouMean(pattern, have))
 			}
 		}
