@@ -126,6 +126,7 @@ func (l *loader) addFound(file string, entry int, found *survey.Entries) {
 		}
 	}
 	switch {
+	case n == 0 && slices.ContainsFunc(found.Charts, func(c string) bool { return cluster == "" || c == cluster }): // a declaration
 	case n == 0 && cluster != "":
 		l.addInvalid(l.pos(file), fmt.Errorf("applies nothing of this repository to the cluster %q: %w", cluster, fs.ErrNotExist))
 	case n == 0 && len(found.Unknown) == 0 && file != Kustomization(l.fsys, path.Dir(file)):

@@ -212,7 +212,7 @@ func TestEntryPoints(t *testing.T) {
 			paths: "ops/*/prod", more: "", want: "ops/*/prod: matches no file or directory: file does not exist\n",
 		},
 		"an Application of nothing": {
-			paths: "argo/app.yaml", more: application("{chart: x, repoURL: https://charts.example.com}", "{}"), want: "argo/app.yaml: applies nothing of this repository: file does not exist\n",
+			paths: "argo/app.yaml", more: application("{ref: x, repoURL: https://git.example.com}", "{}"), want: "argo/app.yaml: applies nothing of this repository: file does not exist\n",
 		},
 		"a policy": {
 			paths: "p.yaml", more: "-- p.yaml --\n" + etcdGroup + "{apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, metadata: {name: etcd, namespace: east}, spec: {name: etcd, source: c, sourceNamespace: olm}}\n", want: "east/etcd etcd []\n",

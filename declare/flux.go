@@ -3,33 +3,16 @@ package declare
 import (
 	"encoding/json"
 	"fmt"
-	"path"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// flux is the dialect of Flux's HelmRelease. Most HelmReleases are applications and not operators. So
-// only those are read whose file a path names, or that have the label [selectLabel].
+// flux is the dialect of Flux's HelmRelease.
 const flux Dialect = "helm.toolkit.fluxcd.io"
 
 // fluxSources is the API group of Flux's sources.
 const fluxSources = "source.toolkit.fluxcd.io"
-
-// selectLabel is the label of a HelmRelease that declares an operator, with the value "true".
-const selectLabel = "quayside.dev/operator"
-
-// ChartSource is a HelmRepository or an OCIRepository of Flux.
-type ChartSource struct {
-	ID    string // "kind namespace/name"
-	URL   string
-	OCI   bool
-	Range string // range of versions of an OCIRepository
-	Fault string // reason why the versions are not those that Flux chooses; empty: they are
-	Pos   diag.Pos
-}
 
 type specHelmRelease struct {
 	Chart            *fluxChart      `json:"chart"`
@@ -87,13 +70,6 @@ func fieldsFlux() map[Field]string {
 	}
 }
 
-// isSelected reports whether an object has the label that selects it as a declaration.
-func isSelected(n *yamlnode.Node) bool {
-	_, meta := yamlnode.Field(n, "metadata")
-	_, labels := yamlnode.Field(meta, "labels")
-	return scalarField(labels, selectLabel) == "true"
-}
-
 // readHelmRelease reads a HelmRelease as a Subscription of its chart. Fields that have no equivalent are faults.
 func (r *reader) readHelmRelease(n *yamlnode.Node) {
 	var o typedObject[specHelmRelease, json.RawMessage]
@@ -102,7 +78,6 @@ func (r *reader) readHelmRelease(n *yamlnode.Node) {
 	c.Namespace("metadata.namespace", o.Metadata.Namespace)
 	s := Subscription{
 		Dialect: flux, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Release: o.Metadata.Name,
-		Approval: Automatic, Policy: CatalogProvided, Pos: c.Whole, Fields: c.Fields,
 	}
 	if ns := o.Spec.TargetNamespace; ns != "" {
 		c.Namespace("spec.targetNamespace", ns)
@@ -110,7 +85,7 @@ func (r *reader) readHelmRelease(n *yamlnode.Node) {
 	}
 	if o.Spec.ReleaseName != "" {
 		s.Release = o.Spec.ReleaseName
-		c.checkRelease(s.Release)
+		c.checkRelease("spec.releaseName", s.Release)
 	}
 	ref, at := fluxRef{}, "spec.chart.spec.sourceRef"
 	switch {
@@ -122,7 +97,6 @@ func (r *reader) readHelmRelease(n *yamlnode.Node) {
 		ref, s.Package, s.Range = chart.SourceRef, chart.Chart, chart.Version
 		c.oneOf(at+".kind", ref.Kind, "HelmRepository")
 		c.Name("spec.chart.spec.chart", s.Package)
-		c.checkRange("spec.chart.spec.version", s.Range)
 		c.reject("spec.chart.spec.valuesFiles", len(chart.ValuesFiles) > 0, "these files are in the chart: copy their values into spec.values")
 		c.reject("spec.chart.spec.verify", len(chart.Verify) > 0, "use spec.trust in quayside.yaml")
 	default:
@@ -136,18 +110,7 @@ func (r *reader) readHelmRelease(n *yamlnode.Node) {
 	if ref.Namespace == "" {
 		ref.Namespace = o.Metadata.Namespace
 	}
-	s.ChartSource = fmt.Sprintf("%s %s/%s", ref.Kind, ref.Namespace, ref.Name)
-	s.OwnValues = c.mapping("spec.values", o.Spec.Values)
-	s.ChartValues = s.OwnValues
-	s.Digest = s.digest()
-	declare(r, &r.set.Subscriptions, s)
-}
-
-// reject adds a fault for a field without an equivalent, if it is set.
-func (c checker) reject(field string, isSet bool, remedy string) {
-	if isSet {
-		c.Addf(field, "not supported for operators: %s", remedy)
-	}
+	r.declareChart(c, s, fmt.Sprintf("%s %s/%s", ref.Kind, ref.Namespace, ref.Name), c.mapping("spec.values", o.Spec.Values))
 }
 
 // readChartSource records a HelmRepository or an OCIRepository, for the HelmReleases that refer to it.
@@ -156,7 +119,7 @@ func (r *reader) readChartSource(n *yamlnode.Node) {
 	_, ref := yamlnode.Field(specOf(n), "ref")
 	kind := scalarField(n, "kind")
 	src := ChartSource{
-		ID:  fmt.Sprintf("%s %s/%s", kind, scalarField(meta, "namespace"), scalarField(meta, "name")),
+		ID: fmt.Sprintf("%s %s/%s", kind, scalarField(meta, "namespace"), scalarField(meta, "name")), Name: scalarField(meta, "name"),
 		URL: strings.TrimSuffix(scalarField(specOf(n), "url"), "/"), OCI: kind == "OCIRepository" || scalarField(specOf(n), "type") == "oci", Pos: r.at(n),
 	}
 	if src.Range = scalarField(ref, "semver"); src.Range == "" {
@@ -168,53 +131,4 @@ func (r *reader) readChartSource(n *yamlnode.Node) {
 		}
 	}
 	r.set.ChartSources = append(r.set.ChartSources, src)
-}
-
-// addChartCatalogs adds the catalogs of the HelmReleases: one for each source that they refer to, with its
-// name. A HelmRelease is unread if its source is not declared, cannot be honoured, or has the name of another.
-func (s *Set) addChartCatalogs() {
-	byID := map[string]ChartSource{}
-	for _, src := range s.ChartSources {
-		byID[src.ID] = src
-	}
-	var kept []Subscription
-	locations := map[string]string{} // by the name of the catalog
-	for _, d := range s.Subscriptions {
-		if d.ChartSource == "" {
-			kept = append(kept, d)
-			continue
-		}
-		src, declared := byID[d.ChartSource]
-		at := d.At(FieldCatalog)
-		unread := func(e *diag.Error) {
-			s.Unread = append(s.Unread, unreadAll(at, e, Unread{Kind: "HelmRelease", Namespace: d.Namespace, Name: d.Name, Package: d.Package})...)
-		}
-		switch {
-		case !declared:
-			unread(diag.Hintf(at, "list its file in spec.declarations", "%s is not declared", d.ChartSource))
-			continue
-		case src.Fault != "":
-			unread(diag.Errorf(at, "%s", src.Fault))
-			continue
-		}
-		_, name, _ := strings.Cut(d.ChartSource, "/")
-		location := src.URL
-		switch {
-		case d.Package == "": // an OCIRepository is one chart
-			d.Package, d.Range = path.Base(src.URL), src.Range
-		case src.OCI:
-			name, location = name+"-"+d.Package, src.URL+"/"+d.Package
-		}
-		if other, known := locations[name]; known && other != location {
-			unread(diag.Hintf(at, "rename one of them", "%s gives a catalog the name %q, which is that of %s", d.ChartSource, name, other))
-			continue
-		} else if !known {
-			locations[name] = location
-			s.CatalogSources = append(s.CatalogSources, CatalogSource{ID: catalog.ID{Name: name}, Charts: location, Pos: src.Pos, Content: src.Pos})
-		}
-		d.Catalog, d.ChartSource = &catalog.ID{Name: name}, ""
-		d.Digest = d.digest()
-		kept = append(kept, d)
-	}
-	s.Subscriptions = kept
 }

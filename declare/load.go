@@ -407,7 +407,11 @@ func (l *loader) parse(f candidate, file string, data []byte) *reader {
 	if f.applied != nil {
 		namespace = f.applied.Changes.DefaultNamespace
 	}
-	return parseFileIn(file, data, namespace, f.named && f.path == path.Join(l.opt.Dir, file))
+	r := &reader{file: file, namespace: namespace, named: f.named && f.path == path.Join(l.opt.Dir, file), generate: l.entries.Applications, locate: l.displayPath}
+	if f.entry < len(l.opt.Paths) {
+		r.cluster = l.opt.Paths[f.entry].Cluster
+	}
+	return r.parse(data)
 }
 
 // manifestsIn returns the names of the manifests in a directory, sorted.

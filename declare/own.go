@@ -66,7 +66,7 @@ func (r *reader) readSubscriptionOwn(n *yamlnode.Node) {
 	c.enum("spec.approval", o.Spec.Approval, string(Automatic), string(Manual))
 	c.enum("spec.hops", o.Spec.Hops, "minor", "any")
 	if o.Spec.ReleaseName != "" {
-		c.checkRelease(o.Spec.ReleaseName)
+		c.checkRelease("spec.releaseName", o.Spec.ReleaseName)
 	}
 	s := Subscription{
 		Dialect: Quayside, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Package,

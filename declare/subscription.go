@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -218,15 +219,14 @@ func (s *Set) NamespacesMatching(sel *LabelSelector) []string {
 }
 
 // parseFile parses one file. It does not compare the objects with each other.
-func parseFile(file string, data []byte) *reader { return parseFileIn(file, data, "", false) }
+func parseFile(file string, data []byte) *reader { return (&reader{file: file}).parse(data) }
 
-// parseFileIn is like parseFile. If namespace is not empty, it is the namespace of objects that
-// have none. named is whether a path names the file, so that HelmReleases in it declare operators.
-func parseFileIn(file string, data []byte, namespace string, named bool) *reader {
-	r := &reader{file: file, namespace: namespace, named: named, set: &Set{Others: map[string]int{}}}
+// parse parses the text of the file, and returns r.
+func (r *reader) parse(data []byte) *reader {
+	r.set = &Set{Others: map[string]int{}}
 	var err error
-	if r.docs, err = yamlnode.Documents(file, data, parseLimits()); err != nil {
-		r.errs.Add(diag.Pos{File: file}, err)
+	if r.docs, err = yamlnode.Documents(r.file, data, parseLimits()); err != nil {
+		r.errs.Add(diag.Pos{File: r.file}, err)
 		return r
 	}
 	for _, n := range r.docs {
@@ -248,9 +248,12 @@ type reader struct {
 	errs  diag.List
 	about []Unread // object of each fault, in the same order as the faults
 
-	named     bool           // whether a path names the file
-	namespace string         // namespace of objects that have none; empty: not set
-	policy    *yamlnode.Node // Policy that contains the current object, or nil
+	named     bool                                                           // whether a path names the file, so that charts that GitOps tools install declare operators
+	cluster   string                                                         // name or server of the cluster whose Applications are read; empty: of all clusters
+	locate    func(name string) string                                       // converts a path in the repository to one relative to the workspace; nil: they are the same
+	generate  func(*yamlnode.Node) (apps []map[string]any, unknown []string) // returns the Applications of an ApplicationSet; nil: it is not read
+	namespace string                                                         // namespace of objects that have none; empty: not set
+	policy    *yamlnode.Node                                                 // Policy that contains the current object, or nil
 }
 
 // declare appends d to a list of the reader's set.
@@ -278,6 +281,9 @@ func (r *reader) readObject(n *yamlnode.Node) {
 		r.readChartSource(n)
 	case group == string(flux) && kind == "HelmRelease" && (r.named || isSelected(n)):
 		r.readHelmRelease(n)
+		return
+	case group == string(argo) && (kind == "Application" || kind == "ApplicationSet") && (isSelected(n) || r.named && survey.InstallsChart(n)):
+		r.readApplications(n)
 		return
 	}
 	for _, k := range knownKinds() {
@@ -408,7 +414,9 @@ func APIs() []string {
 }
 
 // isOurs reports whether an API group contains a kind that declares an operator.
-func isOurs(group string) bool { return group != string(flux) && fieldsOf(Dialect(group)) != nil }
+func isOurs(group string) bool {
+	return group != string(flux) && group != string(argo) && fieldsOf(Dialect(group)) != nil
+}
 
 // otherKinds returns the kinds that are ignored without a fault, although their API groups contain
 // kinds of declarations.

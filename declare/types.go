@@ -2,6 +2,7 @@ package declare
 
 import (
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 )
@@ -42,24 +43,26 @@ type Subscription struct {
 	DefaultChannel bool           // whether only the default channel of the package is permitted; Channels is then empty
 	Allowed        []string       // names of the permitted bundles, sorted; empty: any
 	StartingCSV    string
-	Approval       Approval       // never empty
-	Policy         UpgradePolicy  // never empty
-	Hold           string         // reason to keep the operator at its pinned version; empty: none
-	Watch          []string       // watched namespaces, sorted; nil: not declared in this object
-	WatchAll       bool           // whether all namespaces are declared as watched
-	Config         []byte         // spec.config as canonical JSON; nil if absent
-	OwnValues      []byte         // spec.values as canonical JSON; nil: none
-	ChartValues    []byte         // values of a chart as canonical JSON, those of ValuesFiles included; nil: none
-	ValuesFiles    []string       // files with values, relative to the workspace, in the order of merging
-	Release        string         // name of the release of a chart; empty: Name
-	ChartSource    string         // source that names the catalog, as "HelmRepository namespace/name"; empty in a merged set
-	Bundle         string         // bundle instead of Package: "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/"
-	Only           []string       // environments that install the operator; nil: all
-	Replaces       string         // operator that this one replaces, as "namespace/package"; empty: none
-	InstalledCSV   string         // status.installedCSV, in an object exported from a cluster
-	Digest         catalog.Digest // digest of the content, without status, comments and position
-	Pos            diag.Pos       // position of the YAML document
-	Fields         diag.Fields    // positions of fields such as "spec.channel"
+	Approval       Approval            // never empty
+	Policy         UpgradePolicy       // never empty
+	Hold           string              // reason to keep the operator at its pinned version; empty: none
+	Watch          []string            // watched namespaces, sorted; nil: not declared in this object
+	WatchAll       bool                // whether all namespaces are declared as watched
+	Config         []byte              // spec.config as canonical JSON; nil if absent
+	OwnValues      []byte              // spec.values as canonical JSON; nil: none
+	ChartValues    []byte              // values of a chart as canonical JSON, those of ValuesFiles included; nil: none
+	ValuesFiles    []string            // files with values, relative to the workspace, in the order of merging
+	OptionalFiles  bool                // whether ValuesFiles may be missing
+	Assignments    []survey.Assignment // override the values
+	Release        string              // name of the release of a chart; empty: Name
+	ChartSource    string              // ID of the [ChartSource] that gives the catalog; empty in a merged set
+	Bundle         string              // bundle instead of Package: "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/"
+	Only           []string            // environments that install the operator; nil: all
+	Replaces       string              // operator that this one replaces, as "namespace/package"; empty: none
+	InstalledCSV   string              // status.installedCSV, in an object exported from a cluster
+	Digest         catalog.Digest      // digest of the content, without status, comments and position
+	Pos            diag.Pos            // position of the YAML document
+	Fields         diag.Fields         // positions of fields such as "spec.channel"
 }
 
 // Key returns "namespace/name".
@@ -104,10 +107,21 @@ func (s Subscription) At(fields ...Field) diag.Pos {
 	return pos
 }
 
+// ValueAt returns the position of a value of a chart, such as "a.b", or that of the values.
+func (s Subscription) ValueAt(value string) diag.Pos {
+	if pos, isSet := s.Fields[fieldsOf(s.Dialect)[FieldValues]+"."+value]; isSet {
+		return pos
+	}
+	return s.At(FieldValues, FieldValuesFiles)
+}
+
 // fieldsOf returns the field paths of a dialect, or nil if it is unknown.
 func fieldsOf(d Dialect) map[Field]string {
-	if d == flux {
+	switch d {
+	case flux:
 		return fieldsFlux()
+	case argo:
+		return fieldsArgo()
 	}
 	for _, k := range knownKinds() {
 		if k.fields != nil && k.group == string(d) {

@@ -136,7 +136,7 @@ func unreadObject(e *diag.Error, d identity) Unread {
 // isSubscriptionKind reports whether objects of a kind declare an operator. It returns true for an
 // unknown kind ("").
 func isSubscriptionKind(kind string) bool {
-	return slices.Contains([]string{"", Subscription{}.identity().kind, "Subscription", "ClusterExtension", "OperatorPolicy", "HelmRelease"}, kind)
+	return slices.Contains([]string{"", Subscription{}.identity().kind, "Subscription", "ClusterExtension", "OperatorPolicy", flux.kind(), argo.kind(), "ApplicationSet"}, kind)
 }
 
 // namesOLM reports whether a text contains an API group with declarations.

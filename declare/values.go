@@ -2,6 +2,8 @@ package declare
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"path"
 	"regexp"
 
@@ -12,9 +14,9 @@ import (
 
 // checkRelease checks the name of a release, by the rules of Helm
 // (helm.sh/helm/v4/pkg/chart/common/util, ValidateReleaseName).
-func (c checker) checkRelease(name string) {
+func (c checker) checkRelease(field, name string) {
 	if len(name) > 53 || !regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(name) {
-		c.Addf("spec.releaseName", "%q is not a release name: at most 53 lower case letters, digits, dots and dashes", name)
+		c.Addf(field, "%q is not a release name: at most 53 lower case letters, digits, dots and dashes", name)
 	}
 }
 
@@ -30,19 +32,19 @@ func (c checker) mapping(field string, raw json.RawMessage) []byte {
 	return raw
 }
 
-// WithValues returns a copy of a parsed set with the values in the valuesFiles of its subscriptions.
-// read returns a file of the workspace. A subscription whose files cannot be read is in Unread.
+// WithValues returns a copy of a parsed set with the values in the valuesFiles of its subscriptions, and
+// with their assignments. read returns a file of the workspace. A subscription whose files cannot be read
+// is in Unread.
 func (s *Set) WithValues(read func(name string) ([]byte, error)) *Set {
 	out := *s
 	out.Subscriptions = nil
 	for _, s := range s.Subscriptions {
-		if len(s.ValuesFiles) == 0 {
+		if len(s.ValuesFiles)+len(s.Assignments) == 0 {
 			out.Subscriptions = append(out.Subscriptions, s)
 			continue
 		}
 		if err := s.addValues(read); err != nil {
-			at := s.Fields.At("spec.valuesFiles", s.Pos)
-			out.Unread = append(out.Unread, unreadAll(at, err, Unread{Kind: "Subscription", Namespace: s.Namespace, Name: s.Name, Package: s.Package})...)
+			out.Unread = append(out.Unread, unreadAll(s.At(FieldValuesFiles), err, Unread{Kind: s.Dialect.kind(), Namespace: s.Namespace, Name: s.Name, Package: s.Package})...)
 			continue
 		}
 		out.Subscriptions = append(out.Subscriptions, s)
@@ -50,13 +52,16 @@ func (s *Set) WithValues(read func(name string) ([]byte, error)) *Set {
 	return &out
 }
 
-// addValues merges the files with values into the values of s.
+// addValues merges the files with values into the values of s, and makes the assignments.
 func (s *Subscription) addValues(read func(name string) ([]byte, error)) error {
 	merged := map[string]any{}
 	var errs diag.List
 	for i, name := range s.ValuesFiles {
-		at := s.Fields.At(diag.Item("spec.valuesFiles", i), s.Pos)
+		at := s.Fields.At(diag.Item(fieldsOf(s.Dialect)[FieldValuesFiles], i), s.Pos)
 		data, err := read(name)
+		if s.OptionalFiles && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			errs.Addf(at, "file of values %q: %w", name, err)
 			continue
@@ -76,7 +81,11 @@ func (s *Subscription) addValues(read func(name string) ([]byte, error)) error {
 			return err
 		}
 	}
-	raw, err := json.Marshal(k8s.Merge(merged, own)) // a null stays: it removes a default of the chart
+	merged = k8s.Merge(merged, own) // a null stays: it removes a default of the chart
+	for i, a := range s.Assignments {
+		errs.Add(s.Fields.At(diag.Item("spec.source.helm.parameters", i), s.Pos), a.To(merged))
+	}
+	raw, err := json.Marshal(merged)
 	if err == nil {
 		raw, err = yamlnode.Canonical(raw)
 	}

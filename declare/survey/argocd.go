@@ -26,9 +26,12 @@ func (s *scanner) addApplication(e *Entry, n *yamlnode.Node, fields map[string]a
 	if cluster == "" {
 		cluster = k8s.Text(destination, "server")
 	}
+	if installsChart(spec) {
+		s.chartTargets = append(s.chartTargets, known(cluster))
+	}
 	add := func(source map[string]any, where string) {
 		dir := cleanDir(k8s.Text(source, "path"))
-		if k8s.Text(source, "chart") != "" || k8s.Text(source, "path") == "" && source["path"] == nil || s.isForeign(k8s.Text(source, "repoURL")) {
+		if url := k8s.Text(source, "repoURL"); IsChartSource(k8s.Text(source, "chart"), url) || k8s.Text(source, "path") == "" && source["path"] == nil || s.isForeign(url) {
 			return
 		}
 		a := Applied{Entry: e, Pos: e.at(n, fieldPath+"."+where+".path"), Dir: dir, Cluster: cluster}
@@ -38,7 +41,7 @@ func (s *scanner) addApplication(e *Entry, n *yamlnode.Node, fields map[string]a
 			a.include, a.exclude = k8s.Text(final, "directory", "include"), k8s.Text(final, "directory", "exclude")
 			a.Changes = argoChanges(final, k8s.Text(destination, "namespace"))
 			if s.repo.isChart(a.Dir) && final["directory"] == nil {
-				a.Chart = s.argoChart(final, fields, a.Dir)
+				a.Chart = ArgoChart(final, fields, a.Dir, s.isForeign)
 			}
 		})
 	}
@@ -130,8 +133,67 @@ func splitImage(text string) types.Image {
 	return types.Image{NewName: name, NewTag: tag, Digest: digest}
 }
 
+// SelectLabel is the label of an object of a GitOps tool whose chart is an operator, with the value "true".
+const SelectLabel = "quayside.dev/operator"
+
+// InstallsChart reports whether an Application, or an ApplicationSet for each of its Applications, installs
+// a chart of another repository, and nothing else.
+func InstallsChart(n *yamlnode.Node) bool {
+	spec := k8s.Map(decode(n), "spec")
+	if template := k8s.Map(spec, "template"); template != nil {
+		spec = k8s.Map(template, "spec")
+	}
+	return installsChart(spec)
+}
+
+// installsChart is like InstallsChart. spec is that of an Application.
+func installsChart(spec map[string]any) bool {
+	sources := k8s.Items(spec, "sources")
+	if len(sources) == 0 {
+		sources = []map[string]any{k8s.Map(spec, "source")}
+	}
+	charts := 0
+	for _, s := range sources {
+		switch {
+		case IsChartSource(k8s.Text(s, "chart"), k8s.Text(s, "repoURL")):
+			charts++
+		case k8s.Text(s, "ref") == "" || k8s.Text(s, "path") != "":
+			return false
+		}
+	}
+	return charts > 0
+}
+
+// IsChartSource reports whether a source of an Application with this chart and repoURL is a chart.
+func IsChartSource(chart, url string) bool { return chart != "" || strings.HasPrefix(url, "oci://") }
+
+// Applications returns the Applications that an ApplicationSet creates, and the reasons why it may create
+// others. [IsKnown] reports whether their texts are known.
+func (r *Reader) Applications(n *yamlnode.Node) (apps []map[string]any, unknown []string) {
+	e := &Entry{}
+	r.scanner().generate(e, n, func(app map[string]any, err error) {
+		if apps = append(apps, app); err != nil {
+			e.addUnknown(err.Error())
+		}
+	})
+	return apps, e.unknown
+}
+
 // addApplicationSet adds the directories that the Applications of an ApplicationSet apply.
 func (s *scanner) addApplicationSet(e *Entry, n *yamlnode.Node) {
+	s.generate(e, n, func(app map[string]any, err error) {
+		applied, unknown := len(e.Applied), len(e.unknown)
+		s.addApplication(e, n, app, "spec.template.spec")
+		if err != nil && len(e.Applied) == applied {
+			e.unknown = e.unknown[:unknown] // report the fault of the template instead of its consequences
+			e.addUnknown(err.Error())
+		}
+	})
+}
+
+// generate calls add with each Application that an ApplicationSet creates, and the fault of its template.
+// It adds the faults of generators to e.
+func (s *scanner) generate(e *Entry, n *yamlnode.Node, add func(app map[string]any, err error)) {
 	fields := decode(n)
 	spec := k8s.Map(fields, "spec")
 	goTemplate, _ := spec["goTemplate"].(bool)
@@ -144,20 +206,15 @@ func (s *scanner) addApplicationSet(e *Entry, n *yamlnode.Node) {
 			continue
 		}
 		template := k8s.Merge(k8s.Map(spec, "template"), generatorTemplate(one))
-		for _, p := range list {
-			if len(e.Applied) > maxApplied {
+		for i, p := range list {
+			if i > maxApplied || len(e.Applied) > maxApplied {
 				e.addUnknown(fmt.Sprintf("it makes more than %d Applications", maxApplied))
 				return
 			}
 			v, err := g.object(template, p)
 			app, _ := v.(map[string]any)
 			app = s.patchTemplate(e, g, k8s.Text(spec, "templatePatch"), app, p)
-			applied, unknown := len(e.Applied), len(e.unknown)
-			s.addApplication(e, n, app, "spec.template.spec")
-			if err != nil && len(e.Applied) == applied {
-				e.unknown = e.unknown[:unknown] // report the fault of the template instead of its consequences
-				e.addUnknown(err.Error())
-			}
+			add(app, err)
 		}
 	}
 }

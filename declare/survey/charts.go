@@ -38,6 +38,11 @@ type Assignment struct {
 	AsText bool // as with --set-string
 }
 
+// To makes the assignment in values.
+func (a Assignment) To(values map[string]any) error {
+	return helm.Assign(values, strings.ReplaceAll(a.Text, unknownText, unknownValue), a.AsText)
+}
+
 // Templated is an object that a template of a chart creates.
 type Templated struct {
 	Pos     diag.Pos // of the object in the template, as far as it is known
@@ -176,7 +181,7 @@ func (r *repository) chartValues(c *Chart) (map[string]any, error) {
 		out = doc
 	}
 	for _, s := range c.Assignments {
-		if err := helm.Assign(out, strings.ReplaceAll(s.Text, unknownText, unknownValue), s.AsText); err != nil {
+		if err := s.To(out); err != nil {
 			return nil, err
 		}
 	}
@@ -375,8 +380,9 @@ func parents(dir string) []string {
 	return out
 }
 
-// argoChart returns how Argo CD templates the chart in dir, a source of the Application app.
-func (s *scanner) argoChart(source, app map[string]any, dir string) *Chart {
+// ArgoChart returns how Argo CD templates the chart in dir, a source of the Application app. foreign reports
+// whether a URL is that of another repository.
+func ArgoChart(source, app map[string]any, dir string, foreign func(url string) bool) *Chart {
 	name, spec := k8s.Text(app, "metadata", "name"), k8s.Map(app, "spec")
 	h := k8s.Map(source, "helm")
 	c := &Chart{
@@ -390,7 +396,7 @@ func (s *scanner) argoChart(source, app map[string]any, dir string) *Chart {
 		"$ARGOCD_APP_SOURCE_PATH", dir, "${ARGOCD_APP_SOURCE_PATH}", dir,
 	).Replace
 	for _, file := range k8s.Texts(h, "valueFiles") {
-		c.addFile(env(file), dir, s.valueSources(spec))
+		c.addFile(env(file), dir, valueSources(spec, foreign))
 	}
 	if text := k8s.Text(h, "values"); text != "" && c.Values == nil {
 		docs, err := yamlnode.Objects("values", []byte(strings.ReplaceAll(text, unknownText, unknownValue)), yamlnode.Limits{Bytes: maxSize, Repeated: true})
@@ -416,11 +422,11 @@ func (s *scanner) argoChart(source, app map[string]any, dir string) *Chart {
 }
 
 // valueSources returns whether the sources of an Application are foreign, by their ref.
-func (s *scanner) valueSources(spec map[string]any) map[string]bool {
+func valueSources(spec map[string]any, foreign func(url string) bool) map[string]bool {
 	out := map[string]bool{}
 	for _, source := range k8s.Items(spec, "sources") {
 		if ref := k8s.Text(source, "ref"); ref != "" {
-			out[ref] = s.isForeign(k8s.Text(source, "repoURL"))
+			out[ref] = foreign(k8s.Text(source, "repoURL"))
 		}
 	}
 	return out

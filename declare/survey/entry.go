@@ -17,6 +17,7 @@ import (
 type Entries struct {
 	Applied []*Applied // directories and files that certainly reach a cluster
 	Unknown []Unknown  // parts that cannot be evaluated
+	Charts  []string   // clusters of the Applications in the file that only install a chart of another repository; "" is unknown
 }
 
 // Unknown is a part of an entry that cannot be evaluated.
@@ -57,7 +58,10 @@ func (r *Reader) Entries(file string) *Entries {
 	if !s.readEntries(file) {
 		return nil
 	}
-	return s.collectEntries(map[string]bool{file: true})
+	charts := s.chartTargets
+	out := s.collectEntries(map[string]bool{file: true})
+	out.Charts = charts
+	return out
 }
 
 // Chart returns the entry points that a chart creates, and those that they apply. a is the first of

@@ -170,6 +170,8 @@ type scanner struct {
 	patches   map[string]bool // files with patches of kustomizations
 	listed    map[string]bool // files that kustomizations list as resources
 
+	chartTargets []string // clusters of the Applications that only install a chart of another repository
+
 	values *valueIndex // nil: the values of variables are not looked up in the repository
 
 	charts    *helm.Charts

@@ -19,6 +19,12 @@ import (
 // unknownText stands for the value of a parameter that is known only to a cluster or a server.
 const unknownText = "\x00"
 
+// IsKnown reports whether no text in v is only known in a cluster.
+func IsKnown(v any) bool {
+	text, err := json.Marshal(v)
+	return err == nil && !bytes.Contains(text, []byte(`\u0000`))
+}
+
 // params are the parameters of one Application of an ApplicationSet.
 type params struct {
 	values  map[string]any

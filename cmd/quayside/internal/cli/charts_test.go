@@ -89,6 +89,32 @@ spec:
 	mustRunIn(t, dir, cache, "verify", "--offline")
 }
 
+// TestChartApplication installs the chart of an Application of Argo CD with values of its repository.
+func TestChartApplication(t *testing.T) {
+	server := ocitest.New(t)
+	dir, cache := t.TempDir(), t.TempDir()
+	pushChart(t, server.Host+"/charts/lamp:1.0.0", "1.0.0")
+	pushChart(t, server.Host+"/charts/lamp:2.0.0", "2.0.0")
+	put(t, dir, "envs/a/quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: argo}\nspec: {declarations: [../../argo]}\n")
+	put(t, dir, "values/lamp.yaml", "token: plain\n")
+	put(t, dir, "argo/lamp.yaml", `apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: lamp, namespace: argocd, labels: {quayside.dev/operator: "true"}}
+spec:
+  project: default
+  destination: {server: "https://kubernetes.default.svc", namespace: lights}
+  sources:
+  - {repoURL: "`+server.Host+`/charts", chart: lamp, targetRevision: 1.x, helm: {valueFiles: [$here/values/lamp.yaml], parameters: [{name: replicas, value: "2"}]}}
+  - {repoURL: "https://git.example.com/x.git", ref: here}
+`)
+	gittest.Run(t, dir, "init", "--quiet", "--initial-branch=main")
+	got := mustRunIn(t, filepath.Join(dir, "envs/a"), cache, "resolve", "--render")
+	checkContains(t, got.stderr, `../../argo/lamp.yaml:8:`, "the value token looks like a secret")
+	checkContains(t, read(t, dir, "envs/a/rendered/operators/lights.lamp/configmap-lamp.yaml"), `version: "1.0.0"`)
+	checkContains(t, read(t, dir, "envs/a/quayside.lock"), "token: plain", "replicas: 2")
+	mustRunIn(t, filepath.Join(dir, "envs/a"), cache, "verify", "--offline")
+}
+
 // TestChartsInRegistry pins, verifies, vendors and mirrors a chart in a registry.
 func TestChartsInRegistry(t *testing.T) {
 	server, key := ocitest.New(t), trusttest.NewKey(t)

@@ -22,12 +22,11 @@ func valueWarnings(set *declare.Set, lock *lockfile.File) []diag.Warning {
 		if !ok || s.ChartValues == nil {
 			continue
 		}
-		at := s.At(declare.FieldValues, declare.FieldValuesFiles)
 		warnFor := func(pos diag.Pos, code, format string, args ...any) {
 			out = append(out, diag.Warning{Pos: pos, Subject: p.Key(), Code: code, Msg: fmt.Sprintf(format, args...)})
 		}
 		if p.Template == nil {
-			warnFor(at, "values-ignored", "%s is not a Helm chart: values have no effect", p.Bundle)
+			warnFor(s.ValueAt(""), "values-ignored", "%s is not a Helm chart: values have no effect", p.Bundle)
 			continue
 		}
 		var values map[string]any
@@ -35,7 +34,7 @@ func valueWarnings(set *declare.Set, lock *lockfile.File) []diag.Warning {
 			continue // not a mapping: reported when the chart is rendered
 		}
 		for _, path := range secretPaths("", values) {
-			warnFor(s.Fields.At("spec.values."+path, at), "secret-value", "the value %s looks like a secret: declarations and lock store it as plain text", path)
+			warnFor(s.ValueAt(path), "secret-value", "the value %s looks like a secret: declarations and lock store it as plain text", path)
 		}
 	}
 	return out

@@ -1,0 +1,110 @@
+package declare
+
+import (
+	"path"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/declare/survey"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// A GitOps tool can install a chart of another repository. Most of these charts are applications and not
+// operators. So an object of the tool is read as a [Subscription] of its chart only if a path names the
+// file, or if the object has the label [survey.SelectLabel].
+
+// ChartSource is the place of charts that objects of GitOps tools install.
+type ChartSource struct {
+	ID    string // "kind namespace/name" of Flux; the location of a chart or of its repository for Argo CD
+	Name  string // name of the catalog
+	URL   string
+	OCI   bool   // whether URL lacks the name of the chart
+	Range string // range of versions of an OCIRepository
+	Fault string // reason why the versions are not those that Flux chooses; empty: they are
+	Pos   diag.Pos
+}
+
+// isSelected reports whether an object has the label that selects it as a declaration.
+func isSelected(n *yamlnode.Node) bool {
+	_, meta := yamlnode.Field(n, "metadata")
+	_, labels := yamlnode.Field(meta, "labels")
+	return scalarField(labels, survey.SelectLabel) == "true"
+}
+
+// declareChart declares the operator of the chart in s. source is the ID of the place of the chart, and own
+// are the values in the object.
+func (r *reader) declareChart(c checker, s Subscription, source string, own []byte) {
+	fields := fieldsOf(s.Dialect)
+	c.checkRange(fields[FieldRange], s.Range)
+	s.Approval, s.Policy, s.Pos, s.Fields = Automatic, CatalogProvided, c.Whole, c.Fields
+	s.ChartSource, s.OwnValues, s.ChartValues = source, own, own
+	s.Digest = s.digest()
+	declare(r, &r.set.Subscriptions, s)
+}
+
+// reject adds a fault for a field without an equivalent, if it is set.
+func (c checker) reject(field string, isSet bool, remedy string) {
+	if isSet {
+		c.Addf(field, "not supported for operators: %s", remedy)
+	}
+}
+
+// kind returns the kind of the objects of a dialect.
+func (d Dialect) kind() string {
+	switch d {
+	case flux:
+		return "HelmRelease"
+	case argo:
+		return "Application"
+	}
+	return "Subscription"
+}
+
+// addChartCatalogs adds the catalogs of charts that GitOps tools install: one for each source that their
+// objects refer to, with its name. An object is unread if its source is not declared, cannot be honoured, or
+// has the name of another.
+func (s *Set) addChartCatalogs() {
+	byID := map[string]ChartSource{}
+	for _, src := range s.ChartSources {
+		byID[src.ID] = src
+	}
+	var kept []Subscription
+	locations := map[string]string{} // by the name of the catalog
+	for _, d := range s.Subscriptions {
+		if d.ChartSource == "" {
+			kept = append(kept, d)
+			continue
+		}
+		src, declared := byID[d.ChartSource]
+		at := d.At(FieldCatalog)
+		unread := func(e *diag.Error) {
+			s.Unread = append(s.Unread, unreadAll(at, e, Unread{Kind: d.Dialect.kind(), Namespace: d.Namespace, Name: d.Name, Package: d.Package})...)
+		}
+		switch {
+		case !declared:
+			unread(diag.Hintf(at, "list its file in spec.declarations", "%s is not declared", d.ChartSource))
+			continue
+		case src.Fault != "":
+			unread(diag.Errorf(at, "%s", src.Fault))
+			continue
+		}
+		name, location := src.Name, src.URL
+		switch {
+		case d.Package == "": // an OCIRepository is one chart
+			d.Package, d.Range = path.Base(src.URL), src.Range
+		case src.OCI:
+			name, location = name+"-"+d.Package, src.URL+"/"+d.Package
+		}
+		if other, known := locations[name]; known && other != location {
+			unread(diag.Hintf(at, "rename one of them", "%s gives a catalog the name %q, which is that of %s", d.ChartSource, name, other))
+			continue
+		} else if !known {
+			locations[name] = location
+			s.CatalogSources = append(s.CatalogSources, CatalogSource{ID: catalog.ID{Name: name}, Charts: location, Pos: src.Pos, Content: src.Pos})
+		}
+		d.Catalog, d.ChartSource = &catalog.ID{Name: name}, ""
+		d.Digest = d.digest()
+		kept = append(kept, d)
+	}
+	s.Subscriptions = kept
+}
