@@ -131,6 +131,8 @@ func (r *reader) readApplicationSet(n *yamlnode.Node) {
 	}
 	before := len(r.errs)
 	c := r.decode(template, &application{})
+	at := c.Whole
+	c.Whole = r.at(n)
 	apps, unknown := r.generate(n)
 	if len(unknown) > 0 && !r.named { // else it is reported for the entry point
 		r.errs.Addf(r.at(n), "cannot tell which Applications it creates: %s", strings.Join(unknown, "; "))
@@ -145,7 +147,7 @@ func (r *reader) readApplicationSet(n *yamlnode.Node) {
 		if err == nil {
 			err = json.Unmarshal(raw, &app)
 		}
-		r.errs.Add(c.Whole, err)
+		r.errs.Add(at, err)
 		found := c.readApplication(app)
 		if found.chart == nil || !r.isWanted(found.cluster) {
 			continue
@@ -157,7 +159,7 @@ func (r *reader) readApplicationSet(n *yamlnode.Node) {
 			byOperator[key] = found
 			r.declareApplication(c, found)
 		} else if field := first.difference(found); field != "" {
-			r.errs.Add(c.Whole, diag.Hintf(c.Whole, "list the file with cluster in spec.declarations, for each environment",
+			r.errs.Add(at, diag.Hintf(at, "list the file with cluster in spec.declarations, for each environment",
 				"the Applications of %s for the clusters %q and %q have a different %s", key, first.cluster, found.cluster, field))
 		}
 	}

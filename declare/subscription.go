@@ -279,6 +279,7 @@ func (r *reader) readObject(n *yamlnode.Node) {
 	switch {
 	case group == fluxSources && (kind == "HelmRepository" || kind == "OCIRepository"):
 		r.readChartSource(n)
+		return
 	case group == string(flux) && kind == "HelmRelease" && (r.named || isSelected(n)):
 		r.readHelmRelease(n)
 		return

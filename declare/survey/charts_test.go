@@ -70,3 +70,49 @@ func TestCharts(t *testing.T) {
 		t.Errorf("proposed %s, want %s", got, want)
 	}
 }
+
+// TestInstalledCharts finds the charts of other repositories that GitOps tools install, and what applies
+// their objects.
+func TestInstalledCharts(t *testing.T) {
+	const helm, label = "repoURL: https://charts.example.com, chart: lamp, targetRevision: 1.x", `, labels: {quayside.dev/operator: "true"}`
+	app := func(name, meta, source string) string {
+		return fmt.Sprintf("apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: %s%s}\nspec: {%s, destination: {namespace: ops}}\n---\n", name, meta, source)
+	}
+	files := map[string]string{
+		"argo/a.yaml":           app("one", "", "source: {"+helm+"}") + app("two", label, "sources: [{"+helm+"}, {repoURL: https://git.example.com/x.git, ref: v}]") + app("both", "", "sources: [{"+helm+"}, {path: flux}]"),
+		"argo/b.yaml":           app("root", "", "source: {path: apps}") + app("git", label, "source: {path: flux}"),
+		"apps/Chart.yaml":       "{apiVersion: v2, name: apps, version: 1.0.0}",
+		"apps/templates/a.yaml": "{{ range list `u` `v` }}\n" + app("{{ . }}", label, "source: {"+helm+"}") + "{{ end }}",
+		"argo/set.yaml":         "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: set}\nspec: {template: {spec: {source: {repoURL: oci://registry.example.com/lamp, path: .}}}}\n",
+		"flux/r.yaml":           "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: r, namespace: a}\nspec: {targetNamespace: b, chart: {spec: {chart: lamp, sourceRef: {kind: HelmRepository, name: c}}}}\n",
+		"flux/own.yaml":         "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: own}\nspec: {chart: {spec: {chart: charts/own, sourceRef: {kind: GitRepository, name: own}}}}\n",
+		"flux/patch.yaml":       "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: r}\nspec: {values: {a: 1}}\n",
+	}
+	s, err := survey.New(filesOf(files), func(string) bool { return false }, func(string) bool { return false }, newCharts(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range s.Charts {
+		line := fmt.Sprintf("%s %s %s/%s %s %t %t", d.Pos, d.Kind, d.Namespace, d.Name, d.Package, d.Selected, d.Alone)
+		for _, a := range s.Appliers(d) {
+			line += "; " + a.Entry.By
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		`apps/templates/a.yaml:2:1 Application ops/u lamp true true; Application "root"`,
+		`apps/templates/a.yaml:2:1 Application ops/v lamp true true; Application "root"`,
+		`argo/a.yaml:1:1 Application ops/one lamp false true`,
+		`argo/a.yaml:6:1 Application ops/two lamp true true`,
+		`argo/a.yaml:11:1 Application ops/both lamp false false`,
+		`argo/set.yaml:1:1 ApplicationSet /set  false true`,
+		`flux/r.yaml:1:1 HelmRelease b/r lamp false true; Application "both"; Application "git"`,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if len(s.Declarations) > 0 {
+		t.Errorf("declarations of OLM: %v", s.Declarations)
+	}
+}

@@ -28,6 +28,7 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/helm"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -36,6 +37,9 @@ import (
 type Survey struct {
 	// Declarations are the objects of OLM, sorted by position, then by namespace and name.
 	Declarations []Declaration
+
+	// Charts are the objects of GitOps tools that install a chart of another repository, in the same order.
+	Charts []Declaration
 
 	// Entries are the objects of GitOps tools that apply parts of this repository, sorted by position.
 	Entries []*Entry
@@ -137,6 +141,10 @@ type Declaration struct {
 	Package   string // empty if the object requests no operator
 	Obstacle  string // reason why it is not an object in a manifest, such as "is in a Helm template"; empty if it is
 
+	Chart    bool // whether it is one of Charts
+	Selected bool // whether the label of the chart selects it as an operator
+	Alone    bool // whether the object installs nothing but the chart, so that a path can select it
+
 	templated bool       // whether a chart that is rendered creates it
 	applied   []*Applied // for a templated declaration: the charts that create it
 }
@@ -147,7 +155,7 @@ func (d Declaration) IsTemplated() bool { return d.templated }
 
 // IsOperator reports whether the declaration requests an operator.
 func (d Declaration) IsOperator() bool {
-	return slices.ContainsFunc(declarationKinds(), func(k declarationKind) bool { return k.kind == d.Kind && k.pkg != "" })
+	return d.Chart || slices.ContainsFunc(declarationKinds(), func(k declarationKind) bool { return k.kind == d.Kind && k.pkg != "" })
 }
 
 // API groups of OLM's objects and of policies.
@@ -225,7 +233,7 @@ func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool, 
 			return nil
 		}
 		data, err := filetree.ReadSmall(fsys, name, maxSize)
-		if err == nil && isRelevant(s.groups, data) {
+		if err == nil && (isRelevant(s.groups, data) || bytes.Contains(data, []byte(fluxReleases))) {
 			s.scanFile(name, data)
 		}
 		return err
@@ -281,6 +289,13 @@ func (s *scanner) finish() {
 		return cmp.Or(a.Pos.Compare(b.Pos), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Package, b.Package))
 	})
 	relevant := map[string]bool{}
+	s.Declarations = slices.DeleteFunc(s.Declarations, func(d Declaration) bool {
+		if d.Chart {
+			s.Charts = append(s.Charts, d)
+			relevant[d.Pos.File] = true
+		}
+		return d.Chart
+	})
 	for i, d := range s.Declarations {
 		s.byFile[d.Pos.File] = append(s.byFile[d.Pos.File], i)
 		relevant[d.Pos.File] = true
@@ -364,6 +379,10 @@ func (s *scanner) scanFile(name string, data []byte) {
 
 func (s *scanner) scanDocument(file string, n *yamlnode.Node) {
 	group, kind := groupOf(n), textAt(n, "kind")
+	if d, is := chartOf(n); is {
+		d.Pos = yamlnode.At(file, n)
+		s.Declarations = append(s.Declarations, d)
+	}
 	for _, a := range profile.Appliers() {
 		switch {
 		case a.Sources != "" && a.Sources == group:
@@ -460,6 +479,30 @@ func declarationOf(n *yamlnode.Node) (Declaration, bool) {
 		return d, true
 	}
 	return Declaration{}, false
+}
+
+// fluxReleases is the API group of Flux's HelmRelease.
+const fluxReleases = "helm.toolkit.fluxcd.io"
+
+// chartOf returns the object of a GitOps tool that installs a chart of another repository, without its
+// position.
+func chartOf(n *yamlnode.Node) (Declaration, bool) {
+	d := Declaration{Kind: textAt(n, "kind"), Name: textAt(n, "metadata.name"), Chart: true}
+	d.Selected = k8s.Text(decode(n), "metadata", "labels", SelectLabel) == "true"
+	switch group := groupOf(n); {
+	case group == fluxReleases && d.Kind == "HelmRelease":
+		d.Namespace = cmp.Or(textAt(n, "spec.targetNamespace"), textAt(n, "metadata.namespace"))
+		d.Package = cmp.Or(textAt(n, "spec.chart.spec.chart"), textAt(n, "spec.chartRef.name"))
+		d.Alone = true
+		return d, textAt(n, "spec.chart.spec.sourceRef.kind") == "HelmRepository" || textAt(n, "spec.chartRef.kind") == "OCIRepository"
+	case group == argoGroup && (d.Kind == "Application" || d.Kind == "ApplicationSet"):
+		spec := map[string]string{"Application": "spec.", "ApplicationSet": "spec.template.spec."}[d.Kind]
+		d.Namespace = textAt(n, spec+"destination.namespace")
+		d.Package = cmp.Or(textAt(n, spec+"source.chart"), textAt(n, spec+"sources.[].chart"))
+		d.Alone = InstallsChart(n)
+		return d, d.Package != "" || d.Alone
+	}
+	return d, false
 }
 
 // objectTitle returns the kind and the quoted name of an object for messages.

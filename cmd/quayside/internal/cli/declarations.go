@@ -19,7 +19,9 @@ func newDeclarations(a *app) *cobra.Command {
 		Long: Doc(`
 			List the objects of OLM in the repository, and the text that looks like one, such as a
 			template of a Helm chart. The list shows what applies each of them to which cluster,
-			and whether this workspace reads it: if not, why not.
+			and whether this workspace reads it: if not, why not. HelmReleases of Flux, and
+			Applications and ApplicationSets of Argo CD with a chart, come last if they are not
+			selected as operators.
 
 			See also: docs/declarations.md
 
@@ -51,37 +53,43 @@ func listDeclarations(a *app, check bool) error {
 	if err := a.printTable(declarationsView{states}, declarationTable(states)); err != nil {
 		return err
 	}
-	read := countRead(states)
-	a.log.Note("read %d of %s", read, diag.Count(len(states), "declaration"))
-	if check && read < len(states) {
+	read, selected := countRead(states)
+	a.log.Note("read %d of %s", read, diag.Count(selected, "declaration"))
+	if check && read < selected {
 		return errDiffers
 	}
 	return nil
 }
 
-// countRead returns the number of declarations that are read.
-func countRead(states []workspace.DeclarationState) int {
-	n := 0
+// countRead returns the number of declarations that are read, and of all that are selected.
+func countRead(states []workspace.DeclarationState) (read, selected int) {
 	for _, s := range states {
 		if s.Read {
-			n++
+			read++
+		}
+		if s.Selected {
+			selected++
 		}
 	}
-	return n
+	return read, selected
 }
 
-// declarationTable returns a table of declarations. Those that are not read come first.
+// declarationTable returns a table of declarations. Those that are not read come first, and charts that are
+// not selected last.
 func declarationTable(states []workspace.DeclarationState) *terminal.Table {
 	t := &terminal.Table{Head: []string{"declaration", "position", "clusters", "applied by", "state"}}
-	for _, read := range []bool{false, true} {
+	for _, group := range []workspace.DeclarationState{{Selected: true}, {Selected: true, Read: true}, {}} {
 		for _, s := range states {
-			if s.Read != read {
+			if s.Read != group.Read || s.Selected != group.Selected {
 				continue
 			}
 			name := strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
-			state := "read"
-			if !read {
-				state = "not read: " + s.Reason
+			state := "not read: " + s.Reason
+			if s.Read {
+				state = "read"
+				for i, r := range s.Operators {
+					state += map[bool]string{true: ": ", false: ", "}[i == 0] + r.String()
+				}
 			}
 			t.Add(fmt.Sprintf("%s %s", s.Kind, name), s.Pos, strings.Join(s.Clusters, ", "), strings.Join(s.AppliedBy, ", "), state)
 		}

@@ -267,10 +267,11 @@ func (o *initOptions) review(dir string, open []declare.Path) (summary string, m
 		return "", nil, err
 	}
 	states, err := p.DeclarationStates()
+	states = slices.DeleteFunc(states, func(s workspace.DeclarationState) bool { return !s.Selected })
 	if err != nil || len(states) == 0 {
 		return "", nil, err
 	}
-	read := countRead(states)
+	read, _ := countRead(states)
 	summary = fmt.Sprintf("read %d of %s", read, diag.Count(len(states), "declaration"))
 	if read < len(states) {
 		summary += ": run 'quayside declarations' to list the others"

@@ -5,24 +5,43 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// DeclarationState is an OLM object in the repository, or text that looks like one. Reason is set
-// if the workspace does not read it.
+// DeclarationState is an OLM object in the repository, text that looks like one, or an object of a GitOps
+// tool that installs a chart. Reason is set if the workspace does not read it.
 type DeclarationState struct {
-	Pos       string   `json:"position"`
-	Kind      string   `json:"kind"`
-	Namespace string   `json:"namespace,omitempty" doc:"empty if a kustomization or a GitOps tool sets it"`
-	Name      string   `json:"name"`
-	Package   string   `json:"package,omitempty"`
-	AppliedBy []string `json:"appliedBy" doc:"the objects of GitOps tools, the policies and the kustomizations through which it reaches a cluster, each with its position"`
-	Clusters  []string `json:"clusters" doc:"names, servers or kubeconfigs of the clusters that it reaches, as far as they are known"`
-	Read      bool     `json:"read"`
-	Reason    string   `json:"reason,omitempty" doc:"why it is not read"`
+	Pos       string             `json:"position"`
+	Kind      string             `json:"kind"`
+	Namespace string             `json:"namespace,omitempty" doc:"empty if a kustomization or a GitOps tool sets it"`
+	Name      string             `json:"name"`
+	Package   string             `json:"package,omitempty"`
+	AppliedBy []string           `json:"appliedBy" doc:"the objects of GitOps tools, the policies and the kustomizations through which it reaches a cluster, each with its position"`
+	Clusters  []string           `json:"clusters" doc:"names, servers or kubeconfigs of the clusters that it reaches, as far as they are known"`
+	Read      bool               `json:"read"`
+	Selected  bool               `json:"selected" doc:"whether it counts as a declaration: false for a chart of a GitOps tool that is not selected as an operator"`
+	Operators []DeclaredOperator `json:"operators,omitempty" doc:"the operators that a chart of a GitOps tool declares"`
+	Reason    string             `json:"reason,omitempty" doc:"why it is not read"`
+}
+
+// DeclaredOperator is the operator that a chart of a GitOps tool declares.
+type DeclaredOperator struct {
+	Package  string `json:"package"`
+	Versions string `json:"versions,omitempty" doc:"range of versions; absent: any"`
+	Catalog  string `json:"catalog,omitempty" doc:"absent: any"`
+}
+
+// String returns the package, the range and the catalog, as far as they are set.
+func (r DeclaredOperator) String() string {
+	text := strings.TrimSpace(r.Package + " " + r.Versions)
+	if r.Catalog != "" {
+		text += " of " + r.Catalog
+	}
+	return text
 }
 
 // DeclarationStates returns the state of every declaration in the repository of the workspace,
@@ -41,7 +60,9 @@ func (p *Project) DeclarationStates() ([]DeclarationState, error) {
 	declared := repo.Declared[p.repoPath()]
 	includes := s.Includes(declared)
 	out := []DeclarationState{}
-	for _, d := range s.Declarations {
+	all := slices.Concat(s.Declarations, s.Charts)
+	slices.SortStableFunc(all, func(a, b survey.Declaration) int { return a.Pos.Compare(b.Pos) })
+	for _, d := range all {
 		state := DeclarationState{
 			Pos: p.fromRepository(d.Pos).String(), Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, Package: d.Package, AppliedBy: []string{}, Clusters: []string{},
 		}
@@ -60,12 +81,36 @@ func (p *Project) DeclarationStates() ([]DeclarationState, error) {
 			state.AppliedBy = append(state.AppliedBy, fmt.Sprintf("kustomization %q", p.fromWorkspace(dir)))
 		}
 		state.Read = read.has(p.fromRepository(d.Pos), d, includes(d.Pos.File))
-		if !state.Read {
+		state.Selected = !d.Chart || d.Selected || state.Read || d.Alone && slices.Contains(declared, d.Pos.File)
+		switch {
+		case state.Read && d.Chart:
+			state.Operators = operatorsAt(set, p.fromRepository(d.Pos))
+		case state.Read:
+		case !d.Alone && !state.Selected:
+			state.Reason = "not selected as an operator: it also applies a directory; write an object of its own for the chart"
+		case !state.Selected:
+			state.Reason = "not selected as an operator: list its file in spec.declarations, or give it the label " + survey.SelectLabel + `: "true"`
+		default:
 			state.Reason = p.unreadReason(set, s, d, includes)
 		}
 		out = append(out, state)
 	}
 	return out, nil
+}
+
+// operatorsAt returns the operators that the declaration at a position requests.
+func operatorsAt(set *declare.Set, pos diag.Pos) []DeclaredOperator {
+	var out []DeclaredOperator
+	for _, s := range set.Subscriptions {
+		if s.Pos == pos && s.Package != "" {
+			r := DeclaredOperator{Package: s.Package, Versions: s.Range}
+			if s.Catalog != nil {
+				r.Catalog = s.Catalog.String()
+			}
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // readDeclarations contains the declarations that the workspace reads, by position and by name.
