@@ -115,7 +115,7 @@ func (r *Repo) IsGenerated(tip, head *Revision) bool {
 			return true
 		}
 	}
-	return r.contains(head, tip)
+	return r.Contains(head, tip)
 }
 
 // checkBranch returns an error if name is not a valid name of a branch.

@@ -92,12 +92,12 @@ func (r *Repo) completedMerge(head *Revision) (*Merge, error) {
 		return r.newMerge(false, ours, theirs)
 	}
 	before, err := r.findRevision("ORIG_HEAD", "ORIG_HEAD")
-	if before == nil || err != nil || r.contains(head, before) {
+	if before == nil || err != nil || r.Contains(head, before) {
 		return nil, err
 	}
 	for _, name := range r.rebaseTargets() {
 		onto, err := r.findRevision(name.Short(), string(name))
-		if err == nil && onto != nil && onto.Hash() != head.Hash() && r.contains(head, onto) {
+		if err == nil && onto != nil && onto.Hash() != head.Hash() && r.Contains(head, onto) {
 			return r.newMerge(false, before, onto)
 		}
 	}
@@ -113,8 +113,8 @@ func (r *Repo) newMerge(open bool, ours, theirs *Revision) (*Merge, error) {
 	return &Merge{Base: base, Sides: []*Revision{ours, theirs}, Open: open}, err
 }
 
-// contains reports whether ancestor is v or an ancestor of v.
-func (r *Repo) contains(v, ancestor *Revision) bool {
+// Contains reports whether ancestor is v or an ancestor of v.
+func (r *Repo) Contains(v, ancestor *Revision) bool {
 	base, err := r.base(v.commit, ancestor.commit)
 	return err == nil && base != nil && base.Hash == ancestor.commit.Hash
 }

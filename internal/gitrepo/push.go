@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -81,6 +82,37 @@ func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) 
 		out[branch] = &Revision{repo: r, name: branch, commit: commit}
 	}
 	return out, nil
+}
+
+// CloneBranch clones a branch of a remote, with its history and without a work tree's files, to a temporary
+// directory that done removes. An empty branch is the default branch. The remote and the credentials are those
+// of [Repo.Push].
+func (r *Repo) CloneBranch(ctx context.Context, remote, branch, token string) (clone *Repo, done func() error, err error) {
+	dir, err := os.MkdirTemp("", "quayside-clone-")
+	if err != nil {
+		return nil, nil, err
+	}
+	done = func() error { return os.RemoveAll(dir) }
+	args := []string{"-c", "core.hooksPath=/dev/null", "clone", "--quiet", "--no-checkout", "--no-tags", "--single-branch", "--template="}
+	if branch != "" {
+		args = append(args, "--branch", branch)
+	}
+	if _, err := r.runRemote(ctx, remote, token, false, append(args, "--", "", dir)...); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("cloning %s: %w", diag.Redact(remote), err), done())
+	}
+	if clone, err = Open(dir); err != nil {
+		return nil, nil, errors.Join(err, done())
+	}
+	return clone, done, nil
+}
+
+// OpenOrClone opens the repository at a path, or clones the default branch of a URL like [Repo.CloneBranch].
+func (r *Repo) OpenOrClone(ctx context.Context, name, token string) (clone *Repo, done func() error, err error) {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		clone, err := Open(name)
+		return clone, func() error { return nil }, err
+	}
+	return r.CloneBranch(ctx, name, "", token)
 }
 
 // runRemote runs a git command that accesses a remote. An empty argument in args stands for the

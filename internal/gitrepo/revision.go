@@ -228,6 +228,32 @@ func (p *program) renamedFrom(ctx context.Context, at, file string) (before, nam
 	return "", "", err
 }
 
+// Changes returns the last 50 commits that changed a file, along first parents and the newest first, without
+// those in the history of since, which may be nil. Of a merge, it is the merge commit.
+func (v *Revision) Changes(ctx context.Context, since *Revision, file string) ([]*Revision, error) {
+	p, err := v.repo.program()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"log", "--first-parent", "--no-show-signature", "--format=%H", "--max-count=50", v.Hash()}
+	if since != nil {
+		args = append(args, "^"+since.Hash())
+	}
+	lines, err := p.run(ctx, nil, nil, append(args, "--", file)...)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Revision
+	for hash := range strings.FieldsSeq(string(lines)) {
+		rev, err := v.repo.resolveRevision(shortHash(hash), hash)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rev)
+	}
+	return out, nil
+}
+
 // Shallow reports whether the clone lacks older commits.
 func (v *Revision) Shallow() bool { return v.repo.Shallow() }
 

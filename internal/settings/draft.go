@@ -113,7 +113,7 @@ func (d Draft) writeGitOps(write func(...string)) {
 	if url == "" {
 		indent, url = "  # ", "https://git.example.com/fleet.git"
 	}
-	tree := Default().Output
+	tree := defaultOutput
 	if d.Path != "" && d.Path != "." {
 		tree = d.Path + "/" + tree
 	}

@@ -104,7 +104,7 @@ spec:
 	}
 	got, _ := json.Marshal(map[string]any{
 		"name": w.Name, "extends": w.Extends, "extended": w.Extended, "declarations": w.Declarations, "catalogs": w.Catalogs, "versions": w.KubernetesVersion + " " + w.OpenShiftVersion,
-		"allowNames": w.AllowNames, "mirrors": w.Mirrors, "trust": w.Trust[0].Keys, "follows": w.Follows, "output": w.Output, "proxy": w.Proxy, "path": w.GitOps.Path, "environment": w.GitOps.Name, "provides": w.Provides.APIs,
+		"allowNames": w.AllowNames, "mirrors": w.Mirrors, "trust": w.Trust[0].Keys, "follows": w.Follows, "output": w.OutputDir(), "proxy": w.Proxy, "path": w.GitOps.Path, "environment": w.GitOps.Name, "provides": w.Provides.APIs,
 		"policy": []any{w.Policy.FailOn, len(w.Policy.Rules), len(w.Policy.Waivers), w.Policy.Severity},
 	})
 	want := `{"allowNames":["ClusterRole/view"],"catalogs":[{"name":"a","namespace":"olm","source":"oci:../../catalogs/a:v1","helm":"","manifests":null,"priority":7},{"name":"b","namespace":"","source":"image:quay.io/org/b:v1","helm":"","manifests":null,"priority":2},{"name":"c","namespace":"","source":"dir:c","helm":"","manifests":null,"priority":0}],"declarations":[{"path":"../../operators","cluster":"","overrides":false,"values":null,"valuesFiles":null,"releaseName":"","namespace":""},{"path":"../../patches","cluster":"","overrides":true,"values":null,"valuesFiles":null,"releaseName":"","namespace":""}],"environment":"dev","extended":["../shared.yaml","../../base.yaml"],"extends":"../shared.yaml","follows":"../stage","mirrors":["../../mirrors.yaml","own.yaml"],"name":"dev","output":"out","path":"deploy","policy":["medium",2,2,{"images.registry":"low"}],"provides":["a.example.com/v1","b.example.com/v1"],"proxy":{"httpProxy":"http://a","httpsProxy":"","noProxy":".local"},"trust":["../../keys/cosign.pub"],"versions":"1.34 "}`
@@ -222,7 +222,7 @@ func TestLongChain(t *testing.T) {
 		}
 		files[fmt.Sprintf("envs/dev/%d.yaml", n)] = "spec: {output: far}\n"
 		w, err := load(files)
-		if want == "" && (err != nil || w.Output != "far") || want != "" && !strings.Contains(fmt.Sprint(err), want) {
+		if want == "" && (err != nil || w.OutputDir() != "far") || want != "" && !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%d files: %v", n+1, err)
 		}
 	}
@@ -253,7 +253,7 @@ func TestRelativeFieldsAreRebased(t *testing.T) {
 		t.Fatal(err)
 	}
 	moved := []string{"spec.catalogs[].source", "spec.certificateSecret.caFile", "spec.declarations[].path", "spec.declarations[].valuesFiles", "spec.follows", "spec.mirrors", "spec.trust[].keys", "spec.trust[].trustRoot"}
-	stay := []string{"spec.extends", "spec.output"} // resolved before merging; different for each workspace
+	stay := []string{"spec.extends", "spec.output", "spec.output.path"} // resolved before merging; different for each workspace
 	var found []string
 	var walk func(field string, node any)
 	walk = func(field string, node any) {

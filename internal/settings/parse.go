@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -61,7 +62,10 @@ func Load(name string, data []byte, repo Repository) (*Workspace, error) {
 
 // setDerivedFields cleans paths, and sets defaults that depend on other fields.
 func (w *Workspace) setDerivedFields() {
-	w.Output = path.Clean(w.Output)
+	w.Output.Path = path.Clean(w.Output.Path)
+	if w.Output.Repository != "" {
+		setDefault(&w.Output.Branch, "main")
+	}
 	if w.FollowsPath() {
 		w.Follows = path.Clean(w.Follows)
 	}
@@ -114,8 +118,11 @@ func (w *Workspace) setDerivedFields() {
 		return
 	}
 	g := w.GitOps
-	setDefault(&g.Revision, "main")
-	setDefault(&g.Path, w.Output)
+	setDefault(&g.Revision, cmp.Or(w.Output.Branch, "main"))
+	setDefault(&g.Path, w.Output.Path)
+	if g.SourceRef.Name == "" {
+		setDefault(&g.RepoURL, w.Output.Repository)
+	}
 	setDefault(&g.Name, cmp.Or(w.Name, w.directoryName(), "quayside"))
 	setDefault(&g.RemovedClusters, profile.Keep)
 	setDefault(&g.Granularity, profile.PerOperator)
@@ -158,7 +165,7 @@ func (w *Workspace) FollowsPath() bool {
 // directoryName returns the base name of the directory of the workspace, according to
 // spec.gitops.path. It returns "" if that does not end in spec.output.
 func (w *Workspace) directoryName() string {
-	if dir, ok := strings.CutSuffix(path.Clean(w.GitOps.Path), "/"+w.Output); ok {
+	if dir, ok := strings.CutSuffix(path.Clean(w.GitOps.Path), "/"+w.Output.Path); ok {
 		return path.Base(dir)
 	}
 	return ""
@@ -206,7 +213,7 @@ func (w *Workspace) EffectiveCluster(c profile.Cluster) profile.Cluster {
 }
 
 // OverlaysDir returns the path of the user's overlays, next to the rendered tree.
-func (w *Workspace) OverlaysDir() string { return path.Join(w.Output, "..", layout.Overlays) }
+func (w *Workspace) OverlaysDir() string { return path.Join(w.OutputDir(), "..", layout.Overlays) }
 
 // ByOperator reports whether the GitOps tool applies each operator separately.
 func (w *Workspace) ByOperator() bool { return profile.PerPiece(w.Tool(), w.GitOps) }
@@ -298,37 +305,58 @@ func (v validator) checkPaths() {
 			continue
 		}
 		v.checkRelative(field, d.Path)
-		if d.Path == w.Output {
+		if d.Path == w.OutputDir() {
 			v.Addf(field, "%q is also spec.output: declarations and rendered files need separate directories", d.Path)
 		}
 	}
 	for i, p := range w.Mirrors {
 		v.checkRelative(diag.Item("spec.mirrors", i), p)
 	}
-	v.checkInside("spec.output", w.Output)
-	if w.Output == "." {
+	v.checkOutputRepository()
+	v.checkInside("spec.output", w.Output.Path)
+	if w.OutputDir() == "." {
 		v.Addf("spec.output", "the workspace itself cannot be the output: choose a directory in it")
 	}
 	v.checkOutput()
 }
 
+// checkOutputRepository validates the repository of the output.
+func (v validator) checkOutputRepository() {
+	o := v.w.Output
+	if o.Repository == "" {
+		if o.Branch != "" {
+			v.Addf("spec.output.branch", "only the tree in another repository has a branch: set spec.output.repository")
+		}
+		return
+	}
+	if u, err := url.Parse(o.Repository); err == nil && u.User != nil && u.Scheme != "ssh" {
+		v.Addf("spec.output.repository", "must not contain credentials: use GIT_TOKEN")
+	}
+	if strings.HasPrefix(o.Repository, "-") {
+		v.Addf("spec.output.repository", "%q is not the URL of a Git repository", o.Repository)
+	}
+	if _, isSet := v.w.Fields["spec.output.path"]; !isSet {
+		v.Addf("spec.output", "path is missing: the directory of the tree in the other repository")
+	}
+}
+
 // checkOutput adds a fault if the output directory overlaps with .git, with the vendored images or
 // with a catalog.
 func (v validator) checkOutput() {
-	out := strings.ToLower(v.w.Output) // in lower case, because some file systems ignore case
+	out := strings.ToLower(v.w.OutputDir()) // in lower case, because some file systems ignore case
 	for _, part := range strings.Split(out, "/") {
 		if part == ".git" {
-			v.Addf("spec.output", "%q is inside of .git: choose another directory", v.w.Output)
+			v.Addf("spec.output", "%q is inside of .git: choose another directory", v.w.OutputDir())
 			return
 		}
 	}
 	if pathsOverlap(out, VendorDir) {
-		v.Addf("spec.output", "%q contains vendored images: choose another directory", v.w.Output)
+		v.Addf("spec.output", "%q contains vendored images: choose another directory", v.w.OutputDir())
 	}
 	for i, c := range v.w.Catalogs {
 		name, ok := c.Source.Path()
 		if name = strings.ToLower(path.Clean(name)); ok && name != "." && pathsOverlap(out, name) {
-			v.Addf("spec.output", "%q overlaps with the catalog at %s: choose another directory", v.w.Output, v.At(diag.Item("spec.catalogs", i)+".source"))
+			v.Addf("spec.output", "%q overlaps with the catalog at %s: choose another directory", v.w.OutputDir(), v.At(diag.Item("spec.catalogs", i)+".source"))
 		}
 	}
 }

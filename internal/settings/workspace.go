@@ -44,7 +44,7 @@ type Workspace struct {
 	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Whether a dependency can be met by an operator in another namespace that watches the namespace of the dependent operator."`
 	AllowOverlap       bool              `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
 	AllowNames         []string          `json:"allowNames" form:"nonempty" doc:"Built-in objects of the cluster that bundles may contain, each as Kind/name, such as ClusterRole/cluster-admin or Namespace/openshift-logging."`
-	Output             string            `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
+	Output             Output            `json:"output" doc:"Directory of the rendered tree, relative to this file, such as rendered; or a mapping."`
 	Profile            profile.Name      `json:"profile" default:"\"argocd\"" doc:"The tool that applies the tree."`
 	Certificates       certificates.Name `json:"certificates" doc:"Issuer of the certificates of webhooks. Default: openshift-service-ca if openshiftVersion is set, otherwise cert-manager."`
 	certificates.ProviderSettings
@@ -71,6 +71,33 @@ type Workspace struct {
 	File             string               `json:"-"` // name of the file as passed to Parse; empty for Default
 	Extended         []string             `json:"-"` // files in the chain of spec.extends, relative to the workspace; the directly extended file comes first
 	Fields           diag.Fields          `json:"-"` // positions of values, by field path such as "spec.catalogs[0].source"
+}
+
+// defaultOutput is the default directory of the rendered tree.
+const defaultOutput = "rendered"
+
+// Output is the place of the rendered tree. In YAML, it may be only the path.
+type Output struct {
+	Path       string `json:"path" yamlnode:"text" default:"\"rendered\"" form:"nonempty" doc:"Directory of the tree, relative to this file; with repository, from the top of that repository, where it must be set."`
+	Repository string `json:"repository" doc:"URL of another Git repository, which the tree is written to. 'quayside propose --tree' commits it there. This repository then has only the lock."`
+	Branch     string `json:"branch" doc:"Branch of the repository that the GitOps tool reads. Default: main."`
+}
+
+// OutputDir returns the directory of the rendered tree, relative to the workspace. If the tree is in
+// another repository, quayside renders it for this directory, but does not write it there.
+func (w *Workspace) OutputDir() string {
+	if w.Output.Repository != "" {
+		return defaultOutput
+	}
+	return w.Output.Path
+}
+
+// OutputName returns the place of the rendered tree for messages.
+func (w *Workspace) OutputName() string {
+	if w.Output.Repository != "" {
+		return w.Output.Path + " in " + w.Output.Repository
+	}
+	return w.Output.Path
 }
 
 // CatalogSettings is a catalog in spec.catalogs.
@@ -197,7 +224,7 @@ type PolicyRule struct {
 // result.
 func Default() *Workspace {
 	return &Workspace{
-		Declarations: []declare.Path{{Path: "subscriptions"}}, GlobalCatalogs: []string{"olm", "openshift-marketplace"}, Requirements: "enforce", SharedDependencies: true, AggregatedRoles: true, Output: "rendered",
+		Declarations: []declare.Path{{Path: "subscriptions"}}, GlobalCatalogs: []string{"olm", "openshift-marketplace"}, Requirements: "enforce", SharedDependencies: true, AggregatedRoles: true, Output: Output{Path: defaultOutput},
 		Profile: profile.Name(profile.Names()[0]), Certificates: certificates.Default(false), StorageMigration: "auto", Clusters: []profile.Cluster{{Name: "default", Operators: []string{"*"}}},
 		Reporter: Reporter{Namespace: "quayside-system"}, Policy: Policy{FailOn: "high"},
 	}

@@ -91,7 +91,7 @@ func TestParse(t *testing.T) {
 		GlobalCatalogs:    []string{"team"},
 		KubernetesVersion: "1.34", OpenShiftVersion: "4.20.1", Requirements: "warn", AllowOverlap: true,
 		AllowNames:       []string{"ClusterRole/cluster-admin", "ClusterRoleBinding/system:node", "Namespace/kube-system", "APIService/v1.apps", "PriorityClass/system-x"},
-		StorageMigration: "auto", Output: "rendered", Profile: "flux", Certificates: "secret",
+		StorageMigration: "auto", Output: settings.Output{Path: "rendered"}, Profile: "flux", Certificates: "secret",
 		Proxy: settings.Proxy{HTTPProxy: "http://proxy:3128", NoProxy: ".svc"}, Mirrors: []string{"mirrors.yaml"},
 		Trust: []settings.Trust{
 			{Match: "quay.io/org/*", Keys: []string{"cosign.pub"}},
@@ -289,7 +289,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if w.Output == "" || w.Profile == "" || len(w.Clusters) == 0 || w.Clusters[0].Name == "" {
+		if w.OutputDir() == "" || w.Profile == "" || len(w.Clusters) == 0 || w.Clusters[0].Name == "" {
 			t.Errorf("incomplete: %+v", w)
 		}
 	})

@@ -21,6 +21,7 @@ import (
 type proposeOptions struct {
 	resolveOptions
 	promotes bool   // value of --promote
+	tree     bool   // value of --tree
 	outside  string // value of --outside-window
 	single   bool   // value of --one-branch
 	strict   bool
@@ -37,7 +38,7 @@ type proposeOptions struct {
 func newPropose(a *app) *cobra.Command {
 	o := &proposeOptions{resolveOptions: resolveOptions{app: a, upgrade: operatorFlag{versions: true}, unattended: true}}
 	cmd := &cobra.Command{
-		Use:   "propose {[[NAMESPACE/]PACKAGE[@VERSION]]... | --edited | --promote [FROM TO [NAMESPACE/PACKAGE]...]}",
+		Use:   "propose {[[NAMESPACE/]PACKAGE[@VERSION]]... | --edited | --promote [FROM TO [NAMESPACE/PACKAGE]...] | --tree}",
 		Short: "Commit upgrades to branches and open pull requests",
 		Long: Doc(`
 			Commit upgrades to branches, with the lock and the rendered tree; the work tree does not
@@ -59,6 +60,9 @@ func newPropose(a *app) *cobra.Command {
 			quayside.lock; --prune also removes operators that nothing requires. Both use one
 			branch. --promote proposes a promotion, with a branch for each environment.
 
+			--tree proposes what the committed lock renders to in the repository of spec.output, with
+			one branch and pull request for each environment; see docs/gitops.md.
+
 			An operator with a fault, such as a withdrawn package, an unreadable catalog or a bundle
 			that cannot be fetched or verified, is held back; the output and each pull request list
 			it. --strict exits with 3 then. --observed also holds back operators that a cluster
@@ -76,6 +80,9 @@ func newPropose(a *app) *cobra.Command {
 			# one upgrade on a branch, with the text for its pull request
 			quayside propose my-etcd/etcd --branch etcd --one-branch --pr-body body.md
 
+			# after a merge: a pull request for the tree in the repository that the GitOps tool reads
+			quayside propose --all --tree --pull-request
+
 			# list the branches to open, update and close, and write nothing
 			quayside propose --all --push origin --check`),
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -84,6 +91,8 @@ func newPropose(a *app) *cobra.Command {
 				return promoteArgs(cmd, args)
 			case o.edited && len(args) > 0:
 				return Usagef(cmd, "--edited cannot be used with the argument %q", args[0])
+			case o.tree && len(args) > 0:
+				return Usagef(cmd, "--tree cannot be used with the argument %q", args[0])
 			}
 			return nil
 		},
@@ -97,6 +106,9 @@ func newPropose(a *app) *cobra.Command {
 			if o.promotes {
 				return o.promote(cmd, args)
 			}
+			if o.tree {
+				return o.proposeTree(cmd.Context())
+			}
 			return o.proposeUpgrades(cmd, args)
 		},
 	}
@@ -107,6 +119,7 @@ func newPropose(a *app) *cobra.Command {
 func (o *proposeOptions) addProposeFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.promotes, "promote", false, "propose promotions between environments")
+	f.BoolVar(&o.tree, "tree", false, "propose the rendered tree in the repository of spec.output")
 	f.BoolVar(&o.edited, "edited", false, "propose the versions edited by hand in the lock")
 	f.BoolVar(&o.prune, "prune", false, "also remove operators that nothing requires")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
@@ -115,7 +128,7 @@ func (o *proposeOptions) addProposeFlags(cmd *cobra.Command) {
 	addOutsideWindow(cmd, &o.outside)
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow downgrades")
 	f.BoolVar(&o.strict, "strict", false, "exit with 3 if an operator is held back because of a fault")
-	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or the prefix of several (default: upgrade, or upgrades for one branch, or promote with --promote)")
+	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or the prefix of several (default: upgrade, or upgrades for one branch, promote with --promote, render with --tree)")
 	f.BoolVar(&o.single, "one-branch", false, "put everything on one branch")
 	f.StringVar(&o.push, "push", "", "push the branches to `REMOTE`, a name or a URL; GIT_TOKEN is the password for https")
 	f.StringVar(&o.body, "pr-body", "", "write the pull request's description to `FILE`; for several, to a directory")
@@ -125,18 +138,21 @@ func (o *proposeOptions) addProposeFlags(cmd *cobra.Command) {
 	addForge(cmd, o.app, &o.forge)
 	addScan(cmd, &o.scan)
 	addOffline(cmd, o.app)
-	addOutput(cmd, o.app, nil, resolveReport{}, upgrade.PromotionReport{})
+	addOutput(cmd, o.app, nil, resolveReport{}, upgrade.PromotionReport{}, deliver.PublishedProposal{})
 	addAll(cmd, o.app)
 	o.complete(cmd, "hops", []string{"1", "all"})
 	for _, other := range []string{"edited", "prune", "hops", "allow-downgrade", "strict", "all"} {
 		cmd.MarkFlagsMutuallyExclusive("promote", other)
+	}
+	for _, other := range []string{"promote", "edited", "prune", "one-branch", "hops", "allow-downgrade", "strict", "observed", "push", "into", "outside-window"} {
+		cmd.MarkFlagsMutuallyExclusive("tree", other)
 	}
 }
 
 // checkProposal rejects incompatible flags.
 func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 	switch {
-	case o.request && o.push == "":
+	case o.request && o.push == "" && !o.tree:
 		return Usagef(cmd, "--pull-request requires --push REMOTE")
 	case !o.request && o.into != "":
 		return Usagef(cmd, "--into requires --pull-request")
@@ -147,17 +163,49 @@ func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 	}
 }
 
-// openProposer opens the proposer for a workspace. preset is the branch name if --branch is not
+// options returns the options for the proposer of a workspace. preset is the branch name if --branch is not
 // set.
-func (o *proposeOptions) openProposer(ctx context.Context, p *workspace.Project, preset string) (*deliver.Proposer, error) {
+func (o *proposeOptions) options(preset string) (deliver.ProposalOptions, error) {
 	scans, err := o.readScans(o.scan)
+	return deliver.ProposalOptions{
+		Branch: cmp.Or(o.branch, preset), Remote: o.push, Body: o.argPath(o.body), OutsideWindow: o.outside,
+		Request: o.request, Into: o.into, Forge: o.forge, Scans: scans, Check: o.check,
+	}, err
+}
+
+// openProposer opens the proposer for a workspace. preset is the branch name if --branch is not set.
+func (o *proposeOptions) openProposer(ctx context.Context, p *workspace.Project, preset string) (*deliver.Proposer, error) {
+	opt, err := o.options(preset)
 	if err != nil {
 		return nil, err
 	}
-	return deliver.OpenProposer(ctx, p, deliver.ProposalOptions{
-		Branch: cmp.Or(o.branch, preset), Remote: o.push, Body: o.argPath(o.body), OutsideWindow: o.outside,
-		Request: o.request, Into: o.into, Forge: o.forge, Scans: scans, Check: o.check,
-	})
+	return deliver.OpenProposer(ctx, p, opt)
+}
+
+// proposeTree proposes the tree in the repository of spec.output.
+func (o *proposeOptions) proposeTree(ctx context.Context) (err error) {
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	opt, err := o.options("render")
+	if err != nil {
+		return err
+	}
+	t, err := deliver.OpenTreeProposer(ctx, p, opt)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	proposed, err := t.Propose(ctx)
+	if o.logMessages(t.TakeMessages()); err != nil {
+		return err
+	}
+	err = o.print(proposed, func(io.Writer) { printBranches(o.out, []deliver.BranchRow{proposed.Row()}) })
+	if o.check && err == nil {
+		err = checkBranches([]deliver.BranchRow{proposed.Row()})
+	}
+	return err
 }
 
 // proposeUpgrades proposes upgrades: each on its own branch, or with --one-branch all on one.

@@ -214,6 +214,8 @@ func (a *app) printRendered(r *workspace.TreeReport) {
 	}
 	has := diag.Count(r.Operators, "operator") + ", " + diag.Count(r.Files, "file")
 	switch {
+	case r.Elsewhere:
+		a.log.Note("rendered %s: 'quayside propose --tree' commits the tree to %s, and 'quayside render --into' writes it to a clone", has, r.Output)
 	case r.Written:
 		a.log.Note("wrote %s (%s)", r.Output, has)
 	case r.IsUpToDate():

@@ -24,6 +24,7 @@ type verifyOptions struct {
 	login    loginFlags
 	live     bool // whether --context or --kubeconfig is set
 	strict   bool
+	source   string // value of --source
 	comment  int64
 	forge    string
 }
@@ -31,7 +32,7 @@ type verifyOptions struct {
 func newVerify(a *app) *cobra.Command {
 	o := &verifyOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "verify [ARTIFACT]",
+		Use:   "verify [ARTIFACT | DIRECTORY --source REPOSITORY]",
 		Short: "Check that the lock and the rendered tree are up to date",
 		Long: Doc(`
 			Check that quayside.lock is up to date with the declarations, and the rendered tree
@@ -56,13 +57,19 @@ func newVerify(a *app) *cobra.Command {
 			requires a signature, quayside also verifies the signatures of the artifact and of its
 			provenance.
 
-			See also: docs/artifacts.md, docs/needs.md, docs/windows.md
+			With --source, check a DIRECTORY that 'quayside propose --tree' wrote to another
+			repository: quayside renders the workspace in the source repository, at the commit that
+			the directory records, and compares the two. The commit must be merged there. Name the
+			repository that you trust, as a path or a URL, perhaps with @COMMIT.
+
+			See also: docs/artifacts.md, docs/needs.md, docs/windows.md, docs/gitops.md
 			Exit codes: 0 up to date; 1 out of date; 2 an error; 4 refused by the policy.`),
 		Example: Examples(`
 			quayside verify --offline
-			quayside verify oci://registry.example.com/fleet/stage:main`),
+			quayside verify oci://registry.example.com/fleet/stage:main
+			quayside verify envs/prod --source https://git.example.com/fleet.git`),
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && compare.IsArtifact(args[0]) {
+			if len(args) > 0 && (o.source != "" || compare.IsArtifact(args[0])) {
 				args = args[1:]
 			}
 			return WantArgs()(cmd, args)
@@ -77,16 +84,21 @@ func newVerify(a *app) *cobra.Command {
 				return err
 			}
 			switch {
+			case len(args) == 0 && o.source != "":
+				return Usagef(cmd, "--source requires the directory of a tree")
 			case len(args) == 0:
 				return o.run(cmd.Context())
 			case o.comment > 0 || len(o.observed) > 0:
 				return Usagef(cmd, "--comment and --observed are for workspaces, not for artifacts")
+			case o.source != "":
+				return o.verifyTreeOf(cmd, args[0])
 			default:
 				return o.verifyArtifact(cmd, args[0])
 			}
 		},
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "also exit with 1 if something in the lock could not be checked")
+	cmd.Flags().StringVar(&o.source, "source", "", "the `REPOSITORY` of the workspace that the directory was rendered from, a path or a URL; GIT_TOKEN is the password for https")
 	addObservedSupply(cmd, &o.observed)
 	addNow(cmd, a, "windows")
 	o.login.addFlags(cmd)

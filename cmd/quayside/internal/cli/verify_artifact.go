@@ -31,6 +31,22 @@ func (o *verifyOptions) verifyArtifact(cmd *cobra.Command, ref string) error {
 	return errors.Join(err, o.print(r, func(io.Writer) { o.printArtifact(r) }))
 }
 
+// verifyTreeOf checks a tree in another repository than its workspace.
+func (o *verifyOptions) verifyTreeOf(cmd *cobra.Command, dir string) error {
+	if o.all {
+		return Usagef(cmd, "--all cannot be used with --source")
+	}
+	p, here, err := o.openForArgs()
+	if err != nil {
+		return err
+	}
+	r, err := deliver.CheckTreeOf(cmd.Context(), p.Env, here.Root, dir, o.source)
+	if r == nil {
+		return err
+	}
+	return errors.Join(err, o.print(r, func(io.Writer) { o.printArtifact(r) }))
+}
+
 // printArtifact prints the differences, and logs the signers, the provenance and the result.
 func (a *app) printArtifact(r *deliver.ArtifactReport) {
 	for _, c := range r.Changes {
@@ -43,7 +59,9 @@ func (a *app) printArtifact(r *deliver.ArtifactReport) {
 		a.log.Note("from %s of %s, lock %s (%s, %s)", sanitize.Line(m.Workspace), sanitize.Line(m.Revision), m.Lock,
 			diag.Count(len(m.Operators), "operator"), diag.Count(len(m.Catalogs), "catalog"))
 	}
-	if r.UpToDate {
+	if r.UpToDate && r.Digest == "" {
+		a.log.Note("%s is what commit %.12s renders to (%s)", sanitize.Line(r.Reference), r.Revision, diag.Count(r.Files, "file"))
+	} else if r.UpToDate {
 		result := "content verified"
 		if len(r.Unchecked) > 0 {
 			result = "complete; its overlays build"

@@ -38,7 +38,7 @@ func (c *Comparison) catalogs(p *workspace.Project) []string {
 // readUserManifests reads the user's manifests in the repository. It omits files that Git ignores,
 // and files in catalogs.
 func (c *Comparison) readUserManifests() ([]diff.File, error) {
-	others := append(c.catalogs(c.project), c.InRepo(c.project.Settings.Output))
+	others := append(c.catalogs(c.project), c.InRepo(c.project.Settings.OutputDir()))
 	var files []diff.File
 	err := gitrepo.WalkFiles(c.disk.FS, func(dir string) bool { return slices.Contains(others, dir) }, func(name string, d fs.DirEntry) error {
 		if !fleet.IsManifest(name) {
@@ -111,7 +111,7 @@ func (c *Comparison) readCommit(rev *gitrepo.Revision, p *workspace.Project) (t 
 	if err != nil {
 		return nil, nil, err
 	}
-	out, others := c.InRepo(p.Settings.Output), c.catalogs(p)
+	out, others := c.InRepo(p.Settings.OutputDir()), c.catalogs(p)
 	inCatalog := func(name string) bool {
 		return slices.ContainsFunc(others, func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
 	}

@@ -368,9 +368,9 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 		switch {
 		case len(d.Manifests) == 0 || c.from != Auto:
 		case upToDate:
-			c.note("%s of %s may be out of date, because spec.clusters changed: rendering it from the lock", d.Settings.Output, d.Name)
+			c.note("%s of %s may be out of date, because spec.clusters changed: rendering it from the lock", d.Settings.OutputDir(), d.Name)
 		default:
-			c.note("%s of %s is out of date with %s: rendering it from the lock", d.Settings.Output, d.Name, workspace.LockFile)
+			c.note("%s of %s is out of date with %s: rendering it from the lock", d.Settings.OutputDir(), d.Name, workspace.LockFile)
 		}
 		stale = append(stale, to)
 	}

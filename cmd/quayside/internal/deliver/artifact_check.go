@@ -24,8 +24,8 @@ import (
 
 // ArtifactReport is the result of checking an artifact.
 type ArtifactReport struct {
-	Reference  string                `json:"reference" doc:"full reference, from the arguments"`
-	Digest     string                `json:"digest"`
+	Reference  string                `json:"reference" doc:"full reference from the arguments, or the directory of a tree"`
+	Digest     string                `json:"digest,omitempty" doc:"of an artifact"`
 	Source     string                `json:"source,omitempty" doc:"claimed by the artifact, like revision and created"`
 	Revision   string                `json:"revision,omitempty"`
 	Created    string                `json:"created,omitempty"`

@@ -36,8 +36,8 @@ type branches struct {
 func (b *Proposer) readBranches(ctx context.Context) (*branches, error) {
 	var out branches
 	var err error
-	if out.local, err = b.clone.Repo.Branches(b.opt.Branch, b.opt.Remote == ""); err == nil && b.opt.Remote != "" {
-		out.remote, err = b.clone.Repo.RemoteBranches(ctx, b.opt.Remote, b.opt.Branch, b.token())
+	if out.local, err = b.repo.Branches(b.opt.Branch, b.opt.Remote == ""); err == nil && b.opt.Remote != "" {
+		out.remote, err = b.repo.RemoteBranches(ctx, b.opt.Remote, b.opt.Branch, b.token())
 	}
 	return &out, err
 }
@@ -107,7 +107,7 @@ func (b *proposal) actionFor(branch string) (action Action, reason string, err e
 // foreignCommitReason returns the reason to keep a branch that has commits by others, or "" if it
 // has no such commits.
 func (b *Proposer) foreignCommitReason(tip *gitrepo.Revision) string {
-	if b.clone.Repo.IsGenerated(tip, b.head) {
+	if b.repo.IsGenerated(tip, b.head) {
 		return ""
 	}
 	return "not changed: it has commits by others, the last by " + sanitize.Line(tip.Author())
@@ -151,7 +151,7 @@ func (b *Proposer) close(ctx context.Context, branch string) error {
 			return err
 		}
 	}
-	if err := b.clone.Repo.DeleteRemoteBranch(ctx, b.opt.Remote, branch, b.token(), tip.Hash()); err != nil {
+	if err := b.repo.DeleteRemoteBranch(ctx, b.opt.Remote, branch, b.token(), tip.Hash()); err != nil {
 		return err
 	}
 	log.Note("deleted branch %s, which has no upgrades left", sanitize.Line(branch))

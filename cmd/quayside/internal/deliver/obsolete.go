@@ -94,7 +94,7 @@ func (b *Proposer) keepReason(tips []*gitrepo.Revision, proposed map[string]stri
 
 // tipKeepReason returns the reason to keep a branch with this tip, or "" if it is obsolete.
 func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]string, pr *workspace.Problem, why func(operator string) string) (string, error) {
-	start, err := b.clone.Repo.MergeBase(b.head, tip)
+	start, err := b.repo.MergeBase(b.head, tip)
 	if err != nil {
 		return "", err
 	}

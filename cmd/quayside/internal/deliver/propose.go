@@ -26,7 +26,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Proposer proposes upgrades of a workspace. Each proposal is a branch with one commit on HEAD.
+// Proposer proposes upgrades of a workspace. Each proposal is a branch with one commit on HEAD or, for a
+// tree in another repository, on the branch that the GitOps tool reads.
 type Proposer struct {
 	// Environment is the name of the workspace, or otherwise the base name of its directory. It is
 	// the path of the directory if HEAD contains another workspace of the same name. At the top of
@@ -36,8 +37,9 @@ type Proposer struct {
 	opt        ProposalOptions
 	clone      *workspace.Clone
 	author     gitrepo.Author
-	head       *gitrepo.Revision
-	forge      *forge.Client // for pull requests; nil if none are requested
+	repo       *gitrepo.Repo     // repository of the branches
+	head       *gitrepo.Revision // commit that the branches start from
+	forge      *forge.Client     // for pull requests; nil if none are requested
 	branches   *branches
 	unreadable map[string]error // error for each operator in HEAD's lock whose bundle cannot be opened; nil before findUnreadable
 	messages   []compare.Message
@@ -55,12 +57,14 @@ func (b *Proposer) keepNote(branch, reason string) {
 	b.messages = append(b.messages, compare.Message{Note: fmt.Sprintf("branch %s: %s", sanitize.Line(branch), reason)})
 }
 
-// proposal is a rendered upgrade, with the file changes for a commit on HEAD.
+// proposal is a rendered upgrade, with the file changes for a commit.
 type proposal struct {
 	*Proposer
-	upgrade workspace.Upgrade
-	changes []gitrepo.FileEdit
-	window  window.Decision // whether it may be merged now; after body
+	upgrade  workspace.Upgrade
+	changes  []gitrepo.FileEdit
+	trailers string          // lines at the end of the commit message
+	since    string          // commit of the workspace to compare the work tree with; empty: compare the locks
+	window   window.Decision // whether it may be merged now; after body
 }
 
 // OpenProposer returns the Proposer of a workspace. It returns an error if the work tree has
@@ -73,7 +77,7 @@ func OpenProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions
 	if err != nil {
 		return nil, err
 	}
-	b := &Proposer{opt: opt, clone: clone}
+	b := &Proposer{opt: opt, clone: clone, repo: clone.Repo}
 	if b.head, err = clone.Repo.Head(); err != nil {
 		return nil, err
 	}
@@ -83,20 +87,26 @@ func OpenProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions
 	if b.author, err = clone.Repo.Author(ctx, p.Getenv); err != nil {
 		return nil, err
 	}
-	if opt.Request { // fail before anything is pushed
-		remote, err := clone.Repo.Address(opt.Remote)
-		if err != nil {
-			return nil, err
-		}
-		if b.forge, err = forge.Open(opt.Forge, remote, p.Getenv); err != nil {
-			return nil, err
-		}
-	}
 	if b.Environment, err = b.environment(); err != nil {
 		return nil, err
 	}
+	return b, b.open(ctx)
+}
+
+// open opens the forge, and reads the existing branches.
+func (b *Proposer) open(ctx context.Context) error {
+	if b.opt.Request { // fail before anything is pushed
+		remote, err := b.repo.Address(b.opt.Remote)
+		if err != nil {
+			return err
+		}
+		if b.forge, err = forge.Open(b.opt.Forge, remote, b.clone.Project.Getenv); err != nil {
+			return err
+		}
+	}
+	var err error
 	b.branches, err = b.readBranches(ctx)
-	return b, err
+	return err
 }
 
 func (b *Proposer) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal, error) {
@@ -129,7 +139,7 @@ func (b *Proposer) overrideWindows(upgrade workspace.Upgrade) (workspace.Upgrade
 // commit creates the branch and returns the hash of its commit. The commit has the time of
 // HEAD, so the same upgrade of the same HEAD has the same hash.
 func (b *proposal) commit(ctx context.Context, branch string) (hash string, err error) {
-	return b.clone.Repo.Branch(ctx, branch, b.head, gitrepo.Commit{
+	return b.repo.Branch(ctx, branch, b.head, gitrepo.Commit{
 		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(),
 	})
 }
@@ -239,32 +249,48 @@ func readmes(tree *filetree.Tree) []string {
 	return out
 }
 
-// renderEdits renders lock, and returns the file changes from HEAD.
+// renderEdits renders lock, and returns the file changes from HEAD. A tree in another repository has none.
 func (b *Proposer) renderEdits(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEdit, error) {
-	have := filetree.New()
-	output := b.clone.Path(b.clone.Project.Settings.Output)
-	entries, err := b.head.List(output)
+	changes := []gitrepo.FileEdit{{Path: b.clone.Path(workspace.LockFile), Data: lockfile.Format(lock)}}
+	output := b.clone.Path(b.clone.Project.Settings.OutputDir())
+	have, err := readTree(b.head, output)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := b.renderTree(ctx, lock, have)
+	if err != nil || b.clone.Project.Settings.Output.Repository != "" {
+		return changes, err
+	}
+	edits, err := treeEdits(output, have, tree)
+	return append(changes, edits...), err
+}
+
+// readTree reads a directory of a revision. If it does not exist, the tree is empty.
+func readTree(rev *gitrepo.Revision, dir string) (*filetree.Tree, error) {
+	out := filetree.New()
+	entries, err := rev.List(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
-		data, err := b.head.ReadEntry(e)
+		data, err := rev.ReadEntry(e)
 		if err != nil {
 			return nil, err
 		}
-		if err := have.Add(strings.TrimPrefix(e.Path, output+"/"), data); err != nil {
+		if err := out.Add(filetree.Relative(dir, e.Path), data); err != nil {
 			return nil, err
 		}
 	}
-	tree, err := b.renderTree(ctx, lock, have)
-	if err != nil {
-		return nil, err
-	}
+	return out, nil
+}
+
+// treeEdits returns the file changes that write a tree to the directory output, which has the files have.
+func treeEdits(output string, have, tree *filetree.Tree) ([]gitrepo.FileEdit, error) {
 	want, err := filetree.SimulateWrite(have, tree)
 	if err != nil {
-		return nil, workspace.TreeError(b.clone.Project.Settings.Output, fmt.Errorf("%s: %w", b.clone.Project.Settings.Output, err))
+		return nil, workspace.TreeError(output, fmt.Errorf("%s: %w", output, err))
 	}
-	changes := []gitrepo.FileEdit{{Path: b.clone.Path(workspace.LockFile), Data: lockfile.Format(lock)}}
+	var changes []gitrepo.FileEdit
 	for name, data := range want.All() {
 		if old, ok := have.Get(name); !ok || !bytes.Equal(old, data) {
 			changes = append(changes, gitrepo.FileEdit{Path: path.Join(output, name), Data: data})
@@ -312,14 +338,20 @@ func (b *proposal) body(ctx context.Context, branch string, before *lockfile.Fil
 // report compares before, the lock of HEAD, with the lock of the upgrade. It omits operators whose
 // bundle in HEAD cannot be opened. If such an operator is upgraded, it therefore counts as added.
 func (b *proposal) report(ctx context.Context, names [2]string, before *lockfile.File, now time.Time) (*diff.Report, error) {
-	c, err := compare.Locks(b.clone.Project, compare.Lock, names, workspace.WithoutPins(before, before, b.unreadable), workspace.WithoutPins(b.upgrade.Lock, before, b.unreadable))
+	var c *compare.Comparison
+	var err error
+	if b.since != "" {
+		c, err = compare.Revisions(b.clone.Project, compare.Auto, "", b.since)
+	} else {
+		c, err = compare.Locks(b.clone.Project, compare.Lock, names, workspace.WithoutPins(before, before, b.unreadable), workspace.WithoutPins(b.upgrade.Lock, before, b.unreadable))
+	}
 	if err != nil {
 		return nil, err
 	}
 	c.Scans, c.Reading = b.opt.Scans, true
 	report, err := c.Report(ctx, now)
 	b.messages = append(b.messages, c.TakeMessages()...)
-	if err == nil || before == nil || len(b.unreadable) > 0 {
+	if err == nil || before == nil || len(b.unreadable) > 0 || b.since != "" {
 		return report, err
 	}
 	if fault := b.findUnreadable(ctx, before); fault != nil || len(b.unreadable) == 0 {
@@ -451,6 +483,9 @@ func (b *proposal) subject() string {
 	if len(upgraded) == 0 {
 		upgraded = changed
 	}
+	if len(upgraded) == 0 && b.trailers != "" {
+		return "Render the tree"
+	}
 	if len(upgraded) == 0 && len(b.upgrade.Changes) > 0 {
 		return "Update declared Namespaces"
 	}
@@ -483,6 +518,9 @@ func (b *proposal) message() string {
 	text.WriteString(b.title() + "\n\n")
 	for _, c := range b.upgrade.Changes {
 		text.WriteString(c.Sign() + " " + sanitize.Commit(c.String()) + "\n")
+	}
+	if b.trailers != "" {
+		text.WriteString("\n" + b.trailers)
 	}
 	return text.String()
 }

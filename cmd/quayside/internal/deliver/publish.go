@@ -96,7 +96,7 @@ func (b *proposal) publish(ctx context.Context, branch, file string, before *loc
 	}
 	var text []byte
 	now := b.clone.Project.Now
-	pull := forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Proposal: proposalID(b.upgrade)}
+	pull := b.pull(branch)
 	if file != "" || b.opt.Request {
 		if text, err = b.body(ctx, branch, before, held, now, &pull); err != nil {
 			return nil, err
@@ -123,7 +123,7 @@ func (b *proposal) publish(ctx context.Context, branch, file string, before *loc
 			return nil, err
 		}
 	}
-	if out.sent, err = b.clone.Repo.Push(ctx, b.opt.Remote, branch, b.token(), b.branches.remoteHash(branch)); err != nil {
+	if out.sent, err = b.repo.Push(ctx, b.opt.Remote, branch, b.token(), b.branches.remoteHash(branch)); err != nil {
 		return nil, err
 	}
 	out.Pushed = diag.Redact(b.opt.Remote)
@@ -140,6 +140,11 @@ func (b *proposal) publish(ctx context.Context, branch, file string, before *loc
 		out.Request, err = b.openPullRequest(ctx, pull)
 	}
 	return out, err
+}
+
+// pull returns the pull request of a branch, without a text.
+func (b *proposal) pull(branch string) forge.Pull {
+	return forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Proposal: b.id()}
 }
 
 // openPullRequest creates or updates the pull request of a pushed branch.

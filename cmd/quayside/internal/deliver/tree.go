@@ -163,7 +163,10 @@ func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (
 			return nil, fmt.Errorf("%w, or specify a revision with --at", err)
 		}
 	}
-	l.out = clone.Path(l.project.Settings.Output)
+	if name := l.project.Settings.Output.Repository; name != "" {
+		return nil, diag.Errorf(l.project.Settings.At("spec.output"), "the tree is in %s: an artifact contains the tree of a commit of this repository", name)
+	}
+	l.out = clone.Path(l.project.Settings.OutputDir())
 	l.root, err = l.artifactRoot()
 	return l, err
 }
@@ -172,7 +175,7 @@ func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (
 // tools expect the tree at spec.gitops.path below it, so it is the tree's path without that suffix.
 func (l *treeLoader) artifactRoot() (string, error) {
 	w := l.project.Settings
-	dir := w.Output
+	dir := w.OutputDir()
 	if w.GitOps != nil {
 		dir = path.Clean(w.GitOps.Path)
 	}
@@ -242,7 +245,7 @@ func (l *treeLoader) checkUpToDate(ctx context.Context, c *Tree) error {
 		}
 	}
 	if n > 0 {
-		return &workspace.DiffersError{Msg: fmt.Sprintf("%s of %s is out of date with %s (%s): run 'quayside render' and commit the result", l.project.Settings.Output, l.rev.Name(), workspace.LockFile, diag.Count(n, "file"))}
+		return &workspace.DiffersError{Msg: fmt.Sprintf("%s of %s is out of date with %s (%s): run 'quayside render' and commit the result", l.project.Settings.OutputDir(), l.rev.Name(), workspace.LockFile, diag.Count(n, "file"))}
 	}
 	return nil
 }

@@ -51,6 +51,9 @@ func normalURL(url string) string {
 // path of this repository that no workspace writes.
 func checkAddress(s *State) (Findings, error) {
 	w := s.Settings
+	if w.Output.Repository != "" {
+		return checkSecondRepository(s)
+	}
 	if _, isSet := w.Fields["spec.gitops.path"]; !isSet || w.GitOps == nil || s.Others == nil {
 		return nil, nil
 	}
@@ -58,7 +61,7 @@ func checkAddress(s *State) (Findings, error) {
 	if err != nil || repo == nil || repo.Remotes == nil || !s.readsRepository(repo.Remotes) {
 		return nil, err
 	}
-	output, named := path.Join(s.Dir, w.Output), path.Clean(w.GitOps.Path)
+	output, named := path.Join(s.Dir, w.OutputDir()), path.Clean(w.GitOps.Path)
 	if filetree.Within(named, output) || slices.ContainsFunc(repo.Trees, func(dir string) bool { return dir == named && filetree.Within(dir, s.Dir) }) {
 		return nil, nil // checkAbandonedTrees reports trees in this workspace
 	}
@@ -69,11 +72,47 @@ func checkAddress(s *State) (Findings, error) {
 	others, err := s.Others()
 	for _, o := range others {
 		other, err := o.Settings()
-		if err == nil && filetree.Within(named, path.Join(o.Dir, other.Output)) {
+		if err == nil && filetree.Within(named, path.Join(o.Dir, other.OutputDir())) {
 			finding.Msg = fmt.Sprintf("spec.gitops.path names the tree of %s: the clusters of this workspace would get the operators of that one", o.Dir)
 		}
 	}
 	return Findings{s.accept(finding)}, err
+}
+
+// checkSecondRepository is checkAddress for a tree in another repository: the GitOps tool reads this tree,
+// and no other workspace of this repository writes to its directory.
+func checkSecondRepository(s *State) (Findings, error) {
+	w := s.Settings
+	var out Findings
+	if g := w.GitOps; g != nil && g.RepoURL != "" && normalURL(g.RepoURL) != normalURL(w.Output.Repository) {
+		out = append(out, s.accept(Finding{
+			Severity: Error, Code: "gitops-path", Pos: w.At("spec.gitops.repoURL"), Hint: "delete it: the default is spec.output.repository",
+			Msg: fmt.Sprintf("spec.gitops.repoURL names %s, but the tree is in %s", g.RepoURL, w.Output.Repository),
+		}))
+	}
+	if g := w.GitOps; g != nil && path.Clean(g.Path) != w.Output.Path {
+		out = append(out, s.accept(Finding{
+			Severity: Error, Code: "gitops-path", Pos: w.At("spec.gitops.path"), Hint: "delete it: the default is spec.output.path",
+			Msg: fmt.Sprintf("spec.gitops.path names %s, but the tree is in %s of %s", g.Path, w.Output.Path, w.Output.Repository),
+		}))
+	}
+	if s.Others == nil {
+		return out, nil
+	}
+	others, err := s.Others()
+	for _, o := range others {
+		other, err := o.Settings()
+		if err != nil || normalURL(other.Output.Repository) != normalURL(w.Output.Repository) || other.Output.Branch != w.Output.Branch {
+			continue
+		}
+		if filetree.Within(other.Output.Path, w.Output.Path) || filetree.Within(w.Output.Path, other.Output.Path) {
+			out = append(out, s.accept(Finding{
+				Severity: Error, Code: "gitops-path", Pos: w.At("spec.output.path"), Subject: o.Dir, Hint: "set spec.output.path of one of them to another directory",
+				Msg: fmt.Sprintf("%s writes its tree to %s of the same repository: the trees would replace each other", o.Dir, other.Output.Path),
+			}))
+		}
+	}
+	return out, err
 }
 
 // checkEngineNames returns an error for each other workspace whose Applications or Kustomizations

@@ -92,7 +92,10 @@ func checkAbandonedTrees(s *State) (Findings, error) {
 		return nil, err
 	}
 	w := s.Settings
-	output := path.Join(s.Dir, w.Output)
+	output := path.Join(s.Dir, w.OutputDir())
+	if w.Output.Repository != "" {
+		output = ".git" // no tree is in this repository
+	}
 	var faults diag.List
 	var out []diag.Warning
 	for _, dir := range repo.Trees {
@@ -102,12 +105,12 @@ func checkAbandonedTrees(s *State) (Findings, error) {
 		}
 		if g := w.GitOps; g != nil && path.Clean(g.Path) == dir {
 			at := w.At("spec.gitops.path")
-			faults.Add(at, diag.Hintf(at, fmt.Sprintf("set it to %s", output), "spec.gitops.path names %s, but spec.output is %s: the GitOps tool would apply a tree that is never updated", dir, w.Output))
+			faults.Add(at, diag.Hintf(at, fmt.Sprintf("set it to %s", output), "spec.gitops.path names %s, but spec.output is %s: the GitOps tool would apply a tree that is never updated", dir, w.OutputName()))
 			continue
 		}
 		out = append(out, diag.Warning{
 			Pos: w.At("spec.output"), Code: "abandoned-tree",
-			Msg: fmt.Sprintf("the rendered tree in %s is never updated, because spec.output is %s: delete it when nothing applies it", filetree.Relative(s.Dir, dir), w.Output),
+			Msg: fmt.Sprintf("the rendered tree in %s is never updated, because spec.output is %s: delete it when nothing applies it", filetree.Relative(s.Dir, dir), w.OutputName()),
 		})
 	}
 	return append(errorsOf(faults), warningsOf(s.waive(out))...), nil

@@ -19,10 +19,10 @@ func checkIgnored(s *State) (Findings, error) {
 		return nil, err
 	}
 	names := []string{settings.LockFile, settings.FileName}
-	if s.Settings.GitOps == nil || s.readsRepository(repo.Remotes) {
+	if s.Settings.Output.Repository == "" && (s.Settings.GitOps == nil || s.readsRepository(repo.Remotes)) {
 		var files []string
 		for name := range s.Rendered.Tree.Names() {
-			files = append(files, path.Join(s.Settings.Output, name))
+			files = append(files, path.Join(s.Settings.OutputDir(), name))
 		}
 		slices.Sort(files)
 		names = append(names, files...)

@@ -33,7 +33,7 @@ func (p *Opened) changedInCheckout() ([]rules.ChangedFiles, error) {
 		return nil, nil //nolint:nilerr // outside of Git, attributes have no effect
 	}
 	in := func(name string) string { return path.Join(p.repoPath(), name) }
-	whole := []string{in(p.Settings.Output), in(p.Settings.OverlaysDir()), in(LockFile)}
+	whole := []string{in(p.Settings.OutputDir()), in(p.Settings.OverlaysDir()), in(LockFile)}
 	own := append(slices.Clone(whole), in(setting.FileName))
 	for _, d := range p.Settings.Declarations {
 		own = append(own, in(d.Path))

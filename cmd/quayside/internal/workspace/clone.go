@@ -52,7 +52,7 @@ func (p *Opened) Disk() (fleet.Disk, error) {
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
 		return fleet.Disk{}, err
 	}
-	d := fleet.Disk{FS: p.FS(), Name: p.Name(), Out: path.Join(prefix, p.Settings.Output), Pool: fleet.NewPool()}
+	d := fleet.Disk{FS: p.FS(), Name: p.Name(), Out: path.Join(prefix, p.Settings.OutputDir()), Pool: fleet.NewPool()}
 	if repo != nil && repo.Root() != "" {
 		d.Name = repo.Root()
 		d.FS = filetree.OpenDir(d.Name, "directory").FS()
@@ -86,7 +86,7 @@ func (c *Clone) At(rev *gitrepo.Revision) (*Project, error) {
 // because a commit of the lock would not match them. In a sparse checkout, rendered files may be
 // missing, but no other files.
 func (c *Clone) CheckClean(ctx context.Context) error {
-	output := c.Path(c.Project.Settings.Output)
+	output := c.Path(c.Project.Settings.OutputDir())
 	inputs := []string{c.Path(settings.FileName), c.Path(LockFile), output, c.Path(c.Project.Settings.OverlaysDir())}
 	for _, name := range c.Project.Settings.Extended {
 		inputs = append(inputs, c.Path(name))

@@ -253,7 +253,7 @@ func (p *Project) declarations() (*declare.Set, error) {
 		}
 		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or set their path in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0].Path, setting.FileName)
 	}
-	opt := declare.LoadOptions{Environment: p.Environment(), Paths: w.Declarations, Charts: p.repositoryCharts(w), Output: w.Output, Applied: []string{w.Output}}
+	opt := declare.LoadOptions{Environment: p.Environment(), Paths: w.Declarations, Charts: p.repositoryCharts(w), Output: w.OutputDir(), Applied: []string{w.OutputDir()}}
 	if g := w.GitOps; g != nil && g.Path != "" {
 		if applied, inside := p.pathInside(g.Path); inside {
 			opt.Applied = append(opt.Applied, applied)

@@ -101,9 +101,13 @@ func (p *Registries) renderWith(ctx context.Context, lock *lockfile.File, opt re
 }
 
 // Rendered reads the rendered tree on disk. If the directory does not exist, the tree is empty. To
-// save memory, files that are equal to those in want share their data.
+// save memory, files that are equal to those in want share their data. If the tree is in another
+// repository, it cannot be out of date here, and Rendered returns want.
 func (p *Opened) Rendered(want *filetree.Tree) (*filetree.Tree, error) {
-	return p.readTree(p.Settings.Output, want)
+	if p.Settings.Output.Repository != "" {
+		return want, nil
+	}
+	return p.readTree(p.Settings.OutputDir(), want)
 }
 
 // Tree reads a directory of the workspace. If it does not exist, the tree is empty.
@@ -111,7 +115,7 @@ func (r Root) Tree(name string) (*filetree.Tree, error) { return r.readTree(name
 
 // isRendered reports whether the tree on disk has a directory for an operator.
 func (p *Opened) isRendered(pin lockfile.Pin) (bool, error) {
-	tree, err := p.Tree(p.Settings.Output)
+	tree, err := p.Tree(p.Settings.OutputDir())
 	if err != nil {
 		return false, err
 	}

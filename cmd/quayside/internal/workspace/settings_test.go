@@ -51,7 +51,7 @@ func TestExtendedSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, err := c.root("envs/dev").ReadSettings()
 			check(t, err)
-			if w.Profile != "flux" || w.Output != "tree" || w.Mirrors[0] != "../../mirrors.yaml" || strings.Join(w.Extended, " ") != "../shared.yaml ../../base.yaml" {
+			if w.Profile != "flux" || w.OutputDir() != "tree" || w.Mirrors[0] != "../../mirrors.yaml" || strings.Join(w.Extended, " ") != "../shared.yaml ../../base.yaml" {
 				t.Errorf("%+v", w)
 			}
 			if got, want := w.At("spec.policy.failOn").String(), c.top+"base.yaml:3:40"; got != want {

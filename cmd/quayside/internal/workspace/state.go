@@ -118,7 +118,7 @@ func (p *Opened) stored(dir string) rules.Other {
 			if err != nil {
 				return nil, err
 			}
-			return root.readTree(w.Output, filetree.New())
+			return root.readTree(w.OutputDir(), filetree.New())
 		},
 	}
 }

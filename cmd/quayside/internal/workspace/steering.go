@@ -47,7 +47,7 @@ func GitOpsEffect(name string, want *filetree.Tree) string {
 // repository.
 func (p *Opened) checkForeign(foreign []string, want *filetree.Tree) ([]string, error) {
 	var out []string
-	output := p.Settings.Output
+	output := p.Settings.OutputDir()
 	for _, name := range foreign {
 		if effect := GitOpsEffect(name, want); effect != "" {
 			out = append(out, fmt.Sprintf("%s: not written by quayside, but %s", sanitize.Line(path.Join(output, name)), effect))
@@ -137,7 +137,7 @@ func checkParent(repo fs.FS, dir, output string, inside bool, want *filetree.Tre
 
 // listLinks returns the paths in the tree that are neither regular files nor directories.
 func (p *Opened) listLinks() ([]string, error) {
-	dir, err := p.lookup(p.Settings.Output)
+	dir, err := p.lookup(p.Settings.OutputDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -37,7 +37,7 @@ func (p *Opened) survey() (s *survey.Survey, trees []string, err error) {
 			if err == nil {
 				trees = append(trees, dir)
 			}
-			skip = err == nil || slices.Contains(skipped, dir) || dir == path.Join(prefix, p.Settings.Output)
+			skip = err == nil || slices.Contains(skipped, dir) || dir == path.Join(prefix, p.Settings.OutputDir())
 		}
 		known[dir] = skip
 		return skip

@@ -24,6 +24,8 @@ type TreeReport struct {
 	Changes   []filetree.FileChange `json:"changes" doc:"of the files: missing, differs, extra (as they were before); foreign: not quayside's"`
 	Warnings  []diag.Warning        `json:"warnings"`
 
+	Elsewhere bool `json:"-"` // whether the tree is in another repository, so that it is neither written nor compared
+
 	Notes  []string       `json:"-"` // messages for the user, to be printed after the warnings
 	Result *render.Result `json:"-"`
 
@@ -142,7 +144,7 @@ func (p *Project) prepareTree(ctx context.Context, lock *lockfile.File, force bo
 	if err := r.evaluateKnown(rules.Policy); err != nil || force {
 		return r, err
 	}
-	return r, TreeError(p.Settings.Output, r.refused)
+	return r, TreeError(p.Settings.OutputDir(), r.refused)
 }
 
 // PrepareLock is like PrepareTree, for a lock that is not written yet. If the tree cannot be
@@ -163,8 +165,11 @@ func (p *Project) PrepareLock(ctx context.Context, lock *lockfile.File) (*TreeRe
 	return r, err
 }
 
-// WritePrepared writes the tree that PrepareTree rendered.
+// WritePrepared writes the tree that PrepareTree rendered. It does not write a tree of another repository.
 func (p *Project) WritePrepared(r *TreeReport, force bool) error {
+	if p.Settings.Output.Repository != "" {
+		return nil
+	}
 	dir, err := p.disk.Sub(r.Output)
 	if err != nil {
 		return err
@@ -204,7 +209,7 @@ func CheckUnrendered(ctx context.Context, p *Project) (*TreeReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	have, err := p.Tree(p.Settings.Output)
+	have, err := p.Tree(p.Settings.OutputDir())
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +301,7 @@ func (r *TreeReport) CompareWith(dir filetree.Dir, name string, tree *filetree.T
 		}
 		have = known
 	}
-	r.Output, r.Files, r.Result.Tree = name, tree.Len(), tree
+	r.Output, r.Elsewhere, r.Files, r.Result.Tree = name, false, tree.Len(), tree
 	r.compare(have)
 	for _, name := range foreign {
 		r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: Foreign})
@@ -350,8 +355,8 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File) (*TreeReport,
 // newTreeReport returns the report of a rendered lock, without changes.
 func newTreeReport(ctx context.Context, p *Project, lock *lockfile.File, res *render.Result) (*TreeReport, error) {
 	r := &TreeReport{
-		Output: p.Settings.Output, Operators: len(lock.Pins), Files: res.Tree.Len(), Result: res,
-		Changes: []filetree.FileChange{}, Warnings: append([]diag.Warning{}, res.Warnings...),
+		Output: p.Settings.OutputName(), Operators: len(lock.Pins), Files: res.Tree.Len(), Result: res,
+		Changes: []filetree.FileChange{}, Warnings: append([]diag.Warning{}, res.Warnings...), Elsewhere: p.Settings.Output.Repository != "",
 	}
 	var err error
 	if r.state, err = p.renderedState(ctx, lock, res); err != nil {

@@ -1,0 +1,352 @@
+package deliver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/cmd/quayside/internal/compare"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/sanitize"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// recordName is the name of the file in a tree of another repository that records its source. The name and
+// the fields are those of Argo CD's source hydrator
+// (https://argo-cd.readthedocs.io/en/stable/user-guide/source-hydrator/); path is quayside's.
+const recordName = "hydrator.metadata"
+
+// sourceRecord records which commit a tree in another repository was rendered from.
+type sourceRecord struct {
+	RepoURL string `json:"repoURL,omitempty"`
+	Commit  string `json:"drySha"`
+	Path    string `json:"path"` // directory of the workspace in the repository
+	Author  string `json:"author,omitempty"`
+	Date    string `json:"date,omitempty"`
+	Subject string `json:"subject,omitempty"`
+}
+
+// newSourceRecord returns the record of a commit of a workspace.
+func newSourceRecord(clone *workspace.Clone, rev *gitrepo.Revision) sourceRecord {
+	subject, _, _ := strings.Cut(rev.Message(), "\n")
+	return sourceRecord{
+		RepoURL: clone.Repo.Origin(), Commit: rev.Hash(), Path: clone.Prefix,
+		Author: sanitize.Line(rev.Author()), Date: rev.Time().UTC().Format(time.RFC3339), Subject: sanitize.Commit(subject),
+	}
+}
+
+// text returns the content of the file.
+func (s sourceRecord) text() ([]byte, error) {
+	data, err := json.MarshalIndent(s, "", "  ")
+	return append(data, '\n'), err
+}
+
+// trailers returns the last lines of the message of a commit.
+func (s sourceRecord) trailers() string {
+	return fmt.Sprintf("Quayside-Source: %s@%s\nQuayside-Workspace: %s\n", s.RepoURL, s.Commit, s.Path)
+}
+
+// readSourceRecord returns the record in a directory of a revision, or nil if it has none.
+func readSourceRecord(rev *gitrepo.Revision, dir string) (*sourceRecord, error) {
+	have, err := readTree(rev, dir)
+	if err != nil {
+		return nil, err
+	}
+	return recordIn(have, path.Join(dir, recordName))
+}
+
+// recordIn returns the record of a tree, or nil if it has none. name is its path for messages.
+func recordIn(tree *filetree.Tree, name string) (*sourceRecord, error) {
+	data, ok := tree.Get(recordName)
+	if !ok {
+		return nil, nil
+	}
+	var out sourceRecord
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &out, nil
+}
+
+// TreeProposer proposes the tree of a workspace in the repository of spec.output.
+type TreeProposer struct {
+	*Proposer
+	source *gitrepo.Revision // commit of the workspace
+	done   func() error      // removes the clone
+}
+
+// OpenTreeProposer clones the repository of spec.output. The caller must call Close. It returns an error if the
+// work tree has uncommitted changes.
+func OpenTreeProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions) (t *TreeProposer, err error) {
+	out := p.Settings.Output
+	if out.Repository == "" {
+		return nil, diag.Hintf(p.Settings.At("spec.output"), "set spec.output to {repository: URL, path: DIRECTORY}", "the tree is in this repository")
+	}
+	opt.Remote, opt.Into = out.Repository, out.Branch
+	clone, err := p.Clone()
+	if err != nil {
+		return nil, err
+	}
+	b := &Proposer{opt: opt, clone: clone}
+	if b.head, err = clone.Repo.Head(); err != nil {
+		return nil, err
+	}
+	if err := clone.CheckClean(ctx); err != nil {
+		return nil, err
+	}
+	if b.author, err = clone.Repo.Author(ctx, p.Getenv); err != nil {
+		return nil, err
+	}
+	if b.Environment, err = b.environment(); err != nil {
+		return nil, err
+	}
+	t = &TreeProposer{Proposer: b, source: b.head}
+	p.Log.Progress("cloning %s", diag.Redact(out.Repository))
+	defer p.Log.Done()
+	if b.repo, t.done, err = clone.Repo.CloneBranch(ctx, out.Repository, out.Branch, b.token()); err != nil {
+		return nil, err
+	}
+	if b.head, err = b.repo.Head(); err == nil {
+		err = b.open(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// Close removes the clone.
+func (t *TreeProposer) Close() error { return t.done() }
+
+// Propose commits the rendered lock to the branch of the environment, if it differs from the tree that the
+// GitOps tool reads. Otherwise it closes the branch of an earlier run.
+func (t *TreeProposer) Propose(ctx context.Context) (*PublishedProposal, error) {
+	p, branch := t.clone.Project, t.environmentBranch(t.opt.Branch)
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	output := p.Settings.Output.Path
+	have, err := readTree(t.head, output)
+	if err != nil {
+		return nil, err
+	}
+	before, err := recordIn(have, path.Join(output, recordName))
+	if err != nil {
+		return nil, err
+	}
+	if newer, err := t.checkSource(before); err != nil || newer {
+		return &PublishedProposal{Branch: branch, Action: Keep, kept: KeptBranch{Branch: branch, Reason: "the tree is of a newer commit than this one"}}, err
+	}
+	if err := t.warnAbandoned(); err != nil {
+		return nil, err
+	}
+	proposed, err := t.proposal(ctx, lock, before, have)
+	if err != nil {
+		return nil, err
+	}
+	if len(proposed.changes) == 0 {
+		return t.withdraw(ctx, branch)
+	}
+	if reason, err := t.reverted(ctx, before, have, proposed.changes); err != nil || reason != "" {
+		t.keepNote(branch, reason)
+		return &PublishedProposal{Branch: branch, Action: Keep, kept: KeptBranch{Branch: branch, Reason: reason, Code: declined}}, err
+	}
+	if reason, err := t.closedByPerson(ctx, proposed, branch); err != nil || reason != "" {
+		return &PublishedProposal{Branch: branch, Action: Keep, kept: KeptBranch{Branch: branch, Reason: reason, Code: declined}}, err
+	}
+	record := newSourceRecord(t.clone, t.source)
+	text, err := record.text()
+	if err != nil {
+		return nil, err
+	}
+	proposed.trailers = record.trailers()
+	proposed.changes = append(proposed.changes, gitrepo.FileEdit{Path: path.Join(output, recordName), Data: text})
+	var old *lockfile.File
+	if before != nil {
+		old, err = t.lockAtSource(before.Commit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return proposed.publish(ctx, branch, t.bodyFile(branch), old, nil)
+}
+
+// proposal renders the lock, and returns the changes of files from have, without the record.
+func (t *TreeProposer) proposal(ctx context.Context, lock *lockfile.File, before *sourceRecord, have *filetree.Tree) (*proposal, error) {
+	p := t.clone.Project
+	res, err := p.Render(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := SelfContained(ctx, p, res)
+	if err != nil {
+		return nil, err
+	}
+	out := &proposal{Proposer: t.Proposer}
+	if out.changes, err = treeEdits(p.Settings.Output.Path, have, tree); err != nil || len(out.changes) == 0 {
+		return out, err
+	}
+	var old *lockfile.File
+	if before != nil {
+		out.since = before.Commit
+		if old, err = t.lockAtSource(before.Commit); err != nil {
+			return nil, err
+		}
+	}
+	out.upgrade = workspace.Upgrade{Resolution: &workspace.Resolution{Lock: lock, Changes: workspace.Changes(old, lock, nil)}}
+	return out, nil
+}
+
+// lockAtSource returns the lock of the workspace at a commit, or nil if there was none.
+func (t *TreeProposer) lockAtSource(commit string) (*lockfile.File, error) {
+	rev, err := t.clone.Repo.Revision(commit)
+	if err != nil {
+		return nil, err
+	}
+	return t.lockAt(rev)
+}
+
+// checkSource compares the commit that the tree was rendered from with the commit of the workspace. It returns
+// true if the tree is newer. If the history of the workspace does not have that commit, it returns an error,
+// because the tree may be newer.
+func (t *TreeProposer) checkSource(before *sourceRecord) (newer bool, err error) {
+	if before == nil || before.Commit == t.source.Hash() {
+		return false, nil
+	}
+	name := path.Join(t.clone.Project.Settings.Output.Path, recordName)
+	then, err := t.clone.Repo.Revision(before.Commit)
+	if err != nil && t.clone.Repo.Shallow() {
+		return false, fmt.Errorf("%s: cannot tell whether commit %.12s is older than %.12s: fetch the whole history (git fetch --unshallow; fetch-depth: 0)", name, before.Commit, t.source.Hash())
+	}
+	switch {
+	case err == nil && t.clone.Repo.Contains(t.source, then):
+		return false, nil
+	case err == nil && t.clone.Repo.Contains(then, t.source):
+		return true, nil
+	}
+	return false, diag.Hintf(diag.Pos{}, "run this for the newest commit; if the history was rewritten on purpose, delete "+name+" in "+t.opt.Remote,
+		"%s: the tree was rendered from commit %.12s, which is not in the history of %.12s", name, before.Commit, t.source.Hash())
+}
+
+// reverted returns a reason not to propose changes again, if somebody reverted them in the other repository: its
+// history has the same files, rendered from a newer commit than before, and the lock was not changed since then.
+func (t *TreeProposer) reverted(ctx context.Context, before *sourceRecord, have *filetree.Tree, changes []gitrepo.FileEdit) (string, error) {
+	if before == nil {
+		return "", nil
+	}
+	output := t.clone.Project.Settings.Output.Path
+	past, err := t.head.Changes(ctx, nil, path.Join(output, recordName))
+	if err != nil {
+		return "", err
+	}
+	then, err := t.clone.Repo.Revision(before.Commit)
+	if err != nil {
+		return "", err
+	}
+	for _, rev := range past {
+		tree, err := readTree(rev, output)
+		if err != nil {
+			return "", err
+		}
+		record, err := recordIn(tree, recordName)
+		if err != nil || record == nil || record.Commit == before.Commit {
+			continue
+		}
+		newer, err := t.clone.Repo.Revision(record.Commit)
+		if err != nil || !t.clone.Repo.Contains(newer, then) {
+			return "", nil //nolint:nilerr // an older tree
+		}
+		again, err := t.source.Changes(ctx, newer, t.clone.Path(workspace.LockFile))
+		if err != nil {
+			return "", err
+		}
+		if len(again) == 0 && isWritten(tree, output, changes) {
+			return fmt.Sprintf("the tree of commit %.12s was reverted in %s: revert the change in this repository, or merge a newer one", record.Commit, t.opt.Remote), nil
+		}
+		return "", nil
+	}
+	return "", nil
+}
+
+// isWritten reports whether the tree at output has all changes.
+func isWritten(tree *filetree.Tree, output string, changes []gitrepo.FileEdit) bool {
+	return !slices.ContainsFunc(changes, func(c gitrepo.FileEdit) bool {
+		data, ok := tree.Get(filetree.Relative(output, c.Path))
+		return ok == c.Removed || string(data) != string(c.Data)
+	})
+}
+
+// closedByPerson returns a reason not to propose changes again, if a person closed their pull request.
+func (t *TreeProposer) closedByPerson(ctx context.Context, b *proposal, branch string) (string, error) {
+	if b.forge == nil {
+		return "", nil
+	}
+	number, err := b.forge.Declined(ctx, b.pull(branch))
+	if err != nil || number == 0 {
+		return "", err
+	}
+	reason := fmt.Sprintf("pull request %d was closed without merging: reopen it", number)
+	t.keepNote(branch, reason)
+	return reason, nil
+}
+
+// warnAbandoned adds a warning for each tree in the other repository that was rendered from a workspace of this
+// one, but that no workspace writes any more.
+func (t *TreeProposer) warnAbandoned() error {
+	entries, err := t.head.List(".")
+	if err != nil {
+		return err
+	}
+	p := t.clone.Project
+	var out []diag.Warning
+	for _, e := range entries {
+		dir := path.Dir(e.Path)
+		if path.Base(e.Path) != recordName || dir == p.Settings.Output.Path {
+			continue
+		}
+		record, err := readSourceRecord(t.head, dir)
+		if err != nil || record == nil || cmp.Or(record.RepoURL, "-") != cmp.Or(t.clone.Repo.Origin(), "-") {
+			continue
+		}
+		w, err := workspace.Revision(t.source, record.Path).ReadSettings()
+		if err == nil && w.File != "" && w.Output.Repository == t.opt.Remote && w.Output.Path == dir {
+			continue
+		}
+		out = append(out, diag.Warning{Code: "abandoned-tree", Subject: dir, Msg: fmt.Sprintf("%s in %s was rendered from %s, which no longer writes it: delete it when nothing applies it", dir, t.opt.Remote, record.Path)})
+	}
+	t.messages = append(t.messages, compare.Message{Warnings: p.Waive(out)})
+	return nil
+}
+
+// withdraw closes the branch of an earlier run, because the tree is up to date.
+func (t *TreeProposer) withdraw(ctx context.Context, branch string) (*PublishedProposal, error) {
+	if t.branches.remote[branch] == nil {
+		return &PublishedProposal{Branch: branch, Action: Unchanged, title: "up to date"}, nil
+	}
+	return &PublishedProposal{Branch: branch, Action: Close, title: "up to date"}, t.close(ctx, branch)
+}
+
+// id returns an identifier of a proposal that does not change with the catalogs, the time or the commit.
+func (b *proposal) id() string {
+	if b.repo == b.clone.Repo {
+		return proposalID(b.upgrade)
+	}
+	var text strings.Builder
+	for _, c := range b.changes {
+		if path.Base(c.Path) != recordName {
+			fmt.Fprintf(&text, "%s %t %s\n", c.Path, c.Removed, catalog.DigestOf(c.Data))
+		}
+	}
+	return string(catalog.DigestOf([]byte(text.String())))
+}
