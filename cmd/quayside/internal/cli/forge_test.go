@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -331,4 +332,41 @@ func TestDiffComments(t *testing.T) {
 	mustRun(t, filepath.Join(work, dir), "remove", "vault/vault", "--render", "--offline")
 	s.Refuse(func(string, string) int { return 403 })
 	run(4, "GIT_TOKEN lacks permission", "refused by the policy")
+}
+
+// TestTreeRequests proposes a tree in another repository: one pull request that each run updates, which is not opened
+// again after a person closed it, until the tree differs.
+func TestTreeRequests(t *testing.T) {
+	for _, kind := range forgeKinds() {
+		s := forgetest.New(t, kind)
+		bare, work := newFleet(t)
+		target := filepath.Join(t.TempDir(), "deploy.git")
+		gitIn(t, work, "clone", "-q", "--bare", bare, target)
+		dir := filepath.Join(work, slices.Sorted(maps.Keys(environments()))[0])
+		put(t, dir, "quayside.yaml", strings.Replace(read(t, dir, "quayside.yaml"), "spec:\n", fmt.Sprintf("spec:\n  output: {repository: %q, path: trees/one}\n  propose: {labels: [trees]}\n", "file://"+target), 1))
+		check(t, os.RemoveAll(filepath.Join(dir, "rendered")))
+		commitAll(t, work, "the tree goes to another repository")
+		run := func(args ...string) outcome {
+			t.Helper()
+			got := inJob(t, s, dir, append([]string{"propose", "--offline", "--tree", "--pull-request"}, args...)...)
+			if got.code != 0 {
+				t.Fatalf("%s: %q: exit code %d:\n%s", kind, args, got.code, got.stderr)
+			}
+			return got
+		}
+		run()
+		run()
+		if pulls := s.Pulls(); len(pulls) != 1 || !strings.HasPrefix(pulls[0].Head, "render/") || !strings.Contains(pulls[0].Body, "etcd") || !slices.Equal(pulls[0].Labels, []string{"trees"}) {
+			t.Fatalf("%s: the pull requests are %+v", kind, pulls)
+		}
+		s.Change(1, func(p *forgetest.Pull) { p.Closed = true })
+		if got := run(); !strings.Contains(got.stdout, "keep\t") || !strings.Contains(got.stdout, "pull request 1 was closed without merging: reopen it") || len(s.Pulls()) != 1 {
+			t.Errorf("%s: after a person closed it:\n%s", kind, got.stdout)
+		}
+		mustRun(t, dir, "resolve", "--upgrade", "--offline")
+		commitAll(t, work, "upgrade")
+		if got := run("-o", "json"); len(s.Pulls()) != 2 || !strings.Contains(got.stdout, `"action": "update"`) {
+			t.Errorf("%s: another tree:\n%s", kind, got.stdout)
+		}
+	}
 }

@@ -188,6 +188,10 @@ func (o *proposeOptions) proposeTree(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.all && p.Settings.Output.Repository == "" {
+		o.log.Note("the tree is in this repository")
+		return nil
+	}
 	opt, err := o.options("render")
 	if err != nil {
 		return err
