@@ -218,6 +218,9 @@ func (r *remover) rewrite() error {
 			if why := r.noEditReason(file); c.subscription.Name != "" && why != "" {
 				return newByHandError(c.subscription, why)
 			}
+			if slices.ContainsFunc(r.set.Subscriptions, func(o declare.Subscription) bool { return o.Pos == c.subscription.Pos }) {
+				return newByHandError(c.subscription, "in an object that declares other operators")
+			}
 		}
 		text, err := r.project.Read(file)
 		if err != nil {
@@ -272,6 +275,9 @@ func listObjects(set *declare.Set, removed func(diag.Pos) bool) []string {
 		add(g.Pos, "group %s/%s", g.Namespace, g.Name)
 	}
 	for _, c := range set.CatalogSources {
+		if c.Charts != "" {
+			continue // exists only for the charts
+		}
 		add(c.Pos, "catalog %s %s", c.ID, c.Image)
 	}
 	for _, n := range set.Namespaces {
