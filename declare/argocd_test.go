@@ -185,7 +185,7 @@ func TestApplicationSets(t *testing.T) {
 		"one of the clusters":    {"b", set(list, "chart: lamp, targetRevision: '{{v}}'"), "lights/b-lamp lamp \"2.0.0\" charts.example.com b-lamp" + catalog},
 		"no such cluster":        {"c", set(list, "chart: lamp, targetRevision: '{{v}}'"), "f.yaml: applies nothing of this repository to the cluster \"c\": file does not exist"},
 		"values of clusters":     {"", set("{clusters: {}}", "chart: lamp, targetRevision: 1.x, helm: {releaseName: lamp, valuesObject: {name: '{{name}}'}}"), "f.yaml:9:127: spec.source.helm.valuesObject: is only known in a cluster: write the value into the file"},
-		"a release of a cluster": {"", set("{clusters: {}}", "chart: lamp, targetRevision: 1.x"), "f.yaml:9:15: spec.source.helm.releaseName: is only known in a cluster: write the value into the file"},
+		"a release of a cluster": {"", set("{clusters: {}}", "chart: lamp, targetRevision: 1.x"), "f.yaml:9:15: spec.source.helm.releaseName: missing: the default, the name of the Application, is only known in a cluster"},
 		"a rejected field":       {"", set(list, "chart: lamp, targetRevision: 1.x, helm: {skipCrds: true}"), "f.yaml:9:104: spec.source.helm.skipCrds: not supported for operators: CRDs are always rendered, and applied before the operator"},
 		"an unknown generator":   {"", set("{list: {elementsYaml: '{'}}", "chart: lamp, targetRevision: 1.x"), "f.yaml:1:1: cannot tell what ApplicationSet \"apps\" applies: elementsYaml: error converting YAML to JSON: yaml: line 1: did not find expected node content"},
 	} {

@@ -1,10 +1,14 @@
 package declare
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -20,7 +24,7 @@ type specHelmRelease struct {
 	ReleaseName      string          `json:"releaseName"`
 	TargetNamespace  string          `json:"targetNamespace"`
 	Values           json.RawMessage `json:"values"`
-	ValuesFrom       json.RawMessage `json:"valuesFrom"`
+	ValuesFrom       []fluxValues    `json:"valuesFrom"`
 	PostRenderers    json.RawMessage `json:"postRenderers"`
 	CommonMetadata   json.RawMessage `json:"commonMetadata"`
 	KubeConfig       json.RawMessage `json:"kubeConfig"`
@@ -54,6 +58,14 @@ type fluxChart struct {
 		IgnoreMissing     bool            `json:"ignoreMissingValuesFiles"`
 		Verify            json.RawMessage `json:"verify"`
 	} `json:"spec"`
+}
+
+type fluxValues struct {
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	ValuesKey  string `json:"valuesKey"`
+	TargetPath string `json:"targetPath"`
+	Optional   bool   `json:"optional"`
 }
 
 type fluxRef struct {
@@ -103,7 +115,13 @@ func (r *reader) readHelmRelease(n *yamlnode.Node) {
 		c.Addf("spec.chart", "missing")
 	}
 	c.Name(at+".name", ref.Name)
-	c.reject("spec.valuesFrom", len(o.Spec.ValuesFrom) > 0, "copy the values of ConfigMaps into spec.values")
+	for i, v := range o.Spec.ValuesFrom {
+		from := diag.Item("spec.valuesFrom", i)
+		c.reject(from+".kind", v.Kind == "Secret", "a Secret is only known in a cluster: let the operator read it there")
+		c.oneOf(from+".kind", v.Kind, "ConfigMap", "Secret")
+		c.reject(from+".targetPath", v.TargetPath != "", "write the value into spec.values")
+		s.ValuesFrom = append(s.ValuesFrom, ValuesRef{o.Metadata.Namespace + "/" + v.Name, cmp.Or(v.ValuesKey, "values.yaml"), v.Optional})
+	}
 	c.reject("spec.postRenderers", len(o.Spec.PostRenderers) > 0, "use an overlay of quayside")
 	c.reject("spec.commonMetadata", len(o.Spec.CommonMetadata) > 0, "use an overlay of quayside")
 	c.reject("spec.kubeConfig", len(o.Spec.KubeConfig) > 0, "use spec.clusters in quayside.yaml")
@@ -131,4 +149,56 @@ func (r *reader) readChartSource(n *yamlnode.Node) {
 		}
 	}
 	r.set.ChartSources = append(r.set.ChartSources, src)
+}
+
+// ValuesRef is a reference of a HelmRelease to values in a ConfigMap.
+type ValuesRef struct {
+	ConfigMap string // "namespace/name"
+	Key       string
+	Optional  bool // whether the ConfigMap or the key may be missing
+}
+
+// ConfigMap is a declared ConfigMap, which HelmReleases may refer to.
+type ConfigMap struct {
+	ID   string // "namespace/name"
+	Data map[string]string
+}
+
+func (r *reader) readConfigMap(n *yamlnode.Node) {
+	_, meta := yamlnode.Field(n, "metadata")
+	_, data := yamlnode.Field(n, "data")
+	m := ConfigMap{scalarField(meta, "namespace") + "/" + scalarField(meta, "name"), map[string]string{}}
+	if data != nil && data.Kind == yamlnode.MappingNode {
+		for i := 0; i+1 < len(data.Content); i += 2 {
+			m.Data[data.Content[i].Value], _ = yamlnode.Text(data.Content[i+1])
+		}
+	}
+	r.set.ConfigMaps = append(r.set.ConfigMaps, m)
+}
+
+// addReferredValues merges the values in the ConfigMaps that d refers to, in their order, and then its own.
+func (s *Set) addReferredValues(d *Subscription) error {
+	if len(d.ValuesFrom) == 0 {
+		return nil
+	}
+	merged := map[string]any{}
+	for i, ref := range d.ValuesFrom {
+		at := d.Fields.At(diag.Item("spec.valuesFrom", i), d.Pos)
+		found := slices.IndexFunc(s.ConfigMaps, func(m ConfigMap) bool { return m.ID == ref.ConfigMap })
+		text := ""
+		if found >= 0 {
+			text = s.ConfigMaps[found].Data[ref.Key]
+		}
+		if text == "" && !ref.Optional {
+			return diag.Hintf(at, "list its file in spec.declarations", "ConfigMap %s with the key %q is not declared", ref.ConfigMap, ref.Key)
+		}
+		docs, err := yamlnode.Objects(ref.Key, []byte(text), yamlnode.Limits{})
+		if err != nil {
+			return diag.Errorf(at, "ConfigMap %s: %w", ref.ConfigMap, err)
+		}
+		for _, doc := range docs {
+			merged = k8s.Merge(merged, doc)
+		}
+	}
+	return d.overrideValues(merged)
 }

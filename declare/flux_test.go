@@ -31,7 +31,7 @@ func fluxFields() []olmField {
 		{path: "spec.releaseName", is: isRead, why: "the name of the release; default as in Flux", values: []string{"r", "s"}},
 		{path: "spec.targetNamespace", is: isRead, why: "the namespace; default: that of the HelmRelease", values: []string{"c", "d"}},
 		{path: "spec.values", is: isRead, why: "the values", values: []string{"{a: 1}", "{a: 2}"}},
-		{path: "spec.valuesFrom", is: isRefused, why: "copy the values of ConfigMaps into `spec.values`", values: []string{"[{kind: ConfigMap, name: x}]"}},
+		{path: "spec.valuesFrom", is: isRead, why: "values in a `ConfigMap` of a declared file, below `spec.values`. A `Secret` and `targetPath` are rejected", values: []string{"[{kind: ConfigMap, name: lamp}]", "[{kind: ConfigMap, name: lamp, valuesKey: other}]"}},
 		{path: "spec.postRenderers", is: isRefused, why: "use an overlay of quayside", values: []string{"[{}]"}},
 		{path: "spec.commonMetadata", is: isRefused, why: "use an overlay of quayside", values: []string{"{labels: {a: b}}"}},
 		{path: "spec.kubeConfig", is: isRefused, why: "use `spec.clusters` in `quayside.yaml`", values: []string{"{secretRef: {name: x}}"}},
@@ -80,6 +80,11 @@ apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
 metadata: {name: fixed, namespace: flux-system}
 spec: {url: oci://registry.example.com/other/lamp, ref: {digest: "sha256:aa", tag: v1}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: lamp, namespace: a}
+data: {values.yaml: "a: {b: 1, c: 2}", other: "a: {c: 3}", list: "[a]"}
 `
 
 // readRelease reads a HelmRelease with more fields, by their paths.
@@ -207,6 +212,24 @@ func TestHelmReleases(t *testing.T) {
 		"r.yaml:11:17: OCIRepository flux-system/fixed has spec.ref.digest, which is not supported: use spec.ref.tag or spec.ref.semver":    {"spec.chartRef": "{kind: OCIRepository, name: fixed, namespace: flux-system}"},
 	} {
 		if d := cmp.Diff(want, describe(readRelease(t, fields))); d != "" {
+			t.Errorf("-want +got\n%s", d)
+		}
+	}
+	const lamp = "{kind: ConfigMap, name: lamp}"
+	for want, from := range map[string]string{
+		`{"a":{"b":9,"c":2}}`: "[" + lamp + "]",
+		`{"a":{"b":9,"c":3}}`: "[{kind: ConfigMap, name: gone, optional: true}, " + lamp + ", {kind: ConfigMap, name: lamp, valuesKey: other}]",
+		"r.yaml:19:11: ConfigMap a/gone with the key \"values.yaml\" is not declared\n  hint: list its file in spec.declarations":                 "[{kind: ConfigMap, name: gone}]",
+		"r.yaml:19:11: ConfigMap a/lamp: list:1:1: expected a mapping, got a list":                                                                "[{kind: ConfigMap, name: lamp, valuesKey: list}]",
+		"r.yaml:19:17: spec.valuesFrom[0].kind: not supported for operators: a Secret is only known in a cluster: let the operator read it there": "[{kind: Secret, name: x}]",
+		"r.yaml:21:23: spec.valuesFrom[0].targetPath: not supported for operators: write the value into spec.values":                              "[{kind: ConfigMap, name: lamp, targetPath: a}]",
+	} {
+		set, err := readRelease(t, map[string]string{"spec.valuesFrom": from, "spec.values": "{a: {b: 9}}"})
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = string(set.Subscriptions[0].ChartValues)
+		}
+		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("-want +got\n%s", d)
 		}
 	}

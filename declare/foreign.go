@@ -77,7 +77,7 @@ func (s *Set) addChartCatalogs() {
 		}
 		src, declared := byID[d.ChartSource]
 		at := d.At(FieldCatalog)
-		unread := func(e *diag.Error) {
+		unread := func(e error) {
 			s.Unread = append(s.Unread, unreadAll(at, e, Unread{Kind: d.Dialect.kind(), Namespace: d.Namespace, Name: d.Name, Package: d.Package})...)
 		}
 		switch {
@@ -86,6 +86,10 @@ func (s *Set) addChartCatalogs() {
 			continue
 		case src.Fault != "":
 			unread(diag.Errorf(at, "%s", src.Fault))
+			continue
+		}
+		if err := s.addReferredValues(&d); err != nil {
+			unread(err)
 			continue
 		}
 		name, location := src.Name, src.URL

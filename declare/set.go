@@ -22,6 +22,7 @@ type Set struct {
 	Unread         []Unread       // sorted by position
 	Elsewhere      []Subscription // operators that only other environments install, see [Set.In]
 	ChartSources   []ChartSource  // in the order of the files
+	ConfigMaps     []ConfigMap    // in the order of the files
 }
 
 // In returns the declarations for an environment. Those whose spec.only does not name it are in

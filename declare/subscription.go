@@ -58,6 +58,7 @@ func mergeReadable(sets []*Set) *Set {
 		out.Unread = append(out.Unread, s.Unread...)
 		out.Elsewhere = append(out.Elsewhere, s.Elsewhere...)
 		out.ChartSources = append(out.ChartSources, s.ChartSources...)
+		out.ConfigMaps = append(out.ConfigMaps, s.ConfigMaps...)
 		for kind, n := range s.Others {
 			out.Others[kind] += n
 		}
@@ -280,6 +281,8 @@ func (r *reader) readObject(n *yamlnode.Node) {
 	case group == fluxSources && (kind == "HelmRepository" || kind == "OCIRepository"):
 		r.readChartSource(n)
 		return
+	case apiVersion == "v1" && kind == "ConfigMap":
+		r.readConfigMap(n)
 	case group == string(flux) && kind == "HelmRelease" && (r.named || isSelected(n)):
 		r.readHelmRelease(n)
 		return

@@ -54,6 +54,7 @@ type Subscription struct {
 	ValuesFiles    []string            // files with values, relative to the workspace, in the order of merging
 	OptionalFiles  bool                // whether ValuesFiles may be missing
 	Assignments    []survey.Assignment // override the values
+	ValuesFrom     []ValuesRef         // ConfigMaps with values, in the order of merging
 	Release        string              // name of the release of a chart; empty: Name
 	ChartSource    string              // ID of the [ChartSource] that gives the catalog; empty in a merged set
 	Bundle         string              // bundle instead of Package: "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/"

@@ -75,6 +75,13 @@ func (s *Subscription) addValues(read func(name string) ([]byte, error)) error {
 			merged = k8s.Merge(merged, doc)
 		}
 	}
+	errs.Add(s.Pos, s.overrideValues(merged))
+	return errs.Err()
+}
+
+// overrideValues sets the values of the chart to merged, overridden by the values of s and its assignments.
+func (s *Subscription) overrideValues(merged map[string]any) error {
+	var errs diag.List
 	var own map[string]any
 	if len(s.OwnValues) > 0 {
 		if err := json.Unmarshal(s.OwnValues, &own); err != nil {
