@@ -254,10 +254,10 @@ func (c checker) chartSource(spec specApplication) (src *argoSource, at string) 
 	}
 	refs := map[string]bool{}
 	for i, s := range sources {
+		refs[s.Ref] = s.Ref != ""
 		if survey.IsChartSource(s.Chart, s.RepoURL) && src == nil {
 			src, at = &sources[i], pathOf(i)
 		}
-		refs[s.Ref] = true
 	}
 	if src == nil {
 		c.Addf("spec.source.chart", "missing")

@@ -89,7 +89,8 @@ const (
 //
 //   - A path that names a file is read, whatever its extension. If the file contains Applications,
 //     ApplicationSets or Flux Kustomizations, the files that these apply are read, with the changes
-//     that the tool makes.
+//     that the tool makes. A HelmRelease, or an Application or ApplicationSet that only installs a chart of another
+//     repository, is a declaration.
 //   - A path with *, ? or [ is a pattern, if there is no such file. It must match something.
 //   - A directory with a Helm chart is rendered with the values of the path. What its Applications and
 //     ApplicationSets apply is read, too.

@@ -240,6 +240,8 @@ func TestDigest(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(threeDialects))
+	f.Add([]byte(fmt.Sprintf(applicationHead, `, labels: {quayside.dev/operator: "true"}`) + "spec: {sources: [{repoURL: a.example.com/b, chart: c, targetRevision: 1.x, helm: {values: 'a: 1', valueFiles: [$r/x], parameters: [{name: a, value: b}]}}, {ref: r}], destination: {namespace: d}}\n"))
+	f.Add([]byte("apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: a, namespace: a, labels: {quayside.dev/operator: 'true'}}\nspec: {chart: {spec: {chart: b, sourceRef: {kind: HelmRepository, name: charts, namespace: b}}}, valuesFrom: [{kind: ConfigMap, name: lamp}]}\n" + fluxSources))
 	for _, c := range faults() {
 		f.Add([]byte(c.in))
 	}
