@@ -4,9 +4,7 @@ import (
 	"path"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // A GitOps tool can install a chart of another repository. Most of these charts are applications and not
@@ -22,13 +20,6 @@ type ChartSource struct {
 	Range string // range of versions of an OCIRepository
 	Fault string // reason why the versions are not those that Flux chooses; empty: they are
 	Pos   diag.Pos
-}
-
-// isSelected reports whether an object has the label that selects it as a declaration.
-func isSelected(n *yamlnode.Node) bool {
-	_, meta := yamlnode.Field(n, "metadata")
-	_, labels := yamlnode.Field(meta, "labels")
-	return scalarField(labels, survey.SelectLabel) == "true"
 }
 
 // declareChart declares the operator of the chart in s. source is the ID of the place of the chart, and own

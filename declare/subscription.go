@@ -284,10 +284,10 @@ func (r *reader) readObject(n *yamlnode.Node) {
 		return
 	case apiVersion == "v1" && kind == "ConfigMap":
 		r.readConfigMap(n)
-	case group == string(flux) && kind == "HelmRelease" && (r.named || isSelected(n)):
+	case group == string(flux) && kind == "HelmRelease" && (r.named || survey.IsSelected(n)):
 		r.readHelmRelease(n)
 		return
-	case group == string(argo) && (kind == "Application" || kind == "ApplicationSet") && (isSelected(n) || r.named && survey.InstallsChart(n)):
+	case group == string(argo) && (kind == "Application" || kind == "ApplicationSet") && (survey.IsSelected(n) || r.named && survey.InstallsChart(n)):
 		r.readApplications(n)
 		return
 	}

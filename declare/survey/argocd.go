@@ -136,6 +136,15 @@ func splitImage(text string) types.Image {
 // SelectLabel is the label of an object of a GitOps tool whose chart is an operator, with the value "true".
 const SelectLabel = "quayside.dev/operator"
 
+// IsSelected reports whether an object of a GitOps tool has the label that selects it as a declaration.
+func IsSelected(n *yamlnode.Node) bool {
+	_, meta := yamlnode.Field(n, "metadata")
+	_, labels := yamlnode.Field(meta, "labels")
+	_, value := yamlnode.Field(labels, SelectLabel)
+	text, _ := yamlnode.Text(value)
+	return text == "true"
+}
+
 // InstallsChart reports whether an Application, or an ApplicationSet for each of its Applications, installs
 // a chart of another repository, and nothing else.
 func InstallsChart(n *yamlnode.Node) bool {

@@ -28,7 +28,6 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/helm"
-	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -488,18 +487,18 @@ const fluxReleases = "helm.toolkit.fluxcd.io"
 // position.
 func chartOf(n *yamlnode.Node) (Declaration, bool) {
 	d := Declaration{Kind: textAt(n, "kind"), Name: textAt(n, "metadata.name"), Chart: true}
-	d.Selected = k8s.Text(decode(n), "metadata", "labels", SelectLabel) == "true"
 	switch group := groupOf(n); {
 	case group == fluxReleases && d.Kind == "HelmRelease":
 		d.Namespace = cmp.Or(textAt(n, "spec.targetNamespace"), textAt(n, "metadata.namespace"))
 		d.Package = cmp.Or(textAt(n, "spec.chart.spec.chart"), textAt(n, "spec.chartRef.name"))
 		d.Alone = true
+		d.Selected = IsSelected(n)
 		return d, textAt(n, "spec.chart.spec.sourceRef.kind") == "HelmRepository" || textAt(n, "spec.chartRef.kind") == "OCIRepository"
 	case group == argoGroup && (d.Kind == "Application" || d.Kind == "ApplicationSet"):
 		spec := map[string]string{"Application": "spec.", "ApplicationSet": "spec.template.spec."}[d.Kind]
 		d.Namespace = textAt(n, spec+"destination.namespace")
 		d.Package = cmp.Or(textAt(n, spec+"source.chart"), textAt(n, spec+"sources.[].chart"))
-		d.Alone = InstallsChart(n)
+		d.Alone, d.Selected = InstallsChart(n), IsSelected(n)
 		return d, d.Package != "" || d.Alone
 	}
 	return d, false
