@@ -94,7 +94,7 @@ func TestClusterGetsItsCRDs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				docs, err := build(map[string][]byte{"s/all.yaml": stream, "s/" + layout.Kustomization: []byte("resources: [all.yaml]")}, "s")
+				docs, err := build(map[string][]byte{"s/all.yaml": stream.YAML(), "s/" + layout.Kustomization: []byte("resources: [all.yaml]")}, "s")
 				if got := crdDocumentNames(docs); err != nil || !slices.Equal(got, c.want) {
 					t.Errorf("%s: the stream for %s has %v, %v; want %v", name, cluster, got, err, c.want)
 				}

@@ -7,23 +7,26 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// StreamOverlay returns all objects of a cluster as multi-document YAML, in the order of
-// application: the CRDs, which no overlay changes, and the built pieces of the operators and the
-// reporter. build runs kustomize on a directory of the tree, including the user's files, and
-// returns the objects as JSON.
-func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster string) ([]byte, error) {
+// Stream lists objects in the order of application.
+type Stream []document
+
+// StreamOverlay returns all objects of a cluster: the CRDs, which no overlay changes, and the built pieces of
+// the operators and the reporter. build runs kustomize on a directory of the tree, including the user's files,
+// and returns the objects as JSON.
+func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster string) (Stream, error) {
 	v, err := r.tree.view(cluster)
 	if err != nil {
 		return nil, err
 	}
 	gets := v.crdFilter()
-	var docs []document
+	var docs Stream
 	treeLayout, here, err := r.layout(v.cluster)
 	if err != nil {
 		return nil, err
@@ -60,12 +63,41 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 	slices.SortStableFunc(docs, func(a, b document) int {
 		return cmp.Or(cmp.Compare(profile.Phase(a.head), profile.Phase(b.head)), a.head.Key().Compare(b.head.Key()))
 	})
+	return docs, nil
+}
+
+// Of returns the objects of an operator, and the Namespace that it is installed into.
+func (s Stream) Of(namespace, pkg string) Stream {
+	return slices.DeleteFunc(slices.Clone(s), func(d document) bool {
+		labels := k8s.Map(d.head, "metadata", "labels")
+		own := k8s.Text(labels, k8s.LabelPackage) == k8s.LabelValue(pkg) && (k8s.IsCRD(d.head) || k8s.Text(labels, k8s.LabelNamespace) == namespace)
+		return !own && (d.head.Key() != k8s.Key{Kind: "Namespace", Name: namespace})
+	})
+}
+
+// YAML returns the objects as multi-document YAML.
+func (s Stream) YAML() []byte {
 	var out bytes.Buffer
-	for _, d := range docs {
+	for _, d := range s {
 		out.WriteString("---\n")
 		out.Write(d.text)
 	}
-	return out.Bytes(), nil
+	return out.Bytes()
+}
+
+// Files returns a file for each object. Their alphabetical order is an order of application.
+func (s Stream) Files() (*filetree.Tree, error) {
+	var objects []Object
+	for _, d := range s {
+		objects = append(objects, d.head)
+	}
+	out := filetree.New()
+	for i, name := range fileNames(naming{maxLength: maxPath - len("00-")}, objects) {
+		if err := out.Add(fmt.Sprintf("%02d-%s", profile.Phase(objects[i]), name), s[i].text); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // layout returns the layout of the tree, and the entry of a cluster in it.

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -75,10 +79,11 @@ func TestStreamOverlay(t *testing.T) {
 		"lab/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches: [{path: more.yaml, target: {kind: Deployment, name: beacon-controller}}]\n",
 		"lab/more.yaml":          "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: beacon-controller, namespace: beacon-system}\nspec: {replicas: 3}\n",
 	}
-	data, err := StreamOverlay(res, builder(res, team), "lab")
+	stream, err := StreamOverlay(res, builder(res, team), "lab")
 	if err != nil {
 		t.Fatal(err)
 	}
+	data := stream.YAML()
 	for _, want := range []string{"replicas: 3", "mirror.example.com/lamps@sha256:0", "memory: 1Gi", "kind: CustomResourceDefinition", "mirror.example.com/ex/beacon:1.2.0"} {
 		if !bytes.Contains(data, []byte(want)) {
 			t.Errorf("%q is not in the stream", want)
@@ -89,10 +94,56 @@ func TestStreamOverlay(t *testing.T) {
 		t.Error("the CRDs are after the Deployments")
 	}
 	prod, err := StreamOverlay(res, builder(res, nil), "prod")
-	if err != nil || bytes.Contains(prod, []byte("1Gi")) {
+	if err != nil || bytes.Contains(prod.YAML(), []byte("1Gi")) {
 		t.Errorf("prod has the changes of lab, %v", err)
 	}
 	if _, err := StreamOverlay(res, builder(res, nil), "dev"); err == nil || !strings.Contains(err.Error(), `no cluster "dev" (available: lab, prod)`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestStreamParts splits a stream into files, the order of whose names is that of the phases, and selects the objects
+// of an operator.
+func TestStreamParts(t *testing.T) {
+	lock, opt, open := goldenLock(t, filepath.Join("testdata", "beacon", "all-argocd"))
+	res, err := All(lock, opt, open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := StreamOverlay(res, builder(res, nil), "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := stream.Files()
+	if err != nil || files.Len() != len(stream) {
+		t.Fatalf("%d files for %d objects: %v", files.Len(), len(stream), err)
+	}
+	var phases []int
+	for _, data := range files.All() { // in alphabetical order
+		text, err := yaml.YAMLToJSON(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := newDocument(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		phases = append(phases, profile.Phase(d.head))
+	}
+	if !slices.IsSorted(phases) {
+		t.Errorf("the phases of the files are %v", phases)
+	}
+	pin := lock.Pins[0]
+	own := stream.Of(pin.Namespace, pin.Package)
+	if len(own) == 0 || len(own) >= len(stream) {
+		t.Fatalf("%d of %d objects are of %s", len(own), len(stream), pin.Key())
+	}
+	for _, d := range own {
+		if d.head.Kind() != "Namespace" && k8s.Text(k8s.Map(d.head, "metadata", "labels"), k8s.LabelPackage) != pin.Package {
+			t.Errorf("%s is not of %s", d.head.Key(), pin.Key())
+		}
+	}
+	if none := stream.Of("other", pin.Package); slices.ContainsFunc(none, func(d document) bool { return !k8s.IsCRD(d.head) }) {
+		t.Errorf("in another namespace there are %d objects", len(none))
 	}
 }

@@ -26,6 +26,8 @@ type renderOptions struct {
 	check   bool
 	force   bool
 	into    string
+	split   string // value of --split
+	of      string // value of --operator
 
 	observed []string
 }
@@ -56,6 +58,10 @@ func newRender(a *app) *cobra.Command {
 			kubectl can apply them: Namespaces, ServiceAccounts and configuration, then
 			CustomResourceDefinitions, roles, workloads, webhooks, and at last custom resources.
 
+			--split writes these objects to a directory instead, one file for each, in an
+			alphabetical order in which kubectl can apply them. --operator selects the objects of one
+			operator, with the Namespace that it is installed into.
+
 			With --into, the tree is written to another directory instead, such as one in a clone of
 			the repository that the GitOps tool reads, with the files of your overlays.
 
@@ -71,17 +77,22 @@ func newRender(a *app) *cobra.Command {
 			# print the objects of one cluster as one stream, in apply order
 			quayside render --stdout --overlay default
 
+			# one file for each object of an operator
+			quayside render --split out --operator my-etcd/etcd
+
 			# write the tree into a clone of the repository that Argo CD or Flux reads
 			quayside render --into ../deploy/envs/prod`),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.stdout && (o.check || cmd.Flags().Changed("output")) {
 				return Usagef(cmd, "--stdout cannot be used with --check or --output")
 			}
-			if o.stdout && o.into != "" {
-				return Usagef(cmd, "--stdout cannot be used with --into")
+			for flag, value := range map[string]string{"--overlay": o.overlay, "--operator": o.of} {
+				if value != "" && !o.stdout && o.split == "" {
+					return Usagef(cmd, "%s requires --stdout or --split", flag)
+				}
 			}
-			if o.overlay != "" && !o.stdout {
-				return Usagef(cmd, "--overlay requires --stdout")
+			if o.split != "" && o.check {
+				return Usagef(cmd, "--split cannot be used with --check")
 			}
 			if o.force && (o.stdout || o.check) {
 				return Usagef(cmd, "--force cannot be used with --check or --stdout")
@@ -91,19 +102,25 @@ func newRender(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.stdout, "stdout", false, "print one stream of YAML documents in apply order instead of writing the tree")
-	f.StringVar(&o.overlay, "overlay", "", "with --stdout, the `CLUSTER` to print (default: the only one)")
+	f.StringVar(&o.split, "split", "", "write the objects of --stdout to the `DIRECTORY`, one file for each")
+	f.StringVar(&o.of, "operator", "", "with --stdout or --split, only the objects of `NAMESPACE/PACKAGE`")
+	f.StringVar(&o.overlay, "overlay", "", "with --stdout or --split, the `CLUSTER` to print (default: the only one)")
 	f.BoolVar(&o.check, "check", false, "write nothing; print the differences and exit with 1 if there are any")
 	f.BoolVar(&o.force, "force", false, "overwrite and remove files of the tree that were edited by hand")
 	f.StringVar(&o.into, "into", "", "the `DIRECTORY` to write the tree to, which may be in another repository, instead of spec.output")
-	if err := cmd.MarkFlagDirname("into"); err != nil {
-		panic(err) // the flag does not exist: a bug in this package
+	for _, flag := range []string{"into", "split"} {
+		if err := cmd.MarkFlagDirname(flag); err != nil {
+			panic(err) // the flag does not exist: a bug in this package
+		}
 	}
+	cmd.MarkFlagsMutuallyExclusive("stdout", "split", "into")
 	addObservedSupply(cmd, &o.observed)
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, workspace.TreeReport{})
-	addAll(cmd, a, "stdout", "into")
+	addAll(cmd, a, "stdout", "split", "into")
 	a.offer(cmd, "overlay", a.completions(edit.Completer.Clusters))
-	addWriter(cmd, a, "check", "stdout")
+	a.offer(cmd, "operator", a.completions(edit.Completer.Operators))
+	addWriter(cmd, a, "check", "stdout", "split")
 	return cmd
 }
 
@@ -122,7 +139,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 	switch {
 	case o.into != "":
 		r, err = o.renderInto(ctx, p)
-	case o.stdout:
+	case o.stdout, o.split != "":
 		r, err = p.RenderChecked(ctx)
 	case o.check:
 		r, err = p.CheckTree(ctx, false)
@@ -132,7 +149,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if o.logTree(r); err != nil {
 		return err
 	}
-	if o.stdout {
+	if o.stdout || o.split != "" {
 		return o.stream(p, r)
 	}
 	err = o.print(r, func(io.Writer) { o.printRendered(r) })
@@ -159,18 +176,53 @@ func (o *renderOptions) renderInto(ctx context.Context, p *workspace.Project) (*
 	return r, r.WriteTo(dir, o.force)
 }
 
-// stream prints the objects of a cluster, including the effect of the user's overlays.
+// stream prints the objects of a cluster, including the effect of the user's overlays. With --split, it writes
+// them to a directory.
 func (o *renderOptions) stream(p *workspace.Project, r *workspace.TreeReport) error {
 	cluster, err := p.Settings.ClusterName(o.overlay, "--overlay")
 	if err != nil {
 		return err
 	}
-	text, err := r.Stream(cluster)
+	if o.of != "" {
+		if err := checkPinned(p, o.of); err != nil {
+			return err
+		}
+	}
+	objects, err := r.Stream(cluster, o.of)
 	if err != nil {
 		return err
 	}
-	_, err = o.out.Write(text)
-	return err
+	if o.split == "" {
+		_, err = o.out.Write(objects.YAML())
+		return err
+	}
+	if r.Result.Tree, err = objects.Files(); err != nil {
+		return err
+	}
+	dir := filetree.OpenUserDir(o.argPath(o.split))
+	if err := r.CompareWith(dir, o.split, r.Result.Tree); err != nil {
+		return err
+	}
+	if err := r.WriteTo(dir, o.force); err != nil {
+		return err
+	}
+	return o.print(r, func(io.Writer) { o.printRendered(r) })
+}
+
+// checkPinned returns an error if the lock has no such operator.
+func checkPinned(p *workspace.Project, operator string) error {
+	lock, err := p.NeedLock()
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, pin := range lock.Pins {
+		names = append(names, pin.Key())
+	}
+	if !slices.Contains(names, operator) {
+		return fmt.Errorf("no operator %q in %s (available: %s)%s", operator, workspace.LockFile, strings.Join(names, ", "), diag.DidYouMean(operator, names))
+	}
+	return nil
 }
 
 // logTree prints the warnings and notes of a report. r may be nil.

@@ -334,13 +334,19 @@ func (r *TreeReport) CheckClusters() error {
 	return errors.Join(err, found.Err())
 }
 
-// Stream returns all objects of a cluster as multi-document YAML, in the order of application.
-func (r *TreeReport) Stream(cluster string) ([]byte, error) {
+// Stream returns the objects of a cluster in the order of application: all, or those of an operator
+// (namespace/package).
+func (r *TreeReport) Stream(cluster, operator string) (render.Stream, error) {
 	f, err := r.state.Fleet()
 	if err != nil {
 		return nil, err
 	}
-	return render.StreamOverlay(r.Result, f.BuildDir, cluster)
+	all, err := render.StreamOverlay(r.Result, f.BuildDir, cluster)
+	namespace, pkg, one := strings.Cut(operator, "/")
+	if err != nil || !one {
+		return all, err
+	}
+	return all.Of(namespace, pkg), nil
 }
 
 // render renders a lock. It does not compare the result with the tree on disk.
