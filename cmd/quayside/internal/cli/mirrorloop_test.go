@@ -39,6 +39,9 @@ func TestMirrorLoop(t *testing.T) {
 		t.Helper()
 		got := quaysideIn(t, dir, cache, append(args, "-o", "json")...)
 		check(t, json.Unmarshal([]byte(got.stdout), &v))
+		if len(v.Images) == 0 {
+			t.Fatalf("quayside %q lists no images:\n%s", args, got.stderr)
+		}
 		return v
 	}
 	resolve := func() {
@@ -48,7 +51,17 @@ func TestMirrorLoop(t *testing.T) {
 			t.Fatal(got.stderr)
 		}
 	}
-	resolve()
+	for range 20 { // without operators that have the same objects as another one
+		resolve()
+		got := quaysideIn(t, dir, cache, "images")
+		both := regexp.MustCompile(`error: (\S+)/\S+ and \S+ both (?:provide|contain) `).FindStringSubmatch(got.stderr)
+		if both == nil {
+			break
+		}
+		t.Logf("without %s: %s", both[1], got.stderr)
+		check(t, os.RemoveAll(filepath.Join(bundles, both[1])))
+		check(t, os.RemoveAll(dir))
+	}
 	server, manifest := serveEveryImage(t)
 	hosts := map[string]bool{}
 	for _, i := range run("images").Images {
@@ -76,7 +89,7 @@ func TestMirrorLoop(t *testing.T) {
 	if d := cmp.Diff(original, run("images")); d != "" {
 		t.Errorf("images with spec.mirrors differ (-without +with):\n%s", d)
 	}
-	if got := quaysideIn(t, dir, cache, "render"); !strings.Contains(got.stderr, "wrote") {
+	if got := quaysideIn(t, dir, cache, "render"); !strings.Contains(got.stderr, "wrote") && !*wholeCorpus { // some of all operators need more than the settings provide
 		t.Error(got.stderr)
 	}
 	put(t, dir, "quayside.yaml", plain) // the tree has names of the mirror
