@@ -296,6 +296,7 @@ func otherNames() map[string]*strings.Replacer {
 		"docs/adopt.md":      strings.NewReplacer(adoption...),
 		"docs/authors.md":    strings.NewReplacer("$REGISTRY/ops/catalog@sha256:…", "$(cat ../first)", "/ops/", "/published/"),
 		"docs/registries.md": strings.NewReplacer("--from /media/stick/images $REGISTRY/mirror", "--from carried $REGISTRY/to4", "/media/stick/images", "carried", "$REGISTRY/mirror", "$REGISTRY/to", "ops/catalog:v1", "operatorhubio/catalog:latest", "--mirror-set certs.d", "--mirror-set etc/certs.d"),
+		"docs/gitops.md":     strings.NewReplacer("propose --all --tree --pull-request", "-C envs propose --all --tree", "https://git.example.com/fleet.git", "../repo"),
 		"README.md":          strings.NewReplacer("grafana-operator cert-manager", "memcached-operator vault"),
 	}
 }

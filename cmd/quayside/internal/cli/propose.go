@@ -41,10 +41,9 @@ func newPropose(a *app) *cobra.Command {
 		Use:   "propose {[[NAMESPACE/]PACKAGE[@VERSION]]... | --edited | --promote [FROM TO [NAMESPACE/PACKAGE]...] | --tree}",
 		Short: "Commit upgrades to branches and open pull requests",
 		Long: Doc(`
-			Commit upgrades to branches, with the lock and the rendered tree; the work tree does not
-			change. Without arguments, quayside proposes every upgrade that 'quayside resolve
-			--upgrade' would make; with arguments, those of these operators. --push pushes the
-			branches, --pull-request opens a pull request for each.
+			Commit upgrades to branches, with the lock and the rendered tree. Without arguments,
+			quayside proposes every upgrade that 'quayside resolve --upgrade' would make. --push
+			pushes the branches, --pull-request opens a pull request for each.
 
 			Each operator has its own branch, NAME/ENVIRONMENT/NAMESPACE/PACKAGE; operators that
 			must be upgraded together share one. The branches can be merged in any order: an upgrade
@@ -52,24 +51,20 @@ func newPropose(a *app) *cobra.Command {
 			everything to the branch NAME, or with --all to NAME/ENVIRONMENT.
 
 			A later run updates the branches, and with --push deletes those that are merged or
-			superseded, which closes their pull requests. It does not change branches with commits
-			by others. A pull request that a person closed stays closed until its upgrade differs,
-			or until you name the operator.
+			superseded. It does not change branches with commits by others. A pull request that a
+			person closed stays closed until its upgrade differs, or you name the operator.
 
 			--edited proposes the versions that you, or a bot such as Renovate, wrote into
 			quayside.lock; --prune also removes operators that nothing requires. Both use one
-			branch. --promote proposes a promotion, with a branch for each environment.
-
-			--tree proposes what the committed lock renders to in the repository of spec.output, with
-			one branch and pull request for each environment; see docs/gitops.md.
+			branch. --promote proposes a promotion, and --tree what the committed lock renders to, in
+			the repository of spec.output; both use a branch for each environment.
 
 			An operator with a fault, such as a withdrawn package, an unreadable catalog or a bundle
 			that cannot be fetched or verified, is held back; the output and each pull request list
 			it. --strict exits with 3 then. --observed also holds back operators that a cluster
-			reports as unhealthy or not upgradeable, in files of 'quayside status --save'. With
-			--promote, see 'quayside promote'.
+			reports as unhealthy or not upgradeable, in files of 'quayside status --save'.
 
-			See also: docs/ci.md, docs/windows.md
+			See also: docs/ci.md, docs/windows.md, docs/gitops.md
 			Exit codes: 0 done; 1 with --check, a branch would be opened, updated or closed; 2 an
 			error; 3 an operator that you named cannot be upgraded, or with --strict any operator; 4
 			an operator that you named is held.`),

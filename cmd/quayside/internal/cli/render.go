@@ -53,14 +53,11 @@ func newRender(a *app) *cobra.Command {
 			an error and writes nothing. The same applies to patches in overlays, and to settings of
 			the GitOps tool, that select no object.
 
-			With --stdout, nothing is written: quayside builds the overlay of one cluster, with
-			your patches, like 'kubectl kustomize', and prints the objects in the order in which
-			kubectl can apply them: Namespaces, ServiceAccounts and configuration, then
-			CustomResourceDefinitions, roles, workloads, webhooks, and at last custom resources.
-
-			--split writes these objects to a directory instead, one file for each, in an
-			alphabetical order in which kubectl can apply them. --operator selects the objects of one
-			operator, with the Namespace that it is installed into.
+			--stdout builds the overlay of one cluster, with your patches, like 'kubectl kustomize',
+			and prints the objects in the order in which kubectl can apply them: Namespaces,
+			ServiceAccounts and configuration, then CustomResourceDefinitions, roles, workloads,
+			webhooks, and at last custom resources. --split writes one file for each of them; the
+			order of the names is that of application. --operator selects those of one operator.
 
 			With --into, the tree is written to another directory instead, such as one in a clone of
 			the repository that the GitOps tool reads, with the files of your overlays.
@@ -77,7 +74,6 @@ func newRender(a *app) *cobra.Command {
 			# print the objects of one cluster as one stream, in apply order
 			quayside render --stdout --overlay default
 
-			# one file for each object of an operator
 			quayside render --split out --operator my-etcd/etcd
 
 			# write the tree into a clone of the repository that Argo CD or Flux reads
