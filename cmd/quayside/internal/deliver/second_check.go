@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,9 @@ func CheckTreeOf(ctx context.Context, env workspace.Env, root workspace.Root, di
 		return nil, err
 	}
 	have, err := filetree.ReadLike(filetree.OpenUserDir(root.Path(dir)).FS(), filetree.New())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: no such directory", dir)
+	}
 	if err != nil {
 		return nil, err
 	}
