@@ -73,6 +73,8 @@ type sequence struct {
 	night     int
 	published map[string]string
 
+	misnamed []string // files of overlays that no operator of the time had
+
 	past lockHistory
 }
 
