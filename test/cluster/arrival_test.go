@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/test/cluster/harness"
@@ -87,7 +88,7 @@ func (a *arrival) test(t *testing.T, q quayside) {
 	for _, o := range objects {
 		a.objects++
 		if isCRD(o) || a.served(t, o) {
-			if a.apply(ctx, t, o, stderr) {
+			if a.apply(ctx, t, o, objects, stderr) {
 				i.objects = append(i.objects, o)
 			}
 		} else {
@@ -128,14 +129,25 @@ func (a *arrival) served(t *testing.T, o *unstructured.Unstructured) bool {
 
 // apply applies an object and compares it with the stored one. It returns false if the API server
 // rejects the object.
-func (a *arrival) apply(ctx context.Context, t *testing.T, o *unstructured.Unstructured, stderr string) bool {
+func (a *arrival) apply(ctx context.Context, t *testing.T, o *unstructured.Unstructured, all []*unstructured.Unstructured, stderr string) bool {
 	done, err := a.applier.Apply(ctx, []*unstructured.Unstructured{o})
+	if err != nil && strings.Contains(err.Error(), "field not declared in schema") && !strings.HasSuffix(o.GroupVersionKind().Group, ".k8s.io") && strings.Contains(o.GroupVersionKind().Group, ".") && !slices.ContainsFunc(all, func(crd *unstructured.Unstructured) bool { return isCRD(crd) && defines(crd, o) }) {
+		a.seen["objects of an API of which the cluster has the CRD of another operator, in another version"]++
+		return false
+	}
 	for range 120 { // the API server learns the fields of a changed CRD after it serves it
 		if err == nil || !strings.Contains(err.Error(), "field not declared in schema") {
 			break
 		}
 		time.Sleep(500 * time.Millisecond)
 		done, err = a.applier.Apply(ctx, []*unstructured.Unstructured{o})
+	}
+	if err != nil && strings.Contains(err.Error(), "could not find the requested resource") {
+		a.applier.Forget() // the API of an operator before this one
+		if !a.served(t, o) {
+			a.unserved++
+			return false
+		}
 	}
 	if err != nil {
 		if strings.Contains(stderr, "will reject "+harness.Name(o)+",") {
@@ -151,6 +163,13 @@ func (a *arrival) apply(ctx context.Context, t *testing.T, o *unstructured.Unstr
 		}
 	}
 	return true
+}
+
+// defines reports whether a CRD is that of an object.
+func defines(crd, o *unstructured.Unstructured) bool {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: group, Kind: kind}
 }
 
 // isException counts an exception, and reports whether it is one.

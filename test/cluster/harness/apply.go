@@ -186,6 +186,9 @@ func (a *Applier) Serves(o *unstructured.Unstructured) error {
 	return err
 }
 
+// Forget makes the next call ask the API server which kinds it serves.
+func (a *Applier) Forget() { a.mapper.Reset() }
+
 // Namespaced reports whether objects of that kind belong to a namespace.
 func (a *Applier) Namespaced(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
 	mapping, err := a.mapping(ctx, o.GroupVersionKind())
