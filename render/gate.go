@@ -51,7 +51,7 @@ func (in *install) checkNames(o Object, errs *diag.List) {
 	if o.Group() != k8s.RBACGroup { // the rules are checked
 		faults = append(faults, in.opt.types.Check(o).Missing...)
 	}
-	for _, f := range faults {
+	for _, f := range append(faults, admit.Values(o)...) {
 		errs.Addf(objectPos(in.b, o), "%s: %s: %s", o.Key(), f.Field, f.Message)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // decodeDefinition decodes a CRD and sets the same defaults as the API server.
@@ -36,6 +38,36 @@ func CheckCRD(crd map[string]any) []Fault {
 	return validateDefinition(crd)
 }
 
+// repeatedRules returns a fault for each rule that a schema has twice: server-side apply identifies rules by their text.
+func repeatedRules(crd map[string]any) field.ErrorList {
+	var out field.ErrorList
+	var visit func(at *field.Path, v any)
+	visit = func(at *field.Path, v any) {
+		switch v := v.(type) {
+		case []any:
+			for i, e := range v {
+				visit(at.Index(i), e)
+			}
+		case map[string]any:
+			seen := map[string]bool{}
+			for i, r := range k8s.Items(v, "x-kubernetes-validations") {
+				rule := k8s.Text(r, "rule")
+				if seen[rule] {
+					out = append(out, field.Duplicate(at.Child("x-kubernetes-validations").Index(i).Child("rule"), rule))
+				}
+				seen[rule] = true
+			}
+			for name, e := range v {
+				visit(at.Child(name), e)
+			}
+		}
+	}
+	for i, v := range k8s.Items(crd, "spec", "versions") {
+		visit(field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema"), k8s.At(v, "schema", "openAPIV3Schema"))
+	}
+	return out
+}
+
 // validateDefinition does the work of CheckCRD, without the faster check of a trimmed CRD.
 func validateDefinition(crd map[string]any) []Fault {
 	ext, err := decodeDefinition(crd)
@@ -53,7 +85,7 @@ func validateDefinition(crd map[string]any) []Fault {
 			break
 		}
 	}
-	faults := validation.ValidateCustomResourceDefinition(context.Background(), &internal)
+	faults := append(validation.ValidateCustomResourceDefinition(context.Background(), &internal), repeatedRules(crd)...)
 	faults = slices.DeleteFunc(faults, func(f *field.Error) bool { return strings.HasPrefix(f.Field, "status.") }) // the status is derived from spec, so its faults are repetitions
 	for _, f := range faults {
 		f.Field = fieldInV1(f.Field)

@@ -236,8 +236,20 @@ func (w *typeChecker) checkList(of reflect.Type, v any) {
 		w.addTypeFault("a list", v)
 	}
 	for i, e := range list {
-		w.checkAt(step{"[", strconv.Itoa(i), "]"}, of.Elem(), e)
+		at := step{"[", strconv.Itoa(i), "]"}
+		if e == nil && !w.isArguments() { // decoded as an object without key, or as an empty name
+			w.at = append(w.at, at)
+			w.addFault("expected " + map[bool]string{true: "an object", false: "a value"}[of.Elem().Kind() == reflect.Struct] + ", got null")
+			w.at = w.at[:len(w.at)-1]
+		}
+		w.checkAt(at, of.Elem(), e)
 	}
+}
+
+// isArguments reports whether the value being checked is a list of a container's arguments, which may be empty.
+func (w *typeChecker) isArguments() bool {
+	name := w.at[len(w.at)-1].name
+	return name == "args" || name == "command"
 }
 
 func (w *typeChecker) checkScalar(kind reflect.Kind, v any) {

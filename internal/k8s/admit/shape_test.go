@@ -24,7 +24,11 @@ func TestCheck(t *testing.T) {
 		want         Shape
 	}{
 		{"only known fields", deployment + `{name: c, args: [a], ports: [{containerPort: 80}], livenessProbe: {httpGet: {port: http}}, resources: {limits: {cpu: 1, memory: 1Gi}}}]}}}`, Shape{}},
-		{"null is the zero value", deployment + `{name: null, args: [null], resources: null}, null]}}}`, Shape{}},
+		{"null is the zero value", deployment + `{name: null, args: [null], resources: null}]}}}`, Shape{}},
+		{"null is no item", deployment + `{name: c, ports: [null]}, null]}}}`, Shape{Wrong: []Fault{
+			{"spec.template.spec.containers[0].ports[0]", "expected an object, got null"},
+			{"spec.template.spec.containers[1]", "expected an object, got null"},
+		}}},
 		{"unknown, deep", deployment + `{name: c, arg: [a], Name: c}], restart: Always}}}`, Shape{Unknown: []string{
 			"spec.template.spec.containers[0].Name", "spec.template.spec.containers[0].arg", "spec.template.spec.restart",
 		}}},

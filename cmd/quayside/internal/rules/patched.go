@@ -97,7 +97,7 @@ func (s *State) schemaFaults(types *admit.Types, o k8s.Object) []admit.Fault {
 			out = append(out, admit.Fault{Field: r.List, Message: fmt.Sprintf("%d items have %s, which the server-side apply of %s rejects", r.Count, r.Key, tool)})
 		}
 	}
-	return slices.Concat(out, shape.Wrong, shape.Missing, admit.Pods(o))
+	return slices.Concat(out, shape.Wrong, shape.Missing, admit.Values(o))
 }
 
 // tool returns the name of the GitOps tool that applies the tree, or "".

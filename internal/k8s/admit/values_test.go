@@ -1,0 +1,80 @@
+package admit_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// TestValues checks values of pods and Services.
+func TestValues(t *testing.T) {
+	for name, c := range map[string]struct{ pod, want string }{
+		"ok":                  {"{containers: [{name: a, image: b, imagePullPolicy: Always, ports: [{protocol: UDP, containerPort: 1}]}], tolerations: [{operator: Exists, effect: NoExecute}]}", "[]"},
+		"error/no port":       {"{containers: [{name: a, ports: [{name: x}]}]}", "[{spec.template.spec.containers[0].ports[0].containerPort missing}]"},
+		"ok/volume":           {"{containers: [{name: a, volumeMounts: [{name: v}]}], volumes: [{name: v}]}", "[]"},
+		"error/volume":        {"{initContainers: [{name: a, volumeMounts: [{name: v}]}], volumes: [{name: w}]}", `[{spec.template.spec.initContainers[0].volumeMounts[0].name the pod has no volume "v"}]`},
+		"error/no key":        {"{tolerations: [{effect: NoExecute}]}", "[{spec.template.spec.tolerations[0].operator without a key, expected Exists}]"},
+		"ok/probe":            {"{containers: [{name: a, livenessProbe: {httpGet: {port: 1}}}]}", "[]"},
+		"error/no handler":    {"{containers: [{name: a, livenessProbe: {periodSeconds: 3}}]}", "[{spec.template.spec.containers[0].livenessProbe has 0 of exec, grpc, httpGet and tcpSocket: expected one}]"},
+		"error/two handlers":  {"{containers: [{name: a, startupProbe: {exec: {}, grpc: {}}}]}", "[{spec.template.spec.containers[0].startupProbe has 2 of exec, grpc, httpGet and tcpSocket: expected one}]"},
+		"ok/resources":        {"{containers: [{name: a, resources: {requests: {cpu: 500m, example.com/gpu: 1, memory: 1Gi}, limits: {cpu: 0.5, hugepages-2Mi: 4Mi}}}]}", "[]"},
+		"error/resource":      {"{containers: [{name: a, resources: {requests: {cpus: 1}}}]}", "[{spec.template.spec.containers[0].resources.requests[cpus] no resource has this name: expected cpu, memory, ephemeral-storage, hugepages-… or a name with a domain}]"},
+		"error/no limit":      {"{containers: [{name: a, resources: {requests: {cpu: 7}, limits: {cpu: null}}}]}", "[{spec.template.spec.containers[0].resources.requests[cpu] 7 is more than the limit 0}]"},
+		"error/above limit":   {"{containers: [{name: a, resources: {requests: {cpu: 7}, limits: {cpu: 500m}}}]}", "[{spec.template.spec.containers[0].resources.requests[cpu] 7 is more than the limit 500m}]"},
+		"error/effect":        {"{tolerations: [{key: a, effect: NoSched}]}", `[{spec.template.spec.tolerations[0].effect unsupported value "NoSched": expected one of NoSchedule, PreferNoSchedule, NoExecute}]`},
+		"error/pull policy":   {"{containers: [{name: a, image: b, imagePullPolicy: never}]}", `[{spec.template.spec.containers[0].imagePullPolicy unsupported value "never": expected one of Always, IfNotPresent, Never}]`},
+		"error/port protocol": {"{containers: [{name: a, image: b, ports: [{protocol: tcp, containerPort: 1}]}]}", `[{spec.template.spec.containers[0].ports[0].protocol unsupported value "tcp": expected one of TCP, UDP, SCTP}]`},
+	} {
+		objects, err := yamlnode.Objects("a.yaml", []byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: "+c.pod+"}}\n"), yamlnode.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(c.want, fmt.Sprint(admit.Values(k8s.Object(objects[0])))); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// TestServiceValues checks that a Service has the ports that it needs, and that StatefulSets have the volumes of their
+// templates of claims.
+func TestServiceValues(t *testing.T) {
+	for text, want := range map[string]string{
+		"{apiVersion: v1, kind: Service, metadata: {name: a}}":                                                                                                                                         "[{spec.ports is required, except for headless Services and ExternalName}]",
+		"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: []}}":                                                                                                                      "[{spec.ports is required, except for headless Services and ExternalName}]",
+		"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 1}]}}":                                                                                                             "[]",
+		"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None}}":                                                                                                                "[]",
+		"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: ExternalName, externalName: b.com}}":                                                                                        "[]",
+		"{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}, webhooks: [{admissionReviewVersions: [v1, v1]}]}":                                    `[{webhooks[0].admissionReviewVersions[1] "v1" is listed twice}]`,
+		"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {volumeClaimTemplates: [{metadata: {name: v}}], template: {spec: {containers: [{name: a, volumeMounts: [{name: v}]}]}}}}": "[]",
+	} {
+		objects, err := yamlnode.Objects("a.yaml", []byte(text), yamlnode.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(admit.Values(k8s.Object(objects[0]))); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestRepeatedRules checks that a schema with a rule twice is rejected, and the same rule in two schemas is not.
+func TestRepeatedRules(t *testing.T) {
+	for rules, want := range map[string]int{"[{rule: a}, {rule: b}]": 0, "[{rule: a}, {rule: a}]": 1} {
+		text := "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.example.com}, spec: {group: example.com, scope: Cluster, names: {kind: A, plural: as}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-validations: [{rule: a}], properties: {spec: {type: object, x-kubernetes-validations: " + strings.NewReplacer("rule: a", "rule: 'self.a == self.a'", "rule: b", "rule: 'true'").Replace(rules) + ", properties: {a: {type: string}}}}}}}]}}"
+		text = strings.Replace(text, "x-kubernetes-validations: [{rule: a}], ", "", 1)
+		objects, err := yamlnode.Objects("a.yaml", []byte(text), yamlnode.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := admit.CheckCRD(objects[0])
+		if len(got) != want || want > 0 && !strings.HasSuffix(got[0].Field, "x-kubernetes-validations[1].rule") {
+			t.Errorf("%s: %v", rules, got)
+		}
+	}
+}
