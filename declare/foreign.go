@@ -47,8 +47,9 @@ func (d Dialect) kind() string {
 		return "HelmRelease"
 	case argo:
 		return "Application"
+	default:
+		return "Subscription"
 	}
-	return "Subscription"
 }
 
 // addChartCatalogs adds the catalogs of charts that GitOps tools install: one for each source that their

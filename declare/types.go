@@ -118,10 +118,10 @@ func (s Subscription) ValueAt(value string) diag.Pos {
 
 // fieldsOf returns the field paths of a dialect, or nil if it is unknown.
 func fieldsOf(d Dialect) map[Field]string {
-	switch d {
-	case flux:
+	if d == flux {
 		return fieldsFlux()
-	case argo:
+	}
+	if d == argo {
 		return fieldsArgo()
 	}
 	for _, k := range knownKinds() {

@@ -158,7 +158,7 @@ func (t *TreeProposer) Propose(ctx context.Context) (*PublishedProposal, error) 
 	if len(proposed.changes) == 0 {
 		return t.withdraw(ctx, branch)
 	}
-	if reason, err := t.reverted(ctx, before, have, proposed.changes); err != nil || reason != "" {
+	if reason, err := t.reverted(ctx, before, proposed.changes); err != nil || reason != "" {
 		t.keepNote(branch, reason)
 		return &PublishedProposal{Branch: branch, Action: Keep, kept: KeptBranch{Branch: branch, Reason: reason, Code: declined}}, err
 	}
@@ -241,7 +241,7 @@ func (t *TreeProposer) checkSource(before *sourceRecord) (newer bool, err error)
 
 // reverted returns a reason not to propose changes again, if somebody reverted them in the other repository: its
 // history has the same files, rendered from a newer commit than before, and the lock was not changed since then.
-func (t *TreeProposer) reverted(ctx context.Context, before *sourceRecord, have *filetree.Tree, changes []gitrepo.FileEdit) (string, error) {
+func (t *TreeProposer) reverted(ctx context.Context, before *sourceRecord, changes []gitrepo.FileEdit) (string, error) {
 	if before == nil {
 		return "", nil
 	}
