@@ -329,7 +329,7 @@ func (v validator) checkOutputRepository() {
 		}
 		return
 	}
-	if u, err := url.Parse(o.Repository); err == nil && u.User != nil && u.Scheme != "ssh" {
+	if u, err := url.Parse(o.Repository); err == nil && u.User != nil && (u.Scheme != "ssh" || u.User.String() != u.User.Username()) {
 		v.Addf("spec.output.repository", "must not contain credentials: use GIT_TOKEN")
 	}
 	if strings.HasPrefix(o.Repository, "-") {

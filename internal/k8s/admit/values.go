@@ -126,7 +126,7 @@ func quantity(v any) (resource.Quantity, error) {
 
 // isResource reports whether a container may have limits and requests of a resource with this name.
 func isResource(name string) bool {
-	return strings.Contains(name, "/") || strings.HasPrefix(name, "hugepages-") || slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "storage"}, name)
+	return strings.Contains(name, "/") || strings.HasPrefix(name, "hugepages-") || slices.Contains([]string{"cpu", "memory", "ephemeral-storage"}, name)
 }
 
 // webhookFaults returns a fault for each version that the list of a webhook has twice.

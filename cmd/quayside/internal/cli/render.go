@@ -82,9 +82,9 @@ func newRender(a *app) *cobra.Command {
 			if o.stdout && (o.check || cmd.Flags().Changed("output")) {
 				return Usagef(cmd, "--stdout cannot be used with --check or --output")
 			}
-			for flag, value := range map[string]string{"--overlay": o.overlay, "--operator": o.of} {
-				if value != "" && !o.stdout && o.split == "" {
-					return Usagef(cmd, "%s requires --stdout or --split", flag)
+			for _, flag := range []string{"overlay", "operator"} {
+				if cmd.Flags().Changed(flag) && !o.stdout && o.split == "" {
+					return Usagef(cmd, "--%s requires --stdout or --split", flag)
 				}
 			}
 			if o.split != "" && o.check {
@@ -192,11 +192,12 @@ func (o *renderOptions) stream(p *workspace.Project, r *workspace.TreeReport) er
 		_, err = o.out.Write(objects.YAML())
 		return err
 	}
-	if r.Result.Tree, err = objects.Files(); err != nil {
+	files, err := objects.Files()
+	if err != nil {
 		return err
 	}
 	dir := filetree.OpenUserDir(o.argPath(o.split))
-	if err := r.CompareWith(dir, o.split, r.Result.Tree); err != nil {
+	if err := r.CompareWith(dir, o.split, files); err != nil {
 		return err
 	}
 	if err := r.WriteTo(dir, o.force); err != nil {

@@ -50,7 +50,7 @@ func (c *Comparison) effectiveSettings(s *Side, names comparedNames) (settingsLi
 	p, w := s.project, s.project.Settings
 	var e settingsList
 	e.set("spec.extends", cmp.Or(strings.Join(w.Extended, ", "), w.Extends), 0).variant = fmt.Sprintf("%q", append([]string{w.Extends}, w.Extended...))
-	e.set("spec.output", w.OutputName(), 0)
+	e.set("spec.output", strings.TrimSpace(w.OutputName()+" "+w.Output.Branch), 0)
 	e.set("spec.requirements", w.Requirements, strictIf(w.Requirements == "enforce"))
 	e.set("spec.allowOverlap", w.AllowOverlap, strictIf(!w.AllowOverlap))
 	e.set("spec.sharedDependencies", w.SharedDependencies, strictIf(!w.SharedDependencies))

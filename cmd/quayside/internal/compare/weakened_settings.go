@@ -29,7 +29,7 @@ func sensitiveSettings() []sensitiveSetting {
 	return []sensitiveSetting{
 		{"spec.allowNames", "settings.names", isLower, "bundles may contain {key}", 0},
 		{"spec.extends", "settings.extends", isChanged, "settings are inherited from other files", 0},
-		{"spec.output", "settings.output", isChanged, "the tree has another directory", 0},
+		{"spec.output", "settings.output", isChanged, "the tree has another place", 0},
 		{"spec.requirements", requirements, isLower, "versions that do not support the platform may be installed", 0},
 		{"spec.allowOverlap", requirements, isLower, "two operators with the same API may watch the same namespace", 0},
 		{"spec.sharedDependencies", requirements, isLower, "dependencies are satisfied by operators in other namespaces", 0},

@@ -70,6 +70,15 @@ type proposal struct {
 // OpenProposer returns the Proposer of a workspace. It returns an error if the work tree has
 // uncommitted changes to inputs of the lock.
 func OpenProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*Proposer, error) {
+	b, err := newProposer(ctx, p, opt)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.open(ctx)
+}
+
+// newProposer does the work of OpenProposer, without reading the existing branches.
+func newProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*Proposer, error) {
 	clone, err := p.Clone()
 	if errors.Is(err, gitrepo.ErrNone) || err == nil && clone.Repo.Root() == "" {
 		return nil, fmt.Errorf("%s is not in a Git work tree: cannot create branches", p.Location())
@@ -87,10 +96,8 @@ func OpenProposer(ctx context.Context, p *workspace.Project, opt ProposalOptions
 	if b.author, err = clone.Repo.Author(ctx, p.Getenv); err != nil {
 		return nil, err
 	}
-	if b.Environment, err = b.environment(); err != nil {
-		return nil, err
-	}
-	return b, b.open(ctx)
+	b.Environment, err = b.environment()
+	return b, err
 }
 
 // open opens the forge, and reads the existing branches.

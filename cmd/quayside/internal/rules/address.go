@@ -52,7 +52,7 @@ func normalURL(url string) string {
 func checkAddress(s *State) (Findings, error) {
 	w := s.Settings
 	if w.Output.Repository != "" {
-		return checkSecondRepository(s)
+		return checkOtherRepository(s)
 	}
 	if _, isSet := w.Fields["spec.gitops.path"]; !isSet || w.GitOps == nil || s.Others == nil {
 		return nil, nil
@@ -79,9 +79,9 @@ func checkAddress(s *State) (Findings, error) {
 	return Findings{s.accept(finding)}, err
 }
 
-// checkSecondRepository is checkAddress for a tree in another repository: the GitOps tool reads this tree,
+// checkOtherRepository is checkAddress for a tree in another repository: the GitOps tool reads this tree,
 // and no other workspace of this repository writes to its directory.
-func checkSecondRepository(s *State) (Findings, error) {
+func checkOtherRepository(s *State) (Findings, error) {
 	w := s.Settings
 	var out Findings
 	if g := w.GitOps; g != nil && g.RepoURL != "" && normalURL(g.RepoURL) != normalURL(w.Output.Repository) {

@@ -92,18 +92,15 @@ func checkAbandonedTrees(s *State) (Findings, error) {
 		return nil, err
 	}
 	w := s.Settings
-	output := path.Join(s.Dir, w.OutputDir())
-	if w.Output.Repository != "" {
-		output = ".git" // no tree is in this repository
-	}
+	output, here := path.Join(s.Dir, w.OutputDir()), w.Output.Repository == ""
 	var faults diag.List
 	var out []diag.Warning
 	for _, dir := range repo.Trees {
 		inside := func(top string) bool { return filetree.Within(dir, top) }
-		if !inside(s.Dir) || inside(output) || slices.ContainsFunc(repo.Below, inside) {
+		if !inside(s.Dir) || here && inside(output) || slices.ContainsFunc(repo.Below, inside) {
 			continue
 		}
-		if g := w.GitOps; g != nil && path.Clean(g.Path) == dir {
+		if g := w.GitOps; here && g != nil && path.Clean(g.Path) == dir {
 			at := w.At("spec.gitops.path")
 			faults.Add(at, diag.Hintf(at, fmt.Sprintf("set it to %s", output), "spec.gitops.path names %s, but spec.output is %s: the GitOps tool would apply a tree that is never updated", dir, w.OutputName()))
 			continue

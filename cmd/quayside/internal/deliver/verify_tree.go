@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
@@ -32,7 +31,7 @@ func CheckTreeOf(ctx context.Context, env workspace.Env, root workspace.Root, di
 	if err != nil {
 		return nil, err
 	}
-	record, err := recordIn(have, path.Join(filepath.ToSlash(dir), recordName))
+	record, err := readSourceRecord(root, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +42,7 @@ func CheckTreeOf(ctx context.Context, env workspace.Env, root workspace.Root, di
 	if commit == "" {
 		commit = record.Commit
 	}
-	if !strings.Contains(name, ":") { // a path
+	if !strings.Contains(name, "://") && gitrepo.WithoutSecrets(name) == "" { // a path
 		name = root.Path(name)
 	}
 	repo, done, err := here.OpenOrClone(ctx, name, env.Getenv("GIT_TOKEN"))

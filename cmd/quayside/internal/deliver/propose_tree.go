@@ -3,9 +3,11 @@ package deliver
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -56,26 +58,32 @@ func (s sourceRecord) trailers() string {
 	return fmt.Sprintf("Quayside-Source: %s@%s\nQuayside-Workspace: %s\n", s.RepoURL, s.Commit, s.Path)
 }
 
-// readSourceRecord returns the record in a directory of a revision, or nil if it has none.
-func readSourceRecord(rev *gitrepo.Revision, dir string) (*sourceRecord, error) {
-	have, err := readTree(rev, dir)
-	if err != nil {
-		return nil, err
-	}
-	return recordIn(have, path.Join(dir, recordName))
-}
-
-// recordIn returns the record of a tree, or nil if it has none. name is its path for messages.
-func recordIn(tree *filetree.Tree, name string) (*sourceRecord, error) {
-	data, ok := tree.Get(recordName)
-	if !ok {
+// readSourceRecord returns the record in a directory, or nil if it has none.
+func readSourceRecord(files interface {
+	Read(name string) ([]byte, error)
+}, dir string) (*sourceRecord, error) {
+	name := path.Join(dir, recordName)
+	data, err := files.Read(name)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	var out sourceRecord
-	if err := json.Unmarshal(data, &out); err != nil {
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	if err == nil && (!isCommit(out.Commit) || !fs.ValidPath(out.Path)) {
+		err = errors.New("expected drySha, the hash of a commit, and path, a directory of its repository")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return &out, nil
+}
+
+// isCommit reports whether text is the full hash of a commit.
+func isCommit(text string) bool {
+	_, err := hex.DecodeString(text)
+	return err == nil && (len(text) == 40 || len(text) == 64)
 }
 
 // TreeProposer proposes the tree of a workspace in the repository of spec.output.
@@ -93,27 +101,14 @@ func OpenTreeProposer(ctx context.Context, p *workspace.Project, opt ProposalOpt
 		return nil, diag.Hintf(p.Settings.At("spec.output"), "set spec.output to {repository: URL, path: DIRECTORY}", "the tree is in this repository")
 	}
 	opt.Remote, opt.Into = out.Repository, out.Branch
-	clone, err := p.Clone()
+	b, err := newProposer(ctx, p, opt)
 	if err != nil {
-		return nil, err
-	}
-	b := &Proposer{opt: opt, clone: clone}
-	if b.head, err = clone.Repo.Head(); err != nil {
-		return nil, err
-	}
-	if err := clone.CheckClean(ctx); err != nil {
-		return nil, err
-	}
-	if b.author, err = clone.Repo.Author(ctx, p.Getenv); err != nil {
-		return nil, err
-	}
-	if b.Environment, err = b.environment(); err != nil {
 		return nil, err
 	}
 	t = &TreeProposer{Proposer: b, source: b.head}
 	p.Log.Progress("cloning %s", diag.Redact(out.Repository))
 	defer p.Log.Done()
-	if b.repo, t.done, err = clone.Repo.CloneBranch(ctx, out.Repository, out.Branch, b.token()); err != nil {
+	if b.repo, t.done, err = b.clone.Repo.CloneBranch(ctx, out.Repository, out.Branch, b.token()); err != nil {
 		return nil, err
 	}
 	if b.head, err = b.repo.Head(); err == nil {
@@ -136,12 +131,7 @@ func (t *TreeProposer) Propose(ctx context.Context) (*PublishedProposal, error) 
 	if err != nil {
 		return nil, err
 	}
-	output := p.Settings.Output.Path
-	have, err := readTree(t.head, output)
-	if err != nil {
-		return nil, err
-	}
-	before, err := recordIn(have, path.Join(output, recordName))
+	before, err := readSourceRecord(t.head, p.Settings.Output.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +141,13 @@ func (t *TreeProposer) Propose(ctx context.Context) (*PublishedProposal, error) 
 	if err := t.warnAbandoned(); err != nil {
 		return nil, err
 	}
-	proposed, err := t.proposal(ctx, lock, before, have)
+	var old *lockfile.File
+	if before != nil {
+		if old, err = t.lockAtSource(before.Commit); err != nil {
+			return nil, err
+		}
+	}
+	proposed, err := t.render(ctx, before, old, lock)
 	if err != nil {
 		return nil, err
 	}
@@ -171,20 +167,18 @@ func (t *TreeProposer) Propose(ctx context.Context) (*PublishedProposal, error) 
 		return nil, err
 	}
 	proposed.trailers = record.trailers()
-	proposed.changes = append(proposed.changes, gitrepo.FileEdit{Path: path.Join(output, recordName), Data: text})
-	var old *lockfile.File
-	if before != nil {
-		old, err = t.lockAtSource(before.Commit)
-	}
-	if err != nil {
-		return nil, err
-	}
+	proposed.changes = append(proposed.changes, gitrepo.FileEdit{Path: path.Join(p.Settings.Output.Path, recordName), Data: text})
 	return proposed.publish(ctx, branch, t.bodyFile(branch), old, nil)
 }
 
-// proposal renders the lock, and returns the changes of files from have, without the record.
-func (t *TreeProposer) proposal(ctx context.Context, lock *lockfile.File, before *sourceRecord, have *filetree.Tree) (*proposal, error) {
+// render renders the lock, and returns the changes of the files in the other repository, without the record. before
+// and old are its record and the lock there; nil: none.
+func (t *TreeProposer) render(ctx context.Context, before *sourceRecord, old, lock *lockfile.File) (*proposal, error) {
 	p := t.clone.Project
+	have, err := readTree(t.head, p.Settings.Output.Path)
+	if err != nil {
+		return nil, err
+	}
 	res, err := p.Render(ctx, lock)
 	if err != nil {
 		return nil, err
@@ -193,19 +187,12 @@ func (t *TreeProposer) proposal(ctx context.Context, lock *lockfile.File, before
 	if err != nil {
 		return nil, err
 	}
-	out := &proposal{Proposer: t.Proposer}
-	if out.changes, err = treeEdits(p.Settings.Output.Path, have, tree); err != nil || len(out.changes) == 0 {
-		return out, err
-	}
-	var old *lockfile.File
+	out := &proposal{Proposer: t.Proposer, upgrade: workspace.Upgrade{Resolution: &workspace.Resolution{Lock: lock, Changes: workspace.Changes(old, lock, nil)}}}
 	if before != nil {
 		out.since = before.Commit
-		if old, err = t.lockAtSource(before.Commit); err != nil {
-			return nil, err
-		}
 	}
-	out.upgrade = workspace.Upgrade{Resolution: &workspace.Resolution{Lock: lock, Changes: workspace.Changes(old, lock, nil)}}
-	return out, nil
+	out.changes, err = treeEdits(p.Settings.Output.Path, have, tree)
+	return out, err
 }
 
 // lockAtSource returns the lock of the workspace at a commit, or nil if there was none.
@@ -226,14 +213,13 @@ func (t *TreeProposer) checkSource(before *sourceRecord) (newer bool, err error)
 	}
 	name := path.Join(t.clone.Project.Settings.Output.Path, recordName)
 	then, err := t.clone.Repo.Revision(before.Commit)
-	if err != nil && t.clone.Repo.Shallow() {
-		return false, fmt.Errorf("%s: cannot tell whether commit %.12s is older than %.12s: fetch the whole history (git fetch --unshallow; fetch-depth: 0)", name, before.Commit, t.source.Hash())
-	}
 	switch {
 	case err == nil && t.clone.Repo.Contains(t.source, then):
 		return false, nil
 	case err == nil && t.clone.Repo.Contains(then, t.source):
 		return true, nil
+	case t.clone.Repo.Shallow():
+		return false, fmt.Errorf("%s: cannot tell whether commit %.12s is older than %.12s: fetch the whole history (git fetch --unshallow; fetch-depth: 0)", name, before.Commit, t.source.Hash())
 	}
 	return false, diag.Hintf(diag.Pos{}, "run this for the newest commit; if the history was rewritten on purpose, delete "+name+" in "+t.opt.Remote,
 		"%s: the tree was rendered from commit %.12s, which is not in the history of %.12s", name, before.Commit, t.source.Hash())
@@ -255,26 +241,23 @@ func (t *TreeProposer) reverted(ctx context.Context, before *sourceRecord, chang
 		return "", err
 	}
 	for _, rev := range past {
-		tree, err := readTree(rev, output)
-		if err != nil {
-			return "", err
-		}
-		record, err := recordIn(tree, recordName)
+		record, err := readSourceRecord(rev, output)
 		if err != nil || record == nil || record.Commit == before.Commit {
 			continue
 		}
 		newer, err := t.clone.Repo.Revision(record.Commit)
 		if err != nil || !t.clone.Repo.Contains(newer, then) {
-			return "", nil //nolint:nilerr // an older tree
+			break // the tree before
 		}
 		again, err := t.source.Changes(ctx, newer, t.clone.Path(workspace.LockFile))
-		if err != nil {
+		if err != nil || len(again) > 0 {
 			return "", err
 		}
-		if len(again) == 0 && isWritten(tree, output, changes) {
-			return fmt.Sprintf("the tree of commit %.12s was reverted in %s: revert the change in this repository, or merge a newer one", record.Commit, t.opt.Remote), nil
+		tree, err := readTree(rev, output)
+		if err != nil || !isWritten(tree, output, changes) {
+			return "", err
 		}
-		return "", nil
+		return fmt.Sprintf("the tree of commit %.12s was reverted in %s: revert the change in this repository, or merge a newer one", record.Commit, t.opt.Remote), nil
 	}
 	return "", nil
 }
