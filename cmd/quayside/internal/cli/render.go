@@ -183,6 +183,7 @@ func (o *renderOptions) stream(p *workspace.Project, r *workspace.TreeReport) er
 		if err := checkPinned(p, o.of); err != nil {
 			return err
 		}
+		r.Operators = 1
 	}
 	objects, err := r.Stream(cluster, o.of)
 	if err != nil {

@@ -55,7 +55,8 @@ func (s sourceRecord) text() ([]byte, error) {
 
 // trailers returns the last lines of the message of a commit.
 func (s sourceRecord) trailers() string {
-	return fmt.Sprintf("Quayside-Source: %s@%s\nQuayside-Workspace: %s\n", s.RepoURL, s.Commit, s.Path)
+	source := strings.TrimPrefix(s.RepoURL+"@"+s.Commit, "@") // a clone without origin has no URL
+	return fmt.Sprintf("Quayside-Source: %s\nQuayside-Workspace: %s\n", source, s.Path)
 }
 
 // readSourceRecord returns the record in a directory, or nil if it has none.
