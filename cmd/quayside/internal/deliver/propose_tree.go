@@ -60,11 +60,9 @@ func (s sourceRecord) trailers() string {
 }
 
 // readSourceRecord returns the record in a directory, or nil if it has none.
-func readSourceRecord(files interface {
-	Read(name string) ([]byte, error)
-}, dir string) (*sourceRecord, error) {
+func readSourceRecord(read func(name string) ([]byte, error), dir string) (*sourceRecord, error) {
 	name := path.Join(dir, recordName)
-	data, err := files.Read(name)
+	data, err := read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -132,7 +130,7 @@ func (t *TreeProposer) Propose(ctx context.Context) (*PublishedProposal, error) 
 	if err != nil {
 		return nil, err
 	}
-	before, err := readSourceRecord(t.head, p.Settings.Output.Path)
+	before, err := readSourceRecord(t.head.Read, p.Settings.Output.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +240,7 @@ func (t *TreeProposer) reverted(ctx context.Context, before *sourceRecord, chang
 		return "", err
 	}
 	for _, rev := range past {
-		record, err := readSourceRecord(rev, output)
+		record, err := readSourceRecord(rev.Read, output)
 		if err != nil || record == nil || record.Commit == before.Commit {
 			continue
 		}
@@ -299,7 +297,7 @@ func (t *TreeProposer) warnAbandoned() error {
 		if path.Base(e.Path) != recordName || dir == p.Settings.Output.Path {
 			continue
 		}
-		record, err := readSourceRecord(t.head, dir)
+		record, err := readSourceRecord(t.head.Read, dir)
 		if err != nil || record == nil || cmp.Or(record.RepoURL, "-") != cmp.Or(t.clone.Repo.Origin(), "-") {
 			continue
 		}

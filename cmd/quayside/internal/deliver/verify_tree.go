@@ -31,7 +31,7 @@ func CheckTreeOf(ctx context.Context, env workspace.Env, root workspace.Root, di
 	if err != nil {
 		return nil, err
 	}
-	record, err := readSourceRecord(root, dir)
+	record, err := readSourceRecord(root.Read, dir)
 	if err != nil {
 		return nil, err
 	}
