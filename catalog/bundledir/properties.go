@@ -128,13 +128,17 @@ func annotatedProperties(text string, pos diag.Pos, faults *diag.List) []bundle.
 	return out
 }
 
-// CheckProperties checks the dependencies and properties of a bundle. It returns a diag.List of those
-// that make the catalog unreadable, or with which no resolver can choose the bundle. checkRule
+// CheckProperties checks the channels, dependencies and properties of a bundle. It returns a diag.List
+// of those that make the catalog unreadable, or with which no resolver can choose the bundle. checkRule
 // returns the error of a CEL rule.
 //
-// It rejects empty values, as the types of operator-registry do (pkg/registry, Validate).
+// It rejects empty values, as the types of operator-registry do (pkg/registry, Validate), and bundles
+// without channels (pkg/lib/bundle, ValidateBundleFormat).
 func CheckProperties(b *bundle.Bundle, checkRule func(rule string) error) error {
 	var faults diag.List
+	if len(b.Channels) == 0 {
+		faults.Addf(diag.Pos{File: "metadata/annotations.yaml"}, `annotations["operators.operatorframework.io.bundle.channels.v1"] is missing: it must contain the channels`)
+	}
 	for _, g := range givenProperties(b, diag.Pos{File: b.CSV.File}, &faults) {
 		var f catalog.Facts
 		err := catalog.NewReader().Add(&f, g.Property)

@@ -73,22 +73,24 @@ func TestCatalog(t *testing.T) {
 // TestFaults checks that errors have the user's names of the files.
 func TestFaults(t *testing.T) {
 	from := os.DirFS(sources + "/etcd/0.9.4")
-	broken := fstest.MapFS{}
-	err := fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	for _, gone := range []string{"package.v1: etcd", "channels.v1: "} {
+		broken := fstest.MapFS{}
+		err := fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			data, err := fs.ReadFile(from, name)
+			broken[name] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(string(data), "operators.operatorframework.io.bundle."+gone, "a: "))}
 			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		data, err := fs.ReadFile(from, name)
-		broken[name] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(string(data), "operators.operatorframework.io.bundle.package.v1: etcd", ""))}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _, err = build.Bundle(broken, "my/etcd")
-	var faults diag.List
-	if !errors.As(err, &faults) || !strings.HasPrefix(faults[0].Pos.File, "my/etcd/metadata/") {
-		t.Errorf("error %v", err)
+		_, _, err = build.Bundle(broken, "my/etcd")
+		var faults diag.List
+		if !errors.As(err, &faults) || !strings.HasPrefix(faults[0].Pos.File, "my/etcd/metadata/") {
+			t.Errorf("without %s: error %v", gone, err)
+		}
 	}
 	none := []build.CatalogInput{{Text: "dir:none", Ref: "dir:none"}}
 	if _, err := build.Catalog(context.Background(), none, options("")); !errors.Is(err, fs.ErrNotExist) {

@@ -14,7 +14,7 @@ import (
 
 // The files of a valid bundle.
 const (
-	annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: lamp}"
+	annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: lamp, operators.operatorframework.io.bundle.channels.v1: stable}"
 	csv         = `kind: ClusterServiceVersion
 apiVersion: operators.coreos.com/v1alpha1
 metadata: {name: lamp.v1.0.0}
