@@ -25,5 +25,5 @@ func newCharts(t *testing.T) *helm.Charts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return helm.NewCharts(program).For("1.34.0", nil)
+	return helm.NewCharts(program).For(func() (string, []string, error) { return "1.34.0", nil, nil })
 }

@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -17,9 +18,8 @@ import (
 // Charts templates the charts of a repository. It templates a chart once for the same input. A nil
 // *Charts templates nothing.
 type Charts struct {
-	kubeVersion string
-	apiVersions []string
-	shared      *sharedCharts
+	offered func() (kubeVersion string, apiVersions []string, err error)
+	shared  *sharedCharts
 }
 
 // sharedCharts are the processes and results of several Charts.
@@ -33,16 +33,17 @@ type sharedCharts struct {
 // NewCharts returns a Charts that starts a program that calls engine.Serve, when it is first needed.
 // If program is empty, it finds it with [FindProgram].
 func NewCharts(program string) *Charts {
-	return &Charts{shared: &sharedCharts{program: program, done: map[string]func() (*Rendered, error){}}}
+	none := func() (string, []string, error) { return "", nil, nil }
+	return &Charts{none, &sharedCharts{program: program, done: map[string]func() (*Rendered, error){}}}
 }
 
-// For returns a Charts that offers another version of Kubernetes and other APIs to templates. It
-// shares processes and results with c.
-func (c *Charts) For(kubeVersion string, apiVersions []string) *Charts {
+// For returns a Charts that offers another version of Kubernetes and other APIs to templates, which
+// it asks for with the first chart. It shares processes and results with c.
+func (c *Charts) For(offered func() (kubeVersion string, apiVersions []string, err error)) *Charts {
 	if c == nil {
 		return nil
 	}
-	return &Charts{kubeVersion, apiVersions, c.shared}
+	return &Charts{offered, c.shared}
 }
 
 // Template is like [Pool.Template]. opt needs no version of Kubernetes; its APIs are offered in
@@ -51,10 +52,12 @@ func (c *Charts) Template(files map[string][]byte, opt Options) (*Rendered, erro
 	if c == nil {
 		return nil, errors.New("no program to render it")
 	}
-	if opt.KubeVersion == "" {
-		opt.KubeVersion = c.kubeVersion
+	version, apis, err := c.offered()
+	if err != nil {
+		return nil, err
 	}
-	opt.APIVersions = slices.Concat(c.apiVersions, opt.APIVersions)
+	opt.KubeVersion = cmp.Or(opt.KubeVersion, version)
+	opt.APIVersions = slices.Concat(apis, opt.APIVersions)
 	settings, err := json.Marshal(opt)
 	if err != nil {
 		return nil, fmt.Errorf("encoding values: %w", err)

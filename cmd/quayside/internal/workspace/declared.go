@@ -13,11 +13,9 @@ import (
 // repositoryCharts renders the charts of the repository for a cluster of a workspace with OLM: with the
 // APIs of Kubernetes, of OLM and of spec.provides.
 func (p *Opened) repositoryCharts(w *settings.Workspace) *helm.Charts {
-	version, apis, err := format.Kubernetes(lockfile.Template{KubernetesVersion: w.KubernetesVersion, APIVersions: slices.Concat(declare.APIs(), w.Provides.APIs)})
-	if err != nil {
-		return nil // the settings are checked elsewhere
-	}
-	return p.charts.For(version, apis)
+	return p.charts.For(func() (string, []string, error) {
+		return format.Kubernetes(lockfile.Template{KubernetesVersion: w.KubernetesVersion, APIVersions: slices.Concat(declare.APIs(), w.Provides.APIs)})
+	})
 }
 
 // loadPaths reads the declarations in paths. It ignores paths that do not exist, and declarations
