@@ -2,7 +2,6 @@ package survey
 
 import (
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -54,14 +53,7 @@ func (s *Survey) buildText(dir, file string, text []byte) ([]map[string]any, err
 	if err != nil {
 		return nil, err
 	}
-	n, err := o.Count()
-	if err != nil {
-		return nil, err
-	}
-	if n > maxBuilt {
-		return nil, fmt.Errorf("more than %d objects", maxBuilt)
-	}
-	built, err := o.Build()
+	built, err := o.BuildAtMost(maxBuilt)
 	if err != nil {
 		return nil, err
 	}

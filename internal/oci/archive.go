@@ -70,7 +70,12 @@ func (l Lookup) openFile(name string) (fs.File, error) {
 	if base == "" {
 		return nil, fmt.Errorf("%q is not a regular file", name)
 	}
-	f, err := dir.Open(base)
+	return openRegular(dir, base)
+}
+
+// openRegular opens a file, which must be a regular one.
+func openRegular(fsys fs.FS, name string) (fs.File, error) {
+	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err
 	}

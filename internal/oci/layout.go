@@ -170,17 +170,7 @@ type dirFiles struct{ fs.FS }
 // Close does nothing.
 func (d dirFiles) Close() error { return nil }
 
-func (d dirFiles) open(path string) (io.ReadCloser, error) {
-	f, err := d.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		f.Close()
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	return f, nil
-}
+func (d dirFiles) open(path string) (io.ReadCloser, error) { return openRegular(d, path) }
 
 // joinNames joins names for a message. Empty names are omitted, and long lists are cut.
 func joinNames(names []string) string {

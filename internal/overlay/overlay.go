@@ -492,6 +492,18 @@ func (o *Overlay) Build() ([][]byte, error) {
 	return built, nil
 }
 
+// BuildAtMost is like Build. It returns an error instead of building more than most objects.
+func (o *Overlay) BuildAtMost(most int) ([][]byte, error) {
+	n, err := o.Count()
+	if err != nil {
+		return nil, err
+	}
+	if n > most {
+		return nil, diag.Errorf(diag.Pos{File: o.File}, "%d objects, the limit is %d", n, most)
+	}
+	return o.Build()
+}
+
 // path returns the path of a file that o refers to by name.
 func (o *Overlay) path(name string) string {
 	name = path.Join(o.Dir, name)

@@ -268,14 +268,7 @@ func (f *Files) manifestObjects(o *Overlay, name string, patches []map[string]an
 			o.Sources = append(append(o.Sources, sub.Dir), sub.Files()...)
 		}
 	}
-	n, err := top.Count()
-	if err != nil {
-		return nil, err
-	}
-	if n > maxPolicyObjects {
-		return nil, fmt.Errorf("more than %d objects", maxPolicyObjects)
-	}
-	built, err := top.Build()
+	built, err := top.BuildAtMost(maxPolicyObjects)
 	if err != nil {
 		return nil, err
 	}

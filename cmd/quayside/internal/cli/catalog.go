@@ -31,7 +31,6 @@ func newCatalog(a *app) *cobra.Command {
 type catalogOptions struct {
 	*app
 	catalog string // value of --catalog; empty: all catalogs of the workspace
-	today   dayFlag
 }
 
 // addFlags adds the common flags to cmd. document is a zero value of the JSON output, and formats

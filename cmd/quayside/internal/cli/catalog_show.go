@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,7 +70,7 @@ func newCatalogShow(a *app) *cobra.Command {
 		},
 	}
 	o.addFlags(cmd, inventory.PackageDescriptions{}, "html")
-	addToday(cmd, &o.today, "support")
+	addNow(cmd, a, "support")
 	cmd.Flags().StringVar(&samples, "samples", "", "write the sample custom resources to `DIR`, and print their names")
 	return cmd
 }
@@ -93,7 +94,7 @@ func (o *catalogOptions) describe(cmd *cobra.Command, name string) (inventory.Pa
 	if here.Lock, err = p.LockIfAny(); err != nil {
 		return out, err
 	}
-	out = inventory.DescribePackages(pkgs, o.today.text())
+	out = inventory.DescribePackages(pkgs, o.now.orToday().Format(time.DateOnly))
 	for i, pkg := range pkgs {
 		c, ok := pkg.Channel(pkg.DefaultChannel())
 		if !ok || c.Head().Bundle() == nil {

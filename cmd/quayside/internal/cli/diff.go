@@ -36,7 +36,6 @@ type diffOptions struct {
 	scan         string
 	releaseNotes bool
 	sizes        bool
-	today        dayFlag
 }
 
 func newDiff(a *app) *cobra.Command {
@@ -114,7 +113,7 @@ func newDiff(a *app) *cobra.Command {
 	addComment(cmd, a, &o.comment, &o.forge, "keep one comment of the pull request `NUMBER` up to date with the report of this workspace; GIT_TOKEN holds the token")
 	f.StringVar(&o.linkBase, "link-base", "", "link target in an HTML report: the `URL` of the repository in its forge, or a template with {commit}, {path} and {line}")
 	f.BoolVar(&o.exitZero, "exit-zero", false, "exit with 0 instead of 1 when something differs")
-	addToday(cmd, &o.today, "support and waivers")
+	addNow(cmd, a, "support and waivers")
 	o.rendered = "auto"
 	from := &format{value: &o.rendered, known: []string{"auto", "tree", "lock"}}
 	f.Var(from, "from", "use the committed tree of each side, or its rendered lock; auto: the tree if it is up to date")
@@ -231,7 +230,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 	if c.Scans, err = o.readScans(o.scan); err != nil {
 		return err
 	}
-	report, err := c.Report(ctx, o.today.time())
+	report, err := c.Report(ctx, o.now.orToday())
 	if o.logComparison(c); err != nil {
 		return err
 	}

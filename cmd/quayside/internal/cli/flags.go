@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/scan"
@@ -29,37 +27,6 @@ type operatorFlag struct {
 	named    []resolve.Target
 }
 
-// dayFlag is --today, the date for support and waivers. It is empty for the current date.
-type dayFlag struct{ day string }
-
-// String returns "", so that help does not show the current date as the default.
-func (f *dayFlag) String() string { return "" }
-
-// Type returns the name of the value in usage lines.
-func (f *dayFlag) Type() string { return "date" }
-
-// Set parses a date.
-func (f *dayFlag) Set(s string) error {
-	f.day = s
-	return catalog.CheckDay(s)
-}
-
-// text returns the date as text. Without the flag, it is the current date.
-func (f *dayFlag) text() string { return cmp.Or(f.day, time.Now().UTC().Format(time.DateOnly)) }
-
-// time returns the start of the day. Without the flag, it is the current time.
-func (f *dayFlag) time() time.Time {
-	if t, err := time.Parse(time.DateOnly, f.day); err == nil {
-		return t
-	}
-	return time.Now()
-}
-
-// addToday adds the flag --today to cmd. what is the start of its description, such as "support".
-func addToday(cmd *cobra.Command, f *dayFlag, what string) {
-	cmd.Flags().Var(f, "today", "evaluate "+what+" as of this `DATE`, such as 2026-01-31 (default: today)")
-}
-
 // timeFlag is --now. It is zero for the current time.
 type timeFlag struct{ time.Time }
 
@@ -69,10 +36,13 @@ func (f *timeFlag) String() string { return "" }
 // Type returns the name of the value in usage lines.
 func (f *timeFlag) Type() string { return "time" }
 
-// Set parses a time with its offset.
+// Set parses a time with its offset, or a date: its start in UTC.
 func (f *timeFlag) Set(s string) (err error) {
-	if f.Time, err = time.Parse(time.RFC3339, s); err != nil {
-		return errors.New("must be a time such as 2026-01-31T12:00:00Z")
+	if f.Time, err = time.Parse(time.RFC3339, s); err == nil {
+		return nil
+	}
+	if f.Time, err = time.Parse(time.DateOnly, s); err != nil {
+		return errors.New("must be a date or a time such as 2026-01-31 or 2026-01-31T12:00:00Z")
 	}
 	return nil
 }
@@ -87,7 +57,7 @@ func (f *timeFlag) orToday() time.Time {
 
 // addNow adds the flag --now to cmd. what is the start of its description, such as "the windows".
 func addNow(cmd *cobra.Command, a *app, what string) {
-	cmd.Flags().Var(&a.now, "now", "evaluate "+what+" as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
+	cmd.Flags().Var(&a.now, "now", "evaluate "+what+" as of this `TIME`, such as 2026-01-31 or 2026-01-31T12:00:00Z (default: now)")
 }
 
 // addOutsideWindow adds the flag --outside-window to cmd.

@@ -23,7 +23,6 @@ type outdatedOptions struct {
 	*app
 	current  bool
 	observed []string
-	today    dayFlag
 	feed     string // value of --feed: output directory; empty: write no feed
 }
 
@@ -55,7 +54,7 @@ func newOutdated(a *app) *cobra.Command {
 			quayside outdated --all --feed public
 
 			# list the operators that will be unsupported on a date
-			quayside outdated --today 2027-01-31
+			quayside outdated --now 2027-01-31
 
 			# include the upgrades that a cluster holds back
 			quayside status --save observed.yaml
@@ -65,8 +64,7 @@ func newOutdated(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&o.current, "current", false, "also list the operators at the head of their channel")
 	cmd.Flags().StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save'; list the operators that it holds back, with the reason; may be given several times, one for each cluster")
 	cmd.Flags().StringVar(&o.feed, "feed", "", "also write the upgrades as JSON files for Renovate to `DIR`, relative to the workspace; with --all, to one directory for each workspace in DIR, relative to the root of the repository")
-	addToday(cmd, &o.today, "support")
-	addNow(cmd, a, "windows")
+	addNow(cmd, a, "support and windows")
 	addOutput(cmd, a, nil, outdatedView{})
 	addAll(cmd, a)
 	addOffline(cmd, o.app)
@@ -103,10 +101,7 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	o.log.Warn(workspace.WarnStale(cmd.Context(), s))
-	if o.today.day == "" && !o.now.IsZero() {
-		o.today.day = o.now.UTC().Format(time.DateOnly)
-	}
-	all := pr.Outdated(o.today.text())
+	all := pr.Outdated(o.now.orToday().Format(time.DateOnly))
 	if o.feed != "" {
 		if err := o.writeFeed(s, pr.Index, all); err != nil {
 			return err

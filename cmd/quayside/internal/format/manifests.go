@@ -62,10 +62,7 @@ func readManifests(files fs.FS, dir string) ([]bundle.ReleaseObject, error) {
 
 // buildManifests returns the objects of a kustomize build.
 func buildManifests(o *overlay.Overlay) ([]bundle.ReleaseObject, error) {
-	if n, err := o.Count(); err != nil || n > maxObjects {
-		return nil, errors.Join(err, diag.Errorf(diag.Pos{File: o.File}, "%d objects, the limit is %d", n, maxObjects))
-	}
-	built, err := o.Build()
+	built, err := o.BuildAtMost(maxObjects)
 	if err != nil {
 		return nil, err
 	}

@@ -174,20 +174,11 @@ func sharedTarget(a, b *settings.Workspace, byDefault bool) string {
 // cluster. It is found while writing, too, if a command requests the operator; a declaration that was there
 // before, or was moved from the other workspace, has been edited by hand, and a later step may fix it.
 func checkOwners(s *State) (Findings, error) {
-	if s.Lock == nil || s.Others == nil {
+	if s.Lock == nil {
 		return nil, nil
 	}
-	others, err := s.Others()
 	var out Findings
-	for _, o := range others {
-		other, err := o.Settings()
-		if err != nil || sharedTarget(s.Settings, other, false) == "" {
-			continue
-		}
-		lock, err := o.Lock()
-		if err != nil {
-			continue // reported there
-		}
+	err := s.eachInSharedCluster(func(o Other, other *settings.Workspace, lock *lockfile.File) {
 		for _, pin := range s.Lock.Pins {
 			theirs, both := lock.Pin(pin.Namespace, pin.Package)
 			if !both {
@@ -200,8 +191,27 @@ func checkOwners(s *State) (Findings, error) {
 				}))
 			}
 		}
-	}
+	})
 	return out, err
+}
+
+// eachInSharedCluster calls visit for each other workspace that has a cluster of s, and whose settings
+// and lock can be read: faults are reported there.
+func (s *State) eachInSharedCluster(visit func(o Other, w *settings.Workspace, lock *lockfile.File)) error {
+	if s.Others == nil {
+		return nil
+	}
+	others, err := s.Others()
+	for _, o := range others {
+		w, err := o.Settings()
+		if err != nil || sharedTarget(s.Settings, w, false) == "" {
+			continue
+		}
+		if lock, err := o.Lock(); err == nil {
+			visit(o, w, lock)
+		}
+	}
+	return err
 }
 
 // hasRequested reports whether a declaration on disk requests a pin in this environment.

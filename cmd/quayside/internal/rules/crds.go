@@ -19,20 +19,14 @@ import (
 // checkSharedCRDs returns an error for each CRD that the tree of another workspace has with another
 // spec, for the same cluster.
 func checkSharedCRDs(s *State) (Findings, error) {
-	if s.Rendered == nil || s.Others == nil {
+	if s.Rendered == nil {
 		return nil, nil
 	}
-	others, err := s.Others()
 	var out Findings
-	for _, o := range others {
-		other, err := o.Settings()
-		if err != nil || sharedTarget(s.Settings, other, false) == "" {
-			continue
-		}
-		lock, lockErr := o.Lock()
+	err := s.eachInSharedCluster(func(o Other, other *settings.Workspace, lock *lockfile.File) {
 		tree, err := o.Tree()
-		if err != nil || lockErr != nil {
-			continue // reported there
+		if err != nil {
+			return // reported there
 		}
 		theirs := crdFiles(tree)
 		for base, own := range crdFiles(s.Rendered.Tree) {
@@ -49,7 +43,7 @@ func checkSharedCRDs(s *State) (Findings, error) {
 			f.Msg = fmt.Sprintf("the CRD %s has another content in %s: the GitOps tool would apply both to %s", f.Subject, path.Join(o.Dir, other.OutputDir(), file.name), server)
 			out = append(out, s.accept(f))
 		}
-	}
+	})
 	slices.SortFunc(out, func(a, b Finding) int { return strings.Compare(a.Msg, b.Msg) })
 	return out, err
 }

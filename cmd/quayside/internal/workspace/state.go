@@ -48,19 +48,10 @@ func (p *Project) requestedState(ctx context.Context, set *declare.Set, lock *lo
 	s.Declared = func() *declare.Set { return set }
 	s.Existing = func() []declare.Subscription { return p.loadPaths(p.Settings.Declarations) }
 	s.Base = func(pin lockfile.Pin) []declare.Subscription {
-		clone, err := p.Clone()
-		if err != nil {
-			return nil
+		if before := atPin(ctx, p, pin); before != nil {
+			return p.loadPaths(before.Settings.Declarations)
 		}
-		commit, _, err := clone.Repo.LastChange(ctx, clone.Path(LockFile), "checksum: "+string(pin.Checksum()))
-		if err != nil || commit == nil {
-			return nil
-		}
-		before, err := clone.At(commit)
-		if err != nil {
-			return nil
-		}
-		return p.loadPaths(before.Settings.Declarations)
+		return nil
 	}
 	return s
 }

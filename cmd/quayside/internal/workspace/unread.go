@@ -168,6 +168,16 @@ func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.U
 // declaredAtPin returns the declarations in the commit that last changed the pin, or nil for an unknown
 // commit.
 func declaredAtPin(ctx context.Context, p *Project, pin lockfile.Pin) *declare.Set {
+	before := atPin(ctx, p, pin)
+	if before == nil {
+		return nil
+	}
+	set, _ := before.Declarations() // without the parts that could not be read
+	return set
+}
+
+// atPin returns the workspace in the commit that last changed the pin, or nil for an unknown commit.
+func atPin(ctx context.Context, p *Project, pin lockfile.Pin) *Project {
 	clone, err := p.Clone()
 	if err != nil {
 		return nil
@@ -180,8 +190,7 @@ func declaredAtPin(ctx context.Context, p *Project, pin lockfile.Pin) *declare.S
 	if err != nil {
 		return nil
 	}
-	set, _ := before.Declarations() // without the parts that could not be read
-	return set
+	return before
 }
 
 // missingOperators returns an unread part, with the Subscription's namespace and name, for each
