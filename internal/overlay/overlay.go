@@ -12,6 +12,7 @@ package overlay
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -518,7 +519,11 @@ func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
 	}
 	var out [][]byte
 	for _, o := range objects.Resources() {
-		data, err := o.MarshalJSON()
+		fields, err := o.Map() // MarshalJSON would encode the object as YAML and parse that
+		if err != nil {
+			return nil, err
+		}
+		data, err := json.Marshal(fields)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/overlay"
@@ -235,5 +237,42 @@ func TestSelectors(t *testing.T) {
 	objects, err := single.Build()
 	if err != nil || !single.HasBuiltTargets(always, objects) || single.HasBuiltTargets(always, nil) {
 		t.Errorf("HasBuiltTargets judges a build wrongly: %v", err)
+	}
+}
+
+// TestBuiltScalars checks that built objects have the values of kustomize's own JSON, for scalars of
+// all types in all styles.
+func TestBuiltScalars(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("apiVersion: example.com/v1\nkind: Lamp\nmetadata: {name: a}\nspec:\n")
+	for i, value := range []string{
+		"yes", "no", "on", "true", "True", "~", "null", "''", "'~'", "12", "'12'", "!!str 12", "!!int '12'", "0x1F", "0o17", "017", "1_000", "1e3", "1.0", "-0.0",
+		"9223372036854775808", "18446744073709551615", "0.1", "1e400", "2001-01-01", "'2001-01-01'", "2001-01-01T00:00:00Z", "1:30", "=", "!!binary YQ==", "|-\n    a\n    b",
+		">\n    a\n    b", "\"\\u2028\\x00\"", "<b>&", "[1, [a, {b: c}]]", "{}", "[]", "{x: 1, y: ~}", "&a {n: 1}", "*a", "{<<: *a, m: 2}", "é",
+	} {
+		fmt.Fprintf(&text, "  f%02d: %s\n", i, value)
+	}
+	o, err := files(map[string]string{"s/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: x-\n", "s/a.yaml": text.String()}).Open("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := o.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := filesys.MakeFsInMemory()
+	check := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(disk.WriteFile("/kustomization.yaml", []byte("resources: [a.yaml]\nnamePrefix: x-\n")))
+	check(disk.WriteFile("/a.yaml", []byte(text.String())))
+	want, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(disk, "/")
+	check(err)
+	data, err := want.Resources()[0].MarshalJSON()
+	check(err)
+	if d := cmp.Diff(string(data), string(got[0])); d != "" {
+		t.Error(d)
 	}
 }
