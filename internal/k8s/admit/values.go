@@ -39,9 +39,7 @@ func Values(o k8s.Object) []Fault {
 		at = "spec.jobTemplate.spec.template.spec"
 	}
 	enum := func(field, value string, known ...string) {
-		if value != "" && !slices.Contains(known, value) {
-			out = append(out, Fault{field, fmt.Sprintf("unsupported value %q: expected one of %s", value, strings.Join(known, ", "))})
-		}
+		out = append(out, enumFaults(field, value, known...)...)
 	}
 	enum(at+".dnsPolicy", k8s.Text(pod, "dnsPolicy"), "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 	for i, t := range k8s.Items(pod, "tolerations") {
@@ -129,18 +127,52 @@ func isResource(name string) bool {
 	return strings.Contains(name, "/") || strings.HasPrefix(name, "hugepages-") || slices.Contains([]string{"cpu", "memory", "ephemeral-storage"}, name)
 }
 
-// webhookFaults returns a fault for each version that the list of a webhook has twice.
+// webhookFaults returns the faults of webhooks, as validateWebhook and validateRuleWithOperations in
+// k8s.io/kubernetes/pkg/apis/admissionregistration/validation.
 func webhookFaults(o k8s.Object) []Fault {
 	var out []Fault
 	for i, hook := range k8s.Items(o, "webhooks") {
+		at := diag.Item("webhooks", i)
 		versions := k8s.Texts(hook, "admissionReviewVersions")
 		for j, v := range versions {
 			if slices.Contains(versions[:j], v) {
-				out = append(out, Fault{diag.Item(diag.Item("webhooks", i)+".admissionReviewVersions", j), fmt.Sprintf("%q is listed twice", v)})
+				out = append(out, Fault{diag.Item(at+".admissionReviewVersions", j), fmt.Sprintf("%q is listed twice", v)})
+			}
+		}
+		for _, field := range []struct {
+			name  string
+			known []string
+		}{
+			{"failurePolicy", []string{"Fail", "Ignore"}}, {"matchPolicy", []string{"Equivalent", "Exact"}},
+			{"sideEffects", []string{"None", "NoneOnDryRun"}}, {"reinvocationPolicy", []string{"IfNeeded", "Never"}},
+		} {
+			out = append(out, enumFaults(at+"."+field.name, k8s.Text(hook, field.name), field.known...)...)
+		}
+		if n, ok := hook["timeoutSeconds"].(int64); ok && (n < 1 || n > 30) {
+			out = append(out, Fault{at + ".timeoutSeconds", fmt.Sprintf("unsupported value %d: expected 1 to 30", n)})
+		}
+		for j, rule := range k8s.Items(hook, "rules") {
+			field := diag.Item(at+".rules", j)
+			out = append(out, enumFaults(field+".scope", k8s.Text(rule, "scope"), "*", "Cluster", "Namespaced")...)
+			for k, op := range k8s.Texts(rule, "operations") {
+				out = append(out, enumFaults(diag.Item(field+".operations", k), op, "*", "CONNECT", "CREATE", "DELETE", "UPDATE")...)
+			}
+			for _, list := range []string{"operations", "apiGroups", "apiVersions"} {
+				if values := k8s.Texts(rule, list); len(values) > 1 && slices.Contains(values, "*") {
+					out = append(out, Fault{field + "." + list, `"*" must be the only value`})
+				}
 			}
 		}
 	}
 	return out
+}
+
+// enumFaults returns a fault if a value is neither empty nor known.
+func enumFaults(field, value string, known ...string) []Fault {
+	if value == "" || slices.Contains(known, value) {
+		return nil
+	}
+	return []Fault{{field, fmt.Sprintf("unsupported value %q: expected one of %s", value, strings.Join(known, ", "))}}
 }
 
 // serviceFaults returns a fault if a Service has no ports, and needs some.

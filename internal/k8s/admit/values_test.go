@@ -45,12 +45,19 @@ func TestValues(t *testing.T) {
 // templates of claims.
 func TestServiceValues(t *testing.T) {
 	for text, want := range map[string]string{
-		"{apiVersion: v1, kind: Service, metadata: {name: a}}":                                                                                                                                         "[{spec.ports is required, except for headless Services and ExternalName}]",
-		"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: []}}":                                                                                                                      "[{spec.ports is required, except for headless Services and ExternalName}]",
-		"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 1}]}}":                                                                                                             "[]",
-		"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None}}":                                                                                                                "[]",
-		"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: ExternalName, externalName: b.com}}":                                                                                        "[]",
-		"{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}, webhooks: [{admissionReviewVersions: [v1, v1]}]}":                                    `[{webhooks[0].admissionReviewVersions[1] "v1" is listed twice}]`,
+		"{apiVersion: v1, kind: Service, metadata: {name: a}}":                                                                                                      "[{spec.ports is required, except for headless Services and ExternalName}]",
+		"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: []}}":                                                                                   "[{spec.ports is required, except for headless Services and ExternalName}]",
+		"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 1}]}}":                                                                          "[]",
+		"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None}}":                                                                             "[]",
+		"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: ExternalName, externalName: b.com}}":                                                     "[]",
+		"{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}, webhooks: [{admissionReviewVersions: [v1, v1]}]}": `[{webhooks[0].admissionReviewVersions[1] "v1" is listed twice}]`,
+		"{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a}, webhooks: [{failurePolicy: Fail, matchPolicy: Exact, sideEffects: None, reinvocationPolicy: Never, timeoutSeconds: 30, rules: [{scope: '*', operations: ['*'], apiGroups: [a, b]}]}]}": "[]",
+		"{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a}, webhooks: [{failurePolicy: a, matchPolicy: Exactly, sideEffects: Some, reinvocationPolicy: Always, timeoutSeconds: 31, rules: [{scope: All, operations: [READ], apiGroups: ['*', b]}]}]}": "[" + strings.Join([]string{
+			`{webhooks[0].failurePolicy unsupported value "a": expected one of Fail, Ignore}`, `{webhooks[0].matchPolicy unsupported value "Exactly": expected one of Equivalent, Exact}`,
+			`{webhooks[0].sideEffects unsupported value "Some": expected one of None, NoneOnDryRun}`, `{webhooks[0].reinvocationPolicy unsupported value "Always": expected one of IfNeeded, Never}`,
+			"{webhooks[0].timeoutSeconds unsupported value 31: expected 1 to 30}", `{webhooks[0].rules[0].scope unsupported value "All": expected one of *, Cluster, Namespaced}`,
+			`{webhooks[0].rules[0].operations[0] unsupported value "READ": expected one of *, CONNECT, CREATE, DELETE, UPDATE}`, `{webhooks[0].rules[0].apiGroups "*" must be the only value}`,
+		}, " ") + "]",
 		"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {volumeClaimTemplates: [{metadata: {name: v}}], template: {spec: {containers: [{name: a, volumeMounts: [{name: v}]}]}}}}": "[]",
 	} {
 		objects, err := yamlnode.Objects("a.yaml", []byte(text), yamlnode.Limits{})
