@@ -212,24 +212,20 @@ func TestValidate(t *testing.T) {
 		files map[string]string
 		want  []string
 	}{
-		"ok/plain":              {nil, nil},
-		"ok/webhook":            {webhook("{" + ok + "}"), nil},
-		"error/version":         {replace("version: 1.0.0", "version: one"), []string{"spec.version"}},
-		"error/no version":      {replace("  version: 1.0.0\n", ""), []string{"spec.version is missing"}},
-		"ok/min kube version":   {replace("version: 1.0.0", "version: 1.0.0\n  minKubeVersion: new"), nil},
-		"ok/mode twice":         {replace("AllNamespaces", "OwnNamespace"), nil},
-		"ok/mode unknown":       {replace("AllNamespaces", "Everywhere"), nil},
-		"ok/object twice":       {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}"}, nil},
-		"error/no mode":         {replace("yes", "no"), []string{"no install mode is supported"}},
-		"error/deployment name": {replace("- name: lamp", "- name: Lamp_"), []string{"deployments[0].name"}},
-		"error/selector":        {replace("matchLabels: {a: b}", "matchLabels: {a: c}"), []string{"does not match the labels of the pod template"}},
-		"error/replaces itself": {replace("version: 1.0.0", "version: 1.0.0\n  replaces: lamp.v1.0.0"), []string{"replaces itself"}},
-		"error/owned missing":   {replace("version: 1.0.0", "version: 1.0.0\n  customresourcedefinitions: {owned: [{name: a.b, version: v1, kind: A}]}"), []string{`owned CRD "a.b" is not in the bundle`}},
-		"error/object twice":    {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}, data: {}}"}, []string{"manifests/b.yaml: duplicate object Secret a: also in manifests/a.yaml"}},
-		"error/version not served": {map[string]string{
-			"manifests/a.yaml": "{kind: CustomResourceDefinition, apiVersion: apiextensions.k8s.io/v1, metadata: {name: beams.lamp.io}, spec: {group: lamp.io, names: {kind: Beam, plural: beams}, versions: [{name: v1, storage: true}, {name: v2, served: true}]}}",
-			"manifests/b.yaml": "{kind: Beam, apiVersion: lamp.io/v1, metadata: {name: a}}", "manifests/c.yaml": "{kind: Beam, apiVersion: lamp.io/v2, metadata: {name: b}}",
-		}, []string{`manifests/b.yaml: Beam a: CRD "beams.lamp.io" of the bundle does not serve version "v1"`}},
+		"ok/plain":                 {nil, nil},
+		"ok/webhook":               {webhook("{" + ok + "}"), nil},
+		"error/version":            {replace("version: 1.0.0", "version: one"), []string{"spec.version"}},
+		"error/no version":         {replace("  version: 1.0.0\n", ""), []string{"spec.version is missing"}},
+		"ok/min kube version":      {replace("version: 1.0.0", "version: 1.0.0\n  minKubeVersion: new"), nil},
+		"ok/mode twice":            {replace("AllNamespaces", "OwnNamespace"), nil},
+		"ok/mode unknown":          {replace("AllNamespaces", "Everywhere"), nil},
+		"ok/object twice":          {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}"}, nil},
+		"error/no mode":            {replace("yes", "no"), []string{"no install mode is supported"}},
+		"error/deployment name":    {replace("- name: lamp", "- name: Lamp_"), []string{"deployments[0].name"}},
+		"error/selector":           {replace("matchLabels: {a: b}", "matchLabels: {a: c}"), []string{"does not match the labels of the pod template"}},
+		"error/replaces itself":    {replace("version: 1.0.0", "version: 1.0.0\n  replaces: lamp.v1.0.0"), []string{"replaces itself"}},
+		"error/owned missing":      {replace("version: 1.0.0", "version: 1.0.0\n  customresourcedefinitions: {owned: [{name: a.b, version: v1, kind: A}]}"), []string{`owned CRD "a.b" is not in the bundle`}},
+		"error/object twice":       {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}, data: {}}"}, []string{"manifests/b.yaml: duplicate object Secret a: also in manifests/a.yaml"}},
 		"error/webhook twice":      {webhook("{" + ok + "}, {" + ok + "}"), []string{"spec.webhookdefinitions[1].generateName"}},
 		"error/webhook deployment": {webhook("{type: MutatingAdmissionWebhook, generateName: a, deploymentName: other}"), []string{`no deployment "other"`}},
 		"error/webhook on all":     {webhook("{" + ok + ", rules: [{apiGroups: ['*'], resources: [pods]}]}"), []string{"rules[0].apiGroups"}},
@@ -255,6 +251,21 @@ func TestValidate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCheckServed checks that custom resources have a version that their CRD serves.
+func TestCheckServed(t *testing.T) {
+	b, err := Load(newBundleDir(map[string]string{
+		"manifests/a.yaml": "{kind: CustomResourceDefinition, apiVersion: apiextensions.k8s.io/v1, metadata: {name: beams.lamp.io}, spec: {group: lamp.io, names: {kind: Beam, plural: beams}, versions: [{name: v1, storage: true}, {name: v2, served: true}]}}",
+		"manifests/b.yaml": "{kind: Beam, apiVersion: lamp.io/v1, metadata: {name: a}}",
+		"manifests/c.yaml": "{kind: Beam, apiVersion: lamp.io/v2, metadata: {name: b}}",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := `manifests/b.yaml: Beam a: CRD "beams.lamp.io" of the bundle does not serve version "v1"`, CheckServed(b); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -147,19 +147,21 @@ func checkObjects(c *checker) {
 		}
 		checkKind(c, o)
 	}
-	c.checkServed()
 }
 
-// checkServed rejects custom resources in a version that their CRD in the bundle does not serve.
-func (c *checker) checkServed() {
+// CheckServed returns a diag.List of the custom resources in a version that their CRD in b does not serve.
+// Rendering only warns of such an object, but no cluster has the API that it needs.
+func CheckServed(b *Bundle) error {
+	c := &checker{b: b}
 	for _, file := range c.crds() {
 		crd := k8s.ParseCRD(file.Object)
-		for _, o := range c.b.Objects {
+		for _, o := range b.Objects {
 			if _, version, _ := strings.Cut(o.APIVersion(), "/"); o.Group() == crd.Group && o.Kind() == crd.Kind && !slices.Contains(crd.Served(), version) {
 				c.errs.Addf(o.Pos(), "%s: CRD %q of the bundle does not serve version %q", o, crd.Name, version)
 			}
 		}
 	}
+	return c.errs.Err()
 }
 
 // checkKind rejects objects and CRDs with an invalid or reserved API group, version or kind. It

@@ -53,6 +53,7 @@ func Check(fsys fs.FS, prefix string) (*bundle.Bundle, []diag.Warning, error) {
 	warnings = append(warnings, bundle.Conventions(b)...)
 	var faults diag.List
 	faults.Add(diag.Pos{}, err)
+	faults.Add(diag.Pos{}, bundle.CheckServed(b))
 	faults.Add(diag.Pos{}, bundledir.CheckProperties(b, resolve.CheckRule))
 	if err = faults.Err(); err == nil {
 		var more []diag.Warning
