@@ -33,8 +33,7 @@ type sharedCharts struct {
 // NewCharts returns a Charts that starts a program that calls engine.Serve, when it is first needed.
 // If program is empty, it finds it with [FindProgram].
 func NewCharts(program string) *Charts {
-	none := func() (string, []string, error) { return "", nil, nil }
-	return &Charts{none, &sharedCharts{program: program, done: map[string]func() (*Rendered, error){}}}
+	return &Charts{func() (string, []string, error) { return "", nil, nil }, &sharedCharts{program: program, done: map[string]func() (*Rendered, error){}}}
 }
 
 // For returns a Charts that offers another version of Kubernetes and other APIs to templates, which

@@ -412,6 +412,28 @@ func TestAction(t *testing.T) {
 	})
 }
 
+// TestActionTree runs the action twice after a merge: it opens one pull request with the tree.
+func TestActionTree(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed: the action fetches with it")
+	}
+	s := forgetest.New(t, "github")
+	s.Job = true
+	bare, work := newFleet(t)
+	sendTree(t, bare, work)
+	for _, want := range []string{"opened", "unchanged"} {
+		j := newJob(t, s, work)
+		j.context["inputs.mode"] = "tree"
+		if err := j.run(t); err != nil {
+			t.Fatalf("%v\n%s", err, j.log.String())
+		}
+		pulls := s.Pulls()
+		if trees := read(t, "/", j.context["steps.upgrade.outputs.upgrades"]); len(pulls) != 1 || !strings.HasPrefix(pulls[0].Head, "render/") || !strings.Contains(trees, fmt.Sprintf(`"outcome": %q`, want)) {
+			t.Errorf("want it %s: %s\n%+v", want, trees, pulls)
+		}
+	}
+}
+
 // environmentDir returns the directory of an environment.
 func environmentDir(t *testing.T, work, name string) string {
 	t.Helper()
@@ -438,7 +460,7 @@ func TestActionInstalls(t *testing.T) {
 		"another version":    {"version", "1.2.4", "404"},
 		"a path":             {"version", "1.2.3/../../x", "version must be a release"},
 		"a command":          {"version", "1.2.3$(touch pwned)", "version must be a release"},
-		"another mode":       {"mode", "checks", "mode must be check, upgrade or install"},
+		"another mode":       {"mode", "checks", "mode must be check, upgrade, tree or install"},
 		"a registry's quote": {"registry", `x"},"y":{"`, "registry must be a host"},
 	} {
 		t.Run(name, func(t *testing.T) {

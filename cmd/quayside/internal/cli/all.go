@@ -82,7 +82,9 @@ func (a *app) inEachWorkspace(top string, names []string, run func() error) erro
 		}
 		code := a.report(err)
 		worst = max(worst, code)
-		v.Environments = append(v.Environments, environmentView{name, code, a.document})
+		if a.document != nil || code != exitOK { // otherwise, the command has nothing to do there
+			v.Environments = append(v.Environments, environmentView{name, code, a.document})
+		}
 	}
 	a.all = false
 	if err := a.print(v, nil); err != nil || worst == exitOK {

@@ -20,7 +20,7 @@ const ciFiles = "../../../../examples/ci"
 func TestCIExamples(t *testing.T) {
 	var uses []string
 	a := readAction(t)
-	for _, name := range []string{"github-pull-request.yaml", "github-upgrade.yaml"} {
+	for _, name := range []string{"github-pull-request.yaml", "github-upgrade.yaml", "github-tree.yaml"} {
 		var workflow struct {
 			Permissions map[string]string
 			Jobs        map[string]struct {
@@ -56,7 +56,7 @@ func TestCIExamples(t *testing.T) {
 		}
 	}
 	const checkout = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1"
-	if want := []string{checkout, "quayside/quayside@v1", checkout, "quayside/quayside@v1"}; !slices.Equal(uses, want) {
+	if want := []string{checkout, "quayside/quayside@v1", checkout, "quayside/quayside@v1", checkout, "quayside/quayside@v1"}; !slices.Equal(uses, want) {
 		t.Errorf("used: %q, want %q", uses, want)
 	}
 

@@ -340,12 +340,7 @@ func TestTreeRequests(t *testing.T) {
 	for _, kind := range forgeKinds() {
 		s := forgetest.New(t, kind)
 		bare, work := newFleet(t)
-		target := filepath.Join(t.TempDir(), "deploy.git")
-		gitIn(t, work, "clone", "-q", "--bare", bare, target)
-		dir := filepath.Join(work, slices.Sorted(maps.Keys(environments()))[0])
-		put(t, dir, "quayside.yaml", strings.Replace(read(t, dir, "quayside.yaml"), "spec:\n", fmt.Sprintf("spec:\n  output: {repository: %q, path: trees/one}\n  propose: {labels: [trees]}\n", "file://"+target), 1))
-		check(t, os.RemoveAll(filepath.Join(dir, "rendered")))
-		commitAll(t, work, "the tree goes to another repository")
+		dir := sendTree(t, bare, work)
 		run := func(args ...string) outcome {
 			t.Helper()
 			got := inJob(t, s, dir, append([]string{"propose", "--offline", "--tree", "--pull-request"}, args...)...)
@@ -369,4 +364,17 @@ func TestTreeRequests(t *testing.T) {
 			t.Errorf("%s: another tree:\n%s", kind, got.stdout)
 		}
 	}
+}
+
+// sendTree changes a fleet so that the tree of its first environment goes to another repository, and
+// returns the directory of that environment.
+func sendTree(t *testing.T, bare, work string) string {
+	t.Helper()
+	target := filepath.Join(t.TempDir(), "deploy.git")
+	gitIn(t, work, "clone", "-q", "--bare", bare, target)
+	dir := filepath.Join(work, slices.Sorted(maps.Keys(environments()))[0])
+	put(t, dir, "quayside.yaml", strings.Replace(read(t, dir, "quayside.yaml"), "spec:\n", fmt.Sprintf("spec:\n  output: {repository: %q, path: trees/one}\n  propose: {labels: [trees]}\n", "file://"+target), 1))
+	check(t, os.RemoveAll(filepath.Join(dir, "rendered")))
+	commitAll(t, work, "the tree goes to another repository")
+	return dir
 }

@@ -233,3 +233,22 @@ func TestComponent(t *testing.T) {
 		t.Errorf("without a program: %v\n%s", err, log)
 	}
 }
+
+// TestComponentTree runs the job after a merge twice: it opens one merge request with the tree.
+func TestComponentTree(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil || runtime.GOOS != "linux" {
+		t.Skip("the component fetches with curl, on Linux")
+	}
+	s := forgetest.New(t, "gitlab")
+	address, sum := serveRelease(t)
+	bare, work := newFleet(t)
+	sendTree(t, bare, work)
+	gitIn(t, work, "push", "-q", bare, "HEAD:main")
+	inputs := map[string]string{"version": "1.2.3", "sha256": sum, "platform": "linux_" + runtime.GOARCH, "releases": address}
+	for _, want := range []string{"opened", "unchanged"} {
+		dir, log, err := runLab(t, s, bare, "main", forgetest.Token, inputs, "quayside-tree")
+		if err != nil || len(s.Pulls()) != 1 || !strings.Contains(read(t, dir, "quayside-trees.json"), fmt.Sprintf(`"outcome": %q`, want)) {
+			t.Errorf("%v, want it %s, of %d:\n%s", err, want, len(s.Pulls()), log)
+		}
+	}
+}
