@@ -56,6 +56,7 @@ type ManifestObject struct {
 	File     string // "manifests/etcd.crd.yaml"
 	Document int    // index of the object in the file, from 0; the items of a List count as objects
 	Hook     *Hook  // nil: an ordinary object
+	Kept     bool   // the object outlives the operator
 }
 
 // Pos returns the position of the object: its file, without a line.

@@ -31,6 +31,7 @@ type Release struct {
 type ReleaseObject struct {
 	File   string // file or template that has the object
 	Hook   *Hook  // nil: an ordinary object
+	Kept   bool   // the object outlives the operator
 	Object map[string]any
 }
 
@@ -61,7 +62,7 @@ func (r Release) load() (*Bundle, error) {
 	count := map[string]int{}
 	for _, o := range r.Objects {
 		for _, item := range flatten(fieldPosition{o.File, count[o.File] + 1, ""}, o.Object, &errs) {
-			m := ManifestObject{File: o.File, Document: count[o.File], Hook: o.Hook, Object: item}
+			m := ManifestObject{File: o.File, Document: count[o.File], Hook: o.Hook, Kept: o.Kept, Object: item}
 			count[o.File]++
 			if m.Kind() == "" || m.APIVersion() == "" {
 				errs.Addf(m.Pos(), "document %d: apiVersion or kind is missing", m.Document+1)

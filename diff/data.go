@@ -56,7 +56,11 @@ func compareDeletions(c *comparison) {
 	}, "Namespace")
 	for _, kind := range sortedKeys(rules) {
 		c.each(func(p pair) {
-			if p.after == nil && !isLeftBehind(c.before, c.after, p.before.Operator) {
+			switch {
+			case p.after != nil || isLeftBehind(c.before, c.after, p.before.Operator):
+			case c.before.isProtected(p.before):
+				c.add(rules[kind][0], p.before, Finding{Message: "it is protected and not pruned", explains: wholeObject()}, Low)
+			default:
 				c.add(rules[kind][0], p.before, Finding{Message: rules[kind][1], explains: wholeObject()})
 			}
 		}, kind)

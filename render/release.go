@@ -86,18 +86,21 @@ func keepsHook(in *install, file bundle.ManifestObject) bool {
 	return hook != nil
 }
 
-// markHooks adds the hooks among the objects of operators to their positions.
-func markHooks(positions map[Key]profile.ApplyPosition, installs []operator) {
+// markHooksAndKept marks the positions of objects that are hooks or outlive their operator.
+func markHooksAndKept(positions map[Key]profile.ApplyPosition, installs []operator) {
 	for _, in := range installs {
 		for _, file := range in.b.Objects {
-			if file.Hook == nil {
+			if file.Hook == nil && !file.Kept {
 				continue
 			}
 			key := file.Key()
-			for _, o := range in.objects {
+			for _, o := range slices.Concat(in.objects, in.sharedObjects) {
 				if is := o.Key(); is == key || key.Namespace == "" && is == (Key{Group: key.Group, Kind: key.Kind, Namespace: in.pin.Namespace, Name: key.Name}) {
 					position := positions[is]
-					position.Hook, _ = hookOf(*file.Hook)
+					position.Kept = file.Kept
+					if file.Hook != nil {
+						position.Hook, _ = hookOf(*file.Hook)
+					}
 					positions[is] = position
 				}
 			}

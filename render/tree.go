@@ -66,7 +66,7 @@ func (t *tree) build() error {
 	t.pieces = findPieces(t.installs, t.replaced, t.uninstalling)
 	t.positions = applyPositions(t.installs, t.replaced, t.opt.byCluster())
 	markRecreated(t.positions, t.installs, t.opt.Recreate)
-	markHooks(t.positions, t.installs)
+	markHooksAndKept(t.positions, t.installs)
 	if err := t.writeNamespaces(); err != nil {
 		return err
 	}

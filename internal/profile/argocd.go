@@ -59,6 +59,9 @@ func (argoCD) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	case !BuiltinGroup(o.Group()):
 		options = []string{"SkipDryRunOnMissingResource=true"}
 	}
+	if at.Kept && !keepsData(o) {
+		options = append(options, "Prune=false", "Delete=false")
+	}
 	if textSize(map[string]any(o)) > largeObject {
 		options = append(options, "ServerSideApply=true")
 	}

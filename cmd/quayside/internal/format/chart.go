@@ -17,6 +17,7 @@ import (
 	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/helm"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -73,7 +74,7 @@ func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, er
 		return r, err
 	}
 	for _, o := range out.Resources {
-		object := bundle.ReleaseObject{File: o.Source, Object: o.Object}
+		object := bundle.ReleaseObject{File: o.Source, Object: o.Object, Kept: isKept(o.Object)}
 		if len(o.Hooks) > 0 {
 			object.Hook = &bundle.Hook{Events: o.Hooks, Weight: o.HookWeight, Delete: o.HookDelete}
 		}
@@ -81,6 +82,13 @@ func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, er
 	}
 	r.Warnings = chartWarnings(out)
 	return r, nil
+}
+
+// isKept reports whether Helm does not delete an object when it uninstalls the release, or upgrades to a
+// chart without it (filterManifestsToKeep in helm.sh/helm/v4/pkg/action).
+func isKept(o map[string]any) bool {
+	policy := k8s.Text(o, "metadata", "annotations", "helm.sh/resource-policy")
+	return strings.EqualFold(strings.TrimSpace(policy), "keep")
 }
 
 // chartWarnings returns warnings about what templates did, sorted.
