@@ -58,6 +58,7 @@ type pieceFleet struct {
 	client         dynamic.Interface
 	repository     repository
 	dir            string // its work tree
+	at             string // directory with the tree in the repository, with a slash at the end; "" for the top
 	tree           *pieceTree
 	state          pieceState
 	commit         string
@@ -368,7 +369,7 @@ func (argoEngine) follow(context.Context, *testing.T, *pieceFleet) {}
 
 func (e argoEngine) reads(o *unstructured.Unstructured, f *pieceFleet) bool {
 	text, err := o.MarshalJSON()
-	return err == nil && strings.Contains(string(text), f.repository.url)
+	return err == nil && strings.Contains(string(text), f.repository.url) && strings.HasPrefix(o.GetName(), fluxSource(f.state))
 }
 
 func (e argoEngine) refresh(ctx context.Context, t *testing.T, f *pieceFleet) {
@@ -451,7 +452,7 @@ func (fluxEngine) settings(f *pieceFleet) engineSettings {
 // parents returns the Kustomization of "flux bootstrap", which applies flux/.
 func (fluxEngine) parents(t *testing.T, f *pieceFleet) []*unstructured.Unstructured {
 	t.Helper()
-	return objects(t, strings.ReplaceAll(`
+	return objects(t, strings.NewReplacer("NAME", fluxSource(f.state), "AT", f.at).Replace(`
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: NAME, namespace: flux-system}
@@ -460,8 +461,8 @@ spec:
   retryInterval: 30s
   prune: true
   sourceRef: {kind: GitRepository, name: NAME}
-  path: ./rendered/flux
-`, "NAME", fluxSource(f.state)))
+  path: ./ATrendered/flux
+`))
 }
 
 func (e fluxEngine) engineObjects(t *testing.T, f *pieceFleet) map[string]string {
@@ -474,10 +475,11 @@ func (e fluxEngine) engineObjects(t *testing.T, f *pieceFleet) map[string]string
 		out[parent.GetName()] = pieceOf(parent.GetName())
 		dir, _, _ := unstructured.NestedString(parent.Object, "spec", "path")
 		owner, _, _ := unstructured.NestedString(parent.Object, "spec", "postBuild", "substitute", "quayside_owner")
-		if !strings.HasPrefix(dir, "./rendered/pieces/") {
+		dir = strings.TrimPrefix(dir, "./"+f.at+"rendered/")
+		if !strings.HasPrefix(dir, "pieces/") {
 			continue
 		}
-		for _, o := range f.tree.manifestsOf(t, strings.TrimPrefix(dir, "./rendered/")) {
+		for _, o := range f.tree.manifestsOf(t, dir) {
 			name := strings.ReplaceAll(o.GetName(), "${quayside_owner}", owner)
 			out[name] = pieceOf(name)
 			if pkg, is := strings.CutSuffix(out[name], "--crds"); is {

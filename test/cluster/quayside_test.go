@@ -107,7 +107,8 @@ func (q quayside) run(t *testing.T, args ...string) (stdout, stderr string, code
 	cmd := exec.CommandContext(t.Context(), q.program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = q.dir, &out, &log
 	// Catalogs of the corpus and of the examples are outside of the workspaces.
-	cmd.Env = append(cmd.Environ(), "XDG_CACHE_HOME="+filepath.Join(q.dir, ".cache"), "QUAYSIDE_ALLOW_OUTSIDE=/")
+	cmd.Env = append(cmd.Environ(), "XDG_CACHE_HOME="+filepath.Join(q.dir, ".cache"), "QUAYSIDE_ALLOW_OUTSIDE=/",
+		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@example.com")
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -34,6 +34,7 @@ func newRepository(t *testing.T) repository {
 	root := t.TempDir()
 	r := repository{dir: filepath.Join(root, "fleet.git")}
 	r.git(t, "", "init", "--quiet", "--bare", "--initial-branch=main", r.dir)
+	r.git(t, "", "-C", r.dir, "config", "http.receivepack", "true")
 	server := httptest.NewServer(&cgi.Handler{
 		Path: git, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"},
 	})
