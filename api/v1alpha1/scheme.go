@@ -51,7 +51,7 @@ func (s InstallationSpec) DeepCopy() InstallationSpec {
 
 // DeepCopy returns a deep copy of s.
 func (s InstallationStatus) DeepCopy() InstallationStatus {
-	s.ObservedAt, s.ReadySince = s.ObservedAt.DeepCopy(), s.ReadySince.DeepCopy()
+	s.ObservedAt, s.ReadySince, s.ReplacedAt = s.ObservedAt.DeepCopy(), s.ReadySince.DeepCopy(), s.ReplacedAt.DeepCopy()
 	s.Conditions = slices.Clone(s.Conditions)
 	s.Objects = slices.Clone(s.Objects)
 	s.StoredVersions = slices.Clone(s.StoredVersions)

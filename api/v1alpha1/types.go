@@ -77,6 +77,8 @@ type InstallationStatus struct {
 	BundleDigest       string             `json:"bundleDigest,omitempty" doc:"spec.bundleDigest that this status describes."`
 	ObservedAt         *metav1.Time       `json:"observedAt,omitempty" doc:"Time of the observation: updated with each change of this status, and otherwise every hour."`
 	ReadySince         *metav1.Time       `json:"readySince,omitempty" doc:"Start of the current uninterrupted Ready period of this bundle. Absent if it is not Ready."`
+	PreviousVersion    string             `json:"previousVersion,omitempty" doc:"Version that this one replaced. Absent if the reporter saw no other."`
+	ReplacedAt         *metav1.Time       `json:"replacedAt,omitempty" doc:"Time of the first observation after the replacement of previousVersion."`
 	Conditions         []metav1.Condition `json:"conditions,omitempty" doc:"Ready, Reconciling, Stalled, Upgradeable, ImagesMatch."`
 	Summary            ObjectCounts       `json:"summary,omitzero" doc:"Number of objects in each state."`
 	Objects            []ObjectHealth     `json:"objects,omitempty" doc:"Objects that are not Current, the worst first."`

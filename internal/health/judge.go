@@ -57,6 +57,10 @@ func Judge(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.Insta
 	out.Images, out.MoreImages = truncateList(im.list, maxImages)
 	out.StoredVersions = listStoredVersions(spec, found)
 	out.BundleDigest, out.ReadySince = spec.BundleDigest, readySince(spec, prev, out, now)
+	out.PreviousVersion, out.ReplacedAt = prev.PreviousVersion, prev.ReplacedAt
+	if prev.Version != "" && prev.Version != spec.Version {
+		out.PreviousVersion, out.ReplacedAt = prev.Version, truncateToSecond(now)
+	}
 	out.ObservedAt = observedAt(prev, out, now)
 	return out
 }

@@ -414,6 +414,22 @@ func TestReadySince(t *testing.T) {
 	step(s, bare, got, 8, hour(8))
 }
 
+// TestReplaced checks that a status names the version before the last change of versions, and its time.
+func TestReplaced(t *testing.T) {
+	spec, objects := installation(), cluster(t)
+	s := v1alpha1.InstallationStatus{}
+	for i, step := range []struct {
+		version, previous string
+		at                int // hour of the replacement
+	}{{"1.0.0", "", 0}, {"1.0.0", "", 0}, {"1.1.0", "1.0.0", 2}, {"1.1.0", "1.0.0", 2}, {"1.2.0", "1.1.0", 4}, {"1.1.0", "1.2.0", 5}} {
+		spec.Version = step.version
+		s = Judge(spec, 1, s, observe(spec, objects), nil, noon().Add(time.Duration(i)*time.Hour))
+		if at := noon().Add(time.Duration(step.at) * time.Hour); s.PreviousVersion != step.previous || (s.ReplacedAt == nil) != (step.previous == "") || s.ReplacedAt != nil && !s.ReplacedAt.Time.Equal(at) {
+			t.Errorf("hour %d: %s was replaced at %v, want %s at %v", i, s.PreviousVersion, s.ReplacedAt, step.previous, at)
+		}
+	}
+}
+
 func jsonOf(t *testing.T, v any) []byte {
 	t.Helper()
 	data, err := json.Marshal(v)

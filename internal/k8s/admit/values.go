@@ -139,15 +139,13 @@ func webhookFaults(o k8s.Object) []Fault {
 				out = append(out, Fault{diag.Item(at+".admissionReviewVersions", j), fmt.Sprintf("%q is listed twice", v)})
 			}
 		}
-		for _, field := range []struct {
-			name  string
-			known []string
-		}{
-			{"failurePolicy", []string{"Fail", "Ignore"}}, {"matchPolicy", []string{"Equivalent", "Exact"}},
-			{"sideEffects", []string{"None", "NoneOnDryRun"}}, {"reinvocationPolicy", []string{"IfNeeded", "Never"}},
-		} {
-			out = append(out, enumFaults(at+"."+field.name, k8s.Text(hook, field.name), field.known...)...)
+		enum := func(field string, known ...string) {
+			out = append(out, enumFaults(at+"."+field, k8s.Text(hook, field), known...)...)
 		}
+		enum("failurePolicy", "Fail", "Ignore")
+		enum("matchPolicy", "Equivalent", "Exact")
+		enum("sideEffects", "None", "NoneOnDryRun")
+		enum("reinvocationPolicy", "IfNeeded", "Never")
 		if n, ok := hook["timeoutSeconds"].(int64); ok && (n < 1 || n > 30) {
 			out = append(out, Fault{at + ".timeoutSeconds", fmt.Sprintf("unsupported value %d: expected 1 to 30", n)})
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -49,10 +50,7 @@ func (f *timeFlag) Set(s string) (err error) {
 
 // orToday returns the time. Without the flag, it is the current time.
 func (f *timeFlag) orToday() time.Time {
-	if f.IsZero() {
-		return time.Now().UTC()
-	}
-	return f.UTC()
+	return cmp.Or(f.Time, time.Now()).UTC()
 }
 
 // addNow adds the flag --now to cmd. what is the start of its description, such as "the windows".

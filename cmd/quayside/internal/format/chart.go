@@ -84,11 +84,9 @@ func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, er
 	return r, nil
 }
 
-// isKept reports whether Helm does not delete an object when it uninstalls the release, or upgrades to a
-// chart without it (filterManifestsToKeep in helm.sh/helm/v4/pkg/action).
+// isKept reports whether Helm keeps an object that the chart no longer has (pkg/action/resource_policy.go).
 func isKept(o map[string]any) bool {
-	policy := k8s.Text(o, "metadata", "annotations", "helm.sh/resource-policy")
-	return strings.EqualFold(strings.TrimSpace(policy), "keep")
+	return strings.EqualFold(strings.TrimSpace(k8s.Text(o, "metadata", "annotations", "helm.sh/resource-policy")), "keep")
 }
 
 // chartWarnings returns warnings about what templates did, sorted.
