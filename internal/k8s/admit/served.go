@@ -26,7 +26,7 @@ func ServedAPIs(minor int) []string {
 
 // served returns the minor version of Kubernetes that introduced each kind, by apiVersion/kind. A
 // scheme of all APIs takes 25 ms of CPU time.
-var served = sync.OnceValue(func() map[string]int {
+var served = sync.OnceValue(func() map[string]int { //nolint:gochecknoglobals // built once
 	out := map[string]int{}
 	for apiVersion, add := range apiVersions() {
 		s := runtime.NewScheme()
