@@ -57,8 +57,8 @@ func compareDeletions(c *comparison) {
 	for _, kind := range sortedKeys(rules) {
 		c.each(func(p pair) {
 			switch {
-			case p.after != nil || isLeftBehind(c.before, c.after, p.before.Operator):
-			case c.before.isProtected(p.before):
+			case p.after != nil || isLeftBehind(c.before, c.after, p.before.Operator) && !c.after.hasOperator(p.before.Operator):
+			case isKept(p.before):
 				c.add(rules[kind][0], p.before, Finding{Message: "it is protected and not pruned", explains: wholeObject()}, Low)
 			default:
 				c.add(rules[kind][0], p.before, Finding{Message: rules[kind][1], explains: wholeObject()})
@@ -105,6 +105,12 @@ func (s *State) describeRemoval(o *Object, dependents string) string {
 func (s *State) isProtected(o *Object) bool {
 	removal, _ := profile.RemovalOf(o.Content)
 	return removal != profile.RemovalPrune || s.isNeverPruned(o)
+}
+
+// isKept reports whether the GitOps tool never prunes the object, according to its annotations.
+func isKept(o *Object) bool {
+	removal, _ := profile.RemovalOf(o.Content)
+	return removal == profile.RemovalKeep
 }
 
 // isNeverPruned reports whether the GitOps tool never prunes the object, whatever its annotations.

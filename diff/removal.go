@@ -149,8 +149,11 @@ func (r Removal) steps() []removalStep {
 	}
 	last := removalStep{Title: "Afterwards, by hand"}
 	for _, ref := range r.Kept {
-		protection := profile.Protection(ref.Kind == "CustomResourceDefinition")
-		last.Lines = append(last.Lines, fmt.Sprintf("%s is protected and not pruned: %s; delete it when it is no longer needed", ref, protection))
+		protection := "" // by an annotation of the object
+		if definition := ref.Kind == "CustomResourceDefinition"; definition || ref.Kind == "Namespace" {
+			protection = ": " + profile.Protection(definition)
+		}
+		last.Lines = append(last.Lines, fmt.Sprintf("%s is protected and not pruned%s; delete it when it is no longer needed", ref, protection))
 	}
 	for _, ref := range r.StillOwned {
 		last.Lines = append(last.Lines, fmt.Sprintf("%s is kept: another operator contains it", ref))

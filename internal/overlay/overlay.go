@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
@@ -519,17 +520,31 @@ func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
 	}
 	var out [][]byte
 	for _, o := range objects.Resources() {
-		fields, err := o.Map() // MarshalJSON would encode the object as YAML and parse that
-		if err != nil {
-			return nil, err
-		}
-		data, err := json.Marshal(fields)
+		data, err := encode(o.RNode)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, data)
 	}
 	return out, nil
+}
+
+// encode returns the JSON of an object. It is that of MarshalJSON, which encodes the object as YAML and parses
+// that: empty values in flow style then become empty strings.
+func encode(o kyaml.RNode) ([]byte, error) {
+	if hasEmpty(o.YNode()) {
+		return o.MarshalJSON()
+	}
+	fields, err := o.Map()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// hasEmpty reports whether n has a null that is written as nothing.
+func hasEmpty(n *kyaml.Node) bool {
+	return n.Kind == kyaml.ScalarNode && n.Value == "" && n.Tag == kyaml.NodeTagNull || slices.ContainsFunc(n.Content, hasEmpty)
 }
 
 // runKustomize runs kustomize on o. kustomize panics on some patches, such as those that remove the

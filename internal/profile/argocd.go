@@ -20,6 +20,7 @@ const (
 	argoWave    = "argocd.argoproj.io/sync-wave"
 	argoOptions = "argocd.argoproj.io/sync-options"
 	argoHook    = "argocd.argoproj.io/hook"
+	argoCompare = "argocd.argoproj.io/compare-options"
 
 	// argoApproved is the annotation by which a user confirms that an object may be deleted.
 	argoApproved = "argocd.argoproj.io/deletion-approved"
@@ -59,8 +60,9 @@ func (argoCD) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	case !BuiltinGroup(o.Group()):
 		options = []string{"SkipDryRunOnMissingResource=true"}
 	}
-	if at.Kept && !keepsData(o) {
+	if at.Kept && isKeepable(o) {
 		options = append(options, "Prune=false", "Delete=false")
+		o = k8s.Annotate(o, map[string]string{argoCompare: "IgnoreExtraneous"}) // in sync without the object
 	}
 	if textSize(map[string]any(o)) > largeObject {
 		options = append(options, "ServerSideApply=true")

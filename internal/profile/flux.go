@@ -65,7 +65,7 @@ type FluxCluster struct {
 // protected, because Flux would otherwise delete it when it leaves its stage.
 func (flux) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	more := map[string]string{}
-	if keepsData(o) || at.MovesLater || at.Kept {
+	if keepsData(o) || at.MovesLater || at.Kept && isKeepable(o) {
 		more[fluxPrefix+"prune"] = "disabled"
 	}
 	if at.Recreated {

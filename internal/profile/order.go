@@ -16,7 +16,7 @@ type ApplyPosition struct {
 	Provider APIProvider // provider of the API of a custom resource
 
 	Hook *Hook // nil: an ordinary object
-	Kept bool  // the object is not deleted with its operator
+	Kept bool  // the object is not deleted with its operator, if it has only data
 
 	Stopped    bool // the object belongs to a replaced operator, whose workloads stop before its successor starts
 	Recreated  bool // the object is deleted and created again if an immutable field changes

@@ -143,6 +143,11 @@ func isCertificate(o k8s.Object) bool { return certificates.Issues(o.Group(), o.
 // keepsData reports whether deleting o would delete data of operators.
 func keepsData(o k8s.Object) bool { return k8s.IsCRD(o) || o.Is("", "Namespace") }
 
+// isKeepable reports whether o may outlive its operator: it has data, and gives nobody a permission.
+func isKeepable(o k8s.Object) bool {
+	return o.Is("", "PersistentVolumeClaim") || o.Is("", "Secret") || o.Is("", "ConfigMap")
+}
+
 // containsText reports whether any key or string in v contains text.
 func containsText(v any, text string) bool {
 	switch v := v.(type) {
@@ -166,7 +171,7 @@ func containsText(v any, text string) bool {
 func Writes(o k8s.Object, key, value string, leaves, recreated bool) bool {
 	bare := k8s.Without(o, "metadata", "annotations", key)
 	for _, l := range profileTable() {
-		for _, at := range []ApplyPosition{{}, {InPiece: true}, {Issuer: true}, {Level: 1}, {Stopped: true}, {MovesLater: true}} {
+		for _, at := range []ApplyPosition{{}, {InPiece: true}, {Issuer: true}, {Level: 1}, {Stopped: true}, {MovesLater: true}, {Kept: true}, {Kept: true, InPiece: true}} {
 			at.Recreated = recreated
 			written := l.profile.Annotate(bare, at)
 			if k8s.Text(written, "metadata", "annotations", key) == value {

@@ -70,7 +70,7 @@ type environmentView struct {
 // inEachWorkspace runs a command in each of the named workspaces below top, one after the other. It
 // returns the worst exit code as an error.
 func (a *app) inEachWorkspace(top string, names []string, run func() error) error {
-	var v everywhereView
+	v := everywhereView{Environments: []environmentView{}}
 	worst := exitOK
 	for i, name := range names {
 		a.top, a.workspace, a.document = top, filepath.Join(top, filepath.FromSlash(name)), nil

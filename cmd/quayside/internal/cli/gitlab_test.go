@@ -30,6 +30,7 @@ type component struct {
 // labJob is a job with all fields of the component, because an unknown field is an error.
 type labJob struct {
 	Stage string
+	Group string `json:"resource_group"`
 	Image struct {
 		Name       string
 		Entrypoint []string
