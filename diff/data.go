@@ -57,7 +57,7 @@ func compareDeletions(c *comparison) {
 	for _, kind := range sortedKeys(rules) {
 		c.each(func(p pair) {
 			switch {
-			case p.after != nil || isLeftBehind(c.before, c.after, p.before.Operator) && !c.after.hasOperator(p.before.Operator):
+			case p.after != nil || isLeftBehind(c.before, c.after, p.before.Operator):
 			case isKept(p.before):
 				c.add(rules[kind][0], p.before, Finding{Message: "it is protected and not pruned", explains: wholeObject()}, Low)
 			default:

@@ -285,7 +285,7 @@ func (v *view) pin(operator string) (lockfile.Pin, bool) {
 func isLeftBehind(before, after *view, operator string) bool {
 	_, pinned := before.pin(operator)
 	_, leaves := after.leaving(operator)
-	return pinned && before.ByOperator && !leaves
+	return pinned && before.ByOperator && !leaves && !after.hasOperator(operator)
 }
 
 // replacedOperator returns the entry of an operator ("namespace/package") in Leaving, if it has a
