@@ -94,7 +94,7 @@ func (o *catalogOptions) describe(cmd *cobra.Command, name string) (inventory.Pa
 	if here.Lock, err = p.LockIfAny(); err != nil {
 		return out, err
 	}
-	out = inventory.DescribePackages(pkgs, o.now.orToday().Format(time.DateOnly))
+	out = inventory.DescribePackages(pkgs, o.now.orNow().Format(time.DateOnly))
 	for i, pkg := range pkgs {
 		c, ok := pkg.Channel(pkg.DefaultChannel())
 		if !ok || c.Head().Bundle() == nil {

@@ -230,7 +230,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 	if c.Scans, err = o.readScans(o.scan); err != nil {
 		return err
 	}
-	report, err := c.Report(ctx, o.now.orToday())
+	report, err := c.Report(ctx, o.now.orNow())
 	if o.logComparison(c); err != nil {
 		return err
 	}

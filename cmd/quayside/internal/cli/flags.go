@@ -48,8 +48,8 @@ func (f *timeFlag) Set(s string) (err error) {
 	return nil
 }
 
-// orToday returns the time. Without the flag, it is the current time.
-func (f *timeFlag) orToday() time.Time {
+// orNow returns the time. Without the flag, it is the current time.
+func (f *timeFlag) orNow() time.Time {
 	return cmp.Or(f.Time, time.Now()).UTC()
 }
 

@@ -101,7 +101,7 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	o.log.Warn(workspace.WarnStale(cmd.Context(), s))
-	all := pr.Outdated(o.now.orToday().Format(time.DateOnly))
+	all := pr.Outdated(o.now.orNow().Format(time.DateOnly))
 	if o.feed != "" {
 		if err := o.writeFeed(s, pr.Index, all); err != nil {
 			return err

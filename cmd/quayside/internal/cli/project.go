@@ -50,7 +50,7 @@ func (a *app) open() (*workspace.Project, error) {
 	}
 	p, err := workspace.Open(workspace.Dir(dir, a.allowedDirs()...), workspace.Env{
 		Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log,
-		Now: a.now.orToday(),
+		Now: a.now.orNow(),
 	})
 	if err == nil {
 		err = a.lockWriter(p)

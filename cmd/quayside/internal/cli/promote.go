@@ -188,7 +188,7 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 	if err != nil {
 		return nil, err
 	}
-	r, err := upgrade.Promote(ctx, steps, upgrade.PromotionOptions{Only: only, Observed: seen, Now: o.now.orToday(), Proposes: o.proposes, OutsideWindow: o.outside}, o.ruleFor)
+	r, err := upgrade.Promote(ctx, steps, upgrade.PromotionOptions{Only: only, Observed: seen, Now: o.now.orNow(), Proposes: o.proposes, OutsideWindow: o.outside}, o.ruleFor)
 	if r == nil {
 		return nil, err
 	}
