@@ -86,15 +86,12 @@ func loadAll(fsys fs.FS) (members []*member, faults diag.List) {
 	return members, faults
 }
 
-// FindAt returns the directory of one bundle, as [Find]. It first tries the directory of file, a
-// file that belonged to the bundle when an index was written.
+// FindAt returns the directory of one bundle, as [Find]. file is a file of the bundle, by a valid index
+// of fsys: its bundle is not read. If file is not in a bundle, all bundles are searched.
 func FindAt(fsys fs.FS, pkg, name, file string) (fs.FS, error) {
 	for dir := path.Dir(file); fs.ValidPath(dir); dir = path.Dir(dir) {
 		if bundle.IsDir(fsys, dir) {
-			if m, err := loadMember(fsys, dir); err == nil && m.pkg == pkg && m.data.Name == name {
-				return fs.Sub(fsys, dir)
-			}
-			break
+			return fs.Sub(fsys, dir)
 		}
 		if dir == "." {
 			break

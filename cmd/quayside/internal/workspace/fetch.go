@@ -197,21 +197,23 @@ func (c *Contents) openCatalog(ctx context.Context, locked lockfile.Catalog) (*c
 	return cat, err
 }
 
-// storeManifests adds the manifests of a bundle to the store. It also stores the list of their
-// digests, whose key is the bundle's content digest, and a record of their file names. It ignores
-// errors, because the content can be read from the catalog again.
+// storeManifests adds the manifests of a bundle to the store, and a record of their file names. Then it
+// stores the list of their digests, whose key is the bundle's content digest: a store with the list has
+// the rest. It ignores errors, because the content can be read from the catalog again.
 func (c *Contents) storeManifests(ctx context.Context, ms []bundle.Manifest) {
 	list := bundle.DigestList(ms)
-	blobs := [][]byte{list}
+	key := string(catalog.DigestOf(list))
+	if c.client.Store.Has(key) {
+		return
+	}
 	var names strings.Builder
 	for _, m := range ms {
-		blobs = append(blobs, m.Data)
-		names.WriteString(catalog.DigestOf(m.Data).Hex() + " " + m.Path + "\n")
+		digest := catalog.DigestOf(m.Data)
+		names.WriteString(digest.Hex() + " " + m.Path + "\n")
+		_ = c.client.Store.Put(ctx, string(digest), bytes.NewReader(m.Data), maxManifestSize)
 	}
-	for _, data := range blobs {
-		_ = c.client.Store.Put(ctx, string(catalog.DigestOf(data)), bytes.NewReader(data), maxManifestSize)
-	}
-	_ = c.client.Store.PutRecord(fileRecords, string(catalog.DigestOf(list)), []byte(names.String()))
+	_ = c.client.Store.PutRecord(fileRecords, key, []byte(names.String()))
+	_ = c.client.Store.Put(ctx, key, bytes.NewReader(list), maxManifestSize)
 }
 
 // readStored reads a bundle that storeManifests stored.
