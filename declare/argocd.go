@@ -85,7 +85,7 @@ func fieldsArgo() map[Field]string {
 	}
 }
 
-// readApplications reads an Application, or those of an ApplicationSet, as Subscriptions of their charts.
+// readApplications reads each chart that an Application, or an ApplicationSet, installs as a Subscription.
 // Fields that have no equivalent are faults.
 func (r *reader) readApplications(n *yamlnode.Node) {
 	if scalarField(n, "kind") == "ApplicationSet" {
@@ -122,8 +122,9 @@ func (r *reader) declareApplication(c checker, a installed) {
 	r.declareChart(c, a.Subscription, a.chart.ID, a.own)
 }
 
-// readApplicationSet reads the Applications that an ApplicationSet creates. Those for several clusters are
-// one Subscription, with the name of their release. It is a fault if they differ otherwise.
+// readApplicationSet reads the Applications that an ApplicationSet creates. If it installs a chart on several
+// clusters, the result is one Subscription, named after the release. It is a fault if these Applications
+// differ in anything else.
 func (r *reader) readApplicationSet(n *yamlnode.Node) {
 	_, template := yamlnode.Field(specOf(n), "template")
 	if template == nil || r.generate == nil {
@@ -134,7 +135,7 @@ func (r *reader) readApplicationSet(n *yamlnode.Node) {
 	at := c.Whole
 	c.Whole = r.at(n)
 	apps, unknown := r.generate(n)
-	if len(unknown) > 0 && !r.named { // else it is reported for the entry point
+	if len(unknown) > 0 && !r.named { // otherwise, the entry point reports it
 		r.errs.Addf(r.at(n), "cannot tell which Applications it creates: %s", strings.Join(unknown, "; "))
 	}
 	byOperator := map[string]installed{}
@@ -165,7 +166,7 @@ func (r *reader) readApplicationSet(n *yamlnode.Node) {
 	}
 }
 
-// difference returns the field in which two Applications of the same chart in the same namespace differ, or "".
+// difference returns the first field in which two Applications of the same chart and namespace differ, or "".
 func (a installed) difference(b installed) string {
 	switch {
 	case a.Range != b.Range:
@@ -297,8 +298,8 @@ func (c checker) rejectFields(spec specApplication, src argoSource, at string) {
 	c.reject("spec.sourceHydrator", len(spec.SourceHydrator) > 0, "use spec.source")
 }
 
-// chartLocation returns the location of the catalog of a chart. As in Argo CD, a repoURL without a host is
-// that of a registry.
+// chartLocation returns the location of the catalog of a chart. As in Argo CD, a repoURL without a scheme is
+// a registry.
 func chartLocation(s argoSource) string {
 	location := strings.TrimSuffix(s.RepoURL, "/")
 	u, err := url.Parse(location)

@@ -105,7 +105,8 @@ func (l *loader) addEntries(file string, entry int) {
 	}
 }
 
-// addFound adds what the entry points in a file, or in the chart of a directory, apply.
+// addFound adds the files and directories that entry points apply. file is the file, or the directory of the
+// chart, that contains these entry points.
 func (l *loader) addFound(file string, entry int, found *survey.Entries) {
 	for _, u := range found.Unknown {
 		if u.By != "" {
@@ -298,7 +299,7 @@ func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag
 	return unreadIn(r, diag.Errorf(pos, "%s", msg)), true
 }
 
-// unreadIn returns the unread part for the object of r, if there is only one.
+// unreadIn returns an unread part for a fault. If r has a single object, the part describes this object.
 func unreadIn(r *reader, e *diag.Error) Unread {
 	u := newUnread(e)
 	if len(r.docs) == 1 {

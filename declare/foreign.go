@@ -11,18 +11,18 @@ import (
 // operators. So an object of the tool is read as a [Subscription] of its chart only if a path names the
 // file, or if the object has the label [survey.SelectLabel].
 
-// ChartSource is the place of charts that objects of GitOps tools install.
+// ChartSource is a repository or registry of charts, to which objects of GitOps tools refer.
 type ChartSource struct {
 	ID    string // "kind namespace/name" of Flux; the location of a chart or of its repository for Argo CD
 	Name  string // name of the catalog
 	URL   string
 	OCI   bool   // whether URL lacks the name of the chart
 	Range string // range of versions of an OCIRepository
-	Fault string // reason why the versions are not those that Flux chooses; empty: they are
+	Fault string // reason why Flux would choose other versions; empty: it chooses the same
 	Pos   diag.Pos
 }
 
-// declareChart declares the operator of the chart in s. source is the ID of the place of the chart, and own
+// declareChart declares the operator of a chart. s describes it, source is the ID of its ChartSource, and own
 // are the values in the object.
 func (r *reader) declareChart(c checker, s Subscription, source string, own []byte) {
 	fields := fieldsOf(s.Dialect)
@@ -53,8 +53,8 @@ func (d Dialect) kind() string {
 }
 
 // addChartCatalogs adds the catalogs of charts that GitOps tools install: one for each source that their
-// objects refer to, with its name. An object is unread if its source is not declared, cannot be honoured, or
-// has the name of another.
+// objects refer to, with its name. An object is unread if its source is missing, is unsupported, or has the
+// same name as another source.
 func (s *Set) addChartCatalogs() {
 	byID := map[string]ChartSource{}
 	for _, src := range s.ChartSources {
@@ -86,7 +86,7 @@ func (s *Set) addChartCatalogs() {
 		}
 		name, location := src.Name, src.URL
 		switch {
-		case d.Package == "": // an OCIRepository is one chart
+		case d.Package == "": // an OCIRepository contains a single chart
 			d.Package, d.Range = path.Base(src.URL), src.Range
 		case src.OCI:
 			name, location = name+"-"+d.Package, src.URL+"/"+d.Package

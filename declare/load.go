@@ -50,7 +50,8 @@ func (p Path) hasChartFields() bool {
 	return len(p.Values)+len(p.ValuesFiles) > 0 || p.ReleaseName+p.Namespace != ""
 }
 
-// chart returns how the chart that the path names is rendered. dir is the directory of the workspace.
+// chart returns the settings for rendering the chart that the path names. dir is the directory of the
+// workspace.
 func (p Path) chart(dir string) *survey.Chart {
 	c := &survey.Chart{Release: p.ReleaseName, Namespace: p.Namespace}
 	if len(p.Values) > 0 && json.Unmarshal(p.Values, &c.Values) != nil {
@@ -92,26 +93,25 @@ const (
 //     that the tool makes. A HelmRelease, or an Application or ApplicationSet that only installs a chart of another
 //     repository, is a declaration.
 //   - A path with *, ? or [ is a pattern, if there is no such file. It must match something.
-//   - A directory with a Helm chart is rendered with the values of the path. What its Applications and
-//     ApplicationSets apply is read, too.
+//   - A directory with a Helm chart is rendered with the values of the path. Files that its Applications and
+//     ApplicationSets apply are read, too.
 //   - A directory with a kustomization is built like kustomize does, from files of the whole
 //     file system.
 //   - Any other directory is searched for files that end in .yaml, .yml or .json. Names with a
 //     leading dot are skipped. If the search finds a directory with a kustomization, LoadFS builds
 //     it instead of reading its files, unless another kustomization includes it.
 //
-// The results are merged as in [Merge]. Objects built by a kustomization, and declarations of a
-// path with Overrides, replace declarations of earlier paths with the same dialect, namespace and
-// name.
+// The results are merged as in [Merge]. Objects built by a kustomization, and declarations of a path with
+// Overrides, replace declarations of earlier paths with the same dialect, namespace and name.
 //
-// A fault of an object, a file or a kustomization does not affect others. The set contains
-// everything that can be read, and lists the rest in Unread. A kustomization that cannot be built
-// only causes a warning if no path names it and it certainly contains no declarations. Plugins
-// that are programs are skipped with a warning.
+// A fault of an object, a file or a kustomization does not affect others. The set contains everything that
+// can be read, and lists the rest in Unread. A kustomization that cannot be built only causes a warning if no
+// path names it and it certainly contains no declarations. Plugins that are programs are skipped with a
+// warning.
 //
-// The error is a diag.List of all faults, including those in Unread. It wraps fs.ErrNotExist if a
-// path does not exist, unless [LoadOptions.Absent] lists it. A symbolic link out of the file system
-// is an error. The set is nil if a path is missing or invalid, or if there are too many files.
+// The error is a diag.List of all faults, including those in Unread. It wraps fs.ErrNotExist if a path does
+// not exist, unless [LoadOptions.Absent] lists it. A symbolic link out of the file system is an error. The
+// set is nil if a path is missing or invalid, or if there are too many files.
 func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	l := newLoader(fsys, opt)
 	defer opt.Charts.Close()

@@ -163,8 +163,8 @@ func (x *Index) read(name string, into any) error {
 	return nil
 }
 
-// Search returns the summaries of the packages whose search text satisfies match, sorted by name.
-// If match is nil, it returns all packages and does not read the search texts.
+// Search returns the summaries of the packages whose search text satisfies match, sorted by name. If match is
+// nil, it returns all packages without reading the search texts.
 func (x *Index) Search(match func(text string) bool) ([]Summary, error) {
 	var texts []string
 	if match != nil {

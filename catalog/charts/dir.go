@@ -109,7 +109,7 @@ func openChart(fsys fs.FS, name string) (map[string][]byte, error) {
 	return helm.ReadArchive(f)
 }
 
-// Archive returns the files of a chart in an archive.
+// Archive returns the files in the archive of a chart.
 func Archive(data []byte) (fs.FS, error) {
 	files, err := helm.ReadArchive(bytes.NewReader(data))
 	if err != nil {

@@ -29,11 +29,11 @@ type Chart struct {
 	Deprecated  bool         `json:"deprecated"`
 	Keywords    []string     `json:"keywords"`
 	Maintainers []maintainer `json:"maintainers"`
-	URLs        []string     `json:"urls"`   // of the archive, relative to the index; nil for a chart in a directory
+	URLs        []string     `json:"urls"`   // addresses of the archive, relative to the index; nil for a chart in a directory
 	Digest      string       `json:"digest"` // sha256 of the archive in hexadecimal; may be empty
-	Format      string       `json:"-"`      // of the content; empty: Helm
-	Image       string       `json:"-"`      // reference by tag, of a chart in a registry; empty: not in a registry
-	Tag         string       `json:"-"`      // in a Git repository; empty: not in one
+	Format      string       `json:"-"`      // format of the content; empty: Helm
+	Image       string       `json:"-"`      // reference by tag in a registry; empty: in none
+	Tag         string       `json:"-"`      // tag in a Git repository; empty: in none
 	Commit      string       `json:"-"`      // of Tag, in hexadecimal
 	Pos         diag.Pos     `json:"-"`
 
@@ -86,7 +86,7 @@ func newContent(charts []Chart) catalog.Content {
 	return out
 }
 
-// compareVersions compares versions, those that differ only in build metadata by its text.
+// compareVersions compares versions. If they differ only in build metadata, it compares this as text.
 func compareVersions(a, b *semver.Version) int {
 	return cmp.Or(a.Compare(b), strings.Compare(a.Metadata(), b.Metadata()))
 }
@@ -117,7 +117,7 @@ func newChannel(name string, versions []Chart) catalog.ChannelData {
 	out := catalog.ChannelData{Name: name, ByVersion: true, Pos: versions[len(versions)-1].Pos}
 	minorOf := func(c Chart) [2]uint64 { return [2]uint64{c.parsed.Major(), c.parsed.Minor()} }
 	first := 0     // index of the first version of the minor version
-	beforeIt := -1 // index of the first version of the minor version before it; -1: none
+	beforeIt := -1 // like first, for the preceding minor version; -1: none
 	for i, c := range versions {
 		if i > 0 && minorOf(versions[i-1]) != minorOf(c) {
 			first, beforeIt = i, first

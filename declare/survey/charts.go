@@ -45,9 +45,9 @@ func (a Assignment) To(values map[string]any) error {
 
 // Templated is an object that a template of a chart creates.
 type Templated struct {
-	Pos     diag.Pos // of the object in the template, as far as it is known
+	Pos     diag.Pos // position in the template, or of its beginning
 	Text    []byte   // JSON
-	Unknown string   // reason why the object is not known; empty: it is
+	Unknown string   // reason why the object is unknown; empty: it is known
 }
 
 // maxTemplated is the maximum number of charts with values that one survey or entry point templates.
@@ -130,7 +130,7 @@ func (r *repository) template(charts *helm.Charts, groups [][]byte, a *Applied) 
 	var list []Templated
 	for _, o := range out.Resources {
 		if len(o.Hooks) > 0 && !slices.ContainsFunc(o.Hooks, func(hook string) bool { return strings.Contains(hook, "install") || strings.Contains(hook, "upgrade") }) {
-			continue // tests, and what Helm does when it deletes the release
+			continue // hooks for tests and for deleting the release
 		}
 		text, err := json.Marshal(o.Object)
 		if err != nil {
@@ -380,8 +380,8 @@ func parents(dir string) []string {
 	return out
 }
 
-// ArgoChart returns how Argo CD templates the chart in dir, a source of the Application app. foreign reports
-// whether a URL is that of another repository.
+// ArgoChart returns the settings with which Argo CD templates the chart in dir. source is the source of the
+// chart in the Application app. foreign reports whether a URL is that of another repository.
 func ArgoChart(source, app map[string]any, dir string, foreign func(url string) bool) *Chart {
 	name, spec := k8s.Text(app, "metadata", "name"), k8s.Map(app, "spec")
 	h := k8s.Map(source, "helm")
@@ -421,7 +421,8 @@ func ArgoChart(source, app map[string]any, dir string, foreign func(url string) 
 	return c
 }
 
-// valueSources returns whether the sources of an Application are foreign, by their ref.
+// valueSources returns the sources of an Application that have a ref, by this ref. The value is true for a
+// source in another repository.
 func valueSources(spec map[string]any, foreign func(url string) bool) map[string]bool {
 	out := map[string]bool{}
 	for _, source := range k8s.Items(spec, "sources") {
@@ -432,7 +433,7 @@ func valueSources(spec map[string]any, foreign func(url string) bool) map[string
 	return out
 }
 
-// addFile adds a file with values, as an Application with a chart in dir names it.
+// addFile adds a values file of an Application whose chart is in dir. sources is the result of valueSources.
 func (c *Chart) addFile(file, dir string, sources map[string]bool) {
 	ref, rest, _ := strings.Cut(file, "/")
 	foreign, isSource := sources[strings.TrimPrefix(ref, "$")]

@@ -56,7 +56,7 @@ func (s *Survey) Applications(declared, others []string, wanted func(Declaration
 		}
 		appliers := s.Appliers(d)
 		for _, a := range appliers {
-			source := a.Entry.isNamed() || slices.Contains(declared, a.Entry.Pos.File) && len(s.applied[a.Entry.Pos.File]) == 0 // nothing in the repository applies the object: it only tells quayside where the declarations are
+			source := a.Entry.isNamed() || slices.Contains(declared, a.Entry.Pos.File) && len(s.applied[a.Entry.Pos.File]) == 0 // nothing in the repository applies the object: it only refers quayside to the declarations
 			if !source || !a.suspended {
 				add(a, d, Application{By: a.Entry.By, Pos: a.Pos, Proven: a.Guess == "" && !source, Cluster: a.Cluster})
 			}

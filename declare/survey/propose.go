@@ -19,7 +19,7 @@ type Proposal struct {
 	choices []choice
 }
 
-// minShared is a number of operators: if as many have a variant with the same name, the name is an
+// minShared is the number of operators that must have a variant with the same name, so that this name is an
 // environment of the whole workspace.
 const minShared = 2
 
@@ -90,9 +90,9 @@ func (s *Survey) Propose(taken []string) Proposal {
 	return p
 }
 
-// directoriesOfBases returns the directories below the top with kustomizations that others include. A
-// kustomization in them that nothing includes, and that has no operator, is a base that is not used:
-// with its OperatorGroup, a namespace could have two.
+// directoriesOfBases returns the directories below the top that contain bases: kustomizations that others
+// include. Any other kustomization in such a directory is an unused base if it has no operator and nothing
+// includes it. To declare it could give a namespace two OperatorGroups.
 func (s *Survey) directoriesOfBases() map[string]bool {
 	out := map[string]bool{}
 	for name := range s.lowerDirs() {
@@ -165,8 +165,8 @@ func (s *Survey) nearestKustomization(file string) *kustomization {
 	}
 }
 
-// Unlisted returns the directory of the nearest kustomization, if that does not list the file of a
-// declaration, and nothing else applies or includes the file. Otherwise, it returns "".
+// Unlisted returns the directory of the nearest kustomization, if it does not list the file of a declaration,
+// and nothing else applies or includes this file. Otherwise, it returns "".
 func (s *Survey) Unlisted(d Declaration) string {
 	isPatch := d.IsOperator() && d.Package == ""
 	k := s.nearestKustomization(d.Pos.File)

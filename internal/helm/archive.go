@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// Limits of a chart. The largest of 192 charts has 1,500 files in 12 MB.
+// Limits of the files of a chart. The largest of 192 measured charts has 1,500 files with 12 MB.
 const (
 	maxFiles   = 20_000
 	maxBytes   = 48 << 20
 	maxDepth   = 20   // directories in a path
 	maxName    = 1000 // bytes of a path
-	maxRatio   = 200  // of unpacked to packed bytes, checked from ratioFloor on
+	maxRatio   = 200  // largest ratio of unpacked to packed bytes; checked above ratioFloor
 	ratioFloor = 8 << 20
 )
 
@@ -173,8 +173,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ignoreRules are the rules of a .helmignore file, and Helm's own rule for hidden files among the
-// templates.
+// ignoreRules are the rules of a .helmignore file and Helm's own rule that ignores hidden templates.
 type ignoreRules []string
 
 func readIgnoreFile(fsys fs.FS) (ignoreRules, error) {
@@ -200,8 +199,8 @@ func readIgnoreFile(fsys fs.FS) (ignoreRules, error) {
 	return append(own, rules...), nil
 }
 
-// match reports whether a file or directory is ignored. As in Helm, the first rule that applies
-// decides, and a rule that begins with "!" ignores what does not match.
+// match reports whether a file or directory is ignored. As in Helm, the first rule that applies decides. A
+// rule that begins with "!" ignores every file that its pattern does not match.
 func (rules ignoreRules) match(name string, isDir bool) bool {
 	for _, rule := range rules {
 		rule, negated := strings.CutPrefix(rule, "!")

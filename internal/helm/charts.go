@@ -15,14 +15,14 @@ import (
 	"sync"
 )
 
-// Charts templates the charts of a repository. It templates a chart once for the same input. A nil
-// *Charts templates nothing.
+// Charts templates the charts of a repository. It templates a chart once for the same input. With a nil
+// *Charts, Template returns an error.
 type Charts struct {
 	offered func() (kubeVersion string, apiVersions []string, err error)
 	shared  *sharedCharts
 }
 
-// sharedCharts are the processes and results of several Charts.
+// sharedCharts contains the child processes and the results that several Charts share.
 type sharedCharts struct {
 	program string
 	mu      sync.Mutex
@@ -30,14 +30,14 @@ type sharedCharts struct {
 	done    map[string]func() (*Rendered, error) // by a hash of the input
 }
 
-// NewCharts returns a Charts that starts a program that calls engine.Serve, when it is first needed.
-// If program is empty, it finds it with [FindProgram].
+// NewCharts returns a Charts whose child processes run program, which must call engine.Serve. The first one
+// starts with the first chart. If program is empty, it is the result of [FindProgram].
 func NewCharts(program string) *Charts {
 	return &Charts{func() (string, []string, error) { return "", nil, nil }, &sharedCharts{program: program, done: map[string]func() (*Rendered, error){}}}
 }
 
-// For returns a Charts that offers another version of Kubernetes and other APIs to templates, which
-// it asks for with the first chart. It shares processes and results with c.
+// For returns a Charts for a cluster with another Kubernetes version and other APIs. It calls offered when it
+// templates the first chart. It shares processes and results with c.
 func (c *Charts) For(offered func() (kubeVersion string, apiVersions []string, err error)) *Charts {
 	if c == nil {
 		return nil
@@ -45,8 +45,8 @@ func (c *Charts) For(offered func() (kubeVersion string, apiVersions []string, e
 	return &Charts{offered, c.shared}
 }
 
-// Template is like [Pool.Template]. opt needs no version of Kubernetes; its APIs are offered in
-// addition.
+// Template is like [Pool.Template]. If opt has no Kubernetes version, it uses that of c. The APIs in opt are
+// added to those of c.
 func (c *Charts) Template(files map[string][]byte, opt Options) (*Rendered, error) {
 	if c == nil {
 		return nil, errors.New("no program to render it")
@@ -116,10 +116,10 @@ func (c *Charts) Close() {
 	}
 }
 
-// ReadRepositoryChart is like [ReadDirectory] for a chart in a directory of a repository. It adds the subcharts
-// that Chart.yaml refers to as file:// of another directory, like 'helm dependency build' does. dirs
-// has the directory of each subchart, by its path in the chart. The files that were read are also returned with
-// an error.
+// ReadRepositoryChart is like [ReadDirectory] for a chart in a directory of a repository. It adds the
+// subcharts that Chart.yaml refers to as file:// of another directory, like 'helm dependency build' does.
+// dirs has the directory of each subchart, by its path in the chart. If there is an error, it still returns
+// the files that it has read.
 func ReadRepositoryChart(repo fs.FS, dir string) (files map[string][]byte, dirs map[string]string, err error) {
 	files, dirs = map[string][]byte{}, map[string]string{}
 	return files, dirs, addChartDir(repo, dir, "", files, dirs, 0)

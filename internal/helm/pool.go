@@ -24,9 +24,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Limits of a child, beside its own.
+// Limits that the parent process enforces, in addition to the limits of the child.
 const (
-	maxWall   = 30 * time.Second // the child reports a limit of 20 seconds
+	maxWall   = 30 * time.Second // above the child's own limit of 20 seconds, which the child can report
 	maxStderr = 16 << 10         // bytes
 	maxHello  = 256              // bytes
 )
@@ -207,7 +207,7 @@ func decodeAnswer(answer *wire.Answer, blob []byte) (*Rendered, error) {
 	out := &Rendered{Lookups: answer.Lookups, Skipped: answer.Skipped, Warnings: answer.Warnings}
 	for i, o := range answer.Objects {
 		docs, err := yamlnode.Objects(o.Source, parts[i], yamlnode.Limits{})
-		if err != nil { // the position is one in the JSON of the child
+		if err != nil { // the position in err is in the JSON of the child, not in the chart
 			return nil, &wire.Error{Path: o.Source, Msg: "the template renders an invalid object: " + firstMessage(err)}
 		}
 		for _, doc := range docs {
@@ -233,7 +233,7 @@ type child struct {
 	in     io.WriteCloser
 	out    *bufio.Reader
 	stderr *bytes.Buffer
-	doomed atomic.Bool // killed because of a limit
+	doomed atomic.Bool // whether doom was called
 }
 
 // startChild starts a program that calls engine.Serve.
@@ -315,8 +315,8 @@ func (c *child) ask(ctx context.Context, req *wire.Request, blobs [][]byte) (*wi
 	}
 }
 
-// failure explains the end of a process that has not answered. current is the last template that it
-// has begun.
+// failure returns the error for a process that ended without an answer. current is the last template that it
+// began to execute.
 func (c *child) failure(ctx context.Context, current string, err error) error {
 	c.kill()
 	if ctx.Err() != nil {

@@ -12,7 +12,7 @@ import (
 
 // Schedule is a cron expression with its time zone.
 type Schedule struct {
-	spec cron.Schedule // of the times that a clock in zone shows, written as times in UTC
+	spec cron.Schedule // computes with the dates and clock times of zone, represented in UTC
 	zone *time.Location
 }
 
@@ -41,7 +41,7 @@ func ParseZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// next returns the first time after at that the schedule has, or the zero time.
+// next returns the first time of the schedule after at, or the zero time if there is none.
 func (s *Schedule) next(at time.Time) time.Time {
 	for shown := s.clock(at); ; {
 		if shown = s.spec.Next(shown); shown.IsZero() {
@@ -53,14 +53,14 @@ func (s *Schedule) next(at time.Time) time.Time {
 	}
 }
 
-// clock returns what a clock in the time zone shows at a time, as a time in UTC.
+// clock returns the date and clock time in the time zone, represented in UTC.
 func (s *Schedule) clock(at time.Time) time.Time {
 	_, offset := at.In(s.zone).Zone()
 	return at.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// instant returns the first time at which a clock in the time zone shows a time. If the clock skips
-// it, as at the start of daylight saving time, this is the time of the skip.
+// instant returns the first instant at which clock returns a local time. If the clock skips this local time,
+// as at the start of daylight saving time, it returns the time of the skip.
 func (s *Schedule) instant(shown time.Time) time.Time {
 	at := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), shown.Second(), 0, s.zone)
 	start, end := at.ZoneBounds()

@@ -1,4 +1,4 @@
-// Package window decides when a change may be made: inside of which windows, and after which freeze.
+// Package window decides whether a change may be made, and when: inside of windows and outside of freezes.
 //
 // It is a pure function of its arguments; the time is an argument.
 //
@@ -27,26 +27,25 @@ type Window struct {
 	Pos  diag.Pos
 }
 
-// Subject is the change of an operator in an environment. An empty Severity is unknown: the change
-// may be made only if it may with any severity.
+// Subject is the change of an operator in an environment. If Severity is empty (unknown), the change may be
+// made only when it may be made with every severity.
 type Subject struct{ Environment, Operator, Severity string }
 
 // Severities returns the severities of changes, lowest first.
 func Severities() []string { return []string{"info", "low", "medium", "high", "critical"} }
 
-// Decision is the answer to whether a change may be made at a time.
+// Decision is the result of [Decide].
 type Decision struct {
 	May  bool
-	From time.Time // earliest time, from the asked one, at which it may be made, in the time zone of the window that permits it; zero: none in the next five years
+	From time.Time // earliest time, now or later, at which the change may be made, in the time zone of the window that permits it; zero: none in the next five years
 	By   *Window   // window that denies the change, or that would have to be open; nil if May is true
 }
 
 // horizon limits the search for the next time. It is that of the cron expressions.
 const horizon = 5 * 365 * 24 * time.Hour
 
-// Decide decides whether all subjects may be changed together at a time. A subject that allow windows
-// select may be changed only in one of them, and no subject may be changed in a deny window that
-// selects it.
+// Decide decides whether all subjects may be changed together at a time. If allow windows select a subject,
+// it may be changed only in one of them. A subject may not be changed in a deny window that selects it.
 func Decide(windows []Window, now time.Time, subjects ...Subject) Decision {
 	return decideUntil(windows, now, now.Add(horizon), withSeverities(subjects))
 }
@@ -75,8 +74,7 @@ func decideUntil(windows []Window, now, limit time.Time, subjects []Subject) Dec
 	return d
 }
 
-// withSeverities returns the subjects with a known severity. A subject of an unknown one is repeated
-// with each.
+// withSeverities replaces each subject of unknown severity by one subject for each severity.
 func withSeverities(subjects []Subject) []Subject {
 	var out []Subject
 	for _, s := range subjects {
@@ -91,8 +89,8 @@ func withSeverities(subjects []Subject) []Subject {
 	return out
 }
 
-// block returns a window that prevents the change of a subject at a time, and the time at which it
-// no longer does; the zero time is after limit. It returns nil if all subjects may be changed.
+// block returns a window that prevents the change of a subject at a time, and the time at which this ends, or
+// the zero time if that is after limit. It returns nil if all subjects may be changed.
 func block(windows []Window, at, limit time.Time, subjects []Subject) (by *Window, end time.Time) {
 	for _, s := range subjects {
 		for i := range windows {
@@ -144,8 +142,8 @@ func (w *Window) isOpen(at time.Time) bool {
 	return !opened.IsZero() && !opened.After(at)
 }
 
-// closes returns the time at which an open window closes. If it opens anew each time before it closes,
-// until after limit, this is the zero time.
+// closes returns the time at which an open window closes. It returns the zero time if the window is open
+// until after limit, because it always opens again before it closes.
 func (w *Window) closes(at, limit time.Time) time.Time {
 	if w.Schedule == nil {
 		return w.Until
@@ -160,8 +158,8 @@ func (w *Window) closes(at, limit time.Time) time.Time {
 	return time.Time{}
 }
 
-// reopened returns an opening after which the window is still open when an earlier one ends, or the
-// zero time. It looks for a late one first, because a window may open every minute.
+// reopened returns an opening up to end after which the window is still open at end, or the zero time. It
+// looks for a late opening first, because a window may open every minute.
 func (w *Window) reopened(end time.Time) time.Time {
 	for back := time.Minute; ; back *= 2 {
 		back = min(back, w.Duration)

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// OLMNeed is how much a running operator needs OLM.
+// OLMNeed is the degree to which a running operator needs OLM.
 type OLMNeed string
 
 // The values of OLMNeed, strongest first.
@@ -174,9 +174,9 @@ func (h *permissionIndex) addGrant(account string, g k8s.Grant) {
 	}
 }
 
-// FindOLM returns how much an operator with these objects needs OLM. signals is the evidence,
-// strongest first. definitions are OLM's CRDs whose objects the operator may watch. If shipped is
-// true, objects of OLM's own kinds are evidence, too.
+// FindOLM returns the degree to which an operator with these objects needs OLM. signals is the evidence,
+// strongest first. definitions are OLM's CRDs whose objects the operator may watch. If shipped is true,
+// objects of OLM's own kinds are evidence, too.
 func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal, definitions []string) {
 	signals, definitions = PermissionSignals(objects)
 	if shipped {

@@ -102,8 +102,8 @@ var (
 	certField = regexp.MustCompile(`(?i)ca-?bundle|cert|tls|\bca\b|\.crt|\.key|\.pem`)
 )
 
-// likelyValues returns patterns for the values that usually replace a generated value, the best
-// first. cert is true if the field has a certificate or a key.
+// likelyValues returns patterns for the names of values that usually replace a generated field, the most
+// likely first. cert is true for a field with a certificate or a key.
 func likelyValues(cert bool) []*regexp.Regexp {
 	patterns := []string{
 		`(?i)(^|\.)existing\w*secret\w*$`, `(?i)(admin)?password$`, `(?i)(^|\.)\w*secret(name|ref)?$`, `(?i)(token|key|salt)$`, `(?i)(^|\.)(rollme|timestamp)\w*$`,
@@ -152,7 +152,7 @@ func chartOf(template string) string {
 	return before
 }
 
-// valuesPrefix returns the path of the values of the chart that has a template: "grafana." for
+// valuesPrefix returns the path, in the values, of the subchart that contains a template: "grafana." for
 // "stack/charts/grafana/templates/secret.yaml".
 func valuesPrefix(template string) string {
 	var b strings.Builder

@@ -78,7 +78,8 @@ func choose[T any](again bool, first, second T) T {
 	return first
 }
 
-// sortedKeys returns the keys of dictionaries, those of each sorted: Sprig's order is that of a map.
+// sortedKeys returns the keys of the first dictionary, then those of the second, and so on, each group
+// sorted. Sprig returns keys in random order.
 func sortedKeys(dicts ...map[string]any) []string {
 	var out []string
 	for _, d := range dicts {
@@ -87,7 +88,7 @@ func sortedKeys(dicts ...map[string]any) []string {
 	return out
 }
 
-// sortedValues returns the values of a dictionary in the order of its keys.
+// sortedValues returns the values of a dictionary, sorted by key.
 func sortedValues(dict map[string]any) []any {
 	out := []any{}
 	for _, k := range slices.Sorted(maps.Keys(dict)) {

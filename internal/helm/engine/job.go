@@ -122,7 +122,7 @@ func (j *job) load() (*chart.Chart, error) {
 	return c, nil
 }
 
-// sortDependencies sorts the subcharts by name: Helm's order is that of a map.
+// sortDependencies sorts the subcharts by name, because Helm returns them in random order.
 func sortDependencies(c *chart.Chart) {
 	deps := slices.SortedFunc(slices.Values(c.Dependencies()), func(a, b *chart.Chart) int {
 		return cmp.Or(cmp.Compare(a.Name(), b.Name()), cmp.Compare(a.Metadata.Version, b.Metadata.Version))
@@ -163,7 +163,7 @@ func (j *job) capabilities(c *chart.Chart) (*common.Capabilities, error) {
 		caps.APIVersions = j.req.APIVersions
 	}
 	caps.HelmVersion.Version = helmVersion
-	caps.HelmVersion.GoVersion, caps.HelmVersion.KubeClientVersion = "go1.26", "v1.37" // not those of this program: its objects are the same everywhere
+	caps.HelmVersion.GoVersion, caps.HelmVersion.KubeClientVersion = "go1.26", "v1.37" // constants, because the objects must not depend on the machine
 	if r := c.Metadata.KubeVersion; r != "" && !chartutil.IsCompatibleRange(r, version.String()) {
 		return nil, &wire.Error{Path: "Chart.yaml", Msg: fmt.Sprintf("the chart requires Kubernetes %s, and does not support %s", r, version.Version)}
 	}

@@ -4,8 +4,7 @@ package engine
 
 import "time"
 
-// limitProcess limits memory. Other limits are those of startWatch, and of the program that started
-// the process.
+// limitProcess limits memory. The other limits are enforced by startWatch and by the parent process.
 func limitProcess() error {
 	limitRuntime()
 	time.Local = time.UTC // do not read the time zone of the machine

@@ -11,13 +11,13 @@ import (
 
 // Limits of the process, which the kernel enforces.
 const (
-	maxProcessCPU = 120       // seconds; the process ends before
-	usedUpCPU     = 60        // seconds after which the process takes no other chart
+	maxProcessCPU = 120       // seconds; a process ends earlier, at usedUpCPU
+	usedUpCPU     = 60        // seconds; the process then accepts no other chart
 	maxData       = 768 << 20 // bytes of private memory; the limit of a chart is lower
 )
 
-// limitProcess gives up the right to open files and connections, and limits memory and CPU time.
-// Without it, the process does not run templates.
+// limitProcess gives up the permission to open files and connections, and limits memory and CPU time. If it
+// fails, the process must not run templates.
 func limitProcess() error {
 	limitRuntime()
 	time.Local = time.UTC // do not read the time zone of the machine

@@ -13,9 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/helm/internal/wire"
 )
 
-// validateValues validates the values of a chart and its subcharts against their
-// values.schema.json. Unlike Helm's, it never opens a file or a connection for a reference to
-// another schema.
+// validateValues validates the values of a chart and its subcharts against their values.schema.json. Unlike
+// Helm's function, it opens no file or connection for a reference to another schema.
 func validateValues(c *chart.Chart, values map[string]any, chartPath string, w *watch) error {
 	if c.Schema != nil {
 		file := chartPath + "/values.schema.json"

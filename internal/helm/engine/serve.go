@@ -1,14 +1,13 @@
 // Package engine templates Helm charts in a child process.
 //
-// A chart is a program by a stranger. Serve reads charts from its input and writes the objects to
-// its output. Before it reads the first chart, it gives up the right to open files and
-// connections, and it limits its own memory and CPU time (see limits_unix.go). Templates cannot be
-// interrupted, so that a template that exceeds a limit ends the process: the program that started
-// the process reports the template and starts another process.
+// A chart is an untrusted program. Serve reads charts from its input and writes the objects to its output.
+// Before it reads the first chart, it gives up the permission to open files and connections, and it limits
+// its own memory and CPU time (see limits_unix.go). Templates cannot be interrupted, so that a template that
+// exceeds a limit ends the process: the program that started the process reports the template and starts
+// another process.
 //
-// Helm's packages do the work: the same chart and settings give the same objects as
-// helm template --include-crds of Helm 4.3.1. Each chart is rendered twice; it is an error if the
-// objects differ.
+// Helm's packages do the work: the same chart and settings give the same objects as helm template
+// --include-crds of Helm 4.3.1. Each chart is rendered twice; it is an error if the objects differ.
 //
 // This package imports Helm and client-go. Only programs that template charts import it.
 //
@@ -31,7 +30,7 @@ import (
 // calls Serve before anything else, and exits.
 func Asked() bool { return os.Getenv(wire.Variable) != "" } //nolint:forbidigo // the program has no other input than this variable and its standard input
 
-// Serve answers the requests in in until it ends, and returns the exit code.
+// Serve answers the requests in the input until it ends. It returns the exit code of the process.
 func Serve(in io.Reader, out io.Writer) int {
 	s := &server{in: bufio.NewReaderSize(in, 64<<10), out: out}
 	if err := limitProcess(); err != nil {

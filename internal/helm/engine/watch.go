@@ -16,7 +16,7 @@ import (
 // Limits of one chart.
 const (
 	maxCPU    = 4 * time.Second
-	maxWall   = 20 * time.Second // a process that waits for something
+	maxWall   = 20 * time.Second // limit for a process that waits, and so uses no CPU time
 	maxMemory = 512 << 20        // bytes in use; the kernel's limit is higher
 	tick      = 10 * time.Millisecond
 )
@@ -76,8 +76,8 @@ func (w *watch) fail(msg string) {
 	os.Exit(0) //nolint:forbidigo // templates cannot be cancelled: the process ends while one runs
 }
 
-// enter begins the execution of a template, or work on another file. The name of an outermost template is written at once,
-// because a process without memory cannot report it.
+// enter records that a template begins, or the work on another file. It writes the name of an outermost
+// template at once, because a process without memory cannot report it.
 func (w *watch) enter(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +87,7 @@ func (w *watch) enter(name string) {
 	}
 }
 
-// leave ends what enter began.
+// leave records the end of the step that the last call of enter began.
 func (w *watch) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -43,10 +43,10 @@ type Repeat struct {
 	Items []map[string]any // in the order of the list; nil if the items are no mappings
 }
 
-// Distinct removes the list items that server-side apply rejects, because another item has the same
-// key. It returns the object, and the repeats that it had. keep returns the item to keep for a
-// repeat of mappings; it gets the place of the repeat's last item. Of kinds that are not built in, only the
-// metadata changes: the API server rejects repeats in their other fields in every request.
+// Distinct removes list items that server-side apply rejects, because another item has the same key. It
+// returns the object and the repeats that it has removed. If the items of a repeat are mappings, keep returns
+// the one that remains, at the place of the last. For kinds that are not built in, only the metadata changes,
+// because the API server rejects repeats in their other fields in every request.
 func (t *Types) Distinct(object k8s.Object, keep func(Repeat) map[string]any) (k8s.Object, []Repeat) {
 	c := canonicalizer{types: t, keep: keep}
 	out := object
@@ -157,8 +157,8 @@ func (c *canonicalizer) object(of reflect.Type, m map[string]any) map[string]any
 	return out
 }
 
-// copied returns out, or a copy if it still is m: what does not change is not copied, because schemas of
-// CRDs are large.
+// copied returns a copy of m if out is still m itself, and otherwise out. So only changed maps are copied:
+// schemas of CRDs are large.
 func copied(m, out map[string]any) map[string]any {
 	if isSame(m, out) {
 		return maps.Clone(m)
@@ -179,7 +179,7 @@ func isSame(a, b any) bool {
 	return a == b
 }
 
-// isSchema reports whether a type is a schema of a CRD, or holds one or several in its place.
+// isSchema reports whether a type is a schema of a CRD, or the type of a field with one or several schemas.
 func isSchema(of reflect.Type) bool {
 	switch of {
 	case reflect.TypeFor[apiextensionsv1.JSONSchemaProps](), reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray](),
@@ -189,9 +189,9 @@ func isSchema(of reflect.Type) bool {
 	return false
 }
 
-// isDropped reports whether the API server does not store the value of a field: encoding/json omits
-// it, it is an empty list, which protobuf cannot tell from none, or an integer or name that stands for
-// the default.
+// isDropped reports whether the API server does not store the value of a field. Such values are zero values
+// that encoding/json omits, empty lists (protobuf does not store them), and a 0 or "" that stands for the
+// default of an integer or name.
 func isDropped(field typeField, v any) bool {
 	kind := field.of.Kind()
 	list, isList := v.([]any)
@@ -221,7 +221,7 @@ func (c *canonicalizer) quantity(v any) any {
 	return v
 }
 
-// distinct returns a list with one item for each key. Without keys, the items are their own keys.
+// distinct returns a list with one item for each key. If keys is empty, an item is its own key.
 func (c *canonicalizer) distinct(field string, keys []string, list []any) []any {
 	groups := map[string][]any{}
 	for _, v := range list {

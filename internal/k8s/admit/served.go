@@ -43,8 +43,8 @@ var served = sync.OnceValue(func() map[string]int { //nolint:gochecknoglobals //
 	return out
 })
 
-// introducedIn returns the minor version of Kubernetes that introduced a type, or 0 if the type does not
-// say it: then every supported version has it.
+// introducedIn returns the minor version of Kubernetes that introduced a type. It returns 0 if the type does
+// not declare it, because every supported version then has the type.
 func introducedIn(t reflect.Type) int {
 	if v, ok := reflect.New(t).Interface().(interface{ APILifecycleIntroduced() (major, minor int) }); ok {
 		_, minor := v.APILifecycleIntroduced()

@@ -186,15 +186,15 @@ func (w *typeChecker) checkRequired(of reflect.Type, fields map[string]typeField
 	}
 }
 
-// requiredText has a line for each field that the API server was seen to demand in an object that has
-// everything else, with "+", and for each field that it accepted the object without, with "-".
-// TestRequired of test/cluster compares it with an API server, and writes it with -update.
+// requiredText has a line for each tested field: with "+" if the API server rejects an object that only lacks
+// this field, and with "-" if it accepts it. TestRequired of test/cluster compares it with an API server, and
+// writes it with -update.
 //
 //go:embed required.txt
 var requiredText string
 
-// requiredFields returns the fields of requiredText by Go type and name: true if the API server demands
-// the field in every object seen.
+// requiredFields returns the fields of requiredText by Go type and name: true if the API server demands the
+// field in every tested object.
 func (t *Types) requiredFields() map[reflect.Type]map[string]bool {
 	if t.required != nil {
 		return t.required

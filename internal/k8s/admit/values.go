@@ -72,7 +72,8 @@ func Values(o k8s.Object) []Fault {
 	return out
 }
 
-// claimTemplates returns names of volumes that a StatefulSet makes from its templates of claims.
+// claimTemplates returns the metadata of the volume claims of a StatefulSet. Their names are also names of
+// volumes.
 func claimTemplates(o k8s.Object) []map[string]any {
 	var out []map[string]any
 	for _, c := range k8s.Items(o, "spec", "volumeClaimTemplates") {

@@ -35,7 +35,7 @@ func chartInImage(ctx context.Context, im *image.Image) (fs.FS, error) {
 	return charts.Archive(archive)
 }
 
-// expandChart templates a chart as 'helm install' on a cluster with the APIs of the pin.
+// expandChart templates a chart like 'helm install' does on a cluster with the APIs in the pin.
 func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, error) {
 	r := bundle.Release{Package: in.Pin.Package, Name: in.Pin.Bundle, Version: in.Pin.Version, File: "Chart.yaml"}
 	content, err := helm.ReadDirectory(files)
@@ -89,7 +89,7 @@ func isKept(o map[string]any) bool {
 	return strings.EqualFold(strings.TrimSpace(k8s.Text(o, "metadata", "annotations", "helm.sh/resource-policy")), "keep")
 }
 
-// chartWarnings returns warnings about what templates did, sorted.
+// chartWarnings returns warnings about calls of lookup, dropped hooks and messages of Helm, sorted.
 func chartWarnings(out *helm.Rendered) []diag.Warning {
 	var ws []diag.Warning
 	warnFor := func(file, code, format string, args ...any) {
@@ -107,8 +107,8 @@ func chartWarnings(out *helm.Rendered) []diag.Warning {
 	return diag.SortWarnings(ws)
 }
 
-// askedInChart returns the APIs whose group is in a file of the chart. Templates may compute the
-// version, but name the group.
+// askedInChart returns those of the APIs whose group occurs in a file of the chart. Templates may compute the
+// version, but they contain the group.
 func askedInChart(files fs.FS, apis []string) ([]string, error) {
 	content, err := helm.ReadDirectory(files)
 	if err != nil {

@@ -23,8 +23,8 @@ type Format struct {
 
 	// image returns the content of a pin in an image; nil: it is never in one.
 	image func(ctx context.Context, im *image.Image) (fs.FS, error)
-	// asks returns those of the APIs ("group/version" or "group/version/Kind") on which the bundle of a
-	// pin may depend, in the same order.
+	// asks returns those of the APIs ("group/version" or "group/version/Kind") that may change the bundle of a
+	// pin, in the same order.
 	asks func(files fs.FS, apis []string) ([]string, error)
 	// expand returns the bundle of a pin. files is the content as published.
 	expand func(ctx context.Context, files fs.FS, in Input) (bundle.Release, error)
@@ -62,8 +62,8 @@ func (f Format) Image(ctx context.Context, im *image.Image) (fs.FS, error) {
 	return f.image(ctx, im)
 }
 
-// Asks returns those of the APIs in a cluster ("group/version" or "group/version/Kind") on which the
-// bundle may depend, in the same order.
+// Asks returns those of the APIs in a cluster ("group/version" or "group/version/Kind") that may change the
+// bundle, in the same order.
 func (f Format) Asks(files fs.FS, apis []string) ([]string, error) { return f.asks(files, apis) }
 
 // Expand returns the bundle of the pin in.Pin. The same input gives the same bundle, on every machine.

@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// moveObjects moves the objects of a release, in place, from the namespace that its author chose to
-// another one: namespaced objects, the Namespace itself, subjects of bindings, Services of webhooks,
-// conversions and APIServices, and selectors of the Namespace. Objects in namespaces of Kubernetes stay.
-// Another mention of the namespace is an error, as are several namespaces.
+// moveObjects moves the objects of a release, in place, from the namespace that its author chose to another
+// one: namespaced objects, the Namespace itself, subjects of bindings, Services of webhooks, conversions and
+// APIServices, and selectors of the Namespace. Objects in namespaces of Kubernetes stay. It is an error if
+// the namespace is mentioned elsewhere, or if there are several.
 func moveObjects(objects []bundle.ReleaseObject, to string) error {
 	names := homeNamespaces(objects)
 	switch {
@@ -32,8 +32,8 @@ func moveObjects(objects []bundle.ReleaseObject, to string) error {
 	return m.errs.Err()
 }
 
-// homeNamespaces returns the namespaces of the objects, sorted. An object without a namespace is in
-// those of the subjects that stand for it. Namespaces of Kubernetes are left out.
+// homeNamespaces returns the namespaces of the objects, sorted. For a ServiceAccount without a namespace, it
+// returns the namespaces in which subjects of bindings expect it. It omits namespaces of Kubernetes.
 func homeNamespaces(objects []bundle.ReleaseObject) []string {
 	var out []string
 	unplaced := map[string]bool{} // names of ServiceAccounts without a namespace
