@@ -15,9 +15,9 @@ func apiRules() []RuleInfo {
 	}
 }
 
-// apiLifecycle is a row of apiTable: when Kubernetes deprecates and removes one version of an API.
+// apiLifecycle is a row of apiTable: the Kubernetes versions that deprecate and remove one version of an API.
 type apiLifecycle struct {
-	deprecated, removed minor  // Kubernetes versions; zero if it has not happened
+	deprecated, removed minor  // Kubernetes versions; zero: none so far
 	replacement         string // API version to use instead; empty if there is none
 }
 

@@ -23,8 +23,8 @@ func certificateRules() []RuleInfo {
 	}
 }
 
-// compareCertificates reports certificates that are requested for identities of the cluster, and
-// certificates of an authority, in whatever object and field they are requested.
+// compareCertificates reports requests for certificates with an identity of the cluster, and requests for
+// certificates of an authority, in any field of any object.
 func compareCertificates(c *comparison) {
 	for _, p := range c.changed {
 		if p.after == nil || p.after.Key().Is(crdKind) {
@@ -67,8 +67,8 @@ func compareCertificates(c *comparison) {
 	}
 }
 
-// foreignNames returns the names that a Certificate newly has, other than those of Services in its
-// namespace, and its common name if it is for clients.
+// foreignNames returns the names that a Certificate gains. It omits names of Services in its namespace, and
+// the common name of a certificate that is not for clients.
 func foreignNames(p pair) []string {
 	if !p.after.Key().Is(certificateKind) {
 		return nil
@@ -94,13 +94,13 @@ func foreignNames(p pair) []string {
 
 const certificateKind = "Certificate.cert-manager.io"
 
-// certificateAuthority stands for the right to issue certificates in requestedIdentities.
+// certificateAuthority stands for the permission to issue certificates in requestedIdentities.
 const certificateAuthority = "authority"
 
-// requestedIdentities returns the identities of the cluster for which an object requests a
-// certificate, sorted: users and groups with the prefix "system:". It contains certificateAuthority
-// if the certificate is one of an authority. Objects of kinds for certificates are searched as a
-// whole, others for annotations and attributes of cert-manager.
+// requestedIdentities returns the identities of the cluster for which an object requests a certificate,
+// sorted: users and groups with the prefix "system:", and certificateAuthority if it requests the certificate
+// of an authority. Of a kind for certificates, it searches the whole object. Of other kinds, it searches
+// annotations and attributes of cert-manager.
 func requestedIdentities(o map[string]any) []string {
 	var out []string
 	isCertificate := strings.Contains(k8s.Text(o, "kind"), "Certificate")
@@ -110,7 +110,7 @@ func requestedIdentities(o map[string]any) []string {
 		switch x := v.(type) {
 		case map[string]any:
 			for _, key := range sortedKeys(x) {
-				// The API server writes who created a request.
+				// The API server sets the user and the groups in a request.
 				if key != "status" && !(whole && isCertificate && slices.Contains([]string{"username", "groups", "uid", "extra", "managedFields"}, key)) {
 					visit(key, x[key], whole || isCertificate && key == "spec" || strings.Contains(key, "cert-manager.io/"))
 				}
@@ -142,15 +142,15 @@ func isAuthorityField(name string) bool {
 	return slices.Contains([]string{"isca", "is-ca", "ca"}, name)
 }
 
-// isAuthorityUsage reports whether a usage of a certificate is to sign certificates.
+// isAuthorityUsage reports whether a certificate with a usage may sign other certificates.
 func isAuthorityUsage(field, value string) bool {
 	return strings.HasSuffix(field, "usages") && slices.ContainsFunc(strings.Split(value, ","), func(s string) bool {
 		return strings.EqualFold(strings.TrimSpace(s), "cert sign")
 	})
 }
 
-// identitiesIn returns the identities in a text: a name, a distinguished name with any escapes, or a
-// certificate request in PEM, in base64 or not.
+// identitiesIn returns the identities in a text. The text may be a name, a distinguished name with escapes,
+// or a certificate request in PEM, also in base64.
 func identitiesIn(text string) []string {
 	var out []string
 	for _, encoded := range [][]byte{[]byte(text), decodeBase64(text)} {
@@ -167,7 +167,7 @@ func identitiesIn(text string) []string {
 	for _, value := range regexp.MustCompile(`=#([0-9a-fA-F]+)`).FindAllStringSubmatch(text, -1) {
 		// A value of a distinguished name in hexadecimal DER.
 		if raw, err := hex.DecodeString(value[1]); err == nil {
-			out = append(out, regexp.MustCompile(`(?i)system:[a-z0-9:._-]+`).FindAllString(string(raw), -1)...) // the byte before may be a letter
+			out = append(out, regexp.MustCompile(`(?i)system:[a-z0-9:._-]+`).FindAllString(string(raw), -1)...) // the preceding byte may be a letter
 		}
 	}
 	return out
@@ -205,8 +205,8 @@ func identitiesOfRequest(der []byte) []string {
 	return out
 }
 
-// isSelfSigned reports whether a Certificate of cert-manager is issued by an Issuer that signs each
-// certificate by its own key, and belongs to the same operator: nobody trusts such an authority yet.
+// isSelfSigned reports whether the Issuer of a Certificate signs each certificate by its own key and belongs
+// to the same operator. Nobody trusts such an authority yet.
 func (c *comparison) isSelfSigned(o *Object) bool {
 	ref := k8s.Map(o.Content, "spec", "issuerRef")
 	if kind := k8s.Text(ref, "kind"); !o.Key().Is(certificateKind) || kind != "" && kind != "Issuer" {

@@ -77,9 +77,9 @@ func podChanges() []changeSeverity {
 	}
 }
 
-// isHarmlessInPod reports whether the change is in fields of a pod or a container that give its
-// containers no access, and do not choose nodes of the control plane. Other rules compare volumes,
-// commands, variables and references to Secrets.
+// isHarmlessInPod reports whether the change affects only fields of a pod or container that neither give
+// access to containers nor select nodes of the control plane. Other rules compare volumes, commands,
+// variables and references to Secrets.
 func (f fieldChange) isHarmlessInPod() bool {
 	below := f.path[len(f.podAt()):]
 	field, harmless := below.key(0), strings.Fields("activeDeadlineSeconds affinity enableServiceLinks hostname imagePullSecrets nodeSelector os overhead preemptionPolicy readinessGates restartPolicy "+
@@ -197,7 +197,7 @@ func (f fieldChange) hasConversionWebhook() bool {
 	return k8s.At(f.objects.after.Content, "spec", "conversion", "webhook") != nil
 }
 
-// isServiceTarget reports whether the change may direct a Service, which has clients, to other pods, or
+// isServiceTarget reports whether the change may send the traffic of a Service with clients to other pods, or
 // expose it to other clients.
 func (f fieldChange) isServiceTarget() bool {
 	return f.objects.before != nil && (f.path.key(1) == "selector" || f.path.key(1) == "loadBalancerSourceRanges")

@@ -18,16 +18,16 @@ func interpreters() []string {
 	return strings.Fields("sh bash ash dash ksh zsh fish busybox python python2 python3 perl ruby node php lua pwsh powershell cmd tclsh gawk awk")
 }
 
-// loaderVariables returns the environment variables by which the dynamic loader, a shell or a language
-// loads code, or finds the programs that it starts.
+// loaderVariables returns the environment variables that make the dynamic loader, a shell or an interpreter
+// load code, or that determine the programs that they start.
 func loaderVariables() []string {
 	return strings.Fields("LD_PRELOAD LD_AUDIT LD_LIBRARY_PATH GCONV_PATH PATH BASH_ENV ENV SHELLOPTS PROMPT_COMMAND PYTHONPATH PYTHONHOME PYTHONSTARTUP NODE_OPTIONS NODE_PATH " +
 		"JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS CLASSPATH RUBYOPT RUBYLIB PERL5OPT PERL5LIB PERL5DB PHP_INI_SCAN_DIR LUA_INIT DOTNET_STARTUP_HOOKS CORECLR_PROFILER_PATH " +
 		"GIT_SSH_COMMAND GIT_SSH GIT_EXTERNAL_DIFF GIT_ASKPASS OPENSSL_CONF")
 }
 
-// trustVariables returns the environment variables by which programs choose a proxy, an API server, the
-// authorities that they trust, or an identity in a cloud.
+// trustVariables returns the environment variables that choose a proxy, an API server, trusted authorities,
+// or an identity in a cloud.
 func trustVariables() []string {
 	return strings.Fields("HTTP_PROXY HTTPS_PROXY ALL_PROXY KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT KUBERNETES_SERVICE_PORT_HTTPS KUBERNETES_MASTER KUBECONFIG SSL_CERT_FILE SSL_CERT_DIR " +
 		"REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS GIT_SSL_NO_VERIFY GIT_SSL_CAINFO NODE_TLS_REJECT_UNAUTHORIZED PYTHONHTTPSVERIFY GODEBUG " +
@@ -37,10 +37,11 @@ func trustVariables() []string {
 // variableReference is a reference to a variable that the kubelet expands, and its escaped form.
 var variableReference = regexp.MustCompile(`\$?\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)`)
 
-// executedCode returns the code in the settings of a container, by field and file: command lines with an
-// interpreter, with the variables and files that they name, other command lines whose program is a
-// variable or in a volume, variables for the loader, and volumes over the directories of programs.
-// References $(NAME) are expanded. The content of ConfigMaps and Secrets is part of the code.
+// executedCode returns the code that a container executes because of its settings, by field and file. The
+// code consists of: command lines with an interpreter, with the variables and files that they name; command
+// lines whose program is a variable or in a volume; variables for the loader; and volumes over the
+// directories of programs. References $(NAME) are expanded. The content of ConfigMaps and Secrets is part of
+// the code.
 func (v *view) executedCode(namespace string, pod, ctr map[string]any) map[string]string {
 	out := map[string]string{}
 	env := v.environment(namespace, ctr)
@@ -167,12 +168,13 @@ func (v *view) keysOf(key k8s.Key) map[string]string {
 	return out
 }
 
-// mountedFile is a file or directory in a container that is from a volume, with its content.
+// mountedFile is a file or directory of a volume in a container, with its content.
 type mountedFile struct{ at, text string }
 
 type mountedFiles []mountedFile
 
-// mountedFiles returns the volumes of a container, and the files of those whose content the state has.
+// mountedFiles returns the volumes of a container. If the state has the content of a volume, it also returns
+// its files.
 func (v *view) mountedFiles(namespace string, pod, ctr map[string]any) mountedFiles {
 	var out mountedFiles
 	for _, m := range k8s.Items(ctr, "volumeMounts") {
@@ -195,7 +197,7 @@ func (v *view) mountedFiles(namespace string, pod, ctr map[string]any) mountedFi
 	return out
 }
 
-// volumeFiles returns the files of a volume whose content the state has, by path.
+// volumeFiles returns the files of a volume by path, if the state has their content.
 func (v *view) volumeFiles(namespace string, volume map[string]any) map[string]string {
 	out := map[string]string{}
 	for _, source := range append(k8s.Items(volume, "projected", "sources"), volume) {
@@ -258,7 +260,7 @@ func isScript(words []string) bool {
 	return false
 }
 
-// containsWord reports whether a name is in a text, and not only as a part of a longer name.
+// containsWord reports whether a text contains a name as a whole word.
 func containsWord(text, name string) bool {
 	isPart := func(c byte) bool {
 		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'

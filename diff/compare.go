@@ -34,9 +34,9 @@ type CompareOptions struct {
 
 	Stored map[string][]string // observed status.storedVersions by CRD name; unknown for a missing CRD
 
-	// RolledBack lists operators ("namespace/package") whose pin before this change is replaced by one that was
-	// merged earlier, with the dependencies that only the replaced pin required. Their findings have at most
-	// medium severity, unless their rule is about lost data or objects that cannot be applied (critical).
+	// RolledBack lists the operators ("namespace/package") for which this change restores an earlier pin, and
+	// the dependencies that only the newer pin required. Their findings have at most medium severity, unless
+	// their rule is about lost data or objects that cannot be applied (critical).
 	RolledBack []string
 }
 
@@ -91,8 +91,8 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	return c.report(), nil
 }
 
-// add records a finding about an object. Its severity is the configured severity of the rule, or
-// else the default severity of the rule, limited by capped.
+// add records a finding about an object. It has the configured severity of the rule. Without one, it has the
+// default severity, limited by capped.
 func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severity) {
 	r, ok := c.rules[rule]
 	if !ok {
@@ -132,7 +132,7 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 		f.Object = about.Ref()
 		f.Place.Path, f.Place.Removed = f.where.Path, c.isBefore(f.where)
 		if f.objects = c.pairOf(about.Key()); f.objects == (pair{}) {
-			f.objects.after = about // about is the user's own object, from State.Resources
+			f.objects.after = about // about is the user's own object, in State.Resources
 		}
 	}
 	all := f.locations()
@@ -155,7 +155,8 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 // may be untrusted. More severe findings are limited only by maxChanges for each object.
 const maxFindings = 50_000
 
-// maxValue is the maximum length of Finding.Before and After in bytes: that of an object in a cluster.
+// maxValue is the maximum length of Finding.Before and After in bytes: the size limit of an object in a
+// cluster.
 const maxValue = 1 << 20
 
 // pairOf returns the rendered object with this key before and after.

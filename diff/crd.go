@@ -53,7 +53,7 @@ func (d crdDiff) compareNames() {
 	}
 	compareField("crd.scope-changed", "spec", "scope")
 	compareField("crd.kind-changed", "spec", "names", "kind")
-	// Adding a name with its default value, or removing such a name, is no change.
+	// Adding or removing a name that has its default value is no change.
 	kind := k8s.Text(d.now.Content, "spec", "names", "kind")
 	for name, implied := range map[string]string{"singular": strings.ToLower(kind), "listKind": kind + "List"} {
 		a, b := k8s.Text(d.old.Content, "spec", "names", name), k8s.Text(d.now.Content, "spec", "names", name)

@@ -43,8 +43,8 @@ func (d crdDiff) compareVersions() {
 	}
 }
 
-// reportRemovedVersion reports a removed version. stored means that clusters may store objects in
-// this version; observed means that the status.storedVersions of the clusters are known.
+// reportRemovedVersion reports a removed version. stored is true if clusters may store objects in this
+// version. observed is true if the status.storedVersions of the clusters are known.
 func (d crdDiff) reportRemovedVersion(v k8s.CRDVersion, stored, observed bool) {
 	f := Finding{Field: v.Name, Before: "served", path: fieldAt("spec", "versions"), explains: []fieldPath{crdVersionAt(v.Name)}}
 	switch {

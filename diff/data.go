@@ -67,8 +67,9 @@ func compareDeletions(c *comparison) {
 	}
 }
 
-// isForeignGroup reports whether an operator that existed before adds a CRD in the API group of another
-// operator or, if it owned no kind of the group's domain, of a component in the table of powers.
+// isForeignGroup reports whether an existing operator adds a CRD in the API group of another owner. This is
+// another operator or, unless the operator owned kinds in the group's domain, a component in the table of
+// powers.
 func isForeignGroup(c *comparison, crd *Object) bool {
 	kind := crd.definedKind()
 	own, others := false, false
@@ -87,8 +88,8 @@ func isForeignGroup(c *comparison, crd *Object) bool {
 	return !own && (others || row.added >= High && c.before.hasOperator(crd.Operator))
 }
 
-// describeRemoval describes what happens in the cluster when an object is removed from the tree.
-// dependents are the objects that are deleted with it, such as "and everything in it".
+// describeRemoval describes the effect in the cluster of removing an object from the tree. dependents are the
+// objects that are deleted with it, such as "and everything in it".
 func (s *State) describeRemoval(o *Object, dependents string) string {
 	removal, tool := profile.RemovalOf(o.Content)
 	switch {
@@ -100,8 +101,7 @@ func (s *State) describeRemoval(o *Object, dependents string) string {
 	return "it is protected and not pruned; a manual deletion deletes it " + dependents
 }
 
-// isProtected reports whether the GitOps tool prunes the object never, or only after a
-// confirmation.
+// isProtected reports whether the GitOps tool never prunes the object, or only after a confirmation.
 func (s *State) isProtected(o *Object) bool {
 	removal, _ := profile.RemovalOf(o.Content)
 	return removal != profile.RemovalPrune || s.isNeverPruned(o)
@@ -113,9 +113,9 @@ func isKept(o *Object) bool {
 	return removal == profile.RemovalKeep
 }
 
-// isNeverPruned reports whether the GitOps tool never prunes the object, whatever its annotations.
-// Some tools do not track CRDs. A tool that applies each operator separately has an application for
-// each Namespace, and does not prune the only object of an application.
+// isNeverPruned reports whether the GitOps tool never prunes the object, regardless of annotations. Some
+// tools do not track CRDs. A tool that applies each operator separately has an application for each
+// Namespace, and does not prune the only object of an application.
 func (s *State) isNeverPruned(o *Object) bool {
 	return s.KeepsDefinitions && k8s.IsCRD(o.Content) || s.ByOperator && o.Key().Is("Namespace")
 }

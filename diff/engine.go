@@ -13,10 +13,10 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// EngineObjects returns the objects in files that configure a GitOps tool. A file that is not a
-// Kubernetes object, such as clusters.yaml, is returned as an object of kind File; a list of
-// clusters in it becomes a map with the cluster names as keys. The name of such an object is the path
-// of the file or, with dir, its path if it were in dir. The error lists all invalid files.
+// EngineObjects returns the objects in files that configure a GitOps tool. A file that is not a Kubernetes
+// object, such as clusters.yaml, is returned as an object of kind File; a list of clusters in it becomes a
+// map with the cluster names as keys. The name of such an object is the path of the file or, if dir is not
+// empty, the path of a file with this name in dir. The error lists all invalid files.
 func EngineObjects(files []File, dir string) ([]Object, error) {
 	var out []Object
 	var faults diag.List
@@ -161,7 +161,7 @@ func engineChanges() []changeSeverity {
 		}, Low},
 		{nil, fieldChange.leaves, Low}, // rule upgrade.removed reports the uninstallation
 		{nil, fieldChange.emptiesLeaving, Low},
-		// The annotation affects when Argo CD compares the sources, not which sources it compares.
+		// The annotation affects the time at which Argo CD compares the sources, not the choice of sources.
 		{nil, func(f fieldChange) bool { return f.path.last() == "argocd.argoproj.io/manifest-generate-paths" }, Low},
 		{nil, fieldChange.changesHost, Critical},
 	}

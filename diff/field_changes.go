@@ -48,8 +48,8 @@ func (c *comparison) unexplainedChanges(p pair) []change {
 	return d.changes
 }
 
-// addedFields returns the fields of an added object that no finding of their own covers. Fields that
-// identify the object or an element of a list are omitted, and so are those with default values.
+// addedFields returns the fields of an added object that no finding covers individually. It omits fields that
+// identify the object or an element of a list, and fields with default values.
 func (c *comparison) addedFields(o *Object) []change {
 	content := o.Content
 	if o.Key().Is(crdKind) {
@@ -100,7 +100,7 @@ func (d *fieldDiff) compare(at fieldPath, claims []fieldPath, a, b any) {
 	if slices.ContainsFunc(claims, func(claim fieldPath) bool { return len(claim) == len(at) }) {
 		return
 	}
-	descend := len(claims) > 0 || at.key(0) == "metadata" || a == nil && (at.isContainer() || d.hasPod(at)) // fields below the path may be covered, exempt or dangerous
+	descend := len(claims) > 0 || at.key(0) == "metadata" || a == nil && (at.isContainer() || d.hasPod(at)) // single fields below the path may be covered, exempt or dangerous
 	x, mapA := a.(map[string]any)
 	y, mapB := b.(map[string]any)
 	if mapA && mapB || (mapA && b == nil || mapB && a == nil) && descend {

@@ -40,9 +40,9 @@ func Objects(files []File, pins []lockfile.Pin) ([]Object, error) {
 	return collectObjects(files, pins, nil, nil)
 }
 
-// collectObjects parses files like Objects, but avoids repeated work. twins are the files of the
-// other side by path: if a CRD is the same there, only its head is parsed. known are parsed objects
-// of the other side: they are reused for files with the same path and content.
+// collectObjects parses files like Objects, but avoids repeated work. twins are the files of the other side
+// by path: of a CRD that is equal there, only the head is parsed. known are the parsed objects of the other
+// side: a file with the same path and content reuses them.
 func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, known []Object) ([]Object, error) {
 	have := map[string][]Object{}
 	for _, o := range known {
@@ -244,7 +244,7 @@ func normalizeNumbers(v any) any {
 		if n, err := x.Int64(); err == nil {
 			return n
 		}
-		f, _ := x.Float64() // infinite on overflow, like in the API server's decoder
+		f, _ := x.Float64() // infinite on overflow, as in the API server's decoder
 		return normalizeNumbers(f)
 	case float64:
 		if x == math.Trunc(x) && math.Abs(x) < 1<<63 {
@@ -254,8 +254,8 @@ func normalizeNumbers(v any) any {
 	return v
 }
 
-// objectOwner returns the operator in the owner labels of an object as "namespace/package", or ""
-// if there is none. If the namespace is unknown, it returns "package".
+// objectOwner returns the operator in the owner labels of an object as "namespace/package", or "package" if
+// the namespace is unknown. It returns "" if the object has no owner.
 func objectOwner(content map[string]any, pins []lockfile.Pin) string {
 	labels := k8s.Map(content, "metadata", "labels")
 	pkg, ns := k8s.Text(labels, k8s.LabelPackage), k8s.Text(labels, k8s.LabelNamespace)

@@ -49,8 +49,8 @@ func waivedRank(g group) int {
 	return 0
 }
 
-// omittedGroups summarizes findings that do not fit into a report. For each severity from medium up
-// and each rule, it returns a line with the number of findings by kind of object.
+// omittedGroups summarizes findings that do not fit into a report. It returns a line for each rule with
+// findings of at least medium severity: the number of findings by kind of object.
 func omittedGroups(findings []Finding) []string {
 	type group struct {
 		severity Severity

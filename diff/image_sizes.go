@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// imageDetail is the detail of a finding about an image: the compressed sizes of the images Before
-// and After in bytes (0 if unknown), and the locations of the image if there are several.
+// imageDetail is the detail of a finding about an image. It has the compressed sizes of the images Before and
+// After in bytes (0 if unknown), and the locations of the image if there are several.
 type imageDetail struct {
 	repeats
 	bytesBefore, bytesAfter int64

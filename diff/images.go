@@ -255,7 +255,7 @@ func tagChangeRule(was, is imageref.Ref) string {
 	return "images.changed"
 }
 
-// isGone reports whether the registry of an image is known not to serve it any longer.
+// isGone reports whether the registry of an image is known to have stopped serving it.
 func isGone(image imageref.Ref) bool {
 	_, _, gone := imageref.FindGone(image.String())
 	return gone
@@ -323,7 +323,7 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 		limit = Medium
 	}
 	if rule == "images.new" && (len(d.old) == 0 || slices.ContainsFunc(d.old, func(o imageUse) bool { return o.Registry == b.Registry })) {
-		limit = Low // the operator is new, or has images of the registry
+		limit = Low // the operator is new, or already has images of this registry
 	}
 	d.c.add(rule, u.where, f, limit)
 }

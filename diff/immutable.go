@@ -13,10 +13,10 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// immutableText has a line for each field whose changes the API server refuses: the kind, the field,
-// a condition on the object before the change, the refused changes, and the value of an object
-// without the field. The cluster test TestImmutable tries all changes of all fields on an API server,
-// and writes the file with -update.
+// immutableText has a line for each field whose changes the API server refuses. Its columns are the kind, the
+// field, a condition on the object before the change, the refused changes, and the stored value if the field
+// is missing. The cluster test TestImmutable tries all changes of all fields on an API server, and writes the
+// file with -update.
 //
 //go:embed immutable.txt
 var immutableText string
@@ -27,8 +27,8 @@ type immutableField struct {
 	path      []string
 	when      map[string]any // null stands for a missing field; nil means always
 	refused   []string       // "added", "removed", "changed"; "changed:a" if only the value a is refused
-	absent    any            // the value of an object without the field; nil if it has none
-	allocated bool           // the API server chooses the value of an object without the field
+	absent    any            // stored value if the field is missing; nil: none
+	allocated bool           // the API server chooses a value if the field is missing
 }
 
 // immutableByKind returns the immutable fields by kind, and the sorted kinds.
@@ -87,7 +87,8 @@ func (v *view) recreates(o *Object) bool {
 	})
 }
 
-// lostMeanwhile describes the effect of deleting an object of a kind until it is created again.
+// lostMeanwhile describes the effect of recreating an object of a kind: the loss between deletion and
+// creation.
 func lostMeanwhile(kind string) string {
 	switch kind {
 	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController":
@@ -106,8 +107,8 @@ func lostMeanwhile(kind string) string {
 	return "what depends on it fails meanwhile"
 }
 
-// checkImmutable reports a change of an immutable field. Whether a field is added or removed depends on
-// the manifests, its value also on the API server's defaults.
+// checkImmutable reports a change of an immutable field. Only the manifests determine whether the field is
+// added or removed. Its values include the defaults of the API server.
 func (c *comparison) checkImmutable(p pair, field immutableField) {
 	change := "changed"
 	switch {
@@ -123,7 +124,7 @@ func (c *comparison) checkImmutable(p pair, field immutableField) {
 	name := strings.Join(field.path, ".")
 	f := Finding{Field: name, Before: formatValue(a), After: formatValue(b), Message: name + " cannot be changed", path: fieldAt(field.path...)}
 	if asMap(a) != nil || asMap(b) != nil {
-		f.explains = noField() // the changes of its fields have findings of their own
+		f.explains = noField() // its fields have findings of their own
 	}
 	if field.kind == "Secret" && name != "type" {
 		f.Before, f.After = "", "" // never report the content of a Secret
@@ -131,14 +132,13 @@ func (c *comparison) checkImmutable(p pair, field immutableField) {
 	c.add("immutable.field-changed", p.after, f)
 }
 
-// refuses reports whether the API server refuses to change a value to another one. nil is a missing
-// value.
+// refuses reports whether the API server refuses a change from one value to another. nil is a missing value.
 func (f immutableField) refuses(change string, before, after any) bool {
 	before, after = f.orAbsent(before), f.orAbsent(after)
 	return !k8s.Equal(before, after) && (slices.Contains(f.refused, change) || slices.Contains(f.refused, change+":"+formatValue(after)))
 }
 
-// orAbsent returns the value, or for a missing one the value that the API server stores.
+// orAbsent returns v or, if v is missing, the value that the API server stores instead.
 func (f immutableField) orAbsent(v any) any {
 	if v = f.normalize(v); v == nil {
 		return f.absent
@@ -146,7 +146,7 @@ func (f immutableField) orAbsent(v any) any {
 	return v
 }
 
-// normalize returns nil for a value that has the meaning of a missing one.
+// normalize returns nil for a value that has the same meaning as a missing one.
 func (f immutableField) normalize(v any) any {
 	list, isList := v.([]any)
 	fields, isMap := v.(map[string]any)

@@ -13,8 +13,8 @@ import (
 type Input struct {
 	Name              string               // name for users, such as "main"
 	Revision          string               // Git revision, for errors; empty for files on disk
-	KubernetesVersion string               // of the target clusters; empty if unknown
-	OpenShiftVersion  string               // of the target clusters; empty if unknown
+	KubernetesVersion string               // version of the target clusters; empty if unknown
+	OpenShiftVersion  string               // version of the target clusters; empty if unknown
 	Pins              []lockfile.Pin       // pins of the lock
 	Leaving           []lockfile.Leaving   // operators in the lock that are replaced or being uninstalled
 	KeepsDefinitions  bool                 // see State.KeepsDefinitions
@@ -25,13 +25,12 @@ type Input struct {
 	Own               []File               // other files of the repository, in any order
 }
 
-// Read parses both sides of a comparison. To save time, it parses files that are equal on both
-// sides once, and equal CRDs only up to their versions. The error lists all invalid files of the
-// rendered trees.
+// Read parses both sides of a comparison. To save time, it parses files that are equal on both sides once,
+// and equal CRDs only up to their versions. The error lists all invalid files of the rendered trees.
 //
-// From Input.Own, it parses only files that may contain Namespaces or custom resources of the CRDs
-// on either side. Invalid files in Own are not an error, because repositories often contain
-// templates and other invalid YAML. Those of the side after are listed in State.Skipped.
+// From Input.Own, it parses only files that may contain Namespaces or custom resources of the CRDs on either
+// side. Invalid files in Own are not an error, because repositories often contain templates and other invalid
+// YAML. State.Skipped lists those of the side after.
 func Read(before, after Input) (State, State, error) {
 	a, err := after.state(byPath(before.Tree), nil)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Document is the JSON form of a report. Releases with the same SchemaVersion only add fields.
+// Document is the JSON form of a report. Versions of quayside with the same SchemaVersion only add fields.
 type Document struct {
 	SchemaVersion string           `json:"schemaVersion" form:"required const=quayside.dev/diff/v1alpha1"`
 	Before        string           `json:"before" form:"required" doc:"name of the state before"`

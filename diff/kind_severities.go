@@ -24,8 +24,8 @@ func (c *comparison) kindSeverityOf(o *Object) kindSeverity {
 	return unlistedSeverity(c, o)
 }
 
-// isSystemNamespace reports whether objects in a namespace configure the cluster: the namespaces of
-// Kubernetes and OpenShift, of OLM, and of the tools that install objects.
+// isSystemNamespace reports whether objects in a namespace configure the cluster. Such namespaces are those
+// of Kubernetes, OpenShift and OLM, and of tools that install objects.
 func (c *comparison) isSystemNamespace(name string) bool {
 	if slices.Contains(systemNamespaces(), name) || strings.HasPrefix(name, "openshift-") {
 		return true
@@ -53,8 +53,8 @@ func (c *comparison) addedSeverity(o *Object) Severity {
 	return c.kindSeverityOf(o).added
 }
 
-// contentSeverity returns the severity of an object that gives power by its content, and the reason.
-// It returns Off for other objects.
+// contentSeverity returns the severity of an object whose content gives somebody power, and the reason. It
+// returns Off for other objects.
 func (c *comparison) contentSeverity(o *Object) (Severity, string) {
 	switch key := o.Key(); {
 	case key.Is("Secret") && k8s.Text(o.Content, "type") == "kubernetes.io/service-account-token":
@@ -82,8 +82,8 @@ func (c *comparison) contentSeverity(o *Object) (Severity, string) {
 	return Off, ""
 }
 
-// monitorAccess returns a field of a monitor by which Prometheus reads its own files, or the Services and
-// pods of all namespaces, or "" if there is none.
+// monitorAccess returns the first field of a monitor that makes Prometheus read its own files, or the
+// Services and pods of all namespaces. It returns "" if there is none.
 func monitorAccess(o *Object) string {
 	found := ""
 	forEachField(k8s.At(o.Content, "spec"), "", func(in, name string, v any) {
@@ -111,7 +111,7 @@ func (c *comparison) servesForeignGroup(o *Object) bool {
 
 func (c *comparison) removedSeverity(o *Object) Severity {
 	if o.Follows || !c.after.hasOperator(o.Operator) && o.Operator != "" {
-		return Low // rule upgrade.removed reports the operator
+		return Low // rule upgrade.removed reports the uninstalled operator
 	}
 	return c.kindSeverityOf(o).removed
 }

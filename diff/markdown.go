@@ -23,22 +23,22 @@ const commentMarker = "<!-- quayside:diff -->"
 // from bundles cannot break the formatting, mention users or add HTML.
 func Markdown(r *Report) []byte { return []byte(markdownWithin(r, MaxComment)) }
 
-// Comment returns the report as the pull-request comment of one workspace of a repository. dir is
-// the path of the workspace. marker is the first line of the comment and unique to the workspace;
-// text is the rest. Together they are shorter than MaxComment.
+// Comment returns the report as the pull-request comment for one workspace of a repository. dir is the path
+// of the workspace. marker is the first line of the comment, unique to the workspace, and text is the rest.
+// Together they are shorter than MaxComment.
 func Comment(r *Report, dir string) (marker, text string) {
 	marker, heading := commentHead(dir)
 	limit := MaxComment - max(len(marker)-len(commentMarker), 0) - len(heading)
 	return marker, heading + strings.TrimPrefix(markdownWithin(r, limit), commentMarker+"\n")
 }
 
-// FailureComment returns the pull-request comment for a workspace in which 'quayside verify' failed
-// with message. The comment replaces the report; the results are those of Comment.
+// FailureComment returns the pull-request comment for a workspace in which 'quayside verify' failed with
+// message. It replaces the comment with the report. The results are those of Comment.
 func FailureComment(message, dir string) (marker, text string) {
 	marker, heading := commentHead(dir)
 	var b strings.Builder
 	b.WriteString(heading + "### quayside: verify failed\n\n")
-	for line := range strings.Lines(sanitize.Truncate(message, MaxComment/4)) { // a quarter, because sanitize.Code may lengthen it
+	for line := range strings.Lines(sanitize.Truncate(message, MaxComment/4)) { // a quarter, because sanitize.Code may lengthen the message
 		b.WriteString(sanitize.Code(strings.TrimRight(line, "\n")) + "  \n")
 	}
 	b.WriteString("\nThe changes are reported when `quayside verify` succeeds.\n")

@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// MetadataObeyed is the rule about annotations and labels on which other programs act.
+// MetadataObeyed is the rule about annotations and labels that control other programs.
 const MetadataObeyed = "metadata.obeyed"
 
 func metadataRules() []RuleInfo {
@@ -23,8 +23,8 @@ func metadataRules() []RuleInfo {
 // instanceLabel is the label by which Argo CD may track the objects of an Application.
 const instanceLabel = "app.kubernetes.io/instance"
 
-// compareMetadata reports the added, changed and removed annotations and labels on which a program of
-// metadataTable acts, at any depth of an added or changed object, and owner references.
+// compareMetadata reports added, changed and removed annotations and labels that control a program of
+// metadataTable. It searches added and changed objects at any depth. It also reports owner references.
 func compareMetadata(c *comparison) {
 	r := otherChanges{c: c, at: map[string]int{}}
 	for _, p := range c.changed {
@@ -87,8 +87,8 @@ type metadataMap struct {
 	entries map[string]any
 }
 
-// metadataMaps returns the annotations and labels in an object, by the text of their path: those of the
-// object, of its templates, and of fields such as commonAnnotations, which are for other objects.
+// metadataMaps returns the annotations and labels in an object, by the text of their path. These are those of
+// the object itself, of its templates, and of fields such as commonAnnotations, which apply to other objects.
 func metadataMaps(o *Object) map[string]metadataMap {
 	out := map[string]metadataMap{}
 	var walk func(at fieldPath, v any)
@@ -151,9 +151,9 @@ func (e metadataEntry) message(reader metadataReader) string {
 	return fmt.Sprintf("%s %s is read by %s: %s", what, e.key(), reader.program, reader.effect)
 }
 
-// reader returns the program that acts on the entry, and the severity. The severity is Off if there is
-// none, and for what the entry cannot change: the values that quayside itself writes at this place, and
-// keys of the operator's own API groups.
+// reader returns the program that the entry controls, and the severity. The severity is Off if there is no
+// such program, and for entries without an effect: values that quayside itself writes at this place, and keys
+// of the operator's own API groups.
 func (e metadataEntry) reader() (metadataReader, Severity) {
 	reader, domain, ok := readerOf(e.key())
 	if !ok || e.isWritten() || !reader.engine && (e.isOfOwnDomain(domain) || e.isOwnCertificate()) {
@@ -206,8 +206,8 @@ func matchesGlob(pattern, s string) bool {
 	return s == ""
 }
 
-// holdsData reports whether data is lost if the object is deleted. For an entry in a template of
-// volume claims, it returns true, because the claims hold the data.
+// holdsData reports whether deleting the object loses data. In a template of volume claims, it returns true
+// for any entry, because the claims hold data.
 func (e metadataEntry) holdsData() bool {
 	return e.objects.after.Key().Is("PersistentVolumeClaim", "PersistentVolume", "Namespace", crdKind) || e.path.contains("volumeClaimTemplates")
 }
@@ -215,7 +215,7 @@ func (e metadataEntry) holdsData() bool {
 // isWritten reports whether quayside itself writes the value at this place.
 func (e metadataEntry) isWritten() bool {
 	o := e.objects.after
-	if e.key() == instanceLabel { // a new object has nothing to lose
+	if e.key() == instanceLabel { // a new object has no data to lose
 		return e.objects.before == nil || !e.isOfObject()
 	}
 	if !e.isOfObject() {
@@ -225,7 +225,7 @@ func (e metadataEntry) isWritten() bool {
 		return e.c.after.writesVersion(o, e.after) && (e.before == "" || e.c.before.writesVersion(o, e.before))
 	}
 	if e.path.key(1) == "labels" && (e.key() == k8s.LabelPackage || e.key() == k8s.LabelNamespace) {
-		shared := o.Key().Is("Namespace", crdKind) // may become shared by several operators, or cease to be
+		shared := o.Key().Is("Namespace", crdKind) // its set of operators may change between one and several
 		return e.isSet && (shared || e.objects.before == nil)
 	}
 	if !e.isSet { // the object is no longer recreated

@@ -1,14 +1,13 @@
 package diff
 
-// metadataReader is a group of programs that act on annotations and labels. Who writes such a key decides
-// what the program does.
+// metadataReader is a group of programs that annotations and labels control.
 type metadataReader struct {
 	program  string   // such as "Argo CD", for the message
 	domains  string   // domains of the keys, with their subdomains, separated by spaces
 	keys     string   // patterns of other keys, separated by spaces
-	effect   string   // what a key can do, for the message
+	effect   string   // effect of a key, for the message
 	severity Severity // severity of an added, changed or removed entry
-	engine   bool     // it applies and deletes objects: critical on objects whose deletion loses data
+	engine   bool     // whether it applies and deletes objects: critical on objects whose deletion loses data
 }
 
 // metadataTable returns the readers. The first one that matches a key applies; keys without a row have no
@@ -48,7 +47,7 @@ func engineReaders() []metadataReader {
 	}
 }
 
-// programReaders returns programs that change the code that runs, its identity, or who can reach it.
+// programReaders returns the programs that change the running code, its identity or its clients.
 func programReaders() []metadataReader {
 	return []metadataReader{
 		{"Kubernetes", "enforce-mountable-secrets.kubernetes.io rbac.authorization.kubernetes.io", "kubernetes.io/service-account.* kubernetes.io/enforce-mountable-secrets kubernetes.io/config.* kubernetes.io/bootstrapping kubernetes.io/tls-acme", "tokens, permissions and static pods depend on it", High, false},

@@ -69,17 +69,17 @@ func compareNetworkPolicies(c *comparison) {
 	}, networkPolicyKind)
 }
 
-// traffic is the effect of a NetworkPolicy. The dimensions of its boxes are the direction, labels of
-// the pods ("pod …"), labels of the namespace and the pods of the peer ("namespace …", "peer …") or
-// its address, protocol and port.
+// traffic is the effect of a NetworkPolicy as boxes. Their dimensions are the direction, the labels of the
+// pods ("pod …"), the protocol and the port. For the peer, these are the labels of its namespace and pods
+// ("namespace …", "peer …"), or its address.
 type traffic struct {
 	allowed  []boxset.Box
 	isolated []boxset.Box // pods and directions for which other traffic is blocked
 	text     string
 }
 
-// ranges divides addresses and ports at the limits that occur in policies. A range is named by its
-// first address or port.
+// ranges divides addresses and ports into ranges, at the limits that occur in policies. The name of a range
+// is its first address or port.
 type ranges struct {
 	addresses []netip.Addr
 	ports     []int
@@ -89,7 +89,7 @@ func newRanges() *ranges {
 	return &ranges{addresses: []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}, ports: []int{0}}
 }
 
-// directions returns the fields of a policy with the rules and the peers of each direction.
+// directions returns, for each direction, its name and the fields of a policy with its rules and peers.
 func directions() [][3]string {
 	return [][3]string{{"Ingress", "ingress", "from"}, {"Egress", "egress", "to"}}
 }
@@ -250,9 +250,9 @@ func (r *ranges) portBoxes(list []any) []boxset.Box {
 	return out
 }
 
-// rate rates the traffic that a new policy allows. It is high for most addresses or the pods of all
-// namespaces, on most ports or to pods that are not only those of the operator, and medium for other
-// traffic of pods that are selected by labels.
+// rate returns the severity of the traffic that a new policy allows. It is high if the peers are most
+// addresses or the pods of all namespaces, and the traffic uses most ports or reaches pods of other
+// operators. It is medium for other traffic of pods that are selected by labels.
 func (r *ranges) rate(c *comparison, o *Object, allowed []boxset.Box) Severity {
 	foreign := !c.selectsOwnPods(o)
 	for _, d := range directions() {

@@ -87,8 +87,8 @@ func (r *otherChanges) addObject(rule string, o *Object, severity Severity, mess
 	r.add(o, Finding{Rule: rule, Severity: severity, Message: message, explains: wholeObject()})
 }
 
-// addAdded reports an added object. Its fields are judged like fields that are added to an object, also
-// if a finding about the whole object has been reported.
+// addAdded reports an added object. Its fields are judged like added fields of an existing object, even if
+// there is a finding about the whole object.
 func (r *otherChanges) addAdded(p pair) {
 	severity := r.c.addedSeverity(p.after)
 	if !p.after.Follows {
@@ -139,8 +139,8 @@ func (r *otherChanges) checkName(p pair) {
 	r.add(o, Finding{Rule: "objects.foreign-name", Severity: High, Field: "metadata.name", After: key.Name, Message: "the name belongs to " + owner, path: fieldAt("metadata", "name"), explains: noField()})
 }
 
-// checkReferences reports references of an object to objects of other operators, by kind and name, and
-// to accounts of others, which it did not have before. Other rules report those in pods and bindings.
+// checkReferences reports new references of an object to objects of other operators, by kind and name, and to
+// accounts of others. Other rules report references in pods and bindings.
 func (r *otherChanges) checkReferences(p pair) {
 	o := p.after
 	if o.Operator == "" || o.Follows || o.Key().Group == k8s.RBACGroup || o.Key().Is(crdKind) {
@@ -163,7 +163,7 @@ func (r *otherChanges) checkReferences(p pair) {
 	}
 }
 
-// checkContent reports an object whose content gives power that it did not have before.
+// checkContent reports an object whose content newly gives somebody power.
 func (r *otherChanges) checkContent(p pair) {
 	severity, why := r.c.contentSeverity(p.after)
 	if severity == Off || p.after.Follows {

@@ -10,19 +10,17 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// The state before the change determines ownership: a change cannot make an operator the owner of an
-// object that it changes.
+// The state before the change determines ownership: a change cannot make an operator the owner of the objects
+// that it changes.
 
 // ownsKind reports whether the kind of an object belongs to the object's operator: see ownsGroup.
-// The table of powers has the kinds that belong to no operator, whoever ships their CRDs.
 func (c *comparison) ownsKind(o *Object) bool {
 	key := o.Key()
 	return o.Operator != "" && c.ownsGroup(o.Operator, key.Group, key.Kind)
 }
 
-// ownsGroup reports whether a kind belongs to an operator: in the state before, the operator owns the
-// kind, or all kinds of the group that somebody owns. A new operator owns its kinds that nobody had
-// before.
+// ownsGroup reports whether a kind belongs to an operator. In the state before, the operator must own the
+// kind, or all kinds of the group that have an owner. A new operator owns a kind that had no owner.
 func (c *comparison) ownsGroup(operator, group, kind string) bool {
 	key := k8s.Key{Group: group, Kind: kind}
 	if c.before.crds[key] != nil {
@@ -96,9 +94,9 @@ func (c *comparison) isNamespaced(o *Object) bool {
 	return k8s.Namespaced(key.Group, key.Kind) && key.Namespace != ""
 }
 
-// accountOwners returns the operators, other than the given one, to which a ServiceAccount belongs,
-// sorted: before or after, they render it, run pods as it, or bind roles to it. The user's own objects
-// may use any account.
+// accountOwners returns the operators to which a ServiceAccount belongs, except the given one, sorted. In one
+// of the states, such an operator renders the account, runs pods as it, or binds roles to it. The user's own
+// objects may use any account.
 func (c *comparison) accountOwners(operator, namespace, name string) []string {
 	if c.accounts == nil {
 		c.accounts = map[k8s.Subject][]string{}
@@ -111,7 +109,8 @@ func (c *comparison) accountOwners(operator, namespace, name string) []string {
 	return slices.DeleteFunc(slices.Clone(c.accounts[k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name}]), func(owner string) bool { return c.isOperator(owner, operator) })
 }
 
-// addAccounts adds the ServiceAccounts that an object renders, runs pods as or binds to c.accounts.
+// addAccounts adds the operator of an object to the owners in c.accounts of each ServiceAccount that the
+// object is, runs pods as, or binds.
 func (c *comparison) addAccounts(o *Object) {
 	add := func(s k8s.Subject) {
 		if i, found := slices.BinarySearch(c.accounts[s], o.Operator); !found && o.Operator != "" && s.Kind == "ServiceAccount" {
@@ -137,8 +136,8 @@ func (c *comparison) addAccounts(o *Object) {
 	}
 }
 
-// ownsName reports whether an object in the namespace of o, to which o refers, belongs to the operator of
-// o: the tree has it, or the operator had its name, or a prefix of it, before.
+// ownsName reports whether the object to which o refers, in its namespace, belongs to the same operator. If
+// no state has the object, prefixOwner determines the owner of the name.
 func ownsName(c *comparison, o *Object, kind, name string) bool {
 	for _, v := range []*view{c.before, c.after} {
 		if ref := v.byKey[k8s.Key{Kind: kind, Namespace: o.Key().Namespace, Name: name}]; ref != nil {
@@ -154,9 +153,9 @@ func (c *comparison) ownsPrefix(operator, namespace, name string) bool {
 	return owner != "" && c.isOperator(owner, operator)
 }
 
-// prefixOwner returns the operator to which a name in a namespace belongs: the name begins with that of
-// an object that the operator had there before, or with that of its package, and with no longer one of
-// another operator. For an operator that is new, the names are those of the state after the change.
+// prefixOwner returns the operator to which a name in a namespace belongs, or "". The name must begin with
+// the name of the operator's package, or of an object that the operator had there before. If several
+// operators match, the longest such name decides. For a new operator, it uses the state after the change.
 func (c *comparison) prefixOwner(operator, namespace, name string) string {
 	longest, owner := 0, ""
 	note := func(prefix, by string) {
@@ -193,8 +192,8 @@ func (v *view) ownedNames() map[string][]ownedName {
 	return v.names
 }
 
-// referencesOf returns an operator whose pods, in the state before, refer to a ConfigMap, Secret or
-// PersistentVolumeClaim, or whose webhooks call a Service, that no operator renders. It returns "" if
+// referencesOf returns an operator whose objects, in the state before, refer to an object that no operator
+// renders: a ConfigMap, Secret or PersistentVolumeClaim of a pod, or a Service of a webhook. It returns "" if
 // there is none.
 func referencesOf(c *comparison, key k8s.Key) string {
 	if c.references == nil {
@@ -232,8 +231,8 @@ func referencesOf(c *comparison, key k8s.Key) string {
 	return c.references[key]
 }
 
-// foreignReferences returns the objects of other operators to which an object refers, outside of its
-// pods, each with the path of a reference.
+// foreignReferences returns the objects of other operators to which an object refers, except in its pods. The
+// value is the path of one reference.
 func foreignReferences(c *comparison, o *Object) map[k8s.Key][]string {
 	out := map[k8s.Key][]string{}
 	pods := k8s.PodTemplates(o.Content)
@@ -286,9 +285,9 @@ func referredKey(o *Object, ref map[string]any) k8s.Key {
 }
 
 // ownsNamespace reports whether an operator may have objects in a namespace: it is installed there, it
-// watched the namespace before, or the state before has the Namespace, of the operator or of the user.
-// Objects of no operator, which are the user's, may be in each namespace that belongs to an operator
-// or is declared. A system namespace belongs only to the operators that are installed there.
+// watched the namespace before, or the state before has the Namespace as an object of the operator or the
+// user. Objects without an operator (the user's own) may be in each namespace that belongs to an operator or
+// is declared. A system namespace belongs only to the operators that are installed there.
 func (c *comparison) ownsNamespace(operator, namespace string) bool {
 	if len(c.before.order)+len(c.before.Pins) == 0 || slices.Contains(c.after.Declared, namespace) {
 		return true

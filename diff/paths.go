@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// step is one step of a path into a document. The field by determines its meaning:
+// step is one step of a path into a document. Its meaning depends on the field by:
 //
 //   - "": the field of a mapping; key is its name
 //   - ".": the scalar element of a list; key is its value
@@ -40,8 +40,8 @@ func grantAt(verb, object string) fieldPath { return fieldAt("rules", verb+" "+o
 // subjectAt returns the path of a subject in a binding, after the conversion by comparedContent.
 func subjectAt(s k8s.Subject) fieldPath { return fieldAt("subjects", s.String()) }
 
-// fieldPathOf returns the path of a field of content. In keys, an element of a list has its index; in
-// the result, it has its name, if it has one.
+// fieldPathOf converts the path of a field of content. keys contains the index of a list element; the result
+// contains the name of the element instead, if it has one.
 func fieldPathOf(content any, keys []string) fieldPath {
 	var out fieldPath
 	for _, key := range keys {

@@ -224,8 +224,8 @@ func (d podDiff) compareContainers() {
 	}
 }
 
-// identityFields returns the fields of an added container that the finding about it covers: others are
-// judged like added fields.
+// identityFields returns the fields of an added container that the finding about the container covers. Other
+// fields are judged like added fields.
 func identityFields(at fieldPath) []fieldPath {
 	var out []fieldPath
 	for _, name := range []string{"name", "image", "imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy"} {
@@ -271,7 +271,7 @@ func (d podDiff) compareContainerAccess(name string, old, now map[string]any, at
 	}
 }
 
-// devicesOf returns the extended resources and the claims of devices that a container requests, sorted.
+// devicesOf returns the extended resources and the device claims that a container requests, sorted.
 func devicesOf(ctr map[string]any) []string {
 	var out []string
 	for _, field := range []string{"limits", "requests"} {
@@ -288,8 +288,8 @@ func devicesOf(ctr map[string]any) []string {
 	return slices.Compact(out)
 }
 
-// coversHostPort reports whether a port of a container is reachable at the host port of another one,
-// now: at the same number and address, or at all addresses.
+// coversHostPort reports whether a container with the port have can already be reached through the port now
+// of another container: same host port and protocol, and the same host address or all addresses.
 func coversHostPort(have, now map[string]any) bool {
 	all := func(ip string) bool { return slices.Contains([]string{"", "0.0.0.0", "::"}, ip) }
 	a, b := k8s.Text(have, "hostIP"), k8s.Text(now, "hostIP")

@@ -77,10 +77,10 @@ func (f Finding) fault(policy, message string, clusters []string) Fault {
 
 // Judge applies the policy p. It returns a copy of r with waivers and a verdict.
 //
-// A waiver for the rule of a finding does not accept the finding for user-defined rules: these need
-// waivers with their own names. If p has a base, both policies must accept each finding, each with
-// its own waivers. If nothing but the policy and trust settings changes, no finding is refused.
-// today is the current day, such as "2026-11-21".
+// A waiver for the rule of a finding has no effect on user-defined rules: these need waivers with their own
+// names. If p has a base, both policies must accept each finding, each with its own waivers. If nothing but
+// the policy and trust settings changes, no finding is refused. today is the current day, such as
+// "2026-11-21".
 //
 // The error lists all user-defined rules with invalid CEL, or names a rule whose evaluation fails.
 func Judge(r *Report, p Policy, today string) (*Report, error) {
@@ -171,8 +171,8 @@ type judgedFinding struct {
 	faults []Fault
 }
 
-// splitWaived splits a finding into the parts that different waivers accept. With several policies,
-// a part is waived only if no policy refuses it. all are the names of all clusters.
+// splitWaived splits a finding into parts by the waivers that accept them. With several policies, a part is
+// waived only if no policy refuses it. all are the names of all clusters.
 func splitWaived(judges []*judge, f Finding, all []string) []judgedFinding {
 	parts := []judgedFinding{{Finding: f}}
 	for _, j := range judges {

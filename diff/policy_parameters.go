@@ -9,16 +9,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// isPolicyGroup reports whether a group has admission policies that take parameters or read
-// ConfigMaps, and their bindings.
+// isPolicyGroup reports whether an API group has bindings and admission policies that take parameters or read
+// ConfigMaps.
 func isPolicyGroup(group string) bool {
 	return slices.ContainsFunc([]string{"admissionregistration.k8s.io", "kyverno.io", "gatekeeper.sh", "kubewarden.io"}, func(of string) bool { return inGroup(group, of) })
 }
 
-// isPolicyParameter reports whether an object is a parameter of an admission policy, before or
-// after: the bindings of the policy refer to it. If there is no binding, each object of the kind
-// that the policy takes is one if it belongs to the same operator. A policy of another kind names a
-// ConfigMap that it reads.
+// isPolicyParameter reports whether an object is a parameter of an admission policy, before or after. A
+// binding of the policy must refer to it. Without a binding, every object of the policy's parameter kind and
+// operator is a parameter. For policies of other kinds, a parameter is a ConfigMap that the policy names.
 func (c *comparison) isPolicyParameter(o *Object) bool {
 	return slices.ContainsFunc([]*view{c.before, c.after}, func(v *view) bool {
 		return slices.ContainsFunc(v.policies, func(policy *Object) bool {

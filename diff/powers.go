@@ -7,18 +7,18 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// power is a row of the table of powers: what objects of some kinds, or requests on some resources,
-// let somebody do. Added, changed and removed objects are rated by it, and so are permissions,
-// because a permission to write a kind has the effect of the kind.
+// power is a row of the table of powers. It rates the effect that added, changed and removed objects of some
+// kinds give to their author, and the effect of requests on some resources. It also rates permissions,
+// because the permission to write a kind has the effect of the kind.
 type power struct {
 	kinds                   string   // kinds with groups, separated by spaces; "*.group" means every kind of the group and of its subgroups
-	added, changed, removed Severity // of objects of the kinds, if no other rule reports them
+	added, changed, removed Severity // severities for objects of the kinds, if no other rule reports them
 
 	rule     string   // rule of a permission; empty if it is ordinary
 	verbs    string   // verbs of such a permission
 	requests string   // resources with groups, such as "pods/exec", if the power is not to write an object of a kind
-	effect   string   // effect that every kind and request of the row has alike; empty if they differ
-	rate     rateFunc // severity of the permission; nil is that of the rule, but at most medium for a single namespace or object
+	effect   string   // common effect of all kinds and requests of the row; empty if they differ
+	rate     rateFunc // severity of the permission; nil: the severity of the rule, but at most medium for a single namespace or object
 }
 
 const (
@@ -26,8 +26,8 @@ const (
 	deleteVerbs = writeVerbs + " delete deletecollection"
 )
 
-// powers returns the table. The first row with a kind applies to it. Kinds without a row are rated
-// by kindSeverityOf; a permission to write them is ordinary.
+// powers returns the table. The first row with a kind applies to the kind. Without a row, kindSeverityOf
+// rates objects of the kind, and a permission to write them is ordinary.
 func powers() []power {
 	const rbac = ".rbac.authorization.k8s.io"
 	return []power{
@@ -68,7 +68,7 @@ func powers() []power {
 		{kinds: "Endpoints EndpointSlice.discovery.k8s.io", added: High, changed: High, removed: Medium, rule: "rbac.traffic-write", verbs: writeVerbs, effect: "endpoints"},
 		{kinds: strings.Join(trafficKinds(), " "), added: High, changed: High, removed: High, rule: "rbac.traffic-write", verbs: deleteVerbs},
 
-		// Requests that are not a write of an object.
+		// Requests that write no object.
 		{requests: "roles" + rbac + " clusterroles" + rbac, verbs: "escalate", rule: "rbac.escalate", rate: fixedSeverity(Critical)},
 		{requests: "roles" + rbac + " clusterroles" + rbac, verbs: "bind", rule: "rbac.escalate", rate: bindSeverity},
 		{requests: "users groups", verbs: "impersonate", rule: "rbac.impersonate", rate: userSeverity},
@@ -103,9 +103,9 @@ func deliveryKinds() []string {
 	return strings.Fields("*.argoproj.io *.fluxcd.io *.fluxcd.controlplane.io")
 }
 
-// installerKinds returns the kinds whose controllers install or run something for the author of an
-// object, with permissions of their own: GitOps tools, package managers, provisioners of clusters and of clouds,
-// restores, and tools that run commands in the pods of others.
+// installerKinds returns the kinds whose controllers install or run something for the author of an object,
+// with the controllers' permissions. These are kinds of GitOps tools, package managers, provisioners of
+// clusters and clouds, restores, and tools that run commands in the pods of others.
 func installerKinds() []string {
 	return strings.Fields("*.operators.coreos.com *.olm.operatorframework.io *.cattle.io *.harvesterhci.io *.projectsveltos.io *.k14s.io *.carvel.dev *.crossplane.io *.upbound.io " +
 		"*.open-cluster-management.io *.karmada.io *.clusternet.io *.kcp.io *.kubestellar.io *.kurator.dev *.gardener.cloud *.oam.dev *.kluctl.io *.kro.run *.weave.works *.kpt.dev " +
@@ -116,8 +116,8 @@ func installerKinds() []string {
 		"PushSecret.external-secrets.io ClusterExternalSecret.external-secrets.io ClusterPushSecret.external-secrets.io ClusterSecretStore.external-secrets.io")
 }
 
-// configurationKinds returns the kinds that configure the cluster itself, its nodes included: their drivers
-// and plugins run there as root.
+// configurationKinds returns the kinds that configure the cluster itself or its nodes, on which their drivers
+// and plugins run as root.
 func configurationKinds() []string {
 	return strings.Fields("CSIDriver.storage.k8s.io DeviceClass.resource.k8s.io DeviceTaintRule.resource.k8s.io ResourceSlice.resource.k8s.io *.k8s.cni.cncf.io " +
 		"*.config.openshift.io *.operator.openshift.io *.security.openshift.io *.security-profiles-operator.x-k8s.io RuntimeClass.node.k8s.io *.flowcontrol.apiserver.k8s.io PodSecurityPolicy.policy PodSecurityPolicy.extensions")
@@ -167,7 +167,7 @@ func (c *comparison) resourceOf(group, kind string) string {
 	return k8s.Resource(group, kind)
 }
 
-// danger is a permission that lets its holder do more than the request itself.
+// danger is a permission whose effect is more than the permitted request.
 type danger struct {
 	power
 	group     string
@@ -176,8 +176,8 @@ type danger struct {
 	isKind    bool   // the first danger that matches a resource and isKind applies to it
 }
 
-// dangers returns the permissions that have the effect of a row of the table of powers, in its
-// order. plural returns the resource of a kind.
+// dangers returns the permissions with the effect of a row of the table of powers, in the order of the table.
+// plural returns the resource of a kind.
 func dangers(plural func(group, kind string) string) []danger {
 	var out []danger
 	for _, p := range powers() {
@@ -197,8 +197,8 @@ func dangers(plural func(group, kind string) string) []danger {
 	return out
 }
 
-// target returns the request that a grant has in common with the danger, without a verb. It returns
-// false if there is none.
+// target returns the common request of a grant and the danger, without a verb. It returns false if there is
+// none.
 func (d danger) target(g k8s.Grant) (k8s.Grant, bool) {
 	t := k8s.Grant{Namespace: g.Namespace, Group: d.group, Resource: d.resource, Name: g.Name}
 	if d.subgroups && inGroup(g.Group, d.group) {

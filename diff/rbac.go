@@ -16,8 +16,8 @@ func rbacKinds() []string {
 	return []string{"ServiceAccount", "Role" + group, "ClusterRole" + group, "RoleBinding" + group, "ClusterRoleBinding" + group}
 }
 
-// comparePermissions compares the effective permissions of every subject before and after. It
-// reports no changes of roles and bindings that leave these permissions unchanged.
+// comparePermissions compares the effective permissions of every subject before and after. A change of roles
+// and bindings that leaves these unchanged is not reported.
 func comparePermissions(c *comparison) {
 	touched := false
 	c.each(func(pair) { touched = true }, rbacKinds()...)
@@ -326,8 +326,8 @@ func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 	return joinClauses(single)
 }
 
-// isForeignSubject reports whether the subject is a user, a group, or an account that no operator of
-// the tree has.
+// isForeignSubject reports whether the subject is a user, a group, or an account that belongs to no operator
+// of the tree.
 func (d rbacDiff) isForeignSubject() bool {
 	switch d.subject.Kind {
 	case "ServiceAccount":
@@ -338,8 +338,8 @@ func (d rbacDiff) isForeignSubject() bool {
 	return d.subject.Kind == "User"
 }
 
-// had reports whether the subject had the effect of a grant before, in the same namespace or in the
-// whole cluster, by a permission on another kind.
+// had reports whether the subject already had the effect of a grant, in the same namespace or in the whole
+// cluster, by any permission of at least the same severity.
 func (d rbacDiff) had(r rating, namespace string) bool {
 	return r.effect != "" && slices.ContainsFunc(d.before, func(g k8s.Grant) bool {
 		if g.Namespace != "" && g.Namespace != namespace {
@@ -440,8 +440,8 @@ func (d rbacDiff) reportLost(grants []k8s.Grant) {
 	}
 }
 
-// findSource returns the role that grants a clause in state v, and the index of the rule in it. It
-// prefers roles of the subject's operator. It returns nil if there is none.
+// findSource returns the role that grants a clause in state v, and the index of the rule in it. It prefers
+// roles of the subject's operator. It returns nil if there is no such role.
 func (d rbacDiff) findSource(v *view, b clause) (*Object, int) {
 	for _, own := range []bool{true, false} {
 		for _, o := range v.order {

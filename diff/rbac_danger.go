@@ -132,10 +132,10 @@ func clusterWideSeverity(r *rater, rule string, of k8s.Subject, g k8s.Grant, _ i
 	return r.ruleSeverity(rule, of, g)
 }
 
-// accountsSeverity rates a permission to act as the accounts of a namespace: to run pods or commands
-// in it, or to read its Secrets. In a single namespace, the severity is that of the permissions that
-// its accounts have and the subject lacks. The name of a workload is no limit, because its pod template
-// can be changed to another account; that of a Pod or Job cannot.
+// accountsSeverity rates a permission to act as the accounts of a namespace: to run pods or commands in it,
+// or to read its Secrets. In a single namespace, the severity is that of the permissions that its accounts
+// have and the subject lacks. A restriction to a named workload has no effect, because its pod template can
+// be changed to another account. This is impossible for a Pod or Job.
 func accountsSeverity(r *rater, rule string, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if rule == "rbac.workload-write" && g.Resource != "pods" && g.Resource != "jobs" {
 		g.Name = ""
@@ -145,7 +145,7 @@ func accountsSeverity(r *rater, rule string, of k8s.Subject, g k8s.Grant, depth 
 		return s
 	}
 	if rule == "rbac.workload-write" {
-		s = Off // to run pods is ordinary, unless they can use a stronger account
+		s = Off // running pods is ordinary, unless they can use a stronger account
 	}
 	if g.Name == "" {
 		s = max(s, r.reach(of, g.Namespace, depth))
@@ -160,13 +160,13 @@ type rater struct {
 	dangers  []danger
 	byGroup  map[string][]danger // dangers that a grant on a group may include
 	rules    map[string]RuleInfo
-	accounts map[k8s.Subject][]k8s.Subject // ServiceAccounts with the same name, or in the same namespace
+	accounts map[k8s.Subject][]k8s.Subject // ServiceAccounts that a subject stands for, by name or by namespace
 	grants   map[k8s.Subject][]k8s.Grant   // all permissions of a subject
 	memo     map[ratingKey]Severity
 
 	isSystem  func(namespace string) bool // reports whether a namespace configures the cluster
-	followed  []string                    // namespaces on the way to the current subject
-	following int                         // number of ratings of accounts that were followed
+	followed  []string                    // namespaces between the first and the current subject
+	following int                         // number of accounts that were followed
 }
 
 // ratingKey is the key of a cached rating of a subject.
@@ -194,8 +194,8 @@ func (c *comparison) newRater(all *k8s.Permissions) *rater {
 	return r
 }
 
-// rating is the rule and the severity of a grant: those of the worst danger in it. If there is none,
-// the rule is "rbac.gained".
+// rating is the rule and the severity of a grant. They are those of the worst danger in the grant. If it has
+// no danger, the rule is "rbac.gained".
 type rating struct {
 	rule     string
 	severity Severity
@@ -207,7 +207,7 @@ func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) rating {
 	worst := rating{rule: "rbac.gained", severity: Medium}
 	_, sub, _ := strings.Cut(g.Resource, "/")
 	if reads := slices.Contains([]string{"get", "list", "watch"}, g.Verb); g.Namespace != "" || reads && slices.Contains([]string{"", "status", "scale"}, sub) {
-		worst.severity = Low // to get another subresource is a request, such as to read logs
+		worst.severity = Low // getting any other subresource is a request, such as to read logs
 	}
 	switch {
 	case g.Role != "":
@@ -272,9 +272,8 @@ func (r *rater) ruleSeverity(rule string, of k8s.Subject, g k8s.Grant) Severity 
 	return r.rules[rule].Severity
 }
 
-// isSystemNamespace reports whether a permission in a namespace is as strong as one in the whole
-// cluster. The namespace of the subject itself is not, except for those of Kubernetes: the accounts
-// in it are known.
+// isSystemNamespace reports whether a permission in a namespace is as strong as one in the whole cluster.
+// This excludes the namespace of the subject, unless it is one of Kubernetes, because its accounts are known.
 func (r *rater) isSystemNamespace(of k8s.Subject, namespace string) bool {
 	return r.isSystem(namespace) && (of.Namespace != namespace || k8s.IsDefaultNamespace(namespace))
 }
@@ -282,8 +281,8 @@ func (r *rater) isSystemNamespace(of k8s.Subject, namespace string) bool {
 // maxFollowing is the maximum number of accounts that reach follows. Above it, the severity is High.
 const maxFollowing = 20_000
 
-// reach rates the permissions that the accounts of a namespace have and a subject lacks. The result
-// is at most High, and Off if there are only ordinary ones.
+// reach returns the severity of the permissions that the accounts of a namespace have and a subject lacks. It
+// is at most High, and Off if all of them are ordinary.
 func (r *rater) reach(of k8s.Subject, namespace string, depth int) Severity {
 	if slices.Contains(r.followed, namespace) {
 		return Off // the accounts of the namespace are already being rated
@@ -317,11 +316,10 @@ func (r *rater) grantsOf(s k8s.Subject) []k8s.Grant {
 	return out
 }
 
-// actAsSeverity rates the permission of a subject to act as target. The severity is that of the
-// permissions of target, and at least high, because target may have permissions that are not
-// rendered. It is medium if target is only the subject itself. That includes a target without a
-// namespace if no other ServiceAccount has its name, except for "default", which every namespace
-// has.
+// actAsSeverity rates the permission of a subject to act as target. The severity is that of the permissions
+// of target, and at least high, because target may have permissions that are not rendered. It is medium if
+// target stands only for the subject itself. A target without a namespace does so if no other ServiceAccount
+// has its name. The name "default" never does, because every namespace has such an account.
 func (r *rater) actAsSeverity(subject, target k8s.Subject, depth int) Severity {
 	same := r.accounts[k8s.Subject{Kind: target.Kind, Name: target.Name}]
 	if target == subject || slices.Equal(same, []k8s.Subject{subject}) && target.Name != "" && target.Name != "default" {

@@ -64,8 +64,8 @@ func Readings(before, after map[string]*bundle.CSV) []Reading {
 	return out
 }
 
-// newLinks returns the links of a bundle that are new or have another URL, and a link to a page of
-// the forge that compares both versions.
+// newLinks returns the new and changed links of a bundle, and a link to a page of the forge that compares
+// both versions.
 func newLinks(was, is *bundle.CSV) []ReadingLink {
 	var out []ReadingLink
 	if page, a, b := Comparison(is, was.Version); page != "" {

@@ -28,9 +28,9 @@ func repositoryAt(page string) remote.Remote {
 	return r
 }
 
-// Comparison returns the URL of the forge's page that compares two versions of an operator, and its
-// tags: a for the previous version, b for the version of csv. It returns "" if the forge or the
-// form of tags is unknown. The tags are guessed and not checked.
+// Comparison returns the URL of the forge's page that compares two versions of an operator, and its tags: a
+// for the previous version, b for the version of csv. It returns "" if the forge or the form of tags is
+// unknown. The tags are guessed from the versions and may not exist.
 func Comparison(csv *bundle.CSV, previous string) (page, a, b string) {
 	r := repositoryAt(Address(csv.Annotations["repository"]))
 	prefix, ok := tagPrefix(csv)
@@ -44,8 +44,8 @@ func Comparison(csv *bundle.CSV, previous string) (page, a, b string) {
 	return page, a, b
 }
 
-// tagPrefix returns the prefix of version tags, such as "v": the one in the tag of the operator
-// image, or else the one in the name of the bundle. ok is false if neither contains the version.
+// tagPrefix returns the prefix of version tags, such as "v". It is taken from the tag of the operator image,
+// or else from the name of the bundle. ok is false if neither contains the version.
 func tagPrefix(csv *bundle.CSV) (prefix string, ok bool) {
 	if csv.Version == "" {
 		return "", false

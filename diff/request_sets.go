@@ -9,9 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// requestBoxes returns the requests that the rules of a webhook match, without its selectors. With
-// match policy Equivalent, a rule for one version of a resource matches its requests in all
-// versions.
+// requestBoxes returns the requests that the rules of a webhook match, regardless of its selectors. With
+// match policy Equivalent, a rule for one version of a resource matches the requests for all its versions.
 func requestBoxes(h map[string]any) []boxset.Box {
 	var out []boxset.Box
 	for _, r := range k8s.Items(h, "rules") {
@@ -45,7 +44,7 @@ func patternValues(list []string) boxset.Values {
 	return boxset.Of(list...)
 }
 
-// closedValues returns the values that a list of names matches, if there are no others than all.
+// closedValues is patternValues for names that are limited to the values in all.
 func closedValues(list []string, all ...string) boxset.Values {
 	if slices.Contains(list, "*") {
 		list = append(slices.Clone(list), all...)
@@ -112,8 +111,8 @@ func vitalRequests(boxes []boxset.Box) []boxset.Box {
 	return out
 }
 
-// labelBox returns the labels that a label selector matches, as dimensions with a prefix. A label
-// that is absent has the value absentLabel. A selector that is missing or empty matches all.
+// labelBox returns the labels that a label selector matches, as a box. A dimension is a label key with a
+// prefix. A missing label has the value absentLabel. A missing or empty selector matches everything.
 func labelBox(prefix string, selector map[string]any) boxset.Box {
 	box := boxset.Box{}
 	limit := func(key string, v boxset.Values) { box[prefix+key] = box.In(prefix + key).And(v) }

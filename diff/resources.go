@@ -39,7 +39,7 @@ func compareResources(c *comparison) {
 		kind := k8s.Key{Group: key.Group, Kind: key.Kind}
 		crd := c.after.crds[kind]
 		if crd == nil {
-			continue // the CRD is removed, which rule data.crd-removed reports
+			continue // rule data.crd-removed reports the removed CRD
 		}
 		was := c.before.crds[kind]
 		sameKind := was != nil && isSameObject(c.before, c.after, was, crd)
@@ -59,8 +59,8 @@ func compareResources(c *comparison) {
 	}
 }
 
-// customResources returns the custom resources of the state that have a CRD in it: the user's own
-// and those of operators.
+// customResources returns the custom resources of the state whose CRD is in the state, both of the user and
+// of operators.
 func customResources(v *view) []*Object {
 	var out []*Object
 	for i := range v.Resources {

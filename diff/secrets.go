@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// compareSecrets reports the Secrets that an object starts to use, which belong to others or to
-// nobody in the tree.
+// compareSecrets reports Secrets that an object newly uses and that belong to others, or to no object in the
+// tree.
 func compareSecrets(c *comparison) {
 	for _, p := range c.changed {
 		if p.after == nil {
@@ -94,8 +94,8 @@ func (c *comparison) secretSeverity(o *Object, secret k8s.Key) Severity {
 	return High
 }
 
-// isSecretOfOthers reports whether a Secret has the name of another operator, or another operator
-// has it, has a Certificate for it, or uses it.
+// isSecretOfOthers reports whether a Secret belongs to another operator: by its name, because the operator
+// renders or uses it, or because a Certificate of the operator writes it.
 func isSecretOfOthers(c *comparison, o *Object, secret k8s.Key) bool {
 	owners := []string{c.prefixOwner(o.Operator, secret.Namespace, secret.Name), referencesOf(c, secret)}
 	for _, v := range []*view{c.before, c.after} {

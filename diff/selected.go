@@ -10,10 +10,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// compareSelected reports changed labels by which objects of others select: pods that a Service or a
-// NetworkPolicy of others newly selects, or that a NetworkPolicy no longer selects, and Namespaces that
-// a webhook or a NetworkPolicy selects differently. It also reports Services and PodDisruptionBudgets
-// that newly select pods of others. Selectors that match everything are not about labels.
+// compareSelected reports changed labels that change the selection by objects of others. These are pods that
+// a Service or NetworkPolicy newly selects or a NetworkPolicy no longer selects, and Namespaces that a
+// webhook or NetworkPolicy selects differently. It also reports Services and PodDisruptionBudgets that newly
+// select pods of others. It ignores selectors that match everything.
 func compareSelected(c *comparison) {
 	for _, p := range c.changed {
 		switch {
@@ -101,7 +101,7 @@ func (v *view) admits(policy *Object, have map[string]string, namespace string) 
 	return false
 }
 
-// namespaceLabels returns the labels of a namespace, with that for its name.
+// namespaceLabels returns the labels of a namespace, including kubernetes.io/metadata.name.
 func (v *view) namespaceLabels(name string) map[string]string {
 	out := map[string]string{}
 	if ns := v.namespace(name); ns != nil {

@@ -45,9 +45,9 @@ type Object struct {
 	key     k8s.Key // key of the object if it was parsed from a file, otherwise zero
 	sources []File  // files of an overlay that may have changed the object
 
-	Follows bool // the object configures a GitOps tool, and is added and removed with the directory that it applies
+	Follows bool // whether the object configures a GitOps tool, so that it is added and removed together with the directory that it applies
 
-	applied map[string]any // Content before it was converted to the normal form; nil if it was not
+	applied map[string]any // Content before the conversion to the normal form; nil without a conversion
 
 	headOnly bool // Content lacks the versions of a CRD, because the file is equal on both sides; see Whole
 }
@@ -183,9 +183,9 @@ func newView(s State) (*view, error) {
 	return v, faults.Err()
 }
 
-// withNamespaces returns objects with the operator "namespace/package" instead of "package" where
-// another object has it. CRDs have no label for the namespace of their operator, and a tree without
-// its lock has no pins. Of several operators of a package, the first one provides the CRD.
+// withNamespaces sets the operator of objects to "namespace/package" instead of "package", if another object
+// has the former. CRDs have no label for the namespace of their operator, and a tree without its lock has no
+// pins. If a package has several operators, the first one provides the CRD.
 func withNamespaces(objects []Object) []Object {
 	full := map[string]string{}
 	for i := range objects {
@@ -222,7 +222,7 @@ func (o *Object) Whole() map[string]any {
 	}
 	got, err := parseObjects(File{Path: o.Path, Data: o.Raw}, nil)
 	if err != nil || len(got) != 1 {
-		return nil // not reported here: parsing the same bytes on the other side returns the error
+		return nil // parsing the equal file on the other side returns the error
 	}
 	return got[0].Content
 }
@@ -288,7 +288,7 @@ func isLeftBehind(before, after *view, operator string) bool {
 	return pinned && before.ByOperator && !leaves && !after.hasOperator(operator)
 }
 
-// replacedOperator returns the entry of an operator ("namespace/package") in Leaving, if it has a
+// replacedOperator returns the entry of an operator ("namespace/package") in Leaving, if the operator has a
 // successor. It returns false for an operator that is being uninstalled.
 func (v *view) replacedOperator(operator string) (lockfile.Leaving, bool) {
 	l, ok := v.leaving(operator)
@@ -327,8 +327,8 @@ func pairObjects(before, after *view) []pair {
 	return out
 }
 
-// normalPairs returns the pairs of pairObjects with all objects in the form of [admit.Types.Normal],
-// without those that are then equal. It replaces the objects in both views, too.
+// normalPairs returns the pairs of pairObjects that differ in the form of [admit.Types.Normal]. It replaces
+// the objects in the pairs and in both views by this form.
 func normalPairs(before, after *view, types *admit.Types) []pair {
 	var out []pair
 	for _, p := range pairObjects(before, after) {
@@ -390,8 +390,8 @@ func (v *view) plainContent(o *Object) map[string]any {
 	return out
 }
 
-// writesVersion reports whether quayside writes this version, as a label or an annotation, on an object:
-// only on Deployments and CRDs, and only the version of their operator. Operators of one package share CRDs.
+// writesVersion reports whether quayside writes this version on an object, as a label or an annotation. It
+// writes the version of the operator on Deployments and CRDs. Operators of one package share CRDs.
 func (v *view) writesVersion(o *Object, version string) bool {
 	isCRD := o.Key().Is(crdKind)
 	if version == "" || !isCRD && !o.Key().Is("Deployment.apps") {

@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// unboundRoles returns the added and changed roles that no binding of the state before or of the
-// state after refers to. Somebody else may bind them. Roles that are
-// aggregated into another one by labels are omitted: its subjects get their permissions.
+// unboundRoles returns the added and changed roles without a binding in either state, because somebody else
+// may bind them. It omits roles that are aggregated into another one by labels: the subjects of that role get
+// their permissions.
 func unboundRoles(c *comparison) []k8s.Key {
 	bound := func(v *view) map[k8s.Key]bool {
 		out := map[k8s.Key]bool{}
@@ -28,7 +28,7 @@ func unboundRoles(c *comparison) []k8s.Key {
 				out[k8s.BoundRole(o)] = true
 			}
 		}
-		for grows := true; grows; { // a bound role gets the permissions of those that it aggregates
+		for grows := true; grows; { // the subjects of a bound role also get the permissions of the roles that it aggregates
 			n := len(out)
 			for _, o := range objects {
 				if out[k8s.Object(o).Key()] {
@@ -65,12 +65,12 @@ func addAggregated(roles map[k8s.Key]bool, role map[string]any, objects []map[st
 
 const rbacSuffix = ".rbac.authorization.k8s.io"
 
-// roleSubject returns the subject that stands for everybody who is bound to a role.
+// roleSubject returns the subject that stands for every subject bound to a role.
 func roleSubject(role k8s.Key) k8s.Subject {
 	return k8s.Subject{Kind: role.Kind, Name: strings.TrimPrefix(role.Namespace+"/"+role.Name, "/")}
 }
 
-// bindToItself returns a binding of a role to the subject that stands for it.
+// bindToItself returns a binding of a role to its roleSubject.
 func bindToItself(role k8s.Key) map[string]any {
 	s := roleSubject(role)
 	return map[string]any{
@@ -79,10 +79,10 @@ func bindToItself(role k8s.Key) map[string]any {
 	}
 }
 
-// isRole reports whether a subject stands for everybody who is bound to a role.
+// isRole reports whether a subject stands for every subject bound to a role.
 func isRole(s k8s.Subject) bool { return s.Kind == "ClusterRole" || s.Kind == "Role" }
 
-// isEveryone reports whether a subject has all users or all accounts of a cluster.
+// isEveryone reports whether a subject stands for all users or all accounts of a cluster.
 func isEveryone(s k8s.Subject) bool {
 	switch s.Kind {
 	case "Group":
@@ -93,9 +93,9 @@ func isEveryone(s k8s.Subject) bool {
 	return false
 }
 
-// roleNameSeverity rates ordinary permissions of a role that is not bound here, by its name: high for
-// the name of another operator, low for a name of its own operator, otherwise medium, because it may
-// be the name of a role that exists in the cluster.
+// roleNameSeverity rates the ordinary permissions of a role without a binding, by its name. It is high for
+// the name of another operator, and low for a name of the role's own operator. For other names it is medium,
+// because the cluster may contain a role with this name.
 func (c *comparison) roleNameSeverity(o *Object) Severity {
 	name := o.Key().Name
 	plain := func(s string) string { return strings.NewReplacer("-", "", ":", "", ".", "").Replace(s) }

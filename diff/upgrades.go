@@ -244,7 +244,7 @@ func (d pinDiff) compareVersion() {
 	}
 }
 
-// addRollbackLosses adds the data that a rollback does not bring back to the message of its finding.
+// addRollbackLosses adds the data that a rollback does not restore to the message of its finding.
 func (c *comparison) addRollbackLosses() {
 	for i, f := range c.found {
 		if f.Rule != rolledBack {
@@ -263,7 +263,7 @@ func (c *comparison) addRollbackLosses() {
 	}
 }
 
-// lossRules returns the rules about stored values and versions that the older CRDs do not have.
+// lossRules returns the rules about stored values and versions that the older CRDs lack.
 func lossRules() []string {
 	return []string{"crd.field-removed", "crd.map-removed", "crd.unknown-fields-pruned", "crd.served-version-removed", "crd.stored-version-removed", "data.crd-removed"}
 }

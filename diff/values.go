@@ -55,9 +55,9 @@ const (
 	minHunk    = 200 // bytes of a hunk that are always shown
 )
 
-// shownValues returns the values of the finding for display. Of long values it returns each part that
-// differs, with some text around it. If the parts are longer than limit, the middle of each is cut; parts
-// that still do not fit are counted.
+// shownValues returns the values of the finding for display. Of long values, it returns only the parts that
+// differ, each with some surrounding text. If the parts are longer than limit, it cuts the middle of each. It
+// counts the parts that still do not fit.
 func (f Finding) shownValues(limit int) (before, after string) {
 	a, b := f.Before, f.After
 	if max(len(a), len(b)) <= maxShown {

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// mount is a use of a volume by a container.
+// mount is the use of a volume by a container.
 type mount struct {
 	container   string
 	sub         string // path in the volume; "" means all of it
@@ -17,7 +17,7 @@ type mount struct {
 	propagation string
 }
 
-// mountsOf returns the uses of a volume in a pod. A volume without a use has one that is not writable.
+// mountsOf returns the uses of a volume in a pod. For an unused volume, it returns one read-only use.
 func mountsOf(spec map[string]any, volume string) []mount {
 	var out []mount
 	for _, list := range k8s.ContainerLists() {
@@ -28,7 +28,7 @@ func mountsOf(spec map[string]any, volume string) []mount {
 				}
 				sub := path.Clean("/" + k8s.Text(m, "subPath"))
 				if m["subPathExpr"] != nil {
-					sub = "/" // its value is known in the container only
+					sub = "/" // its value is only known in the container
 				}
 				out = append(out, mount{k8s.Text(c, "name"), sub, !k8s.True(m, "readOnly"), k8s.Text(m, "mountPropagation")})
 			}
@@ -45,7 +45,7 @@ func mountsOf(spec map[string]any, volume string) []mount {
 	return out
 }
 
-// covers reports whether a use reaches all that another one of the same volume reaches.
+// covers reports whether use m of a volume reaches at least the same files as use o.
 func (m mount) covers(o mount) bool {
 	rank := []string{"", "None", "HostToContainer", "Bidirectional"}
 	return isPathIn(o.sub, m.sub) && (m.writable || !o.writable) && (m.propagation == o.propagation || slices.Index(rank, m.propagation) >= max(slices.Index(rank, o.propagation), 2) || slices.Index(rank, o.propagation) < 2)
@@ -71,7 +71,7 @@ func (m mount) String() string {
 	return text
 }
 
-// volumeReach is the part of a volume that reaches beyond its pod.
+// volumeReach is the part of a volume that is outside of its pod.
 type volumeReach struct {
 	rule   string
 	source string // identifies the directory, claim or other source outside the pod
@@ -79,8 +79,8 @@ type volumeReach struct {
 	dir    string // directory of the node, for rule pods.host-path
 }
 
-// volumeReaches returns the parts of a volume that reach beyond the pod. Types of volumes that are
-// not known to stay in it do.
+// volumeReaches returns the parts of a volume that are outside of the pod. A volume of an unknown type counts
+// as outside.
 func (d podDiff) volumeReaches(v map[string]any) []volumeReach {
 	var out []volumeReach
 	for _, typ := range sortedKeys(v) {
@@ -111,8 +111,8 @@ func (d podDiff) volumeReaches(v map[string]any) []volumeReach {
 	return out
 }
 
-// claimSources returns the sources from which the spec of a PersistentVolumeClaim in the namespace of an
-// object gets existing data of others: volumes, claims, snapshots and other objects.
+// claimSources returns the sources from which a PersistentVolumeClaim gets existing data of others: volumes,
+// claims, snapshots and other objects. spec is the spec of the claim, in the namespace of o.
 func claimSources(c *comparison, o *Object, spec map[string]any) []string {
 	var out []string
 	if name := k8s.Text(spec, "volumeName"); name != "" {
@@ -144,8 +144,8 @@ func projectedReaches(s map[string]any) []volumeReach {
 	return out
 }
 
-// compareVolumes reports volumes that reach further beyond the pod: together with their mounts, they
-// are compared with all volumes of the pod before.
+// compareVolumes reports volumes that newly reach something outside of the pod. It compares them, with their
+// mounts, with all volumes of the pod before.
 func (d podDiff) compareVolumes() {
 	type use struct {
 		volumeReach

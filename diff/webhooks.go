@@ -91,9 +91,9 @@ func (d webhookDiff) add(rule string, f Finding, field string, capped ...Severit
 	d.c.add(rule, d.p.after, f, capped...)
 }
 
-// limit returns the highest severity of requests that the webhook receives: medium if it calls a
-// Service of its own operator, and only for kinds of the operator that are not in the table of
-// powers.
+// limit returns the highest severity of findings about requests that the webhook receives. It is medium if
+// the webhook calls a Service of its own operator and receives only kinds that ownsRequests accepts, and high
+// otherwise.
 func (d webhookDiff) limit(requests []boxset.Box) Severity {
 	if !d.c.isOwnService(d.p.after, k8s.Map(d.now, "clientConfig")) {
 		return High
@@ -107,8 +107,8 @@ func (d webhookDiff) limit(requests []boxset.Box) Severity {
 	return Medium
 }
 
-// ownsRequests reports whether an operator has a CRD of a group, and no other operator has one, nor
-// is a kind of the group in the table of powers.
+// ownsRequests reports whether an operator has a CRD of an API group. It returns false if another operator
+// has one too, or if a kind of the group is in the table of powers.
 func (c *comparison) ownsRequests(operator, group string) bool {
 	own := false
 	for kind := range c.after.crds {
@@ -194,8 +194,8 @@ func (d webhookDiff) compareDefaulted(rule, field string, defaultValue any) {
 	}
 }
 
-// compareRules compares the requests that the webhook receives. Those that are newly covered are
-// judged as those of an added webhook.
+// compareRules compares the requests that the webhook receives. Newly covered requests are judged like those
+// of an added webhook.
 func (d webhookDiff) compareRules() {
 	old, now := requestBoxes(d.old), requestBoxes(d.now)
 	more, err1 := boxset.Minus(now, old)

@@ -87,7 +87,7 @@ func safeIntegers(v any) any {
 	return v
 }
 
-// blockValue returns the JSON value of a block or of a value in it, as in the file.
+// blockValue returns the JSON value of a block, or of a value in it, as written to the file.
 func blockValue(of reflect.Value) map[string]any {
 	out := map[string]any{}
 	for _, f := range yamlnode.Fields(of.Type()) {
@@ -119,7 +119,7 @@ func fieldValue(v reflect.Value) any {
 	}
 }
 
-// itemValue returns the JSON value of a list item, as in the file.
+// itemValue returns the JSON value of a list item, as written to the file.
 func itemValue(of reflect.Value) map[string]any {
 	out := map[string]any{}
 	for _, f := range yamlnode.Fields(of.Type()) {

@@ -41,8 +41,8 @@ func (t *tree) writeClusters() error {
 			continue
 		}
 		part, known := parts[pieceSharingKey(c)]
-		// Clusters with overlays cannot share results: the paths of overlays contain the cluster's
-		// name.
+		// Clusters with overlays cannot share results, because the paths of overlays contain the name of the
+		// cluster.
 		if own := len(c.Overlays) > 0; !known || own {
 			var err error
 			if part, err = v.ownFiles(); err != nil {
@@ -105,8 +105,8 @@ func pathAbove(dir string, own bool) string {
 	return strings.Repeat("../", depth)
 }
 
-// pieceSharingKey returns a key of the settings that determine the pieces of a cluster. Clusters
-// with equal keys and without overlays have equal pieces.
+// pieceSharingKey returns a key for the settings that determine the pieces of a cluster. Clusters with equal
+// keys and without overlays have equal pieces.
 func pieceSharingKey(c profile.Cluster) string {
 	return strconv.Itoa(max(len(c.Name), commonNameLength)) + c.Shared()
 }

@@ -47,7 +47,7 @@ func operatorConditions(in *install) ([]Object, error) {
 	return append([]Object{o}, role...), nil
 }
 
-// accessLevel is a level of access for users to the APIs of an operator, such as edit.
+// accessLevel is a level of access for users to the provided APIs of an operator, such as edit.
 type accessLevel struct {
 	suffix string
 	verbs  []string

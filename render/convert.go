@@ -81,9 +81,9 @@ func (in *install) convertToServed(file bundle.ManifestObject, o Object) (Object
 	return o, nil
 }
 
-// newestMinor returns the newest minor version of Kubernetes in the clusters. If the version of a
-// cluster is unknown, the result is above any release. Older clusters serve the successor of a
-// removed API, too, because successors are introduced long before the removal.
+// newestMinor returns the newest minor version of Kubernetes in the clusters. If the version of a cluster is
+// unknown, the result is above any release. Older clusters also serve the successor of a removed API, because
+// it is introduced long before the removal.
 func (in *install) newestMinor() int {
 	newest := 0
 	for _, c := range in.opt.Clusters {

@@ -60,7 +60,7 @@ func (in *install) withConversionWebhook(crd Object) Object {
 	}
 	crd = k8s.With(crd, service, "spec", "conversion", "webhook", "clientConfig", "service")
 	if in.isGeneratedService(name) {
-		// A caBundle in the file belongs to another certificate.
+		// A caBundle in the file belongs to a certificate that quayside does not use.
 		crd = in.injectCA(k8s.Without(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle"), name)
 	}
 	return crd
@@ -96,9 +96,9 @@ func (in *install) isGeneratedService(name string) bool {
 	return slices.Contains(slices.Collect(maps.Values(in.services)), name)
 }
 
-// ownService returns the Service of the bundle that a file refers to by name. It is the generated
-// or shipped Service with this name, or else the only generated Service: the file may have a name
-// from the author's own tools. The result is "" if there is none.
+// ownService returns the Service of the bundle that a file refers to by name. It is the generated or shipped
+// Service with this name, or else the only generated Service, because the file may contain a name from the
+// author's own tools. It returns "" if there is none.
 func (in *install) ownService(name string) string {
 	if in.isGeneratedService(name) {
 		return name

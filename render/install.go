@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// install is a bundle with its pin. It is the input of every generator.
+// install is a bundle with its pin: the input of every generator.
 type install struct {
 	pin        lockfile.Pin
 	b          *bundle.Bundle

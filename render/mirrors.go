@@ -61,10 +61,9 @@ func mirrorValues(env []map[string]any, mirrors []Mirror) {
 // Mirrored returns the reference that a cluster pulls for an image. image must be a full reference.
 func Mirrored(image string, mirrors []Mirror) string { return mirrorImage(image, image, mirrors) }
 
-// Original reverses Mirrored: it returns the image that clusters pull by the reference image. It
-// returns image itself if this is at no mirror. Of several possible images, it returns the one of
-// the first rule. It ignores mirrors for all hosts of a domain, because the original host is
-// unknown.
+// Original reverses Mirrored: it returns the image that clusters pull by a reference to a mirror. If image is
+// not at a mirror, it returns image itself. Of several possible images, it returns the one of the first rule.
+// It ignores mirrors for all hosts of a domain, because the original host is unknown.
 func Original(image string, mirrors []Mirror) string {
 	for _, m := range mirrors {
 		if rest, ok := imageref.CutPrefix(image, m.Mirror); ok && !strings.HasPrefix(m.Source, "*") && Mirrored(m.Source+rest, mirrors) == image {
@@ -94,7 +93,7 @@ func mirrorImage(original, image string, mirrors []Mirror) string {
 	return mirrors[best].Mirror + rest
 }
 
-// mirrorText replaces image references in a text with mirrors, if they are separate words.
+// mirrorText replaces the image references in a text by mirrors. A reference must be a separate word.
 func mirrorText(s string, mirrors []Mirror) string {
 	var out strings.Builder
 	for s != "" {

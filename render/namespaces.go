@@ -101,8 +101,8 @@ func (t *tree) namespace(name string, installs []operator) Object {
 	return declaredNamespace(withOwner(o, owner, pin.Version), d)
 }
 
-// monitored returns the first operator that asks for OpenShift's monitoring of its namespace, or nil. In
-// other clusters it returns nil.
+// monitored returns the first operator that requests OpenShift's monitoring of its namespace, or nil. In
+// clusters without OpenShift, it returns nil.
 func (t *tree) monitored(installs []operator) *operator {
 	for i, in := range installs {
 		if t.opt.OpenShift && in.b.CSV.Annotations[catalog.ClusterMonitoring] == "true" {
@@ -112,8 +112,8 @@ func (t *tree) monitored(installs []operator) *operator {
 	return nil
 }
 
-// warnUnmonitored adds a warning for a namespace whose labels quayside does not choose, if an operator
-// asks for its monitoring, and no declaration decides it.
+// warnUnmonitored adds a warning for a namespace whose labels quayside does not set, if an operator requests
+// monitoring of the namespace and no declaration sets the label.
 func (t *tree) warnUnmonitored(name string, installs []operator) {
 	in := t.monitored(installs)
 	if _, decided := t.declared[name].Labels[catalog.ClusterMonitoringLabel]; in == nil || decided {

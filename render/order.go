@@ -110,9 +110,9 @@ func applyPositions(installs, replaced []operator, byCluster bool) map[Key]profi
 	return positions
 }
 
-// addLeftoverPositions adds the positions of leftover objects: before or with the objects of the
-// successor. An object that the successor ships, too, keeps its early position: a tool that applies
-// in stages would delete and recreate an object that moves to a later stage.
+// addLeftoverPositions adds the positions of leftover objects: before or with the objects of the successor.
+// If the successor ships an object, too, this keeps its early position. A tool that applies in stages would
+// delete and recreate an object whose stage becomes later.
 func addLeftoverPositions(positions map[Key]profile.ApplyPosition, replaced []operator) {
 	for _, in := range replaced {
 		first := slices.ContainsFunc(in.b.Provides(), func(api catalog.GVK) bool { return certificates.Issues(api.Group, api.Kind) })

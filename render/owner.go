@@ -56,8 +56,9 @@ func plainMetadata(o Object) Object {
 	return o
 }
 
-// withoutServerFields returns o without the fields that only the API server sets, in its metadata and in
-// that of templates. With resourceVersion or uid, it would reject the object or apply it to no other.
+// withoutServerFields returns o without the fields that only the API server sets, in its metadata and in that
+// of templates. With resourceVersion or uid, the API server would reject the object unless the stored object
+// has the same value.
 func withoutServerFields(o Object) Object {
 	fields := []string{"uid", "resourceVersion", "generation", "selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"}
 	var paths [][]string
@@ -73,7 +74,7 @@ func withoutServerFields(o Object) Object {
 					}
 				}
 			}
-			if !k8s.IsCRD(o) { // fields of a schema are no metadata
+			if !k8s.IsCRD(o) { // properties of a schema are no metadata
 				walk(below, path)
 			}
 		}
@@ -95,10 +96,9 @@ func (in *install) addOwner(o Object) Object {
 	return withOwner(o, owner, in.pin.Version)
 }
 
-// withOwner returns o with the labels in owner, which override existing ones, and with managed-by
-// unless it is set. Only Deployments and CRDs get the version. On other objects, a version that the
-// bundle has set is removed, so that an upgrade does not change their files only because of the
-// version.
+// withOwner returns o with the labels in owner, which override existing ones, and with managed-by unless it
+// is set. Only Deployments and CRDs get the version. From other objects, a version label or annotation of the
+// bundle is removed. Otherwise, every upgrade would change their files.
 func withOwner(o Object, owner map[string]any, version string) Object {
 	o = k8s.Label(o, map[string]string{k8s.LabelManagedBy: k8s.Manager})
 	o = withoutVersion(o)

@@ -128,8 +128,8 @@ func joinedName(operators []string) string {
 	return fmt.Sprintf("%s-and-%d-%s", first, len(operators)-1, hex.EncodeToString(sum[:4]))
 }
 
-// needs returns the names of the pieces in all that p requires, sorted, without p itself. They
-// contain the pins that the pins of p list in Requires.
+// needs returns the names of the pieces that p requires, sorted, without p itself. A required piece contains
+// a pin in Requires of a pin of p.
 func (p piece) needs(all []piece) []string {
 	var out []string
 	for _, in := range p.members {
@@ -180,7 +180,7 @@ func annotatedKustomization(resources, crds []string) map[string]any {
 	return fields
 }
 
-// profilePieces returns the pieces as package profile represents them.
+// profilePieces returns the pieces in the form of package profile.
 func (t *tree) profilePieces() ([]profile.Piece, error) {
 	var out []profile.Piece
 	for _, ns := range t.namespaces {

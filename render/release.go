@@ -49,8 +49,8 @@ func releaseObjects(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// hookOf returns when a GitOps tool applies an object that is a hook of Helm, and the events at which
-// no tool does. The hook is nil if the object has no place in a rendered tree, such as a test. A hook of
+// hookOf returns the time at which a GitOps tool applies a hook of Helm, and the events at which no tool
+// applies it. The time is nil if the object, such as a test, has no place in a rendered tree. A hook of
 // upgrades also runs when a commit rolls an upgrade back.
 func hookOf(h bundle.Hook) (hook *profile.Hook, others []string) {
 	out := profile.Hook{Weight: h.Weight, Succeeded: slices.Contains(h.Delete, "hook-succeeded"), Failed: slices.Contains(h.Delete, "hook-failed")}

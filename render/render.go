@@ -109,7 +109,7 @@ func (r Rendered) Operator() string {
 type operator struct {
 	pin           lockfile.Pin
 	b             *bundle.Bundle
-	objects       []Object // without CRDs; the CRDs are separate
+	objects       []Object // without CRDs
 	crds          []Object
 	sharedObjects []Object // objects of the bundle that the tree has in the directory of another operator
 

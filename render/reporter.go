@@ -109,9 +109,8 @@ func (t *tree) installationObjects(in Installation) []Object {
 	return out
 }
 
-// isConfidential reports whether an object contains credentials: a Secret, or a token or client of
-// OpenShift. To observe a single Secret, the reporter would need permission to read every Secret in
-// the cluster.
+// isConfidential reports whether an object contains credentials: a Secret, or a token or OAuth client of
+// OpenShift. To observe one Secret, the reporter would need permission to read every Secret in the cluster.
 func isConfidential(ref v1alpha1.ObjectReference) bool {
 	group := k8s.Group(ref.APIVersion)
 	return group == "" && ref.Kind == "Secret" || group == "oauth.openshift.io"

@@ -29,9 +29,8 @@ func (in *install) distinct(pos diag.Pos, o Object) Object {
 	return out
 }
 
-// keepItem returns the item to keep of several with the same key: the last one. For ports, it
-// prefers one whose name the bundle uses. For host aliases, the result has the host names of all
-// items.
+// keepItem returns the item to keep of several with the same key: the last one. It prefers a port whose name
+// the bundle uses. The kept host alias has the host names of all items.
 func (in *install) keepItem(r admit.Repeat) map[string]any {
 	last := r.Items[len(r.Items)-1]
 	switch {
@@ -51,8 +50,8 @@ func (in *install) keepItem(r admit.Repeat) map[string]any {
 	return last
 }
 
-// portNames returns the names by which the bundle refers to ports of containers: those in Services,
-// probes, webhooks and the like.
+// portNames returns the names by which the bundle refers to ports of containers, such as in Services, probes
+// and webhooks.
 func (in *install) portNames() map[string]bool {
 	out := map[string]bool{}
 	var search func(v any)
@@ -110,9 +109,9 @@ func (in *install) isScaled(o Object) bool {
 	})
 }
 
-// withOwnReferences returns an object of the bundle in which references to other namespaced objects
-// of the bundle contain the install namespace, because these are rendered there. It adds a warning
-// for a Service outside of the bundle.
+// withOwnReferences returns an object of the bundle in which references to other namespaced objects of the
+// bundle have the install namespace, because these objects are rendered there. It adds a warning for a
+// Service outside of the bundle.
 func (in *install) withOwnReferences(file bundle.ManifestObject, o Object) Object {
 	for _, key := range certificates.InjectAnnotations() {
 		from := k8s.Text(o, "metadata", "annotations", key)
@@ -153,10 +152,11 @@ func (in *install) withOwnReferences(file bundle.ManifestObject, o Object) Objec
 // mover replaces the references in the objects of a bundle.
 type mover struct{ *install }
 
-// moveReferences returns a value in which the following contain the install namespace: mappings with
-// the name and namespace of an object of the bundle, lists of namespaces that monitors select, users
-// that are ServiceAccounts of the bundle, and host names of its Services. Labels that select namespaces
-// do not change: they may mean the namespace of somebody else, for which the bundle also has an object.
+// moveReferences returns a value with the install namespace in references to the bundle. These are mappings
+// with the name and namespace of an object of the bundle, lists of namespaces that monitors select, users
+// that are ServiceAccounts of the bundle, and host names of its Services. It does not change labels that
+// select namespaces, because they may select the namespace of another program for which the bundle also has
+// an object.
 func (in mover) moveReferences(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -253,8 +253,8 @@ func (in *install) ships(kind, name string) bool {
 	return slices.ContainsFunc(in.b.Objects, func(o bundle.ManifestObject) bool { return o.Kind() == kind && o.Name() == name })
 }
 
-// isHome reports whether a namespace in the files of the bundle stands for the install namespace:
-// it is the namespace of one of the bundle's objects.
+// isHome reports whether a namespace in the files of the bundle stands for the install namespace, because one
+// of the bundle's objects is in it.
 func (in *install) isHome(namespace string) bool {
 	return namespace != "" && slices.ContainsFunc(in.b.Objects, func(o bundle.ManifestObject) bool {
 		return o.Namespace() == namespace && in.scopes.namespaced(o.Group(), o.Kind())
@@ -274,9 +274,9 @@ func (in *install) canonical(o Object) Object {
 	return k8s.With(Object(withoutNulls(o, version.Schema)), withoutNulls(k8s.Map(o, "metadata"), nil), "metadata")
 }
 
-// withoutNulls returns the fields of a custom resource without those that are null, unless the schema
-// permits null or permits unknown fields. Without a schema, none is permitted. The API server removes
-// the same fields when an object is created, but rejects them in server-side apply.
+// withoutNulls returns the fields of a custom resource without nulls, unless the schema permits null or
+// unknown fields. Without a schema, no null is permitted. The API server removes the same fields when an
+// object is created, but rejects them in server-side apply.
 //
 // Source: PruneNonNullableNullsWithoutDefaults in apiextensions-apiserver/pkg/apiserver/schema/defaulting.
 func withoutNulls(fields, schema map[string]any) map[string]any {
@@ -296,7 +296,7 @@ func withoutNulls(fields, schema map[string]any) map[string]any {
 	return out
 }
 
-// withoutNullsBelow returns a value of a custom resource in which mappings are as withoutNulls returns them.
+// withoutNullsBelow returns a value of a custom resource, with withoutNulls applied to the mappings in it.
 func withoutNullsBelow(v any, schema map[string]any) any {
 	switch v := v.(type) {
 	case map[string]any:

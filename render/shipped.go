@@ -40,8 +40,8 @@ func shippedObjects(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// withOwnSubjects returns a binding in which the ServiceAccounts of the bundle have the install
-// namespace, whatever the file contains. It adds a warning for other ServiceAccounts.
+// withOwnSubjects returns a binding in which the ServiceAccounts of the bundle have the install namespace,
+// regardless of the file. It adds a warning for other ServiceAccounts.
 func (in *install) withOwnSubjects(file bundle.ManifestObject, o Object, accounts map[string]bool) Object {
 	list := k8s.List(o, "subjects")
 	changed := make([]any, len(list))
@@ -78,8 +78,8 @@ func (in *install) atServedVersion(file bundle.ManifestObject) (Object, error) {
 	return in.convertToServed(file, o)
 }
 
-// olmKinds returns the apiVersion of each kind that OLM installs with a fixed apiVersion, whatever
-// the file has.
+// olmKinds returns the apiVersion of each kind that OLM installs with a fixed apiVersion, regardless of the
+// file.
 func olmKinds() map[string]string {
 	return map[string]string{
 		"Secret": "v1", "ConfigMap": "v1", "ServiceAccount": "v1", "Service": "v1",

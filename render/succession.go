@@ -49,9 +49,9 @@ func (t *tree) reduceLeftovers() error {
 	return errors.Join(t.checkProvided(), checkSuccessors(t.opt.Clusters, t.replaced))
 }
 
-// mustBeRemoved reports whether an object of a stopped operator must be removed because stopObject
-// cannot stop it. Such an object runs pods without a number of replicas, scales a workload, or
-// sends requests to one.
+// mustBeRemoved reports whether stopObject cannot stop an object of a replaced operator, so that it must be
+// removed. Such an object runs pods without a number of replicas, scales a workload, or sends requests to
+// one.
 func mustBeRemoved(o Object) bool {
 	return o.Is("apps", "DaemonSet") || o.Is("batch", "Job") || o.Is("batch", "CronJob") || o.Is("", "Pod") ||
 		o.Is("autoscaling", "HorizontalPodAutoscaler") || o.Is("apiregistration.k8s.io", "APIService")
@@ -78,9 +78,9 @@ func stopObject(o Object) Object {
 	return k8s.With(o, any(webhooks), "webhooks")
 }
 
-// checkProvided returns an error if a replaced operator provided a CRD that no remaining operator
-// provides: when the tool prunes the CRD, all its objects are deleted. If pieces are applied
-// separately, it checks nothing, because engines then do not prune CRDs.
+// checkProvided returns an error if no remaining operator provides a CRD of a replaced operator: when the
+// tool prunes the CRD, the cluster deletes all its objects. It checks nothing if pieces are applied
+// separately, because engines then do not prune CRDs.
 func (t *tree) checkProvided() error {
 	if !t.opt.byCluster() {
 		return nil
@@ -103,7 +103,7 @@ func (t *tree) checkProvided() error {
 	return errors.Join(errs...)
 }
 
-// checkSuccessors returns an error if a cluster gets a replaced operator but not its successor: the
+// checkSuccessors returns an error if a cluster gets a replaced operator without its successor, because the
 // cluster would lose the CRDs.
 func checkSuccessors(clusters []profile.Cluster, replaced []operator) error {
 	var errs []error

@@ -15,10 +15,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// attributes makes GitHub and GitLab collapse the files of the tree in a pull request, so that
-// reviewers see the lock and the user's own files. Git merges index files and the kustomizations that
-// list all operators by union: a merged file has the entries of both branches, and the next render removes
-// outdated ones and sorts them.
+// attributes makes GitHub and GitLab collapse the files of the tree in a pull request, so that reviewers see
+// the lock and the user's own files. Git merges index files, and the kustomizations that list all operators,
+// by union. So a merged file has the entries of both branches; the next render sorts them and removes
+// outdated ones.
 const attributes = "* linguist-generated gitlab-generated\n" + filetree.Index + " merge=union\n" +
 	"/kustomization.yaml merge=union\n/clusters/*/kustomization.yaml merge=union\n**/all/kustomization.yaml merge=union\n"
 
@@ -173,9 +173,9 @@ func (t *tree) writeOperators() error {
 	return nil
 }
 
-// writeUninstalled writes an empty piece for each operator being uninstalled, so that the engine
-// prunes the objects that it applied before. The path of the empty piece differs from that of the
-// operator. So an operator is not uninstalled if its own directory is empty by mistake.
+// writeUninstalled writes an empty piece for each operator being uninstalled, so that the engine prunes the
+// objects that it applied before. The empty piece is in another directory than the operator, so that an
+// operator whose directory is empty by mistake is not uninstalled.
 func (t *tree) writeUninstalled() error {
 	if t.opt.byCluster() {
 		return nil

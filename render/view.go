@@ -161,9 +161,9 @@ func (v *view) ownFiles() ([]file, error) {
 	return out, nil
 }
 
-// pieceShare returns the directories of a piece that the cluster gets, relative to the cluster's
-// own directory of the piece. If these directories contain leftover objects of operators that the
-// cluster never had, the kustomize patches in without remove them.
+// pieceShare returns the directories of a piece that the cluster gets, relative to the cluster's own
+// directory of the piece. without contains kustomize patches that remove leftover objects of operators that
+// the cluster never had.
 func (v *view) pieceShare(p piece) (dirs []string, without []any) {
 	up := pathAbove(p.dir(), true)
 	whole := []string{up + p.dir()}

@@ -78,9 +78,8 @@ func webhookConfigurations(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// webhookEntry returns the entry of a webhook in its configuration. It consists of the fields in
-// the CSV, without those that only OLM uses, of the Service, and of a selector for the watched
-// namespaces.
+// webhookEntry returns the entry of a webhook in its configuration. It contains the fields in the CSV except
+// those that only OLM uses, the Service, and a selector for the watched namespaces.
 func (in *install) webhookEntry(w bundle.Webhook) map[string]any {
 	out := k8s.Copy(w.Fields)
 	for _, key := range []string{"type", "generateName", "deploymentName", "containerPort", "targetPort", "webhookPath", "conversionCRDs"} {
@@ -122,9 +121,9 @@ func apiServices(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// authDelegation generates bindings that let the accounts of an APIService delegate authentication
-// and authorization to the API server. OLM also generates them for accounts that serve only
-// webhooks; an adopted operator keeps these, because it may rely on them.
+// authDelegation generates bindings that let the accounts of an APIService delegate authentication and
+// authorization to the API server. OLM also generates them for accounts that serve only webhooks. An adopted
+// operator keeps them, because it may depend on them.
 func authDelegation(in *install) ([]Object, error) {
 	accounts := map[string]bool{}
 	serves := func(deployment string) { accounts[deploymentAccount(in.deployment(deployment))] = true }

@@ -33,7 +33,7 @@ type options struct {
 type fault struct {
 	pos       diag.Pos
 	msg       string
-	withdrawn bool // the requested channel or package is not, or no longer, in the catalog
+	withdrawn bool // the catalog lacks the requested channel or package, or no longer has it
 }
 
 // preference determines which candidates a subscription prefers in a round.
@@ -75,8 +75,8 @@ func (w *chooser) targetOf(s *want) *Target {
 	return nil
 }
 
-// boundTarget returns the upgrade target for s if it has a position for messages, and a version
-// that is not installed. Otherwise it returns nil.
+// boundTarget returns the upgrade target for s, if the target has a position for messages and its version is
+// not installed. Otherwise, it returns nil.
 func (w *chooser) boundTarget(s *want) *Target {
 	t := w.targetOf(s)
 	if t == nil || t.Version == "" || t.At.IsZero() || s.current != nil && s.current.hasVersion(t.Version) {
@@ -117,12 +117,11 @@ func (w *chooser) options(s *want) options {
 	return w.upgradeCandidates(s, pkgs, how)
 }
 
-// isEdited reports whether the user has changed the declaration of s, since its pin was recorded,
-// to request another package, channel or catalog. If the requested one is missing although isEdited
-// is false, the catalog has changed.
+// isEdited reports whether the declaration of s requests another package, channel or catalog than at the time
+// when its pin was recorded. If it does not and the requested one is missing, the catalog has changed.
 func (w *chooser) isEdited(s *want) bool {
 	pin := s.current.pin
-	isNew := !slices.Contains(pin.RequestedBy, s.key()) // the pin was for other declarations, or a dependency
+	isNew := !slices.Contains(pin.RequestedBy, s.key()) // the pin belongs to other declarations, or to a dependency
 	if s.decl == nil || !isNew && (pin.Declaration == "" || len(pin.RequestedBy) > 1 || pin.Declaration == w.declarationDigest(s.ns, []*want{s})) {
 		return false
 	}
@@ -299,7 +298,7 @@ func (s *want) versionFilter() (func(bundle string, v catalog.Version) bool, *fa
 	return func(_ string, v catalog.Version) bool { return in(v.String()) }, nil
 }
 
-// limitsVersions reports whether the declaration of s restricts the versions.
+// limitsVersions reports whether the declaration of s restricts versions.
 func (s *want) limitsVersions() bool {
 	return s.decl != nil && (s.decl.Range != "" || len(s.decl.Allowed) > 0)
 }

@@ -14,14 +14,14 @@ type cause interface {
 	order() causeOrder
 	about() fact
 	position() string                       // position in a file, or "" if there is none
-	describe(t *explainer, of []int) string // explains the cause; of are the atoms of its constraint: at least one must be chosen, or at most one
+	describe(t *explainer, of []int) string // explains the cause; of are the atoms of its constraint, of which at least one or at most one must be chosen
 }
 
-// fact is the bundle or namespace that a cause is about. Causes embed it. Its methods are the
-// defaults for causes that are not about a declaration.
+// fact is the bundle or namespace that a cause describes. Causes embed it. Its methods are the defaults for
+// causes that no declaration leads to.
 type fact struct {
 	ns     string
-	bundle string // empty if the fact is about the namespace
+	bundle string // empty if the fact describes the namespace
 }
 
 func (f fact) order() causeOrder { return orderExclusion }
@@ -130,7 +130,7 @@ type banCause struct {
 type ban struct {
 	kind banKind
 	text string // reason as the end of a sentence: "is deprecated (olm.deprecated)"
-	kube string // version of Kubernetes that the bundle needs, if that is the reason
+	kube string // version of Kubernetes that the bundle needs; empty for other reasons
 }
 
 type banKind int
@@ -168,8 +168,8 @@ func (c oneProviderCause) describe(t *explainer, of []int) string {
 	return fmt.Sprintf("namespace %s can have only one provider of the API %s, not %s", c.ns, c.api, t.listInvolved(of))
 }
 
-// replacementCause means that an upgrade replaces an installed bundle, so that both cannot be
-// installed together.
+// replacementCause means that an upgrade replaces an installed bundle, so that only one of the two bundles
+// can be chosen.
 type replacementCause struct {
 	fact
 	inst *installed

@@ -69,8 +69,8 @@ func (b *builder) candidates(a *atom, r *requirement) []int {
 	return of
 }
 
-// isCandidate reports whether an entry may be added to a namespace to meet a requirement. A bundle of
-// another format than OLM's must be declared: its catalog does not say which APIs it provides.
+// isCandidate reports whether an entry may be added to a namespace to meet a requirement. A bundle of a
+// format other than OLM's must be declared, because its catalog does not contain the provided APIs.
 func (w *environment) isCandidate(ns string, e *catalog.Entry) bool {
 	return e.Bundle().Format() == "" || slices.ContainsFunc(w.decl.Subscriptions, func(d declare.Subscription) bool {
 		return d.Namespace == ns && d.Package == e.Channel().Package().Name()

@@ -59,8 +59,8 @@ func (w *chooser) upgradeCandidates(s *want, pkgs []*catalog.Package, how prefer
 	return out
 }
 
-// noSuccessor returns the fault of an installed version that the declaration of s does not allow:
-// the package has no allowed version, or no upgrade edge leads to one.
+// noSuccessor returns the fault for an installed version that the declaration of s does not allow. Either the
+// package has no allowed version, or no upgrade edge leads to one.
 func (w *chooser) noSuccessor(s *want, pkgs []*catalog.Package, allowed func(string, catalog.Version) bool) *fault {
 	installed := s.current.versionText()
 	if !slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return allowed(e.Name(), e.Bundle().Version()) }) {
@@ -147,8 +147,8 @@ func (w *chooser) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.En
 	return w.rank(s, es)
 }
 
-// notSuccessorReason returns the reason why atom a cannot replace the installed bundle of s, or ""
-// if it can. s is a subscription that no declaration requests. It implements Rule 5 and Rule 12.
+// notSuccessorReason returns the reason why atom a cannot replace the installed bundle of s, a subscription
+// that no declaration requests. It returns "" if it can. It implements Rule 5 and Rule 12.
 func (w *chooser) notSuccessorReason(s *want, a *atom) string {
 	i := s.current
 	lower := i.facts.hasVersion && i.facts.compare(a.facts.version, a.facts.release) > 0
@@ -174,8 +174,8 @@ func (i *installed) hasEdgeTo(e *catalog.Entry) bool {
 	return e.EdgeFrom(i.bundle, v) != catalog.NoEdge
 }
 
-// withOtherChannels adds, after each entry, the entries of the same bundle in other permitted
-// channels, because the channel does not matter for the subscription.
+// withOtherChannels adds, after each entry, the entries of the same bundle in other permitted channels. The
+// subscription accepts any of them.
 func withOtherChannels(s *want, es []*catalog.Entry) []*catalog.Entry {
 	if len(s.channels) == 1 {
 		return es
@@ -243,9 +243,9 @@ func (w *chooser) firstStep(s *want, pkgs []*catalog.Package, version string) []
 	})
 }
 
-// shortestPath returns the entries on the shortest upgrade path from cur to an entry for which end
-// returns true, or nil if there is none. Of several shortest paths, it returns the first in the
-// order of the channels.
+// shortestPath returns the entries on the shortest upgrade path from cur to an entry for which end returns
+// true. It returns nil if there is none. Of several shortest paths, it returns the first in the order of the
+// channels.
 func shortestPath(s *want, pkgs []*catalog.Package, cur *installed, end func(*catalog.Entry) bool) []*catalog.Entry {
 	type node struct {
 		at   *installed

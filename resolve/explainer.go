@@ -24,7 +24,7 @@ type explainer struct {
 type taggedCause struct {
 	cause
 	tag int
-	of  []int // atoms of its constraint: at least one must be chosen, or at most one
+	of  []int // atoms of its constraint, of which at least one or at most one must be chosen
 }
 
 // newExplainer returns an explainer for core, an unsatisfiable core of p. It implements Rule 2.
@@ -68,9 +68,8 @@ func (t *explainer) conflict() *explain.Conflict {
 	return c
 }
 
-// uniqueConflicts sorts conflicts and removes duplicates. Of conflicts that differ only in their
-// suggested changes, it keeps the one of the last round: its changes were tried on the resulting
-// lock.
+// uniqueConflicts sorts conflicts and removes duplicates. Of conflicts that differ only in their suggested
+// changes, it keeps the one of the last round, because its changes were tried on the resulting lock.
 func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
 	var out []*explain.Conflict
 	for _, c := range cs {

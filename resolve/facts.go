@@ -9,14 +9,14 @@ import (
 
 // facts holds the properties of a bundle that resolution uses.
 type facts struct {
-	pkg        string // package in the olm.package property; empty for a ClusterServiceVersion without the properties annotation
+	pkg        string // package in the olm.package property; empty if a ClusterServiceVersion has no properties annotation
 	version    catalog.Version
 	hasVersion bool
 	release    string // release in the olm.package property, unparsed
 	apis       []catalog.GVK
 	apiNumbers []int // apiNumbers[i] identifies apis[i] in factReader
 	labels     []string
-	needs      []*requirement // requirements, without duplicates, in file order
+	needs      []*requirement // requirements, without duplicates, in the order of the catalog
 	deprecated bool
 	broken     string // error of the first malformed requirement, or ""
 	properties []catalog.Property
@@ -79,8 +79,8 @@ func (r *factReader) bundle(b *catalog.Bundle) *facts {
 	return f
 }
 
-// numberAPIs sets f.apiNumbers. It reuses the numbers of the previous call if that had the same
-// APIs, as consecutive bundles mostly have.
+// numberAPIs sets f.apiNumbers. It reuses the numbers of the previous call if the APIs are the same, as for
+// most consecutive bundles.
 func (r *factReader) numberAPIs(f *facts) {
 	if slices.Equal(f.apis, r.last.apis) {
 		f.apiNumbers = r.last.apiNumbers

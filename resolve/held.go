@@ -13,8 +13,8 @@ import (
 // HeldBack is the kind of reason why an operator is not upgraded.
 type HeldBack string
 
-// The kinds of reasons: first those in the declaration, then in the catalogs, then in the cluster
-// and other operators.
+// The kinds of reasons: those in the declaration, then those in the catalogs, then those in the cluster or in
+// other operators.
 const (
 	HeldByApproval    HeldBack = "approval"       // approval is Manual: upgraded only if the user names it
 	HeldByHold        HeldBack = "hold"           // the declaration has a hold
@@ -37,7 +37,7 @@ type HeldUpgrade struct {
 	Refused []string // dependencies ("namespace/package") whose bundles Options.Objection rejected; sorted
 
 	offered string         // name of the next bundle, or ""
-	to      *catalog.Entry // bundle that could be installed with a flag, or nil
+	to      *catalog.Entry // bundle that flags could install, or nil
 }
 
 // upgradeOptions returns opt with an upgrade of all operators requested.
@@ -46,9 +46,9 @@ func upgradeOptions(opt Options) Options {
 	return opt
 }
 
-// holdReasons returns the state of lock and, for each installed bundle, the reason why an upgrade
-// of all operators would not upgrade it. The options of w must be from upgradeOptions. The solver
-// runs only if an upgrade is available.
+// holdReasons returns the state of lock. For each installed bundle, it also returns the reason why an upgrade
+// of all operators would not upgrade it. w must have the options of upgradeOptions. The solver runs only if
+// an upgrade is available.
 func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]HeldUpgrade) {
 	st, out := w.stateBefore(lock), map[*want]HeldUpgrade{}
 	var once *round
@@ -69,9 +69,9 @@ func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]HeldUpgrade)
 	return st, out
 }
 
-// reportHeld warns that a requested upgrade was held back. Without a request, it warns only of a
-// fault, of a withdrawn version, and of a missing upgrade path to the channel head. It suggests
-// flags for a run that starts from lock. It implements Rule 6.
+// reportHeld warns that a requested upgrade was held back. Without a request, it warns only of a fault, a
+// withdrawn version, or a missing upgrade path to the channel head. It suggests flags for a run that starts
+// from lock. It implements Rule 6.
 func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	s := root.want
 	if !r.staysInstalled(s) {
@@ -102,8 +102,8 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	}
 }
 
-// reportOtherHolds warns about the elements of Options.Held that reportHeld has not mentioned,
-// because no upgrade was requested or available.
+// reportOtherHolds warns about the holds in Options.Held that reportHeld does not mention, because no upgrade
+// was requested or available.
 func (w *world) reportOtherHolds() {
 	for i := range w.opt.Held {
 		if h := &w.opt.Held[i]; !slices.Contains(w.reportedHolds, h) {
@@ -198,9 +198,8 @@ func (r *round) conflictReason(s *want) HeldUpgrade {
 	return HeldUpgrade{By: r.b.banReason(better), offered: r.b.atoms[better[0]].bundle(), Text: why.text, Refused: why.refused}
 }
 
-// banReason returns HeldByInstallMode or HeldByCluster if all atoms are banned for one of these two
-// reasons. If they have both, the reason of the last atom counts. Otherwise it returns
-// HeldByConflict.
+// banReason returns HeldByInstallMode or HeldByCluster if this is the reason of every ban. If both occur, the
+// last atom decides. If an atom has no such ban, it returns HeldByConflict.
 func (b *builder) banReason(ids []int) HeldBack {
 	words := map[banKind]HeldBack{banInstallMode: HeldByInstallMode, banCluster: HeldByCluster}
 	by := HeldByConflict
@@ -243,8 +242,8 @@ func (w *world) strandedReason(s *want) HeldUpgrade {
 	return h
 }
 
-// upgradeFlag returns a message suffix with the flags that upgrade s to h.to, or "" if no flags do.
-// To prove the suggestion, it resolves once from lock. It implements Rule 13.
+// upgradeFlag returns a message suffix with the flags that upgrade s to h.to, or "" if there are no such
+// flags. It resolves once from lock to prove the suggestion. It implements Rule 13.
 func (w *world) upgradeFlag(s *want, h HeldUpgrade, lock *lockfile.File) string {
 	if h.to == nil {
 		return ""
@@ -275,8 +274,7 @@ func (w *world) upgradeFlag(s *want, h HeldUpgrade, lock *lockfile.File) string 
 	return "; " + flags + effect
 }
 
-// namesBundle reports whether the declaration of s names a single bundle. Such a bundle is a
-// catalog of its own.
+// namesBundle reports whether the declaration of s names a single bundle. Such a bundle has its own catalog.
 func (s *want) namesBundle() bool { return s.decl != nil && s.decl.Bundle != "" }
 
 // droppedBy returns the catalog that no longer has the pinned bundle of i, or "" if the catalog has

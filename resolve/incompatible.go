@@ -18,11 +18,11 @@ type Incompatibility struct {
 	Text string // "needs Kubernetes 1.38"
 }
 
-// FindIncompatible returns the pins of a lock that do not support the given versions of Kubernetes
-// and OpenShift (rule 7), in the order of the lock. An empty version is not checked. The supported
-// versions come from the catalogs. If a catalog no longer has the bundle of a pin, the limit for
-// OpenShift comes from the properties in the lock, and the limit for Kubernetes is unknown: unknown
-// lists these pins, if a version of Kubernetes is given.
+// FindIncompatible returns the pins of a lock that do not support the given versions of Kubernetes and
+// OpenShift (rule 7), in the order of the lock. An empty version is not checked. The supported versions come
+// from the catalogs. If a catalog no longer has the bundle of a pin, the limit for OpenShift comes from the
+// properties in the lock. The limit for Kubernetes is then unknown. If a version of Kubernetes is given,
+// unknown lists these pins.
 func FindIncompatible(x *catalog.Index, lock *lockfile.File, kubernetes, openshift string) (found []Incompatibility, unknown []string) {
 	for _, p := range lock.Pins {
 		var m catalog.Metadata

@@ -9,14 +9,13 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Namespaced returns decl with an install namespace for every ClusterExtension that has none. If
-// prev pins the operator, the namespace of the pin is used, so that a new suggestion does not move
-// an installed bundle. Otherwise, it is the namespace suggested by the bundle that OLM v1 would
-// install. If there is no such bundle, it is the name of the package, and Resolve reports the missing
-// bundle.
+// Namespaced returns decl with an install namespace for every ClusterExtension that has none. If prev pins
+// the operator, the namespace of the pin is used, so that a new suggestion does not move an installed bundle.
+// Otherwise, it is the namespace suggested by the bundle that OLM v1 would install. If there is no such
+// bundle, it is the name of the package, and Resolve reports the missing bundle.
 //
-// The error is a diag.List: bundles whose suggestion is invalid or unknown, and declarations that
-// become duplicates. decl is not modified. If every namespace is set, decl itself is returned.
+// The error is a diag.List of bundles whose suggestion is invalid or unknown, and of declarations that become
+// duplicates. decl is not modified. If every namespace is set, decl itself is returned.
 func Namespaced(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*declare.Set, error) {
 	if !slices.ContainsFunc(decl.Subscriptions, needsNamespace) {
 		return decl, nil

@@ -17,10 +17,10 @@ import (
 type Options struct {
 	Upgrade            bool           // upgrade every operator whose approval permits it
 	Named              []Target       // operators to upgrade, whatever their approval
-	Requested          []Target       // upgrades over any number of edges that declarations request; ignored with Upgrade, Named or From
+	Requested          []Target       // upgrades that declarations request, over any number of edges; ignored with Upgrade, Named or From
 	Hops               int            // number of upgrade edges to follow for each operator; 0 means 1, and -1 means until nothing changes
 	AllowDowngrade     bool           // allow lower versions
-	KeepGoing          bool           // despite conflicts, return a lock of the rest
+	KeepGoing          bool           // return a lock of the operators without conflicts instead of an error
 	From               *lockfile.File // upstream lock: promote exactly its versions
 	Unpin              []Target       // operators to resolve as if they were not pinned
 	Prune              bool           // remove dependencies that are no longer required
@@ -94,9 +94,8 @@ func IsHeld(holds []Hold, operator string) bool {
 	return slices.ContainsFunc(holds, func(h Hold) bool { return h.Operator == operator })
 }
 
-// WithHolds returns opt with further holds, and without upgrade targets for their operators. If opt
-// has all of these holds already, it returns an error: one of these operators was upgraded all the
-// same, because another operator requires it.
+// WithHolds returns opt with further holds, and without upgrade targets for their operators. If opt already
+// has all of these holds, it returns an error. Another operator then requires the upgrade of a held one.
 func (opt Options) WithHolds(holds []Hold) (Options, error) {
 	further := slices.DeleteFunc(slices.Clone(holds), func(h Hold) bool { return IsHeld(opt.Held, h.Operator) })
 	if len(further) == 0 {
@@ -109,8 +108,8 @@ func (opt Options) WithHolds(holds []Hold) (Options, error) {
 	return opt, nil
 }
 
-// withRequested returns opt with Named set to the upgrades in Requested whose operators are not held.
-// It returns opt unchanged if that requests other upgrades.
+// withRequested returns opt with Named set to the upgrades in Requested whose operators are not held. It
+// returns opt unchanged if Upgrade, Named or From is set.
 func (opt Options) withRequested() Options {
 	requested := slices.DeleteFunc(slices.Clone(opt.Requested), func(t Target) bool { return IsHeld(opt.Held, t.key()) })
 	if len(requested) > 0 && !opt.Upgrade && len(opt.Named) == 0 && opt.From == nil {
@@ -155,5 +154,5 @@ type Result struct {
 	Held           []Hold                 // the holds of the options
 	HeldPromotions map[string]HeldUpgrade // operator → reason why its version in Options.From is not promoted or installed
 	PinChanges     []PinChange            // sorted by namespace, then package
-	Rounds         [][]PinChange          // the changes of each round, which follows one upgrade edge per operator
+	Rounds         [][]PinChange          // changes by round; a round follows one upgrade edge per operator
 }

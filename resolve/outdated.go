@@ -19,7 +19,7 @@ type Age struct {
 	Next           string        `json:"next,omitempty"`      // version after one upgrade edge; empty if there is none
 	Reachable      string        `json:"reachable,omitempty"` // version after all upgrade edges; empty if there is none
 	Hops           int           `json:"hops"`                // number of upgrade edges to Reachable
-	ByVersion      bool          `json:"byVersion,omitempty"` // the upgrade edges follow the order of versions: the author has no upgrade graph
+	ByVersion      bool          `json:"byVersion,omitempty"` // the upgrade edges follow the order of versions, because the author publishes no upgrade graph
 	Head           string        `json:"head,omitempty"`      // version of the channel head
 	HeldBackReason string        `json:"reason,omitempty"`    // reason why --upgrade would not upgrade the pin, as text
 	HeldBack       HeldBack      `json:"heldBack,omitempty"`  // kind of this reason

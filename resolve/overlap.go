@@ -8,10 +8,10 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// Overlaps: two installs in different namespaces that provide the same API and watch a common
-// namespace break each other. The solver never chooses a dependency that causes an overlap. An
-// overlap between two subscriptions is a conflict. The solver does not avoid it by an older
-// version, because a version that happens to lack the API would not be a useful result.
+// Overlaps: two installs in different namespaces that provide the same API and watch a common namespace break
+// each other. The solver never chooses a dependency that causes an overlap. An overlap between two
+// subscriptions is a conflict. The solver does not select an older version to avoid it: a version that lacks
+// the API by chance is not useful.
 
 // installScope is the install namespace of an API provider, and the namespaces that it watches.
 type installScope struct {

@@ -122,8 +122,8 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 	return p
 }
 
-// templateOf returns the input of the templates of a pin. The APIs of the cluster are those of the
-// previous pin: the caller of the resolver finds the current ones. It returns nil for a bundle that has no
+// templateOf returns the input of the templates of a pin. It takes the APIs of the cluster from the previous
+// pin, because only the caller of Resolve knows the current ones. It returns nil for a bundle that has no
 // templates. b is nil if the catalog does not have the bundle.
 func (w *converter) templateOf(p lockfile.Pin, b *catalog.Bundle, s *want) *lockfile.Template {
 	if b != nil && !b.Templated() || b == nil && p.Template == nil {
@@ -378,9 +378,9 @@ func (w *converter) listPinChanges(before, after *state) []PinChange {
 	return out
 }
 
-// withDropped adds a change for each pin of prev that is missing in now, unless ms has one. An
-// operator in Options.Unpin is new in ms: withDropped sets its previous bundle, or removes the
-// change if the bundle is the same.
+// withDropped adds a change for each pin of prev that is missing in now, unless ms contains one. ms lists an
+// operator in Options.Unpin as new. For such an operator, it sets the previous bundle, or removes the change
+// if the bundle is the same.
 func withDropped(ms []PinChange, prev, now *lockfile.File) []PinChange {
 	if prev == nil {
 		return ms

@@ -17,7 +17,7 @@ type atom struct {
 	facts   *facts
 	watch   []string // namespaces that the bundle would watch; empty means all
 	needs   []need   // valid requirements
-	skipped bool     // requirements are ignored, because the atom is banned or relaxed (rule 4)
+	skipped bool     // whether the atom is banned or relaxed, so that its requirements are ignored (rule 4)
 }
 
 // need is one requirement of an atom.
@@ -303,10 +303,10 @@ func (b *builder) addAtom(key atomKey, a *atom) int {
 	return id
 }
 
-// rootOptions returns the candidates for a subscription. soft means that the subscription may
-// remain unsatisfied. A fully relaxed subscription has no candidates. The subscription of a
-// dependency is soft if it was relaxed, or if it is neither to be upgraded nor held; it then keeps
-// its pin if possible. It implements Rule 12.
+// rootOptions returns the candidates for a subscription. soft is true if the subscription may remain
+// unsatisfied. A fully relaxed subscription has no candidates. The subscription of a dependency is soft if it
+// was relaxed, or if it is neither to be upgraded nor held; it then keeps its pin if possible. It implements
+// Rule 12.
 func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	if es, forced := b.w.forced[s]; forced {
 		return asOptions(es), false
@@ -327,8 +327,8 @@ func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 // isOptional reports whether s is omitted, without a conflict, if there is no solution with it.
 func (b *builder) isOptional(s *want) bool { return b.w.opt.Lenient && s.current == nil }
 
-// banOthers bans the bundles that an optional subscription does not allow, so that a dependency on
-// the same package cannot install one of them either.
+// banOthers bans the bundles that an optional subscription does not allow. Otherwise, a dependency on the
+// same package could install one of them.
 func (b *builder) banOthers() {
 	for _, s := range b.st.wants {
 		if !b.isOptional(s) {

@@ -9,9 +9,9 @@ type relaxation int
 
 const (
 	notRelaxed          relaxation = iota // the subscription must be satisfied as declared
-	keptInstalled                         // the installed bundle is enough; a subscription without one is omitted
+	keptInstalled                         // the installed bundle satisfies the subscription; a subscription without one is omitted
 	requirementsIgnored                   // the requirements of the installed bundle are ignored
-	fullyIgnored                          // the installed bundle does not even exclude bundles with the same package or APIs
+	fullyIgnored                          // the installed bundle no longer excludes bundles with the same package or APIs
 )
 
 // party is a subscription, or an installed bundle without a subscription, that takes part in a
@@ -41,9 +41,9 @@ func (r relaxations) level(p party) relaxation {
 	return r[p]
 }
 
-// relaxGenerated relaxes the dependencies among the parties, except upgrade targets, and reports
-// whether there were any. It is called before relax: a dependency exists only for other operators
-// and must not cause a conflict of its own. It implements Rule 12.
+// relaxGenerated relaxes the dependencies among the parties, except upgrade targets, and reports whether
+// there were any. It is called before relax, because a dependency exists only for other operators and must
+// not cause a conflict. It implements Rule 12.
 func (r relaxations) relaxGenerated(w *world, parties []party) bool {
 	any := false
 	for _, p := range parties {
@@ -54,9 +54,9 @@ func (r relaxations) relaxGenerated(w *world, parties []party) bool {
 	return any
 }
 
-// relax raises the relaxation of the parties with the lowest relaxation by one level. So new
-// operators are dropped first, and installed bundles and their dependencies are relaxed only if
-// that is not enough: a valid lock remains valid.
+// relax raises the lowest relaxation among the parties by one level. So new operators are dropped first.
+// Installed bundles and their dependencies are relaxed only if that is not enough, so that a valid lock
+// remains valid.
 func (r relaxations) relax(parties []party) {
 	least := fullyIgnored
 	for _, p := range parties {

@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// watchOf returns the namespaces that bundle b would watch if it were installed in ns. An empty
-// list means all namespaces. The declaration takes precedence over the OperatorGroup. If neither
-// sets the namespaces, b watches all namespaces if it supports that, and otherwise only ns.
+// watchOf returns the namespaces that bundle b would watch if it were installed in ns. An empty list means
+// all namespaces. The declaration takes precedence over the OperatorGroup. If neither sets the namespaces, b
+// watches all namespaces or, if it does not support this, only ns.
 func (w *environment) watchOf(ns string, s *want, b *catalog.Bundle) []string {
 	if s != nil && s.decl != nil {
 		if s.decl.WatchAll {
@@ -181,10 +181,10 @@ func (b *builder) hasSeveralNamespaces() bool {
 	return false
 }
 
-// addShared extends c, the choice for requirement r of a, by atoms in other namespaces that watch
-// the namespace of a. Candidates of a root are preferred to new installs in the namespace of a.
-// Other atoms are never preferred: they meet the choice if they are chosen for another reason, or
-// if nothing else is possible.
+// addShared extends c, the choice for requirement r of a, by atoms in other namespaces that watch the
+// namespace of a. Candidates of a root are preferred to new installs in the namespace of a. Other atoms are
+// never preferred. They meet the choice only if they are chosen for another reason, or if no alternative is
+// possible.
 func (s *sharedProviders) addShared(a *atom, r *requirement, c solve.Choice) solve.Choice {
 	key := sharedKey{a.ns, r}
 	got, ok := s.memo[key]

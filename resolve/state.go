@@ -223,7 +223,7 @@ func (w *converter) addPins(st *state, prev *lockfile.File) map[string]*installe
 	return locked
 }
 
-// switchCatalog changes the catalog of i to the catalog of s, if that catalog has the same bundle.
+// switchCatalog changes the catalog of i to the catalog of s, if the latter has the same bundle.
 func (w *converter) switchCatalog(i *installed, s *want) {
 	if s.cat == nil || *s.cat == i.cat {
 		return
@@ -355,7 +355,7 @@ func (w *converter) adoptUnpinned(st *state, locked map[string]*installed) {
 		}
 		s.current = adopted[key]
 	}
-	for _, inst := range locked { // the predecessors of pinned bundles count as removed
+	for _, inst := range locked { // predecessors of pinned bundles count as removed
 		taken[inst.ns+"/"+inst.bundle] = true
 		taken[inst.ns+"/"+inst.replaces] = true
 	}

@@ -413,8 +413,8 @@ func (t *explainer) pinnedTargets() []Target {
 	return out
 }
 
-// versionField returns the setting for the version of Kubernetes: that of the workspace, or those
-// of the clusters whose version is too low for an operator that needs version v.
+// versionField returns the setting for the version of Kubernetes: the setting of the workspace, or of the
+// clusters whose version is too low for an operator that needs version v.
 func (t *explainer) versionField(operator, v string) string {
 	if len(t.b.w.opt.Clusters) == 0 {
 		return "spec.kubernetesVersion"

@@ -92,8 +92,8 @@ func (w *world) forTrial(decl *declare.Set, opt Options) *world {
 	return next
 }
 
-// unreadableNeeds returns the unreadable catalogs that may contain the package of s. If s names a
-// catalog, only that one counts. Otherwise all do, unless a readable catalog has the package.
+// unreadableNeeds returns the unreadable catalogs that may contain the package of s. If s names a catalog,
+// only this one is considered. Otherwise, the result is nil if a readable catalog has the package.
 func (w *environment) unreadableNeeds(s *want) []catalog.ID {
 	broken := w.x.Broken()
 	switch {

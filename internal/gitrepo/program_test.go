@@ -186,8 +186,7 @@ func commitStaysInside(t *testing.T, hooks bool) {
 	}
 }
 
-// TestPush checks that a push runs its hook, reports whether the remote changed, and refuses to
-// replace a commit that was not listed.
+// Document is the JSON form of a report. Versions of quayside with the same SchemaVersion only add fields.
 func TestPush(t *testing.T) {
 	dir, remote := newRepository(t), t.TempDir()
 	git(t, remote, "init", "-q", "--bare")

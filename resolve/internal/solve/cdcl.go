@@ -37,7 +37,7 @@ func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 			s.backtrack(0)
 			return true, false
 		case 1:
-			s.limits = append(s.limits, len(s.trail)) // the assumption is already true: an empty level, so that levels and assumptions have equal numbers
+			s.limits = append(s.limits, len(s.trail)) // the assumption is already true: add an empty level, so that assumption i has level i
 			continue
 		}
 		s.limits = append(s.limits, len(s.trail))

@@ -15,7 +15,7 @@ func minimalCore(p *Problem) ([]int, error) {
 	for _, tag := range core {
 		in[tag] = true
 	}
-	small := keepTags(*p, in) // constraints with other tags are not needed
+	small := keepTags(*p, in) // constraints with other tags are irrelevant
 	try, _ = tryTags(&small)
 	return shrinkCore(core, try)
 }

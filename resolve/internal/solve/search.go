@@ -47,10 +47,9 @@ func (q *queue) choose(atom int) {
 	}
 }
 
-// solveGreedily makes the choices in order. It excludes atoms by unit propagation only. If it finds
-// an atom for every choice, the result is the preferred solution, the same as that of solveExactly:
-// an atom that propagation excludes cannot be part of a solution. It returns false if no atom is
-// left for a choice.
+// solveGreedily makes the choices in order. It excludes atoms by unit propagation only. If it finds an atom
+// for every choice, the result is the preferred solution, because an atom that propagation excludes cannot be
+// part of a solution. It returns false if no atom is left for a choice.
 func solveGreedily(p *Problem, s *sat) ([]int, bool) {
 	defer s.backtrack(0)
 	q := newQueue(p)

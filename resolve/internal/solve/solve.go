@@ -21,7 +21,7 @@ import "errors"
 type Problem struct {
 	Atoms  int
 	Roots  []Choice   // first choices, in order
-	Needs  [][]Choice // Needs[atom]: choices to make if atom is chosen; may be shorter than Atoms+1
+	Needs  [][]Choice // Needs[atom]: choices to make if atom is chosen; its length may be less than Atoms+1
 	Groups []Group    // sets of atoms, of which at most one can be chosen
 	Bans   []Ban      // atoms that cannot be chosen
 	Links  []Link     // implications from atoms to auxiliary atoms
@@ -31,8 +31,8 @@ type Problem struct {
 // Choice requires at least one of its atoms.
 type Choice struct {
 	Of   []int // atoms, most preferred first
-	Also []int // atoms that meet the choice, too, but are chosen for it only if none of Of is possible
-	Soft bool  // only for roots: if the choice cannot be met, it is skipped; its tag is in no core
+	Also []int // atoms that also meet the choice, but are chosen for it only if none of Of is possible
+	Soft bool  // for roots only: if the choice cannot be met, it is skipped, and its tag is in no core
 	Tag  int
 }
 
