@@ -254,8 +254,7 @@ func printAll(t *testing.T, p catalog.PackageData) string {
 	return out.String()
 }
 
-// contentSeverity returns the severity of an object whose content gives somebody power, and the reason. It
-// returns Off for other objects.
+// TestBounds draws graphs beyond the limits.
 func TestBounds(t *testing.T) {
 	large := catalog.ChannelData{Name: "large"}
 	for i := range 5000 {

@@ -96,7 +96,7 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// A caBundle in the file belongs to a certificate that quayside does not use.
+// TestEditedToALink checks that a symbolic link in the place of a file counts as an edit.
 func TestEditedToALink(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	want := tree(t, map[string]string{"x": ""})

@@ -186,7 +186,8 @@ func commitStaysInside(t *testing.T, hooks bool) {
 	}
 }
 
-// Document is the JSON form of a report. Versions of quayside with the same SchemaVersion only add fields.
+// TestPush checks that a push runs its hook, reports whether the remote changed, and refuses to
+// replace a commit that was not listed.
 func TestPush(t *testing.T) {
 	dir, remote := newRepository(t), t.TempDir()
 	git(t, remote, "init", "-q", "--bare")

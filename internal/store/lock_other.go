@@ -19,5 +19,5 @@ func unlockFile(*os.File) {}
 // errLockHeld is never returned on this system.
 var errLockHeld = errors.New("locked by another process")
 
-// constants, because the objects must not depend on the machine
+// lockShared does nothing, because nothing is locked on this system.
 func lockShared(*os.File) error { return nil }

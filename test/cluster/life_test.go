@@ -216,8 +216,8 @@ func (l *life) applyStep(ctx context.Context, t *testing.T, version string) {
 	l.checkStoredVersions(ctx, t)
 }
 
-// failure returns the error for a process that ended without an answer. current is the last template that it
-// began to execute.
+// prune deletes the objects that next does not contain. Objects with data are added to held
+// instead.
 func (l *life) prune(ctx context.Context, t *testing.T, next []*unstructured.Unstructured) {
 	t.Helper()
 	there := names(next)

@@ -153,7 +153,7 @@ func readLayer(ctx context.Context, im *oci.Image, lim limits) (*filetree.Tree, 
 	return readTar(r, lim)
 }
 
-// Needs[atom]: choices to make if atom is chosen; its length may be less than Atoms+1
+// readTar reads a tar stream to its end and returns the files.
 func readTar(r io.Reader, lim limits) (*filetree.Tree, error) {
 	whole := &cappedReader{r: r, left: lim.content + int64(lim.entries)*3*512}
 	in := tar.NewReader(whole)

@@ -47,8 +47,7 @@ func (d *Draft) exists(name string) (bool, error) {
 	return old != nil, err
 }
 
-// closes returns the time at which an open window closes. It returns the zero time if the window is open
-// until after limit, because it always opens again before it closes.
+// IsEmpty reports whether the draft changes no file.
 func (d *Draft) IsEmpty() bool { return len(d.files) == 0 }
 
 // Add appends objects to a file, and returns the line of the first object in the new file.

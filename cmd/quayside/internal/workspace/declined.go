@@ -10,8 +10,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// powers returns the table. The first row with a kind applies to the kind. Without a row, kindSeverityOf
-// rates objects of the kind, and a permission to write them is ordinary.
+// findReverted returns a hold for each operator whose upgrade in res was reverted by a person. It
+// skips operators that the user named, and does not check the upgrades in known again, which nobody
+// reverted. notReverted are all upgrades that nobody reverted.
 func findReverted(ctx context.Context, pr *Problem, res *resolve.Result, known map[string]bool) (holds []resolve.Hold, notReverted map[string]bool, err error) {
 	clone, err := pr.project.Clone()
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
