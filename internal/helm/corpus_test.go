@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -107,8 +108,60 @@ func TestCorpus(t *testing.T) {
 		equal, refused, failed, others, skipped, (childrenCPU() - start).Seconds(), spent.Seconds(), helmCPU, time.Since(begin))
 }
 
+// BenchmarkCorpus templates all real charts with their default values, each twice, as resolve and render do: in
+// the child processes of a pool. It reports the CPU time beside that of one process of helm template for each
+// chart: QUAYSIDE_HELM names the program; without it, the CPU time in the corpus is compared.
+func BenchmarkCorpus(b *testing.B) {
+	files := corpusFiles(b)
+	charts := b.TempDir()
+	for name, data := range files {
+		if path.Ext(name) == ".tgz" {
+			if err := os.WriteFile(filepath.Join(charts, path.Base(name)), data, 0o600); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	var own, helm float64
+	for b.Loop() {
+		n := 0
+		pool, others := newPool(b), 0.0
+		start := ownCPU() + childrenCPU()
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			var runs struct {
+				Namespace string
+				Runs      map[string]run
+			}
+			if path.Base(name) != "runs.json" || json.Unmarshal(files[name], &runs) != nil || runs.Runs["default"].Code != 0 {
+				continue
+			}
+			r := runs.Runs["default"]
+			n++
+			if _, err := templateRun(b, pool, files, path.Dir(name), runs.Namespace, r); err != nil {
+				b.Logf("%s: %v", name, err)
+			}
+			before := childrenCPU()
+			if program := os.Getenv("QUAYSIDE_HELM"); program != "" {
+				c := exec.Command(program, strings.Fields(r.Command)[1:]...)
+				c.Dir = charts
+				if err := c.Run(); err != nil {
+					b.Fatal(err)
+				}
+				r.CPU = (childrenCPU() - before).Seconds()
+				others += r.CPU
+			}
+			helm += r.CPU
+		}
+		pool.Close()
+		own += (ownCPU() + childrenCPU() - start).Seconds() - others
+		b.ReportMetric(float64(n), "charts")
+	}
+	b.ReportMetric(own/float64(b.N), "cpu-s")
+	b.ReportMetric(helm/float64(b.N), "helm-cpu-s")
+	b.ReportMetric(own/helm, "of-helm")
+}
+
 // templateRun templates a chart with the flags of a run.
-func templateRun(t *testing.T, pool *Pool, files map[string][]byte, dir, namespace string, r run) (*Rendered, error) {
+func templateRun(t testing.TB, pool *Pool, files map[string][]byte, dir, namespace string, r run) (*Rendered, error) {
 	t.Helper()
 	opt := Options{Namespace: namespace}
 	words := strings.Fields(r.Command)
@@ -136,7 +189,7 @@ func templateRun(t *testing.T, pool *Pool, files map[string][]byte, dir, namespa
 }
 
 // helmVersions returns the API versions that helm template offers.
-func helmVersions(t *testing.T) []string {
+func helmVersions(t testing.TB) []string {
 	t.Helper()
 	s := clientscheme.Scheme
 	if err := errors.Join(apiextensionsv1beta1.AddToScheme(s), apiextensionsv1.AddToScheme(s)); err != nil {
@@ -202,7 +255,7 @@ func canonical(source string, object map[string]any) string {
 }
 
 // corpusFiles returns the charts of the corpus and Helm's answers.
-func corpusFiles(t *testing.T) map[string][]byte {
+func corpusFiles(t testing.TB) map[string][]byte {
 	t.Helper()
 	root := os.Getenv("QUAYSIDE_CORPUS")
 	if root == "" {
