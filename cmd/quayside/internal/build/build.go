@@ -136,7 +136,7 @@ func Catalog(ctx context.Context, sources []CatalogInput, opt CatalogOptions) (*
 	return &asm.built, err
 }
 
-// checkUnambiguous returns an error for content that quayside accepts but other tools might reject.
+// checkUnambiguous returns an error for content that quayside accepts but that other tools may reject.
 func checkUnambiguous(content catalog.Content) error {
 	cat, err := catalog.New(content)
 	if err != nil {
@@ -208,7 +208,7 @@ func (m *assembly) addImage(ctx context.Context, src CatalogInput) error {
 // addCatalog adds the files of a file-based catalog unchanged.
 func (m *assembly) addCatalog(name string, fsys fs.FS) error {
 	m.catalogs++
-	if _, err := fbc.LoadFS(fsys); err != nil { // find faults now, with the positions in the user's files; symbolic links are rejected
+	if _, err := fbc.LoadFS(fsys); err != nil { // report faults now, with the positions in the user's files; symbolic links are rejected
 		return diag.PrefixPositions(name, err)
 	}
 	files, err := filetree.Read(fsys)

@@ -111,9 +111,9 @@ func (c *Comparison) isEqualBeforeOverlays(before, after diff.State) bool {
 		len(lockfile.Diff(&lockfile.File{Pins: before.Pins, Leaving: before.Leaving}, &lockfile.File{Pins: after.Pins, Leaving: after.Leaving})) == 0
 }
 
-// states returns the states of a group on both sides. A new cluster has no state before; it is
-// compared with the base (the tree without overlays) of the side before, limited to the objects and
-// operators that the cluster gets now.
+// states returns the states of a group on both sides. A new cluster has no state before. Instead, it is
+// compared with the base of the side before (the tree without overlays), limited to the objects and operators
+// that the cluster gets now.
 func (c *Comparison) states(g group, before, after *fleet.Base) (b, a diff.State, err error) {
 	if a, err = after.State(g.after); err != nil {
 		return b, a, c.After.wrapName(err)

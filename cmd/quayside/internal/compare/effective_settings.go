@@ -37,8 +37,7 @@ type effectiveSetting struct {
 
 func (s effectiveSetting) isMissing() bool { return s.path == "" }
 
-// comparedNames are names in the settings of either side. For each of them, both sides are
-// compared.
+// comparedNames are the names in the settings of either side whose settings are compared.
 type comparedNames struct {
 	patterns        []string // image patterns in spec.trust
 	clusters        []string
@@ -54,8 +53,8 @@ func (c *Comparison) effectiveSettings(s *Side, names comparedNames) (settingsLi
 	e.set("spec.requirements", w.Requirements, strictIf(w.Requirements == "enforce"))
 	e.set("spec.allowOverlap", w.AllowOverlap, strictIf(!w.AllowOverlap))
 	e.set("spec.sharedDependencies", w.SharedDependencies, strictIf(!w.SharedDependencies))
-	// A missing setting has rank 0. A setting below 0 is therefore less strict if it is set, and
-	// one above 0 is stricter.
+	// A missing setting has rank 0. So a set value with a negative rank is less strict, and one with a positive
+	// rank is stricter.
 	e.setNames("spec.allowNames", w.AllowNames)
 	e.setNames("spec.globalCatalogNamespaces", w.GlobalCatalogs)
 	if w.Follows != "" {
@@ -232,7 +231,7 @@ func (e *settingsList) setPolicy(p *workspace.Project, names comparedNames) erro
 	return nil
 }
 
-// levelRank returns the rank of spec.policy.failOn: the lower the severity that fails, the
+// levelRank returns the rank of spec.policy.failOn. The rank of a lower severity is higher, because it is
 // stricter.
 func levelRank(level diff.Severity) int {
 	if level == diff.Off {

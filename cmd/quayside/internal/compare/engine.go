@@ -75,8 +75,8 @@ func (c *Comparison) compareEngine(opt diff.CompareOptions, version string) ([]d
 	return parts, nil
 }
 
-// siblingFiles returns the files of the first directory below layout.Pieces, if dir is below it as
-// well. Otherwise it returns nil.
+// siblingFiles returns the files of the first directory below layout.Pieces, if dir is also below it.
+// Otherwise, it returns nil.
 func siblingFiles(files map[string][]diff.File, dir string) []diff.File {
 	if path.Dir(dir) != layout.Pieces {
 		return nil

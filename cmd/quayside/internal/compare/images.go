@@ -92,8 +92,8 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 	return list, c.TakeMessages(), err
 }
 
-// Resources returns what the pods of the clusters request, by operator and cluster. It uses the tree on disk if
-// that is up to date with the lock; otherwise it renders the lock.
+// Resources returns the requested resources of the pods in the clusters, by operator and cluster. It uses the
+// tree on disk if that is up to date with the lock. Otherwise, it renders the lock.
 func Resources(ctx context.Context, p *workspace.Project, lock *lockfile.File) (inventory.Resources, []Message, error) {
 	out := inventory.Resources{Operators: []inventory.OperatorResources{}, Clusters: []inventory.ClusterResources{}}
 	c, s, err := currentSide(ctx, p, lock)
@@ -124,7 +124,7 @@ func Resources(ctx context.Context, p *workspace.Project, lock *lockfile.File) (
 	return out, c.TakeMessages(), err
 }
 
-// hasOnlyImages reports whether all images of operators in a state are among these.
+// hasOnlyImages reports whether all images of operators in a state are keys of names.
 func hasOnlyImages(state diff.State, names map[string]string) bool {
 	for i := range state.Objects {
 		o := &state.Objects[i]

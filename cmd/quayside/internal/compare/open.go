@@ -16,7 +16,7 @@ type Selection struct {
 	Base         string            // target branch of the proposed change; empty: the default branch
 	Locks, Trees bool              // whether Names are lock files, or directories of manifests
 	Names        []string          // the two sides: Git revisions or artifacts, unless Locks or Trees is true
-	Upgrade      *resolve.Options  // compare the lock with its upgrade by these options; nil: compare Names
+	Upgrade      *resolve.Options  // options of the upgrade to compare the lock with; nil: compare Names
 	Observed     []*health.Summary // health of clusters, for stored API versions and for reasons to hold back upgrades
 }
 

@@ -113,9 +113,9 @@ func (c *Comparison) compareStates(ctx context.Context) ([]diff.Finding, error) 
 	return out, nil
 }
 
-// rolledBack returns the operators whose pin is replaced by one of an earlier lock, along the first parents
-// of the side before, and the dependencies of the replaced pins. The lower versions of other operators are
-// downgrades.
+// rolledBack returns the operators whose pin is replaced by a pin of an earlier lock, along the first parents
+// of the side before. It also returns the dependencies of the replaced pins. Lower versions of other
+// operators are downgrades.
 func (c *Comparison) rolledBack(ctx context.Context) ([]string, error) {
 	if c.Before.rev == nil || c.Before.Lock == nil || c.After.Lock == nil {
 		return nil, nil
@@ -217,10 +217,9 @@ func severities(w *settings.Workspace) (map[string]diff.Severity, error) {
 	return out, nil
 }
 
-// policyBase returns the workspace whose policy applies in addition to the policy of the side
-// after, so that a change cannot loosen the policy that checks it. That is the workspace at the tip
-// of the target branch if that is known, or else the side before. The result is nil if there is
-// none.
+// policyBase returns the workspace whose policy applies in addition to the policy of the side after, so that
+// a change cannot loosen the policy that checks it. It is the workspace at the tip of the target branch or,
+// if that is unknown, the side before. It returns nil if there is none.
 func (c *Comparison) policyBase() *workspace.Project {
 	switch {
 	case c.Before.rev == nil || c.Before.project == c.After.project || !c.Before.hasWorkspace():
@@ -312,8 +311,8 @@ func (s *Side) allFiles() (map[string]string, error) {
 	return out, errors.Join(errs...)
 }
 
-// fleet returns the cluster names of both sides. It returns no names if the side after has no tree,
-// so that the removal of a whole tree is not reported once for each cluster.
+// fleet returns the cluster names of both sides. If the side after has no tree, it returns no names, so that
+// the removal of the whole tree is reported only once.
 func (c *Comparison) fleet() diff.Fleet {
 	after := c.After.Clusters()
 	if len(after) == 0 && len(c.After.Manifests) == 0 {
@@ -352,8 +351,8 @@ func (s *Side) source(groups []group) diff.Input {
 	return out
 }
 
-// ensureTrees renders the lock of each side whose committed tree is out of date, and replaces the
-// side by the result. With TreeSource Tree it renders none, and with Lock all of them.
+// ensureTrees renders the lock of each side whose committed tree is out of date, and replaces the side by the
+// result. With TreeSource Tree, it renders no lock. With TreeSource Lock, it renders both.
 func (c *Comparison) ensureTrees(ctx context.Context) error {
 	var stale []**Side
 	for _, to := range []**Side{&c.Before, &c.After} {
@@ -431,9 +430,9 @@ func hasVersion(files []diff.File, version string) bool {
 	return false
 }
 
-// changedPins returns both locks, reduced to the pins that may render differently: those that
-// differ between the sides, and, repeatedly, those that share a namespace or an API with a pin of
-// the result.
+// changedPins returns both locks, reduced to the pins that may render differently. These are the pins that
+// differ between the sides, and the pins that share a namespace or an API with them, directly or through
+// other pins.
 func changedPins(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 	changed := map[string]bool{}
 	for _, ch := range lockfile.Diff(a, b) {

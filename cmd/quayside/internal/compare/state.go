@@ -51,7 +51,7 @@ type Side struct {
 	project       *workspace.Project // inputs for rendering the lock
 	rev           *gitrepo.Revision  // nil unless the side is a revision
 	userManifests []diff.File        // the user's own manifests in the repository
-	treeOnly      bool               // whether the tree is used as it is: the side has no lock to render
+	treeOnly      bool               // whether the tree is used as it is, because the side has no lock to render
 }
 
 // wrapName adds the name of the side to err if the side is a revision.
@@ -91,7 +91,7 @@ func newComparison(p *workspace.Project, from TreeSource) (*Comparison, error) {
 	return &Comparison{project: p, clone: clone, from: from, disk: disk}, err
 }
 
-// Message is a note or a list of warnings for the user, from opening and rendering the sides.
+// Message is a note or a list of warnings for the user about opening and rendering the sides.
 type Message struct {
 	Note     string
 	Warnings []diag.Warning
@@ -144,8 +144,8 @@ func Revisions(p *workspace.Project, from TreeSource, base, revisions string) (*
 	return c, c.checkNotEmpty()
 }
 
-// Workspaces returns the directories below p that contain a workspace, sorted. It looks on both
-// sides of the comparison that [Revisions] makes for base and revisions.
+// Workspaces returns the directories below p that contain a workspace on one of the two sides, sorted. The
+// sides are those of [Revisions] for base and revisions.
 func Workspaces(p *workspace.Project, base, revisions string) ([]string, error) {
 	c, before, after, err := openRevisions(p, Auto, base, revisions)
 	if err != nil {
@@ -182,8 +182,8 @@ func openRevisions(p *workspace.Project, from TreeSource, base, revisions string
 	return c, before, after, err
 }
 
-// checkNotEmpty returns an error if no side has a workspace. Otherwise a comparison with a wrong
-// path would find no difference, and a check in CI would always pass.
+// checkNotEmpty returns an error if no side has a workspace. Otherwise, a comparison of a wrong path would
+// find no difference, and a check in CI would always pass.
 func (c *Comparison) checkNotEmpty() error {
 	if c.Before.hasWorkspace() || c.After.hasWorkspace() {
 		return nil
@@ -251,8 +251,8 @@ func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
 	return c.mergeBase(tip, head)
 }
 
-// ciBase returns the target branch of the pull request of a CI job, or the commit from which it
-// branched, or "".
+// ciBase returns the target branch of the pull request of a CI job, or the commit at which the job's branch
+// began, or "".
 func (c *Comparison) ciBase() string {
 	for _, name := range []string{"CI_MERGE_REQUEST_DIFF_BASE_SHA", "PULL_BASE_SHA"} { // GitLab; Prow
 		if commit := c.project.Getenv(name); commit != "" {
@@ -271,9 +271,9 @@ func (c *Comparison) ciBase() string {
 	return ""
 }
 
-// mergeBase returns the merge base of b and tip, where tip is the tip of a branch. It also sets
-// c.target to the workspace at tip. A shallow clone, as in CI, may lack the merge base: then
-// mergeBase adds a warning and returns tip.
+// mergeBase returns the merge base of b and tip, where tip is the tip of a branch. It also sets c.target to
+// the workspace at tip. If a shallow clone, as in CI, lacks the merge base, it adds a warning and returns
+// tip.
 func (c *Comparison) mergeBase(tip, b *gitrepo.Revision) (*gitrepo.Revision, error) {
 	var err error
 	if c.target, err = c.clone.At(tip); err != nil {
@@ -390,9 +390,9 @@ func treeRoot(name string) (root, out string, err error) {
 	return filepath.Dir(full), filepath.Base(full), nil
 }
 
-// compareArtifacts compares two trees without their locks. before and after are an artifact
-// ("oci://…"), a Git revision, or "" for the work tree. If trees is true, any other name than an
-// artifact is a directory of manifests.
+// compareArtifacts compares two trees without their locks. before and after are an artifact ("oci://…"), a
+// Git revision, or "" for the work tree. If trees is true, any name except that of an artifact is a directory
+// of manifests.
 func compareArtifacts(ctx context.Context, p *workspace.Project, before, after string, trees bool) (*Comparison, error) {
 	c, err := newComparison(p, Tree)
 	if err != nil {

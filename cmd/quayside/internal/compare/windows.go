@@ -27,8 +27,8 @@ func Severities(r *diff.Report) map[string]string {
 	return out
 }
 
-// WindowFindings evaluates the rule about windows for the change from one lock to another. It compares
-// them only if a window selects severities; if that fails, the severities are unknown.
+// WindowFindings evaluates the rule about windows for the change from one lock to another. It compares the
+// locks only if a window selects severities. If the comparison fails, the severities are unknown.
 func WindowFindings(ctx context.Context, p *workspace.Project, before, after *lockfile.File) (rules.Findings, error) {
 	if !p.Settings.HasWindows() || before == nil || after == nil {
 		return nil, nil

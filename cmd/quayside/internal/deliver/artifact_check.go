@@ -45,11 +45,10 @@ type ComparedProvenance struct {
 	Differences []string `json:"differences" doc:"from the files of the commit"`
 }
 
-// CheckArtifact builds the overlays of an artifact, and compares its files and provenance with the
-// commit that it was pushed from. A difference, an overlay that does not build, or a commit whose
-// tree is out of date is an error. If the repository of workspace p does not have the commit, the
-// report lists the comparison as unchecked. With strict, this is an error, too. The report is never
-// nil.
+// CheckArtifact builds the overlays of an artifact, and compares its files and provenance with the commit
+// that it was pushed from. A difference, an overlay that does not build, or a commit whose tree is out of
+// date is an error. If the repository of workspace p does not have the commit, the report lists the
+// comparison as unchecked. If strict is true, this is an error. The report is never nil.
 func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artifact, strict bool) (*ArtifactReport, error) {
 	r := &ArtifactReport{
 		Reference: a.Name, Digest: a.Digest, Source: a.Meta.Source, Revision: a.Meta.Revision, Files: a.Files.Len(),

@@ -67,8 +67,8 @@ func (h *branches) candidates() map[string][]*gitrepo.Revision {
 	return out
 }
 
-// isAt reports whether a commit is the tip of the branch in the clone and in the remote. Where the
-// branch does not exist, it is not compared.
+// isAt reports whether a commit is the tip of the branch, both in the clone and in the remote. It ignores a
+// side without the branch.
 func (h *branches) isAt(branch, hash string) bool {
 	return !slices.ContainsFunc(h.tips(branch), func(tip *gitrepo.Revision) bool { return tip.Hash() != hash })
 }
@@ -81,8 +81,8 @@ func (h *branches) remoteHash(branch string) string {
 	return ""
 }
 
-// actionFor returns the action for a branch of the proposal. A branch with commits by others is
-// kept: then the result also has the reason.
+// actionFor returns the action for a branch of the proposal. It keeps a branch with commits by others, and
+// then also returns the reason.
 func (b *proposal) actionFor(branch string) (action Action, reason string, err error) {
 	action = Open
 	for _, tip := range b.branches.tips(branch) {
@@ -135,8 +135,8 @@ func (b *proposal) isCommitted(tip *gitrepo.Revision) (bool, error) {
 	return true, nil
 }
 
-// close deletes an obsolete branch of the remote, and thereby closes its pull request. It keeps a
-// branch with commits by others.
+// close deletes an obsolete branch of the remote, which also closes its pull request. It keeps a branch with
+// commits by others.
 func (b *Proposer) close(ctx context.Context, branch string) error {
 	if b.opt.Check {
 		return nil

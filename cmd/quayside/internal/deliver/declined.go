@@ -26,9 +26,9 @@ func proposalID(u workspace.Upgrade) string {
 	return string(catalog.DigestOf([]byte(text.String())))
 }
 
-// declined checks whether a person closed the pull request of an upgrade without merging it. If so,
-// it returns the kept branch with the reason, and holds of the operators. Otherwise it returns zero
-// values. An upgrade with an operator named by the user is never declined.
+// declined checks whether a person closed the pull request of an upgrade without merging it. If so, it
+// returns the kept branch with the reason, and holds of the operators. Otherwise it returns zero values. An
+// upgrade with an operator that the user named never counts as declined.
 func (b *Proposer) declined(ctx context.Context, u workspace.Upgrade, branch string, pr *workspace.Problem) (k KeptBranch, holds []resolve.Hold, err error) {
 	if b.forge == nil || u.Named || slices.ContainsFunc(u.Changes, func(c workspace.Change) bool { return pr.IsNamed(c.Operator) }) {
 		return k, nil, nil

@@ -63,8 +63,8 @@ type proposal struct {
 	upgrade  workspace.Upgrade
 	changes  []gitrepo.FileEdit
 	trailers string          // lines at the end of the commit message
-	since    string          // commit of the workspace to compare the work tree with; empty: compare the locks
-	window   window.Decision // whether it may be merged now; after body
+	since    string          // commit of the workspace with which to compare the work tree; empty: compare the locks
+	window   window.Decision // whether it may be merged now; set by body
 }
 
 // OpenProposer returns the Proposer of a workspace. It returns an error if the work tree has
@@ -171,10 +171,10 @@ func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) erro
 	return nil
 }
 
-// Unreadable returns the operators that cannot be rendered because a bundle cannot be opened, with
-// the error. These are operators in HEAD's lock whose bundle cannot be opened. They are also
-// operators that lock changes and that require such an operator, in HEAD's lock or in lock.
-// Unreadable opens no bundle itself. It returns nil if rendering found no unreadable bundle.
+// Unreadable returns the operators that cannot be rendered because a bundle cannot be opened, with the error.
+// These are the operators in HEAD's lock with such a bundle. If lock changes an operator that requires one of
+// them, in HEAD's lock or in lock, it is also in the result. Unreadable itself opens no bundle. It returns
+// nil if rendering found no unreadable bundle.
 func (b *Proposer) Unreadable(lock *lockfile.File) map[string]error {
 	out := maps.Clone(b.unreadable)
 	before, err := b.clone.Project.LockIfAny()
@@ -411,8 +411,8 @@ func (b *proposal) summary(report *diff.Report) string {
 	return text.String()
 }
 
-// windowText returns a line with the time from which the proposal may be merged, if that is not now, or
-// with the reason to merge it outside of its windows.
+// windowText returns a line with the time from which the proposal may be merged, or with the reason to merge
+// it outside of its windows. It returns "" if the proposal may be merged now.
 func (b *proposal) windowText() string {
 	if !b.window.May {
 		return "This pull request " + rules.WindowText(b.window) + "."

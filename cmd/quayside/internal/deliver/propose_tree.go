@@ -28,7 +28,7 @@ import (
 // (https://argo-cd.readthedocs.io/en/stable/user-guide/source-hydrator/); path is quayside's.
 const recordName = "hydrator.metadata"
 
-// sourceRecord records which commit a tree in another repository was rendered from.
+// sourceRecord records the commit from which a tree in another repository was rendered.
 type sourceRecord struct {
 	RepoURL string `json:"repoURL,omitempty"`
 	Commit  string `json:"drySha"`
@@ -170,8 +170,8 @@ func (t *TreeProposer) Propose(ctx context.Context) (*PublishedProposal, error) 
 	return proposed.publish(ctx, branch, t.bodyFile(branch), old, nil)
 }
 
-// render renders the lock, and returns the changes of the files in the other repository, without the record. before
-// and old are its record and the lock there; nil: none.
+// render renders the lock. It returns the changes to files in the other repository, except to the record.
+// before and old are the record and the lock there; nil: none.
 func (t *TreeProposer) render(ctx context.Context, before *sourceRecord, old, lock *lockfile.File) (*proposal, error) {
 	p := t.clone.Project
 	have, err := readTree(t.head, p.Settings.Output.Path)
@@ -224,8 +224,9 @@ func (t *TreeProposer) checkSource(before *sourceRecord) (newer bool, err error)
 		"%s: the tree was rendered from commit %.12s, which is not in the history of %.12s", name, before.Commit, t.source.Hash())
 }
 
-// reverted returns a reason not to propose changes again, if somebody reverted them in the other repository: its
-// history has the same files, rendered from a newer commit than before, and the lock was not changed since then.
+// reverted returns the reason not to propose changes again, because somebody reverted them in the other
+// repository, or "". This is the case if its history contains the same files, rendered from a newer commit
+// than before, and the lock has not changed since.
 func (t *TreeProposer) reverted(ctx context.Context, before *sourceRecord, changes []gitrepo.FileEdit) (string, error) {
 	if before == nil {
 		return "", nil
@@ -269,7 +270,8 @@ func isWritten(tree *filetree.Tree, output string, changes []gitrepo.FileEdit) b
 	})
 }
 
-// closedByPerson returns a reason not to propose changes again, if a person closed their pull request.
+// closedByPerson returns the reason not to propose changes again, because a person closed their pull request,
+// or "".
 func (t *TreeProposer) closedByPerson(ctx context.Context, b *proposal, branch string) (string, error) {
 	if b.forge == nil {
 		return "", nil
@@ -283,8 +285,8 @@ func (t *TreeProposer) closedByPerson(ctx context.Context, b *proposal, branch s
 	return reason, nil
 }
 
-// warnAbandoned adds a warning for each tree in the other repository that was rendered from a workspace of this
-// one, but that no workspace writes any more.
+// warnAbandoned adds a warning for each tree in the other repository that a workspace of this one used to
+// write.
 func (t *TreeProposer) warnAbandoned() error {
 	entries, err := t.head.List(".")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 type PushOptions struct {
 	To      string             // "oci://registry/repository:tag", "oci:directory:tag"
 	Project *workspace.Project // workspace of the tree; its spec.trust decides whether the artifact is signed already
-	Here    *workspace.Project // workspace on disk; paths in To are relative to its root
+	Here    *workspace.Project // workspace on disk; paths in To are relative to it
 	Signer  *sign.Signer       // nil: do not sign
 
 	// BOM creates the bill of materials to attach; nil: attach none.

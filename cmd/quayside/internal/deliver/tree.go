@@ -39,9 +39,9 @@ type Tree struct {
 	Files    *filetree.Tree
 }
 
-// LoadTree loads the content of an artifact from a commit of a workspace's repository. If the tree
-// is out of date with its lock, the error is a *workspace.DiffersError. LoadTree also returns the
-// faults of all overlays that do not build, or that use files outside of the artifact.
+// LoadTree loads the content of an artifact from a commit of a workspace's repository. If the tree is out of
+// date with its lock, the error is a *workspace.DiffersError. The error also contains the faults of all
+// overlays that do not build, or that use files outside of the artifact.
 func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree, error) {
 	l, err := newTreeLoader(ctx, p, opt)
 	if err != nil {
@@ -78,10 +78,10 @@ func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree
 	return c, l.fill(c.Files, files, c.Clusters)
 }
 
-// SelfContained returns the tree of the lock with all files that its overlays use, for a directory outside
-// of the workspace. rendered is the result of rendering the lock for the workspace. The user's overlays
-// are in the tree's directory overlays. SelfContained returns the faults of all overlays that do not
-// build, or that use files outside of the overlays of the workspace.
+// SelfContained returns the tree of the lock with all files that its overlays use, for a directory outside of
+// the workspace. rendered is the result of rendering the lock for the workspace. The user's overlays are in
+// the tree's directory overlays. The error contains the faults of all overlays that do not build, or that use
+// files outside of the workspace's overlays.
 func SelfContained(ctx context.Context, p *workspace.Project, rendered *render.Result) (*filetree.Tree, error) {
 	lock, err := p.NeedLock()
 	if err != nil {

@@ -32,7 +32,7 @@ type AddOptions struct {
 	Config      *string          // config of the operator's pods, as YAML; nil: unchanged
 	Set         []string         // assignments to values of a chart, in the syntax of Helm's --set
 	ValuesFiles []string         // files with values of a chart, relative to the workspace; nil: unchanged
-	Only        []string         // environments that install new operators; nil: all that read the declaration, or this one beside those of a declaration
+	Only        []string         // environments that install new operators; nil: all that read the declaration; added to an existing spec.only, together with this environment
 	To          string           // entry of spec.declarations to write to; empty: the default
 
 	Choose Chooser // asks the user for a choice; nil: use defaults, or return an error
@@ -252,9 +252,9 @@ func (a *adder) openPackages(ctx context.Context) error {
 	return a.chooseProviders(ctx, sh, names)
 }
 
-// chooseProviders asks the user which package to add for each of names that is no package, but an
-// API that packages provide; see [catalog.GVK.IsCalled]. If the user cannot be asked, it only
-// records the packages.
+// chooseProviders asks the user which package to add for a name that is not a package but an API of packages;
+// see [catalog.GVK.IsCalled]. It does so for each of names. If the user cannot be asked, it only records the
+// packages.
 func (a *adder) chooseProviders(ctx context.Context, sh *cache.CatalogSet, names []string) error {
 	missing := func(name string) bool { return len(a.index.CatalogsWith(name)) == 0 }
 	if !slices.ContainsFunc(names, missing) {
@@ -339,8 +339,8 @@ func (a *adder) declared(name, namespace string) []declare.Subscription {
 	return declarationsOf(a.set.Subscriptions, name, namespace)
 }
 
-// declaredElsewhere is declared for the declarations whose spec.only does not name this environment. It
-// returns none if the user named the path of a new declaration.
+// declaredElsewhere is declared for declarations whose spec.only does not contain this environment. It
+// returns none if the user named the path for a new declaration.
 func (a *adder) declaredElsewhere(name, namespace string) []declare.Subscription {
 	if a.options.To != "" {
 		return nil
@@ -354,9 +354,9 @@ func declarationsOf(list []declare.Subscription, name, namespace string) []decla
 	})
 }
 
-// change changes an existing declaration to the values in the argument and the flags. If the
-// argument has an exact version, the resolver must also select it. To spec.only, it adds the environments of
-// the flag, or this one.
+// change changes an existing declaration to the values in the argument and the flags. If the argument has an
+// exact version, the resolver must also select this version. It adds the environments of the flag, or else
+// this one, to spec.only.
 func (a *adder) change(ctx context.Context, s declare.Subscription, at, text string) error {
 	if a.options.Only != nil && s.Only == nil {
 		return fmt.Errorf("%s/%s is declared at %s: --only is for new declarations; edit spec.only there", s.Namespace, s.Package, s.Pos)

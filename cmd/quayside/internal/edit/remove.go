@@ -16,12 +16,11 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Remove removes the declarations of operators. Each is "namespace/package", or the package alone
-// if it is declared once. If a namespace has no other operators, Remove also removes its
-// OperatorGroup, but not the Namespace. Dependencies that are no longer required stay in the lock, as
-// if the user had deleted the declarations; with prune, or if one of them is named, they are removed. It
-// returns an error if an overlay of a removed operator exists, or if another workspace has to remove the
-// operator first.
+// Remove removes the declarations of operators. Each is "namespace/package", or the package alone if it is
+// declared once. If a namespace has no other operators, Remove also removes its OperatorGroup, but not the
+// Namespace. Dependencies that are no longer required stay in the lock, unless prune is true or operators
+// contains one of them. It returns an error if an overlay of a removed operator exists, or if another
+// workspace has to remove the operator first.
 func Remove(ctx context.Context, p *workspace.Project, operators []string, prune bool) (*Edit, error) {
 	set, err := p.Declarations()
 	if err != nil {
@@ -66,9 +65,9 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string, prune
 	return e, e.checkRemoval(removed)
 }
 
-// checkRemoval returns an error for each obstacle to the removal of operators: an overlay that would
-// have no object to change, and an environment that the workspace follows, that reads the same
-// declaration and that still has the operator.
+// checkRemoval returns an error for each obstacle to the removal of operators. An obstacle is an overlay
+// whose objects would be missing, or an upstream environment that reads the same declaration and still has
+// the operator.
 func (e *Edit) checkRemoval(removed []declare.Subscription) error {
 	var faults diag.List
 	for _, s := range removed {

@@ -88,8 +88,8 @@ func firstLine(err error) string {
 	return text
 }
 
-// resolve resolves declarations in the workspace, and returns the changes to its lock, and the warnings
-// about catalogs that could not be read, whose operators did not change.
+// resolve resolves declarations in the workspace. It returns the changes to its lock, and warnings about
+// unreadable catalogs, whose operators do not change.
 func (n neighbor) resolve(ctx context.Context, set *declare.Set) ([]workspace.Change, []diag.Warning, error) {
 	lock, err := n.LockIfAny()
 	if err != nil {
@@ -111,8 +111,8 @@ func (n neighbor) resolve(ctx context.Context, set *declare.Set) ([]workspace.Ch
 	return res.Changes, unread, nil
 }
 
-// applyTo returns the declarations of another workspace, set, with the difference between the
-// declarations of the edited workspace before and after the edit.
+// applyTo returns set, the declarations of another workspace, with the changes of the edit: the difference
+// between before and after, the declarations of the edited workspace.
 func (e *Edit) applyTo(n neighbor, set, before, after *declare.Set) (*declare.Set, error) {
 	_, own := e.project.Repository()
 	id := func(dir string, s declare.Subscription) string {

@@ -31,7 +31,7 @@ type layer struct {
 type listing struct {
 	objects   []diff.Object
 	operators map[string]bool // result of operatorKeys
-	simple    bool            // whether all keys are unique, and kustomize would change only patched objects
+	simple    bool            // whether all keys are unique, and kustomize changes only patched objects
 	indexes   map[k8s.Key]int // index in objects, by key
 }
 

@@ -111,9 +111,9 @@ func (g *Base) objects(l *layer, o *overlay.Overlay) ([]diff.Object, map[string]
 	return objects, operators, nil
 }
 
-// applyEdits applies the patches of an overlay to the objects in listed, in place. at has the index
-// of each object. It returns false if only a kustomize build can determine the result; some objects
-// may then be patched already.
+// applyEdits applies the patches of an overlay to the objects in listed, in place. at has the index of each
+// object. It returns false if only a kustomize build can determine the result. Some objects may then already
+// be patched.
 func (f *Fleet) applyEdits(o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]int) bool {
 	edits, plain := o.Edits()
 	if !plain || len(edits) == 0 {

@@ -18,8 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Pool saves memory and time: trees with the same pool share equal files, and the results of
-// kustomize builds.
+// Pool saves memory and time. Trees with the same pool share equal files and the results of kustomize builds.
 type Pool struct {
 	files map[string][]byte     // by Git hash
 	built map[[32]byte][][]byte // by the digest of the overlay
@@ -135,8 +134,8 @@ func (d Disk) walk() (Disk, []diff.File, error) {
 	return d, files, nil
 }
 
-// ReadTree reads the tree in directory d.Out. A directory without a list of clusters, which
-// quayside did not render, is a tree of all its manifests. prefix is added to displayed paths.
+// ReadTree reads the tree in directory d.Out. A directory without a list of clusters was not rendered by
+// quayside; the tree then contains all its manifests. prefix is added to displayed paths.
 func ReadTree(prefix string, d Disk) (*Tree, error) {
 	d, files, err := d.walk()
 	if err != nil {

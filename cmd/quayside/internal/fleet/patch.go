@@ -39,9 +39,9 @@ func (f *Fleet) BuildDir(dir string) ([][]byte, error) {
 	return o.BuildTree(func(name string) bool { return !f.IsUserFile(name) })
 }
 
-// Patches returns a function that returns the changes of the user's overlays to the rendered
-// objects of a cluster. It builds only the objects that an overlay selects. An overlay that does
-// not build has no changes: a rule of the policy reports its error. The results are kept, and shared.
+// Patches returns a function that returns the changes of the user's overlays to the rendered objects of a
+// cluster. It builds only the objects that an overlay selects. An overlay that does not build has no changes,
+// because a rule reports its error. The results are cached and shared.
 func (f *Fleet) Patches() func(cluster string) Patch {
 	if f.patches == nil {
 		f.patches = map[[32]byte]Patch{}

@@ -17,7 +17,7 @@ import (
 // Values of GOGC: a collection starts when the heap has grown by this percentage since the last
 // one.
 const (
-	early  = 400 // before the first collection, at 16 MiB; most commands end earlier
+	early  = 400 // before the first collection, which starts at 16 MiB; most commands end earlier
 	usual  = 100 // after the first collection; the default of Go
 	sparse = 60  // with a large live heap
 )

@@ -53,8 +53,7 @@ type Icon struct {
 	Data      string `json:"data" doc:"in base64"`
 }
 
-// Permissions is the most severe finding about the permissions of an operator, as diff reports it when
-// the operator is added.
+// Permissions is the most severe finding of diff about the permissions of a newly added operator.
 type Permissions struct {
 	Severity string `json:"severity"`
 	Rule     string `json:"rule"`
@@ -89,7 +88,7 @@ type Sample struct {
 // String returns a text such as "EtcdCluster example".
 func (s Sample) String() string { return strings.TrimSpace(s.Kind + " " + s.Name) }
 
-// Surroundings is the place in which an operator would be installed.
+// Surroundings describes the workspace in which an operator would be installed.
 type Surroundings struct {
 	Settings *settings.Workspace
 	Lock     *lockfile.File  // may be nil
@@ -114,7 +113,7 @@ func NewContent(c *BundleContent, here Surroundings) (*Content, error) {
 	}
 	supply := here.supply()
 	supply.AddObjects(c.Objects...)
-	supply.AddAPIs("operators.coreos.com/v2/OperatorCondition") // in every tree that needs it
+	supply.AddAPIs("operators.coreos.com/v2/OperatorCondition") // every tree contains it if an operator needs it
 	operator := render.ClusterOperator{Pin: c.Pin, NativeAPIs: csv.NativeAPIs, Objects: slices.DeleteFunc(slices.Clone(c.Objects), func(o k8s.Object) bool { return k8s.IsCRD(o) })}
 	for _, n := range supply.Unmet(needs.Find(operator, nil, false)) {
 		if n.Kind == needs.API {
@@ -161,7 +160,7 @@ func (h Surroundings) RequirementSuppliers(b *catalog.Bundle) []Supplier {
 	return slices.CompactFunc(out, func(a, b Supplier) bool { return a.Need == b.Need })
 }
 
-// newIcon returns an icon that browsers show without running anything, or nil.
+// newIcon returns an icon in a format that runs no code in browsers, or nil.
 func newIcon(i bundle.Icon) *Icon {
 	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(i.Base64), ""))
 	known := []string{"image/png", "image/jpeg", "image/gif", "image/svg+xml"}
@@ -171,7 +170,7 @@ func newIcon(i bundle.Icon) *Icon {
 	return &Icon{MediaType: i.MediaType, Data: base64.StdEncoding.EncodeToString(data)}
 }
 
-// newPermissions rates the permissions in the objects of a pin. It returns nil if there are none.
+// newPermissions rates the permissions in the objects of a pin. It returns nil if the objects grant none.
 func newPermissions(pin lockfile.Pin, objects []render.Object) (*Permissions, error) {
 	after := diff.State{Name: pin.Bundle, Pins: []lockfile.Pin{pin}}
 	for _, o := range objects {

@@ -25,7 +25,7 @@ type Image struct {
 	Digest    string   `json:"digest,omitempty"`    // empty for a reference by tag
 	Roles     []string `json:"roles"`               // sorted
 	Operators []string `json:"operators,omitempty"` // pins that need it, as namespace/package, sorted; nil for a catalog image
-	Clusters  []string `json:"clusters,omitempty"`  // clusters that need it, sorted; nil: all clusters, or none, if only resolving and rendering need it
+	Clusters  []string `json:"clusters,omitempty"`  // clusters that need it, sorted; nil: all clusters, or none if only resolving and rendering need it
 	Gone      string   `json:"gone,omitempty"`      // reason why its registry no longer serves it
 	Successor string   `json:"successor,omitempty"` // image that replaces a gone one, without tag and digest
 	Platforms []string `json:"platforms,omitempty"` // set by Inspect

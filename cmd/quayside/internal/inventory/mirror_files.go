@@ -8,9 +8,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// NewMirrorFiles returns the files, by path, that let clusters pull the copies. The name of file
-// determines the format: registries.yaml is for k3s and RKE2, certs.d is a directory with a hosts.toml
-// for each registry, for containerd, and any other name is a file with mirror sets (see NewMirrorSets).
+// NewMirrorFiles returns the configuration files, by path, with which clusters pull the copies. The name of
+// file determines the format. registries.yaml is for k3s and RKE2. certs.d is a directory for containerd,
+// with a hosts.toml for each registry. Any other name is a file with mirror sets (see NewMirrorSets).
 // spec.mirrors of quayside.yaml accepts each file.
 func NewMirrorFiles(file string, copies []ImageCopy) (map[string][]byte, error) {
 	switch file {

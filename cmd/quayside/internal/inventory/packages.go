@@ -36,9 +36,9 @@ func ListPackages(found []cache.Summary) PackageList {
 	return l
 }
 
-// RankPackages is like ListPackages, but with the best matches for words first: the package with this
-// name, then the packages that provide an API with this name. Of equal matches, those with the words in
-// their keywords are first, then those with the words at the beginning of words. It sorts found.
+// RankPackages is like ListPackages, but with the best matches for words first: the package with this name,
+// then the packages that provide an API with this name. Equal matches are sorted by rankText. It sorts found
+// in place.
 func RankPackages(found []cache.Summary, words []string) PackageList {
 	rank := func(s cache.Summary) int {
 		r := s.Rank(words)
@@ -62,8 +62,8 @@ func RankPackages(found []cache.Summary, words []string) PackageList {
 	return ListPackages(found)
 }
 
-// rankText rates the match of words in the search text of a package: 0 if each begins a word of a keyword
-// or another short line, 1 if each begins a word, and else 2.
+// rankText rates the match of words in the search text of a package. It returns 0 if each is at the beginning
+// of a word in a keyword or another short line, 1 if each is at the beginning of any word, and 2 otherwise.
 func rankText(text string, words []string) int {
 	var short []string
 	for line := range strings.Lines(text) {

@@ -17,7 +17,7 @@ const ProvenanceBuildType = "https://quayside.dev/provenance/tree/v1"
 
 const provenanceBuilder = "https://quayside.dev/push"
 
-// ErrForeignProvenance is returned for provenance with the builder of another tool.
+// ErrForeignProvenance is returned for a provenance that another tool created.
 var ErrForeignProvenance = errors.New("not the provenance of a tree that quayside pushed")
 
 // Provenance lists the sources of an artifact: commit, lock, catalogs and bundles. Unknown fields

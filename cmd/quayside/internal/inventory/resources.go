@@ -13,13 +13,13 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Resources are what the pods of operators request, for output as JSON.
+// Resources contains the requests and limits of the pods of operators, for output as JSON.
 type Resources struct {
 	Operators []OperatorResources `json:"operators" doc:"by operator, then by clusters; objects that belong to no operator first"`
 	Clusters  []ClusterResources  `json:"clusters" doc:"sums, by clusters"`
 }
 
-// OperatorResources are the sums of an operator, in clusters where it has the same.
+// OperatorResources contains the sums of an operator in clusters with the same sums.
 type OperatorResources struct {
 	Operator string   `json:"operator" doc:"as namespace/package; empty for objects that overlays add"`
 	Clusters []string `json:"clusters,omitempty" doc:"sorted; missing if spec.clusters has none"`
@@ -32,8 +32,8 @@ type ClusterResources struct {
 	Amounts
 }
 
-// Amounts are sums over the pods of Deployments, StatefulSets and DaemonSets with their replicas, as the
-// scheduler computes them. Autoscalers and pods that an operator creates are not in them.
+// Amounts contains sums over the pods of Deployments, StatefulSets and DaemonSets with their replicas, as the
+// scheduler computes them. It does not include the effect of autoscalers, or pods that an operator creates.
 type Amounts struct {
 	Pods       int   `json:"pods" doc:"a DaemonSet counts once"`
 	DaemonSets int   `json:"daemonSets,omitempty" doc:"workloads with a pod on each node, which the sums contain once"`
@@ -42,7 +42,7 @@ type Amounts struct {
 	Memory     Range `json:"memory" doc:"in bytes, rounded up to mebibytes"`
 }
 
-// PodSum is a sum over pods. The zero value is that of none.
+// PodSum is a sum over pods. The zero value is the sum over no pods.
 type PodSum struct {
 	Amounts
 	requests, limits corev1.ResourceList
@@ -54,8 +54,8 @@ type Range struct {
 	Limit   string `json:"limit" doc:"of the containers that have one"`
 }
 
-// Add adds the pods of an object. Objects of other kinds add nothing. The error is that of a pod template
-// that does not have the schema of Kubernetes.
+// Add adds the pods of an object. It ignores objects without pods. It returns an error for an invalid pod
+// template.
 func (a *PodSum) Add(o k8s.Object) error {
 	kind := o.Group() + "/" + o.Kind()
 	if !slices.Contains([]string{"apps/Deployment", "apps/StatefulSet", "apps/DaemonSet"}, kind) {
@@ -92,13 +92,13 @@ func (a *PodSum) addPods(pod *corev1.Pod, replicas int64) {
 	a.format()
 }
 
-// addTimes returns the sum of list, which it changes, and n times more.
+// addTimes returns the sum of list and n times more. It modifies list.
 func addTimes(list, more corev1.ResourceList, n int64) corev1.ResourceList {
 	if list == nil {
 		list = corev1.ResourceList{}
 	}
 	for name, q := range more {
-		q = q.DeepCopy() // Mul would change a decimal that both share
+		q = q.DeepCopy() // Mul would change a decimal that both quantities share
 		q.Mul(n)
 		q.Add(list[name])
 		list[name] = q
@@ -132,7 +132,8 @@ func (a *PodSum) format() {
 	a.Memory = Range{inMebibytes(a.requests.Memory()), inMebibytes(a.limits.Memory())}
 }
 
-// inMebibytes returns an amount of memory, rounded up: sums of quantities with different suffixes would have none.
+// inMebibytes returns an amount of memory in Mi, rounded up. Without this, the sum of quantities with
+// different suffixes would have no suffix.
 func inMebibytes(q *resource.Quantity) string {
 	const mebibyte = 1 << 20
 	return resource.NewQuantity((q.Value()+mebibyte-1)/mebibyte*mebibyte, resource.BinarySI).String()

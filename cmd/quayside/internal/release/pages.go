@@ -40,9 +40,9 @@ func writeManual(dir, version, date string) error {
 	return nil
 }
 
-// manualPages returns a page in roff for the program, and one for each command that its help lists.
-// The keys are paths in the layout of man, such as "man1/quayside-catalog-show.1". The page header
-// contains the version, and the month and year of date. The same arguments give the same bytes.
+// manualPages returns a page in roff for the program, and one for each command that its help lists. The keys
+// are paths, such as "man1/quayside-catalog-show.1". The page header contains the version, and the month and
+// year of date. The same arguments give the same bytes.
 func manualPages(version string, date time.Time) (map[string][]byte, error) {
 	pages := map[string][]byte{}
 	date = date.UTC()
@@ -87,7 +87,7 @@ func escapeTexts(cmd *cobra.Command) *cobra.Command {
 		flags.VisitAll(func(f *pflag.Flag) {
 			if f.Annotations[escapedKey] == nil {
 				value, usage := pflag.UnquoteUsage(f)
-				if strings.Contains(value, "|") { // the page lists the permitted values only here
+				if strings.Contains(value, "|") { // the manual page lists the permitted values only here
 					usage += " (" + value + ")"
 				}
 				f.Usage, f.Annotations = escapeMarkdown(usage), map[string][]string{escapedKey: {}}

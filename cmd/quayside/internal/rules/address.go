@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// readsRepository reports whether the GitOps tool reads the tree of the workspace from this
-// repository. It returns true if that is unknown.
+// readsRepository reports whether the GitOps tool reads the tree of the workspace from this repository. It
+// returns true if this is unknown.
 func (s *State) readsRepository(remotes *gitrepo.Remotes) bool {
 	g := s.Settings.GitOps
 	if g == nil || strings.HasPrefix(g.RepoURL, "oci://") || g.SourceRef.Kind == "OCIRepository" || g.SourceRef.Kind == "Bucket" {
@@ -32,7 +32,7 @@ func hasURL(urls []string, url string) bool {
 	return slices.ContainsFunc(urls, func(u string) bool { return normalURL(u) == normalURL(url) })
 }
 
-// normalURL returns the host and path of a URL in one form for all protocols: "host/owner/name".
+// normalURL returns the host and path of a URL as "host/owner/name", regardless of the protocol.
 func normalURL(url string) string {
 	url = strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git"))
 	if _, rest, is := strings.Cut(url, "://"); is {
@@ -79,8 +79,8 @@ func checkAddress(s *State) (Findings, error) {
 	return Findings{s.accept(finding)}, err
 }
 
-// checkOtherRepository is checkAddress for a tree in another repository: the GitOps tool reads this tree,
-// and no other workspace of this repository writes to its directory.
+// checkOtherRepository is checkAddress for a tree in another repository. It returns an error if the GitOps
+// tool reads another tree, or if another workspace of this repository writes to its directory.
 func checkOtherRepository(s *State) (Findings, error) {
 	w := s.Settings
 	var out Findings
@@ -170,9 +170,9 @@ func sharedTarget(a, b *settings.Workspace, byDefault bool) string {
 	return ""
 }
 
-// checkOwners returns an error for each operator that another workspace installs in the same
-// cluster. It is found while writing, too, if a command requests the operator; a declaration that was there
-// before, or was moved from the other workspace, has been edited by hand, and a later step may fix it.
+// checkOwners returns an error for each operator that another workspace installs in the same cluster. If the
+// command itself requests the operator, the error also applies while writing. Otherwise, the declaration was
+// edited by hand, for example moved from the other workspace, and a later step may fix it.
 func checkOwners(s *State) (Findings, error) {
 	if s.Lock == nil {
 		return nil, nil
@@ -195,8 +195,8 @@ func checkOwners(s *State) (Findings, error) {
 	return out, err
 }
 
-// eachInSharedCluster calls visit for each other workspace that has a cluster of s, and whose settings
-// and lock can be read: faults are reported there.
+// eachInSharedCluster calls visit for each other workspace that has a cluster of s. It skips workspaces with
+// unreadable settings or lock, because their own commands report the error.
 func (s *State) eachInSharedCluster(visit func(o Other, w *settings.Workspace, lock *lockfile.File)) error {
 	if s.Others == nil {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// contestedFields returns a warning for each field, because of the user's overlays, that a controller
-// of the cluster also writes or that the API server does not store: the GitOps tool would restore it
-// again and again. Without a tool, it returns nothing.
+// contestedFields returns a warning for each field that overlays set, and that a controller of the cluster
+// also writes or that the API server does not store. The GitOps tool would set such a field again and again.
+// Without a tool, it returns nothing.
 func (s *State) contestedFields(types *admit.Types, cluster string, patch fleet.Patch) (Findings, error) {
 	tool := s.tool()
 	if tool == "" {
@@ -64,8 +64,8 @@ func (s *State) contestedFields(types *admit.Types, cluster string, patch fleet.
 	return out, nil
 }
 
-// serverSideApply is the option with which Argo CD applies an object without an annotation that has all of
-// it.
+// serverSideApply is the sync option with which Argo CD applies an object on the server, so that the object
+// needs no annotation with its whole content.
 const serverSideApply = "ServerSideApply=true"
 
 func needsServerSideApply(o k8s.Object) bool {

@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkSharedCRDs returns an error for each CRD that the tree of another workspace has with another
-// spec, for the same cluster.
+// checkSharedCRDs returns an error for each CRD whose spec differs in the tree of another workspace for the
+// same cluster.
 func checkSharedCRDs(s *State) (Findings, error) {
 	if s.Rendered == nil {
 		return nil, nil

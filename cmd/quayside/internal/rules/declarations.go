@@ -137,9 +137,8 @@ func checkDroppedPaths(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// checkOnly returns an error for each environment in spec.only of a declaration that no workspace of the
-// repository has as its name, or that does not read the declaration, because it would not install the
-// operator.
+// checkOnly returns an error for each environment in spec.only of a declaration that would not install the
+// operator: no workspace of the repository has this name, or the workspace does not read the declaration.
 func checkOnly(s *State) (Findings, error) {
 	set := s.Declared()
 	limited := slices.DeleteFunc(slices.Concat(set.Subscriptions, set.Elsewhere), func(d declare.Subscription) bool { return d.Only == nil })

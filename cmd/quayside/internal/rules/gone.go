@@ -34,7 +34,8 @@ func checkGoneImages(s *State) (Findings, error) {
 	return out, nil
 }
 
-// clustersWithGoneImages returns the names of the clusters by gone image, after overlays.
+// clustersWithGoneImages returns the gone images that clusters pull, each with the names of these clusters.
+// It takes overlays into account.
 func (s *State) clustersWithGoneImages() (map[string][]string, error) {
 	rendered := slices.ContainsFunc(s.Rendered.Objects, func(o render.Rendered) bool { return len(goneImages(o.Object)) > 0 })
 	patches := func(string) fleet.Patch { return nil }

@@ -121,8 +121,8 @@ func (s *State) findUnmet() ([]unmetNeed, error) {
 	return out, nil
 }
 
-// findUnmetIn returns the unmet needs in a cluster. patch contains the changes of its overlays.
-// findUnmetIn adds the needs of each operator to known.
+// findUnmetIn returns the unmet needs in a cluster. patch contains the changes of its overlays. known caches
+// the needs of each operator.
 func (s *State) findUnmetIn(c profile.Cluster, patch fleet.Patch, known map[string][]needs.Need) ([]unmetNeed, error) {
 	operators, shared, err := s.Rendered.ClusterObjects(c.Name)
 	if err != nil {
@@ -163,8 +163,8 @@ func (s *State) findUnmetIn(c profile.Cluster, patch fleet.Patch, known map[stri
 
 func (s *State) isOpenShift() bool { return s.Settings.OpenShiftVersion != "" }
 
-// clusterSupply returns everything that a cluster has without the rendered tree: the lists in the
-// settings, its observation, and the objects in the files of its overlays.
+// clusterSupply returns the supply of a cluster without the rendered tree: the lists in the settings, its
+// observation, and the objects in the files of its overlays.
 func (s *State) clusterSupply(c profile.Cluster) (*needs.Supply, error) {
 	supply := needs.NewSupply(s.isOpenShift())
 	provides := s.Settings.EffectiveCluster(c).Provides
@@ -194,8 +194,8 @@ func (s *State) observation(c profile.Cluster) *health.Summary {
 	return nil
 }
 
-// addOverlayObjects adds the objects in the files of a cluster's overlays, without building them.
-// Invalid files are reported where the overlays are built.
+// addOverlayObjects adds the objects in the files of a cluster's overlays, without building them. It ignores
+// invalid files, because the build of the overlays reports them.
 func (s *State) addOverlayObjects(supply *needs.Supply, cluster string) error {
 	dir, err := s.OverlayFiles(cluster)
 	if errors.Is(err, fs.ErrNotExist) {

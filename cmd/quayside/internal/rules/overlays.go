@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// checkSelectors returns the errors of checkOverlays if a selector of a kustomization or a setting
-// selects none of the rendered objects. Otherwise it builds nothing, because a build takes seconds.
+// checkSelectors returns the errors of checkOverlays. Because a build takes seconds, it builds overlays only
+// if a selector of a kustomization or a setting selects no rendered object.
 func checkSelectors(s *State) (Findings, error) {
 	w := s.Settings
 	if len(s.Overlays) == 0 && !hasSelectors(w) {
@@ -54,10 +54,9 @@ func checkSelectors(s *State) (Findings, error) {
 	return checkOverlays(s)
 }
 
-// checkOverlays builds the overlays of all clusters with the rendered lock. It returns an error for
-// each overlay that does not build, each selector of a kustomization that selects nothing in any
-// cluster, each custom resource without its CRD in a cluster, and each setting that selects no
-// object.
+// checkOverlays builds the overlays of all clusters with the rendered lock. It returns an error for each
+// overlay that does not build, each selector of a kustomization that selects nothing in any cluster, each
+// custom resource whose CRD is missing in its cluster, and each setting that selects no object.
 func checkOverlays(s *State) (Findings, error) {
 	f, err := s.Fleet()
 	if err != nil {
@@ -141,8 +140,8 @@ func hasSelectors(w *settings.Workspace) bool {
 	return w.GitOps != nil && len(w.Tool().Unmatched(*w.GitOps, nil)) > 0
 }
 
-// treeKeys returns the objects in the tree of a workspace on disk, without its overlays. Errors are
-// reported in that workspace.
+// treeKeys returns the objects in the tree of a workspace on disk, without its overlays. It ignores errors,
+// because the workspace's own commands report them.
 func treeKeys(other Other) []k8s.Key {
 	t, err := other.Tree()
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// checkPatched returns an error for each object that, because of the user's overlays, a cluster
-// rejects or stores without one of its fields, and a warning for each field that does not keep its
-// value.
+// checkPatched returns an error for each object that a cluster rejects or stores incompletely because of the
+// user's overlays. It returns a warning for each field that does not keep its value.
 func checkPatched(s *State) (Findings, error) {
 	if len(s.Overlays) == 0 {
 		return nil, nil

@@ -20,7 +20,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Past is the history of a lock in the first-parent commits.
+// Past is the history of a lock along the first parents.
 type Past struct {
 	bundles map[string]bool          // names
 	digests map[lockfile.Digest]bool // of bundles
@@ -46,21 +46,21 @@ func ParsePast(changed []byte, shallow bool) *Past {
 	return p
 }
 
-// Upstream is the environment that a workspace follows.
+// Upstream is the upstream environment of a workspace.
 type Upstream struct {
 	Title string // its name
 
 	state    *State
-	own      string // name of the workspace that follows
+	own      string // name of the downstream workspace
 	settings *settings.Workspace
 	lock     *lockfile.File
 	declared *declare.Set
 	past     *Past
 }
 
-// Unproven returns the reason why observations of the environment do not permit to install a bundle of
-// an operator, or "". judge compares them with rule, as 'quayside promote' does. Operators that need not
-// be promoted are permitted.
+// Unproven returns the reason why observations of the environment do not permit the installation of a bundle,
+// or "". judge compares the observations with rule, as 'quayside promote' does. It returns "" for operators
+// that need no promotion.
 func (u *Upstream) Unproven(namespace, pkg, bundle string, rule gate.Criteria, judge func(gate.Pin) gate.Verdict) (string, error) {
 	if !u.governs(namespace, pkg) {
 		return "", nil
@@ -80,14 +80,14 @@ func (u *Upstream) Unproven(namespace, pkg, bundle string, rule gate.Criteria, j
 	return "is " + v.Text(rule, u.Title), nil
 }
 
-// governs reports whether an operator is promoted from the environment: it declares the operator, and no waiver
-// exempts it.
+// governs reports whether an operator must be promoted from the environment, because the environment declares
+// it and no waiver exempts it.
 func (u *Upstream) governs(namespace, pkg string) bool {
 	return u.Declares(namespace, pkg) && !u.state.accept(Finding{Code: aheadCode, Subject: namespace + "/" + pkg}).Waived
 }
 
-// Upstream returns the environment that the workspace follows. It returns nil if there is none, if
-// it has never had a lock, or if there is no Git repository.
+// Upstream returns the upstream environment of the workspace. It returns nil if there is none, if it has
+// never had a lock, or if there is no Git repository.
 func (s *State) Upstream() (*Upstream, error) {
 	if s.Settings.Follows == "" || s.Others == nil || s.Past == nil {
 		return nil, nil
@@ -120,7 +120,7 @@ func (s *State) Upstream() (*Upstream, error) {
 		return nil, nil // not set up yet
 	}
 	if out.declared, err = o.Declared(); err != nil {
-		out.declared = &declare.Set{} // its own commands report the error; the operators in its lock remain
+		out.declared = &declare.Set{} // its own commands report the error; the operators in its lock are known
 	}
 	return out, nil
 }
@@ -197,8 +197,8 @@ func (u *Upstream) Awaits(d declare.Subscription) bool {
 // aheadCode is the code of findings about promotion.
 const aheadCode = "ahead-of-upstream"
 
-// checkPromotion returns an error for each operator that the followed environment declares and
-// whose bundle it has never had.
+// checkPromotion returns an error for each operator with a bundle that its upstream environment has never
+// had, although it declares the operator.
 func checkPromotion(s *State) (Findings, error) {
 	if s.Lock == nil {
 		return nil, nil
@@ -224,9 +224,9 @@ func checkPromotion(s *State) (Findings, error) {
 	return out, nil
 }
 
-// EvaluateFollowers evaluates the rule about promotion for each environment that follows the
-// workspace. The positions are those of the workspace, because its change breaks the rule. An
-// environment that cannot be read is skipped; its own commands report the error.
+// EvaluateFollowers evaluates the rule about promotion for each environment that follows the workspace. The
+// positions are in this workspace, because its change breaks the rule. An environment that cannot be read is
+// skipped; its own commands report the error.
 func EvaluateFollowers(s *State) (Findings, error) {
 	if s.Others == nil || s.Past == nil {
 		return nil, nil
@@ -289,7 +289,7 @@ func (s *State) asOther() Other {
 	}
 }
 
-// fromFollower returns the finding about an operator in the lock of a follower, for the workspace.
+// fromFollower converts a finding about an operator in the lock of a follower to a finding of this workspace.
 func (s *State) fromFollower(f Finding, title string, lock *lockfile.File, past *Past) Finding {
 	namespace, pkg, _ := strings.Cut(f.Subject, "/")
 	pin, _ := lock.Pin(namespace, pkg)

@@ -58,8 +58,8 @@ func checkWaiverOperators(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// unmatchedWaivers returns the waivers whose operator is not in have, by the field of the operator.
-// It omits inherited waivers that match in another workspace.
+// unmatchedWaivers returns the waivers whose operator is not in have, by the path of their operator field. It
+// omits inherited waivers that match in another workspace.
 func (s *State) unmatchedWaivers(have []string) map[string]diag.Waiver {
 	out := map[string]diag.Waiver{}
 	for i, v := range s.Settings.Policy.Waivers {
@@ -74,9 +74,9 @@ func (s *State) unmatchedWaivers(have []string) map[string]diag.Waiver {
 	return out
 }
 
-// checkUnusedWaivers returns a warning for each waiver of an operator that the lock does not have.
-// It is no error, because a waiver may be merged before the branch that adds or removes its
-// operator. checkWaiverOperators reports misspelled operators.
+// checkUnusedWaivers returns a warning for each waiver of an operator that the lock does not have. This is no
+// error, because a waiver may be merged before the branch that adds or removes its operator.
+// checkWaiverOperators reports misspelled operators.
 func checkUnusedWaivers(s *State) (Findings, error) {
 	var out []diag.Warning
 	have := operatorKeys(s.Lock)
@@ -94,9 +94,9 @@ func checkUnusedWaivers(s *State) (Findings, error) {
 	return warningsOf(diag.SortWarnings(out)), nil
 }
 
-// namesMissingOperator reports whether the object of a waiver in a file is an operator that no workspace with
-// the waiver has. It looks only at waivers for errors of rules: those for warnings are reviewed with the
-// warnings.
+// namesMissingOperator reports whether the object of a waiver is an operator that no workspace with the
+// waiver has. file contains the waiver. It checks only waivers for errors of rules: waivers for warnings are
+// reviewed with the warnings.
 func (s *State) namesMissingOperator(v diag.Waiver, file string, have []string) bool {
 	isOfRule := slices.ContainsFunc(diag.Codes(), func(c diag.Code) bool { return c.ID == v.Rule && c.Step == diag.OtherStep })
 	return isOfRule && strings.Count(v.Object, "/") == 1 && !strings.ContainsAny(v.Object, " *.") && !anyMatches(v.Object, have) &&
@@ -106,8 +106,8 @@ func (s *State) namesMissingOperator(v diag.Waiver, file string, have []string) 
 		})
 }
 
-// checkExpiredWaivers returns a warning for each waiver of a finding of 'quayside diff' that has
-// expired or expires soon. Other waivers are reviewed with the warnings and findings they are for.
+// checkExpiredWaivers returns a warning for each waiver of a finding of 'quayside diff' that has expired or
+// expires soon. Other waivers are reviewed together with their warnings and findings.
 func checkExpiredWaivers(s *State) (Findings, error) {
 	own := slices.DeleteFunc(slices.Clone(s.Settings.Policy.Waivers), func(v diag.Waiver) bool {
 		return slices.ContainsFunc(diag.Codes(), func(c diag.Code) bool { return c.ID == v.Rule }) ||
@@ -136,7 +136,7 @@ func (s *State) mayMatchElsewhere(v diag.Waiver) bool {
 	})
 }
 
-// noOperator returns the message for a field that names an operator that the lock does not have.
+// noOperator returns the message for a field with the name of an operator that is not in the lock.
 func noOperator(field, name string, have []string) string {
 	hint := suggestOperator(name, have)
 	if hint == "" && len(have) > 0 {

@@ -23,7 +23,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// State is the state of a workspace. Functions read on demand, because most states break no rule.
+// State is the state of a workspace. Its functions read on demand, because most states break no rule.
 type State struct {
 	Dir      string // directory of the workspace in its repository
 	Settings *settings.Workspace
@@ -95,8 +95,8 @@ type Finding struct {
 	Waived   bool   // whether a waiver accepts it
 	Err      error  // a cause with a type; may be nil
 
-	// Later is set for an error that a later step of the same change fixes: after the render, for
-	// example, the user edits what the GitOps tool applies. Commands that write only warn of it.
+	// Later is set for an error that a later step of the same change will fix. For example, after the render,
+	// the user edits the objects that the GitOps tool applies. Commands that write only warn of such an error.
 	Later bool
 }
 
@@ -150,7 +150,7 @@ func (f Finding) warning() diag.Warning {
 	return w
 }
 
-// Introduced returns fs, with each error that before also contains as a warning.
+// Introduced returns fs. Errors that before also contains become warnings.
 func (fs Findings) Introduced(before Findings) Findings {
 	type key struct{ rule, subject, msg string }
 	had := map[key]bool{}

@@ -1,7 +1,6 @@
 package rules
 
-// Part is the part of a state that a rule is about. A command evaluates the rules of the parts that
-// it has.
+// Part is the part of a state that a rule checks. A command evaluates the rules of the parts that it has.
 type Part string
 
 // The parts of a state.
@@ -10,7 +9,7 @@ const (
 	Operators    Part = "operators"    // settings and lock
 	Requests     Part = "requests"     // declarations and lock
 	Declarations Part = "declarations" // declarations with their namespaces
-	Waivers      Part = "waivers"      // settings that matter later: waivers and versions
+	Waivers      Part = "waivers"      // settings for later steps: waivers and versions
 	Locks        Part = "locks"        // lock, the locks of other workspaces
 	Fresh        Part = "fresh"        // declarations and lock, without catalogs
 	Addresses    Part = "addresses"    // settings, other workspaces, remotes
@@ -80,8 +79,8 @@ func Table() []Entry {
 	}
 }
 
-// Evaluate returns the findings of the rules about a part. The error is that of a rule that cannot
-// be evaluated.
+// Evaluate returns the findings of the rules about a part. If a rule cannot be evaluated, it returns its
+// error.
 func Evaluate(s *State, about Part) (Findings, error) {
 	var out Findings
 	for _, r := range Table() {
@@ -100,7 +99,7 @@ func Evaluate(s *State, about Part) (Findings, error) {
 	return out, nil
 }
 
-// Check evaluates the rules about a part that have no warnings, and returns their errors.
+// Check evaluates the rules about a part, none of which has warnings, and returns their errors.
 func Check(s *State, about Part) error {
 	found, err := Evaluate(s, about)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// checkUnusedOverlays returns a finding for each directory with YAML files that looks like an
-// overlay, but that no cluster's build uses. It is an error if the name of a directory that would
-// be used differs from its name only in one letter or in an additional namespace.
+// checkUnusedOverlays returns a finding for each directory with YAML files that looks like an overlay, but
+// that no cluster's build uses. It is an error if the name of a used directory differs only in one letter or
+// in an additional namespace.
 func checkUnusedOverlays(s *State) (Findings, error) {
 	files, err := s.overlayCandidates()
 	if err != nil || len(files) == 0 {
@@ -63,8 +63,8 @@ func checkUnusedOverlays(s *State) (Findings, error) {
 	return out, nil
 }
 
-// overlayCandidates returns the YAML files in the directory of overlays, and in directories beside
-// it with almost the same name.
+// overlayCandidates returns the YAML files in the directory of overlays, and in sibling directories with
+// almost the same name.
 func (s *State) overlayCandidates() ([]string, error) {
 	base := s.Settings.OverlaysDir()
 	dirs := []string{base}

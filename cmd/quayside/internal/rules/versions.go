@@ -35,15 +35,15 @@ func (s *State) clusterVersions() []clusterVersion {
 	return out
 }
 
-// Kubernetes 1.34 and OpenShift 4.20 are from 2025. Each year has three releases; the limits allow
-// more, and some that are planned.
+// Limits for the versions of clusters. Kubernetes 1.34 and OpenShift 4.20 are from 2025. Each year has three
+// releases; the limits include more, and some planned ones.
 const (
 	releaseYear      = 2025
 	kubernetesMinor  = 34
 	openShiftMinor   = 20
 	releasesPerYear  = 4
 	plannedReleases  = 4
-	oldestKubernetes = 16 // CustomResourceDefinitions of apiextensions.k8s.io/v1
+	oldestKubernetes = 16 // introduced apiextensions.k8s.io/v1 for CRDs
 	openShiftMajors  = 5
 )
 
@@ -68,7 +68,7 @@ func checkFutureVersions(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// checkOldVersions returns a warning for each version of Kubernetes without the APIs of the rendered
+// checkOldVersions returns a warning for each version of Kubernetes that lacks APIs of the rendered
 // manifests.
 func checkOldVersions(s *State) (Findings, error) {
 	var out []diag.Warning

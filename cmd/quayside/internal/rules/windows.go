@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// OutsideWindow is the code of a change outside of its windows. spec.policy.severity may have it.
+// OutsideWindow is the code of a change outside of its windows. It is also allowed in spec.policy.severity.
 const OutsideWindow = "outside-window"
 
 // Rollouts returns the operators that a change of the lock installs, upgrades or removes, sorted. A
@@ -45,8 +45,7 @@ func MergeWindow(s *State) window.Decision {
 	return window.Decide(s.Settings.ChangeWindows(), s.Now, subjects...)
 }
 
-// UpgradeWindow decides whether an upgrade of an operator may be merged at s.Now, whatever its findings
-// are.
+// UpgradeWindow decides whether an upgrade of an operator may be merged at s.Now, regardless of its findings.
 func UpgradeWindow(s *State, operator string) window.Decision {
 	return window.Decide(s.Settings.ChangeWindows(), s.Now, s.subject(operator))
 }
@@ -70,7 +69,7 @@ func (s *State) overrides(operator string) string {
 	return ""
 }
 
-// WindowText describes a decision that denies a change: when it may be merged, and why not before.
+// WindowText describes a decision that denies a change: the time from which it may be merged, and the reason.
 func WindowText(d window.Decision) string {
 	text := "may be merged from " + d.Text()
 	if d.From.IsZero() {
@@ -86,9 +85,9 @@ func WindowText(d window.Decision) string {
 	}
 }
 
-// checkWindows returns a finding for each operator that s.Lock installs, upgrades or removes since
-// s.Merged, although its windows do not permit that at s.Now. It is an error if spec.policy refuses
-// its severity in spec.policy.severity.
+// checkWindows returns a finding for each operator that s.Lock installs, upgrades or removes in comparison
+// with s.Merged, although its windows do not permit this at s.Now. It is an error if spec.policy refuses its
+// severity in spec.policy.severity.
 func checkWindows(s *State) (Findings, error) {
 	if s.Merged == nil || s.Lock == nil || s.Now.IsZero() {
 		return nil, nil
@@ -134,8 +133,8 @@ func (s *State) windowSeverity() (Severity, error) {
 }
 
 // checkWindowEnvironments returns an error for each environment of a window that is no workspace of the
-// repository. It returns none while the settings of a workspace cannot be read: its name is unknown, and
-// its own commands report the error.
+// repository. It returns none if the settings of a workspace cannot be read, because its name is then
+// unknown. The workspace's own commands report the error.
 func checkWindowEnvironments(s *State) (Findings, error) {
 	named := slices.ContainsFunc(s.Settings.Windows, func(w settings.Window) bool { return len(w.Environments) > 0 })
 	if !named || s.Others == nil || !s.InGit() {

@@ -17,8 +17,8 @@ type Environment struct {
 	Dir   string // as passed to LoadEnvironments
 }
 
-// Environments are the workspaces of a repository, sorted by directory. spec.follows of a
-// workspace names its upstream environment.
+// Environments are the workspaces of a repository, sorted by directory. In each, spec.follows names its
+// upstream environment.
 type Environments []*Environment
 
 // LoadEnvironments opens the workspaces in dirs. The error has the faults of all workspaces.
@@ -68,9 +68,9 @@ func (es Environments) Find(name string) (*Environment, error) {
 // PromotionStep is a promotion from an upstream environment to a downstream one.
 type PromotionStep struct{ From, To *Environment }
 
-// Steps returns a promotion step for each environment with spec.follows. Downstream environments
-// come before upstream ones: in one run, a version advances by one environment only. The error has
-// a fault for each unknown upstream environment and each cycle.
+// Steps returns a promotion step for each environment with spec.follows. Downstream environments come before
+// upstream ones, so that a version advances by only one environment in a run. The error has a fault for each
+// unknown upstream environment and each cycle.
 func (es Environments) Steps() ([]PromotionStep, error) {
 	upstream := map[*Environment]*Environment{}
 	var faults diag.List

@@ -72,10 +72,9 @@ type PlatformFinding struct {
 	Findings []diff.Finding // from diff.Unserved
 }
 
-// JudgePlatform returns a verdict on every pin, in lock order, and the problems. Problems come from
-// misfits (unmet requirements of bundles), from findings about objects, and from a lifecycle that
-// does not include the OpenShift version. lifecycles returns nil for a pin with an unknown
-// lifecycle.
+// JudgePlatform returns a verdict on every pin, in lock order, and the problems. Problems come from misfits
+// (unmet requirements of bundles), from findings about objects, and from lifecycles without the OpenShift
+// version. lifecycles returns nil for a pin with an unknown lifecycle.
 func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *catalog.SupportedVersion, target Platform, misfits []resolve.Incompatibility, findings []PlatformFinding) Judgement {
 	var all []Problem
 	for _, m := range misfits {
@@ -107,9 +106,9 @@ func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *catalog.S
 	return j
 }
 
-// groupFindings merges equal findings of several clusters into one problem. The problem lists the
-// clusters that the finding blocks or, if it blocks none, all clusters that have it. The list is
-// empty if these are all clusters.
+// groupFindings merges equal findings of several clusters into one problem. The problem lists the clusters in
+// which the finding is blocking or, without such clusters, all clusters with the finding. An empty list means
+// all clusters.
 func groupFindings(seen []PlatformFinding) []Problem {
 	type key struct {
 		rule, operator, message string
@@ -118,11 +117,11 @@ func groupFindings(seen []PlatformFinding) []Problem {
 	}
 	var out []Problem
 	index := map[key]int{}          // index in out, by finding
-	holds := map[int]map[int]bool{} // indexes in seen of the groups of clusters with a problem, by index in out
+	holds := map[int]map[int]bool{} // key: index in out; value: indexes in seen of the groups of clusters with this problem
 	for n, s := range seen {
 		for _, f := range s.Findings {
 			if strings.HasPrefix(f.Rule, "resources.") {
-				f.Operator = "" // the finding is about the CRD's operator, but the user must change the custom resource
+				f.Operator = "" // the finding is about the CRD of the operator, but the user must change the custom resource
 			}
 			k, blocks := key{f.Rule, f.Operator, f.Message, f.Object, f.Place}, f.Severity >= diff.High
 			i, known := index[k]

@@ -57,7 +57,8 @@ func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, c
 	return r, c.addUpgrades(ctx, r)
 }
 
-// platformNotes returns a note if --kubernetes is missing for some checks, and for a downgrade.
+// platformNotes returns a note about checks that need --kubernetes, if it is missing, and a note about a
+// downgrade.
 func platformNotes(p *workspace.Project, target Platform) []string {
 	out := []string{}
 	for _, v := range []struct{ target, now, field, unchecked string }{

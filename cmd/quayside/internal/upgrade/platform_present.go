@@ -48,8 +48,8 @@ func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Jud
 	return unknown, nil
 }
 
-// lowerConverted lowers the severity of a finding about a removed API, if render will replace the
-// API with a served one once quayside.yaml has the target version.
+// lowerConverted lowers the severity of a finding about a removed API, if render will replace the API after
+// quayside.yaml has the target version.
 func (c *platformChecker) lowerConverted(ctx context.Context, lock *lockfile.File, seen []PlatformFinding) {
 	removed := map[string]map[diff.Ref]bool{} // results of removedObjects, by operator
 	for _, s := range seen {

@@ -28,7 +28,7 @@ type PromotionOptions struct {
 	Rule     *gate.Criteria    // observations required for a promotion; nil: none
 	Observed []*health.Summary // observations of all environments
 	Now      time.Time
-	Proposes bool // whether to open pull requests; then promotions that a person reverted are not repeated, except those in Only
+	Proposes bool // whether to open pull requests; promotions that a person reverted are then not repeated, except those in Only
 
 	OutsideWindow string // reason to promote also outside of the windows
 
@@ -98,9 +98,9 @@ type promotion struct {
 	seen     []gate.Observation
 }
 
-// Promote pins operators of the target environment at the bundles of the upstream environment, by
-// digest. It returns the outcome for the operators of both environments. It is an error if an
-// operator would change to any other bundle.
+// Promote pins operators of the target environment at the bundles of the upstream environment, by digest. It
+// returns the outcome for the operators of both environments. It is an error if the promotion would change an
+// operator to any other bundle.
 func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*PromotionStepReport, error) {
 	p := &promotion{PromotionStep: s, opt: opt, held: map[string]resolve.HeldUpgrade{}, differs: map[string]resolve.HeldUpgrade{}, contents: map[*catalog.Bundle]catalog.Digest{}, verdicts: map[string]*gate.Verdict{}}
 	var err error
@@ -150,8 +150,9 @@ func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*Prom
 	return out, nil
 }
 
-// closed returns the findings about the operators that must not be promoted now because of their
-// windows, except those that are kept already. Pull requests are only restricted when they are merged.
+// closed returns the findings about the operators that must not be promoted now because of their windows,
+// except those that are kept already. It returns none for pull requests, because windows restrict only their
+// merge.
 func (s PromotionStep) closed(ctx context.Context, after, before *lockfile.File, opt PromotionOptions) (rules.Findings, error) {
 	if opt.Proposes {
 		return nil, nil
@@ -210,8 +211,8 @@ func (p *promotion) selectOperators() error {
 	return faults.Err()
 }
 
-// applyGate adds to p.held the operators that are kept by the options, that fail the gate, or whose
-// earlier promotion was reverted by a person.
+// applyGate adds operators to p.held: those that the options keep, that fail the gate, or whose earlier
+// promotion a person reverted.
 func (p *promotion) applyGate(ctx context.Context) error {
 	if p.opt.Rule != nil && p.opt.Rule.Signed {
 		if err := p.To.VerifyObserved(p.opt.Observed); err != nil {
@@ -317,8 +318,8 @@ func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) 
 	return res, p.checkBundles(res)
 }
 
-// refusal returns the reason to reject a bundle, or "". Only content that was tested upstream may
-// be installed, so refusal also rejects a bundle of the same name with different content.
+// refusal returns the reason to reject a bundle, or "". It also rejects a bundle that has the same name as
+// the upstream bundle but different content, because that was not tested upstream.
 func (p *promotion) refusal(ctx context.Context, namespace string, to *catalog.Bundle) string {
 	key := namespace + "/" + to.Package().Name()
 	theirs, there := findPin(p.from, key)

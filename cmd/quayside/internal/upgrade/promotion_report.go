@@ -139,10 +139,9 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	return u
 }
 
-// Propose publishes the promotion; see [deliver.Proposer.Propose]. It leaves out operators whose
-// installed bundle cannot be opened for rendering, and those that require them. If a person closed
-// the pull request, it promotes nothing. If nothing is promoted, it decides whether the branch of an
-// earlier run is obsolete.
+// Propose publishes the promotion; see [deliver.Proposer.Propose]. It omits operators whose installed bundle
+// cannot be opened, and their dependents. If a person closed the pull request, it promotes nothing. If
+// nothing is promoted, it decides whether the branch of an earlier run is obsolete.
 func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Proposer, several bool) error {
 	kept := map[string]resolve.HeldUpgrade{}
 	if err := s.propose(ctx, proposer, several); err != nil {
@@ -184,7 +183,7 @@ func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Pro
 	return err
 }
 
-// promoteAgain repeats the promotion without the operators in kept.
+// promoteAgain repeats the promotion without changes to the operators in kept.
 func (s *PromotionStepReport) promoteAgain(ctx context.Context, kept map[string]resolve.HeldUpgrade) error {
 	opt := s.opt
 	opt.kept = kept

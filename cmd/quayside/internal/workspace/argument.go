@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// Argument is a directory or an image named by the user.
+// Argument is a directory or an image that the user named.
 type Argument struct {
 	Text  string // text of the argument
 	Files fs.FS  // files of the directory; nil: the argument is an image
@@ -126,8 +126,8 @@ func (p *Project) workspaceCatalog(text string) source.Ref {
 	return all[i].Source
 }
 
-// BundleFiles opens the bundle that arg names. If err is nil, the caller must call done after use.
-// prefix is to be added to the file names in positions.
+// BundleFiles opens the bundle that arg names. If err is nil, the caller must call done after use. prefix is
+// the prefix for file names in positions.
 func (p *Registries) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS, prefix string, done func(), err error) {
 	if arg.Files != nil {
 		return arg.Files, arg.Text, func() {}, nil

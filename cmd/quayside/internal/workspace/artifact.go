@@ -20,9 +20,9 @@ type Artifact struct {
 	Origin   *inventory.Provenance // provenance signed by SignedBy; nil if no signature is required
 }
 
-// Artifact reads an artifact. ref is, for example, "oci://registry/name:tag" or "oci:directory". An
-// artifact in a registry must have a signature and a provenance as spec.trust requires; an OCI
-// layout on disk need not. It is an error if the provenance contradicts the artifact.
+// Artifact reads an artifact. ref is, for example, "oci://registry/name:tag" or "oci:directory". An artifact
+// in a registry must have the signature and the provenance that spec.trust requires. An OCI layout on disk
+// needs neither. It is an error if the provenance contradicts the artifact.
 func (p *Registries) Artifact(ctx context.Context, ref string) (*Artifact, error) {
 	client, err := p.RelativeTo(Arguments(p.dir)).Client()
 	if err != nil {

@@ -23,10 +23,10 @@ func CheckAttributes(p *Project) error {
 	return rules.Check(s, rules.Git)
 }
 
-// changedInCheckout returns the Git attributes that change the content of files that the workspace
-// uses: the lock, the settings, the tree, the overlays and all manifests of the repository. A filter
-// of manifests outside of the workspace's directories is ignored, because quayside cannot read what it
-// encrypts or stores elsewhere.
+// changedInCheckout returns the Git attributes that change the content of files that the workspace uses: the
+// lock, the settings, the tree, the overlays and all manifests of the repository. Filters for manifests
+// outside of the workspace's directories are ignored, because quayside cannot read filtered content, such as
+// encrypted files.
 func (p *Opened) changedInCheckout() ([]rules.ChangedFiles, error) {
 	repo, _, err := p.OpenRepo()
 	if err != nil && p.rev == nil {

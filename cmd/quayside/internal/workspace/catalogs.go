@@ -139,8 +139,8 @@ type CatalogOptions struct {
 	Unsigned bool           // whether a catalog without a required signature counts as unreadable, instead of failing for all
 }
 
-// OpenCatalogs opens catalogs. The result contains an unreadable catalog marked as broken; the
-// resolver decides whether this is an error.
+// OpenCatalogs opens catalogs. The result contains unreadable catalogs, marked as broken. The resolver
+// decides whether they are an error.
 func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.CatalogSpec, opt CatalogOptions) (*cache.CatalogSet, error) {
 	indexes, err := p.indexes()
 	if err != nil {

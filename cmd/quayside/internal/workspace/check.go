@@ -181,9 +181,9 @@ func isBundleField(field string) bool {
 	return field == "bundle" || field == "version" || field == "properties" || field == "relatedImages"
 }
 
-// confirmPin compares the fields in r with the content of the pinned bundle. It adds those that
-// differ to v.Stale, and returns r with the fields that are still unchecked. If the content is
-// unreadable, these are all fields; rendering reports the error.
+// confirmPin compares the fields in r with the content of the pinned bundle. It adds the fields that differ
+// to v.Stale, and returns r with the fields that are still unchecked. If the content is unreadable, it
+// returns r unchanged, because rendering reports the error.
 func (pr *Problem) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin, r resolve.Reason, v *resolve.Verdict) resolve.Reason {
 	fsys, err := c.Open(ctx, pin)
 	if err != nil {

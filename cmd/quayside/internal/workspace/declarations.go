@@ -12,8 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// DeclarationState is an OLM object in the repository, text that looks like one, or an object of a GitOps
-// tool that installs a chart. Reason is set if the workspace does not read it.
+// DeclarationState describes a declaration in the repository: an OLM object, text that looks like one, or an
+// object of a GitOps tool that installs a chart. Reason is set if the workspace does not read the
+// declaration.
 type DeclarationState struct {
 	Pos       string             `json:"position"`
 	Kind      string             `json:"kind"`
@@ -141,8 +142,8 @@ func newReadDeclarations(set *declare.Set) readDeclarations {
 	return r
 }
 
-// has reports whether the workspace reads the declaration d, which is at pos. If a declared path
-// includes the file (included), another declaration with the same name is sufficient.
+// has reports whether the workspace reads the declaration d at pos. If a declared path includes its file
+// (included is true), it also accepts another declaration with the same name.
 func (r readDeclarations) has(pos diag.Pos, d survey.Declaration, included bool) bool {
 	kind, name := d.Kind, d.Name
 	if d.IsOperator() {
@@ -194,8 +195,8 @@ func (p *Opened) unreadReason(set *declare.Set, s *survey.Survey, d survey.Decla
 	return cmp.Or(reason, "no kustomization lists it, or one removes it, or it is only a part of an object")
 }
 
-// unlistedReason returns the reason why a file is not read that nothing but a kustomization in its directory
-// could include.
+// unlistedReason returns the reason why a file is not read, if only a kustomization in its directory could
+// include it.
 func (p *Opened) unlistedReason(dir string) string {
 	return fmt.Sprintf("is not listed by the kustomization %q", p.fromWorkspace(dir))
 }

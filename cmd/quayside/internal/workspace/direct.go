@@ -30,7 +30,7 @@ import (
 // directBundle is a bundle that a subscription names.
 type directBundle struct {
 	key     string          // key of the subscription
-	content catalog.Content // catalog with one package and one bundle
+	content catalog.Content // catalog with only this package and bundle
 	digest  catalog.Digest  // digest of the manifests; empty for a bundle in an image
 	broken  error           // error of reading the bundle; pkg and target.Namespace are then from the lock, and content is empty
 	pkg     string          // package, such as "etcd"
@@ -273,11 +273,10 @@ func addDirectBundles(sh *cache.CatalogSet, ds []directBundle) error {
 	return nil
 }
 
-// refreshDirect returns lock with new pins for the bundles that subscriptions name, if the content
-// changed under the same bundle name, and a reason for each new pin. Such a subscription always
-// requests the current content. Bundles on hold, and bundles with Manual approval that opt does not
-// name, keep their pins; lost has those of them whose content a directory no longer has. lock may be
-// nil.
+// refreshDirect returns lock with new pins for the bundles that subscriptions name, if the content changed
+// under the same bundle name, and a reason for each new pin. Such a subscription always requests the current
+// content. Bundles on hold keep their pins, and so do bundles with Manual approval that opt does not name.
+// lost lists the kept pins whose content the directory no longer has. lock may be nil.
 func refreshDirect(lock *lockfile.File, ds []directBundle, opt resolve.Options) (out *lockfile.File, changed []resolve.Reason, lost []lockfile.Pin) {
 	if lock == nil {
 		return nil, nil, nil

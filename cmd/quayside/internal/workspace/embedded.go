@@ -12,11 +12,11 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// refreshEmbedded sets new pins in the lock of the problem for bundles that a local catalog embeds with
-// other content than the lock has, and adds a reason for each. All fields of such a pin are then from one
-// reading of the catalog. Only the catalog has the content, so holds and approvals have no effect. Pins
-// whose content the catalog no longer has are added to lost. Content that cannot be read is ignored,
-// because rendering reports it.
+// refreshEmbedded sets new pins in the lock of the problem for bundles that a local catalog embeds with other
+// content than the lock has, and adds a reason for each. All fields of such a pin are then from one reading
+// of the catalog. Holds and approvals have no effect, because no other source has the locked content. Pins
+// whose content the catalog no longer has are added to lost. Content that cannot be read is ignored, because
+// rendering reports it.
 func (pr *Problem) refreshEmbedded(ctx context.Context, x *catalog.Index) error {
 	if pr.Lock == nil {
 		return nil
@@ -72,6 +72,6 @@ func embeddedPin(ctx context.Context, c *Contents, pin lockfile.Pin, cat *catalo
 	return c.AddDigest(ctx, resolve.WithEntry(pin, b), nil)
 }
 
-// LacksContent reports whether the content of a pin is no longer where the lock has it from. Then only
-// caches of earlier runs can render the lock, and no verdict may depend on them.
+// LacksContent reports whether the source of a pin no longer has the locked content. Then only caches of
+// earlier runs can render the lock, and no verdict may depend on these.
 func (pr *Problem) LacksContent() bool { return len(pr.stale)+len(pr.lost) > 0 }

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// DiffersError is returned by a check that finds differences. The command has printed the
-// differences already; the message has the remedy.
+// DiffersError is returned by a check that finds differences. The command has already printed them. The
+// message contains the remedy.
 type DiffersError struct{ Msg string }
 
 // Error returns the message.

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// facts contains reasons to hold back operators. They result from the content of the chosen bundles
-// and from the history of the lock, and so are known only after the resolver has chosen bundles.
+// facts contains reasons to hold back operators. They come from the content of the chosen bundles and from
+// the history of the lock, so that they are known only after the resolver has chosen bundles.
 type facts struct {
 	holds       []resolve.Hold
 	notChecked  []diag.Warning  // warnings about upgrades whose stored versions are unknown
@@ -47,8 +47,8 @@ func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, *catalog.I
 //   - In an unattended run, a person reverted the upgrade.
 //   - With KeepGoing, the next bundle cannot be fetched.
 //
-// It returns the holds for only the first cause that it finds: each hold may change the newest pin
-// of a package, which determines the dropped versions.
+// It returns only the holds for the first cause that it finds, because each hold may change the newest pin of
+// a package, which determines the dropped versions.
 func findFacts(ctx context.Context, pr *Problem, res *resolve.Result, notReverted map[string]bool) (facts, error) {
 	f := facts{notReverted: notReverted}
 	var err error

@@ -23,8 +23,8 @@ import (
 // maxManifestSize is the maximum size in bytes of a manifest in the store.
 const maxManifestSize = 64 << 20
 
-// fileRecords is a kind of records in the store. A record has the file names of a bundle's
-// manifests, for messages. Each line contains a digest, a space and a path.
+// fileRecords is a kind of records in the store. A record contains the file names of a bundle's manifests,
+// for messages. Each line contains a digest, a space and a path.
 const fileRecords = "bundle-files"
 
 // Contents opens the content of pinned bundles. Callers must close it after use.
@@ -107,8 +107,8 @@ func (c *Contents) openPublished(ctx context.Context, p lockfile.Pin) (fs.FS, er
 	return bundle.FSFromManifests(ms, p.Package)
 }
 
-// AddDigest returns p with the digest of the bundle's image or, if the catalog embeds the bundle,
-// of its manifests. If before pins the same bundle, it uses that digest. before may be nil.
+// AddDigest returns p with the digest of the bundle's image or, if the catalog embeds the bundle, of its
+// manifests. It reuses the digest in before, which may be nil, if that pins the same bundle.
 func (c *Contents) AddDigest(ctx context.Context, p lockfile.Pin, before *lockfile.File) (lockfile.Pin, error) {
 	if imageref.DigestIn(p.Image) != "" || p.ContentDigest != "" {
 		return p, nil
@@ -197,9 +197,9 @@ func (c *Contents) openCatalog(ctx context.Context, locked lockfile.Catalog) (*c
 	return cat, err
 }
 
-// storeManifests adds the manifests of a bundle to the store, and a record of their file names. Then it
-// stores the list of their digests, whose key is the bundle's content digest: a store with the list has
-// the rest. It ignores errors, because the content can be read from the catalog again.
+// storeManifests adds the manifests of a bundle to the store, and a record of their file names. Last, it
+// stores the list of their digests by the content digest of the bundle, so that a store with the list is
+// complete. It ignores errors, because the content can be read from the catalog again.
 func (c *Contents) storeManifests(ctx context.Context, ms []bundle.Manifest) {
 	list := bundle.DigestList(ms)
 	key := string(catalog.DigestOf(list))

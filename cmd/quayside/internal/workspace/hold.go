@@ -22,11 +22,11 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// HoldBack returns a copy of the problem that holds back each pinned operator for which an
-// observation forbids an upgrade. Each file is about one cluster; the reason is from the first file
-// that forbids it. An operator that was not observed is not held back. If the user requested a
-// held-back upgrade by name, the error is a [*rules.PolicyError]. With observations of the environment
-// that the workspace follows, bundles are only taken from there if spec.promotion permits it.
+// HoldBack returns a copy of the problem that holds back each pinned operator for which an observation
+// forbids an upgrade. Each file is for one cluster. The reason comes from the first file that forbids the
+// upgrade. An operator that was not observed is not held back. If the user requested a held-back upgrade by
+// name, the error is a [*rules.PolicyError]. With observations of the upstream environment, it also rejects
+// bundles that spec.promotion does not permit to promote from there.
 func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
 	out := *pr
 	files, ofUpstream := pr.splitObserved(files)
@@ -66,7 +66,7 @@ func (pr *Problem) Hold(holds []resolve.Hold) *Problem {
 	return &out
 }
 
-// splitObserved returns the observations of the followed environment apart from the others.
+// splitObserved separates the observations of the upstream environment from the others.
 func (pr *Problem) splitObserved(files []*health.Summary) (others, ofUpstream []*health.Summary) {
 	for _, f := range files {
 		if pr.upstream != nil && f.Environment == pr.upstream.Title {
@@ -78,7 +78,7 @@ func (pr *Problem) splitObserved(files []*health.Summary) (others, ofUpstream []
 	return others, ofUpstream
 }
 
-// objectUnproven returns Options.Objection, which also rejects the bundles that observations of the followed
+// objectUnproven returns Options.Objection, extended to reject bundles that observations of the upstream
 // environment do not permit to promote.
 func (pr *Problem) objectUnproven(seen []*health.Summary) func(string, *catalog.Bundle) string {
 	rule, all, now := criteria(pr.project.Settings), health.Observations(seen), pr.project.Now
@@ -118,10 +118,10 @@ func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error
 	return nil
 }
 
-// AllowRemovals returns a copy of the problem that permits removing leftover objects, as far as
-// files confirm this. The objects of a replaced operator may be removed if every file that contains
-// the successor reports it Ready at its locked pin. The objects of an uninstalled operator may be
-// removed if no cluster has the operator any more. If all is true, every removal is permitted.
+// AllowRemovals returns a copy of the problem that permits the removal of leftover objects that files
+// confirm. The objects of a replaced operator may be removed if every file that contains the successor
+// reports it Ready at its locked pin. The objects of an uninstalled operator may be removed if no cluster has
+// the operator any more. If all is true, every removal is permitted.
 func (pr *Problem) AllowRemovals(files []*health.Summary, all bool) *Problem {
 	out := *pr
 	if all {
@@ -185,9 +185,9 @@ func firstProblem(files []*health.Summary, pin lockfile.Pin) (health.OperatorHea
 	return health.OperatorHealth{}, ""
 }
 
-// observationProblem returns the reason why an observed operator must not be upgraded from pin, or
-// "". The operator must not report that it is not upgradeable, and must be Ready at the locked pin.
-// During a rollout, it is not upgraded even if its previous version is healthy.
+// observationProblem returns the reason why an observed operator must not be upgraded from pin, or "". An
+// upgrade requires that the operator is Ready at the locked pin and does not report itself as not
+// upgradeable. During a rollout, it is held back even if its previous version is healthy.
 func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	switch {
 	case o.Upgradeable != "" && o.Upgradeable != metav1.ConditionTrue:

@@ -15,20 +15,19 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// A merge conflict that was resolved by hand may leave a valid lock without an upgrade of one side.
-// The pins of the lock are therefore compared with the locks of the commits that a merge, rebase or
-// cherry-pick combined. docs/lock.md has the rules.
+// If a merge conflict is resolved by hand, the lock may be valid but lack an upgrade of one side. So the pins
+// of the lock are compared with the locks of the commits that a merge, rebase or cherry-pick combined.
+// docs/lock.md has the rules.
 
-// mergeRepair is the result of repairMerge, except the lock.
+// mergeRepair is the result of repairMerge without the lock.
 type mergeRepair struct {
 	restored    map[string]string    // commit of each restored pin, by namespace/package
 	downgrades  []lockfile.Downgrade // downgraded pins that are neither restored nor permitted
 	notCompared []diag.Warning       // warnings about commits whose locks cannot be compared
 }
 
-// WithoutConflict returns a copy of p with the lock of HEAD if an uncommitted merge left conflict
-// markers in the lock. [Request.RepairMerge] then adds the pins of the other branch. Without
-// conflict markers, it returns p.
+// WithoutConflict returns a copy of p with the lock of HEAD, if an uncommitted merge left conflict markers in
+// the lock. [Request.RepairMerge] then adds the pins of the other branch. Otherwise, it returns p.
 func WithoutConflict(p *Project) (*Project, error) {
 	data, err := p.Read(LockFile)
 	if err != nil || !lockfile.HasConflict(data) {
@@ -88,7 +87,7 @@ func repairMerge(p *Project, lock *lockfile.File, declared *declare.Set, opt res
 	return lock, r
 }
 
-// explain returns changes in which restored pins have a reason: the commit that contains them.
+// explain returns changes with a reason for each restored pin: the commit that contains it.
 func (r mergeRepair) explain(changes []Change) []Change {
 	for i, c := range changes {
 		if side, ok := r.restored[c.Operator]; ok && c.Why == "" {

@@ -18,10 +18,10 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Overlays returns the overlays of each cluster, and warnings about their kustomizations. The names
-// of overlays are as in profile.Cluster: "" for the overlay of all pieces, "resources", or the name
-// of a piece. A directory without a cluster of this name is an error, unless another overlay uses
-// it: a renamed cluster would lose its overlays without notice.
+// Overlays returns the overlays of each cluster, and warnings about their kustomizations. The names of
+// overlays are as in profile.Cluster: "" for the overlay of all pieces, "resources", or the name of a piece.
+// A directory without a cluster of this name is an error, unless another overlay uses it. Otherwise, a
+// renamed cluster would lose its overlays without notice.
 func (p *Opened) Overlays() (map[string][]string, []diag.Warning, error) {
 	dir, err := p.lookup(p.Settings.OverlaysDir())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,8 +117,8 @@ func deprecatedFields(k types.Kustomization) []string {
 	return out
 }
 
-// checkFitsAll returns a fault for each field that is invalid in an overlay of all pieces. Such a
-// field refers to an object that most pieces do not have, or adds an object to every piece.
+// checkFitsAll returns a fault for each field that is not allowed in an overlay of all pieces, because it
+// refers to an object that most pieces lack, or adds an object to every piece.
 func checkFitsAll(file, dir string, k types.Kustomization, data []byte) error {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {

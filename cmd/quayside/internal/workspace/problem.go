@@ -65,12 +65,12 @@ type Request struct {
 	// Otherwise, Resolve accepts the lower version only with AllowDowngrade.
 	RepairMerge bool
 
-	// Unattended is for runs without a user. A fault of one operator or catalog then does not
-	// affect other operators.
+	// Unattended is true for a run without a user. A fault of one operator or catalog then does not affect other
+	// operators.
 	Unattended bool
 
-	// Partial means that only the declarations that can be read are resolved. Operators whose
-	// declarations cannot be read keep their pins. An unattended run is always partial.
+	// Partial is true if declarations that cannot be read are tolerated. Their operators keep their pins. An
+	// unattended run is always partial.
 	Partial bool
 }
 
@@ -80,17 +80,17 @@ type Problem struct {
 	Options    resolve.Options
 	Declared   *declare.Set
 	Index      *catalog.Index
-	Lock       *lockfile.File // Read, with the current content of local bundles, and repaired after a merge; may be nil
+	Lock       *lockfile.File // Read with the current content of local bundles, and repaired after a merge; may be nil
 	Read       *lockfile.File // lock file; may be nil
 	Unattended bool           // see Request.Unattended
 
 	project  *Project
-	upstream *rules.Upstream     // followed environment; nil: none restricts the resolver
+	upstream *rules.Upstream     // upstream environment; nil: none restricts the resolver
 	named    []resolve.Target    // targets of the request, with namespaces
 	catalogs []cache.CatalogSpec // catalogs as declared
 	stale    []resolve.Reason    // differences between Lock and Read that are not from a merge
 	lost     []lockfile.Pin      // pins whose content their catalogs or directories no longer have
-	merge    mergeRepair         // how Lock was repaired after a merge
+	merge    mergeRepair         // result of repairing Lock after a merge
 	unread   unread              // declarations that were not read
 	observed []*health.Summary   // observations of the clusters
 

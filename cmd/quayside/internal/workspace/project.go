@@ -41,22 +41,22 @@ const (
 	VendorDir = setting.VendorDir // OCI layout that takes precedence over registries
 )
 
-// Env contains the inputs of a project that are not in its files.
+// Env contains the inputs of a project other than its files.
 type Env struct {
 	Getenv  func(key string) string // returns environment variables, such as those for the store and the credentials
 	Version string                  // version of this program
 	Offline bool                    // no network access
-	Now     time.Time               // time by which windows open and waivers expire; zero: none does
+	Now     time.Time               // current time, for windows and waivers; zero: no window opens, and no waiver expires
 	Layout  string                  // OCI layout to use instead of VendorDir; empty: none
 	Log     Logger                  // nil: log nothing
 
-	// Observed contains an observation of each cluster, with the APIs and classes that it has.
+	// Observed contains one observation for each cluster, with its APIs and classes.
 	Observed []*health.Summary
 
 	charts *helm.Charts // renders the charts of the repository; set by Open
 }
 
-// today returns the date in UTC by which waivers expire, such as "2026-11-21", or "".
+// today returns the date in UTC on which waivers may expire, such as "2026-11-21", or "".
 func (e Env) today() string {
 	if e.Now.IsZero() {
 		return ""
@@ -84,7 +84,7 @@ func (discard) Detail(string, ...any)             {}
 func (discard) Note(string, ...any)               {}
 func (discard) Warn([]diag.Warning)               {}
 
-// Opened is a workspace whose settings have been read, but nothing else.
+// Opened is a workspace of which only the settings have been read.
 type Opened struct {
 	Env
 	Root
@@ -111,9 +111,9 @@ type Registries struct {
 type Project struct {
 	Registries
 
-	// Declarations returns the declarations in spec.declarations. The error wraps ErrNoDeclarations
-	// if this is not set and the default directory does not exist. If some declarations cannot be
-	// read, it returns an error and the others.
+	// Declarations returns the declarations in spec.declarations. If spec.declarations is not set and the
+	// default directory does not exist, the error wraps ErrNoDeclarations. If some declarations cannot be read,
+	// it returns the others and an error.
 	Declarations func() (*declare.Set, error)
 	// Lock returns the lock. If there is none, the error wraps fs.ErrNotExist.
 	Lock func() (*lockfile.File, error)
@@ -152,8 +152,8 @@ func Open(root Root, env Env) (*Project, error) {
 	return p, nil
 }
 
-// findingRules returns the IDs of the rules that quayside diff evaluates, and the code of verify that
-// spec.policy.severity may also have.
+// findingRules returns the allowed keys of spec.policy.severity: the IDs of the rules of quayside diff, and
+// the code of changes outside of their windows.
 func findingRules() []string {
 	out := []string{rules.OutsideWindow}
 	for _, r := range diff.Rules() {
@@ -337,8 +337,8 @@ func (p *Opened) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warn
 	return p.JudgeUnused(diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.today()))
 }
 
-// JudgeUnused returns ws without warnings about unused inherited waivers that another workspace
-// with the same settings may need.
+// JudgeUnused returns ws without warnings about inherited waivers that another workspace with the same
+// settings may need.
 func (p *Opened) JudgeUnused(ws []diag.Warning) []diag.Warning {
 	s := &rules.State{Dir: p.repoPath(), Settings: p.Settings}
 	if p.name == "" {

@@ -100,9 +100,9 @@ func (p *Registries) renderWith(ctx context.Context, lock *lockfile.File, opt re
 	return res, nil
 }
 
-// Rendered reads the rendered tree on disk. If the directory does not exist, the tree is empty. To
-// save memory, files that are equal to those in want share their data. If the tree is in another
-// repository, it cannot be out of date here, and Rendered returns want.
+// Rendered reads the rendered tree on disk. If the directory does not exist, the tree is empty. To save
+// memory, files that are equal to those in want share their data. If the tree is in another repository, it
+// returns want.
 func (p *Opened) Rendered(want *filetree.Tree) (*filetree.Tree, error) {
 	if p.Settings.Output.Repository != "" {
 		return want, nil
@@ -224,7 +224,8 @@ func (e Env) readAcceptedCRDs(s *store.Store) map[string]bool {
 	return out
 }
 
-// storeAcceptedCRDs adds accepted CRDs to the record, if the store is writable.
+// storeAcceptedCRDs adds digests of accepted CRDs to the record. If the store is not writable, it does
+// nothing.
 func (e Env) storeAcceptedCRDs(s *store.Store, more []string) {
 	if len(more) == 0 {
 		return
@@ -257,7 +258,7 @@ func (p *Opened) certificateSettings() (certificates.ProviderSettings, error) {
 	return out, nil
 }
 
-// readCertificates reads a PEM file. Anything but certificates, such as a private key, is an error,
+// readCertificates reads a PEM file. Other content than certificates, such as a private key, is an error,
 // because the content is written to the tree.
 func (r Root) readCertificates(name string) ([]byte, error) {
 	data, err := r.Read(name)

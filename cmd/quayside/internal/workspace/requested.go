@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// requestedUpgrades returns an upgrade for each pinned operator whose declaration names another version:
-// a startingCSV that is higher or that was edited, or a range without the pinned version. Another
-// startingCSV is the one of the installation.
+// requestedUpgrades returns an upgrade for each pinned operator whose declaration requests another version: a
+// higher or edited startingCSV, or a range without the pinned version. Any other startingCSV is the version
+// of the first installation.
 func (pr *Problem) requestedUpgrades(ctx context.Context) []resolve.Target {
 	if pr.Lock == nil {
 		return nil
@@ -57,8 +57,8 @@ func (pr *Problem) hasEditedStart(ctx context.Context, s declare.Subscription, p
 	})
 }
 
-// startingVersion returns the version of a startingCSV. If the package does not have the bundle, it is the
-// text after the name of the package.
+// startingVersion returns the version of a startingCSV. If the package does not contain this bundle, it
+// returns the part of the name after the package.
 func startingVersion(s declare.Subscription, pkg *catalog.Package) string {
 	if b, ok := pkg.Bundle(s.StartingCSV); ok {
 		return b.Version().String()
@@ -67,7 +67,7 @@ func startingVersion(s declare.Subscription, pkg *catalog.Package) string {
 }
 
 // requestedVersion returns the version that a declaration requests instead of the pinned one, and its
-// position: of a range, the highest one that upgrades lead to. It returns false if there is none.
+// position. In a range, it is the highest version that upgrades lead to. It returns false if there is none.
 func requestedVersion(s declare.Subscription, pin lockfile.Pin, pkg *catalog.Package) (string, diag.Pos, bool) {
 	pinned, err := catalog.ParseVersion(pin.Version)
 	if err != nil {
@@ -92,8 +92,8 @@ func requestedVersion(s declare.Subscription, pin lockfile.Pin, pkg *catalog.Pac
 	return best.Version().String(), s.At(declare.FieldRange), true
 }
 
-// successors returns the bundles that a bundle can be upgraded to, over any number of edges of the
-// channels, or of all channels if there are none.
+// successors returns the bundles that a bundle can be upgraded to, over any number of edges in the given
+// channels. If channels is empty, it uses all channels.
 func successors(pkg *catalog.Package, channels []string, from string) []*catalog.Bundle {
 	var out []*catalog.Bundle
 	seen := map[string]bool{from: true}

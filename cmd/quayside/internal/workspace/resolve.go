@@ -18,7 +18,7 @@ import (
 type Resolution struct {
 	Lock           *lockfile.File // lock with content digests for all pins; nil if the declarations cannot be resolved
 	Conflicts      []*explain.Conflict
-	Failed         error                          // conflicts, or faults of unreadable catalogs; in an unattended run only those of operators that the user named; nil: success
+	Failed         error                          // conflicts, or faults of unreadable catalogs; in an unattended run, only those of operators that the user named; nil: success
 	Holds          []resolve.Hold                 // operators that an unattended run holds back
 	Pins           int                            // number of resolved pins
 	Changes        []Change                       // changes to the pins; also set if Lock is nil
@@ -63,7 +63,7 @@ func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Reso
 		out.Warnings = append(out.Warnings, p.unusedWaivers(res.Lock)...)
 	}
 	out.Warnings = p.Waive(out.Warnings)
-	if res.Lock == nil { // without digests, other changes are unknown
+	if res.Lock == nil { // without digests, no other changes can be listed
 		out.Pins = len(res.Partial.Pins)
 		out.Changes = slices.DeleteFunc(Changes(pr.Read, res.Partial, res.PinChanges), func(c Change) bool { return c.Change == lockfile.Changed })
 		return out, nil
@@ -90,8 +90,8 @@ func (pr *Problem) allWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.W
 	return diag.SortWarnings(slices.Concat(withoutHeldWarnings(ws, holds), pr.holdWarnings(holds), pr.merge.notCompared, pr.unread.warnings(pr.Unattended)))
 }
 
-// addDigests returns lock with content digests and signers for all pins. If the lock of the problem
-// pins the same bundle, it uses that digest. In an unattended run, the error is a *fetchError.
+// addDigests returns lock with content digests and signers for all pins. It reuses the digest in the lock of
+// the problem if that pins the same bundle. In an unattended run, the error is a *fetchError.
 func addDigests(ctx context.Context, pr *Problem, lock *lockfile.File) (*lockfile.File, error) {
 	out, err := pinContents(ctx, pr.project, lock, pr.Lock)
 	if err == nil {
@@ -106,8 +106,8 @@ func addDigests(ctx context.Context, pr *Problem, lock *lockfile.File) (*lockfil
 	return out, nil
 }
 
-// pinContents returns lock with content digests for all pins. If before pins the same bundle, it
-// uses that digest.
+// pinContents returns lock with content digests for all pins. It reuses the digest in before if that pins the
+// same bundle.
 func pinContents(ctx context.Context, p *Project, lock, before *lockfile.File) (*lockfile.File, error) {
 	c, err := p.Contents()
 	if err != nil {

@@ -58,8 +58,8 @@ func Dir(dir string, allowed ...string) Root {
 	return r
 }
 
-// beside returns the root of another workspace of the repository, which may use the same directories
-// outside of it. dir is relative to the repository.
+// beside returns the root of another workspace of the repository, with the same allowed directories. dir is
+// relative to the repository.
 func (r Root) beside(dir string) Root {
 	return Dir(filepath.Join(r.Top(), filepath.FromSlash(dir)), r.allowed...)
 }
@@ -84,8 +84,8 @@ func onDisk(dir string) Root {
 	}
 }
 
-// Files returns the root for the directory in of fsys. Paths cannot leave fsys. name is a unique
-// prefix of file names in positions, such as "main:ops/".
+// Files returns the root for directory in of fsys. Paths cannot leave fsys. name is a unique prefix of file
+// names in positions, such as "main:ops/".
 func Files(fsys fs.FS, name, in string) Root {
 	files, err := fs.Sub(fsys, in)
 	if err != nil {
@@ -114,7 +114,8 @@ func Files(fsys fs.FS, name, in string) Root {
 	return r
 }
 
-// Top returns the full path of the workspace's Git work tree or, without one, of the workspace.
+// Top returns the full path of the Git work tree that contains the workspace. Without a work tree, it returns
+// the path of the workspace.
 func (r Root) Top() string {
 	top, err := filepath.Abs(r.disk.Top())
 	if err != nil {

@@ -82,8 +82,8 @@ func (p *Opened) workspaces(dirs []string) map[string]*settings.Workspace {
 	return all
 }
 
-// UpstreamFirst returns directories of workspaces, relative to top, in their order, but each after the one
-// that it follows.
+// UpstreamFirst returns directories of workspaces, relative to top, in an order in which each comes after its
+// upstream workspace. The order is otherwise unchanged.
 func UpstreamFirst(top string, dirs []string) []string {
 	all := map[string]*settings.Workspace{}
 	prefix := InRepository(top)

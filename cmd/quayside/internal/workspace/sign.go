@@ -54,9 +54,9 @@ func (p *Registries) token(ctx context.Context, file string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Sign signs an image in a registry, and reports whether it added a signature. ref must have a
-// digest. It does not add a second signature with the same key. Keyless signatures always differ:
-// Sign adds none if the image already has a signature that quayside.yaml requires.
+// Sign signs an image in a registry, and reports whether it added a signature. ref must have a digest. It
+// does not add a second signature with the same key. Keyless signatures always differ, so it adds none if the
+// image already has a signature that quayside.yaml requires.
 func (p *Registries) Sign(ctx context.Context, s *sign.Signer, ref string) (bool, error) {
 	return p.signOnce(ctx, s, ref, nil, func(client *oci.Client) (bool, error) { return s.Sign(ctx, client, ref) })
 }
@@ -80,8 +80,8 @@ func (p *Registries) signOnce(ctx context.Context, s *sign.Signer, ref string, s
 	return add(client)
 }
 
-// isSigned reports whether quayside.yaml requires a signature of the image, and the image has it,
-// with signed statements of the given types.
+// isSigned reports whether quayside.yaml requires a signature of the image and the image already has it, with
+// signed statements of the given types.
 func (p *Registries) isSigned(ctx context.Context, client *oci.Client, ref string, statements ...string) bool {
 	if found, err := client.Signatures(ctx, ref); err != nil || len(found) == 0 {
 		return false

@@ -19,7 +19,7 @@ type Upgrade struct {
 	Operators    []string // upgraded operators as namespace/package; see resolve.Part
 	Bonds        []resolve.Bond
 	Observations []string // observations in other environments, one per line
-	Named        bool     // whether the user named its operators: then it is proposed even if a person declined it
+	Named        bool     // whether the user named its operators, so that it is proposed even if a person declined it
 }
 
 // Upgrades contains the pending upgrades of a problem.
@@ -31,13 +31,13 @@ type Upgrades struct {
 	all *resolve.Result // result of resolving all upgrades together; empty if the lock must first be migrated to a newer schema
 }
 
-// Split returns the pending upgrades in parts. The lock of a part is the current lock with the
-// upgrades of only that part. Removals that observations confirm are a separate part. An unattended
-// run has no parts for operators that it holds back.
+// Split returns the pending upgrades in parts. The lock of a part is the current lock with the upgrades of
+// only that part. Removals that observations confirm are a separate part. An unattended run has no parts for
+// operators that it holds back.
 //
-// If the lock has an older schema, the migration rewrites every block. The only part is then the
-// migration, without operators. If the lock is out of date with the declarations, Split returns an
-// error, as Check does: every part would contain the difference.
+// If the lock has an older schema, the only part is the migration to the current one, without operators,
+// because it rewrites every block. If the lock is out of date with the declarations, Split returns the same
+// error as Check, because every part would contain the difference.
 func Split(ctx context.Context, confirmed *Problem) (*Upgrades, error) {
 	keeping := *confirmed
 	keeping.Options.Settled, keeping.Options.Removed = nil, nil
@@ -52,7 +52,7 @@ func Split(ctx context.Context, confirmed *Problem) (*Upgrades, error) {
 	if err != nil {
 		return nil, pr.blameCatalogs(err)
 	}
-	pr.Index = x // the upgraded contents are known
+	pr.Index = x // index with the APIs of the upgraded contents
 	opt := pr.Options
 	opt.Held = all.Held
 	parts, trees, waiting, err := splitParts(ctx, pr, opt)
@@ -108,8 +108,8 @@ func resolveParts(ctx context.Context, pr *Problem, parts []resolve.Part, holds 
 	return out, nil
 }
 
-// removalPart returns a part that removes the leftover objects that may be removed now. It returns
-// nil if there are no such objects, or if the part could conflict in Git with another part.
+// removalPart returns a part with the removal of leftover objects that is permitted now. It returns nil if
+// there are none, or if Git might not be able to merge the part with another one.
 func (pr *Problem) removalPart(ctx context.Context, opt resolve.Options, parts []resolve.Part, trees *partTrees) ([]Upgrade, error) {
 	if len(pr.Lock.Leaving) == 0 {
 		return nil, nil

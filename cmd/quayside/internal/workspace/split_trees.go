@@ -23,10 +23,10 @@ type partTrees struct {
 // partTree is the rendered tree of a part.
 type partTree struct {
 	edits  *filetree.Edits // changes from the base
-	shared map[string]bool // objects and Namespaces of its operators, which the trees of other parts may contain, too
+	shared map[string]bool // objects and Namespaces of its operators, which other trees may also contain
 }
 
-// newPartTrees returns a partTrees. A lock is rendered when it is first compared.
+// newPartTrees returns a partTrees. It renders a lock on first use.
 func newPartTrees(ctx context.Context, pr *Problem) *partTrees {
 	t := &partTrees{pr: pr, rendered: map[*lockfile.File]*partTree{}}
 	t.base = sync.OnceValue(func() *render.Result {

@@ -39,8 +39,7 @@ func (p *Project) state(lock *lockfile.File) *rules.State {
 	return s
 }
 
-// requestedState returns the state with declarations, for rules about the declarations and the
-// lock.
+// requestedState returns the state with declarations and lock, for rules about these two.
 func (p *Project) requestedState(ctx context.Context, set *declare.Set, lock *lockfile.File) *rules.State {
 	s := p.state(lock)
 	s.Past = p.past(ctx)
@@ -156,7 +155,7 @@ func completeDeclarations(p *Project, lock *lockfile.File) (*declare.Set, error)
 	return CompleteFromLock(set, lock)
 }
 
-// past returns a function that reads the history of another workspace's lock, or nil without Git.
+// past returns a function that returns the history of another workspace's lock. It returns nil without Git.
 func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error) {
 	repo, _, err := p.OpenRepo()
 	if err != nil && p.rev == nil {
@@ -180,8 +179,8 @@ func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error
 }
 
 // StateFindings evaluates the rules about a lock, its fleet, and the settings and locks of other workspaces,
-// also at a revision. It reads no catalog, so that the only unfit operators are those that the properties in the
-// lock exclude. It returns none if the declarations are invalid.
+// also at a revision. It reads no catalog, so it finds unfit operators only by the properties in the lock. It
+// returns nil if the declarations are invalid.
 func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, clusters fleet.Fleet, remotes *gitrepo.Remotes) (rules.Findings, error) {
 	set, err := completeDeclarations(p, lock)
 	if err != nil || lock == nil {
@@ -191,7 +190,7 @@ func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, cluste
 	s.Others, s.InGit = sync.OnceValues(p.others), func() bool { return true }
 	if !p.OnDisk() {
 		r := &rules.Repository{Remotes: remotes}
-		if g := p.Settings.GitOps; g != nil { // trees in the own workspace are those of another rule
+		if g := p.Settings.GitOps; g != nil { // another rule checks trees in the own workspace
 			r.Trees = []string{path.Clean(g.Path)}
 		}
 		s.Repository = func() (*rules.Repository, error) { return r, nil }
@@ -213,14 +212,16 @@ func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, cluste
 }
 
 // ChangeState returns the state of a workspace for the rule about windows: a lock, and the lock that it
-// replaces. severities are the most severe findings of the change, by operator; nil: unknown.
+// replaces. severities contains the highest severity of the findings about the change, by operator; nil:
+// unknown.
 func ChangeState(p *Project, before, after *lockfile.File, severities map[string]string) *rules.State {
 	s := p.state(after)
 	s.Merged, s.Severities = before, severities
 	return s
 }
 
-// OutsideWindow returns a lock with the reason for the pins that are changed outside of their windows.
+// OutsideWindow returns a lock in which each pin that changes outside of its windows, according to found, has
+// the reason.
 func OutsideWindow(lock *lockfile.File, found rules.Findings, reason string) *lockfile.File {
 	pins := slices.Clone(lock.Pins)
 	for i, pin := range pins {
@@ -259,8 +260,8 @@ func (p *Opened) ignored(ctx context.Context, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(found, path.Join(prefix, name)) })
 }
 
-// headLock returns the lock of HEAD, or nil if there is none. It also returns nil during an
-// uncommitted merge: resolving then restores pins of both sides.
+// headLock returns the lock of HEAD, or nil if there is none. It also returns nil during an uncommitted
+// merge, because resolving then restores pins of both sides.
 func (p *Opened) headLock() *lockfile.File {
 	repo, prefix, err := p.OpenRepo()
 	if err != nil {
@@ -308,16 +309,16 @@ func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit 
 		namespace, pkg, _ := strings.Cut(w.Subject, "/")
 		old, had := pr.Read.Pin(namespace, pkg)
 		pin, _ := lock.Pin(namespace, pkg)
-		imported := old.InstallMode == "" // imported from a cluster, in which the operator already runs like this
+		imported := old.InstallMode == "" // imported from a cluster, in which the operator already runs with these settings
 		return !had || !imported && (old.InstallMode != pin.InstallMode || !slices.Equal(old.WatchNamespaces, pin.WatchNamespaces))
 	})
 	before, err := pr.judgeLock(ctx, pr.Read, known)
 	return append(found.Introduced(before).WhileWriting(), ofFollowers...), err
 }
 
-// judgeFollowers evaluates the rules about the locks of the environments that follow the workspace.
-// A finding that also applies to the stored lock and declarations becomes a warning. The stored
-// declarations are not pr.Declared, which has the change of a command such as add.
+// judgeFollowers evaluates the rules about the locks of the environments that follow the workspace. A finding
+// that also applies to the stored lock and declarations becomes a warning. It reads the stored declarations,
+// because pr.Declared may contain the change of a command such as add.
 func (pr *Problem) judgeFollowers(ctx context.Context, lock *lockfile.File) (rules.Findings, error) {
 	p := pr.project
 	found, err := rules.EvaluateFollowers(p.requestedState(ctx, pr.Declared, lock))
@@ -331,7 +332,7 @@ func (pr *Problem) judgeFollowers(ctx context.Context, lock *lockfile.File) (rul
 	}
 	set, err := stored.Declared()
 	if err != nil {
-		set = pr.Declared // a partial run: no command edits declarations that it cannot read
+		set = pr.Declared // a partial run: commands do not edit declarations that cannot be read
 	}
 	before, err := rules.EvaluateFollowers(p.requestedState(ctx, set, old))
 	return found.Introduced(before), err
@@ -349,9 +350,9 @@ func splitUnfit(ws []diag.Warning) (unfit, others []diag.Warning) {
 	return unfit, others
 }
 
-// followUpstream returns opt so that the upstream environment restricts the resolver, and that
-// environment. Bundles that were never locked there are rejected. New operators are held back while the
-// upstream environment declares but does not pin them.
+// followUpstream returns opt with the restrictions of the upstream environment, and this environment. The
+// resolver then rejects bundles that were never locked upstream. It holds back a new operator as long as the
+// upstream environment declares it without a pin.
 func followUpstream(ctx context.Context, p *Project, opt resolve.Options, lock *lockfile.File, set *declare.Set) (resolve.Options, *rules.Upstream, error) {
 	if p.Settings.Follows == "" || opt.From != nil {
 		return opt, nil, nil

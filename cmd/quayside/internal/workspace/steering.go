@@ -21,8 +21,8 @@ import (
 // foreignHint is the hint for files in the tree that quayside did not write.
 const foreignHint = "move or delete it; put your own objects and patches in overlays/<cluster>/"
 
-// GitOpsEffect returns how a file that quayside did not write affects what a GitOps tool applies,
-// such as "read by kustomize". It returns "" if there is no effect. want is the rendered tree.
+// GitOpsEffect describes the effect of a file that quayside did not write on the objects that a GitOps tool
+// applies, such as "read by kustomize". It returns "" if there is no effect. want is the rendered tree.
 func GitOpsEffect(name string, want *filetree.Tree) string {
 	dir, base := path.Split(name)
 	top, _, _ := strings.Cut(name, "/")
@@ -42,9 +42,8 @@ func GitOpsEffect(name string, want *filetree.Tree) string {
 	return ""
 }
 
-// checkForeign returns a fault for each file in the tree that quayside did not write and that
-// affects what a GitOps tool applies. It also checks the parent directories up to the root of the
-// repository.
+// checkForeign returns a fault for each file in the tree that quayside did not write and that changes the
+// objects that a GitOps tool applies. It also checks the parent directories up to the root of the repository.
 func (p *Opened) checkForeign(foreign []string, want *filetree.Tree) ([]string, error) {
 	var out []string
 	output := p.Settings.OutputDir()

@@ -16,12 +16,12 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// The API server rejects a CRD that no longer has a version in status.storedVersions. If the next
-// bundle of an operator drops such a version, the upgrade is held back, and the pin records a
-// migration step. In the first step, the CRD of the installed bundle stores new objects in the new
-// version. In the second step, existing objects are rewritten. The hold ends when no cluster has
-// the old version in status.storedVersions. Both steps use the installed bundle, because only that
-// is known to have both versions and their conversion webhook. See docs/stored-versions.md.
+// The API server rejects a CRD that no longer has a version in status.storedVersions. If the next bundle of
+// an operator drops such a version, the upgrade is held back, and the pin records a migration step. In the
+// first step, the CRD of the installed bundle stores new objects in the new version. In the second step,
+// existing objects are rewritten. The hold ends when no cluster has the old version in status.storedVersions.
+// Both steps use the installed bundle, because it certainly has both versions and their conversion webhook.
+// See docs/stored-versions.md.
 
 // packageUpgrade is the upgrade of one package between two locks. A package may be pinned in
 // several namespaces; then its newest pin determines the CRDs in the clusters.
@@ -181,8 +181,8 @@ func (pr *Problem) allObserved(s packageUpgrade, is func(health.OperatorHealth) 
 	return true
 }
 
-// observation returns the observation of an operator in a cluster. If the workspace has only one
-// cluster, it uses the first valid file, even if that names another cluster.
+// observation returns the observation of an operator in a cluster. If the workspace has only one cluster, it
+// uses the first valid file, regardless of the cluster that the file names.
 func (pr *Problem) observation(cluster string, pin lockfile.Pin) (health.OperatorHealth, bool) {
 	for _, f := range pr.observed {
 		if f.Problem == "" && (f.Cluster == cluster || len(pr.project.Settings.ClusterNames()) == 1) {
@@ -198,8 +198,8 @@ func (p *Project) clustersWith(pin lockfile.Pin) ([]string, error) {
 	return profile.ClustersThatGet(pin.Key(), p.Settings.Clusters)
 }
 
-// nextStorage returns the migration step that must be done next, before the upgrade. It returns nil
-// if the installed bundle does not have the new storage version: then no migration is possible.
+// nextStorage returns the migration step that must be done next, before the upgrade. It returns nil if the
+// installed bundle lacks the new storage version, because no migration is possible then.
 func (pr *Problem) nextStorage(s packageUpgrade, removed []lockfile.StoredVersions, before map[string]k8s.CRD) *lockfile.Storage {
 	for _, o := range removed {
 		if _, has := before[o.Definition].Version(o.To); !has {
@@ -231,7 +231,7 @@ func (pr *Problem) nextStorage(s packageUpgrade, removed []lockfile.StoredVersio
 	return out
 }
 
-// holdReason returns the reason why an upgrade is held back, and what ends the hold.
+// holdReason returns the reason why an upgrade is held back, and the event that ends the hold.
 func holdReason(s packageUpgrade, removed []lockfile.StoredVersions, next *lockfile.Storage) string {
 	var versions []string
 	for _, o := range removed {

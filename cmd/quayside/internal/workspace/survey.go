@@ -116,10 +116,10 @@ func FindUnread(p *Project, namespace, pkg string) (diag.Pos, bool) {
 	return diag.Pos{}, false
 }
 
-// warnUnread returns warnings about operators that the repository declares but no workspace reads.
-// If an object of a GitOps tool in the declared paths applies such operators, there is a warning
-// for each object and directory. One further warning is about all other operators, except those in
-// hidden directories; it exists only in a Git repository.
+// warnUnread returns warnings about operators that the repository declares but no workspace reads. It returns
+// a warning for each object of a GitOps tool in the declared paths that applies such operators, and for each
+// directory of the object. In a Git repository, one more warning lists all other operators, except those in
+// hidden directories.
 func (p *Project) warnUnread() []diag.Warning {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {
@@ -153,8 +153,8 @@ func (p *Project) warnUnread() []diag.Warning {
 	return slices.Compact(diag.SortWarnings(append(out, p.warnChanged(s, declared[p.repoPath()])...)))
 }
 
-// warnChanged returns warnings about declared paths whose operators are changed before they reach a
-// cluster, by an object of a GitOps tool or by another kustomization.
+// warnChanged returns warnings about declared paths whose operators an object of a GitOps tool, or another
+// kustomization, changes before they reach a cluster.
 func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning {
 	var out []diag.Warning
 	files, in := p.Repository()

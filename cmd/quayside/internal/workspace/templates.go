@@ -17,15 +17,15 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// The catalog of a chart does not say which APIs the chart provides: that depends on the values. And
-// what a chart renders can depend on the APIs of the other operators. Both are facts about the content
-// that the resolver chose, so it resolves again when a fact is new.
+// The APIs of a chart depend on its values, so that the catalog does not list them. The objects of a chart
+// can depend on the APIs of other operators. Both become known only for contents that the resolver has
+// chosen. So it resolves again whenever they are new.
 
-// templateFacts are facts about the pins whose content has a format.
+// templateFacts are facts about the pins whose content needs a conversion (see package format).
 type templateFacts struct {
-	provides  map[bundleKey][]catalog.GVK  // APIs of the contents: of equal bundles with different values, those of all
+	provides  map[bundleKey][]catalog.GVK  // APIs of the contents; for equal bundles with different values, the APIs of all
 	templates map[string]lockfile.Template // input of the templates, by key of the pin
-	holds     []resolve.Hold               // with KeepGoing: operators whose next content does not render
+	holds     []resolve.Hold               // with KeepGoing: operators whose next content cannot be rendered
 }
 
 // bundleKey identifies a bundle in a catalog.
@@ -34,9 +34,8 @@ type bundleKey struct {
 	pkg, bundle string
 }
 
-// withLockedAPIs returns an index in which the bundles of pins provide the APIs that the lock records.
-// Other versions of their packages are taken to provide the same APIs, until they are chosen and read.
-// lock may be nil.
+// withLockedAPIs returns an index in which the bundles of pins provide the APIs that the lock records. Other
+// versions of their packages provide the same APIs, until they are chosen and read. lock may be nil.
 func withLockedAPIs(x *catalog.Index, lock *lockfile.File) (*catalog.Index, error) {
 	if lock == nil {
 		return x, nil
@@ -90,7 +89,7 @@ func findTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (templ
 	return f, faults.Err()
 }
 
-// ofOperator returns an error with the name of the operator. Positions and hints are kept.
+// ofOperator returns an error with the name of the operator. It keeps positions and hints.
 func ofOperator(operator string, err error) error {
 	at, ok := errors.AsType[*diag.Error](err)
 	if !ok {
@@ -115,8 +114,8 @@ func (pr *Problem) offeredAPIs(lock *lockfile.File, of lockfile.Pin) []string {
 	return slices.Compact(out)
 }
 
-// contentFacts are the facts that were read from contents with a format. Each content is read once in a
-// run, although the resolver runs several times.
+// contentFacts contains the facts about contents that need a conversion. Each content is read once in a run,
+// although the resolver runs several times.
 type contentFacts struct {
 	digests  map[bundleKey]lockfile.Pin // pins with image and content digest
 	asked    map[string][]string        // by content and offered APIs
@@ -127,7 +126,7 @@ func newContentFacts() *contentFacts {
 	return &contentFacts{map[bundleKey]lockfile.Pin{}, map[string][]string{}, map[string][]catalog.GVK{}}
 }
 
-// add adds the facts about one pin. If a pinned content cannot be read again, its facts stay those of the
+// add adds the facts about one pin. If a pinned content can no longer be read, its facts are those in the
 // lock.
 func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of format.Format, p lockfile.Pin, offered []string) error {
 	var old lockfile.Pin
@@ -149,7 +148,7 @@ func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of fo
 	p.Template = &t
 	isLocked := old.Bundle == p.Bundle && old.BundleDigest() == p.BundleDigest() && old.Format == p.Format && equalTemplates(*cmp.Or(old.Template, &lockfile.Template{}), t)
 	switch {
-	case isLocked: // also if err is set: then t has the APIs of the lock
+	case isLocked: // even if err is set: t then has the APIs in the lock
 		f.addAPIs(p, catalog.Read(old.Properties).Provides)
 		return nil
 	case err != nil:
@@ -174,7 +173,7 @@ func (pr *Problem) withDigest(ctx context.Context, c *Contents, p lockfile.Pin) 
 	return p, err
 }
 
-// askedAPIs returns those of the offered APIs that the templates of a pin may ask for.
+// askedAPIs returns those of the offered APIs that may change the objects of a pin.
 func (pr *Problem) askedAPIs(ctx context.Context, c *Contents, of format.Format, p lockfile.Pin, offered []string) ([]string, error) {
 	key := string(p.BundleDigest()) + " " + strings.Join(offered, " ")
 	if apis, known := pr.contents.asked[key]; known {
@@ -230,7 +229,7 @@ func equalTemplates(a, b lockfile.Template) bool {
 	return a.Release == b.Release && a.KubernetesVersion == b.KubernetesVersion && slices.Equal(a.APIVersions, b.APIVersions) && bytes.Equal(a.Values, b.Values)
 }
 
-// withTemplates returns a result whose pins have the input of their templates.
+// withTemplates returns a result in which the pins have the input of their templates.
 func withTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (*resolve.Result, error) {
 	f, err := findTemplates(ctx, pr, res)
 	if err != nil || len(f.templates) == 0 {
@@ -253,7 +252,7 @@ func withTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (*reso
 	return &out, nil
 }
 
-// maxTemplateRounds limits how often the resolver runs again because the APIs of a content are new.
+// maxTemplateRounds limits the number of times that the resolver runs because the APIs of a content are new.
 const maxTemplateRounds = 10
 
 // resolveTemplates resolves until the APIs of the chosen contents are known. It also returns the index

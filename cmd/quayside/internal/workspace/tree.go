@@ -50,8 +50,8 @@ type Written struct {
 	Notes   []string    // messages for the user, to be printed after those of Tree
 }
 
-// WriteLock writes a lock and, with tree, the rendered tree. If the tree cannot be written, it does
-// not write the lock either. The result is valid together with an error.
+// WriteLock writes a lock and, if tree is true, the rendered tree. If the tree cannot be written, it does not
+// write the lock either. The result is valid together with an error.
 func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (w Written, err error) {
 	if tree {
 		if w.Tree, err = p.PrepareLock(ctx, lock); err != nil {
@@ -220,9 +220,9 @@ func CheckUnrendered(ctx context.Context, p *Project) (*TreeReport, error) {
 	return r, r.evaluate(slices.Clone[rules.Findings], rules.Addresses, rules.Git, rules.Repo, rules.Outputs)
 }
 
-// evaluate evaluates rules about parts of the state. It calls adjust with the findings, and adds
-// the resulting warnings and errors to r. Errors about the part Outputs are returned instead,
-// because then this tree is not the one that is applied.
+// evaluate evaluates rules about parts of the state. It calls adjust with the findings, and adds the
+// resulting warnings and errors to r. It returns errors about the part Outputs instead, because the GitOps
+// tool then applies another tree.
 func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about ...rules.Part) error {
 	for _, part := range about {
 		found, err := rules.Evaluate(r.state, part)
@@ -239,13 +239,13 @@ func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about 
 	return nil
 }
 
-// lockRules returns the parts of a state that rendering only reads. Commands that write a lock
-// evaluate their rules before they render.
+// lockRules returns the parts of a state that rendering does not change. Commands that write a lock evaluate
+// their rules before they render.
 func lockRules() []rules.Part {
 	return []rules.Part{rules.Waivers, rules.Requests, rules.Declarations, rules.Locks}
 }
 
-// evaluateKnown evaluates rules about parts that rendering does not change. It adds all findings as
+// evaluateKnown evaluates the rules about parts that rendering does not change. It adds all findings as
 // warnings, including errors.
 func (r *TreeReport) evaluateKnown(about ...rules.Part) error {
 	for _, part := range about {
@@ -309,8 +309,8 @@ func (r *TreeReport) CompareWith(dir filetree.Dir, name string, tree *filetree.T
 	return nil
 }
 
-// WriteTo writes the tree to dir. It removes files that it has written there before and that the tree no
-// longer has, and touches no others. With force, it overwrites edited files.
+// WriteTo writes the tree to dir. It removes files that an earlier run wrote and that the tree no longer has.
+// It leaves other files unchanged. With force, it overwrites edited files.
 func (r *TreeReport) WriteTo(dir filetree.Dir, force bool) error {
 	if r.refused != nil && !force {
 		return TreeError(r.Output, r.refused)
@@ -334,8 +334,8 @@ func (r *TreeReport) CheckClusters() error {
 	return errors.Join(err, found.Err())
 }
 
-// Stream returns the objects of a cluster in the order of application: all, or those of an operator
-// (namespace/package).
+// Stream returns the objects of a cluster, or of one operator (namespace/package) in it, in the order of
+// application.
 func (r *TreeReport) Stream(cluster, operator string) (render.Stream, error) {
 	f, err := r.state.Fleet()
 	if err != nil {

@@ -169,8 +169,8 @@ func (p *Registries) gitFiles(ctx context.Context, url, tag, commit, key string,
 	return client.GitFiles(ctx, url, tag, commit, key, choose)
 }
 
-// openImage opens an image that the workspace names. If quayside.yaml requires a signature and it
-// is missing, that is an error.
+// openImage opens an image that the workspace names. A missing signature that quayside.yaml requires is an
+// error.
 func (p *Registries) openImage(ctx context.Context, ref string) (*image.Image, error) {
 	client, err := p.Client()
 	if err != nil {

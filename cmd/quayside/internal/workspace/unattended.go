@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// In an unattended run, a fault of one operator must not affect the others. Such faults are a
-// package that its catalog dropped, an unreadable catalog, or a bundle that cannot be fetched. The
-// operator is then held back at its version, with a warning.
+// In an unattended run, a fault of one operator must not affect the others. Examples are a package that its
+// catalog dropped, an unreadable catalog, and a bundle that cannot be fetched. The operator is then held back
+// at its version, with a warning.
 
 // HeldError is returned if operators are held back although the user named them or required their
 // upgrades.
@@ -146,9 +146,9 @@ func (pr *Problem) namedError(conflicts []*explain.Conflict, holds []resolve.Hol
 	return errors.Join(errs...)
 }
 
-// judgeConflicts returns the operators that a result holds back, and the error for the result. In
-// an unattended run, operators that take part in conflicts are held back, too; then only conflicts
-// and holds of operators that the user named are errors.
+// judgeConflicts returns the operators that a result holds back, and the error for the result. In an
+// unattended run, it also holds back operators that take part in conflicts. Then only conflicts and holds of
+// operators that the user named are errors.
 func (pr *Problem) judgeConflicts(res *resolve.Result) ([]resolve.Hold, error) {
 	holds := reportedHolds(res.Held)
 	if pr.Unattended {
@@ -201,9 +201,9 @@ func findUnreadable(ctx context.Context, pr *Problem, res *resolve.Result) ([]re
 	return holds, nil
 }
 
-// addUnreadable adds a hold for each operator of next that cannot be upgraded or installed without
-// the bundle of pin; what says what is wrong with it, in words that follow its name. It returns an error if such an operator is rendered but not pinned: the lock
-// would not contain it, and the GitOps tool would remove a running operator.
+// addUnreadable adds a hold for each operator of next that cannot be upgraded or installed without the bundle
+// of pin. what describes the fault, as the end of a sentence. It returns an error if such an operator is
+// rendered but not pinned, because the GitOps tool would then remove a running operator.
 func addUnreadable(pr *Problem, holds []resolve.Hold, next *lockfile.File, pin lockfile.Pin, what string, cause error) ([]resolve.Hold, error) {
 	hold := func(operator string) {
 		holds = append(holds, resolve.Hold{Operator: operator, Code: "not-fetched", Reason: fmt.Sprintf("bundle %s %s: %v", pin.Bundle, what, cause)})

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// A declaration that cannot be read was not necessarily removed. The operator keeps its pin until
-// the declaration can be read again, or was certainly removed.
+// A declaration that cannot be read may still exist. So its operator keeps its pin until the declaration can
+// be read, or has certainly been removed.
 
 // NothingReadError is returned if the workspace or its repository has declarations, but none of
 // them was read.
@@ -129,10 +129,9 @@ func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfi
 	return out
 }
 
-// mayBeIn checks whether by, a declaration of a pin such as "namespace/name", was read. If not, it
-// returns a function that reports whether an unread part may contain the declaration. If only the
-// OperatorGroup of the pin was not read, the function is for the OperatorGroup. mayBeIn returns nil
-// if both were read, or if no part can contain the missing one.
+// mayBeIn returns a function that reports whether an unread part may contain the declaration by of a pin
+// ("namespace/name") or, if this was read, the OperatorGroup of the pin. It returns nil if both were read, or
+// if no part can contain the missing one.
 func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string) func(declare.Unread) bool {
 	ns, name, _ := strings.Cut(by, "/")
 	condition := func(u declare.Unread) bool { return u.MayDeclare(ns, name, pin.Package) }
@@ -154,9 +153,8 @@ func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string)
 	return condition
 }
 
-// unreadAtPin returns the parts that could not be read in the commit that last changed the pin. The
-// declaration of the pin was read then, so it is not in them. The result is nil for an unknown
-// commit.
+// unreadAtPin returns the parts that could not be read in the commit that last changed the pin. They do not
+// contain the declaration of the pin, which was read then. It returns nil for an unknown commit.
 func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.Unread {
 	set := declaredAtPin(ctx, p, pin)
 	if set == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// valueWarnings returns warnings about the values of declarations: those that have no effect, because
-// the bundle has no templates, and those that look like secrets.
+// valueWarnings returns warnings about values of declarations that have no effect, because the bundle has no
+// templates, or that look like secrets.
 func valueWarnings(set *declare.Set, lock *lockfile.File) []diag.Warning {
 	var out []diag.Warning
 	for _, s := range set.Subscriptions {
@@ -40,8 +40,8 @@ func valueWarnings(set *declare.Set, lock *lockfile.File) []diag.Warning {
 	return out
 }
 
-// secretPaths returns the paths of values that look like secrets, sorted: texts whose key ends like
-// "password", except references to variables.
+// secretPaths returns the paths of values that look like secrets, sorted. These are texts whose key ends with
+// a word such as "password", except references to variables.
 func secretPaths(path string, values map[string]any) []string {
 	secret := regexp.MustCompile(`(?i)(password|passwd|passphrase|token|api_?key|access_?key|secret_?key|private_?key|client_?secret)$`)
 	var out []string

@@ -13,14 +13,13 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// contentImage returns the name that the content of a pin has in the vendored layout. Content from a
-// server that is no registry is stored there as an image.
+// contentImage returns the name of a pin's content in the vendored layout, if the content comes from a server
+// that is not a registry. The layout contains it as an image.
 func contentImage(digest catalog.Digest) string {
 	return "image:content.quayside.invalid/content:" + digest.Hex()
 }
 
-// contentsToVendor returns the contents of pins that come from servers that are no registries, as images
-// in the store.
+// contentsToVendor returns the contents of pins from servers that are not registries, as images in the store.
 func contentsToVendor(ctx context.Context, p *Project, lock *lockfile.File) ([]oci.VendoredImage, error) {
 	c, err := p.Contents()
 	if err != nil {
