@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// checkImages rejects invalid image references: the kubelet cannot pull them, so the pod never
+// checkImages rejects invalid image references: because the kubelet cannot pull such an image, the pod never
 // starts.
 func checkImages(c *checker) {
 	for _, d := range c.csv.Deployments {

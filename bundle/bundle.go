@@ -32,17 +32,17 @@ type Bundle struct {
 	Package        string           // "etcd", from metadata/annotations.yaml
 	Channels       []string         // in file order
 	DefaultChannel string           // empty if the metadata has none
-	Properties     []Property       // of metadata/properties.yaml
-	Dependencies   []Property       // of metadata/dependencies.yaml
-	Complete       bool             // Objects are the whole operator: nothing is generated from the CSV, and namespaces are kept
+	Properties     []Property       // content of metadata/properties.yaml
+	Dependencies   []Property       // content of metadata/dependencies.yaml
+	Complete       bool             // whether Objects are the whole operator, so that nothing is generated from the CSV, and namespaces are kept
 	CSV            *CSV             // never nil; for a Release, only the description and the APIs
 	Objects        []ManifestObject // all objects except the CSV, ordered by file name, then document
-	Warnings       []diag.Warning   // from loading: ignored files and misspelt API groups
+	Warnings       []diag.Warning   // warnings from loading: ignored files and misspelt API groups
 
 	fieldWarnings []diag.Warning // warnings about unknown fields of the CSV, for Validate
 }
 
-// Property is an item of a list of properties or dependencies in the metadata of a bundle.
+// Property is an item of the properties or dependencies in the metadata of a bundle.
 type Property struct {
 	catalog.Property
 	Pos   diag.Pos // of the item

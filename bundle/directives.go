@@ -67,7 +67,7 @@ func checkDirectives(c *checker) {
 }
 
 // checkReservedKeys warns about labels, annotations and selectors with keys of quayside in the fields of
-// objects, such as pod templates. Rendering drops them only in the metadata of an object: a selector
+// objects, such as pod templates. Rendering drops such keys only from the metadata of an object: a selector
 // without them would match other objects, and a program may read the annotation of its pod.
 func checkReservedKeys(c *checker) {
 	var walk func(pos diag.Pos, at string, v any)

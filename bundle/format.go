@@ -15,9 +15,8 @@ type format struct {
 	image     func(fsys fs.FS) (fs.FS, map[string]string, error) // returns the files and the labels of a bundle image
 }
 
-// bundleFormats returns all formats. For a directory without any marker file, the first format
-// applies and reports the missing files. Bundle images need the labels of registry+v1, whatever
-// their format.
+// bundleFormats returns all formats. For a directory without any marker file, the first format applies and
+// reports the missing files. All bundle images need the labels of registry+v1.
 func bundleFormats() []format {
 	return []format{
 		registryV1(),

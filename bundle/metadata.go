@@ -32,7 +32,7 @@ type metadata struct {
 	dependencies        []Property
 }
 
-// readMetadata reads all files in the metadata directory, whatever their names.
+// readMetadata reads all files in the metadata directory, regardless of their names.
 func readMetadata(fsys fs.FS) (metadata, error) {
 	m := metadata{manifests: "manifests"}
 	var errs diag.List

@@ -24,32 +24,32 @@ type Release struct {
 	Keywords    []string
 	Links       []Link
 	Objects     []ReleaseObject
-	Warnings    []diag.Warning // about the content, sorted
+	Warnings    []diag.Warning // warnings about the content, sorted
 }
 
 // ReleaseObject is an object of a Release.
 type ReleaseObject struct {
-	File   string // file or template that has the object
+	File   string // file or template that contains the object
 	Hook   *Hook  // nil: an ordinary object
 	Kept   bool   // the object outlives the operator
 	Object map[string]any
 }
 
-// Hook says when an installer creates an object that is not kept like the others. The names are
-// those of Helm (helm.sh/docs/topics/charts_hooks).
+// Hook describes when an installer creates an object and deletes it, if it does not keep it like other
+// objects. The names are those of Helm (helm.sh/docs/topics/charts_hooks).
 type Hook struct {
 	Events []string // "pre-install", "post-upgrade"; never empty
 	Weight int      // lower weights are created first
 	Delete []string // "before-hook-creation", "hook-succeeded"; nil: before-hook-creation
 }
 
-// releaseDir is a directory that [Load] reads as a Release. No published content can be one.
+// releaseDir is a directory that [Load] reads as a Release. Published content is never a releaseDir.
 type releaseDir struct {
 	fs.FS
 	release Release
 }
 
-// In returns files, the content from which r was made, as a directory that [Load] reads as r.
+// In returns a directory that [Load] reads as r. files is the content from which r was made.
 func (r Release) In(files fs.FS) fs.FS { return releaseDir{files, r} }
 
 func (r Release) load() (*Bundle, error) {

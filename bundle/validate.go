@@ -23,9 +23,9 @@ func objectValidators() []validator {
 	}
 }
 
-// Validate checks b. The error is a diag.List of all faults that prevent installation, each with
-// file and field. The warnings are sorted. They include faults that only OLM v0 or only OLM v1
-// rejects.
+// Validate checks b. The error is a diag.List of all faults that prevent installation, each with file and
+// field. The warnings are sorted. They include faults for which only OLM v0 or only OLM v1 rejects the
+// bundle.
 func Validate(b *Bundle) ([]diag.Warning, error) {
 	c := &checker{b: b, csv: b.CSV}
 	for _, validate := range objectValidators() {
@@ -149,8 +149,8 @@ func checkObjects(c *checker) {
 	}
 }
 
-// CheckServed returns a diag.List of the custom resources in a version that their CRD in b does not serve.
-// Rendering only warns of such an object, but no cluster has the API that it needs.
+// CheckServed returns a diag.List of the custom resources whose version their CRD in b does not serve.
+// Rendering only warns of such an object, but no cluster can accept it.
 func CheckServed(b *Bundle) error {
 	c := &checker{b: b}
 	for _, file := range c.crds() {

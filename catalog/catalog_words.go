@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// Digest is "sha256:" and 64 hexadecimal digits, or empty.
+// Digest is "sha256:" followed by 64 hexadecimal digits, or empty.
 type Digest string
 
 // Short returns the digest shortened to 12 hexadecimal digits, for display.
@@ -38,7 +38,7 @@ func DigestOf(data []byte) Digest {
 // Hex returns the digest without "sha256:".
 func (d Digest) Hex() string { return strings.TrimPrefix(string(d), "sha256:") }
 
-// InstallMode is an install mode of OLM: which namespaces an operator can watch.
+// InstallMode is an install mode of OLM. It determines the namespaces that an operator can watch.
 type InstallMode string
 
 // The install modes of a ClusterServiceVersion.

@@ -41,7 +41,7 @@ type Content struct {
 	Digest   Digest            // resolved digest of Source
 	Packages []PackageData     // in any order
 	Unread   []string          // names of packages that exist but were not decoded; in any order
-	Others   []OtherSchema     // schemas that this package does not know; one entry for each
+	Others   []OtherSchema     // schemas that this package does not support; one entry for each
 
 	Warnings []diag.Warning // warnings from decoding, sorted
 }
@@ -70,7 +70,7 @@ type PackageData struct {
 type ChannelData struct {
 	Name      string
 	Entries   []EntryData
-	ByVersion bool // the author has no upgrade graph: the edges follow the order of versions
+	ByVersion bool // whether the edges follow the order of versions, because the author publishes no upgrade graph
 	Pos       diag.Pos
 }
 

@@ -65,10 +65,9 @@ type differ struct {
 	pkg     string // name of the current package
 }
 
-// diffParts compares two lists of parts by name. For a part in both lists, it calls both with a
-// copy of c. For a part in only one list, it appends a copy of c to the changes of d, with the
-// result of describe as From or To. nameField returns the field of the copy that gets the name of
-// the part.
+// diffParts compares two lists of parts by name. For a part in both lists, it calls both with a copy of c. A
+// part in only one list is a change: a copy of c with the result of describe as From or To. nameField returns
+// the field of the copy for the name of the part.
 func diffParts[T any](d *differ, c Change, old, new []*T, name func(*T) string, nameField func(*Change) *string, describe func(*T) string, both func(c Change, a, b *T)) {
 	byName := map[string][2]*T{}
 	for side, list := range [][]*T{old, new} {
@@ -97,7 +96,7 @@ func diffParts[T any](d *differ, c Change, old, new []*T, name func(*T) string, 
 	}
 }
 
-// add adds c if From and To differ. The changed part must exist in both catalogs.
+// add adds c if From and To differ. Both catalogs must contain the changed part.
 func (d *differ) add(c Change) {
 	if c.From != c.To {
 		c.Kind, c.Package = Changed, d.pkg

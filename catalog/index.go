@@ -72,7 +72,7 @@ func (x *Index) CatalogsWith(pkg string) []*Catalog {
 }
 
 // WithAPIs returns a copy of x in which bundles of a package provide exactly the given APIs. It is for
-// bundles whose APIs are known only from their content, such as charts. It returns x if nothing changes.
+// bundles, such as charts, whose APIs are not in the catalog. It returns x if nothing changes.
 func (x *Index) WithAPIs(id ID, pkg string, bundles []string, apis []GVK) (*Index, error) {
 	c, ok := x.byID[id]
 	if !ok || c.byName[pkg] == nil {

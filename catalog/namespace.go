@@ -14,8 +14,8 @@ const (
 	SuggestedNamespaceTemplate = "operatorframework.io/suggested-namespace-template"
 )
 
-// ClusterMonitoring is the annotation of a ClusterServiceVersion that asks for OpenShift's monitoring
-// of the install namespace. OpenShift's console offers the label on installation.
+// ClusterMonitoring is the annotation of a ClusterServiceVersion that requests OpenShift's monitoring of the
+// install namespace. During an installation, OpenShift's console offers to set the label.
 const (
 	ClusterMonitoring      = "operatorframework.io/cluster-monitoring"
 	ClusterMonitoringLabel = "openshift.io/cluster-monitoring"

@@ -29,13 +29,13 @@ func (n *Needs) Add(r Requirement) {
 		}
 	case RequireAll:
 		n.addAll(r.Of)
-	default: // a negation or a CEL expression: any bundle may meet it
+	default: // a negation or a CEL expression, which any bundle may meet
 		n.Anything = true
 	}
 }
 
-// addAll adds the items of one requirement in a RequireAll: the first that restricts the
-// candidates. That is enough, because a bundle must meet all of them.
+// addAll adds the items of the first requirement in a RequireAll that restricts the candidates. This is
+// enough, because a bundle must meet all requirements.
 func (n *Needs) addAll(parts []Requirement) {
 	for _, sub := range parts {
 		var one Needs

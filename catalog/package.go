@@ -79,7 +79,7 @@ type Channel struct {
 // Name returns the channel's name.
 func (c *Channel) Name() string { return c.data.Name }
 
-// ByVersion reports whether the edges follow the order of versions, because the author has no upgrade
+// ByVersion reports whether the edges follow the order of versions, because the author publishes no upgrade
 // graph.
 func (c *Channel) ByVersion() bool { return c.data.ByVersion }
 

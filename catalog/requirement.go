@@ -54,8 +54,8 @@ func (r *Requirement) eachPart(yield func(*Requirement) bool) bool {
 	return true
 }
 
-// EmptyField returns the name of the first field whose value is empty, although no bundle can meet
-// the requirement then. It returns "" if there is none. The parts in Of are not examined.
+// EmptyField returns the name of the first field whose empty value makes the requirement impossible to meet,
+// or "". It does not examine the parts in Of.
 func (r *Requirement) EmptyField() string {
 	fields := map[RequirementKind][]struct{ name, value string }{
 		RequirePackage: {{"packageName", r.Package}},

@@ -77,7 +77,7 @@ func peekByte(r *bufio.Reader) (first byte, passed int64, err error) {
 type decoder struct {
 	file  string
 	in    *scanner
-	whole bool     // in contains a single value, not a file; errors have the position base, or one in yaml
+	whole bool     // whether in contains a single value, not a file; errors then have the position base, or one in yaml
 	base  diag.Pos // position of the value if whole is set and yaml is nil
 	from  int64    // offset of the current object in the file
 	b     *builder

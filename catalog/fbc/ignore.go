@@ -19,9 +19,9 @@ const (
 	maxRules      = 10_000
 )
 
-// ignoreRules holds the patterns of the .indexignore files read so far. As in operator-registry,
-// they are .gitignore patterns as implemented by go-git, but each file is matched separately and
-// the last matching pattern wins. So a pattern can re-include a file in an ignored directory.
+// ignoreRules holds the patterns of the .indexignore files read so far. As in operator-registry, they are
+// .gitignore patterns as implemented by go-git, but each file is matched separately, and the last matching
+// pattern decides. So a pattern can include a file in an ignored directory again.
 type ignoreRules struct {
 	patterns []gitignore.Pattern
 }

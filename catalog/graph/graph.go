@@ -37,7 +37,7 @@ type Channel struct {
 	Name       string `json:"name"`
 	Default    bool   `json:"default,omitempty"`
 	Deprecated bool   `json:"deprecated,omitempty"`
-	ByVersion  bool   `json:"byVersion,omitempty"` // the edges follow the order of versions: the author has no upgrade graph
+	ByVersion  bool   `json:"byVersion,omitempty"` // whether the edges follow the order of versions, because the author publishes no upgrade graph
 	Nodes      []Node `json:"nodes"`               // head first
 	Edges      []Edge `json:"edges"`               // in the order of Nodes, then by kind: replaces, skips, skipRange
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// Schemes of catalogs of charts. The part after the colon of chartHTTPS is the rest of the URL.
+// Schemes of catalogs of charts. After the colon, chartHTTPS has the rest of the URL.
 const (
 	chartOCI   = "helm:oci"   // "helm:oci://ghcr.io/cloudnative-pg/charts/cloudnative-pg", a chart in a registry
 	chartHTTPS = "helm:https" // "helm:https://charts.jetstack.io", a repository with an index.yaml
@@ -166,8 +166,8 @@ func findCharts(_ context.Context, at Resolver, _ Ref, rest string) (*Source, er
 	})
 }
 
-// versionFiles is the format of a directory of charts or releases. read returns its index, open the
-// content at the position of a version.
+// versionFiles is the format of a directory of charts or releases. read returns the index of the directory.
+// open returns the content at the position of a version.
 type versionFiles struct {
 	fsys fs.FS
 	read func(fsys fs.FS) (*charts.Index, error)

@@ -52,7 +52,8 @@ func findReleaseTags(ctx context.Context, at Resolver, r Ref, _ string) (*Source
 	}, nil
 }
 
-// limitedFiles is releaseFiles. Files that are larger than an archive of a chart may be are an error.
+// limitedFiles is releaseFiles with a limit: files that are larger than the maximum archive of a chart are an
+// error.
 func limitedFiles(commit fs.FS, at string) (map[string][]byte, error) {
 	files, err := releaseFiles(commit, at)
 	size := 0
@@ -65,9 +66,10 @@ func limitedFiles(commit fs.FS, at string) (map[string][]byte, error) {
 	return files, err
 }
 
-// releaseFiles returns the files of a release at a path in a repository: the input of the kustomization in
-// it, its YAML and JSON files, or the only file. If the kustomization refers to files outside of the path,
-// the paths of the files are those in the repository, below repositoryDir.
+// releaseFiles returns the files of a release at a path in a repository. They are the input of the
+// kustomization at this path, or else its YAML and JSON files, or the file itself. If the kustomization
+// refers to files outside of the path, the paths of the files are those in the repository, below
+// repositoryDir.
 func releaseFiles(commit fs.FS, at string) (map[string][]byte, error) {
 	info, err := fs.Stat(commit, at)
 	if err != nil {
@@ -104,7 +106,7 @@ func releaseFiles(commit fs.FS, at string) (map[string][]byte, error) {
 // repositoryDir contains the files of a kustomization that refers to files outside of its directory.
 const repositoryDir = "repository"
 
-// moveInput returns the input of the kustomization in dir as input of one at the top.
+// moveInput returns the input of the kustomization in dir, moved to the top directory.
 func moveInput(files map[string][]byte, dir string) map[string][]byte {
 	out, outside := map[string][]byte{}, map[string][]byte{}
 	for name, data := range files {

@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// Schemes of catalogs of release manifests. The part after the colon of releaseHTTPS is the rest of the
-// URL, with the package and its versions in the fragment.
+// Schemes of catalogs of release manifests. After the colon, releaseHTTPS has the rest of the URL, with the
+// package and its versions in the fragment.
 const (
 	releaseDir   = "manifests:dir"   // "manifests:dir:releases", a directory with PACKAGE/VERSION/
 	releaseHTTPS = "manifests:https" // "manifests:https://example.com/lamp-{version}.yaml#package=lamp&versions=1.0.0"
@@ -41,8 +41,8 @@ type Releases struct {
 	Tags     string   `json:"tags" doc:"Tags of versions, with one * for the version: operator-v*. Default: v*."`
 }
 
-// Ref returns the reference of the catalog. If fields are missing, or exclude each other, it returns an
-// error.
+// Ref returns the reference of the catalog. It returns an error for missing fields, and for fields that
+// exclude each other.
 func (r Releases) Ref() (Ref, error) {
 	if r.Git != "" {
 		return r.gitRef()

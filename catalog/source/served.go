@@ -11,14 +11,15 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// Schemes of a file-based catalog that a server has as one JSON file, like the catalogd of OLM v1: the reference
-// is the URL. https://operator-framework.github.io/operator-controller/tutorials/explore-available-content/
+// Schemes of a file-based catalog that a server provides as one JSON file, such as catalogd of OLM v1. The
+// reference is the URL.
+// https://operator-framework.github.io/operator-controller/tutorials/explore-available-content/
 const (
 	fileHTTPS = "https" // "https://catalogs.example.com/catalogs/operatorhubio/api/v1/all"
 	fileHTTP  = "http"  // the same on a loopback address or an insecure host
 )
 
-// maxServed is the maximum size in bytes of a catalog that a server has as one file.
+// maxServed is the maximum size in bytes of a catalog that a server provides as one file.
 const maxServed = 512 << 20
 
 // findServed returns the source of a catalog at a URL. Its name contains the digest of the file.

@@ -25,7 +25,7 @@ type Scheme struct {
 
 	image  bool // references point to an image
 	pulled bool // references point to an image in a registry
-	served bool // references are URLs of a server, but no images
+	served bool // references are URLs of a server, but not images
 	dir    bool // references point to a directory with the files of the catalog
 	plain  bool // references point to a directory, and commands with a directory argument accept it
 
@@ -79,8 +79,7 @@ type OpenedCatalog struct {
 	Format
 	FS fs.FS // files of the catalog, after conversion to Format
 
-	// Digest returns the digest of the image. For a catalog that is no image, it computes a digest
-	// of all files.
+	// Digest returns the digest of the image. For other catalogs, it computes a digest of all files.
 	Digest func() (catalog.Digest, error)
 
 	close []func() error

@@ -75,7 +75,7 @@ func (r Ref) IsRemote() bool {
 	return s.pulled
 }
 
-// IsServed reports whether the catalog is at the URL of a server, but no image.
+// IsServed reports whether the catalog is at the URL of a server, and is not an image.
 func (r Ref) IsServed() bool {
 	s, _, _ := r.Scheme()
 	return s.served

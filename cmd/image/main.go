@@ -174,7 +174,7 @@ func (r recipe) programs() map[string]string {
 	return out
 }
 
-// of returns the recipe with another program.
+// of returns a copy of the recipe for another program.
 func (r recipe) of(source string) recipe {
 	r.source = source
 	return r

@@ -1,6 +1,6 @@
-// Package boxset computes with sets that are unions of products: the requests of a webhook, the
-// objects of a selector, the traffic of a network policy. Nothing is enumerated, so that a product
-// of long lists costs as little as a short one.
+// Package boxset computes with unions of products of sets, such as the requests of a webhook, the objects of
+// a selector, or the traffic of a network policy. It does not enumerate the points, so that the cost does not
+// depend on the length of lists.
 package boxset
 
 import (
@@ -59,8 +59,8 @@ func (v Values) Minus(w Values) Values {
 // Or returns the strings that are in one of the sets.
 func (v Values) Or(w Values) Values { return Except().Minus(Except().Minus(v).Minus(w)) }
 
-// Box is a product: the points whose value in each dimension is in the set of that dimension. A
-// dimension that is missing is not limited.
+// Box is a product of sets. It contains the points whose value in each dimension is in the set of this
+// dimension. A missing dimension is not limited.
 type Box map[string]Values
 
 // In returns the set of a dimension.
@@ -93,7 +93,7 @@ func (b Box) Empty() bool {
 	return false
 }
 
-// MaxValues limits the values of sets that Minus compares, because the sets may be untrusted.
+// MaxValues limits the number of values that Minus compares, because the sets may be untrusted.
 const MaxValues = 5_000_000
 
 // ErrTooLarge means that a difference needs more than MaxValues comparisons.

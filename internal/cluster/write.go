@@ -214,7 +214,7 @@ func (w *Writer) Patch(ctx context.Context, ref k8s.Ref, patch Patch, dryRun boo
 	})
 }
 
-// DeleteOptions are the preconditions of a deletion, and what happens to dependent objects.
+// DeleteOptions are the preconditions of a deletion, and its effect on dependent objects.
 type DeleteOptions struct {
 	UID             string
 	ResourceVersion string // required resourceVersion; empty: any

@@ -17,7 +17,7 @@ const (
 	Unlike
 )
 
-// Like returns how similar a name is to a search term. An empty term is not similar to any name.
+// Like returns the similarity between a name and a search term. An empty term is not similar to any name.
 func Like(word, name string) Likeness {
 	word, name = strings.ToLower(word), strings.ToLower(name)
 	queryWords, nameWords := strings.FieldsFunc(word, isSeparator), strings.FieldsFunc(name, isSeparator)

@@ -82,10 +82,10 @@ func Matches(pattern, s string) bool {
 // noticeDays is the number of days for which Review warns before a waiver expires.
 const noticeDays = 14
 
-// Review returns a warning for each waiver that has expired, that expires within 14 days, or that
-// was not used. used[i] belongs to waivers[i], as does objects[i], the objects that it could select
-// by its other selectors; objects may be nil. today is the current day, such as "2026-11-24"; if it
-// is empty, no waiver expires.
+// Review returns a warning for each waiver that has expired, that expires within 14 days, or that was not
+// used. used[i] reports whether waivers[i] was used. objects[i] are the objects that its other selectors
+// select; objects may be nil. today is the current day, such as "2026-11-24"; if it is empty, no waiver
+// expires.
 func Review(waivers []Waiver, used []bool, objects [][]string, today string) []Warning {
 	var out []Warning
 	for i, w := range waivers {

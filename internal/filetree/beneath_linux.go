@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// beneath opens each file below a directory with one system call, which cannot leave the directory.
-// os.Root makes several calls for each step of a path and for each entry of a directory. To read
-// 16,000 files takes 0.35 CPU-s with beneath, and 0.9 with os.Root.
+// beneath opens each file below a directory with one system call, which cannot leave the directory. os.Root
+// makes several calls for each step of a path and for each entry of a directory. Reading 16,000 files takes
+// 0.35 s of CPU time with beneath, and 0.9 s with os.Root.
 //
-// Each method returns an error that wraps fs.ErrNotExist for a missing file. For other errors, the
-// caller uses os.Root, which has the better message, and which also works without openat2.
+// Each method returns an error that wraps fs.ErrNotExist for a missing file. For other errors, the caller
+// uses os.Root, which has better messages and works without openat2.
 type beneath struct {
 	dir *os.File
 	fd  int

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// beneath does nothing: there is no portable way that is faster than os.Root.
+// beneath does nothing, because no portable way is faster than os.Root.
 type beneath struct{}
 
 func newBeneath(*os.Root) *beneath { return nil }

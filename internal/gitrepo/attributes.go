@@ -20,8 +20,7 @@ type AttributeFile struct {
 	Data []byte
 }
 
-// ContentAttribute is a line of an AttributeFile that lets Git change the content of files in a
-// checkout.
+// ContentAttribute is a line of an AttributeFile that makes Git change the content of files in a checkout.
 type ContentAttribute struct {
 	File         string // name of the AttributeFile
 	Line, Column int
@@ -32,9 +31,9 @@ type ContentAttribute struct {
 	pattern *regexp.Regexp // for paths below dir
 }
 
-// ContentAttributes returns the attributes that change the content of files: working-tree-encoding,
-// ident, filter and eol, unless the value is the one that changes nothing. Macros apply to all files. An
-// attribute that a later line unsets is included.
+// ContentAttributes returns the attributes that change the content of files: working-tree-encoding, ident,
+// filter and eol, except with a value that changes nothing. It includes attributes that a later line unsets.
+// Macros of one file apply to all files.
 func ContentAttributes(files []AttributeFile) []ContentAttribute {
 	macros := map[string][]string{}
 	for _, f := range files {
@@ -79,8 +78,8 @@ func ContentAttributes(files []AttributeFile) []ContentAttribute {
 // patterns match all files.
 const maxPatterns = 1000
 
-// Matches reports whether the attribute may apply to the file name, a path in the repository. It
-// ignores case, and accepts every character for a bracket expression.
+// Matches reports whether the attribute may apply to the file name, a path in the repository. It ignores
+// case, and treats a bracket expression as any character.
 func (a ContentAttribute) Matches(name string) bool {
 	if a.dir != "." {
 		rest, below := strings.CutPrefix(name, a.dir+"/")
@@ -92,8 +91,8 @@ func (a ContentAttribute) Matches(name string) bool {
 	return a.pattern.MatchString(name)
 }
 
-// contentAttribute returns the attribute that changes content and that a word such as "filter=lfs"
-// or the name of a macro sets, or "".
+// contentAttribute returns the content-changing attribute that a word sets, or "". The word may be an
+// attribute such as "filter=lfs", or a macro.
 func contentAttribute(word string, macros map[string][]string, depth int) string {
 	name, value, _ := strings.Cut(word, "=")
 	switch {
@@ -120,8 +119,8 @@ type attributeWord struct {
 	line, column int
 }
 
-// splitAttributes returns the words of each line that is not empty and no comment. The first word is
-// a pattern, or "[attr]" with the name of a macro.
+// splitAttributes returns the words of each line that is neither empty nor a comment. The first word is a
+// pattern, or "[attr]" with the name of a macro.
 func splitAttributes(data []byte) [][]attributeWord {
 	var out [][]attributeWord
 	n := 0
@@ -162,8 +161,8 @@ func wordLength(text string, quotable bool) int {
 	return len(text)
 }
 
-// attributePattern returns a regular expression for the files that a pattern may match. It matches
-// more than Git does, never less.
+// attributePattern returns a regular expression for the files that a pattern may match. It never matches
+// fewer files than Git does.
 func attributePattern(pattern string) *regexp.Regexp {
 	if strings.HasPrefix(pattern, `"`) {
 		unquoted, err := strconv.Unquote(pattern)
@@ -191,7 +190,7 @@ func attributePattern(pattern string) *regexp.Regexp {
 			b.WriteString("[^/]*")
 		case rest[0] == '?':
 			b.WriteString("[^/]")
-		case rest[0] == '[': // also where it ends is not decided
+		case rest[0] == '[': // the end of the bracket expression is ambiguous, too
 			b.WriteString(".*$")
 			return regexp.MustCompile(b.String())
 		case rest[0] == '\\' && len(rest) > 1: // the next character is quoted
@@ -212,7 +211,7 @@ func attributePattern(pattern string) *regexp.Regexp {
 	return expression
 }
 
-// IsAttributesFile reports whether Git reads attributes from a file, also where case does not matter.
+// IsAttributesFile reports whether Git reads attributes from a file, also on file systems that ignore case.
 func IsAttributesFile(name string) bool { return strings.EqualFold(path.Base(name), AttributesFile) }
 
 // InfoAttributes returns the path of the attributes that belong to the clone.

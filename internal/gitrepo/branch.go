@@ -190,8 +190,8 @@ func (p *program) commit(ctx context.Context, parent string, c Commit) (hash str
 // process follows.
 const workTree = "quayside-work-"
 
-// removeLeftTrees removes the registered work trees of killed runs, with their files. Errors are
-// ignored: the work trees do not matter to this run.
+// removeLeftTrees removes the registered work trees of killed runs, with their files. It ignores errors,
+// because this run does not need these work trees.
 func (p *program) removeLeftTrees(ctx context.Context) {
 	list, err := p.run(ctx, nil, nil, "worktree", "list", "--porcelain")
 	if err != nil {

@@ -27,8 +27,8 @@ const (
 	maxInflated = 2 << 30   // maximum bytes of all of them
 )
 
-// Server is a repository on an HTTP server, of which commits are read without a clone. The transport
-// limits the size of a response, and checks addresses.
+// Server is a repository on an HTTP server. Commits are read from it without a clone. The transport limits
+// the size of a response, and checks addresses.
 type Server struct {
 	URL       string
 	Transport http.RoundTripper
@@ -77,8 +77,8 @@ func commitOf(refs *packp.AdvRefs, tag plumbing.ReferenceName) plumbing.Hash {
 	return refs.References[string(tag)]
 }
 
-// Read downloads the commit of a tag, without its history, and calls read with it. The commit can be read
-// until read returns. If the tag no longer refers to the commit with this hash, it returns an error.
+// Read downloads the commit of a tag, without its history, and calls read with it. The commit is valid until
+// read returns. If the tag no longer refers to this commit, it returns an error.
 func (s Server) Read(ctx context.Context, tag, commit string, read func(v *Revision) error) error {
 	session, refs, err := s.connect(ctx)
 	if err != nil {
@@ -177,7 +177,7 @@ func checkPack(pack io.ReadSeeker) error {
 			return fmt.Errorf("an object has %d bytes, the limit is %d", size, int64(maxFile))
 		}
 		start := &firstBytes{}
-		if _, _, err := scan.NextObject(start); err != nil { // it is an error if there are more than h.Length
+		if _, _, err := scan.NextObject(start); err != nil { // more objects than h.Length are an error
 			return err
 		}
 		if h.Type.IsDelta() {
@@ -203,7 +203,7 @@ func (f *firstBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// deltaSize returns the size of the object that a delta results in: the second number in it.
+// deltaSize returns the size of the object that results from a delta: the second number in the delta.
 func (f *firstBytes) deltaSize() int64 {
 	numbers, at, shift := [2]int64{}, 0, 0
 	for _, b := range f.data {

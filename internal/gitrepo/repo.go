@@ -235,14 +235,14 @@ func (r *Repo) Branches(below string, tracking bool) (map[string][]*Revision, er
 	})
 }
 
-// Remotes are the remotes of a repository, as far as the clone has them.
+// Remotes contains the remotes of a repository.
 type Remotes struct {
 	URLs  []string        // without secrets, sorted
 	Names map[string]bool // tracked branches of the remotes, and tags
 }
 
-// Remotes returns the remotes. Names is nil if the clone tracks no branch, or if it is shallow and so
-// usually tracks only one.
+// Remotes returns the remotes. Names is nil if the clone tracks no branch, or is shallow, because a shallow
+// clone usually tracks only one branch.
 func (r *Repo) Remotes() (*Remotes, error) {
 	out := &Remotes{}
 	remotes, err := r.git.Remotes()
@@ -277,9 +277,9 @@ func (r *Repo) Remotes() (*Remotes, error) {
 	return out, err
 }
 
-// DefaultBranch returns the commit of the default branch: of the branch that origin/HEAD refers to
-// or, without a remote "origin", of main or master. It does not guess the default branch of origin
-// by its name, because others may push a branch of that name.
+// DefaultBranch returns the commit of the default branch. This is the branch that origin/HEAD refers to or,
+// without a remote "origin", main or master. It does not guess the default branch of origin by its name,
+// because others may push a branch of that name.
 func (r *Repo) DefaultBranch() (*Revision, error) {
 	head, err := r.git.Reference(plumbing.NewRemoteHEADReferenceName("origin"), false)
 	if err == nil && strings.HasPrefix(string(head.Target()), "refs/remotes/origin/") {

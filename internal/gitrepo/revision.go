@@ -179,9 +179,8 @@ func (r *Repo) LastChange(ctx context.Context, file, text string) (change, befor
 	return change, &Revision{repo: r, name: shortHash(parent.Hash.String()), commit: parent}, nil
 }
 
-// ChangedLines returns the lines of a file that were added or removed in the history of v, along
-// first parents, each with a sign. It includes the lines of the file that was renamed to it, and of the one
-// before. A shallow clone limits the history.
+// ChangedLines returns the lines of a file that were added or removed in the history of v, along first
+// parents, each with a sign. It follows renames of the file. A shallow clone limits the history.
 func (v *Revision) ChangedLines(ctx context.Context, file string) ([]byte, error) {
 	p, err := v.repo.program()
 	if err != nil {
@@ -228,8 +227,8 @@ func (p *program) renamedFrom(ctx context.Context, at, file string) (before, nam
 	return "", "", err
 }
 
-// Changes returns the last 50 commits that changed a file, along first parents and the newest first, without
-// those in the history of since, which may be nil. Of a merge, it is the merge commit.
+// Changes returns the last 50 commits that changed a file, along first parents, newest first. For changes by
+// a merge, it returns the merge commit. It omits commits in the history of since, which may be nil.
 func (v *Revision) Changes(ctx context.Context, since *Revision, file string) ([]*Revision, error) {
 	p, err := v.repo.program()
 	if err != nil {

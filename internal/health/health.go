@@ -101,7 +101,7 @@ func ruleOf(kind string) (kindRule, bool) {
 		return kindRule{judge: readyHealth}, true
 	case "/Pod": // replaces kstatus, which uses the current time
 		return kindRule{judge: podHealth, skipKstatus: true}, true
-	case "operators.coreos.com/OperatorCondition": // its conditions are about the operator, not the object
+	case "operators.coreos.com/OperatorCondition": // its conditions describe the operator, not the object
 		return kindRule{judge: alwaysCurrent, skipKstatus: true}, true
 	default:
 		return kindRule{}, false

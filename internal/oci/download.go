@@ -43,10 +43,10 @@ func (d *Downloaded) Read() ([]byte, error) {
 	return d.store.Read(d.Digest, d.limit)
 }
 
-// Download returns the file at a URL, of at most limit bytes. It uses HTTPS; HTTP only for loopback
-// addresses and for hosts in Insecure. If the server says that the file is unchanged, or with Offline,
-// the stored content is used. If digest is not empty, the content must have it, and stored content with
-// this digest is used without a request.
+// Download returns the file at a URL, of at most limit bytes. It uses HTTPS; for loopback addresses and for
+// hosts in Insecure, it also accepts HTTP. If the server reports the file as unchanged, or with Offline, it
+// returns the stored content. If digest is not empty, the content must have this digest, and stored content
+// with this digest needs no request.
 func (c *Client) Download(ctx context.Context, at, digest string, limit int64) (*Downloaded, error) {
 	if digest != "" && !imageref.IsDigest(digest) {
 		return nil, fmt.Errorf("digest %q: only sha256 is supported", digest)
@@ -54,7 +54,7 @@ func (c *Client) Download(ctx context.Context, at, digest string, limit int64) (
 	if digest != "" && c.Store.Has(digest) {
 		return &Downloaded{Digest: digest, store: c.Store, limit: limit}, nil
 	}
-	var last download // stays empty with a digest: the stored content has another one
+	var last download // zero with a digest, because the stored content has another one
 	if raw, err := c.Store.Record(downloads, at); digest == "" && err == nil && json.Unmarshal(raw, &last) == nil && !c.Store.Has(last.Digest) {
 		last = download{}
 	}
@@ -121,7 +121,7 @@ func (c *Client) get(ctx context.Context, at string, last download, limit int64)
 	return res, nil
 }
 
-// connectTo returns the transport for a server that is no registry, and the login for its host. A response
+// connectTo returns the transport for a server that is not a registry, and the login for its host. A response
 // has at most limit bytes.
 func (c *Client) connectTo(u *url.URL, limit int64) (http.RoundTripper, account, error) {
 	registry, err := name.NewRegistry(u.Host, name.StrictValidation)

@@ -66,7 +66,8 @@ func (c *Client) GitTags(ctx context.Context, at string) (map[string]string, err
 }
 
 // GitFiles returns the files that choose returns for the commit of a tag, by path. The store keeps them by
-// URL, commit and key, which stands for the choice. The rules for URLs are those of Download.
+// URL, commit and key. Different functions choose need different keys. The rules for URLs are those of
+// Download.
 func (c *Client) GitFiles(ctx context.Context, at, tag, commit, key string, choose func(commit fs.FS) (map[string][]byte, error)) (fs.FS, error) {
 	name := at + " " + commit + " " + key
 	if digest, err := c.Store.Record(gitFiles, name); err == nil {

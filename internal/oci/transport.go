@@ -176,9 +176,9 @@ func (b *boundedBody) Close() error {
 // directKey is the context key for the host of a request that is sent without a proxy.
 type directKey struct{}
 
-// checkAddress returns an error for a connection into a private network that a public registry has
-// named, in a redirect or as its token server. It gets the address after the name was resolved. The
-// network of the registry itself may be private, and then all addresses are allowed.
+// checkAddress returns an error for a connection into a private network to which a public registry refers, by
+// a redirect or as its token server. It gets the address after the name was resolved. If the registry itself
+// is in a private network, it allows all addresses.
 func (t *roundTripper) checkAddress(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	host, direct := ctx.Value(directKey{}).(string)
 	ip, err := netip.ParseAddrPort(address)

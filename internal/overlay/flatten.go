@@ -14,9 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// flatten returns the files of a build for kustomize. A kustomization that only lists and edits
-// objects is replaced by one that lists the edited objects: this saves kustomize a search through
-// all objects for each patch.
+// flatten returns the files of a build for kustomize. It replaces a kustomization that only lists and edits
+// objects by one that lists the edited objects, because kustomize searches all objects for each patch.
 func (o *Overlay) flatten() map[string][]byte {
 	files := o.All()
 	all := o.Kustomizations()

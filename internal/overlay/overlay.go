@@ -529,8 +529,8 @@ func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-// encode returns the JSON of an object. It is that of MarshalJSON, which encodes the object as YAML and parses
-// that: empty values in flow style then become empty strings.
+// encode returns the JSON of an object, like MarshalJSON. That encodes the object as YAML and parses the
+// result, so that empty values in flow style become empty strings.
 func encode(o kyaml.RNode) ([]byte, error) {
 	if hasEmpty(o.YNode()) {
 		return o.MarshalJSON()
@@ -542,13 +542,13 @@ func encode(o kyaml.RNode) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// hasEmpty reports whether n has a null that is written as nothing.
+// hasEmpty reports whether n contains a null that is written as an empty value.
 func hasEmpty(n *kyaml.Node) bool {
 	return n.Kind == kyaml.ScalarNode && n.Value == "" && n.Tag == kyaml.NodeTagNull || slices.ContainsFunc(n.Content, hasEmpty)
 }
 
-// runKustomize runs kustomize on o. kustomize panics on some patches, such as those that remove the
-// name of an object: a panic becomes an error.
+// runKustomize runs kustomize on o. It returns a panic as an error: kustomize panics on some patches, such as
+// those that remove the name of an object.
 func (o *Overlay) runKustomize(files map[string][]byte) (objects resmap.ResMap, err error) {
 	defer func() {
 		if r := recover(); r != nil {

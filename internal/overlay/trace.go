@@ -41,8 +41,8 @@ func (o *Overlay) Trace() *Trace {
 }
 
 // origins returns the file of each object of a build, or "" if it is unknown. It builds o again, with the
-// origin annotations of kustomize; patches can see these annotations, so the original build must not have
-// them.
+// origin annotations of kustomize. The original build must not have these annotations, because patches could
+// read them.
 func (o *Overlay) origins() []string {
 	marked := o.kustomization
 	marked.BuildMetadata = append(slices.Clone(marked.BuildMetadata), types.OriginAnnotations)

@@ -143,8 +143,8 @@ func RemovalOf(o k8s.Object) (removal Removal, tool string) {
 	return RemovalPrune, ""
 }
 
-// Protection describes what each tool does when a protected object is removed from the tree.
-// definition means that the object is a CRD.
+// Protection describes, for each tool, the effect of removing a protected object from the tree. definition is
+// true for a CRD.
 func Protection(definition bool) string {
 	var each, tools []string
 	for _, l := range profileTable() {

@@ -62,7 +62,7 @@ func (argoCD) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	}
 	if at.Kept && isKeepable(o) {
 		options = append(options, "Prune=false", "Delete=false")
-		o = k8s.Annotate(o, map[string]string{argoCompare: "IgnoreExtraneous"}) // in sync without the object
+		o = k8s.Annotate(o, map[string]string{argoCompare: "IgnoreExtraneous"}) // the Application is in sync even without the object
 	}
 	if textSize(map[string]any(o)) > largeObject {
 		options = append(options, "ServerSideApply=true")
@@ -241,10 +241,10 @@ func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	return map[string][]k8s.Object{string(ArgoCD): out}, files
 }
 
-// environmentReadme is the only file in a directory that is a source of all Applications of one
-// environment. If the environment is renamed, the directory is removed: old Applications then apply
-// nothing, instead of managing the same objects as the new ones. Old Applications may remain,
-// because an ApplicationSet may be configured to keep them, or the garbage collector misses some.
+// environmentReadme is the only file in a directory that is a source of all Applications of one environment.
+// If the environment is renamed, the directory is removed, so that old Applications apply nothing instead of
+// managing the same objects as the new ones. Old Applications may remain, because an ApplicationSet may be
+// configured to keep them, or the garbage collector misses some.
 const environmentReadme = "The Applications of this environment use this directory as a source, but apply none of its files.\n" +
 	"If the environment is renamed, this directory is removed. Applications of the old name that\n" +
 	"still exist then fail instead of applying old manifests.\n"

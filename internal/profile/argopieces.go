@@ -37,9 +37,8 @@ func argoPieces(t Tree) map[string][]k8s.Object {
 	}
 	g := t.GitOps
 	all := g.newObject("argoproj.io/v1alpha1", "Application", objectName(g.owner(), parentPiece))
-	// If this Application is deleted, for example because the environment was renamed, the
-	// ApplicationSets must be deleted, too. Otherwise the old and the new ApplicationSets would
-	// manage the same objects.
+	// If this Application is deleted, for example because the environment was renamed, the ApplicationSets must
+	// also be deleted. Otherwise, the old and the new ApplicationSets would manage the same objects.
 	all = k8s.With(all, any(k8s.Values("resources-finalizer.argocd.argoproj.io")), "metadata", "finalizers")
 	all["spec"] = map[string]any{
 		"project": g.Project, "destination": map[string]any{"server": localServer, "namespace": g.Namespace},

@@ -23,7 +23,7 @@ type ApplyPosition struct {
 	MovesLater bool // the object will move to a later position, and must not be deleted in the meantime
 }
 
-// Hook says when an object is applied at each installation and upgrade.
+// Hook describes when an object is applied and deleted in each installation and upgrade.
 type Hook struct {
 	Before, After bool // before or after the other objects; at least one is set
 	Weight        int  // lower weights are applied first

@@ -75,7 +75,7 @@ type Profile interface {
 	Inputs(t Tree) (objects []k8s.Object, files map[string][]byte)
 }
 
-// Tree describes a rendered tree, as far as profiles need it.
+// Tree describes a rendered tree for profiles.
 type Tree struct {
 	GitOps       GitOps
 	Clusters     []Cluster
@@ -165,9 +165,9 @@ func containsText(v any, text string) bool {
 	return false
 }
 
-// Writes reports whether any profile writes an annotation with this value on o, at any position in the
-// order of application. leaves is true if the operator of o is being uninstalled or replaced, recreated
-// if the settings of the workspace select o to be recreated.
+// Writes reports whether a profile writes an annotation with this value on o, at any position in the order of
+// application. leaves is true if the operator of o is being uninstalled or replaced. recreated is true if the
+// settings of the workspace select o to be recreated.
 func Writes(o k8s.Object, key, value string, leaves, recreated bool) bool {
 	bare := k8s.Without(o, "metadata", "annotations", key)
 	for _, l := range profileTable() {

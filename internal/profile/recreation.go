@@ -6,8 +6,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Recreation selects an object that an upgrade deletes and creates again, because it changes an
-// immutable field.
+// Recreation selects an object that an upgrade must delete and create again to change an immutable field.
 type Recreation struct {
 	Operator  string `json:"operator" form:"required nonempty" doc:"The operator of the object, as namespace/package."`
 	Version   string `json:"version" form:"required nonempty" doc:"The version that the upgrade installs. With any other version in the lock, the entry has no effect."`
@@ -28,7 +27,7 @@ func (r Recreation) IsFor(operator, version string) bool {
 	return r.Operator == operator && r.Version == version
 }
 
-// Selects reports whether r selects the object with this key, whatever its operator.
+// Selects reports whether r selects the object with this key, regardless of its operator.
 func (r Recreation) Selects(key k8s.Key) bool {
 	return (r.Kind == key.Kind || r.Kind == key.GroupKind()) && r.Name == key.Name && (r.Namespace == "" || r.Namespace == key.Namespace) && !LosesData(key.Kind)
 }

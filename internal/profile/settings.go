@@ -40,8 +40,8 @@ type Cluster struct {
 	Prefix   string   `json:"-"` // directory of its pieces in the tree: "", or "clusters/<name>/" if a piece differs in this cluster
 }
 
-// WithDefaults returns c with the Kubernetes version of d, unless c has one, and with the APIs and
-// objects that d provides.
+// WithDefaults returns c with the APIs and objects that d provides. If c has no Kubernetes version, it gets
+// that of d.
 func (c Cluster) WithDefaults(d Cluster) Cluster {
 	c.KubernetesVersion = cmp.Or(c.KubernetesVersion, d.KubernetesVersion)
 	c.Provides = Provides{APIs: slices.Concat(d.Provides.APIs, c.Provides.APIs), Objects: slices.Concat(d.Provides.Objects, c.Provides.Objects)}

@@ -175,7 +175,7 @@ func (r Remote) PublicForge() Forge {
 	return ""
 }
 
-// guessForge guesses the forge from the name of a server. It returns the zero value if it cannot. A
+// guessForge guesses the forge from the name of a server. It returns the zero value if this is impossible. A
 // guess is sufficient for links, but not for sending a token.
 func (r Remote) guessForge() forgeEntry {
 	public := r.PublicForge()

@@ -156,7 +156,7 @@ type Vulnerabilities struct {
 	Added []string `json:"added" form:"enum=critical|high|medium|low|negligible|unknown" doc:"A new vulnerability is refused if scanners rate it with one of these severities; an empty list refuses none. Default: spec.policy.failOn decides."`
 }
 
-// Promotion configures how healthy an operator must be in the upstream environment before it is
+// Promotion configures the observed health that an operator needs in the upstream environment before it is
 // promoted.
 type Promotion struct {
 	Healthy        gate.Share `json:"healthy" default:"\"100%\"" form:"pattern=^[0-9]+(\\.[0-9]{1,3})?%$" doc:"Required share of clusters in which the pinned version is healthy."`

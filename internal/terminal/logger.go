@@ -97,7 +97,7 @@ func (t *Logger) Warn(ws []diag.Warning) {
 	}
 }
 
-// Hint prints once, after warnings, how to silence them. Note also calls it, so that the hint
+// Hint prints, once and after warnings, how to silence warnings. Note also calls it, so that the hint
 // directly follows the warnings.
 func (t *Logger) Hint() {
 	if t.warned && !t.hinted {

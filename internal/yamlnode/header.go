@@ -10,12 +10,12 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// CheckHeader adds faults unless a document has the given apiVersion and kind. It returns false if
-// a newer version of quayside wrote the document: then the other fields cannot be checked, and the
-// fault names both versions.
+// CheckHeader adds faults unless a document has the given apiVersion and kind. It returns false if a newer
+// version of quayside wrote the document, because the other fields cannot be checked then. The fault names
+// both versions.
 //
-// The apiVersion is the schema number of the document, in the order of Kubernetes API versions. A
-// schema may get additional optional fields; any other change requires a new apiVersion.
+// The apiVersion is the schema number of the document, in the order of Kubernetes API versions. A schema may
+// get additional optional fields; any other change requires a new apiVersion.
 func CheckHeader(file string, n *yaml.Node, apiVersion, kind string, errs *diag.List) bool {
 	for _, want := range [][2]string{{"apiVersion", apiVersion}, {"kind", kind}} {
 		_, v := Field(n, want[0])

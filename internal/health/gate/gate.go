@@ -81,16 +81,16 @@ type Verdict struct {
 
 // Judge decides whether observations allow the promotion of a pin.
 //
-// seen are observations of any operators and environments, in any order. For each cluster, only the
-// latest observation counts, or the worst of several with the same time. Earlier observations only
-// show for how long the cluster has been healthy. An observation from the future counts only if the
-// operator blocks upgrades.
+// seen are observations of any operators and environments, in any order. For each cluster, the latest
+// observation decides, or the worst of several with the same time. Earlier observations only determine how
+// long the cluster has been healthy. An observation from the future counts only if the operator blocks
+// upgrades.
 //
-// A cluster counts as healthy if rule accepts its latest observation, the observation is of the
-// pinned bundle, and the operator has been healthy for the soak time. The operator may be promoted
-// if the share and the number of healthy clusters are sufficient and it does not block upgrades in
-// any cluster. A cluster that no longer gets the operator is listed as a reason. It prevents the
-// promotion only if the operator was unhealthy there or blocked upgrades.
+// A cluster counts as healthy if rule accepts its latest observation, the observation is of the pinned
+// bundle, and the operator has been healthy for the soak time. The operator may be promoted if the share and
+// the number of healthy clusters are sufficient and it does not block upgrades in any cluster. A cluster that
+// no longer gets the operator is listed as a reason. It prevents the promotion only if the operator was
+// unhealthy there or blocked upgrades.
 func Judge(rule Criteria, pin Pin, seen []Observation, now time.Time) Verdict {
 	byCluster := map[string][]Observation{}
 	for _, o := range seen {

@@ -1,11 +1,10 @@
 // Package trust verifies the signatures of images against the trust policy of a workspace.
 //
-// A [Policy] is a list of rules. The first rule that matches the repository of an image defines who
-// must have signed it: the owner of a public key, or an identity with a certificate from an
-// authority of a given trust root. cosign's simple signatures and sigstore bundles are supported. A
-// signature must be valid and contain the digest of the image; the same applies to required
-// statements, such as provenance. The registry is not trusted, no other trust root is used, and no
-// external service is called.
+// A [Policy] is a list of rules. The first rule that matches the repository of an image defines the required
+// signer: the owner of a public key, or an identity with a certificate from an authority of a given trust
+// root. cosign's simple signatures and sigstore bundles are supported. A signature must be valid and contain
+// the digest of the image; the same applies to required statements, such as provenance. The registry is not
+// trusted, no other trust root is used, and no external service is called.
 //
 // Start from [New] and [Policy.Verify].
 package trust
@@ -22,9 +21,9 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// SignerRule defines who must have signed the matching images. If Keys is set, it is the owner of
-// any of these keys. Otherwise it is Identity, or any subject that IdentityRegexp matches, as
-// authenticated by Issuer. The certificate must be from an authority in TrustRoot.
+// SignerRule defines the required signers of the matching images. If Keys is set, it is the owner of any of
+// these keys. Otherwise it is Identity, or any subject that IdentityRegexp matches, as authenticated by
+// Issuer. The certificate must be from an authority in TrustRoot.
 type SignerRule struct {
 	Match          string // pattern for repositories: "quay.io/org/name", "quay.io/org/*" or "*"; see [Matches]
 	Keys           []Key
@@ -180,7 +179,7 @@ func (p *Policy) matchingRule(ref string) (rule, bool, error) {
 
 // Verification is the result of verifying an image against a rule.
 type Verification struct {
-	Identities []string        // accepted signers who signed the image, sorted; never empty
+	Identities []string        // accepted signers with a signature of the image, sorted; never empty
 	Signatures []oci.Signature // valid signatures
 	Statements []Statement     // required statements, in the order of the registry
 }

@@ -82,7 +82,7 @@ func (a *app) inEachWorkspace(top string, names []string, run func() error) erro
 		}
 		code := a.report(err)
 		worst = max(worst, code)
-		if a.document != nil || code != exitOK { // otherwise, the command has nothing to do there
+		if a.document != nil || code != exitOK { // the command has no output for other workspaces
 			v.Environments = append(v.Environments, environmentView{name, code, a.document})
 		}
 	}

@@ -125,7 +125,7 @@ func (o *catalogOptions) writeSamples(shown inventory.PackageDescriptions, dir s
 		return fmt.Errorf("bundle %s has no sample custom resources", v.Content.Bundle)
 	}
 	names := inventory.SampleFiles(v.Content.Samples)
-	for i, s := range v.Content.Samples { // before the first is written
+	for i, s := range v.Content.Samples { // check all names before writing the first file
 		have, err := filetree.ReadFile(o.argPath(filepath.Join(dir, names[i])))
 		switch {
 		case err == nil && !bytes.Equal(have, yamlnode.Encode(s.Object)):

@@ -125,8 +125,8 @@ func newDiff(a *app) *cobra.Command {
 	return cmd
 }
 
-// workspaces returns the directories below top that contain a workspace on at least one of the two
-// sides: a branch may add or delete a workspace.
+// workspaces returns the directories below top that contain a workspace on at least one of the two sides,
+// because a branch may add or delete a workspace.
 func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
 	if o.upgrade.isSet() || slices.ContainsFunc(args, compare.IsArtifact) || len(args) > 1 {
 		return workspacesBelow(top)

@@ -96,8 +96,8 @@ func newInit(a *app) *cobra.Command {
 	return cmd
 }
 
-// knownCatalogs returns the well-known catalogs as completions. If the OpenShift version is
-// unknown, the names of OpenShift's catalogs end with "@", after which the user adds it.
+// knownCatalogs returns the well-known catalogs as completions. If the OpenShift version is unknown, the
+// names of OpenShift's catalogs end with "@", so that the user can add the version.
 func knownCatalogs(openshift string) []string {
 	var out []string
 	for _, k := range source.WellKnown() {
@@ -257,10 +257,10 @@ func pathNames(paths []declare.Path) []string {
 	return names
 }
 
-// review reads the declarations of the new workspace, and writes quayside.yaml again: with a comment
-// for each declaration that is not read, and with the catalogs that the declarations name and that
-// are not declared. It returns a summary, or "" if the repository has no declarations, and those of
-// the catalogs whose source is unknown.
+// review reads the declarations of the new workspace, and writes quayside.yaml again: with a comment for each
+// declaration that is not read, and with the catalogs that the declarations name and that are not declared.
+// It returns a summary, or "" if the repository has no declarations. It also returns the added catalogs whose
+// source is unknown.
 func (o *initOptions) review(dir string, open []declare.Path) (summary string, missing []string, err error) {
 	p, err := o.openNew(dir)
 	if err != nil {

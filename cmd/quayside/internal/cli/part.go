@@ -18,7 +18,7 @@ type Part struct {
 	Title      string // heading of the group in help, such as "Leave OLM:"
 	Commands   []func(Host) *cobra.Command
 	Schemas    map[string]func() []byte     // schemas of files, by name
-	OtherNames map[string]map[string]string // names of commands in other tools, with the command of quayside, for each parent command
+	OtherNames map[string]map[string]string // for each parent command: name of a command in another tool, and the corresponding command of quayside
 }
 
 // Host gives commands in other packages access to the program.

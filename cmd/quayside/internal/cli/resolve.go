@@ -40,8 +40,8 @@ type resolveOptions struct {
 	outside        string // value of --outside-window
 	command        string // command in hints that suggest flags; empty: the command that the user ran
 
-	// confirm is called after the changes were printed, with their number. If it returns false,
-	// nothing is written. nil: write without confirmation.
+	// confirm is called with the number of changes after they were printed. If it returns false, nothing is
+	// written. If it is nil, no confirmation is needed.
 	confirm func(ctx context.Context, changes int) (bool, error)
 }
 
@@ -158,8 +158,7 @@ func (o *resolveOptions) upgradeTargets(cmd *cobra.Command, args []string) error
 	return nil
 }
 
-// resolveArgs returns an error for any argument. If it is an operator, the error suggests
-// --upgrade.
+// resolveArgs returns an error for any argument. For an operator, the error suggests --upgrade.
 func resolveArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && strings.Contains(args[0], "/") {
 		return Usagef(cmd, "unexpected argument %q (did you mean --upgrade=%s?)", args[0], args[0])
