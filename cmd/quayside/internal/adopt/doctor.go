@@ -12,14 +12,14 @@ import (
 	"github.com/quayside/quayside/render/needs"
 )
 
-// Diagnosis lists how running operators depend on OLM.
+// Diagnosis lists the running operators with their dependence on OLM.
 type Diagnosis struct {
 	Operators []Dependence      `json:"operators" doc:"By namespace and package."`
 	Unread    []snapshot.Unread `json:"unreadable" doc:"Kinds whose objects could not be read; the result is incomplete."`
 }
 
-// DiagnoseTree reports, for the operators in a lock, how they depend on OLM. It examines the
-// rendered objects and modifies nothing.
+// DiagnoseTree returns the dependence on OLM of the operators in a lock. It examines the rendered objects and
+// modifies nothing.
 func DiagnoseTree(lock *lockfile.File, rendered []render.Rendered) *Diagnosis {
 	own := map[string][]k8s.Object{}
 	for _, r := range rendered {
@@ -33,8 +33,8 @@ func DiagnoseTree(lock *lockfile.File, rendered []render.Rendered) *Diagnosis {
 	return d
 }
 
-// DiagnoseCluster reports, for the operators that OLM installed in a cluster, how they depend on
-// OLM. It modifies nothing.
+// DiagnoseCluster returns the dependence on OLM of the operators that OLM installed in a cluster. It modifies
+// nothing.
 func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
 	c := newCluster(s, &lockfile.File{})
 	d := &Diagnosis{Operators: []Dependence{}, Unread: append([]snapshot.Unread{}, s.Unread...)}
@@ -70,7 +70,7 @@ func IsRelevant(group, kind string) bool {
 	return false
 }
 
-// Dependence describes how one running operator uses OLM.
+// Dependence describes the use of OLM by one running operator.
 type Dependence struct {
 	OperatorKey
 	Bundle      string         `json:"bundle,omitempty" doc:"Name of the bundle: of the ClusterServiceVersion in a cluster."`
@@ -79,8 +79,8 @@ type Dependence struct {
 	Definitions []string       `json:"crds" doc:"CustomResourceDefinitions of OLM whose objects it watches: keep them when OLM is uninstalled."`
 }
 
-// add sets in one how an operator with these objects needs OLM, and inserts it into the sorted
-// list. With shipped, objects of OLM's own kinds are evidence that it needs OLM.
+// add sets in one the operator's dependence on OLM according to its objects, and inserts it into the sorted
+// list. If shipped is true, objects of OLM's own kinds are evidence that the operator needs OLM.
 func (d *Diagnosis) add(one Dependence, objects []k8s.Object, shipped bool) {
 	need, signals, definitions := needs.FindOLM(objects, shipped)
 	one.NeedsOLM, one.Signals, one.Definitions = need, append([]needs.Signal{}, signals...), append([]string{}, definitions...)

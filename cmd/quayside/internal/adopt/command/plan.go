@@ -226,8 +226,8 @@ func (o *adoptPlanOptions) isWritten(p *workspace.Project, pl *plan.Plan) bool {
 	return err == nil && bytes.Equal(have, plan.Format(pl))
 }
 
-// checkNotStarted returns an error if the existing plan file has a journal and its content differs
-// from text: a started plan must not be overwritten.
+// checkNotStarted returns an error if the existing plan file has a journal and its content differs from text,
+// because a started plan must not be overwritten.
 func (o *adoptPlanOptions) checkNotStarted(p *workspace.Project, text []byte) error {
 	name, shown := o.planPath(p)
 	journal, err := journalOf(name)

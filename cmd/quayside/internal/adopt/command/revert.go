@@ -111,7 +111,7 @@ func (o *adoptRunOptions) reportReverted(v adoptRevertView, err error) error {
 	return o.resultError(&v.Progress, err)
 }
 
-// checkSameLock returns an error if the lock has changed since the plan was made: versions that OLM
+// checkSameLock returns an error if the lock has changed since the plan was made, because versions that OLM
 // would not install may then be running.
 func (o *adoptRunOptions) checkSameLock(p *plan.Plan) error {
 	ws, err := o.Open()

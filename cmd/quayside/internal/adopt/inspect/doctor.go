@@ -7,8 +7,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 )
 
-// Diagnose reports, for the pinned operators of a workspace, how they depend on OLM. It renders the
-// lock.
+// Diagnose returns the dependence on OLM of the pinned operators of a workspace. It renders the lock.
 func Diagnose(ctx context.Context, p *workspace.Project) (*adopt.Diagnosis, error) {
 	lock, err := p.NeedLock()
 	if err != nil {

@@ -38,7 +38,7 @@ const (
 // condition describes a condition, without its implementation.
 type condition struct {
 	text          string // description of the fulfilled condition
-	seconds       int    // how long to wait for it after a step; 0: the default of Seconds
+	seconds       int    // maximum time to wait for it after a step; 0: the default of Seconds
 	canSkip       bool   // whether a person may continue although it is not fulfilled
 	isWhole       bool   // whether it is about the namespace or cluster, not single objects
 	needsEvidence bool   // whether it compares with the state before the first step

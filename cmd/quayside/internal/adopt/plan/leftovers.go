@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// hasLeftovers reports whether an operator has left OLM completely (OLM does not manage it, and the
-// lock has no settings of OLM for it), but its objects still have fields or labels of OLM.
+// hasLeftovers reports whether OLM no longer manages an operator, but its objects still have fields or labels
+// of OLM. It returns false if the lock has settings of OLM for the operator.
 func (m *facts) hasLeftovers(op *adopt.Operator) bool {
 	pin, pinned := m.Lock.Pin(op.Namespace, op.Package)
 	forgotten := op.State == adopt.AlreadyAdopted || op.State == adopt.NotOLM
@@ -90,8 +90,8 @@ func (m *facts) unservedReasons(op *operator) []string {
 	return out
 }
 
-// addLeftoverSteps adds the steps for operators that OLM no longer manages. They remove what
-// remains of OLM from their objects.
+// addLeftoverSteps adds the steps for operators that OLM no longer manages. They remove OLM's fields and
+// labels from their objects.
 func (m *planBuilder) addLeftoverSteps(b *block) {
 	if slices.ContainsFunc(b.items, b.needsGuard) {
 		m.addGuardSteps(b)

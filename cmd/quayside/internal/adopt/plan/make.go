@@ -108,7 +108,7 @@ func newBuilder(chosen *selection) *planBuilder {
 	}}
 }
 
-// checkComplete returns an error if some kinds could not be listed for the snapshot: their objects
+// checkComplete returns an error if some kinds could not be listed for the snapshot, because their objects
 // would appear to be missing.
 func checkComplete(s *snapshot.Snapshot) error {
 	var kinds []string
@@ -148,8 +148,9 @@ func (m *selection) find(key string) *operator {
 	return nil
 }
 
-// block is a group of operators in one namespace whose steps are planned together. Either OLM
-// manages them, or they have left OLM and only their objects have leftovers of OLM (hasLeftovers).
+// block is a group of operators in one namespace whose steps are planned together. It contains either
+// operators that OLM manages, or operators that OLM no longer manages but whose objects have leftovers of OLM
+// (hasLeftovers).
 type block struct {
 	namespace    string
 	hasLeftovers bool

@@ -47,7 +47,7 @@ func (p *Plan) IsForExtensions() bool {
 	return slices.ContainsFunc(p.Operators, func(op Operator) bool { return op.Extension != "" })
 }
 
-// Mode is how the plan handles OLM's controllers while operators are detached.
+// Mode is the treatment of OLM's controllers while operators are detached.
 type Mode string
 
 // The modes.

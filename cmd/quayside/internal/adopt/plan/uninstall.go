@@ -19,7 +19,7 @@ const packagesAPI = "v1.packages." + k8s.OLMGroup
 // need it.
 type NeededError struct{ By []string }
 
-// Error lists what needs OLM.
+// Error lists the operators and objects that need OLM.
 func (e *NeededError) Error() string {
 	return "OLM is still needed: " + strings.Join(e.By, "; ") + ": adopt or uninstall these operators first ('quayside adopt plan', 'quayside adopt check')"
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/plan"
 )
 
-// downtime returns how long a plan has stopped OLM in total, and how long in the current stop.
-// current is 0 if OLM is running.
+// downtime returns the time for which a plan has stopped OLM, in total and in the current stop. current is 0
+// if OLM is running.
 func (j *Journal) downtime(p *plan.Plan, now time.Time) (total, current time.Duration) {
 	var since time.Time
 	for _, e := range j.entries {

@@ -53,7 +53,7 @@ func (c *fieldFilter) keepsAll() bool { return c == nil || len(c.fields) == 0 &&
 // value is that namespace.
 const CopiedFrom = "olm.copiedFrom"
 
-// unusedFields returns the filter that drops the fields of an object that nobody uses.
+// unusedFields returns the filter that drops the unused fields of an object.
 func (b *builder) unusedFields(o *LiveObject) *fieldFilter {
 	meta := dropFields().with("annotations", dropFields("kubectl.kubernetes.io/last-applied-configuration"))
 	if !b.opt.ManagedFields {
