@@ -22,6 +22,7 @@ func listRules() map[string]listRule {
 	return map[string]listRule{
 		"spec.catalogs":                    {keys: []string{"namespace", "name"}},
 		"spec.clusters":                    {keys: []string{"name"}},
+		"spec.owners":                      {keys: []string{"name"}},
 		"spec.policy.rules":                {add: true},
 		"spec.policy.waivers":              {add: true},
 		"spec.windows":                     {add: true},

@@ -10,6 +10,37 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
+// Owner returns the owner of an operator in spec.owners, or "".
+func (w *Workspace) Owner(operator string) string {
+	for _, o := range w.Owners {
+		if slices.ContainsFunc(o.Operators, func(pattern string) bool { return diag.Matches(pattern, operator) }) {
+			return o.Name
+		}
+	}
+	return ""
+}
+
+// checkOwners validates spec.owners.
+func (v validator) checkOwners() {
+	for i, o := range v.w.Owners {
+		field := diag.Item("spec.owners", i)
+		if strings.TrimSpace(o.Name) == "" {
+			v.Addf(field+".name", "missing: specify the name of the owner")
+		}
+		v.checkOperators(field+".operators", o.Operators)
+	}
+}
+
+// checkOperators validates operators that are selected by patterns.
+func (v validator) checkOperators(field string, patterns []string) {
+	for i, name := range patterns {
+		at := diag.Item(field, i)
+		if v.checkPattern(at, name); strings.Count(name, "/") != 1 && !strings.HasSuffix(name, "*") {
+			v.Addf(at, "%q is neither namespace/package nor a pattern with * at the end", name)
+		}
+	}
+}
+
 // AddOperators returns the text of quayside.yaml with additional patterns in the operators of a
 // cluster. If spec.clusters is not set, it adds an entry for the cluster. Comments, quotes and
 // order are kept. If this is not possible, because of the style of the file or an inherited

@@ -268,6 +268,7 @@ func (v validator) check() {
 	v.checkWaivers()
 	v.checkFollows()
 	v.checkWindows()
+	v.checkOwners()
 }
 
 // checkRecreate validates the objects to be recreated.

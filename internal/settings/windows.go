@@ -66,12 +66,7 @@ func (v validator) checkWindows() {
 		for j, name := range s.Environments {
 			v.checkPattern(diag.Item(field+".environments", j), name)
 		}
-		for j, name := range s.Operators {
-			at := diag.Item(field+".operators", j)
-			if v.checkPattern(at, name); strings.Count(name, "/") != 1 && !strings.HasSuffix(name, "*") {
-				v.Addf(at, "%q is neither namespace/package nor a pattern with * at the end", name)
-			}
-		}
+		v.checkOperators(field+".operators", s.Operators)
 		for j, name := range s.Severities {
 			v.Enum(diag.Item(field+".severities", j), name, window.Severities()...)
 		}

@@ -67,6 +67,7 @@ type Workspace struct {
 	Propose          *Propose             `json:"propose" doc:"Pull requests of 'quayside propose'."`
 	Windows          []Window             `json:"windows" doc:"When operators may be installed, upgraded and removed. An operator that allow windows select may change only in one of them, and none may change in a deny window."`
 	Freeze           *Freeze              `json:"freeze" doc:"A time until which no operator may change."`
+	Owners           []Owner              `json:"owners" doc:"Teams that own operators, for 'quayside resources --by owner'. The first entry that selects an operator applies."`
 	Name             string               `json:"-"` // metadata.name
 	File             string               `json:"-"` // name of the file as passed to Parse; empty for Default
 	Extended         []string             `json:"-"` // files in the chain of spec.extends, relative to the workspace; the directly extended file comes first
@@ -195,6 +196,12 @@ type Window struct {
 	Environments []string  `json:"environments" form:"nonempty" doc:"Environments that the window is about, for settings that several of them extend; a * at the end matches any text. Default: all."`
 	Operators    []string  `json:"operators" form:"nonempty" doc:"Operators that the window is about, as namespace/package; a * at the end matches any text. Default: all."`
 	Severities   []string  `json:"severities" form:"enum=info|low|medium|high|critical" doc:"Changes that the window is about, by their most severe finding without a waiver; a change without findings is info. Default: all."`
+}
+
+// Owner is a team that owns operators.
+type Owner struct {
+	Name      string   `json:"name" form:"required nonempty" doc:"Name of the owner."`
+	Operators []string `json:"operators" form:"required nonempty" doc:"Operators, as namespace/package; a * at the end matches any text."`
 }
 
 // Freeze is a time until which no operator may change.

@@ -92,38 +92,6 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 	return list, c.TakeMessages(), err
 }
 
-// Resources returns the requested resources of the pods in the clusters, by operator and cluster. It uses the
-// tree on disk if that is up to date with the lock. Otherwise, it renders the lock.
-func Resources(ctx context.Context, p *workspace.Project, lock *lockfile.File) (inventory.Resources, []Message, error) {
-	out := inventory.Resources{Operators: []inventory.OperatorResources{}, Clusters: []inventory.ClusterResources{}}
-	c, s, err := currentSide(ctx, p, lock)
-	if err != nil {
-		return out, c.TakeMessages(), err
-	}
-	base, err := s.BaseState()
-	if err != nil {
-		return out, c.TakeMessages(), err
-	}
-	err = s.ForEachGroup(s.Clusters(), base, func(got fleet.Group) error {
-		pods := map[string]*inventory.PodSum{}
-		for _, o := range got.State.Objects {
-			a := pods[o.Operator]
-			if a == nil {
-				a = &inventory.PodSum{}
-			}
-			if err := a.Add(o.Content); err != nil {
-				return err
-			}
-			if a.Pods > 0 {
-				pods[o.Operator] = a
-			}
-		}
-		out.AddGroup(got.Clusters, pods)
-		return nil
-	})
-	return out, c.TakeMessages(), err
-}
-
 // hasOnlyImages reports whether all images of operators in a state are keys of names.
 func hasOnlyImages(state diff.State, names map[string]string) bool {
 	for i := range state.Objects {

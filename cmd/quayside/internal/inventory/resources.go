@@ -15,13 +15,33 @@ import (
 
 // Resources contains the requests and limits of the pods of operators, for output as JSON.
 type Resources struct {
-	Operators []OperatorResources `json:"operators" doc:"by operator, then by clusters; objects that belong to no operator first"`
-	Clusters  []ClusterResources  `json:"clusters" doc:"sums, by clusters"`
+	Operators  []OperatorResources `json:"operators" doc:"by operator, then by clusters; objects that belong to no operator first"`
+	Owners     []OwnerResources    `json:"owners,omitempty" doc:"with --by: sums by owner, then by clusters; operators without an owner first"`
+	Clusters   []ClusterResources  `json:"clusters" doc:"sums, by clusters"`
+	Total      Amounts             `json:"total" doc:"sum over all clusters"`
+	Unmeasured string              `json:"unmeasured,omitempty" doc:"why there are pods whose use is unknown, with --context"`
+
+	Workloads []Workload `json:"-"`
+	total     PodSum
+}
+
+// Workload is a workload that is in the sums.
+type Workload struct {
+	Operator, Owner string
+	Namespace       string
+	Selector        string // label selector of its pods
 }
 
 // OperatorResources contains the sums of an operator in clusters with the same sums.
 type OperatorResources struct {
 	Operator string   `json:"operator" doc:"as namespace/package; empty for objects that overlays add"`
+	Clusters []string `json:"clusters,omitempty" doc:"sorted; missing if spec.clusters has none"`
+	Amounts
+}
+
+// OwnerResources are the sums of the operators of an owner, in clusters where they are the same.
+type OwnerResources struct {
+	Owner    string   `json:"owner" doc:"empty for operators without an owner"`
 	Clusters []string `json:"clusters,omitempty" doc:"sorted; missing if spec.clusters has none"`
 	Amounts
 }
@@ -40,6 +60,21 @@ type Amounts struct {
 	Unlimited  int   `json:"unlimited,omitempty" doc:"pods with a container that has no memory limit"`
 	CPU        Range `json:"cpu" doc:"in cores"`
 	Memory     Range `json:"memory" doc:"in bytes, rounded up to mebibytes"`
+	Used       *Use  `json:"used,omitempty" doc:"with --context: the present use of the pods that the cluster has"`
+}
+
+// Use is the present use of running pods.
+type Use struct {
+	Pods   int    `json:"pods" doc:"pods that metrics.k8s.io has"`
+	CPU    string `json:"cpu" doc:"in cores"`
+	Memory string `json:"memory" doc:"in bytes, rounded up to mebibytes"`
+	list   corev1.ResourceList
+}
+
+func (u *Use) add(used corev1.ResourceList) {
+	u.Pods++
+	u.list = addTimes(u.list, used, 1)
+	u.CPU, u.Memory = u.list.Cpu().String(), inMebibytes(u.list.Memory())
 }
 
 // PodSum is a sum over pods. The zero value is the sum over no pods.
@@ -106,24 +141,80 @@ func addTimes(list, more corev1.ResourceList, n int64) corev1.ResourceList {
 	return list
 }
 
-// AddGroup adds clusters that get the same objects. pods are the sums of their operators.
-func (r *Resources) AddGroup(clusters []string, pods map[string]*PodSum) {
+// AddGroup adds clusters that get the same objects. operators and owners are the sums by operator and
+// by owner; owners is nil if they are not asked for.
+func (r *Resources) AddGroup(clusters []string, operators, owners map[string]*PodSum) {
+	clusters = slices.Sorted(slices.Values(clusters))
 	var all PodSum
-	for operator, a := range pods {
-		all.Pods, all.DaemonSets, all.Unlimited = all.Pods+a.Pods, all.DaemonSets+a.DaemonSets, all.Unlimited+a.Unlimited
-		all.requests, all.limits = addTimes(all.requests, a.requests, 1), addTimes(all.limits, a.limits, 1)
+	all.format() // of no pods
+	for operator, a := range operators {
+		all.AddTimes(a, 1)
 		i := slices.IndexFunc(r.Operators, func(o OperatorResources) bool { return o.Operator == operator && o.Amounts == a.Amounts })
 		if i < 0 {
 			i, r.Operators = len(r.Operators), append(r.Operators, OperatorResources{Operator: operator, Amounts: a.Amounts})
 		}
 		r.Operators[i].Clusters = slices.Sorted(slices.Values(append(r.Operators[i].Clusters, clusters...)))
 	}
-	all.format()
-	r.Clusters = append(r.Clusters, ClusterResources{slices.Sorted(slices.Values(clusters)), all.Amounts})
+	for owner, a := range owners {
+		i := slices.IndexFunc(r.Owners, func(o OwnerResources) bool { return o.Owner == owner && o.Amounts == a.Amounts })
+		if i < 0 {
+			i, r.Owners = len(r.Owners), append(r.Owners, OwnerResources{Owner: owner, Amounts: a.Amounts})
+		}
+		r.Owners[i].Clusters = slices.Sorted(slices.Values(append(r.Owners[i].Clusters, clusters...)))
+	}
+	r.Clusters = append(r.Clusters, ClusterResources{clusters, all.Amounts})
+	r.total.AddTimes(&all, max(len(clusters), 1))
+	r.Total = r.total.Amounts
 	slices.SortFunc(r.Operators, func(a, b OperatorResources) int {
 		return cmp.Or(cmp.Compare(a.Operator, b.Operator), slices.Compare(a.Clusters, b.Clusters))
 	})
+	slices.SortFunc(r.Owners, func(a, b OwnerResources) int {
+		return cmp.Or(cmp.Compare(a.Owner, b.Owner), slices.Compare(a.Clusters, b.Clusters))
+	})
 	slices.SortFunc(r.Clusters, func(a, b ClusterResources) int { return slices.Compare(a.Clusters, b.Clusters) })
+}
+
+// AddTimes adds n times another sum.
+func (a *PodSum) AddTimes(more *PodSum, n int) {
+	a.Pods, a.DaemonSets, a.Unlimited = a.Pods+n*more.Pods, a.DaemonSets+n*more.DaemonSets, a.Unlimited+n*more.Unlimited
+	a.requests, a.limits = addTimes(a.requests, more.requests, int64(n)), addTimes(a.limits, more.limits, int64(n))
+	a.format()
+}
+
+// SetUse sets the use of the pods of each workload, in the order of Workloads. Each use has the
+// resources of the pods by namespace/name; a pod of two workloads counts for the first one.
+func (r *Resources) SetUse(pods []map[string]corev1.ResourceList) {
+	operators, owners, seen := map[string]*Use{}, map[string]*Use{}, map[string]bool{}
+	total := &Use{CPU: "0", Memory: "0"}
+	for i, w := range r.Workloads {
+		for _, u := range []*Use{entry(operators, w.Operator), entry(owners, w.Owner), total} {
+			for name, used := range pods[i] {
+				if !seen[name] {
+					u.add(used)
+				}
+			}
+		}
+		for name := range pods[i] {
+			seen[name] = true
+		}
+	}
+	for i := range r.Operators {
+		r.Operators[i].Used = operators[r.Operators[i].Operator]
+	}
+	for i := range r.Owners {
+		r.Owners[i].Used = owners[r.Owners[i].Owner]
+	}
+	for i := range r.Clusters {
+		r.Clusters[i].Used = total
+	}
+	r.Total.Used = total
+}
+
+func entry(uses map[string]*Use, name string) *Use {
+	if uses[name] == nil {
+		uses[name] = &Use{CPU: "0", Memory: "0"}
+	}
+	return uses[name]
 }
 
 // format sets the texts of the sums.
