@@ -127,7 +127,8 @@ func TestApplicationValues(t *testing.T) {
 
 const applicationHead = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: app%s}\n"
 
-// TestApplications reads Applications of charts where they are asked for, and points at their faults.
+// TestApplications reads Applications of charts from the paths of the test, and checks the positions of their
+// faults.
 func TestApplications(t *testing.T) {
 	const chart = "spec: {source: {repoURL: https://charts.example.com, chart: lamp, targetRevision: 1.2.3}, destination: {namespace: lights}}\n"
 	labelled := fmt.Sprintf(applicationHead, `, labels: {quayside.dev/operator: "true"}`)

@@ -200,7 +200,7 @@ func describe(set *declare.Set, err error) string {
 	return strings.Join(out, "\n")
 }
 
-// TestHelmReleases reads HelmReleases where they are asked for, with the catalogs of their sources.
+// TestHelmReleases reads HelmReleases from the paths of the test, with the catalogs of their sources.
 func TestHelmReleases(t *testing.T) {
 	for want, fields := range map[string]map[string]string{
 		"a/lamp lamp \"\" charts lamp\ncharts https://charts.example.com":                                                                   nil,

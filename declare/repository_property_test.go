@@ -47,8 +47,8 @@ func load(r repotest.Repository, list []string) (*declare.Set, error) {
 	return declare.LoadFS(r.Files(), declare.LoadOptions{Paths: paths(list...)})
 }
 
-// TestRepositoryProperty compares the declarations that are read from random repositories with what the
-// GitOps tools apply from them. What cannot be read is listed.
+// TestRepositoryProperty compares the declarations that are read from random repositories with the objects
+// that the GitOps tools apply from them. Unreadable declarations must be listed.
 func TestRepositoryProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := repotest.Draw(t, true)
@@ -64,8 +64,8 @@ func TestRepositoryProperty(t *testing.T) {
 	})
 }
 
-// TestFaultsInRepositoryProperty compares a repository with faults with the same one without. Faults change
-// nothing about the operators that do not need the faulty files.
+// TestFaultsInRepositoryProperty compares a repository with faults with the same repository without faults.
+// Faults must not affect operators that do not need the faulty files.
 func TestFaultsInRepositoryProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := repotest.Draw(t, true)
@@ -85,7 +85,7 @@ func TestFaultsInRepositoryProperty(t *testing.T) {
 	})
 }
 
-// TestOrderOfPathsProperty reads the paths of a repository in another order. The result is the same.
+// TestOrderOfPathsProperty reads the paths of a repository in another order. The result must be the same.
 func TestOrderOfPathsProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := repotest.Draw(t, true)
@@ -108,8 +108,8 @@ func faultTexts(err error) []string {
 	return out
 }
 
-// TestSurveyProperty compares the survey of a random repository with what the GitOps tools apply, and with
-// the declarations that are read from the proposed paths.
+// TestSurveyProperty compares the survey of a random repository with the objects that the GitOps tools apply,
+// and with the declarations that are read from the proposed paths.
 func TestSurveyProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := repotest.Draw(t, rapid.Bool().Draw(t, "faults"))

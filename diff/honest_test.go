@@ -27,8 +27,8 @@ import (
 
 var whole = flag.Bool("whole", false, "test every upgrade and object of the corpus, not only some") //nolint:gochecknoglobals // a flag
 
-// beforePower is the number of findings of at least high severity in all published upgrades, before
-// diff rated changes by what they let somebody do.
+// beforePower is the number of findings of at least high severity in all published upgrades, before diff
+// rated changes by the power that they grant.
 const beforePower = 966
 
 // honest is a published version of an operator with its objects.

@@ -384,8 +384,8 @@ func TestOrderIsReported(t *testing.T) {
 	}
 }
 
-// TestEveryRealFieldIsReported does the same for real operators. Without -whole, it tests only some
-// operators and fields.
+// TestEveryRealFieldIsReported is like TestEveryFieldIsReported, for real operators. Without -whole, it tests
+// only some operators and fields.
 func TestEveryRealFieldIsReported(t *testing.T) {
 	seen, tried := map[string]int{}, 0
 	var all []string

@@ -28,7 +28,7 @@ func definition(plural, group, kind, scope string) string {
 }
 
 // TestKindsOfOthers adds a custom resource to the operator that ships its CRD. The kind belongs to the
-// operator only if the state before says so, and never if the kind is in the table of kinds.
+// operator only if it did so in the state before, and never if the kind is in the table of kinds.
 func TestKindsOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		want           Severity
@@ -172,7 +172,7 @@ func TestEveryAddedField(t *testing.T) {
 	for _, o := range base.Objects {
 		key := o.Key()
 		if slices.Contains([]string{k8s.CRDGroup, k8s.RBACGroup, k8s.AdmissionGroup}, key.Group) || key.Is("Namespace", "NetworkPolicy.networking.k8s.io", "PodDisruptionBudget.policy") {
-			continue // rated by families of their own; or an added object can only restrict
+			continue // other families rate it, or an added object can only restrict
 		}
 		without := base.with(key, nil)
 		added := rated(compare(t, without, base), key)

@@ -149,7 +149,7 @@ func (r Removal) steps() []removalStep {
 	}
 	last := removalStep{Title: "Afterwards, by hand"}
 	for _, ref := range r.Kept {
-		protection := "" // by an annotation of the object
+		protection := "" // end of the message: the protecting annotation
 		if definition := ref.Kind == "CustomResourceDefinition"; definition || ref.Kind == "Namespace" {
 			protection = ": " + profile.Protection(definition)
 		}

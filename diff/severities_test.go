@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestSeverityOfChange makes single changes of the objects of mutantBase. Each case names the worst
-// severity of its findings, so that both sides of each condition are held. A line of edits that ends
-// with "then" is made before, in both states.
+// TestSeverityOfChange makes single changes of the objects of mutantBase. Each case contains the highest
+// severity of its findings, so that both sides of each condition are tested. If a line of edits ends with
+// "then", the edit is made in both states, before the change.
 func TestSeverityOfChange(t *testing.T) {
 	const (
 		secret  = "add {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: ops}"
@@ -74,7 +74,7 @@ func TestSeverityOfChange(t *testing.T) {
 		{Info, pod + "containers.0.terminationMessagePath /x"},
 		{Medium, pod + "containers.0.image2 secret"},
 
-		// Fields of CRDs without a rule of their own.
+		// Fields of CRDs without their own rule.
 		{Info, crd + "versions.0.additionalPrinterColumns [{name: a, type: string, jsonPath: .spec.a}]"},
 		{Info, crd + "versions.0.schema.openAPIV3Schema.properties.spec.x-kubernetes-int-or-string false"},
 		{Low, crd + "versions.0.zzz x"},

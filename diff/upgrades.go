@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// rolledBack is the rule about pins that were merged before.
+// rolledBack is the rule about operators that return to an earlier version.
 const rolledBack = "upgrade.rolled-back"
 
 func upgradeRules() []RuleInfo {

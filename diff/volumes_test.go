@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// edits is a table of changes of mutantBase and their highest severity. A line of edits that ends with
-// "then" is made in both states.
+// edits is a table of changes of mutantBase and their highest severity. If a line of edits ends with "then",
+// the edit is made in both states.
 type edits []struct {
 	want  Severity
 	lines string // separated by line breaks

@@ -55,7 +55,7 @@ func checkBuiltIsRendered(t testingT, res *Result) {
 	}
 }
 
-// checkClusterBuilds checks the same property for the objects of every cluster.
+// checkClusterBuilds is like checkBuiltIsRendered, for the objects of every cluster.
 func checkClusterBuilds(t testingT, res *Result) {
 	t.Helper()
 	files := filesOf(res.Tree, nil)

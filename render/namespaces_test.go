@@ -233,8 +233,8 @@ func TestDeclaredNamespacesOfClusters(t *testing.T) {
 	}
 }
 
-// TestClusterMonitoring checks who gets the label of OpenShift's monitoring, and the warning about a
-// Namespace that has none.
+// TestClusterMonitoring checks which Namespaces get the label of OpenShift's monitoring, and the warning
+// about a Namespace that has none.
 func TestClusterMonitoring(t *testing.T) {
 	b := newBundle("x", "1.0.0", "v1")
 	csv := string(b["manifests/csv.yaml"].Data)

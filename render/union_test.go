@@ -214,7 +214,7 @@ func TestUnionOfPieces(t *testing.T) {
 	})
 }
 
-// TestUnionOfPiecesInCorpus checks the same with real operators that can be rendered together, and
+// TestUnionOfPiecesInCorpus is like TestUnionOfPieces, with real operators that can be rendered together, and
 // with drawn overlays.
 func TestUnionOfPiecesInCorpus(t *testing.T) {
 	every := 10

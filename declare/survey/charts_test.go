@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// TestCharts finds the declarations in charts that an Application applies or a workspace names, also
-// through Applications in charts, and what applies them.
+// TestCharts finds the declarations in charts that an Application applies or a workspace names, also through
+// Applications in charts. It checks the object that applies each of them.
 func TestCharts(t *testing.T) {
 	app := func(name, source string) string {
 		return fmt.Sprintf("apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: %s}\nspec: {source: {%s}, destination: {namespace: ops, name: %s}}\n---\n", name, source, name)
@@ -71,8 +71,8 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// TestInstalledCharts finds the charts of other repositories that GitOps tools install, and what applies
-// their objects.
+// TestInstalledCharts finds the charts of other repositories that GitOps tools install, and the objects that
+// apply them.
 func TestInstalledCharts(t *testing.T) {
 	const helm, label = "repoURL: https://charts.example.com, chart: lamp, targetRevision: 1.x", `, labels: {quayside.dev/operator: "true"}`
 	app := func(name, meta, source string) string {

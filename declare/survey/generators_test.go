@@ -104,7 +104,7 @@ func TestGenerators(t *testing.T) {
 	}
 }
 
-// TestDeclarations finds what looks like a declaration, and the reasons why it is not read.
+// TestDeclarations finds objects that look like declarations, and the reasons why they are not read.
 func TestDeclarations(t *testing.T) {
 	nested := "apiVersion: policy.open-cluster-management.io/v1\nkind: ConfigurationPolicy\nmetadata: {name: p}\nspec:\n  object-templates:\n  - objectDefinition: {apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, metadata: {name: nest, namespace: x}, spec: {name: nest}}\n"
 	s := newSurvey(t, filesOf(map[string]string{

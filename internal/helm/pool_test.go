@@ -160,7 +160,7 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// TestNotices checks what is reported beside the objects.
+// TestNotices checks the notices that are returned together with the objects.
 func TestNotices(t *testing.T) {
 	got, err := newPool(t).Template(t.Context(), chartOf(map[string]string{
 		"templates/a.yaml": `{{ if not (lookup "v1" "Secret" "ns" "s") }}` + configMap + "{{ end }}",

@@ -95,7 +95,7 @@ func (l Layer) Open(ctx context.Context) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// Stored returns the layer as stored, which is usually compressed. It is verified like that of Open.
+// Stored returns the layer as stored, which is usually compressed. Its content is verified like that of Open.
 func (l Layer) Stored(ctx context.Context) (io.ReadCloser, error) {
 	raw, err := l.open(ctx)
 	if err != nil {

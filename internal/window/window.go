@@ -125,7 +125,7 @@ func awaited(windows []Window, at time.Time, s Subject) (by *Window, opens time.
 	return by, opens
 }
 
-// selects reports whether the window is about a subject.
+// selects reports whether the window applies to a subject.
 func (w *Window) selects(s Subject) bool {
 	matches := func(patterns []string, name string) bool {
 		return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return diag.Matches(p, name) })

@@ -13,8 +13,8 @@ type Validation struct {
 	Package  string         `json:"package,omitempty"`
 	Bundle   string         `json:"bundle,omitempty"`
 	Version  string         `json:"version,omitempty"`
-	Packages int            `json:"packages,omitempty"` // of a catalog; 0 for a bundle
-	Bundles  int            `json:"bundles,omitempty"`  // of a catalog; 0 for a bundle
+	Packages int            `json:"packages,omitempty"` // number in a catalog; 0 for a bundle
+	Bundles  int            `json:"bundles,omitempty"`  // number in a catalog; 0 for a bundle
 	Valid    bool           `json:"valid"`
 	Faults   []diag.Fault   `json:"faults"`
 	Warnings []diag.Warning `json:"warnings"`

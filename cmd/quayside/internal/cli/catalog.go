@@ -49,7 +49,7 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Catal
 	return sh, x, err
 }
 
-// openCatalogs is pick. It also returns the project that reads the catalogs.
+// openCatalogs is like pick, but also returns the project that reads the catalogs.
 func (o *catalogOptions) openCatalogs(cmd *cobra.Command, names ...string) (*workspace.Project, *cache.CatalogSet, *catalog.Index, error) {
 	p, err := o.open()
 	if err != nil {

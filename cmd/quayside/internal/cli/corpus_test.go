@@ -125,7 +125,7 @@ func TestCorpus(t *testing.T) {
 		i := -1
 		pkgs = slices.DeleteFunc(pkgs, func(pkg string) bool {
 			i++
-			if i%4 == 0 || pkg == "etcd" || pkg == "prometheus" { // the cluster lab gets these
+			if i%4 == 0 || pkg == "etcd" || pkg == "prometheus" { // the cluster lab tests these packages
 				return false
 			}
 			remove(t, first, "subscriptions/"+pkg+".yaml")

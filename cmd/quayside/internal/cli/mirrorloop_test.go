@@ -89,7 +89,7 @@ func TestMirrorLoop(t *testing.T) {
 	if d := cmp.Diff(original, run("images")); d != "" {
 		t.Errorf("images with spec.mirrors differ (-without +with):\n%s", d)
 	}
-	if got := quaysideIn(t, dir, cache, "render"); !strings.Contains(got.stderr, "wrote") && !*wholeCorpus { // some of all operators need more than the settings provide
+	if got := quaysideIn(t, dir, cache, "render"); !strings.Contains(got.stderr, "wrote") && !*wholeCorpus { // some operators need more than the settings provide
 		t.Error(got.stderr)
 	}
 	put(t, dir, "quayside.yaml", plain) // the tree has names of the mirror

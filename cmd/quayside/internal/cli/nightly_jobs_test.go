@@ -14,10 +14,10 @@ import (
 )
 
 // TestNightlyJobs runs the nightly job of the GitHub action and of the GitLab component, as their files
-// define them, for three nights in examples/fleet, and for thirty in make nights. Its catalog grows, and some
-// of the proposed branches are merged. No environment is ahead of the one that it follows, on main and on every
-// branch. With -short, it is one night of the action, in which the test fails if State.Upstream in the rules
-// returns nil.
+// define them. It plays three nights in examples/fleet, and thirty in make nights. The catalog grows, and
+// some of the proposed branches are merged. On main and on every branch, no environment may be ahead of the
+// one that it follows. With -short, it plays one night of the action, and fails if State.Upstream in the
+// rules returns nil.
 func TestNightlyJobs(t *testing.T) {
 	nights := 3
 	switch {

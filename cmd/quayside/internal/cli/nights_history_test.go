@@ -123,7 +123,7 @@ func semverOf(version string) semver.Version { return semver.MustParse(version) 
 type channelEntry struct {
 	version, replaces string
 	skips             []string
-	below             bool // its skipRange has every lower version
+	below             bool // its skipRange includes every lower version
 }
 
 // entries returns the entries of a package on a night without a dropped version, which may be empty.

@@ -104,7 +104,7 @@ func (f *nightFleet) end() {
 		f.git("probe", "rm", "-q", "-f", "envs/"+env+"/quayside.lock")
 	}
 	f.git("probe", "commit", "-q", "--allow-empty", "-m", "without locks")
-	for _, env := range rings() { // an environment installs what the one that it follows has
+	for _, env := range rings() { // an environment installs the bundles of the environment that it follows
 		f.mustRun("probe/envs/"+env, "resolve", "--render", "--offline")
 	}
 	if d := f.git("probe", "diff", "--", "envs/dev/rendered", "envs/stage/rendered", "envs/prod/rendered"); d != "" {

@@ -137,13 +137,13 @@ const (
 	nothingWritten = "a" // the command has nothing to write
 	noObservations = "b" // the command reads no observations
 	workTreeOnly   = "c" // the state is no commit
-	notCompared    = "d" // diff compares what clusters get, and settings: verify reports the rest
+	notCompared    = "d" // diff compares the objects of clusters and the settings; verify reports the rest
 )
 
 // brokenColumn is a command that could write the state, or that reports it.
 type brokenColumn struct {
 	name   string
-	before func(f *brokenWorkspace) // so that the command has something to write
+	before func(f *brokenWorkspace) // makes a change that the command can write
 	args   []string
 }
 

@@ -20,7 +20,7 @@ func TestSequencesFindFaults(t *testing.T) {
 		file, want string
 		without    map[string]string // functions that return only this
 	}{
-		// Without the second function, commands would still choose no bundle that is ahead.
+		// If the second function remained, commands would still choose no bundle that is ahead.
 		"promotion":       {"promotion.go", "is ahead of", map[string]string{"checkPromotion" + rule: "nil, nil", "(u *Upstream) Refusal(namespace, pkg, bundle string) string {\n": `""`}},
 		"deleted lock":    {"declarations.go", `does not report "but HEAD has it"`, map[string]string{"checkDeletedLock" + rule: "nil, nil"}},
 		"freshness":       {"declarations.go", "render does not report the deleted declaration", map[string]string{"checkFreshness" + rule: "nil, nil"}},

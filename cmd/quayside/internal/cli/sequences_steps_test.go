@@ -139,8 +139,8 @@ func (s *sequence) settle(after nightOutcome) {
 	}
 }
 
-// isNextStep reports whether a line of verify's output says no more than that the next command was
-// not run yet.
+// isNextStep reports whether a line of verify's output reports only that the next command has not been run
+// yet.
 func isNextStep(line string) bool {
 	for _, part := range []string{"warning: ", "hint: ", "up to date", "run 'quayside resolve'", "run 'quayside render'", "[stale-lock]"} {
 		if strings.Contains(line, part) {
@@ -326,7 +326,7 @@ func (s *sequence) commandWhileBroken(before nightOutcome) {
 	}
 }
 
-// undone commits what resolve and render make of the last commit, if that was never verified.
+// undone commits the results of resolve and render for the last commit, if that commit was never verified.
 func (s *sequence) undone(got nightOutcome) {
 	if mended := s.run("", "resolve", "--all", "--render", "--offline"); mended.code != 0 {
 		s.failf("the last commit is broken: %v\n%v", got, mended)
@@ -393,8 +393,8 @@ func (s *sequence) resolveConflicts(out string) bool {
 	return true
 }
 
-// accept accepts the state after a merge or a revert, or mends it with resolve and render, or
-// returns to the state before, after verify reported it.
+// accept accepts the state after a merge or a revert, or repairs it with resolve and render. If verify
+// reports the state, accept may return to the state before.
 func (s *sequence) accept(what string, got nightOutcome) {
 	s.did(what, "%d", got.code)
 	if got.code == 0 {

@@ -22,11 +22,11 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestSequences plays random sequences of commands, edits by hand, commits, merges and reverts in
-// random repositories with three environments. After each step all rules hold, or the command was
-// refused and wrote nothing, or, after an edit, a merge or a revert, verify reports the state. The
-// test has its own idea of promotion. The result of verify depends neither on the cache, nor on the
-// order of its runs, nor on the history of the work tree.
+// TestSequences plays random sequences of commands, edits by hand, commits, merges and reverts in random
+// repositories with three environments. After each step all rules hold, or the command was refused and wrote
+// nothing, or, after an edit, a merge or a revert, verify reports the state. The test computes promotions
+// independently of the program. The result of verify depends neither on the cache, nor on the order of its
+// runs, nor on the history of the work tree.
 func TestSequences(t *testing.T) {
 	propertytest.LimitChecks(t, 15) // with -short a fifth of them, which takes ten seconds
 	isolateGit(t)
@@ -73,7 +73,7 @@ type sequence struct {
 	night     int
 	published map[string]string
 
-	misnamed []string // files of overlays that no operator of the time had
+	misnamed []string // overlay files for which no operator existed at that time
 
 	past lockHistory
 }
@@ -120,7 +120,7 @@ spec:
 	return s
 }
 
-// putSettings writes random settings of an environment, the number of which in rings is i.
+// putSettings writes random settings of the environment rings()[i].
 func (s *sequence) putSettings(env string, i int) {
 	profile := rapid.SampledFrom([]string{"plain", "flux", "argocd"}).Draw(s.T, "profile")
 	text := fmt.Sprintf("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: %s}\nspec:\n  extends: ../base.yaml\n  declarations: [../../operators, own]\n  profile: %s\n", env, profile)
@@ -322,7 +322,7 @@ func (s *sequence) checkAhead(got nightOutcome) {
 	}
 }
 
-// ahead returns the operators of an environment with a bundle that the followed one has not had. It
+// ahead returns the operators of an environment with a bundle that the followed environment has not had. It
 // returns none if a lock cannot be read, or if the settings are not those of the start.
 func (s *sequence) ahead(followed, env string) []string {
 	settings := s.read("envs/" + env + "/quayside.yaml")

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// TestEverySettingIsJudged lists for each setting the rule about its loosening, or the reason why it
-// needs none: a change of it is in the lock or in the tree, or accepts nothing.
+// TestEverySettingIsJudged lists for each setting the rule about its loosening, or the reason why it needs
+// none: its changes are visible in the lock or in the tree, or cannot accept anything.
 func TestEverySettingIsJudged(t *testing.T) {
 	const inLock, inTree = "changes the lock", "changes the tree"
 	judged := map[string]string{

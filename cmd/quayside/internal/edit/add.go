@@ -355,8 +355,8 @@ func declarationsOf(list []declare.Subscription, name, namespace string) []decla
 }
 
 // change changes an existing declaration to the values in the argument and the flags. If the argument has an
-// exact version, the resolver must also select this version. It adds the environments of the flag, or else
-// this one, to spec.only.
+// exact version, the resolver must also select this version. It adds the environments of the flag to
+// spec.only, or this environment if the flag is not set.
 func (a *adder) change(ctx context.Context, s declare.Subscription, at, text string) error {
 	if a.options.Only != nil && s.Only == nil {
 		return fmt.Errorf("%s/%s is declared at %s: --only is for new declarations; edit spec.only there", s.Namespace, s.Package, s.Pos)

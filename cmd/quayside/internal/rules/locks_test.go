@@ -97,7 +97,7 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// TestIntroduced checks that errors that were there before are warnings.
+// TestIntroduced checks that errors that existed before are warnings.
 func TestIntroduced(t *testing.T) {
 	old, other := Finding{Rule: "a", Severity: Error, Subject: "x", Msg: "m"}, Finding{Rule: "a", Severity: Error, Subject: "y", Msg: "m"}
 	got := Findings{old, other}.Introduced(Findings{old})
@@ -183,7 +183,7 @@ func TestFreshness(t *testing.T) {
 	}
 }
 
-// TestAddresses evaluates the rules about what the GitOps tool reads.
+// TestAddresses evaluates the rules about the directories and names that the GitOps tool reads.
 func TestAddresses(t *testing.T) {
 	parse := func(dir, spec string) *settings.Workspace {
 		w, err := settings.Parse(settings.FileName, []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: "+dir+"}\nspec:\n  profile: argocd\n"+spec))
@@ -273,7 +273,7 @@ func TestSharedCRDs(t *testing.T) {
 	}
 }
 
-// TestMeantOverlay checks the directory that a misspelled one means.
+// TestMeantOverlay checks the directory that is suggested for a misspelled one.
 func TestMeantOverlay(t *testing.T) {
 	s := &State{
 		Settings: parseSettings(t, "  clusters: [{name: east}, {name: west}]\n"),

@@ -41,7 +41,7 @@ func list(fs Findings) string {
 	return b.String()
 }
 
-// TestTable checks that rules have an ID of their own, and that Evaluate names it in findings.
+// TestTable checks that each rule has a different ID, and that Evaluate sets the ID in findings.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Table() {

@@ -38,7 +38,7 @@ type PromotionStepReport struct {
 	Kept      *deliver.KeptBranch        `json:"kept,omitempty" doc:"other branch of an earlier run that this run does not propose"`
 
 	Step       PromotionStep         `json:"-"`
-	Problem    *workspace.Problem    `json:"-"` // of the target environment
+	Problem    *workspace.Problem    `json:"-"` // problem of the target environment
 	Resolution *workspace.Resolution `json:"-"` // nil if nothing changes
 
 	opt PromotionOptions

@@ -19,7 +19,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// failingLogger is a logger that fails the test on notes and warnings, except about deprecated
+// failingLogger is a logger that fails the test on notes and warnings. It permits those about deprecated
 // fields, which kustomizations of the tests have on purpose.
 type failingLogger struct{ testing.TB }
 

@@ -38,7 +38,7 @@ func TestSurveyedOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadReasons lists why declarations are not read.
+// TestUnreadReasons lists the reasons why declarations are not read.
 func TestUnreadReasons(t *testing.T) {
 	request := func(name, more string) string {
 		return "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: " + name + ", namespace: a}\nspec: {name: " + name + ", source: hub, sourceNamespace: olm" + more + "}\n"

@@ -73,9 +73,9 @@ func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOpt
 	return v, nil
 }
 
-// ImagesToVendor returns the images that resolving and rendering need, and their required
-// signatures. These are the catalogs and bundles in the lock and, unless opt.LockedOnly is set, the
-// other declared catalogs. If one of the latter is unavailable, that is only a warning.
+// ImagesToVendor returns the images that resolving and rendering need, and their required signatures. These
+// are the catalogs and bundles in the lock and, unless opt.LockedOnly is set, the other declared catalogs. An
+// unavailable catalog that is only declared is a warning.
 func (p *Project) ImagesToVendor(ctx context.Context, lock *lockfile.File, opt VendorOptions) ([]oci.VendoredImage, []diag.Warning, error) {
 	var out []oci.VendoredImage
 	for _, im := range inventory.ListImages(lock, nil) {
