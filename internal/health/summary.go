@@ -57,7 +57,7 @@ type Summary struct {
 	ClusterUID  string           `json:"clusterUID,omitempty" doc:"UID of the Namespace kube-system; absent without permission to get it"`
 	APIs        []string         `json:"apis,omitempty" doc:"group and version of the served APIs, sorted"`
 	Classes     []string         `json:"classes,omitempty" doc:"StorageClasses, PriorityClasses and RuntimeClasses, in the format of spec.provides.objects"`
-	Operators   []OperatorHealth `json:"operators" doc:"by namespace, then package"`
+	Operators   []OperatorHealth `json:"operators" doc:"sorted by namespace, then package"`
 	Combined    bool             `json:"-"` // merged from several observations: each operator has its own time, and At is the latest
 
 	File     *SavedFile `json:"-"` // file that the summary was read from; may be nil
@@ -82,7 +82,7 @@ type OperatorHealth struct {
 	Upgradeable    metav1.ConditionStatus    `json:"upgradeable,omitempty" doc:"True, False or Unknown, as the operator reports; absent if not reported"`
 	UpgradeMessage string                    `json:"upgradeMessage,omitempty"`
 	StoredVersions []v1alpha1.StoredVersions `json:"storedVersions,omitempty" doc:"CRDs with more than one version, and the versions in which objects may be stored"`
-	Details        *Details                  `json:"details,omitempty" doc:"not in a saved file, and ignored by --observed"`
+	Details        *Details                  `json:"details,omitempty" doc:"details; not in a saved file, and ignored by --observed"`
 
 	At     time.Time                   `json:"-"` // time of the observation, if Summary.Combined; zero if unknown
 	Status v1alpha1.InstallationStatus `json:"-"` // result of Judge

@@ -38,7 +38,7 @@ type Workspace struct {
 	NewDeclarations    string            `json:"newDeclarations" form:"nonempty" doc:"The path in spec.declarations that 'quayside add' and 'quayside import' write to. Default: the only directory in it that is inside the workspace, or else its only directory. If there are several, the commands ask or require --to."`
 	Catalogs           []CatalogSettings `json:"catalogs" doc:"Catalogs in addition to the declared CatalogSource and ClusterCatalog objects. One with the same namespace and name overrides the declared one."`
 	GlobalCatalogs     []string          `json:"globalCatalogNamespaces" default:"[\"olm\",\"openshift-marketplace\"]" form:"nonempty" doc:"Namespaces whose catalogs are visible in all namespaces, like the global catalog namespace of OLM. A catalog in another namespace is visible only there, and one without a namespace everywhere."`
-	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\", which stands for its newest patch. If unset, checks that need it are skipped."`
+	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\", which means its newest patch. If unset, checks that need it are skipped."`
 	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Objects that OpenShift provides are not rendered. If unset, checks that need it are skipped."`
 	Requirements       string            `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion restrict which versions can be installed (enforce), or only cause warnings (warn)."`
 	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Whether a dependency can be met by an operator in another namespace that watches the namespace of the dependent operator."`
@@ -190,12 +190,12 @@ type Automerge struct {
 // Window is a time in which operators may change, or may not.
 type Window struct {
 	Kind         string    `json:"kind" form:"required enum=allow|deny" doc:"Whether operators may change while the window is open (allow), or may not (deny)."`
-	Schedule     string    `json:"schedule" form:"required nonempty" doc:"When the window opens: a cron expression with five fields, such as \"0 22 * * 1-4\"."`
-	Duration     gate.Span `json:"duration" form:"required" doc:"How long the window stays open, such as 4h."`
+	Schedule     string    `json:"schedule" form:"required nonempty" doc:"Start of the window: a cron expression with five fields, such as \"0 22 * * 1-4\"."`
+	Duration     gate.Span `json:"duration" form:"required" doc:"Duration of the window, such as 4h."`
 	TimeZone     string    `json:"timeZone" default:"\"UTC\"" form:"nonempty" doc:"Time zone of the schedule, such as Europe/Zurich."`
-	Environments []string  `json:"environments" form:"nonempty" doc:"Environments that the window is about, for settings that several of them extend; a * at the end matches any text. Default: all."`
-	Operators    []string  `json:"operators" form:"nonempty" doc:"Operators that the window is about, as namespace/package; a * at the end matches any text. Default: all."`
-	Severities   []string  `json:"severities" form:"enum=info|low|medium|high|critical" doc:"Changes that the window is about, by their most severe finding without a waiver; a change without findings is info. Default: all."`
+	Environments []string  `json:"environments" form:"nonempty" doc:"Environments to which the window applies, for settings that several environments extend; a * at the end matches any text. Default: all."`
+	Operators    []string  `json:"operators" form:"nonempty" doc:"Operators to which the window applies, as namespace/package; a * at the end matches any text. Default: all."`
+	Severities   []string  `json:"severities" form:"enum=info|low|medium|high|critical" doc:"Changes to which the window applies, by their most severe finding without a waiver; a change without findings is info. Default: all."`
 }
 
 // Owner is a team that owns operators.

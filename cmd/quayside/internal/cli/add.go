@@ -43,8 +43,8 @@ func newAdd(a *app) *cobra.Command {
 			which is the default. Each declaration is a new file in the directory of --to, else of
 			spec.newDeclarations, else in the only directory of spec.declarations (default:
 			subscriptions/). If --to names a file, the declaration is appended. If other
-			environments read the same directory, quayside lists their changes, and refuses what
-			breaks one of them; --only ENVIRONMENT restricts the operator to an environment.
+			environments read the same directory, quayside lists their changes, and refuses those
+			that break one of them; --only ENVIRONMENT restricts the operator to an environment.
 
 			An operator that is declared already is changed: 'quayside add etcd@0.9.4' sets the
 			version in its declaration and upgrades to it, also along several edges of the upgrade
@@ -169,11 +169,11 @@ func (o *editOptions) addFlags(cmd *cobra.Command) {
 // editReport is the output of `quayside add` and `quayside remove`.
 type editReport struct {
 	Written   bool                  `json:"written"`
-	Files     []edit.File           `json:"files" doc:"of declarations"`
+	Files     []edit.File           `json:"files" doc:"files of declarations"`
 	Shared    []string              `json:"sharedWith" doc:"directories of other workspaces in the repository that read one of the files"`
 	Lock      string                `json:"lock"`
 	Pins      int                   `json:"pins"`
-	Changes   []workspace.Change    `json:"changes" doc:"to the lock"`
+	Changes   []workspace.Change    `json:"changes" doc:"changes to the lock"`
 	Rendered  *workspace.TreeReport `json:"rendered,omitempty"` // with --render
 	Warnings  []diag.Warning        `json:"warnings"`
 	Conflicts []*explain.Conflict   `json:"conflicts"`

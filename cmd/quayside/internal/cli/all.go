@@ -58,13 +58,13 @@ func workspacesBelow(top string) ([]string, error) {
 
 // everywhereView is the output of a command with --all.
 type everywhereView struct {
-	Environments []environmentView `json:"environments" doc:"by directory, but an environment after the one that it follows"`
+	Environments []environmentView `json:"environments" doc:"environments, sorted by directory; an environment comes after the one that it follows"`
 }
 
 type environmentView struct {
-	Directory string `json:"directory" doc:"of the workspace, relative to the root of the Git repository or to -C"`
+	Directory string `json:"directory" doc:"directory of the workspace, relative to the root of the Git repository or to -C"`
 	ExitCode  int    `json:"exitCode" doc:"exit code of the command for this workspace alone"`
-	Document  any    `json:"document" doc:"output of the command there"`
+	Document  any    `json:"document" doc:"output of the command in the environment"`
 }
 
 // inEachWorkspace runs a command in each of the named workspaces below top, one after the other. It

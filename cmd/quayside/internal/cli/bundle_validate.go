@@ -19,8 +19,8 @@ func newBundleValidate(a *app) *cobra.Command {
 		Long: Doc(`
 			Report all faults that prevent the installation of a bundle, with file and field.
 			quayside checks the rules of OLM v0 and OLM v1, and validates the rendered objects like
-			the API server, in every install mode that the bundle supports. Warnings list what the
-			bundle needs from the cluster.
+			the API server, in every install mode that the bundle supports. Warnings list the needs
+			of the bundle that the cluster must meet.
 
 			Exit codes: 0 no faults; 1 faults; 2 the bundle cannot be read.`),
 		Example: Examples(`

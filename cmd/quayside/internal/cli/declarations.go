@@ -18,10 +18,10 @@ func newDeclarations(a *app) *cobra.Command {
 		Short: "List the declarations of the repository, and which are not read",
 		Long: Doc(`
 			List the objects of OLM in the repository, and the text that looks like one, such as a
-			template of a Helm chart. The list shows what applies each of them to which cluster,
-			and whether this workspace reads it: if not, why not. HelmReleases of Flux, and
-			Applications and ApplicationSets of Argo CD with a chart, come last if they are not
-			selected as operators.
+			template of a Helm chart. The list shows the object that applies each of them, its
+			cluster, and whether this workspace reads it, otherwise with the reason. HelmReleases of
+			Flux, and Applications and ApplicationSets of Argo CD with a chart, come last if they
+			are not selected as operators.
 
 			See also: docs/declarations.md
 

@@ -261,11 +261,11 @@ func TestGoldenRuleReference(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString(`# Rules
 
-A rule states what holds for a commit or a work tree: for the settings, the declarations, the lock, the
-rendered tree and the other workspaces of the repository. It does not matter which command or edit
-produced them. ` + "`quayside verify`" + ` evaluates all rules of a workspace, and with ` + "`--all`" + ` those of all
-workspaces. Commands that write evaluate them on what they would write: what they would newly break is an
-error, and what was broken before is a warning.
+A rule is a condition that a commit or a work tree must fulfill: its settings, declarations, lock and rendered
+tree, and the other workspaces of the repository. It does not matter which command or edit produced them.
+` + "`quayside verify`" + ` evaluates all rules of a workspace, and with ` + "`--all`" + ` those of all workspaces. Commands that
+write evaluate the rules on their result: a fault that the command would add is an error, and a fault that
+existed before is a warning.
 
 The severity is the highest of a finding. With an error, ` + "`verify`" + ` fails. To accept a finding, add a
 [waiver](warnings.md) with the code; without a code, fix its cause.

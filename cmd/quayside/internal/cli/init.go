@@ -58,10 +58,10 @@ func newInit(a *app) *cobra.Command {
 			the name that Subscriptions use, write NAMESPACE/NAME=SOURCE. Paths are relative to the
 			workspace.
 
-			quayside looks for declarations in the repository, and for what applies them. It lists
-			the paths to read in quayside.yaml, with a comment for each object that it cannot read.
-			If there are several environments, such as overlays of one base, --environment chooses
-			one. Without it, quayside asks on a terminal, and otherwise prints the commands.
+			quayside looks for declarations in the repository, and for objects that apply them. It
+			lists the paths to read in quayside.yaml, with a comment for each object that it cannot
+			read. If there are several environments, such as overlays of one base, --environment
+			chooses one. Without it, quayside asks on a terminal, and otherwise prints the commands.
 			--declarations sets the paths instead.
 
 			If you reach registries through a mirror, --mirrors names a file with its configuration,

@@ -79,7 +79,7 @@ type outdatedView struct {
 // outdatedOperator is an operator with the window of its next upgrade.
 type outdatedOperator struct {
 	resolve.Age   `json:",inline"`
-	MergeableFrom string `json:"mergeableFrom,omitempty" doc:"when the next version may be merged, if not now; never, if not in the next five years"`
+	MergeableFrom string `json:"mergeableFrom,omitempty" doc:"time from which the next version may be merged; absent: it may be merged now; never: not in the next five years"`
 
 	window string // note about the window
 }

@@ -56,7 +56,7 @@ func newPropose(a *app) *cobra.Command {
 
 			--edited proposes the versions that you, or a bot such as Renovate, wrote into
 			quayside.lock; --prune also removes operators that nothing requires. Both use one
-			branch. --promote proposes a promotion, and --tree what the committed lock renders to, in
+			branch. --promote proposes a promotion, and --tree the tree of the committed lock, in
 			the repository of spec.output; both use a branch for each environment.
 
 			An operator with a fault, such as a withdrawn package, an unreadable catalog or a bundle

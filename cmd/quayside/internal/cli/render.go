@@ -47,7 +47,7 @@ func newRender(a *app) *cobra.Command {
 			does not touch files that it did not write. If you edited one of its files, it reports
 			an error: move your change to an overlay, or overwrite the file with --force.
 
-			quayside computes what the operators need from the clusters: APIs, classes, Secrets,
+			quayside computes the needs of the operators in the clusters: APIs, classes, Secrets,
 			Pod Security levels, OLM. If neither the tree, nor spec.provides, nor an observation
 			(--observed) meets a need, and the cluster would reject the objects or pods, it reports
 			an error and writes nothing. The same applies to patches in overlays, and to settings of

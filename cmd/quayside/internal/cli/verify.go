@@ -38,7 +38,7 @@ func newVerify(a *app) *cobra.Command {
 			Check that quayside.lock is up to date with the declarations, and the rendered tree
 			with the lock. Nothing is written. Files that differ (~), are missing (+), are no longer
 			needed (-) or were not written by quayside (?) are listed. Your own files are errors
-			only where they change what a GitOps tool applies, such as in rendered/crds.
+			only where they change the objects that a GitOps tool applies, such as in rendered/crds.
 
 			quayside compares the lock with the declarations, the catalogs and the content of the
 			bundles. It warns about content that is not available, for example without a network;

@@ -60,7 +60,7 @@ func (a *app) printArtifact(r *deliver.ArtifactReport) {
 			diag.Count(len(m.Operators), "operator"), diag.Count(len(m.Catalogs), "catalog"))
 	}
 	if r.UpToDate && r.Digest == "" {
-		a.log.Note("%s is what commit %.12s renders to (%s)", sanitize.Line(r.Reference), r.Revision, diag.Count(r.Files, "file"))
+		a.log.Note("%s equals the rendered tree of commit %.12s (%s)", sanitize.Line(r.Reference), r.Revision, diag.Count(r.Files, "file"))
 	} else if r.UpToDate {
 		result := "content verified"
 		if len(r.Unchecked) > 0 {

@@ -25,8 +25,8 @@ import (
 // ArtifactReport is the result of checking an artifact.
 type ArtifactReport struct {
 	Reference  string                `json:"reference" doc:"full reference from the arguments, or the directory of a tree"`
-	Digest     string                `json:"digest,omitempty" doc:"of an artifact"`
-	Source     string                `json:"source,omitempty" doc:"claimed by the artifact, like revision and created"`
+	Digest     string                `json:"digest,omitempty" doc:"digest of an artifact"`
+	Source     string                `json:"source,omitempty" doc:"source according to the artifact, like revision and created"`
 	Revision   string                `json:"revision,omitempty"`
 	Created    string                `json:"created,omitempty"`
 	SignedBy   []string              `json:"signedBy" doc:"required signers of spec.trust that signed it; empty if none are required"`
@@ -42,7 +42,7 @@ type ArtifactReport struct {
 // ComparedProvenance is a provenance with its differences from the commit.
 type ComparedProvenance struct {
 	inventory.Provenance
-	Differences []string `json:"differences" doc:"from the files of the commit"`
+	Differences []string `json:"differences" doc:"differences from the files of the commit"`
 }
 
 // CheckArtifact builds the overlays of an artifact, and compares its files and provenance with the commit

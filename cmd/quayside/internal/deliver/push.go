@@ -28,10 +28,10 @@ type PushOptions struct {
 
 // PushResult is a pushed artifact.
 type PushResult struct {
-	Reference string    `json:"reference" doc:"by digest"`
+	Reference string    `json:"reference" doc:"reference by digest"`
 	Tag       string    `json:"tag,omitempty"`
 	Digest    string    `json:"digest"`
-	Bytes     int64     `json:"bytes" doc:"of the manifest and its blobs"`
+	Bytes     int64     `json:"bytes" doc:"size of the manifest and its blobs"`
 	Signed    string    `json:"signed,omitempty" form:"enum=signed|present" doc:"With --sign: whether it was signed now, or was before."`
 	State     PushState `json:"state" doc:"sent: pushed by this run; tagged: the repository already had it, and the tag was set; present: the tag already named it"`
 	Files     int       `json:"files"`

@@ -99,10 +99,10 @@ func chartWarnings(out *helm.Rendered) []diag.Warning {
 		warnFor(file, "chart-lookup", "the template calls lookup, which finds nothing without a cluster: it renders as for a new installation")
 	}
 	for _, object := range out.Skipped {
-		warnFor("Chart.yaml", "hook-dropped", "%s is not rendered: Helm does not know its hook", object)
+		warnFor("Chart.yaml", "hook-dropped", "%s is not rendered: Helm has no such hook", object)
 	}
 	for _, text := range out.Warnings {
-		warnFor("Chart.yaml", "chart-message", "Helm says: %s", text)
+		warnFor("Chart.yaml", "chart-message", "message of Helm: %s", text)
 	}
 	return diag.SortWarnings(ws)
 }

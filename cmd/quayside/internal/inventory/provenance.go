@@ -35,9 +35,9 @@ type Provenance struct {
 // ProvenanceInput is a catalog or a bundle used for an artifact.
 type ProvenanceInput struct {
 	Name    string `json:"name" doc:"namespace and name of the catalog, or of the operator"`
-	Version string `json:"version,omitempty" doc:"of an operator"`
+	Version string `json:"version,omitempty" doc:"version of an operator"`
 	URI     string `json:"uri,omitempty" doc:"package URL of the image; empty for bundles in the repository"`
-	Digest  string `json:"digest" doc:"as in the lock"`
+	Digest  string `json:"digest" doc:"digest in the lock"`
 }
 
 // NewProvenanceInputs returns the catalogs and the bundles of a lock, in lock order. The bundles

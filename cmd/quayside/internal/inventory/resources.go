@@ -15,7 +15,7 @@ import (
 
 // Resources contains the requests and limits of the pods of operators, for output as JSON.
 type Resources struct {
-	Operators  []OperatorResources `json:"operators" doc:"by operator, then by clusters; objects that belong to no operator first"`
+	Operators  []OperatorResources `json:"operators" doc:"sorted by operator, then by clusters; objects that belong to no operator first"`
 	Owners     []OwnerResources    `json:"owners,omitempty" doc:"with --by: sums by owner, then by clusters; operators without an owner first"`
 	Clusters   []ClusterResources  `json:"clusters" doc:"sums, by clusters"`
 	Total      Amounts             `json:"total" doc:"sum over all clusters"`
@@ -86,7 +86,7 @@ type PodSum struct {
 // Range is the sum of the requests and of the limits of a resource, as Kubernetes quantities.
 type Range struct {
 	Request string `json:"request"`
-	Limit   string `json:"limit" doc:"of the containers that have one"`
+	Limit   string `json:"limit" doc:"sum of the limits of the containers that have one"`
 }
 
 // Add adds the pods of an object. It ignores objects without pods. It returns an error for an invalid pod

@@ -75,7 +75,7 @@ func checkStillApplied(s *State) (Findings, error) {
 	var unknown []diag.Warning
 	for _, e := range repo.Survey.Entries {
 		if reason := e.CannotTell(); reason != "" {
-			unknown = append(unknown, diag.Warning{Pos: e.Pos, Code: "still-applied", Msg: fmt.Sprintf("cannot tell what %s applies, which may be operators that quayside renders: %s", e.By, reason)})
+			unknown = append(unknown, diag.Warning{Pos: e.Pos, Code: "still-applied", Msg: fmt.Sprintf("cannot tell whether %s applies operators that quayside renders: %s", e.By, reason)})
 		}
 	}
 	return append(append(out, warningsOf(warnings(possible))...), warningsOf(s.waive(unknown))...), nil

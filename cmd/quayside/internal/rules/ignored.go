@@ -36,7 +36,7 @@ func checkIgnored(s *State) (Findings, error) {
 	}
 	return Findings{s.accept(Finding{
 		Severity: Error, Code: "not-in-git", Pos: diag.Pos{File: ignored[0]}, Subject: ignored[0],
-		Msg:  "Git ignores " + diag.Some(ignored, 3) + ", so that nothing of it is applied or reviewed",
+		Msg:  "Git ignores " + diag.Some(ignored, 3) + ": ignored files are neither reviewed nor applied",
 		Hint: "correct .gitignore, then 'git add' the files",
 	})}, nil
 }

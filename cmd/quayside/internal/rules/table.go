@@ -29,7 +29,7 @@ type Entry struct {
 	ID       string
 	Severity Severity // the highest of its findings
 	Codes    []string // codes of its findings, for waivers; nil: no waiver can accept them
-	Demands  string   // for a table
+	Demands  string   // condition that the rule checks, as Markdown
 
 	about Part
 	check func(*State) (Findings, error)
@@ -53,23 +53,23 @@ func Table() []Entry {
 		{"misspelled-apis", Error, nil, "The API of a locked operator's declaration is not misspelled.", Requests, checkMisspelled},
 		{"dropped-paths", Error, nil, "`spec.declarations` includes the declaration of each locked operator that still has one.", Requests, checkDroppedPaths},
 		{"only-environments", Error, nil, "`spec.only` of a declaration names workspaces of the repository that read it.", Requests, checkOnly},
-		{"promotion", Error, []string{aheadCode}, "An environment with `spec.follows` has only bundles that the environment it follows has or had, of the operators that this environment declares.", Locks, checkPromotion},
-		{"requirements", Error, []string{"requirement"}, "Install mode, Kubernetes and OpenShift versions fit every locked operator; a warning with `spec.requirements: warn`.", Locks, checkRequirements},
+		{"promotion", Error, []string{aheadCode}, "Each bundle of an environment with `spec.follows` is or was in the upstream environment; operators that the upstream environment does not declare are exempt.", Locks, checkPromotion},
+		{"requirements", Error, []string{"requirement"}, "Every locked operator supports its install mode and the versions of Kubernetes and OpenShift; with `spec.requirements: warn`, a violation is a warning.", Locks, checkRequirements},
 		{"declared-twice", Error, nil, "A package is declared once in a namespace.", Declarations, checkDuplicates},
-		{"freshness", Error, []string{"stale-lock"}, "The lock agrees with the declarations; a warning of the commands that only read the lock.", Fresh, checkFreshness},
+		{"freshness", Error, []string{"stale-lock"}, "The lock agrees with the declarations; in commands that only read the lock, a difference is a warning.", Fresh, checkFreshness},
 		{"address", Error, []string{"gitops-path"}, "`spec.gitops.path` names the tree of this workspace, if it is in this repository.", Addresses, checkAddress},
-		{"engine-names", Error, []string{"gitops-name"}, "No two workspaces have equal names of Applications or Kustomizations in one cluster.", Addresses, checkEngineNames},
-		{"one-owner", Error, []string{"two-owners"}, "No two workspaces install an operator in the cluster with one address.", Locks, checkOwners},
-		{"one-crd", Error, []string{"two-owners"}, "No two workspaces have a CRD with different specs for the cluster with one address.", Addresses, checkSharedCRDs},
+		{"engine-names", Error, []string{"gitops-name"}, "No two workspaces have Applications or Kustomizations with the same name in one cluster.", Addresses, checkEngineNames},
+		{"one-owner", Error, []string{"two-owners"}, "No two workspaces install the same operator in the cluster with the same address.", Locks, checkOwners},
+		{"one-crd", Error, []string{"two-owners"}, "No two workspaces have different specs of one CRD for the cluster with the same address.", Addresses, checkSharedCRDs},
 		{"remotes", Warning, []string{"gitops-remote"}, "A remote has `spec.gitops.revision`, and `spec.gitops.repoURL` is one of several remotes.", Addresses, checkRemotes},
 		{"in-git", Error, []string{"not-in-git"}, "Git does not ignore the lock, the tree, and the files that they are made from.", Git, checkIgnored},
 		{"git-attributes", Error, nil, "No Git attribute changes the content of the lock, the tree, the overlays or other manifests in a checkout.", Git, checkAttributes},
 		{"still-applied", Error, []string{"still-applied"}, "No GitOps tool applies the declaration of an operator that quayside renders.", Repo, checkStillApplied},
 		{"abandoned-trees", Error, []string{"abandoned-tree"}, "Each rendered tree is the `spec.output` of a workspace; it is an error only if `spec.gitops.path` names the tree.", Outputs, checkAbandonedTrees},
 		{"ignored-observations", Warning, []string{"not-checked"}, "Observations are evidence for a cluster of the workspace.", Needs, checkObservations},
-		{"unmet-needs", Error, []string{"missing-api", "missing-config", "missing-namespace", "missing-object", "missing-olm", "pod-security"}, "Each cluster has what its operators need; Secrets and ConfigMaps that an operator may create itself are warnings.", Needs, checkNeeds},
-		{"schema", Error, []string{"contested-field", "invalid-object"}, "What a cluster gets after overlays has only known fields, valid values and the required fields; a field that does not keep its value is a warning.", Patched, checkPatched},
-		{"gone-images", Warning, []string{"image-gone"}, "The registry of each image that a cluster pulls still serves it, as far as quayside knows.", Needs, checkGoneImages},
+		{"unmet-needs", Error, []string{"missing-api", "missing-config", "missing-namespace", "missing-object", "missing-olm", "pod-security"}, "Each cluster has the APIs and objects that its operators need; a missing Secret or ConfigMap that an operator may create itself is a warning.", Needs, checkNeeds},
+		{"schema", Error, []string{"contested-field", "invalid-object"}, "The objects of a cluster, after overlays, have only known fields, valid values and all required fields; a field that does not keep its value is a warning.", Patched, checkPatched},
+		{"gone-images", Warning, []string{"image-gone"}, "No image that a cluster pulls is known to be missing from its registry.", Needs, checkGoneImages},
 		{"recreate", Error, []string{"outdated-recreate"}, "Each entry in `spec.recreate` is for the locked version of an operator, and selects an object; an entry for another version is a warning.", Needs, checkRecreate},
 		{"unused-overlays", Error, []string{"unused-overlay"}, "The build of a cluster uses each YAML file in `overlays/`; it is an error only if the name of a directory is almost right.", Needs, checkUnusedOverlays},
 		{"selectors", Error, nil, "Patches in overlays and settings of the GitOps tool select an object.", Selectors, checkSelectors},

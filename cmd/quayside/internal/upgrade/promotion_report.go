@@ -28,12 +28,12 @@ type PromotionStepReport struct {
 	To        string                     `json:"to" doc:"target environment"`
 	Directory string                     `json:"directory" doc:"directory of the target environment"`
 	Gate      *gate.Criteria             `json:"gate,omitempty" doc:"required observations; absent if none are required"`
-	Operators []PromotionRow             `json:"operators" doc:"operators of both environments, by name"`
-	Changes   []workspace.Change         `json:"changes" doc:"to the lock"`
+	Operators []PromotionRow             `json:"operators" doc:"operators of both environments, sorted by name"`
+	Changes   []workspace.Change         `json:"changes" doc:"changes to the lock"`
 	Warnings  []diag.Warning             `json:"warnings"`
 	Written   bool                       `json:"written" doc:"whether the lock was written"`
 	Rendered  *workspace.TreeReport      `json:"rendered,omitempty" doc:"with --render"`
-	Proposed  *deliver.PublishedProposal `json:"proposed,omitempty" doc:"by quayside propose"`
+	Proposed  *deliver.PublishedProposal `json:"proposed,omitempty" doc:"proposal by quayside propose"`
 	Obsolete  string                     `json:"obsolete,omitempty" doc:"branch of an earlier run whose promotions are all merged, superseded or no longer wanted"`
 	Kept      *deliver.KeptBranch        `json:"kept,omitempty" doc:"other branch of an earlier run that this run does not propose"`
 

@@ -21,7 +21,7 @@ type TreeReport struct {
 	Written   bool                  `json:"written"`
 	Operators int                   `json:"operators"`
 	Files     int                   `json:"files"`
-	Changes   []filetree.FileChange `json:"changes" doc:"of the files: missing, differs, extra (as they were before); foreign: not quayside's"`
+	Changes   []filetree.FileChange `json:"changes" doc:"states of the files before the command: missing, differs, extra; foreign: not written by quayside"`
 	Warnings  []diag.Warning        `json:"warnings"`
 
 	Elsewhere bool `json:"-"` // whether the tree is in another repository, so that it is neither written nor compared

@@ -26,8 +26,8 @@ func newAdoptCheck(h cli.Host) *cobra.Command {
 		Use:   "check [FILE | DIR | -]",
 		Short: "Report which operators need OLM while they run",
 		Long: cli.Doc(`
-			Report which operators need OLM while they run, what they lose without it, and what you
-			can do. quayside looks at their permissions, their pods and their bundles.
+			Report which operators need OLM while they run, the functions that they lose without it,
+			and your options. quayside looks at their permissions, their pods and their bundles.
 
 			By default quayside checks the operators in the lock. With an argument, --context or
 			--kubeconfig, it checks the operators that OLM installed in a cluster; no workspace is

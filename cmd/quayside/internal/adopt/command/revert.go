@@ -40,7 +40,7 @@ func newAdoptRevert(h cli.Host) *cobra.Command {
 
 			See also: docs/adopt.md
 			Exit codes: 0 done; 1 a namespace cannot be reverted, a condition failed, an object was
-			changed by somebody else, or a manual step is not done; 2 an error.`),
+			changed by others, or a manual step is not done; 2 an error.`),
 		Example: cli.Examples(`
 			# let the API server validate the changes, without storing them
 			quayside adopt revert adopt-plan.yaml --context prod --check

@@ -66,7 +66,7 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 			you set --clean-up.
 
 			quayside records each action, and each object in its former state, in PLAN.journal, and
-			probes what users depend on until OLM has run for --watch again. If a run ends early,
+			probes the cluster's functions until OLM has run for --watch again. If a run ends early,
 			quayside starts OLM again unless an operator is being detached, and prints the possible
 			commands. Repeated, the command continues. After Ctrl-C, the current action is finished.
 

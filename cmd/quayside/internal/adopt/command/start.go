@@ -42,9 +42,9 @@ func newAdoptStart(h cli.Host) *cobra.Command {
 		Short: "Prepare the workspace for one namespace to leave OLM: import, select, record, render, plan",
 		Long: cli.Doc(`
 			Prepare everything in the workspace that the operators of one namespace need to leave
-			OLM: what 'quayside import', 'adopt inspect --record', 'render' and 'adopt plan' write,
-			and the entry in the cluster's operators in quayside.yaml. Steps that are done already
-			are skipped. Nothing is written to the cluster, which is only read.
+			OLM: the files of 'quayside import', 'adopt inspect --record', 'render' and 'adopt
+			plan', and the entry in the cluster's operators in quayside.yaml. Steps that are done
+			already are skipped. Nothing is written to the cluster, which is only read.
 
 			The entry is NAMESPACE/*, or the operators that can leave now if others cannot. If the
 			cluster has no operators in quayside.yaml yet, and so gets all of them, the entry also

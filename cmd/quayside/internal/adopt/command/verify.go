@@ -64,7 +64,7 @@ func newAdoptVerify(h cli.Host) *cobra.Command {
 		},
 	}
 	o.login = o.AddLogin(cmd)
-	cmd.Flags().IntVar(&o.step, "step", 0, "treat the steps up to this `NUMBER` as done, regardless of the cluster")
+	cmd.Flags().IntVar(&o.step, "step", 0, "treat the steps up to this `NUMBER` as done, even if the cluster differs")
 	cmd.Flags().BoolVar(&o.record, "record", false, "first record the state before the first step in PLAN.journal, for a plan that you carry out by hand")
 	h.AddOutput(cmd, verify.Report{})
 	return cmd

@@ -43,7 +43,7 @@ type ImportReport struct {
 	Updates   []Update           `json:"updates" doc:"fields of declarations that differ in the cluster, and that --update changes"`
 	Skipped   []Skipped          `json:"skipped" doc:"objects that are not imported"`
 	Unread    []snapshot.Unread  `json:"unreadable" doc:"kinds that could not be read"`
-	Changes   []workspace.Change `json:"changes" doc:"to the lock"`
+	Changes   []workspace.Change `json:"changes" doc:"changes to the lock"`
 	Counts    Counts             `json:"counts"`
 	Warnings  []diag.Warning     `json:"warnings"`
 }

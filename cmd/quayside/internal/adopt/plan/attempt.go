@@ -161,7 +161,7 @@ func isCreateSettled(t Attempt) (bool, error) {
 	case t.Live == nil || t.Sent:
 		return t.Live != nil, nil
 	}
-	return false, t.changedf("was recreated, but not by this plan: stop whatever applies it, and delete it (with --cascade=orphan)")
+	return false, t.changedf("was recreated, but not by this plan: stop the program that applies it, and delete it (with --cascade=orphan)")
 }
 
 func createObject(t Attempt) (q Request, more bool) { return Request{Create: t.Rendered}, false }
