@@ -57,11 +57,10 @@ func isSecretPlugin(p overlay.Plugin) bool {
 	return strings.Contains(name, "sops") || strings.Contains(name, "secret") || strings.Contains(name, "vault")
 }
 
-// ownText returns the text of all files that may belong to the kustomization in dir: the files
-// below its directory and below the directories of the kustomizations that it includes, but not
-// those of other kustomizations, and all files that these kustomizations refer to. o is the opened
-// kustomization, or nil. If err is not nil, a kustomization that is mentioned in the text of
-// another counts as included.
+// ownText returns the text of all files that may belong to the kustomization in dir. These are the files
+// below its directory and below the directories of the kustomizations that it includes, and all files to
+// which these kustomizations refer. Files of other kustomizations are omitted. o is the opened kustomization,
+// or nil. If err is not nil, a kustomization that is mentioned in the text of another counts as included.
 func (l *loader) ownText(o *overlay.Overlay, dir string, err error) []byte {
 	var out bytes.Buffer
 	dirs := map[string]bool{dir: true}

@@ -78,7 +78,7 @@ func MapPods(o Object, convert func(spec map[string]any) map[string]any) Object 
 	return out
 }
 
-// hasPods reports whether an object is a custom resource, in whose fields pods are looked up.
+// hasPods reports whether an object is a custom resource. Its fields may then contain pods.
 func hasPods(o Object) bool { return !IsBuiltinGroup(o.Group()) }
 
 // walkPods returns v with the pod specs in it replaced by the results of visit. meta is the metadata

@@ -55,7 +55,7 @@ func decideUntil(windows []Window, now, limit time.Time, subjects []Subject) Dec
 	var d Decision
 	zone := now.Location()
 	for at := now; at.Before(limit); {
-		by, end := block(windows, at, limit, subjects)
+		by, end := blockingWindow(windows, at, limit, subjects)
 		if by == nil {
 			d.May, d.From = d.By == nil, at.In(zone)
 			return d
@@ -89,9 +89,9 @@ func withSeverities(subjects []Subject) []Subject {
 	return out
 }
 
-// block returns a window that prevents the change of a subject at a time, and the time at which this ends, or
-// the zero time if that is after limit. It returns nil if all subjects may be changed.
-func block(windows []Window, at, limit time.Time, subjects []Subject) (by *Window, end time.Time) {
+// blockingWindow returns a window that prevents the change of a subject at a time. end is the time at which
+// it no longer does, or the zero time if that is after limit. by is nil if all subjects may be changed.
+func blockingWindow(windows []Window, at, limit time.Time, subjects []Subject) (by *Window, end time.Time) {
 	for _, s := range subjects {
 		for i := range windows {
 			if w := &windows[i]; w.Deny && w.selects(s) && w.isOpen(at) {
@@ -100,16 +100,16 @@ func block(windows []Window, at, limit time.Time, subjects []Subject) (by *Windo
 		}
 	}
 	for _, s := range subjects {
-		if by, end = awaited(windows, at, s); by != nil {
+		if by, end = nextOpening(windows, at, s); by != nil {
 			return by, end
 		}
 	}
 	return nil, time.Time{}
 }
 
-// awaited returns the next allow window of a subject and the time at which it opens. It returns nil if
+// nextOpening returns the next allow window of a subject and the time at which it opens. It returns nil if
 // one is open, or if no allow window selects the subject.
-func awaited(windows []Window, at time.Time, s Subject) (by *Window, opens time.Time) {
+func nextOpening(windows []Window, at time.Time, s Subject) (by *Window, opens time.Time) {
 	for i := range windows {
 		w := &windows[i]
 		if w.Deny || !w.selects(s) {

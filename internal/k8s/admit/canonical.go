@@ -105,7 +105,7 @@ func (c *canonicalizer) value(of reflect.Type, v any) any {
 			out := v
 			for key, e := range v {
 				if now := c.below(step{"[", key, "]"}, of.Elem(), e); !isSame(e, now) {
-					out = copied(v, out)
+					out = copyIfSame(v, out)
 					out[key] = now
 				}
 			}
@@ -147,19 +147,19 @@ func (c *canonicalizer) object(of reflect.Type, m map[string]any) map[string]any
 			now = c.distinct(key, field.keys, list)
 		}
 		if c.keep == nil && (now == nil || isDropped(field, now)) {
-			out = copied(m, out)
+			out = copyIfSame(m, out)
 			delete(out, key)
 		} else if !isSame(e, now) {
-			out = copied(m, out)
+			out = copyIfSame(m, out)
 			out[key] = now
 		}
 	}
 	return out
 }
 
-// copied returns a copy of m if out is still m itself, and otherwise out. So only changed maps are copied:
+// copyIfSame returns a copy of m if out is m itself, and otherwise out. Only changed maps are copied, because
 // schemas of CRDs are large.
-func copied(m, out map[string]any) map[string]any {
+func copyIfSame(m, out map[string]any) map[string]any {
 	if isSame(m, out) {
 		return maps.Clone(m)
 	}

@@ -234,7 +234,7 @@ func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *fi
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Equal(readmes(old.Tree), readmes(next.Tree)) {
+	if !slices.Equal(readmeFiles(old.Tree), readmeFiles(next.Tree)) {
 		return nil, cause // because of the omitted operators, other directories are empty
 	}
 	tree, err := filetree.EditsOf(old.Tree, next.Tree).Apply(old.Tree, have)
@@ -244,9 +244,9 @@ func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *fi
 	return tree, nil
 }
 
-// readmes returns the names of all README.md files of a tree, sorted. A directory has this file
+// readmeFiles returns the names of all README.md files of a tree, sorted. A directory has this file
 // only if it is otherwise empty.
-func readmes(tree *filetree.Tree) []string {
+func readmeFiles(tree *filetree.Tree) []string {
 	var out []string
 	for name := range tree.Names() {
 		if path.Base(name) == "README.md" {

@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// findReverted returns a hold for each operator whose upgrade in res was reverted by a person. It
-// skips operators that the user named, and does not check the upgrades in known again, which nobody
-// reverted. notReverted are all upgrades that nobody reverted.
+// findReverted returns a hold for each operator whose upgrade in res was reverted by a person. It skips
+// operators that the user named, and the upgrades in known, which an earlier call has found not reverted.
+// notReverted are all upgrades that nobody reverted.
 func findReverted(ctx context.Context, pr *Problem, res *resolve.Result, known map[string]bool) (holds []resolve.Hold, notReverted map[string]bool, err error) {
 	clone, err := pr.project.Clone()
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
