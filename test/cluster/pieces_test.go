@@ -62,6 +62,7 @@ func runPieceScenarios(t *testing.T, cluster, second *harness.Cluster, engine pi
 		{"moved", "a file moves between two pieces", movesFile},
 		{"recreated", "an object is recreated on request", recreatesObject},
 		{"hooks", "hooks of a chart run", runsHooks},
+		{"kept", "objects that Helm keeps outlive their operator", keepsObjects},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {
 			t.Parallel() // mostly waits; each scenario has its own environment
@@ -476,6 +477,52 @@ func runsHooks(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.engine.refresh(ctx, t, f)
 	f.settle(ctx, t)
 	checkUntouched(t, "second comparison", again, f.identify(ctx, t, append(others, jobs...)))
+}
+
+// keepsObjects upgrades a chart to a version without its kept objects, and removes another chart that still
+// has them. The objects stay, and the engine is settled without them; the other objects are deleted.
+func keepsObjects(ctx context.Context, t *testing.T, f *pieceFleet) {
+	a, b := f.newOperator("a"), f.newOperator("b")
+	for _, o := range []*tinyOperator{&a, &b} {
+		o.isChart, o.hasKept = true, true
+		volume := objects(t, fmt.Sprintf(`{apiVersion: v1, kind: PersistentVolume, metadata: {name: %s-%s},
+spec: {capacity: {storage: 1Mi}, accessModes: [ReadWriteOnce], hostPath: {path: /tmp}, persistentVolumeReclaimPolicy: Retain}}`, o.namespace, o.name))
+		if _, err := f.live.Apply(ctx, volume); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.state.operators = []tinyOperator{a, b, f.newOperator("c")}
+	f.install(ctx, t)
+	isKept := func(o *unstructured.Unstructured) bool { return o.GetLabels()["example.com/version"] == "kept" }
+	kept := only(f.desired(t), isKept)
+	if len(kept) != 6 {
+		t.Fatalf("rendered %q, want six objects that are kept", names(kept))
+	}
+	before := f.identify(ctx, t, kept)
+
+	upgraded := f.state.clone()
+	upgraded.operator(a.key()).version, upgraded.operator(a.key()).hasKept = "v2", false
+	f.upgrade(ctx, t, "upgrade without the objects", upgraded)
+	if still := only(f.desired(t, a.key()), isKept); len(still) > 0 {
+		t.Errorf("the new version contains %q", names(still))
+	}
+	checkUIDs(t, "upgrade without the objects", before, f.identify(ctx, t, kept))
+
+	own := only(f.desired(t, b.key()), func(o *unstructured.Unstructured) bool { return o.GetKind() == "ConfigMap" && !isKept(o) })
+	f.state = f.state.without(b.key())
+	f.state.leaving = []string{b.key()}
+	f.push(ctx, t, "remove")
+	f.awaitGone(ctx, t, own)
+	f.settle(ctx, t)
+	checkUIDs(t, "remove", before, f.identify(ctx, t, kept))
+	pruned := f.state.clone()
+	pruned.leaving = nil
+	f.upgrade(ctx, t, "prune", pruned)
+	checkUIDs(t, "prune", before, f.identify(ctx, t, kept))
+	again := f.identify(ctx, t, kept)
+	f.engine.refresh(ctx, t, f)
+	f.settle(ctx, t)
+	checkUntouched(t, "second comparison", again, f.identify(ctx, t, kept))
 }
 
 // checkHooks waits until the Jobs of a version are complete.

@@ -40,6 +40,8 @@ type tinyOperator struct {
 	hasCRD         bool     // it has a CRD
 	hasWebhook     bool     // it has a webhook
 	isChart        bool     // it is a Helm chart with hooks instead
+	isRelease      bool     // it is a release with manifests instead
+	hasKept        bool     // the chart has a claim, a ConfigMap and a Secret that Helm keeps
 	service        string   // it has a Service: "cluster" or "headless", which is an immutable field
 	crdCA          string   // CA of its CRD, which is converted by another operator's Service
 	takesConfigMap bool     // it takes over the ConfigMap of another operator
@@ -170,6 +172,33 @@ spec:
 {{- end }}
 `
 
+// tinyRelease is a release.
+const tinyRelease = `-- configmap.yaml --
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: NAME, labels: {example.com/version: VERSION}}
+data: {version: VERSION}
+-- things.yaml --
+` + tinyCRD
+
+// tinyKept is a template of objects that Helm keeps.
+const tinyKept = `-- templates/kept.yaml --
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: NAME-kept, labels: {example.com/version: kept}, annotations: {helm.sh/resource-policy: keep}}
+spec: {accessModes: [ReadWriteOnce], storageClassName: "", volumeName: "{{ .Release.Namespace }}-NAME", resources: {requests: {storage: 1Mi}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: NAME-kept, labels: {example.com/version: kept}, annotations: {helm.sh/resource-policy: keep}}
+data: {a: b}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: NAME-kept, labels: {example.com/version: kept}, annotations: {helm.sh/resource-policy: keep}}
+stringData: {a: b}
+`
+
 // bundle returns the files of the operator's bundle or chart, with a placeholder for its semantic
 // version.
 func (o tinyOperator) bundle() map[string]string {
@@ -219,6 +248,12 @@ func (o tinyOperator) bundle() map[string]string {
 	}
 	if o.isChart {
 		text = tinyChart
+	}
+	if o.isRelease {
+		text = strings.NewReplacer("PLURAL", "things", "GROUP", o.key(), "KIND", "Thing", "FAULT", "none").Replace(tinyRelease)
+	}
+	if o.hasKept {
+		text += tinyKept
 	}
 	files := map[string]string{}
 	text = strings.NewReplacer("NAME", o.name, "VERSION", o.version).Replace(text)
