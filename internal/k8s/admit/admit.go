@@ -176,7 +176,7 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (WriteResult, err
 	out.Rejected, out.Unchecked = v.validate(obj, k.budget)
 	if apiVersion != k.storage && !k.converts {
 		// Without a conversion webhook, only apiVersion changes between versions.
-		out.Dropped = append(out.Dropped, k.stored.prune(runtime.DeepCopyJSON(obj))...)
+		out.Dropped = append(out.Dropped, k.stored.prune(before)...) // defaults are no settings
 	}
 	slices.Sort(out.Dropped)
 	out.Dropped = slices.Compact(out.Dropped)

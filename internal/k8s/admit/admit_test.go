@@ -77,6 +77,27 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// TestWriteOtherVersion writes an object in a version that is stored as another one: fields that the stored
+// version lacks are dropped, but only those of the object are reported, no defaults.
+func TestWriteOtherVersion(t *testing.T) {
+	crd := load(t, definition)
+	versions := crd["spec"].(map[string]any)["versions"].([]any)
+	versions[1] = load(t, `{name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
+  size: {type: integer}, colour: {type: string}, delay: {type: integer, default: 15}}}}}}}`)
+	k, err := Open(crd, NewBudget())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := k.Write("v2", load(t, "spec: {size: 3, colour: blue}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := WriteResult{Dropped: []string{"spec.colour"}, Defaulted: []Value{{"spec.delay", int64(15)}}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	crd := load(t, definition)
 	versions := crd["spec"].(map[string]any)["versions"].([]any)
