@@ -61,8 +61,8 @@ func decodeLikeAPIServer(tb testing.TB, data []byte) []map[string]any {
 
 var whole = flag.Bool("whole", false, "read every file of the corpus, not only a quarter") //nolint:gochecknoglobals // a flag
 
-// TestCorpusIsReadAsByTheAPIServer compares decoded documents with those of the API server's decoder,
-// regardless of the types of numbers.
+// TestCorpusIsReadAsByTheAPIServer compares decoded documents with those of the API server's decoder. It
+// ignores the types of numbers.
 func TestCorpusIsReadAsByTheAPIServer(t *testing.T) {
 	all := corpusManifests(t)
 	for i, file := range slices.Sorted(maps.Keys(all)) {

@@ -497,8 +497,8 @@ func pinSummaries(f *lockfile.File) []string {
 	return out
 }
 
-// without returns u without one package, or without one bundle: the oldest of a channel. It removes
-// only what has no pin, and no package with a subscription.
+// without returns u without one package, or without one bundle: the oldest of a channel. It keeps bundles
+// with pins, and packages with subscriptions.
 func (u universe) without(t *rapid.T, lock *lockfile.File) universe {
 	v := universe{decl: u.decl, cats: slices.Clone(u.cats)}
 	i := rapid.IntRange(0, len(v.cats)-1).Draw(t, "catalog")

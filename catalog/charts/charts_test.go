@@ -21,7 +21,7 @@ func index(versions ...string) []byte {
 	return []byte(b.String())
 }
 
-// edges returns the channels of the package lamp: each entry with what it replaces and skips.
+// edges returns the channels of the package lamp: each entry with the entries that it replaces and skips.
 func edges(t *testing.T, data []byte) []string {
 	t.Helper()
 	x, err := charts.ReadIndex("index.yaml", data)

@@ -47,7 +47,7 @@ type example struct {
 	// file fault.
 	put       func(t *testing.T, dir, edition string) (rest string)
 	fault     string // path below the directory of the catalog; empty if rest names the file
-	wrong     string // an invalid path; empty for a file instead of a directory, or vice versa
+	wrong     string // an invalid path; empty: a file in place of a directory, or a directory in place of a file
 	image     bool
 	fileBased bool
 	claimed   bool // the directory is recognized without its scheme

@@ -79,8 +79,8 @@ func images(t *testing.T, dir string) map[string]v1.Image {
 	return out
 }
 
-// newOptions returns options that write into a temporary directory. The architecture stands for
-// the program.
+// newOptions returns options that write into a temporary directory. In place of the program, it uses a file
+// that contains the architecture.
 func newOptions(t *testing.T) options {
 	t.Helper()
 	return options{

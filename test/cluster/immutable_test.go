@@ -32,7 +32,7 @@ type fieldTable struct {
 	Skip   map[string]string
 }
 
-// unprobedKinds are the kinds that nobody keeps in Git, or whose changes other rules judge.
+// unprobedKinds are the kinds that are not kept in Git, or whose changes are reported by other rules.
 var unprobedKinds = map[string]string{
 	"Binding": "a request", "Event": "a record", "Event.events.k8s.io": "a record", "Node": "written by the kubelet",
 	"Pod": "created by a workload", "ControllerRevision.apps": "written by a controller",

@@ -261,8 +261,7 @@ func storageVersion(crd *unstructured.Unstructured) string {
 	return ""
 }
 
-// deleteUnpruned deletes the remaining objects of the operator, like a person who confirms the loss
-// of its data.
+// deleteUnpruned deletes the remaining objects of the operator, like a person who confirms the loss of data.
 func (l *life) deleteUnpruned(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

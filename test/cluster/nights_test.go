@@ -80,7 +80,7 @@ func nightOperator(name string, version int) tinyOperator {
 	return o
 }
 
-// playNights plays nights, with what people do in the mornings before.
+// playNights plays nights. Before each, it changes the repository like people in the morning.
 func playNights(t *testing.T, cluster, second *harness.Cluster, engine pieceEngine, nights int) {
 	ctx, start := within(t, 25*time.Minute), time.Now()
 	n := newTwoRepositories(ctx, t, cluster, second, engine)
@@ -227,8 +227,8 @@ func (n *twoRepositories) commit(clone quayside, message string) {
 	n.git(clone, "push", "--quiet", "origin", "HEAD:main")
 }
 
-// changeDeclarations commits what people and the catalog's publisher change: new versions, and in some nights an
-// operator that is added or removed, or a cluster that is renamed.
+// changeDeclarations commits the changes of people and of the catalog's publisher: new versions, and in some
+// nights an operator that is added or removed, or a cluster that is renamed.
 func (n *twoRepositories) changeDeclarations(nights int) {
 	n.pull(n.desk)
 	for _, name := range slices.Sorted(maps.Keys(n.published)) {
@@ -326,8 +326,8 @@ func (n *twoRepositories) tip(e *nightEnvironment) string {
 	return n.git(n.deploy, "for-each-ref", "--format=%(objectname)", "refs/remotes/origin/render/"+e.name)
 }
 
-// verify checks that the tree of an environment in the clone is what a commit of the declarations renders to: the
-// one that the tree names, or "@COMMIT".
+// verify checks that the tree of an environment in the clone is the rendered tree of a commit of the
+// declarations: the commit in the tree, or "@COMMIT".
 func (n *twoRepositories) verify(e *nightEnvironment, commit string) {
 	n.Helper()
 	if out, log, code := n.deploy.run(n.T, "verify", "envs/"+e.name+"/rendered", "--offline", "--source", n.source.dir+commit); code != 0 {

@@ -107,7 +107,7 @@ func SelfContained(ctx context.Context, p *workspace.Project, rendered *render.R
 	}
 	names, err := listInputs(read, ".", l, l.Clusters)
 	if err != nil {
-		return nil, diag.Hintf(diag.Pos{}, "move what the overlays use into "+p.Settings.OverlaysDir(), "%w", err)
+		return nil, diag.Hintf(diag.Pos{}, "move the files that the overlays use into "+p.Settings.OverlaysDir(), "%w", err)
 	}
 	for name := range names {
 		if _, ok := res.Tree.Get(name); ok {

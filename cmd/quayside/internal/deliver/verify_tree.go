@@ -124,7 +124,7 @@ func (r *ArtifactReport) compareWith(ctx context.Context, p *workspace.Project, 
 		r.Clusters = append(r.Clusters, c.Name)
 	}
 	if len(r.Changes) > 0 {
-		return &workspace.DiffersError{Msg: fmt.Sprintf("%s differs from what commit %.12s renders to (%s)", r.Reference, r.Revision, diag.Count(len(r.Changes), "file"))}
+		return &workspace.DiffersError{Msg: fmt.Sprintf("%s differs from the rendered tree of commit %.12s (%s)", r.Reference, r.Revision, diag.Count(len(r.Changes), "file"))}
 	}
 	return nil
 }

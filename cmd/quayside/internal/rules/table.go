@@ -66,7 +66,7 @@ func Table() []Entry {
 		{"git-attributes", Error, nil, "No Git attribute changes the content of the lock, the tree, the overlays or other manifests in a checkout.", Git, checkAttributes},
 		{"still-applied", Error, []string{"still-applied"}, "No GitOps tool applies the declaration of an operator that quayside renders.", Repo, checkStillApplied},
 		{"abandoned-trees", Error, []string{"abandoned-tree"}, "Each rendered tree is the `spec.output` of a workspace; it is an error only if `spec.gitops.path` names the tree.", Outputs, checkAbandonedTrees},
-		{"ignored-observations", Warning, []string{"not-checked"}, "Observations are evidence for a cluster of the workspace.", Needs, checkObservations},
+		{"ignored-observations", Warning, []string{"not-checked"}, "Each observation can be used for a cluster of the workspace.", Needs, checkObservations},
 		{"unmet-needs", Error, []string{"missing-api", "missing-config", "missing-namespace", "missing-object", "missing-olm", "pod-security"}, "Each cluster has the APIs and objects that its operators need; a missing Secret or ConfigMap that an operator may create itself is a warning.", Needs, checkNeeds},
 		{"schema", Error, []string{"contested-field", "invalid-object"}, "The objects of a cluster, after overlays, have only known fields, valid values and all required fields; a field that does not keep its value is a warning.", Patched, checkPatched},
 		{"gone-images", Warning, []string{"image-gone"}, "No image that a cluster pulls is known to be missing from its registry.", Needs, checkGoneImages},

@@ -220,7 +220,8 @@ func newWidgets() []k8s.Object {
 	return out
 }
 
-// newVerifier records the state of a cluster, and returns a function that returns what adopt verify finds.
+// newVerifier records the state of a cluster, and returns a function that returns the findings of adopt
+// verify.
 func newVerifier(t *testing.T, c *runtest.Cluster, p *plan.Plan) func() []string {
 	t.Helper()
 	before, err := verify.Capture(context.Background(), c, p, "widgets")
