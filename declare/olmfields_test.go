@@ -31,7 +31,8 @@ const (
 	isRefused treatment = "rejected"  // setting it causes an error that names it
 )
 
-// olmField is a field of a CRD. Fields below it without their own row are included.
+// olmField is a table row about a field of a CRD. It also covers the fields below that have no row
+// of their own.
 type olmField struct {
 	kind, path string // such as "spec.source" or "spec.selector.matchExpressions[].key"
 	is         treatment

@@ -170,7 +170,8 @@ func (d *fieldDiff) isExempt(at fieldPath, a, b any) bool {
 	return len(at) > 0 && slices.ContainsFunc(d.exemptions, func(x exemption) bool { return x.matches(f) })
 }
 
-// compareField compares field s of the objects at a path.
+// compareField compares a and b, the values of the field or list element s directly below a path.
+// claims are the covered paths below that path.
 func (d *fieldDiff) compareField(at fieldPath, s step, claims []fieldPath, a, b any) {
 	if equalValues(a, b) {
 		return

@@ -98,7 +98,7 @@ func lostMeanwhile(kind string) string {
 	case "Service":
 		return "it gets a new address, and its clients fail meanwhile; a load balancer is replaced"
 	case "Secret", "ConfigMap":
-		return "its content is replaced by that in the tree, and pods that need it cannot start meanwhile"
+		return "its content is replaced by the content in the tree, and pods that need it cannot start before it exists again"
 	case "RoleBinding", "ClusterRoleBinding":
 		return "its subjects lack the permissions meanwhile"
 	case "StorageClass", "CSIDriver", "VolumeAttributesClass", "RuntimeClass", "PriorityClass", "IngressClass":

@@ -89,9 +89,9 @@ func (w *world) suggest(r *round, from *lockfile.File) {
 	}
 }
 
-// tryRemedies tries the first maxTries remedies. It returns those for which solves returns true, and the
-// number of tries. Remedies that remove an operator come last, but if no other remedy has worked, the last
-// try is one of them.
+// tryRemedies tries at most maxTries remedies. It returns those for which solves returns true, and the
+// number of tries. Remedies that remove an operator are tried after all others. If nothing has worked before
+// the last try, that try is a removal even if other remedies remain.
 func tryRemedies(remedies []remedy, solves func(remedy) bool) (changes []explain.Remedy, tried int) {
 	removes := func(r remedy) bool { return r.removes }
 	others := slices.DeleteFunc(slices.Clone(remedies), removes)

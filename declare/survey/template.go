@@ -19,7 +19,8 @@ import (
 // unknownText stands for the value of a parameter that is known only to a cluster or a server.
 const unknownText = "\x00"
 
-// IsKnown reports whether no text in v is only known in a cluster.
+// IsKnown reports whether all values in v are known offline. Values that only a cluster or a server
+// knows are represented by unknownText.
 func IsKnown(v any) bool {
 	text, err := json.Marshal(v)
 	return err == nil && !bytes.Contains(text, []byte(`\u0000`))

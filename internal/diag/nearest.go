@@ -14,9 +14,13 @@ const maxNear = 128
 const minLike = 3
 
 // Nearest returns up to three names in among that are most similar to word, most similar first. If
-// some names differ only in case, it returns only those. Otherwise the order is: names that begin
-// with word, names that differ in a few letters, names whose first words differ in a few letters,
-// and names that contain the words of word (see [Like]). It returns nil if no name is similar.
+// some names differ only in case, it returns only those. Otherwise the order is:
+//   - names that begin with word
+//   - names that differ from word in a few letters
+//   - names whose beginning differs from word in a few letters
+//   - names that contain all parts of word, in the same order (see [Words])
+//
+// It returns nil if no name is similar.
 func Nearest(word string, among []string) []string {
 	type scored struct {
 		name       string

@@ -11,8 +11,9 @@ import (
 )
 
 // Objects parses data like [Documents] and returns the documents as Go values: map[string]any,
-// []any, string, bool, nil, and numbers. A whole number is an int64, or a json.Number if it
-// overflows and is written as an integer. Any other number is a float64.
+// []any, string, bool, nil, and numbers. An integer is an int64, or a json.Number if it does not
+// fit. A number with a fraction or an exponent is a float64, or an int64 if its value is whole and
+// below 1<<53.
 func Objects(file string, data []byte, lim Limits) ([]map[string]any, error) {
 	if out, ok := quickObjects(data, lim.orDefaults()); ok {
 		return out, nil

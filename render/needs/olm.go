@@ -199,9 +199,9 @@ func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal
 	return signals[0].Need, signals, definitions
 }
 
-// PermissionSignals returns signals for permissions of accounts on OLM resources, and OLM's CRDs
-// whose objects they may watch. For an operator that installs others, it omits the signals for
-// changing and reading OLM objects.
+// PermissionSignals returns signals for the permissions of service accounts on OLM resources, and
+// the names of the OLM CRDs whose objects these accounts may watch. If they may install operators
+// through OLM, it omits the signals for changing and reading OLM objects.
 func PermissionSignals(objects []k8s.Object) ([]Signal, []string) {
 	list := make([]map[string]any, len(objects))
 	for i, o := range objects {

@@ -286,7 +286,7 @@ func (e *Error) Error() string {
 	switch e.Statement {
 	case "":
 	case Provenance:
-		wanted, remedy = "provenance signed by", "push the artifact again with 'quayside push --sign', which adds it to the unchanged artifact"
+		wanted, remedy = "provenance signed by", "push the artifact again with 'quayside push --sign', which adds the provenance without changing the artifact"
 	default:
 		wanted, remedy = fmt.Sprintf("a statement of type %q signed by", e.Statement), "attach one to the image"
 	}

@@ -78,10 +78,10 @@ func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree
 	return c, l.fill(c.Files, files, c.Clusters)
 }
 
-// SelfContained returns the tree of the lock with all files that its overlays use, for a directory outside of
-// the workspace. rendered is the result of rendering the lock for the workspace. The user's overlays are in
-// the tree's directory overlays. The error contains the faults of all overlays that do not build, or that use
-// files outside of the workspace's overlays.
+// SelfContained returns the tree of the lock in a form that can be built outside of the workspace: its
+// directory overlays contains the user's overlays with all files that they use. rendered is the result of
+// rendering the lock for the workspace. It returns an error with all faults if overlays do not build, or use
+// files outside of the workspace's overlays directory.
 func SelfContained(ctx context.Context, p *workspace.Project, rendered *render.Result) (*filetree.Tree, error) {
 	lock, err := p.NeedLock()
 	if err != nil {

@@ -32,14 +32,15 @@ type Workload struct {
 	Selector        string // label selector of its pods
 }
 
-// OperatorResources contains the sums of an operator in clusters with the same sums.
+// OperatorResources contains the sums of an operator. Clusters with equal sums share an entry.
 type OperatorResources struct {
 	Operator string   `json:"operator" doc:"as namespace/package; empty for objects that overlays add"`
 	Clusters []string `json:"clusters,omitempty" doc:"sorted; missing if spec.clusters has none"`
 	Amounts
 }
 
-// OwnerResources are the sums of the operators of an owner, in clusters where they are the same.
+// OwnerResources contains the sums over the operators of an owner. Clusters with equal sums share
+// an entry.
 type OwnerResources struct {
 	Owner    string   `json:"owner" doc:"empty for operators without an owner"`
 	Clusters []string `json:"clusters,omitempty" doc:"sorted; missing if spec.clusters has none"`

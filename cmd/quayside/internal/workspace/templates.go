@@ -252,7 +252,8 @@ func withTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (*reso
 	return &out, nil
 }
 
-// maxTemplateRounds limits the number of times that the resolver runs because the APIs of a content are new.
+// maxTemplateRounds is the maximum number of resolver runs. The resolver runs again if a chosen content
+// provides APIs that the index does not list, or cannot be rendered.
 const maxTemplateRounds = 10
 
 // resolveTemplates resolves until the APIs of the chosen contents are known. It also returns the index

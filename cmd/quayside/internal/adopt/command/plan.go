@@ -238,7 +238,7 @@ func (o *adoptPlanOptions) checkNotStarted(p *workspace.Project, text []byte) er
 		return nil //nolint:nilerr // it has no journal
 	}
 	if have, err := filetree.ReadFile(name); err != nil || string(have) != string(text) {
-		return fmt.Errorf("%s was started, and its journal is in %s: finish it or revert it with 'quayside adopt revert', and move both files away, or choose another file with --file", shown, filepath.Base(journal))
+		return fmt.Errorf("%s was started, and its journal is in %s: choose another file with --file, or finish this plan ('quayside adopt run') or revert it ('quayside adopt revert'), then move the plan and its journal away", shown, filepath.Base(journal))
 	}
 	return nil
 }

@@ -162,8 +162,8 @@ func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, 
 	return len(made.Operators)
 }
 
-// checkEqual checks that a live object equals that of the tree, except for the kinds that keep
-// fields of OLM.
+// checkEqual checks that a live object equals the object in the tree. It skips the kinds on which
+// fields set by OLM may remain.
 func checkEqual(t *testing.T, o adopt.ClassifiedObject) {
 	t.Helper()
 	if o.Class != adopt.Equal && o.Class != adopt.Changed || slices.Contains([]string{"APIService", "CustomResourceDefinition", "Namespace"}, o.Kind) {

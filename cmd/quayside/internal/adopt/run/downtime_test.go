@@ -11,7 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// newFleetScene returns a scene with the operator in two namespaces, ops and db, and one stop of OLM.
+// newFleetScene returns a scene with the operator in two namespaces, ops and db. Its plan stops OLM
+// once for both.
 func newFleetScene(t testing.TB) *scene {
 	t.Helper()
 	s := newScene(t)
