@@ -184,7 +184,7 @@ func newSigned(t *testing.T) *signed {
 		inner.ServeHTTP(answer, r)
 		body := answer.Body.Bytes()
 		if bytes.HasPrefix(body, []byte{0x1f, 0x8b}) { // a layer, not a signature
-			body[len(body)/2] ^= 1
+			body[4] ^= 1 // in the time of its header, so that it can still be unpacked
 		}
 		for key, values := range answer.Header() {
 			w.Header()[key] = values
