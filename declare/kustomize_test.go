@@ -331,18 +331,20 @@ func TestKustomizeRefused(t *testing.T) {
 		chain += fmt.Sprintf("-- d/%03d/kustomization.yaml --\nresources: [../%03d]\n", i, i+1)
 	}
 	for name, c := range map[string]struct{ more, want string }{
-		"remote":     {"-- d/x/kustomization.yaml --\nresources:\n- github.com/org/catalog//operators/etcd?ref=main\n", `d/x/kustomization.yaml:2:3: "github.com/org/catalog//operators/etcd?ref=main" is not a local file: remote resources are not fetched` + "\n  hint: at the top of the repository, run \"kustomize localize --scope . d/x localized-x\", and use \"localized-x/d/x\" instead"},
-		"charts":     {"-- d/kustomization.yaml --\nhelmCharts: [{name: x}]\n", `d/kustomization.yaml:1:14: Helm chart "x" is skipped, because Helm charts are not rendered: its output is unknown` + "\n  hint: render the chart into the repository with 'helm template', and list the file under resources"},
-		"outside":    {"-- d/kustomization.yaml --\nresources: [../../../etc/passwd]\n", `d/kustomization.yaml:1:13: "../../../etc/passwd" is outside of the repository`},
-		"file above": {"-- d/kustomization.yaml --\nresources: [../x.yaml]\n-- x.yaml --\n{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n", "d/kustomization.yaml:1:13: \"../x.yaml\" resolves to x.yaml, but kustomize only reads files below d"},
-		"cycle":      {"-- d/a/kustomization.yaml --\n# operators.coreos.com\nresources: [../b]\n-- d/b/kustomization.yaml --\nresources: [../a]\n", "d/b/kustomization.yaml:1:13: d/a includes itself" + below},
-		"component":  {"-- d/kustomization.yaml --\nkind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\n", "d/kustomization.yaml: "},
-		"deep":       {"-- d/kustomization.yaml --\nresources: ['000']\n" + chain + "-- d/150/kustomization.yaml --\nresources: []\n", "deeper than 100 levels"},
-		"generators": {"-- d/kustomization.yaml --\nconfigMapGenerator:\n" + strings.Repeat("- {name: a}\n", 1001), "d/kustomization.yaml: 1001 objects exceed the limit of 1000"},
-		"objects":    {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\n" + strings.Repeat("---\n{apiVersion: v1, kind: A, metadata: {name: a}}\n", 1001), "1001 objects exceed the limit of 1000"},
-		"a list":     {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\napiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {apiVersion: v1, kind: A, metadata: {name: a}}\n", 1001), "1001 objects exceed the limit of 1000"},
-		"program":    {"-- d/kustomization.yaml --\ngenerators: [g.yaml]\n-- d/g.yaml --\napiVersion: example.com/v1\nkind: Generator\nmetadata: {name: x}\n", `d/kustomization.yaml:1:14: Generator of example.com/v1 is skipped, because it runs a program: its output is unknown`},
-		"template":   {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\nkind: {{ .Values.kind }}\n", "d/a.yaml:1"},
+		"remote":       {"-- d/x/kustomization.yaml --\nresources:\n- github.com/org/catalog//operators/etcd?ref=main\n", `d/x/kustomization.yaml:2:3: "github.com/org/catalog//operators/etcd?ref=main" is not a local file: remote resources are not fetched` + "\n  hint: at the top of the repository, run \"kustomize localize --scope . d/x localized-x\", and use \"localized-x/d/x\" instead"},
+		"remote chart": {"-- d/kustomization.yaml --\nhelmCharts: [{name: x, repo: 'https://charts.example', version: 1.0.0}]\n-- d/charts/x/Chart.yaml --\nname: x\n", `d/kustomization.yaml:1:14: Helm chart "x" of https://charts.example is skipped, because it is not in the repository: its output is unknown` + "\n  hint: render the chart into the repository with 'helm template', and list the file under resources"},
+		"local chart":  {"-- d/kustomization.yaml --\nhelmCharts: [{name: x}]\n-- d/charts/x/Chart.yaml --\nname: x\n", `d/kustomization.yaml:1:14: Helm chart "x" in "d/charts/x" is skipped, because kustomizations are built without Helm charts: its output is unknown` + "\n  hint: list d/charts/x in spec.declarations, with the values of the kustomization, or render the chart into the repository with 'helm template', and list the file under resources"},
+		"charts":       {"-- d/kustomization.yaml --\nhelmCharts: [{name: x}]\n", `d/kustomization.yaml:1:14: Helm chart "x" is skipped, because Helm charts are not rendered: its output is unknown` + "\n  hint: render the chart into the repository with 'helm template', and list the file under resources"},
+		"outside":      {"-- d/kustomization.yaml --\nresources: [../../../etc/passwd]\n", `d/kustomization.yaml:1:13: "../../../etc/passwd" is outside of the repository`},
+		"file above":   {"-- d/kustomization.yaml --\nresources: [../x.yaml]\n-- x.yaml --\n{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n", "d/kustomization.yaml:1:13: \"../x.yaml\" resolves to x.yaml, but kustomize only reads files below d"},
+		"cycle":        {"-- d/a/kustomization.yaml --\n# operators.coreos.com\nresources: [../b]\n-- d/b/kustomization.yaml --\nresources: [../a]\n", "d/b/kustomization.yaml:1:13: d/a includes itself" + below},
+		"component":    {"-- d/kustomization.yaml --\nkind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\n", "d/kustomization.yaml: "},
+		"deep":         {"-- d/kustomization.yaml --\nresources: ['000']\n" + chain + "-- d/150/kustomization.yaml --\nresources: []\n", "deeper than 100 levels"},
+		"generators":   {"-- d/kustomization.yaml --\nconfigMapGenerator:\n" + strings.Repeat("- {name: a}\n", 1001), "d/kustomization.yaml: 1001 objects exceed the limit of 1000"},
+		"objects":      {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\n" + strings.Repeat("---\n{apiVersion: v1, kind: A, metadata: {name: a}}\n", 1001), "1001 objects exceed the limit of 1000"},
+		"a list":       {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\napiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {apiVersion: v1, kind: A, metadata: {name: a}}\n", 1001), "1001 objects exceed the limit of 1000"},
+		"program":      {"-- d/kustomization.yaml --\ngenerators: [g.yaml]\n-- d/g.yaml --\napiVersion: example.com/v1\nkind: Generator\nmetadata: {name: x}\n", `d/kustomization.yaml:1:14: Generator of example.com/v1 is skipped, because it runs a program: its output is unknown`},
+		"template":     {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\nkind: {{ .Values.kind }}\n", "d/a.yaml:1"},
 	} {
 		_, err := declare.LoadFS(files(c.more), declare.LoadOptions{Paths: paths("d")})
 		if err == nil || !strings.Contains(err.Error(), c.want) {

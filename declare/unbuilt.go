@@ -138,22 +138,34 @@ func (l *loader) addSkipped(o *overlay.Overlay, d candidate, declares bool) {
 	for k := range o.Kustomizations() {
 		for _, p := range k.Skipped {
 			pos := l.displayPos(p.Pos)
-			reason := p.String() + " is skipped, because it runs a program: its output is unknown"
-			if p.Renders() {
-				reason = p.String() + " is skipped, because Helm charts are not rendered: its output is unknown"
-			}
-			if p.Transforms {
-				reason = p.String() + " is skipped, because it runs a program: its changes are unknown"
-			}
-			if p.Err != nil {
-				reason = fmt.Sprintf("%s is skipped, because its output is unknown: %v", p, p.Err)
-			}
-			u := newUnread(diag.Hintf(pos, p.Hint(), "%s", reason))
+			reason, hint := l.explainSkipped(p)
+			u := newUnread(diag.Hintf(pos, hint, "%s", reason))
 			u.partial = !isSecretPlugin(p) && !p.Transforms
 			if u.Tolerated = !d.named || declares || !u.partial; u.Tolerated {
 				l.warnings = append(l.warnings, diag.Warning{Pos: pos, Code: "plugin-skipped", Msg: reason})
 			}
 			l.addParts(d.entry, []Unread{u})
 		}
+	}
+}
+
+// explainSkipped returns the reason why a build skips a plugin, and a hint.
+func (l *loader) explainSkipped(p overlay.Plugin) (reason, hint string) {
+	hint = p.Hint()
+	switch {
+	case p.Err != nil:
+		return fmt.Sprintf("%s is skipped, because its output is unknown: %v", p, p.Err), hint
+	case p.Transforms:
+		return p.String() + " is skipped, because it runs a program: its changes are unknown", hint
+	case p.Dir != "":
+		dir := l.displayPath(p.Dir)
+		return fmt.Sprintf("%s in %q is skipped, because kustomizations are built without Helm charts: its output is unknown", p, dir),
+			fmt.Sprintf("list %s in spec.declarations, with the values of the kustomization, or %s", dir, hint)
+	case p.Repo != "":
+		return fmt.Sprintf("%s of %s is skipped, because it is not in the repository: its output is unknown", p, p.Repo), hint
+	case p.Renders():
+		return p.String() + " is skipped, because Helm charts are not rendered: its output is unknown", hint
+	default:
+		return p.String() + " is skipped, because it runs a program: its output is unknown", hint
 	}
 }

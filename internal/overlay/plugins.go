@@ -3,6 +3,8 @@ package overlay
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -19,6 +21,8 @@ type Plugin struct {
 	APIVersion string   // apiVersion of its configuration; "" for helmCharts and directories
 	Kind       string   // kind of its configuration, such as "ksops"
 	Chart      string   // name of the Helm chart
+	Repo       string   // location of the Helm chart; may be empty
+	Dir        string   // directory of the Helm chart, if the source has it
 	Transforms bool     // whether it changes objects, rather than generating them
 	Err        error    // error of its evaluation; nil for a program
 }
@@ -61,7 +65,7 @@ func (p Plugin) fault() error {
 func (f *Files) addCharts(o *Overlay) error {
 	var faults diag.List
 	for i, chart := range o.kustomization.HelmCharts {
-		p := Plugin{Pos: o.position(fmt.Sprintf("helmCharts[%d]", i)), Kind: "helmCharts", Chart: chart.Name}
+		p := Plugin{Pos: o.position(fmt.Sprintf("helmCharts[%d]", i)), Kind: "helmCharts", Chart: chart.Name, Repo: chart.Repo, Dir: f.chartDir(o, chart)}
 		if f.tolerant {
 			o.Skipped = append(o.Skipped, p)
 		} else {
@@ -70,6 +74,27 @@ func (f *Files) addCharts(o *Overlay) error {
 	}
 	o.kustomization.HelmCharts = nil
 	return faults.Err()
+}
+
+// chartDir returns the directory in which kustomize looks for a chart before it downloads it. It
+// returns "" if there is no chart.
+func (f *Files) chartDir(o *Overlay, chart types.HelmChart) string {
+	home := types.HelmDefaultHome
+	if g := o.kustomization.HelmGlobals; g != nil && g.ChartHome != "" {
+		home = g.ChartHome
+	}
+	dir := path.Join(o.Dir, home)
+	if chart.Version != "" && chart.Repo != "" {
+		dir = path.Join(dir, chart.Name+"-"+chart.Version)
+	}
+	dir = path.Join(dir, chart.Name)
+	if !fs.ValidPath(dir) || path.IsAbs(home) {
+		return ""
+	}
+	if _, err := f.source.ReadFile(path.Join(dir, "Chart.yaml")); err != nil {
+		return ""
+	}
+	return dir
 }
 
 // addPlugins adds the files that plugin configurations refer to. data is the content of file, which
