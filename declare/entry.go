@@ -11,6 +11,7 @@ import (
 	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/helm"
+	"github.com/quayside/quayside/internal/memo"
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -21,8 +22,9 @@ func (p Path) IsPattern() bool { return strings.ContainsAny(p.Path, "*?[") }
 
 // Expand returns the files and directories that a path in spec.declarations includes. These are the
 // matches of a pattern and, for the file of an entry point such as an Application, also the files
-// that it applies. The results are relative to fsys. charts renders charts; it may be nil.
-func (p Path) Expand(fsys fs.FS, dir string, charts *helm.Charts) []string {
+// that it applies. The paths are relative to fsys. charts renders charts, and results remembers the
+// results of kustomizations; both may be nil.
+func (p Path) Expand(fsys fs.FS, dir string, charts *helm.Charts, results *memo.Results) []string {
 	in, inside := p.In(dir)
 	if !inside {
 		return nil
@@ -31,8 +33,9 @@ func (p Path) Expand(fsys fs.FS, dir string, charts *helm.Charts) []string {
 	if _, err := fs.Stat(fsys, in); err != nil && p.IsPattern() {
 		out = survey.Match(fsys, in)
 	}
-	reader := survey.NewReader(fsys, func(string) bool { return false }, charts).WithoutValues()
+	reader := survey.NewReader(fsys, func(string) bool { return false }, charts, results).WithoutValues()
 	defer charts.Close()
+	defer results.Save()
 	for _, file := range slices.Clone(out) {
 		if a := p.Chart(fsys, dir, diag.Pos{}); a != nil {
 			out = append(out, a.Chart.Files...)
@@ -219,7 +222,7 @@ func (l *loader) buildApplied(a appliedDir, file string, text []byte) {
 		}
 	}
 	d := candidate{path: a.Dir, entry: a.entry, named: true, applied: a.Applied}
-	o, err := overlay.NewTolerant(overlay.FileFunc(read), l.manifestsIn).Open(a.Dir)
+	o, err := overlay.NewTolerant(overlay.FileFunc(read), l.manifestsIn, l.opt.Results).Open(a.Dir)
 	if o != nil && !namesOLM(l.ownText(o, a.Dir, err)) && !mayGenerate(o) {
 		return
 	}

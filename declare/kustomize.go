@@ -115,7 +115,7 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) error {
 			if trace == nil {
 				trace = o.Trace()
 			}
-			mapPos = l.mapApplied(o, d, l.positionMapper(trace, o, i, r))
+			mapPos = l.mapApplied(o, d, l.positionMapper(trace, o, i, raw, r))
 		}
 		if u, unknown := l.checkKnown(d, r, variables, mapPos(r.first)); unknown {
 			l.addParts(d.entry, []Unread{u})
@@ -143,28 +143,18 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) error {
 // report. It does not check the kustomizations that o includes, whose selectors may be for other
 // objects.
 func (l *loader) warnTargets(o *overlay.Overlay, d candidate, built [][]byte) {
-	own := func(file string) bool { return file == o.File }
-	if o.HasBuiltTargets(own, built) {
-		return
-	}
-	selectors, err := o.Selectors(own, built)
-	if err != nil {
-		return // without this build, the number of selected objects is unknown
-	}
 	mapPos := l.mapApplied(o, d, l.displayPos)
-	for _, s := range selectors {
-		if s.Hits == 0 {
-			l.warnings = append(l.warnings, diag.Warning{Pos: mapPos(s.Pos), Code: "no-target", Msg: s.Unmatched(built) + ": kustomize ignores it"})
-		}
+	for _, s := range o.UnmatchedSelectors(built) {
+		l.warnings = append(l.warnings, diag.Warning{Pos: mapPos(s.Pos), Code: "no-target", Msg: s.Msg + ": kustomize ignores it"})
 	}
 }
 
 // positionMapper returns a function that converts positions in a built object to positions in
 // source files. If the origin is unknown, it returns the position of the kustomization file.
-func (l *loader) positionMapper(t *overlay.Trace, o *overlay.Overlay, i int, r *reader) func(diag.Pos) diag.Pos {
+func (l *loader) positionMapper(t *overlay.Trace, o *overlay.Overlay, i int, raw []byte, r *reader) func(diag.Pos) diag.Pos {
 	from := map[diag.Pos]diag.Pos{}
 	if len(r.docs) == 1 {
-		from = t.Places(i, r.docs[0])
+		from = t.Places(i, raw, r.docs[0])
 	}
 	return func(p diag.Pos) diag.Pos {
 		origin, known := from[p]

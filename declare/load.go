@@ -16,6 +16,7 @@ import (
 	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/helm"
+	"github.com/quayside/quayside/internal/memo"
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/sanitize"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -31,7 +32,9 @@ type LoadOptions struct {
 
 	Environment string // name of the workspace, for [Set.In]; empty: all declarations are for it
 
-	Charts *helm.Charts // renders Helm charts that a path names or an entry point applies; nil: they are not read
+	Charts *helm.Charts // renders Helm charts that a path names or an entry point applies, in a child process; nil: they are not read, and no process is started
+
+	Results *memo.Results // remembers the results of kustomizations; may be nil
 }
 
 // Path is a file or a directory with declarations. In YAML it is a string unless Overrides is set.
@@ -115,6 +118,7 @@ const (
 func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	l := newLoader(fsys, opt)
 	defer opt.Charts.Close()
+	defer opt.Results.Save()
 	l.findFiles()
 	l.build()
 	for _, f := range l.files {
@@ -191,8 +195,8 @@ func newLoader(fsys fs.FS, opt LoadOptions) *loader {
 	for _, dir := range opt.Applied {
 		l.opt.Applied = append(l.opt.Applied, path.Join(opt.Dir, dir))
 	}
-	l.entries = survey.NewReader(fsys, l.isOutput, opt.Charts)
-	l.kustomizations = overlay.NewTolerant(overlay.FileFunc(l.readRegular), l.manifestsIn)
+	l.entries = survey.NewReader(fsys, l.isOutput, opt.Charts, opt.Results)
+	l.kustomizations = overlay.NewTolerant(overlay.FileFunc(l.readRegular), l.manifestsIn, opt.Results)
 	return l
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/helm"
+	"github.com/quayside/quayside/internal/memo"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -32,21 +33,25 @@ type Reader struct {
 	repo   *repository
 	values *valueIndex
 	charts *helm.Charts
+
+	results *memo.Results
 }
 
 // NewReader returns a reader of a repository. It assumes that every entry point applies this
-// repository, unless it names a chart of another one. charts renders charts; it may be nil.
-func NewReader(fsys fs.FS, skip func(dir string) bool, charts *helm.Charts) *Reader {
-	return &Reader{newRepository(fsys, skip), &valueIndex{}, charts}
+// repository, unless it names a chart of another one. charts renders charts, and results
+// remembers the results of kustomizations; both may be nil.
+func NewReader(fsys fs.FS, skip func(dir string) bool, charts *helm.Charts, results *memo.Results) *Reader {
+	return &Reader{newRepository(fsys, skip), &valueIndex{}, charts, results}
 }
 
 // WithoutValues returns a copy of r that does not look up the values of Flux variables in the
 // repository.
-func (r *Reader) WithoutValues() *Reader { return &Reader{r.repo, nil, r.charts} }
+func (r *Reader) WithoutValues() *Reader { return &Reader{r.repo, nil, r.charts, r.results} }
 
 func (r *Reader) scanner() *scanner {
 	s := newScanner(r.repo.fsys, r.repo.skip, func(string) bool { return false })
 	s.repo, s.assumeOwn, s.values, s.charts = r.repo, true, r.values, r.charts
+	s.results = r.results
 	return s
 }
 

@@ -49,7 +49,7 @@ func (s *Survey) buildText(dir, file string, text []byte) ([]map[string]any, err
 		}
 		return fs.ReadFile(s.repo.fsys, name)
 	}
-	o, err := overlay.NewTolerant(overlay.FileFunc(read), s.repo.manifestsIn).Open(dir)
+	o, err := overlay.NewTolerant(overlay.FileFunc(read), s.repo.manifestsIn, s.results).Open(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/helm"
+	"github.com/quayside/quayside/internal/memo"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -44,6 +45,7 @@ type Survey struct {
 	Entries []*Entry
 
 	repo    *repository
+	results *memo.Results
 	byFile  map[string][]int      // indexes in Declarations, by file
 	applied map[string][]*Applied // entries that apply a file with declarations or entries, by file
 
@@ -211,12 +213,14 @@ func newScanner(fsys fs.FS, skip func(dir string) bool, foreign func(url string)
 
 // New surveys a repository. It skips directories for which skip returns true, files that Git
 // ignores, and large files. foreign reports whether a URL is that of another repository. If a
-// directory does not exist, it is treated as empty. charts renders charts; it may be nil. named returns
-// the charts that workspaces name, with [Named]; it may search for files.
-func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool, charts *helm.Charts, named func(*Survey) []*Applied) (*Survey, error) {
+// directory does not exist, it is treated as empty. charts renders charts, and results remembers
+// results between runs; both may be nil. named returns the charts that workspaces name, with [Named];
+// it may search for files.
+func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool, charts *helm.Charts, results *memo.Results, named func(*Survey) []*Applied) (*Survey, error) {
 	s := newScanner(fsys, skip, foreign)
-	s.charts = charts
+	s.charts, s.results = charts, results
 	defer charts.Close()
+	defer results.Save()
 	seen := 0
 	last := "" // directory of the last file
 	err := gitrepo.WalkFiles(s.repo, s.repo.skip, func(name string, d fs.DirEntry) error {
@@ -358,22 +362,47 @@ func isRelevant(groups [][]byte, text []byte) bool {
 // scanFile records the declarations and the objects of GitOps tools in a file.
 func (s *scanner) scanFile(name string, data []byte) {
 	chart, inChart := s.repo.chartOf(name)
-	docs, err := documents(name, data)
 	switch {
 	case inChart:
 		s.addText(name, data, 1, fmt.Sprintf("is in a template of the Helm chart %q: list the chart, with its values, or what applies it, in spec.declarations", chart))
 		if bytes.Contains(data, []byte(argoGroup)) {
 			s.templates = append(s.templates, name)
 		}
-	case isTemplateName(name) || err != nil && bytes.Contains(data, []byte("{{")):
+	case isTemplateName(name):
 		s.addText(name, data, 1, "is in a template")
-	case err != nil:
-		s.addText(name, data, 1, "is in a file that is not valid YAML")
 	default:
-		for _, n := range docs {
-			s.scanDocument(name, n)
+		scanned := false
+		found, _ := memo.Remember(s.results, "survey.scanFile", data, func() (bool, error) {
+			scanned = true
+			return s.scanManifest(name, data), nil
+		})
+		if found && !scanned {
+			s.scanManifest(name, data)
 		}
 	}
+}
+
+// scanManifest is scanFile for a file that is no template, by its name. It reports whether it recorded
+// something, which depends only on data.
+func (s *scanner) scanManifest(name string, data []byte) bool {
+	docs, err := documents(name, data)
+	if err != nil {
+		obstacle := "is in a file that is not valid YAML"
+		if bytes.Contains(data, []byte("{{")) {
+			obstacle = "is in a template"
+		}
+		s.addText(name, data, 1, obstacle)
+		return true
+	}
+	found := false
+	for _, n := range docs {
+		recorded := func() int { return len(s.Declarations) + len(s.objects) }
+		before := recorded()
+		isSource := slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool { return a.Sources != "" && a.Sources == groupOf(n) })
+		s.scanDocument(name, n)
+		found = found || isSource || recorded() > before
+	}
+	return found
 }
 
 func (s *scanner) scanDocument(file string, n *yamlnode.Node) {

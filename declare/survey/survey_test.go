@@ -19,7 +19,7 @@ import (
 )
 
 func newSurvey(t interface{ Fatal(...any) }, files fs.FS) *survey.Survey {
-	s, err := survey.New(files, func(dir string) bool { return dir == "rendered" }, func(url string) bool { return strings.Contains(url, "other") }, nil, nil)
+	s, err := survey.New(files, func(dir string) bool { return dir == "rendered" }, func(url string) bool { return strings.Contains(url, "other") }, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

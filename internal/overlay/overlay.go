@@ -33,6 +33,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/internal/memo"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -57,6 +58,7 @@ type Files struct {
 	types    *admit.Types
 	tolerant bool // see NewTolerant
 	list     func(dir string) []string
+	results  *memo.Results     // results of builds; may be nil
 	previous *Files            // files to reuse, set by ReuseFrom; may be nil
 	changed  map[*Overlay]bool // overlays of previous whose input has changed
 }
@@ -72,10 +74,11 @@ func New(source Source) *Files {
 
 // NewTolerant returns Files that skip plugins that are programs, instead of returning errors: see
 // [Overlay.Skipped]. PolicyGenerator of Open Cluster Management is evaluated. list returns the
-// names of the manifests in a directory, sorted.
-func NewTolerant(source Source, list func(dir string) []string) *Files {
+// names of the manifests in a directory, sorted. results remembers the results of builds; it may be
+// nil.
+func NewTolerant(source Source, list func(dir string) []string, results *memo.Results) *Files {
 	f := New(source)
-	f.tolerant, f.list = true, list
+	f.tolerant, f.list, f.results = true, list, results
 	return f
 }
 
@@ -101,6 +104,7 @@ type Overlay struct {
 	targets          []Edit                       // targets of its patches; nil if it does more than list objects and patch single ones
 	fileCount        int                          // number of files listed in it and below, counted as often as they are listed
 	types            *admit.Types
+	results          *memo.Results
 	loadedBytes      int   // bytes that the build loads
 	depth            int   // number of levels, including this one
 	err              error // error of Open
@@ -147,7 +151,7 @@ func (f *Files) Open(dir string) (*Overlay, error) {
 }
 
 func (f *Files) open(dir string) (*Overlay, error) {
-	o := &Overlay{Dir: dir, types: f.types, ownFiles: map[string][]byte{}}
+	o := &Overlay{Dir: dir, types: f.types, results: f.results, ownFiles: map[string][]byte{}}
 	data, err := f.readKustomization(o)
 	if err != nil {
 		return nil, err
@@ -424,6 +428,13 @@ func (o *Overlay) IsComponent() bool { return o.kustomization.Kind == types.Comp
 // Count returns the number of objects that building o loads, counted as often as they are referred
 // to. A file without objects is an error with its position.
 func (o *Overlay) Count() (int, error) {
+	return memo.Remember(o.results, "overlay.Count", o.input(), o.countObjects)
+}
+
+// input returns everything that determines the result of a build.
+func (o *Overlay) input() []byte { return append(o.Digest[:], o.Dir...) }
+
+func (o *Overlay) countObjects() (int, error) {
 	known := map[*Overlay]int{}
 	var faults diag.List
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {
@@ -484,6 +495,10 @@ func (o *Overlay) Resources() []string {
 // Build returns the objects of a kustomize build as JSON, in the order of kustomize. An error has
 // the position of the patch that it is about, or else of o.
 func (o *Overlay) Build() ([][]byte, error) {
+	return memo.Remember(o.results, "overlay.Build", o.input(), o.buildObjects)
+}
+
+func (o *Overlay) buildObjects() ([][]byte, error) {
 	built, err := o.build(o.flatten())
 	if err != nil { // build the original files, so that the error is about them
 		built, err = o.build(o.All())

@@ -255,7 +255,7 @@ func (f *Files) manifestObjects(o *Overlay, name string, patches []map[string]an
 		return nil, err
 	}
 	isVirtual := func(file string) ([]byte, bool) { data, is := files[file]; return data, is }
-	inner := NewTolerant(ReplacingSource{Dir: dir, Files: isVirtual, Base: f.source}, nil) // nil: PolicyGenerators of included kustomizations are not evaluated
+	inner := NewTolerant(ReplacingSource{Dir: dir, Files: isVirtual, Base: f.source}, nil, f.results) // nil: PolicyGenerators of included kustomizations are not evaluated
 	top, err := inner.Open(dir)
 	if err != nil {
 		return nil, err

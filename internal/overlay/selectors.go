@@ -14,6 +14,7 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/memo"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -257,6 +258,32 @@ func hitAnnotation(i int) string { return fmt.Sprintf("hit.quayside.dev/p%dp", i
 // sortedKustomizations returns the kustomizations of the build, sorted by directory.
 func (o *Overlay) sortedKustomizations() []*Overlay {
 	return slices.SortedFunc(maps.Keys(o.Kustomizations()), func(a, b *Overlay) int { return strings.Compare(a.Dir, b.Dir) })
+}
+
+// UnmatchedSelector is a selector that selects nothing.
+type UnmatchedSelector struct {
+	Pos diag.Pos
+	Msg string
+}
+
+// UnmatchedSelectors returns the selectors of the kustomization itself that select nothing. built are the objects
+// of the build.
+func (o *Overlay) UnmatchedSelectors(built [][]byte) []UnmatchedSelector {
+	out, _ := memo.Remember(o.results, "overlay.UnmatchedSelectors", o.input(), func() ([]UnmatchedSelector, error) {
+		own := func(file string) bool { return file == o.File }
+		if o.HasBuiltTargets(own, built) {
+			return nil, nil
+		}
+		var out []UnmatchedSelector
+		selectors, err := o.Selectors(own, built)
+		for _, s := range selectors {
+			if s.Hits == 0 {
+				out = append(out, UnmatchedSelector{s.Pos, s.Unmatched(built)})
+			}
+		}
+		return out, err // with an error, the number of selected objects is unknown
+	})
+	return out
 }
 
 // Unmatched returns the message for a selector that selects nothing. It suggests similar names from

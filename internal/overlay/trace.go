@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,12 +14,14 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/resid"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/memo"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Trace maps values in the objects of a build to the places that they are from.
 type Trace struct {
 	top     *Overlay
+	load    func()            // sets the fields below before their first use
 	order   []*Overlay        // kustomizations, each after those that it refers to
 	files   map[string][]byte // of the build
 	listed  []string          // files with resources, sorted
@@ -29,7 +32,14 @@ type Trace struct {
 
 // Trace returns the trace of a build.
 func (o *Overlay) Trace() *Trace {
-	t := &Trace{top: o, files: o.All(), docs: map[string][]*yamlnode.Node{}, origins: sync.OnceValue(o.origins)}
+	t := &Trace{top: o, docs: map[string][]*yamlnode.Node{}, origins: sync.OnceValue(o.origins)}
+	t.load = sync.OnceFunc(t.loadFiles)
+	return t
+}
+
+func (t *Trace) loadFiles() {
+	o := t.top
+	t.files = o.All()
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) { t.order = append(t.order, k) })
 	for _, k := range t.order {
 		t.listed = append(t.listed, k.listedFiles...)
@@ -37,7 +47,6 @@ func (o *Overlay) Trace() *Trace {
 	}
 	slices.Sort(t.listed)
 	t.listed = slices.Compact(t.listed)
-	return t
 }
 
 // origins returns the file of each object of a build, or "" if it is unknown. It builds o again, with the
@@ -68,10 +77,23 @@ func (o *Overlay) origins() []string {
 }
 
 // Places returns the origins of the keys and values of object i of the build, by their positions in
-// n, which is the parsed object. A value that a patch sets is from the patch. An unchanged value is
+// n, which is the object, parsed from text. A value that a patch sets is from the patch. An unchanged value is
 // from the file of the resource. A namespace may be from the field namespace of a kustomization.
 // Other values have no origin.
-func (t *Trace) Places(i int, n *yamlnode.Node) map[diag.Pos]diag.Pos {
+func (t *Trace) Places(i int, text []byte, n *yamlnode.Node) map[diag.Pos]diag.Pos {
+	results := t.top.results
+	for k := range t.top.Kustomizations() {
+		if len(k.generated) > 0 { // the positions in manifests of a PolicyGenerator are not input of the build
+			results = nil
+		}
+	}
+	input := append(binary.AppendUvarint(t.top.input(), uint64(i)), text...)
+	out, _ := memo.Remember(results, "overlay.Places", input, func() (map[diag.Pos]diag.Pos, error) { return t.places(i, n), nil })
+	return out
+}
+
+func (t *Trace) places(i int, n *yamlnode.Node) map[diag.Pos]diag.Pos {
+	t.load()
 	p := valueOrigins{file: t.top.File, origins: map[diag.Pos]diag.Pos{}}
 	origin, file := t.origin(i, n)
 	if origin != nil {

@@ -93,7 +93,7 @@ func (c *Clone) CheckClean(ctx context.Context) error {
 	}
 	files, dir := c.Project.Repository()
 	for _, d := range c.Project.Settings.Declarations {
-		inputs = append(inputs, d.Expand(files, dir, c.Project.repositoryCharts(c.Project.Settings))...)
+		inputs = append(inputs, d.Expand(files, dir, c.Project.repositoryCharts(c.Project.Settings), c.Project.results)...)
 	}
 	changed, absent, err := c.Repo.DirtyFiles(ctx, inputs)
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/helm"
+	"github.com/quayside/quayside/internal/memo"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/trust"
 	setting "github.com/quayside/quayside/internal/settings"
@@ -53,7 +54,8 @@ type Env struct {
 	// Observed contains one observation for each cluster, with its APIs and classes.
 	Observed []*health.Summary
 
-	charts *helm.Charts // renders the charts of the repository; set by Open
+	charts  *helm.Charts  // renders the charts of the repository; set by Open
+	results *memo.Results // results for the repository that earlier commands computed; may be nil; set by Open
 }
 
 // today returns the date in UTC on which waivers may expire, such as "2026-11-21", or "".
@@ -135,6 +137,7 @@ func Open(root Root, env Env) (*Project, error) {
 		env.Log = discard{}
 	}
 	env.charts = cmp.Or(env.charts, helm.NewCharts(""))
+	env.results = cmp.Or(env.results, env.newResults(root))
 	env.Log.Detail("workspace %s, settings %s", cmp.Or(root.dir, root.name), cmp.Or(settings.File, "none"))
 	p := &Project{Registries: Registries{Opened: Opened{env, root, settings}, signatures: &signatures{}}}
 	p.Declarations = sync.OnceValues(p.declarations)
@@ -253,7 +256,7 @@ func (p *Project) declarations() (*declare.Set, error) {
 		}
 		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or set their path in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0].Path, setting.FileName)
 	}
-	opt := declare.LoadOptions{Environment: p.Environment(), Paths: w.Declarations, Charts: p.repositoryCharts(w), Output: w.OutputDir(), Applied: []string{w.OutputDir()}}
+	opt := declare.LoadOptions{Environment: p.Environment(), Paths: w.Declarations, Charts: p.repositoryCharts(w), Results: p.results, Output: w.OutputDir(), Applied: []string{w.OutputDir()}}
 	if g := w.GitOps; g != nil && g.Path != "" {
 		if applied, inside := p.pathInside(g.Path); inside {
 			opt.Applied = append(opt.Applied, applied)

@@ -59,7 +59,7 @@ func (p *Opened) declaredPaths(dirs []string) map[string][]string {
 	for dir, w := range p.workspaces(dirs) {
 		out[dir] = []string{}
 		for _, d := range w.Declarations {
-			out[dir] = append(out[dir], d.Expand(files, dir, p.repositoryCharts(w))...)
+			out[dir] = append(out[dir], d.Expand(files, dir, p.repositoryCharts(w), p.results)...)
 		}
 	}
 	return out

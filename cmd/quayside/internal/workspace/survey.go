@@ -41,7 +41,7 @@ func (p *Opened) survey() (s *survey.Survey, trees []string, err error) {
 		}
 		known[dir] = skip
 		return skip
-	}, p.isForeign(), p.repositoryCharts(p.Settings), p.namedCharts)
+	}, p.isForeign(), p.repositoryCharts(p.Settings), p.results, p.namedCharts)
 	return s, trees, err
 }
 

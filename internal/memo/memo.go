@@ -1,0 +1,162 @@
+// Package memo remembers results of pure functions between runs of the program.
+//
+// A result is found by a digest of everything that determines it, so that it is never out of date.
+// The results of earlier runs are in one file, which is read when the first result is needed. A file
+// that is damaged, or written by another version of the program, is ignored.
+//
+// Start from [New] and [Remember].
+package memo
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/gob"
+	"slices"
+	"sync"
+)
+
+// MaxSize is the maximum size of a file in bytes. It is large enough for what the kustomizations of
+// a large repository build, and reading so much takes little time.
+const MaxSize = 16 << 20
+
+// key is the digest of a function and its input.
+type key [sha256.Size]byte
+
+// Results are results of functions. A nil *Results remembers nothing. It is safe for concurrent use.
+type Results struct {
+	version string
+	read    func() ([]byte, error)
+	write   func([]byte) error
+
+	mu     sync.Mutex
+	opened bool
+	stored map[key][]byte // results in the file; nil until they are needed
+	used   map[key][]byte // results that this run asked for
+	added  bool           // whether this run added a result to used
+}
+
+// New returns the results in a file. read returns its content, and write replaces it. Results of
+// another version of the program are ignored.
+func New(version string, read func() ([]byte, error), write func([]byte) error) *Results {
+	return &Results{version: version, read: read, write: write, used: map[key][]byte{}}
+}
+
+// Remember returns f(), or the result of an earlier call. name identifies the function, and input
+// everything that determines its result. Errors are not remembered. The caller must not modify the
+// result. In the result of an earlier call, an empty slice or map may be nil.
+func Remember[T any](r *Results, name string, input []byte, f func() (T, error)) (T, error) {
+	if r == nil {
+		return f()
+	}
+	k := r.key(name, input)
+	if data, found := r.find(k); found {
+		var out T
+		if gob.NewDecoder(bytes.NewReader(data)).Decode(&out) == nil {
+			return out, nil
+		}
+	}
+	out, err := f()
+	if err != nil {
+		return out, err
+	}
+	var data bytes.Buffer
+	if gob.NewEncoder(&data).Encode(out) == nil {
+		r.add(k, data.Bytes())
+	}
+	return out, nil
+}
+
+func (r *Results) key(name string, input []byte) key {
+	head := binary.AppendUvarint(nil, uint64(len(r.version)))
+	head = binary.AppendUvarint(append(head, r.version...), uint64(len(name)))
+	return sha256.Sum256(slices.Concat(head, []byte(name), input))
+}
+
+// find returns a result, and records that this run uses it.
+func (r *Results) find(k key) ([]byte, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	data, found := r.used[k]
+	if found {
+		return data, true
+	}
+	if !r.opened {
+		r.opened = true
+		if text, err := r.read(); err == nil {
+			r.stored = parse(text)
+		}
+	}
+	if data, found = r.stored[k]; found {
+		r.used[k] = data
+	}
+	return data, found
+}
+
+func (r *Results) add(k key, data []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.used[k], r.added = data, true
+}
+
+// Save writes the results, if this run added any. It drops results that this run did not use as far
+// as necessary for MaxSize.
+func (r *Results) Save() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.added {
+		return
+	}
+	r.added = false
+	if text, err := r.read(); err == nil { // another command may have added results meanwhile
+		r.stored = parse(text)
+	}
+	_ = r.write(r.encode()) // ignore the error: the next run computes the results again
+}
+
+// encode returns the content of the file: its checksum and the results, those of this run first.
+func (r *Results) encode() []byte {
+	out := make([]byte, sha256.Size)
+	add := func(k key, data []byte) {
+		if len(out)+len(k)+binary.MaxVarintLen64+len(data) <= MaxSize {
+			out = binary.AppendUvarint(append(out, k[:]...), uint64(len(data)))
+			out = append(out, data...)
+		}
+	}
+	for k, data := range r.used {
+		add(k, data)
+	}
+	for k, data := range r.stored {
+		if _, used := r.used[k]; !used {
+			add(k, data)
+		}
+	}
+	sum := sha256.Sum256(out[sha256.Size:])
+	copy(out, sum[:])
+	return out
+}
+
+// parse returns the results in a file. It returns nil if the file is damaged.
+func parse(text []byte) map[key][]byte {
+	if len(text) < sha256.Size || sha256.Sum256(text[sha256.Size:]) != key(text[:sha256.Size]) {
+		return nil
+	}
+	out := map[key][]byte{}
+	for text = text[sha256.Size:]; len(text) > 0; {
+		if len(text) < len(key{}) {
+			return nil
+		}
+		k := key(text[:len(key{})])
+		text = text[len(k):]
+		size, n := binary.Uvarint(text)
+		if n <= 0 || size > uint64(len(text)-n) {
+			return nil
+		}
+		out[k] = text[n : n+int(size)]
+		text = text[n+int(size):]
+	}
+	return out
+}
