@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/declare"
+	"github.com/quayside/quayside/internal/testing/charttest"
 )
 
 // chartFiles are a chart of operators, and a chart of Applications that apply it.
@@ -137,7 +138,7 @@ func TestCharts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, err := declare.LoadFS(files(chartFiles+c.more), declare.LoadOptions{Paths: []declare.Path{c.path}, Charts: newCharts(t)})
+			set, err := declare.LoadFS(files(chartFiles+c.more), declare.LoadOptions{Paths: []declare.Path{c.path}, Charts: charttest.New(t, declare.APIs())})
 			got := ""
 			if set != nil {
 				for _, s := range set.Subscriptions {

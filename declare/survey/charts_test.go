@@ -9,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/testing/charttest"
 )
 
 // TestCharts finds the declarations in charts that an Application applies or a workspace names, also through
@@ -35,7 +36,7 @@ func TestCharts(t *testing.T) {
 		"loop/templates/a.yaml":   strings.ReplaceAll(loop, "path: apps", "path: loop"),
 	}
 	named := survey.Named("named", &survey.Chart{Values: map[string]any{"name": "green"}}, diag.Pos{File: "envs/a/quayside.yaml", Line: 5})
-	s, err := survey.New(filesOf(files), func(string) bool { return false }, func(string) bool { return false }, newCharts(t), nil, func(*survey.Survey) []*survey.Applied { return []*survey.Applied{named} })
+	s, err := survey.New(filesOf(files), func(string) bool { return false }, func(string) bool { return false }, charttest.New(t, nil), nil, func(*survey.Survey) []*survey.Applied { return []*survey.Applied{named} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestInstalledCharts(t *testing.T) {
 		"flux/own.yaml":         "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: own}\nspec: {chart: {spec: {chart: charts/own, sourceRef: {kind: GitRepository, name: own}}}}\n",
 		"flux/patch.yaml":       "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: r}\nspec: {values: {a: 1}}\n",
 	}
-	s, err := survey.New(filesOf(files), func(string) bool { return false }, func(string) bool { return false }, newCharts(t), nil, nil)
+	s, err := survey.New(filesOf(files), func(string) bool { return false }, func(string) bool { return false }, charttest.New(t, nil), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,6 +108,7 @@ func ioImports() map[string][]string {
 		"internal/window":                         {"time", "time/tzdata"},
 		"cmd/quayside/internal/rules":             {"time"},
 		"internal/terminal":                       {"context", "os", "time"},
+		"internal/testing/charttest":              {"os"},
 		"internal/testing/clustertest":            {"log", "net/http", "net/http/httptest"},
 		"internal/testing/forgetest":              {"log", "net/http", "net/http/httptest"},
 		"internal/testing/gittest":                {"os", "os/exec"},

@@ -1,0 +1,30 @@
+// Package charttest templates charts in tests. The child process is the test program itself.
+//
+// Start from [Serve] and [New].
+package charttest
+
+import (
+	"os"
+	"testing"
+
+	"github.com/quayside/quayside/internal/helm"
+	"github.com/quayside/quayside/internal/helm/engine"
+)
+
+// Serve serves requests and exits, if the test program is a child process that templates charts. Call it first in
+// TestMain.
+func Serve() {
+	if engine.Asked() {
+		os.Exit(engine.Serve(os.Stdin, os.Stdout))
+	}
+}
+
+// New returns a Charts that offers these APIs. TestMain of the package must call [Serve].
+func New(t *testing.T, apis []string) *helm.Charts {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return helm.NewCharts(program).For(func() (string, []string, error) { return "1.34.0", apis, nil })
+}
