@@ -15,11 +15,79 @@ import (
 
 // Policy is a Policy of Open Cluster Management, which makes clusters create the objects in it.
 type Policy struct {
-	By  string // such as `Policy "etcd"`
-	Pos diag.Pos
+	By         string // such as `Policy "etcd"`
+	Pos        diag.Pos
+	Placements []string // objects that select its clusters, such as `Placement "prod"`, sorted; which clusters they select is only known on the hub
 
-	enforced bool // whether the policy is not disabled, and has the remediation action enforce
+	namespace, name string
+	enforced        bool // whether the policy is not disabled, and has the remediation action enforce
 }
+
+// String returns the policy and the objects that select its clusters, for messages.
+func (p *Policy) String() string {
+	if len(p.Placements) == 0 {
+		return fmt.Sprintf("%s (%s)", p.By, p.Pos)
+	}
+	return fmt.Sprintf("%s (%s) for the clusters of %s", p.By, p.Pos, strings.Join(p.Placements, ", "))
+}
+
+// binding binds policies, or a set of policies, to the clusters of a placement.
+type binding struct {
+	kind, namespace, name string // of the policy or the set
+	placement             string
+}
+
+// scanBinding records the bindings in a PlacementBinding, or the policies in a PolicySet. It reports
+// whether n is one of these.
+func (s *scanner) scanBinding(n *yamlnode.Node) bool {
+	if groupOf(n) != policyGroup {
+		return false
+	}
+	namespace := textAt(n, "metadata.namespace")
+	switch textAt(n, "kind") {
+	case "PlacementBinding":
+		placement := fmt.Sprintf("%s %q", textAt(n, "placementRef.kind"), textAt(n, "placementRef.name"))
+		for _, subject := range yamlnode.NodesAt(n, "subjects.[]") {
+			s.bindings = append(s.bindings, binding{textAt(subject, "kind"), namespace, textAt(subject, "name"), placement})
+		}
+	case "PolicySet":
+		for _, v := range yamlnode.NodesAt(n, "spec.policies.[]") {
+			policy, _ := yamlnode.Text(v)
+			s.sets = append(s.sets, binding{textAt(n, "metadata.name"), namespace, policy, ""})
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// bindPolicies sets the placements of the policies that contain declarations.
+func (s *scanner) bindPolicies() {
+	for _, p := range s.holders {
+		p.Placements = append(p.Placements, s.placementsOf("Policy", p.namespace, p.name)...)
+		for _, set := range s.sets {
+			if set.name == p.name && isSameNamespace(set.namespace, p.namespace) {
+				p.Placements = append(p.Placements, s.placementsOf("PolicySet", set.namespace, set.kind)...)
+			}
+		}
+		slices.Sort(p.Placements)
+		p.Placements = slices.Compact(p.Placements)
+	}
+}
+
+func (s *scanner) placementsOf(kind, namespace, name string) []string {
+	var out []string
+	for _, b := range s.bindings {
+		if b.kind == kind && b.name == name && isSameNamespace(b.namespace, namespace) {
+			out = append(out, b.placement)
+		}
+	}
+	return out
+}
+
+// isSameNamespace reports whether two namespaces may be the same. One of them is empty if a kustomization or a
+// tool sets it.
+func isSameNamespace(a, b string) bool { return a == b || a == "" || b == "" }
 
 // policyOf returns the Policy n, or nil for other objects.
 func policyOf(file string, n *yamlnode.Node) *Policy {
@@ -31,7 +99,10 @@ func policyOf(file string, n *yamlnode.Node) *Policy {
 		actions = yamlnode.NodesAt(n, "spec.policy-templates.[].objectDefinition.spec.remediationAction")
 	}
 	enforces := func(v *yamlnode.Node) bool { text, _ := yamlnode.Text(v); return strings.EqualFold(text, "enforce") }
-	return &Policy{objectTitle(n), yamlnode.At(file, n), !isTrue(n, "spec.disabled") && slices.ContainsFunc(actions, enforces)}
+	return &Policy{
+		By: objectTitle(n), Pos: yamlnode.At(file, n), namespace: textAt(n, "metadata.namespace"), name: textAt(n, "metadata.name"),
+		enforced: !isTrue(n, "spec.disabled") && slices.ContainsFunc(actions, enforces),
+	}
 }
 
 // isTrue reports whether the first value at a field path is true.
@@ -85,7 +156,13 @@ func (r *repository) generatedPolicy(dir string, n, p *yamlnode.Node, pos diag.P
 	if len(yamlnode.NodesAt(p, "disabled")) > 0 {
 		disabled = isTrue(p, "disabled")
 	}
-	out := generatedPolicy{Policy: Policy{fmt.Sprintf("Policy %q", textAt(p, "name")), pos, strings.EqualFold(action, "enforce") && !disabled}}
+	out := generatedPolicy{Policy: Policy{By: fmt.Sprintf("Policy %q", textAt(p, "name")), Pos: pos, enforced: strings.EqualFold(action, "enforce") && !disabled}}
+	for _, placement := range slices.Concat(yamlnode.NodesAt(p, "placement"), yamlnode.NodesAt(n, "policyDefaults.placement")) {
+		if title := r.placementTitle(dir, placement); title != "" {
+			out.Placements = []string{title}
+			break
+		}
+	}
 	for _, v := range yamlnode.NodesAt(p, "manifests.[].path") {
 		text, _ := yamlnode.Text(v)
 		name := path.Join(dir, text)
@@ -99,6 +176,24 @@ func (r *repository) generatedPolicy(dir string, n, p *yamlnode.Node, pos diag.P
 	}
 	slices.Sort(out.manifests)
 	return out
+}
+
+// placementTitle returns the placement that a PolicyGenerator names, such as `Placement "prod"`. It returns "" if
+// the generator makes one.
+func (r *repository) placementTitle(dir string, n *yamlnode.Node) string {
+	for _, field := range [][2]string{{"placementName", "Placement"}, {"placementRuleName", "PlacementRule"}} {
+		if name := textAt(n, field[0]); name != "" {
+			return fmt.Sprintf("%s %q", field[1], name)
+		}
+	}
+	for _, field := range []string{"placementPath", "placementRulePath"} {
+		name := textAt(n, field)
+		docs, err := documents(name, r.read(path.Join(dir, name)))
+		if name != "" && err == nil && len(docs) > 0 {
+			return objectTitle(docs[0])
+		}
+	}
+	return ""
 }
 
 // addPolicies adds an entry for each enforced Policy that contains an operator of unknown content:

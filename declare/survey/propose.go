@@ -52,6 +52,7 @@ func (s *Survey) Propose(taken []string) Proposal {
 			byChoice[c].operators[d.Namespace+"/"+cmp.Or(d.Package, d.Name)] = true
 		}
 	}
+	separate := s.separatePolicies()
 	for _, d := range s.Declarations {
 		if d.Obstacle != "" {
 			continue
@@ -71,6 +72,9 @@ func (s *Survey) Propose(taken []string) Proposal {
 		}
 		switch k := s.nearestKustomization(d.Pos.File); {
 		case len(tops) > 0:
+		case k == nil && separate[path.Dir(d.Pos.File)]:
+			add(Choice{Path: d.Pos.File}, d, false)
+			byChoice[Choice{Path: d.Pos.File}].environment = s.placementOf(d)
 		case k == nil:
 			add(Choice{Path: s.plainPath(d.Pos.File)}, d, false)
 		case k.invalid: // it may list the file
@@ -88,6 +92,37 @@ func (s *Survey) Propose(taken []string) Proposal {
 	p.dropUnapplied()
 	p.nameEnvironments()
 	return p
+}
+
+// separatePolicies returns the directories with policies that install the same operator on the clusters of
+// different placements. These policies are for different environments, so that each needs a path of its own.
+func (s *Survey) separatePolicies() map[string]bool {
+	first, out := map[string]Declaration{}, map[string]bool{}
+	for _, d := range s.Declarations {
+		if !d.IsOperator() || d.Obstacle != "" || s.placementOf(d) == "" {
+			continue
+		}
+		key := d.Namespace + "/" + cmp.Or(d.Package, d.Name)
+		other, known := first[key]
+		if !known {
+			first[key] = d
+		} else if s.placementOf(other) != s.placementOf(d) && other.Pos.File != d.Pos.File {
+			out[path.Dir(d.Pos.File)], out[path.Dir(other.Pos.File)] = true, true
+		}
+	}
+	return out
+}
+
+// placementOf returns the names of the placements of the policy that contains a declaration, or "".
+func (s *Survey) placementOf(d Declaration) string {
+	var names []string
+	if p := s.holders[d.Pos]; p != nil {
+		for _, title := range p.Placements {
+			_, name, _ := strings.Cut(title, " ")
+			names = append(names, strings.Trim(name, `"`))
+		}
+	}
+	return strings.Join(names, "+")
 }
 
 // directoriesOfBases returns the directories below the top that contain bases: kustomizations that others

@@ -47,6 +47,15 @@ func TestPropose(t *testing.T) {
 			},
 			environments: "dev prod", choose: []string{"prod"}, want: "app.yaml@prod",
 		},
+		"policies for different placements": {
+			files: map[string]string{
+				"ps/dev.yaml": policyOf("dev", "a") + bindingOf("dev", "dev-clusters"), "ps/prod.yaml": policyOf("prod", "a"), "ps/bindings.yaml": bindingOf("prod", "prod-clusters"), "ps/all.yaml": policyOf("all", "b"),
+			},
+			environments: "dev-clusters prod-clusters", choose: []string{"prod-clusters"}, want: "ps/all.yaml ps/prod.yaml",
+		},
+		"policies for the same placement": {
+			files: map[string]string{"ps/a.yaml": policyOf("a", "a") + bindingOf("a", "x"), "ps/b.yaml": policyOf("b", "b") + bindingOf("b", "x")}, want: "ps",
+		},
 		"files beside others": {
 			files: map[string]string{"s.yaml": request("a"), "ops/s.yaml": request("b"), "ops/deep/s.yaml": request("c"), "chart/Chart.yaml": "", "chart/templates/s.yaml": request("d")},
 			want:  "ops/deep ops/s.yaml s.yaml",

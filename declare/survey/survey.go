@@ -178,6 +178,8 @@ type scanner struct {
 	templates []string        // files of charts that contain objects of GitOps tools
 	patches   map[string]bool // files with patches of kustomizations
 	listed    map[string]bool // files that kustomizations list as resources
+	bindings  []binding       // of PlacementBindings
+	sets      []binding       // the policies of PolicySets: kind is the name of the set
 
 	chartTargets []string // clusters of the Applications that only install a chart of another repository
 
@@ -309,6 +311,7 @@ func (s *scanner) finish() {
 	for _, file := range s.templates {
 		s.addChart(file)
 	}
+	s.bindPolicies()
 	s.addPolicies()
 	slices.SortStableFunc(s.Entries, func(a, b *Entry) int { return a.Pos.Compare(b.Pos) })
 	charts := s.operatorCharts()
@@ -396,7 +399,7 @@ func (s *scanner) scanManifest(name string, data []byte) bool {
 	}
 	found := false
 	for _, n := range docs {
-		recorded := func() int { return len(s.Declarations) + len(s.objects) }
+		recorded := func() int { return len(s.Declarations) + len(s.objects) + len(s.bindings) + len(s.sets) }
 		before := recorded()
 		isSource := slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool { return a.Sources != "" && a.Sources == groupOf(n) })
 		s.scanDocument(name, n)
@@ -423,7 +426,7 @@ func (s *scanner) scanDocument(file string, n *yamlnode.Node) {
 			return
 		}
 	}
-	if group == policyGroup && kind == "PolicyGenerator" {
+	if group == policyGroup && kind == "PolicyGenerator" || s.scanBinding(n) {
 		return
 	}
 	before := len(s.Declarations)

@@ -320,3 +320,38 @@ func packageIn(request string) string {
 func relative(from, to string) string {
 	return strings.Repeat("../", strings.Count(from, "/")+1) + to
 }
+
+// policyOf returns a Policy that installs an operator.
+func policyOf(name, pkg string) string {
+	return fmt.Sprintf("apiVersion: policy.open-cluster-management.io/v1\nkind: Policy\nmetadata: {name: %s, namespace: policies}\nspec:\n  remediationAction: enforce\n  policy-templates:\n  - objectDefinition:\n      apiVersion: policy.open-cluster-management.io/v1beta1\n      kind: OperatorPolicy\n      metadata: {name: o}\n      spec: {subscription: {name: %s, namespace: ops}}\n", name, pkg)
+}
+
+// bindingOf returns a PlacementBinding for a Policy, as a document after others.
+func bindingOf(policy, placement string) string {
+	return fmt.Sprintf("---\napiVersion: policy.open-cluster-management.io/v1\nkind: PlacementBinding\nmetadata: {name: %s, namespace: policies}\nplacementRef: {apiGroup: cluster.open-cluster-management.io, kind: Placement, name: %s}\nsubjects: [{apiGroup: policy.open-cluster-management.io, kind: Policy, name: %s}]\n", policy, placement, policy)
+}
+
+// TestPlacements names the placements that select the clusters of policies.
+func TestPlacements(t *testing.T) {
+	set := "apiVersion: policy.open-cluster-management.io/v1\nkind: PolicySet\nmetadata: {name: s, namespace: policies}\nspec: {policies: [p]}\n---\n"
+	generator := "apiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\npolicyDefaults: {placement: {placementPath: placement.yaml}}\npolicies: [{name: p, remediationAction: enforce, manifests: [{path: ../ops/a.yaml}]%s}]\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"no binding":                     {map[string]string{"p.yaml": policyOf("p", "a")}, `Policy "p" (p.yaml:1:1)`},
+		"a binding":                      {map[string]string{"p.yaml": policyOf("p", "a") + bindingOf("p", "x")}, `Policy "p" (p.yaml:1:1) for the clusters of Placement "x"`},
+		"two bindings":                   {map[string]string{"p.yaml": policyOf("p", "a"), "b.yaml": bindingOf("p", "w") + bindingOf("p", "x") + bindingOf("p", "x")}, `Policy "p" (p.yaml:1:1) for the clusters of Placement "w", Placement "x"`},
+		"a binding of another policy":    {map[string]string{"p.yaml": policyOf("p", "a") + bindingOf("q", "x")}, `Policy "p" (p.yaml:1:1)`},
+		"a binding of another namespace": {map[string]string{"p.yaml": policyOf("p", "a") + strings.Replace(bindingOf("p", "x"), "policies}", "other}", 1)}, `Policy "p" (p.yaml:1:1)`},
+		"a PolicySet":                    {map[string]string{"p.yaml": policyOf("p", "a"), "s.yaml": set + strings.NewReplacer("kind: Policy, name: p", "kind: PolicySet, name: s").Replace(bindingOf("p", "x"))}, `Policy "p" (p.yaml:1:1) for the clusters of Placement "x"`},
+		"a generator":                    {map[string]string{"ops/a.yaml": request("a"), "ps/kustomization.yaml": "generators: [g.yaml]\n", "ps/g.yaml": fmt.Sprintf(generator, ""), "ps/placement.yaml": "apiVersion: cluster.open-cluster-management.io/v1beta1\nkind: Placement\nmetadata: {name: z}\n"}, `Policy "p" (ps/g.yaml:4:12) for the clusters of Placement "z"`},
+		"a policy of a generator":        {map[string]string{"ops/a.yaml": request("a"), "ps/kustomization.yaml": "generators: [g.yaml]\n", "ps/g.yaml": fmt.Sprintf(generator, ", placement: {placementRuleName: own}")}, `Policy "p" (ps/g.yaml:4:12) for the clusters of PlacementRule "own"`},
+	} {
+		s := newSurvey(t, filesOf(c.files))
+		policies := s.Policies(s.Declarations[0])
+		if len(policies) != 1 || policies[0].String() != c.want {
+			t.Errorf("%s:\ngot  %v\nwant %s", name, policies, c.want)
+		}
+	}
+}

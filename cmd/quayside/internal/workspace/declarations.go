@@ -76,7 +76,9 @@ func (p *Project) DeclarationStates() ([]DeclarationState, error) {
 			}
 		}
 		for _, holder := range s.Policies(d) {
-			state.AppliedBy = append(state.AppliedBy, fmt.Sprintf("%s (%s)", holder.By, p.fromRepository(holder.Pos)))
+			policy := *holder
+			policy.Pos = p.fromRepository(holder.Pos)
+			state.AppliedBy = append(state.AppliedBy, policy.String())
 		}
 		for _, dir := range s.TopKustomizations(d) {
 			state.AppliedBy = append(state.AppliedBy, fmt.Sprintf("kustomization %q", p.fromWorkspace(dir)))
