@@ -428,13 +428,13 @@ func (o *Overlay) IsComponent() bool { return o.kustomization.Kind == types.Comp
 // Count returns the number of objects that building o loads, counted as often as they are referred
 // to. A file without objects is an error with its position.
 func (o *Overlay) Count() (int, error) {
-	return memo.Remember(o.results, "overlay.Count", o.input(), o.countObjects)
+	return memo.Remember(o.results, "overlay.Count", o.input(), func() (int, error) { return countObjects(o) })
 }
 
 // input returns everything that determines the result of a build.
 func (o *Overlay) input() []byte { return append(o.Digest[:], o.Dir...) }
 
-func (o *Overlay) countObjects() (int, error) {
+func countObjects(o *Overlay) (int, error) {
 	known := map[*Overlay]int{}
 	var faults diag.List
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {
