@@ -130,7 +130,7 @@ func (w *chooser) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.En
 	if pin := w.pinToReach(s); pin != nil {
 		return s.pinnedEntries(pkgs, pin)
 	}
-	of, anywhere := (*catalog.Channel).Walk, s.decl != nil && s.decl.Bundle != "" || s.isV1() && s.decl.Policy == declare.SelfCertified
+	of, anywhere := (*catalog.Channel).Walk, s.decl != nil && (s.decl.Bundle != "" || s.decl.Policy == declare.SelfCertified)
 	if anywhere || s.isV1() {
 		of = (*catalog.Channel).Entries
 	}

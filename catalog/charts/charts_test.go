@@ -45,18 +45,18 @@ func edges(t *testing.T, data []byte) []string {
 
 func TestEdges(t *testing.T) {
 	for _, test := range []struct{ versions, want string }{
-		{"1.0.0", "stable lamp-1.0.0"},
-		{"1.0.2 1.0.0 1.0.1", "stable lamp-1.0.0|stable lamp-1.0.1 lamp-1.0.0 >=1.0.0 <1.0.1|stable lamp-1.0.2 lamp-1.0.1 >=1.0.0 <1.0.2"},
+		{"1.0.0", "stable lamp-1.0.0  >=0.0.0-0 <1.0.0"},
+		{"1.0.2 1.0.0 1.0.1", "stable lamp-1.0.0  >=1.0.0-0 <1.0.0|stable lamp-1.0.1 lamp-1.0.0 >=1.0.0-0 <1.0.1|stable lamp-1.0.2 lamp-1.0.1 >=0.0.0-0 <1.0.2"},
 		{ // the newest patch of the next minor version; an older patch only from its own
 			"1.0.0 1.0.1 1.1.0 1.1.1",
-			"stable lamp-1.0.0|stable lamp-1.0.1 lamp-1.0.0 >=1.0.0 <1.0.1|stable lamp-1.1.0 lamp-1.0.1|stable lamp-1.1.1 lamp-1.1.0 >=1.0.0 <1.1.1",
+			"stable lamp-1.0.0  >=1.0.0-0 <1.0.0|stable lamp-1.0.1 lamp-1.0.0 >=0.0.0-0 <1.0.1|stable lamp-1.1.0 lamp-1.0.1 >=1.1.0-0 <1.1.0|stable lamp-1.1.1 lamp-1.1.0 >=1.0.0-0 <1.1.1",
 		},
-		{"1.9.0 2.0.0", "stable lamp-1.9.0|stable lamp-2.0.0 lamp-1.9.0 >=1.9.0 <2.0.0"},
-		{"1.0.0 1.1.0-rc.1", "stable lamp-1.0.0|all lamp-1.0.0|all lamp-1.1.0-rc.1 lamp-1.0.0 >=1.0.0 <1.1.0-rc.1"},
-		{"0.1.0-alpha", "all lamp-0.1.0-alpha"},
-		{"v1.0.0 1.0.0", "stable lamp-v1.0.0"},
-		{"1.0.0+a 1.0.0+b", "stable lamp-1.0.0+a|stable lamp-1.0.0+b lamp-1.0.0+a >=1.0.0 <1.0.0"},
-		{"devel 1.0.0", "stable lamp-1.0.0"},
+		{"3.9.1 4.0.0", "stable lamp-3.9.1  >=2.0.0-0 <3.9.1|stable lamp-4.0.0 lamp-3.9.1 >=3.9.0-0 <4.0.0"},
+		{"1.0.0 1.1.0-rc.1", "stable lamp-1.0.0  >=0.0.0-0 <1.0.0|all lamp-1.0.0  >=0.0.0-0 <1.0.0|all lamp-1.1.0-rc.1 lamp-1.0.0 >=1.0.0-0 <1.1.0-rc.1"},
+		{"0.1.0-alpha", "all lamp-0.1.0-alpha  >=0.0.0-0 <0.1.0-alpha"},
+		{"v1.0.0 1.0.0", "stable lamp-v1.0.0  >=0.0.0-0 <1.0.0"},
+		{"1.0.0+a 1.0.0+b", "stable lamp-1.0.0+a  >=1.0.0-0 <1.0.0|stable lamp-1.0.0+b lamp-1.0.0+a >=0.0.0-0 <1.0.0"},
+		{"devel 1.0.0", "stable lamp-1.0.0  >=0.0.0-0 <1.0.0"},
 	} {
 		if got := strings.Join(edges(t, index(strings.Fields(test.versions)...)), "|"); got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", test.versions, got, test.want)

@@ -112,27 +112,28 @@ func newPackage(name string, versions []Chart) catalog.PackageData {
 	return p
 }
 
-// newChannel returns a channel with edges by version order. versions are in ascending order.
+// newChannel returns a channel with edges by version order. versions are in ascending order. The edges to a
+// version also begin at versions that the catalog no longer lists.
 func newChannel(name string, versions []Chart) catalog.ChannelData {
 	out := catalog.ChannelData{Name: name, ByVersion: true, Pos: versions[len(versions)-1].Pos}
 	minorOf := func(c Chart) [2]uint64 { return [2]uint64{c.parsed.Major(), c.parsed.Minor()} }
-	first := 0     // index of the first version of the minor version
-	beforeIt := -1 // like first, for the preceding minor version; -1: none
+	var before [2]uint64 // the preceding minor version, or else the preceding major version
+	if major := versions[0].parsed.Major(); major > 0 {
+		before[0] = major - 1
+	}
 	for i, c := range versions {
-		if i > 0 && minorOf(versions[i-1]) != minorOf(c) {
-			first, beforeIt = i, first
-		}
 		e := catalog.EntryData{Name: BundleName(c.Name, c.Version), Pos: c.Pos}
 		if i > 0 {
 			e.Replaces = BundleName(c.Name, versions[i-1].Version)
+			if last := minorOf(versions[i-1]); last != minorOf(c) {
+				before = last
+			}
 		}
-		from := first
-		if newest := i == len(versions)-1 || minorOf(versions[i+1]) != minorOf(c); newest && beforeIt >= 0 {
-			from = beforeIt
+		from := minorOf(c)
+		if i == len(versions)-1 || minorOf(versions[i+1]) != from {
+			from = before
 		}
-		if from < i {
-			e.SkipRange = fmt.Sprintf(">=%s <%s", versions[from].ordered(), c.ordered())
-		}
+		e.SkipRange = fmt.Sprintf(">=%d.%d.0-0 <%s", from[0], from[1], c.ordered())
 		out.Entries = append(out.Entries, e)
 	}
 	return out
