@@ -71,13 +71,26 @@ type nightEnvironment struct {
 	pruned      bool                         // whether a removed operator has left the lock
 }
 
-// nightOperator returns an operator in the catalog. The one with a Deployment is only in the first environment.
+// nightOperator returns an operator in a catalog: d is a chart, e a release with manifests, and the others are
+// bundles. The one with a Deployment is only in the first environment.
 func nightOperator(name string, version int) tinyOperator {
 	o := tinyOperator{namespace: "ops", name: name, version: fmt.Sprint("v", version), noDeployment: name != "web", hasCRD: name == "a" || name == "c"}
 	if name == "b" {
 		o.requires = []string{"a"}
 	}
+	o.isChart, o.isRelease = name == "d", name == "e"
 	return o
+}
+
+// catalogOf returns the catalog of an operator, which is also its directory, and the directory of a version in it.
+func (o tinyOperator) catalogOf(version string) (catalog, dir string) {
+	switch {
+	case o.isChart:
+		return "charts", o.name + "-" + version
+	case o.isRelease:
+		return "releases", o.name + "/" + version
+	}
+	return "bundles", o.name + "/" + version
 }
 
 // playNights plays nights. Before each, it changes the repository like people in the morning.
@@ -138,7 +151,8 @@ func newTwoRepositories(ctx context.Context, t *testing.T, cluster, second *harn
 	n.commit(n.deploy, "start")
 
 	n.desk.write(t, ".gitignore", ".cache/\n")
-	for _, name := range []string{"a", "b", "c", "d", "web"} {
+	buildIn(t, "quayside-charts", "./cmd/quayside-charts")
+	for _, name := range []string{"a", "b", "c", "d", "e", "web"} {
 		n.publish(name)
 	}
 	for i, name := range []string{"dev", "prod"} {
@@ -151,7 +165,7 @@ func newTwoRepositories(ctx context.Context, t *testing.T, cluster, second *harn
 		}
 		n.environments = append(n.environments, e)
 		n.writeSettings(e)
-		for _, pkg := range []string{"a", "b", "c", "web"}[:4-i] {
+		for _, pkg := range []string{"a", "b", "c", "e", "web"}[:5-i] {
 			n.declare(e, pkg)
 		}
 	}
@@ -178,7 +192,7 @@ func (n *twoRepositories) writeSettings(e *nightEnvironment) {
 kind: Workspace
 metadata: {name: %s}
 spec:
-  catalogs: [{name: bundles, source: "bundles:../../catalog"}]
+  catalogs: [{name: bundles, source: "bundles:../../bundles"}, {name: charts, helm: "dir:../../charts"}, {name: releases, manifests: "dir:../../releases"}]
   kubernetesVersion: "1.36"
   profile: %s
   output: {repository: %q, path: envs/%[1]s/rendered}
@@ -189,19 +203,24 @@ spec:
 
 // declare declares an operator.
 func (n *twoRepositories) declare(e *nightEnvironment, name string) {
+	catalog, _ := nightOperator(name, 1).catalogOf("")
 	n.desk.write(n.T, "envs/"+e.name+"/subscriptions/"+name+".yaml", fmt.Sprintf(`apiVersion: quayside.dev/v1alpha1
 kind: Subscription
 metadata: {name: %s, namespace: ops}
-spec: {package: %[1]s, catalog: bundles}
-`, name))
+spec: {package: %[1]s, catalog: %s}
+`, name, catalog))
 }
 
 // publish adds the next version of an operator to the catalog.
 func (n *twoRepositories) publish(name string) {
 	n.published[name]++
 	version := fmt.Sprintf("1.%d.0", n.published[name])
-	for file, text := range nightOperator(name, n.published[name]).bundle() {
-		n.desk.write(n.T, "catalog/"+name+"/"+version+"/"+file, strings.ReplaceAll(text, "SEMVER", version))
+	o := nightOperator(name, n.published[name])
+	catalog, dir := o.catalogOf(version)
+	for file, text := range o.bundle() {
+		if !strings.HasSuffix(file, "hooks.yaml") { // each upgrade recreates them
+			n.desk.write(n.T, catalog+"/"+dir+"/"+file, strings.ReplaceAll(text, "SEMVER", version))
+		}
 	}
 }
 

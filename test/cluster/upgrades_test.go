@@ -610,6 +610,13 @@ func (u *upgrade) uninstall(ctx context.Context, t *testing.T) {
 		i.objects = append(i.objects, s.object)
 	}
 	err := i.remove(ctx)
+	for range 20 { // the API server learns of the conversion after it accepts it
+		if err == nil || !strings.Contains(err.Error(), "conversion webhook") {
+			break
+		}
+		time.Sleep(500 * time.Millisecond)
+		err = i.remove(ctx)
+	}
 	if err == nil {
 		err = u.applier.AwaitGone(ctx, only(u.applied, isCRD))
 	}

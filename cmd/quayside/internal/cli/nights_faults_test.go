@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // faults are the faults of one night, by package.
@@ -59,6 +61,10 @@ func (f *nightFleet) publish(with faults) {
 		check(f.t, os.RemoveAll(filepath.Join(f.dir, "cold")))
 	}
 	for _, pkg := range f.h.packages {
+		if f.h.formatOf(pkg) != "bundles" {
+			f.publishContent(pkg, with)
+			continue
+		}
 		catalog := f.h.catalogOf(pkg)
 		file := filepath.Join(catalog, pkg+".json")
 		entries := f.h.entries(pkg, f.night, with.installed[pkg])
@@ -78,6 +84,23 @@ func (f *nightFleet) publish(with faults) {
 	}
 }
 
+// publishContent writes the charts or releases of a package. They have no channels: without a channel, there are
+// none.
+func (f *nightFleet) publishContent(pkg string, with faults) {
+	files := map[string]string{}
+	for _, e := range f.offered(pkg, with) {
+		maps.Copy(files, f.h.contentFiles(pkg, e.version, with.empty[pkg]))
+	}
+	for _, x := range f.h.releases[pkg] {
+		for file := range f.h.contentFiles(pkg, x.version, "") {
+			f.publishFile(file, files[file])
+			if files[file] == "" {
+				check(f.t, os.RemoveAll(filepath.Join(f.dir, "catalogs", strings.TrimSuffix(filepath.Dir(file), "/templates"))))
+			}
+		}
+	}
+}
+
 // publishFile writes a file of a catalog if its text changed, or removes it if text is empty.
 func (f *nightFleet) publishFile(file, text string) {
 	if f.published[file] == text {
@@ -86,7 +109,7 @@ func (f *nightFleet) publishFile(file, text string) {
 	f.published[file] = text
 	name := filepath.Join(f.dir, "catalogs", file)
 	if text == "" {
-		check(f.t, os.Remove(name))
+		check(f.t, os.RemoveAll(name))
 		return
 	}
 	check(f.t, os.MkdirAll(filepath.Dir(name), 0o777))

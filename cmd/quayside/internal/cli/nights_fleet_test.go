@@ -66,7 +66,8 @@ func (f *nightFleet) fatalf(format string, args ...any) {
 // chance returns true with a probability of percent.
 func (f *nightFleet) chance(percent int) bool { return f.rand.IntN(100) < percent }
 
-// newNightFleet makes the repository, with every package installed in every environment.
+// newNightFleet makes the repository, with every package installed in every environment: bundles, and some charts
+// and releases.
 func newNightFleet(t *testing.T, seed uint64, h *history) *nightFleet {
 	f := &nightFleet{
 		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), h: h, dir: t.TempDir(), published: map[string]string{}, declared: map[string]declaration{},
@@ -81,6 +82,8 @@ spec:
   catalogs:
   - {name: one, namespace: olm, source: "dir:../../catalogs/one"}
   - {name: two, namespace: olm, source: "dir:../../catalogs/two"}
+  - {name: charts, helm: "dir:../../catalogs/charts"}
+  - {name: releases, manifests: "dir:../../catalogs/releases"}
 `)
 	flux, argocd := "sourceRef: {kind: GitRepository, name: fleet}", "repoURL: https://git.example.com/fleet.git"
 	for env, x := range map[string]struct{ profile, source, field, more string }{
@@ -101,6 +104,9 @@ spec:
 	for _, pkg := range h.packages {
 		f.declare(pkg, declaration{})
 	}
+	for _, name := range []string{"charts", "releases"} { // a catalog may be empty
+		check(t, os.MkdirAll(filepath.Join(f.dir, "catalogs", name), 0o777))
+	}
 	f.publish(faults{})
 	f.mustRun("desk", "resolve", "--all", "--render", "--offline")
 	f.git("desk", "add", "-A")
@@ -119,7 +125,12 @@ func (f *nightFleet) declare(pkg string, d declaration) {
 		check(f.t, os.Remove(filepath.Join(f.dir, name)))
 		return
 	}
-	text := fmt.Sprintf("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: %[1]s, namespace: %[2]s}\nspec:\n  package: %[1]s\n  channel: stable\n  watchNamespaces: [%[2]s]\n", pkg, f.h.namespaceOf(pkg))
+	text := fmt.Sprintf("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: %[1]s, namespace: %[2]s}\nspec:\n  package: %[1]s\n", pkg, f.h.namespaceOf(pkg))
+	if f.h.formatOf(pkg) == "bundles" {
+		text += fmt.Sprintf("  channel: stable\n  watchNamespaces: [%s]\n", f.h.namespaceOf(pkg))
+	} else {
+		text += "  hops: any\n"
+	}
 	if d.hold {
 		text += "  hold: before the fair\n"
 	}

@@ -136,7 +136,7 @@ func (h *history) entries(pkg string, night int, dropped string) []channelEntry 
 			skipped = append(skipped, x.version)
 			continue
 		}
-		e := channelEntry{version: x.version, skips: skipped, below: slices.Index(h.packages, pkg)%4 == 1}
+		e := channelEntry{version: x.version, skips: skipped, below: slices.Index(h.packages, pkg)%4 == 1 || h.formatOf(pkg) != "bundles"}
 		if len(out) > 0 {
 			e.replaces = out[len(out)-1].version
 		}
@@ -150,8 +150,21 @@ func (e channelEntry) hasEdgeFrom(version string) bool {
 	return e.replaces == version || slices.Contains(e.skips, version) || e.below && semverOf(version).LT(semverOf(e.version))
 }
 
+// formatOf returns the format of a package: "charts" or "releases" for two of eight packages without pre-releases,
+// or "bundles".
+func (h *history) formatOf(pkg string) string {
+	i := slices.Index(h.packages, pkg) % 8
+	if i > 1 || slices.ContainsFunc(h.releases[pkg], func(x release) bool { return strings.Contains(x.version, "-") }) {
+		return "bundles"
+	}
+	return []string{"charts", "releases"}[i]
+}
+
 // catalogOf returns the catalog that has a package.
 func (h *history) catalogOf(pkg string) string {
+	if format := h.formatOf(pkg); format != "bundles" {
+		return format
+	}
 	return []string{"one", "two"}[slices.Index(h.packages, pkg)%2]
 }
 
@@ -242,6 +255,28 @@ func (h *history) catalog(pkg string, entries []channelEntry, channel string, em
 		put(bundle)
 	}
 	return b.String()
+}
+
+// contentFiles returns the files of a release of a package that is no bundle, in its catalog. The chart of the
+// empty version cannot be rendered.
+func (h *history) contentFiles(pkg, version, empty string) map[string]string {
+	objects := fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s}
+spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: 'quay.io/example/%[1]s:%[2]s'}]}}}
+---
+%[3]s`, pkg, version, manifests(pkg, version)[1])
+	if h.formatOf(pkg) == "releases" {
+		if version == empty {
+			objects += "---\n{"
+		}
+		return map[string]string{"releases/" + pkg + "/" + version + "/objects.yaml": objects}
+	}
+	dir := "charts/" + pkg + "-" + version + "/"
+	if version == empty {
+		objects += "---\n{{ fail \"empty\" }}\n"
+	}
+	return map[string]string{dir + "Chart.yaml": fmt.Sprintf("apiVersion: v2\nname: %s\nversion: %s\n", pkg, version), dir + "templates/objects.yaml": objects}
 }
 
 // manifests returns the ClusterServiceVersion and the CustomResourceDefinition of a release.
