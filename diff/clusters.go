@@ -132,8 +132,9 @@ func (j *joiner) addPart(p Part) {
 		for i, refs := range [][]Ref{op.Added, op.Changed, op.Removed} {
 			for _, ref := range refs {
 				item := header
+				item.Resources = p.Report.resources[ref]
 				*[]*[]Ref{&item.Added, &item.Changed, &item.Removed}[i] = []Ref{ref}
-				j.objects.add(item, p.Clusters, item)
+				j.objects.add(item, p.Clusters, item, item.Resources.String())
 			}
 		}
 	}
@@ -149,6 +150,7 @@ func (j *joiner) fill(r *Report) {
 		if op.Clusters = clusters; len(op.Added)+len(op.Changed)+len(op.Removed) > 0 {
 			ops.add(OperatorReport{Name: op.Name, From: op.From, To: op.To, Clusters: clusters}, nil, op.Name, clusters)
 			to := &ops.items[ops.at[fmt.Sprintf("%q", []any{op.Name, clusters})]]
+			to.Resources = to.Resources.plus(op.Resources, 1)
 			to.Added, to.Changed, to.Removed = append(to.Added, op.Added...), append(to.Changed, op.Changed...), append(to.Removed, op.Removed...)
 		}
 	})

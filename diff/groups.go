@@ -167,7 +167,8 @@ func (o OperatorReport) objectCounts() string {
 	return "objects: " + strings.Join(out, ", ")
 }
 
-// objectLists returns one line with the added objects and one with the removed objects. Empty lists
+// objectLists returns one line with the added objects, one with the removed objects, and one with the change of
+// requests and limits. Empty lists
 // are omitted.
 func (o OperatorReport) objectLists() []string {
 	var out []string
@@ -176,6 +177,9 @@ func (o OperatorReport) objectLists() []string {
 	}
 	if len(o.Removed) > 0 {
 		out = append(out, "removed: "+diag.Some(refNames(o.Removed), 12))
+	}
+	if o.Resources != (ResourceChange{}) {
+		out = append(out, o.Resources.String())
 	}
 	return out
 }

@@ -38,6 +38,7 @@ func HTML(r *Report) ([]byte, error) {
 // htmlPage is the data of the page template.
 type htmlPage struct {
 	Headline, Before, After     string
+	Resources                   string // change of requests and limits in all clusters
 	Counts                      []htmlCount
 	Waived                      int
 	Omitted                     []string // messages about items that do not fit on the page
@@ -111,6 +112,7 @@ func newHTMLPage(r *Report) htmlPage {
 			p.Waived++
 		}
 	}
+	p.Resources = r.resourceLine()
 	p.Verdict = htmlVerdictOf(r.Verdict)
 	p.setFilters(r)
 	p.addOperators(r)
@@ -132,6 +134,12 @@ func newHTMLPage(r *Report) htmlPage {
 	}
 	p.noteOmitted(len(r.Notes)-len(p.Notes), "note", "notes")
 	return p
+}
+
+// summary returns the numbers of findings and objects, and the change of requests and limits.
+func (o OperatorReport) summary(findings []Finding) string {
+	parts := []string{formatCounts(findings), o.objectCounts(), o.Resources.String()}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
 // noteOmitted adds a message that n items do not fit on the page. It does nothing if n is 0.
@@ -191,7 +199,7 @@ func (p *htmlPage) addOperators(r *Report) {
 		k := key(op.Name, op.Clusters)
 		item := htmlOperator{
 			ID: len(p.Operators) + 1, Name: operatorTitle(op.Name), In: clusterNames(op.Clusters), Range: formatRanges(op.Clusters, r.Clusters), VersionChange: sanitize.Truncate(op.versionChange(), 200),
-			Summary: strings.TrimPrefix(formatCounts(all[k])+"; "+op.objectCounts(), "; "), Counts: htmlCounts(all[k]),
+			Summary: op.summary(all[k]), Counts: htmlCounts(all[k]),
 		}
 		item.addObjects("added", op.Added)
 		item.addObjects("removed", op.Removed)

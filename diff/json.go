@@ -14,6 +14,7 @@ type Document struct {
 	Differs       bool             `json:"differs" form:"required"`
 	Summary       map[string]int   `json:"summary" form:"required" doc:"number of findings by severity, without waived findings"`
 	Operators     []OperatorReport `json:"operators" form:"required" doc:"operators with changes or findings, by name"`
+	Resources     ResourceChange   `json:"resources,omitzero" doc:"change of what the pods of all operators request, in all clusters together"`
 	Findings      []findingObject  `json:"findings" form:"required" doc:"worst first"`
 	Removals      []Removal        `json:"removals,omitempty" doc:"uninstall plans of removed operators"`
 	Reading       []Reading        `json:"reading,omitempty" doc:"with --release-notes, release notes and links of upgraded operators, by operator"`
@@ -86,7 +87,7 @@ func (r *Report) Document() Document {
 	d := Document{
 		SchemaVersion: schemaVersion, Before: r.Before, After: r.After, Clusters: r.Clusters, Differs: !r.Empty(), Summary: map[string]int{},
 		Operators: r.Operators, Findings: []findingObject{}, Removals: r.Removals, Notes: r.Notes, Verdict: r.Verdict,
-		Reading: r.Reading,
+		Reading: r.Reading, Resources: r.ResourceChange(),
 	}
 	if len(r.Clusters) < 2 {
 		d.Clusters = nil

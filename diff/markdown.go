@@ -86,6 +86,9 @@ func renderMarkdown(r *Report, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n### quayside: %s\n\n", commentMarker, r.headline())
 	fmt.Fprintf(&b, "%s → %s\n\n", sanitize.Code(sanitize.Truncate(r.Before, 100)), sanitize.Code(sanitize.Truncate(r.After, 100)))
+	if line := r.resourceLine(); line != "" {
+		fmt.Fprintf(&b, "%s\n\n", sanitize.Markdown(line))
+	}
 	markdownVerdict(&b, r)
 	markdownTable(&b, r)
 	shown := r.Findings[:n]

@@ -21,8 +21,9 @@ type Report struct {
 	Verdict   *PolicyResult    // result of the policy; nil before Judge
 	Reading   []Reading        // reading lists, sorted by operator; nil if not requested
 
-	scanned    bool // whether scan results were compared
-	onlyPolicy bool // nothing but the policy and trust settings changes
+	resources  map[Ref]ResourceChange // by object, before Join
+	scanned    bool                   // whether scan results were compared
+	onlyPolicy bool                   // nothing but the policy and trust settings changes
 }
 
 // OperatorReport is the part of a report about one operator.
@@ -35,6 +36,8 @@ type OperatorReport struct {
 	Removed []Ref  `json:"removed,omitempty"`
 
 	Clusters []string `json:"clusters,omitempty"` // clusters with this change; nil means all
+
+	Resources ResourceChange `json:"resources,omitzero" doc:"change of what its pods request in each cluster"`
 }
 
 // Empty reports whether the two states do not differ.
@@ -71,7 +74,10 @@ func (c *comparison) report() *Report {
 	r := &Report{
 		Before: c.before.Name, After: c.after.Name,
 		Operators: c.operatorReports(), Findings: c.found, Removals: planRemovals(c.before, c.after), Notes: c.notes,
-		scanned: c.opt.Scans != nil,
+		scanned: c.opt.Scans != nil, resources: map[Ref]ResourceChange{},
+	}
+	for _, p := range c.changed {
+		r.resources[p.object().Ref()] = p.resourceChange()
 	}
 	r.sortOperators()
 	return r
@@ -151,6 +157,7 @@ func (c *comparison) operatorReports() []OperatorReport {
 	}
 	for _, p := range c.changed {
 		op, ref := get(p.object().Operator), p.object().Ref()
+		op.Resources = op.Resources.plus(p.resourceChange(), 1)
 		switch {
 		case p.onBothSides():
 			op.Changed = append(op.Changed, ref)

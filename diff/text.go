@@ -14,6 +14,9 @@ func Text(r *Report, color bool) []byte {
 	w := textWriter{color: color}
 	w.linef("%s → %s", sanitize.Line(r.Before), sanitize.Line(r.After))
 	w.linef("%s", r.headline())
+	if line := r.resourceLine(); line != "" {
+		w.linef("%s", line)
+	}
 	for _, op := range r.Operators {
 		w.writeOperator(op, op.findingsOf(r.Findings))
 	}

@@ -2,15 +2,13 @@ package inventory
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	helper "k8s.io/component-helpers/resource"
 
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/requests"
 )
 
 // Resources contains the requests and limits of the pods of operators, for output as JSON.
@@ -74,14 +72,14 @@ type Use struct {
 
 func (u *Use) add(used corev1.ResourceList) {
 	u.Pods++
-	u.list = addTimes(u.list, used, 1)
+	u.list = requests.AddTimes(u.list, used, 1)
 	u.CPU, u.Memory = u.list.Cpu().String(), inMebibytes(u.list.Memory())
 }
 
 // PodSum is a sum over pods. The zero value is the sum over no pods.
 type PodSum struct {
 	Amounts
-	requests, limits corev1.ResourceList
+	requested, limits corev1.ResourceList
 }
 
 // Range is the sum of the requests and of the limits of a resource, as Kubernetes quantities.
@@ -93,53 +91,16 @@ type Range struct {
 // Add adds the pods of an object. It ignores objects without pods. It returns an error for an invalid pod
 // template.
 func (a *PodSum) Add(o k8s.Object) error {
-	kind := o.Group() + "/" + o.Kind()
-	if !slices.Contains([]string{"apps/Deployment", "apps/StatefulSet", "apps/DaemonSet"}, kind) {
-		return nil
+	pods, err := requests.OfWorkload(o)
+	if err != nil || pods.Pods == 0 {
+		return err
 	}
-	replicas, isSet := k8s.At(o, "spec", "replicas").(int64)
-	if !isSet || kind == "apps/DaemonSet" {
-		replicas = 1
+	more := &PodSum{Amounts: Amounts{Pods: pods.Pods, Unlimited: pods.Unlimited}, requested: pods.Requests, limits: pods.Limits}
+	if pods.DaemonSet {
+		more.DaemonSets = 1
 	}
-	for _, t := range k8s.PodTemplates(o) {
-		data, err := json.Marshal(t.Spec)
-		if err != nil {
-			return err
-		}
-		var pod corev1.Pod
-		if err := json.Unmarshal(data, &pod.Spec); err != nil {
-			return fmt.Errorf("%s: %w", o.Key(), err)
-		}
-		a.addPods(&pod, replicas)
-		if kind == "apps/DaemonSet" {
-			a.DaemonSets++
-		}
-	}
+	a.AddTimes(more, 1)
 	return nil
-}
-
-func (a *PodSum) addPods(pod *corev1.Pod, replicas int64) {
-	a.Pods += int(replicas)
-	if slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Resources.Limits.Memory().IsZero() }) {
-		a.Unlimited += int(replicas)
-	}
-	a.requests = addTimes(a.requests, helper.PodRequests(pod, helper.PodResourcesOptions{}), replicas)
-	a.limits = addTimes(a.limits, helper.PodLimits(pod, helper.PodResourcesOptions{}), replicas)
-	a.format()
-}
-
-// addTimes returns the sum of list and n times more. It modifies list.
-func addTimes(list, more corev1.ResourceList, n int64) corev1.ResourceList {
-	if list == nil {
-		list = corev1.ResourceList{}
-	}
-	for name, q := range more {
-		q = q.DeepCopy() // Mul would change a decimal that both quantities share
-		q.Mul(n)
-		q.Add(list[name])
-		list[name] = q
-	}
-	return list
 }
 
 // AddGroup adds clusters that get the same objects. operators and owners are the sums by operator and
@@ -178,7 +139,7 @@ func (r *Resources) AddGroup(clusters []string, operators, owners map[string]*Po
 // AddTimes adds n times another sum.
 func (a *PodSum) AddTimes(more *PodSum, n int) {
 	a.Pods, a.DaemonSets, a.Unlimited = a.Pods+n*more.Pods, a.DaemonSets+n*more.DaemonSets, a.Unlimited+n*more.Unlimited
-	a.requests, a.limits = addTimes(a.requests, more.requests, int64(n)), addTimes(a.limits, more.limits, int64(n))
+	a.requested, a.limits = requests.AddTimes(a.requested, more.requested, int64(n)), requests.AddTimes(a.limits, more.limits, int64(n))
 	a.format()
 }
 
@@ -220,8 +181,8 @@ func entry(uses map[string]*Use, name string) *Use {
 
 // format sets the texts of the sums.
 func (a *PodSum) format() {
-	a.CPU = Range{a.requests.Cpu().String(), a.limits.Cpu().String()}
-	a.Memory = Range{inMebibytes(a.requests.Memory()), inMebibytes(a.limits.Memory())}
+	a.CPU = Range{a.requested.Cpu().String(), a.limits.Cpu().String()}
+	a.Memory = Range{inMebibytes(a.requested.Memory()), inMebibytes(a.limits.Memory())}
 }
 
 // inMebibytes returns an amount of memory in Mi, rounded up. Without this, the sum of quantities with
