@@ -23,7 +23,7 @@ import (
 )
 
 func newCatalogShow(a *app) *cobra.Command {
-	o, samples := &catalogOptions{app: a}, ""
+	o, samples, sizes := &catalogOptions{app: a}, "", false
 	cmd := &cobra.Command{
 		Use:   "show <package>",
 		Short: "Show a package",
@@ -43,11 +43,14 @@ func newCatalogShow(a *app) *cobra.Command {
 			quayside catalog show memcached-operator
 			quayside catalog show vault -o json
 			quayside catalog show etcd --samples samples
-			quayside catalog show etcd -o html`),
+			quayside catalog show etcd -o html --image-sizes`),
 		Args:              WantArgs("a package"),
 		ValidArgsFunction: completeFirst(o.packageCompletions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			shown, err := o.describe(cmd, args[0])
+			if sizes && o.offline {
+				return Usagef(cmd, "--image-sizes cannot be used together with --offline")
+			}
+			shown, err := o.describe(cmd, args[0], sizes)
 			if err != nil {
 				return err
 			}
@@ -71,12 +74,14 @@ func newCatalogShow(a *app) *cobra.Command {
 	}
 	o.addFlags(cmd, inventory.PackageDescriptions{}, "html")
 	addNow(cmd, a, "support")
+	cmd.Flags().BoolVar(&sizes, "image-sizes", false, "also show the size of each image by platform, from the registries")
 	cmd.Flags().StringVar(&samples, "samples", "", "write the sample custom resources to `DIR`, and print their names")
 	return cmd
 }
 
-// describe returns the details of a package in each catalog that has it.
-func (o *catalogOptions) describe(cmd *cobra.Command, name string) (inventory.PackageDescriptions, error) {
+// describe returns the details of a package in each catalog that has it. With sizes, it looks up the sizes of
+// the images.
+func (o *catalogOptions) describe(cmd *cobra.Command, name string, sizes bool) (inventory.PackageDescriptions, error) {
 	var out inventory.PackageDescriptions
 	p, sh, x, err := o.openCatalogs(cmd, name)
 	if err != nil {
@@ -110,6 +115,16 @@ func (o *catalogOptions) describe(cmd *cobra.Command, name string) (inventory.Pa
 		o.log.Done()
 		if err != nil {
 			v.ContentError = strings.ReplaceAll(err.Error(), "\n", "; ")
+		}
+		if sizes && v.Content != nil {
+			client, err := p.Client()
+			if err != nil {
+				return out, err
+			}
+			err = v.Content.AddImageSizes(cmd.Context(), client, o.log.Progress)
+			if o.log.Done(); err != nil {
+				return out, err
+			}
 		}
 	}
 	return out, nil
@@ -163,8 +178,8 @@ func printPackages(w *terminal.Terminal, s inventory.PackageDescriptions) {
 func packageFields(v *inventory.PackageDetails) []inventory.Field {
 	var out []inventory.Field
 	field := func(name string, values ...string) {
-		if text := strings.Join(values, ", "); text != "" {
-			out = append(out, inventory.Field{Name: name, Value: text})
+		if strings.Join(values, "") != "" {
+			out = append(out, inventory.Field{Name: name, Values: values})
 		}
 	}
 	field("package", v.Package.Package)
@@ -198,7 +213,10 @@ func packageFields(v *inventory.PackageDetails) []inventory.Field {
 		for _, l := range c.Links {
 			field("link", strings.TrimSpace(l.Name+" "+l.URL))
 		}
-		if len(c.Images) > 0 {
+		for _, size := range c.ImageSizes {
+			field("image", size.String())
+		}
+		if len(c.Images) > 0 && c.ImageSizes == nil {
 			field("images", diag.Count(len(c.Images), "image"))
 		}
 		field("permissions", c.Permissions.String())
@@ -238,7 +256,7 @@ func requirementTexts(v *inventory.PackageDetails) []string {
 
 func printPackage(w *terminal.Terminal, v *inventory.PackageDetails) {
 	for _, f := range packageFields(v) {
-		fmt.Fprintf(w, "%-15s %s\n", f.Name+":", sanitize.Line(f.Value))
+		fmt.Fprintf(w, "%-15s %s\n", f.Name+":", sanitize.Line(strings.Join(f.Values, ", ")))
 	}
 	for _, c := range v.Channels {
 		note := c.Note()

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
@@ -36,9 +38,53 @@ type Content struct {
 	Links       []Link              `json:"links,omitempty"`
 	Icon        *Icon               `json:"icon,omitempty"`
 	Images      []string            `json:"images,omitempty"`
+	ImageSizes  []ImageSize         `json:"imageSizes,omitempty" doc:"with --image-sizes, of each image"`
 	Permissions *Permissions        `json:"permissions,omitempty"`
 	Missing     []Supplier          `json:"missing,omitempty" doc:"needs that no cluster meets according to spec.provides, nor an operator in the lock"`
 	Samples     []Sample            `json:"samples,omitempty" doc:"sample custom resources"`
+}
+
+// ImageSize is the size of an image in its registry.
+type ImageSize struct {
+	Image     string             `json:"image"`
+	Platforms []oci.PlatformSize `json:"platforms,omitempty"`
+	Error     string             `json:"error,omitempty" doc:"why the size is unknown"`
+}
+
+// String returns a text such as "quay.io/org/image:1: linux/amd64 35.2 MB, linux/arm64 33.9 MB".
+func (s ImageSize) String() string {
+	if s.Error != "" {
+		return s.Image + ": size unknown: " + s.Error
+	}
+	var out []string
+	for _, p := range s.Platforms {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s", p.Platform, megabytes(p.Bytes))))
+	}
+	return s.Image + ": " + strings.Join(out, ", ")
+}
+
+func megabytes(n int64) string {
+	if n < 1e5 {
+		return "less than 0.1 MB"
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
+// AddImageSizes looks up the sizes of the images in their registries. It calls progress before each request.
+func (c *Content) AddImageSizes(ctx context.Context, client *oci.Client, progress func(format string, args ...any)) error {
+	for _, image := range c.Images {
+		progress("size of %s", image)
+		size := ImageSize{Image: image}
+		var err error
+		if size.Platforms, err = client.Sizes(ctx, "image:"+image); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			size.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
+		}
+		c.ImageSizes = append(c.ImageSizes, size)
+	}
+	return nil
 }
 
 // Link is a link to a page about the operator.
@@ -105,6 +151,12 @@ func NewContent(c *BundleContent, here Surroundings) (*Content, error) {
 	for _, im := range csv.RelatedImages {
 		out.Images = append(out.Images, im.Image)
 	}
+	for _, o := range c.Objects {
+		for _, container := range k8s.Containers(k8s.PodSpec(o)) {
+			out.Images = append(out.Images, k8s.Text(container, "image"))
+		}
+	}
+	out.Images = slices.DeleteFunc(out.Images, func(image string) bool { return image == "" })
 	slices.Sort(out.Images)
 	out.Images = slices.Compact(out.Images)
 	var err error

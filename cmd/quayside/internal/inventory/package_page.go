@@ -3,13 +3,17 @@ package inventory
 import (
 	_ "embed" // for package.html
 	"html/template"
+	"slices"
 
 	"github.com/quayside/quayside/internal/page"
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Field is a named property of a package, as text.
-type Field struct{ Name, Value string }
+// Field is a named property of a package, as texts.
+type Field struct {
+	Name   string
+	Values []string
+}
 
 //go:embed package.html
 var packageBody string
@@ -30,7 +34,12 @@ func PackagePage(packages []PackageDetails, fields func(*PackageDetails) []Field
 		v := &packages[i]
 		c := card{Title: v.Package.Package, Channels: v.Channels}
 		for _, f := range fields(v) {
-			if f.Name != "link" {
+			last := len(c.Fields) - 1
+			switch {
+			case f.Name == "link" || f.Name == "package": // shown as links, and in the title
+			case last >= 0 && c.Fields[last].Name == f.Name:
+				c.Fields[last].Values = slices.Concat(c.Fields[last].Values, f.Values)
+			default:
 				c.Fields = append(c.Fields, f)
 			}
 		}
@@ -47,9 +56,20 @@ func PackagePage(packages []PackageDetails, fields func(*PackageDetails) []Field
 		cards = append(cards, c)
 	}
 	const style = `
-.card img { float: right; max-width: 8rem; max-height: 6rem; margin: 0 0 1rem 1rem; background: #fff; }
-.card th { text-align: left; vertical-align: top; white-space: nowrap; padding-right: 1rem; }
-.card td { overflow-wrap: anywhere; }
+.card header { display: flex; align-items: center; gap: 1rem; margin-bottom: 1rem; }
+.card h1 { margin: 0; overflow-wrap: anywhere; }
+.card img { flex: none; max-width: 8rem; max-height: 5rem; padding: .25rem; border-radius: .25rem; background: #fff; }
+.card dl { display: grid; grid-template-columns: max-content 1fr; gap: .4rem 1.5rem; margin: 0; }
+.card dt { font-weight: bold; }
+.card dd { margin: 0; overflow-wrap: anywhere; }
+.card ul { margin: 0; padding-left: 1.2rem; }
+.card dd ul { padding-left: 0; list-style: none; }
+.card li { overflow-wrap: anywhere; }
+.card dd li + li { margin-top: .2rem; }
+@media (max-width: 40rem) {
+.card dl { display: block; }
+.card dd { margin-bottom: .6rem; }
+}
 `
 	title := "package"
 	if len(packages) > 0 {
