@@ -32,6 +32,7 @@ type Options struct {
 	Mirrors           []Mirror
 	ImagePullSecrets  []string        // names of image pull secrets for every ServiceAccount
 	CSVAnnotations    bool            // whether to copy all annotations of the CSV to the pod templates, as OLM does
+	PodLabels         bool            // whether to also add the labels of the operator to pod templates
 	HealthChecks      bool            // whether to render health checks of the provided APIs for the GitOps tool
 	NoAggregatedRoles bool            // whether to omit the aggregated ClusterRoles of the provided APIs
 	Reporter          *Reporter       // nil: render no reporter

@@ -68,6 +68,43 @@ func TestOwnerLabels(t *testing.T) {
 	}
 }
 
+// TestPodLabels checks that Options.PodLabels adds the labels of the operator to the pod templates, and changes
+// nothing else.
+func TestPodLabels(t *testing.T) {
+	labeled := 0
+	for _, dir := range goldenCases(t) {
+		lock, opt, open := goldenLock(t, dir)
+		without, err := All(lock, opt, open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt.PodLabels = true
+		with, err := All(lock, opt, open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range with.Objects {
+			o := r.Object
+			labels := k8s.Map(o, "spec", "template", "metadata", "labels")
+			if o.Is("apps", "Deployment") && k8s.Text(o, "metadata", "labels", k8s.LabelPackage) != reporterName {
+				labeled++
+				for _, key := range []string{k8s.LabelPackage, k8s.LabelNamespace} {
+					if want := k8s.Text(o, "metadata", "labels", key); k8s.Text(labels, key) != want || want == "" {
+						t.Errorf("%s: label %s of the pods is %q", r.Path, key, k8s.Text(labels, key))
+					}
+					o = k8s.Without(o, "spec", "template", "metadata", "labels", key)
+				}
+			}
+			if !bytes.Equal(yamlnode.Encode(o), yamlnode.Encode(without.Objects[i].Object)) {
+				t.Errorf("%s: another change", r.Path)
+			}
+		}
+	}
+	if labeled == 0 {
+		t.Error("no Deployments")
+	}
+}
+
 func TestStreamOverlay(t *testing.T) {
 	lock, opt, open := goldenLock(t, filepath.Join("testdata", "beacon", "all-argocd"))
 	opt.Clusters[1].Overlays = []string{""}

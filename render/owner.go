@@ -87,13 +87,18 @@ func withoutServerFields(o Object) Object {
 }
 
 // addOwner returns o with the labels of the operator. A CRD gets no namespace label, because all
-// operators in the cluster share it.
+// operators in the cluster share it. With Options.PodLabels, pod templates have the labels without the version.
 func (in *install) addOwner(o Object) Object {
 	owner := map[string]any{k8s.LabelPackage: k8s.LabelValue(in.pin.Package)}
 	if !k8s.IsCRD(o) {
 		owner[k8s.LabelNamespace] = in.pin.Namespace
 	}
-	return withOwner(o, owner, in.pin.Version)
+	o = withOwner(o, owner, in.pin.Version)
+	if in.opt.PodLabels && (o.Is("apps", "Deployment") || o.Is("apps", "StatefulSet") || o.Is("apps", "DaemonSet")) {
+		labels := k8s.Merge(k8s.Map(o, "spec", "template", "metadata", "labels"), owner)
+		o = k8s.With(o, labels, "spec", "template", "metadata", "labels")
+	}
+	return o
 }
 
 // withOwner returns o with the labels in owner, which override existing ones, and with managed-by unless it

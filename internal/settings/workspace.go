@@ -54,6 +54,7 @@ type Workspace struct {
 	Trust            []Trust              `json:"trust" doc:"Signatures required for images of registries. The first entry that matches an image's repository applies; images without a matching entry need no signature."`
 	ImagePullSecrets []string             `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
 	CSVAnnotations   bool                 `json:"csvAnnotations" default:"false" doc:"Copies every annotation of the ClusterServiceVersion to the pod templates, as OLM does. Default: only those that a container reads."`
+	PodLabels        bool                 `json:"podLabels" default:"false" doc:"Adds the labels quayside.dev/package and quayside.dev/install-namespace to the pods of Deployments, StatefulSets and DaemonSets. A change of this setting restarts the operators."`
 	AggregatedRoles  bool                 `json:"aggregatedRoles" default:"true" doc:"Adds the operators' APIs to the cluster's roles admin, edit and view, as OLM does: four ClusterRoles per CRD, three per OperatorGroup."`
 	HealthChecks     bool                 `json:"healthChecks" default:"false" doc:"Configures the GitOps tool to assess the health of the operators' custom resources."`
 	GitOps           *profile.GitOps      `json:"gitops" doc:"Git repository that the GitOps tool applies the tree from. Default: no Application and no Flux Kustomization is rendered."`

@@ -179,6 +179,7 @@ func (p *Registries) plainOptions() (render.Options, error) {
 		Proxy:             render.Proxy{HTTP: w.Proxy.HTTPProxy, HTTPS: w.Proxy.HTTPSProxy, None: w.Proxy.NoProxy},
 		ImagePullSecrets:  w.ImagePullSecrets,
 		CSVAnnotations:    w.CSVAnnotations,
+		PodLabels:         w.PodLabels,
 		HealthChecks:      w.HealthChecks,
 		NoAggregatedRoles: !w.AggregatedRoles,
 		GitOps:            w.GitOps,
