@@ -38,7 +38,7 @@ type specOwn struct {
 	Hops            string          `json:"hops" default:"\"minor\"" form:"enum=minor|any" doc:"Upgrades of a package without an upgrade graph: to the next minor version, or to any newer version."`
 	Replaces        string          `json:"replaces" form:"pattern=^[^/]+/[^/]+$" doc:"namespace/package of an operator that is no longer declared and that this one replaces: it provides the same APIs. CRDs and custom resources are kept."`
 	Only            []string        `json:"only" form:"nonempty" doc:"Names of the environments that install the operator. Default: all that read this declaration."`
-	Bundle          string          `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/. metadata.namespace is then optional. Default: the namespace that the bundle suggests, or else the name of its package."`
+	Bundle          string          `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/, where the directory can also be a chart, or end with PACKAGE/VERSION and have YAML files. metadata.namespace is then optional. Default: the namespace that the bundle suggests, or else the name of its package."`
 }
 
 func fieldsOwn() map[Field]string {

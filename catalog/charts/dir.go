@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/helm"
@@ -16,8 +18,10 @@ import (
 // MaxArchive is the maximum size in bytes of an archive of a chart.
 const MaxArchive = 32 << 20
 
+// File is the name of the file with the metadata of a chart.
+const File = "Chart.yaml"
+
 const (
-	chartFile  = "Chart.yaml"
 	archiveExt = ".tgz"
 	maxCharts  = 5_000
 )
@@ -53,8 +57,28 @@ func ReadDir(fsys fs.FS) (*Index, error) {
 	return x, errs.Err()
 }
 
+// ReadOne reads a directory with the content of one version: a chart, or a release whose path ends with
+// PACKAGE/VERSION and that has YAML files or a kustomization. It returns false for another directory.
+func ReadOne(fsys fs.FS, at string) (*Index, bool) {
+	if isChart(fsys, ".") {
+		c, err := readChart(fsys, ".")
+		return &Index{charts: []Chart{c}}, err == nil
+	}
+	pkg, version := path.Base(path.Dir(at)), path.Base(at)
+	_, err := semver.NewVersion(version)
+	if err != nil || pkg == "." || pkg == "/" || pkg == ".." {
+		return nil, false
+	}
+	entries, err := fs.ReadDir(fsys, ".")
+	isRelease := err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		ext := path.Ext(e.Name())
+		return e.Type().IsRegular() && (ext == ".yaml" || ext == ".yml")
+	})
+	return &Index{charts: []Chart{{Name: pkg, Version: version, Format: Manifests, Pos: diag.Pos{File: "."}}}}, isRelease
+}
+
 func isChart(fsys fs.FS, dir string) bool {
-	info, err := fs.Stat(fsys, path.Join(dir, chartFile))
+	info, err := fs.Stat(fsys, path.Join(dir, File))
 	return err == nil && info.Mode().IsRegular()
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/bundledir"
+	"github.com/quayside/quayside/catalog/charts"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -33,7 +34,29 @@ func anyEntry(fsys fs.FS, match func(name string, e fs.DirEntry) bool) (bool, er
 }
 
 func findBundles(_ context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
-	return findDir(at, bundlesScheme, rest, func(c *OpenedCatalog) (Format, error) { return bundleDirs{c.FS, nil}, nil })
+	return findDir(at, bundlesScheme, rest, func(c *OpenedCatalog) (Format, error) {
+		if !bundle.IsDir(c.FS, ".") {
+			if _, ok := charts.ReadOne(c.FS, rest); ok {
+				return oneVersion{versionFiles{c.FS, func(fsys fs.FS) (*charts.Index, error) {
+					x, _ := charts.ReadOne(fsys, rest)
+					return x, nil
+				}, openVersion}}, nil
+			}
+		}
+		return bundleDirs{c.FS, nil}, nil
+	})
+}
+
+// oneVersion is the format of a directory with a chart or a release, which a subscription can name like a
+// bundle.
+type oneVersion struct{ versionFiles }
+
+// openVersion returns the files of a chart, or the directory of a release.
+func openVersion(fsys fs.FS, name string) (fs.FS, error) {
+	if _, err := fs.Stat(fsys, charts.File); err == nil {
+		return charts.Open(fsys, name)
+	}
+	return fs.Sub(fsys, name)
 }
 
 // BundleRef returns a reference to a single bundle as a catalog. A directory gets the scheme

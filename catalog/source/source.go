@@ -108,6 +108,12 @@ func (c *OpenedCatalog) IsBundles() bool {
 	return ok
 }
 
+// IsOne reports whether the catalog is a directory with one chart or release.
+func (c *OpenedCatalog) IsOne() bool {
+	_, ok := c.Format.(oneVersion)
+	return ok
+}
+
 // Close releases all resources of the catalog.
 func (c *OpenedCatalog) Close() {
 	for _, f := range c.close {

@@ -98,14 +98,14 @@ func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription
 		return d, err
 	}
 	defer c.Close()
-	if !c.IsBundles() {
+	if !c.IsBundles() && !c.IsOne() {
 		return d, fmt.Errorf("the source is a catalog, not a bundle: add it to spec.catalogs, and set spec.package")
 	}
 	if d.content, err = c.Content(ctx); err != nil {
 		return d, diag.PrefixPositions(cmp.Or(src.Source.Prefix(), string(src.Source)), err)
 	}
 	if n := len(d.content.Packages); n != 1 || len(d.content.Packages[0].Bundles) != 1 {
-		return d, fmt.Errorf("expected a directory with one bundle (manifests/ and metadata/)")
+		return d, fmt.Errorf("expected a directory with one bundle (manifests/ and metadata/), one chart (Chart.yaml), or YAML files at PACKAGE/VERSION")
 	}
 	pkg := &d.content.Packages[0]
 	d.pkg = pkg.Name
@@ -169,7 +169,7 @@ func (d *directBundle) setDigest(ctx context.Context, c *source.OpenedCatalog, b
 	if err != nil {
 		return err
 	}
-	ms, err := bundle.Manifests(fsys)
+	ms, err := readManifests(lockfile.Pin{Format: b.Format}, fsys)
 	if err != nil {
 		return err
 	}
