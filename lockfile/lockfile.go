@@ -25,7 +25,7 @@ import (
 // APIVersion is the API version of a lock.
 const APIVersion = "quayside.dev/v1alpha1"
 
-// Schema is the schema number that Format writes. Parse also reads older schemas.
+// Schema is the schema number that Format writes and Parse reads.
 const Schema = 1
 
 // Kind is the kind of the document in a lock.
@@ -52,7 +52,7 @@ func (f *File) sorted() *File {
 	if f == nil {
 		return &File{}
 	}
-	out := &File{ReadSchema: f.ReadSchema, Namespaces: nonEmpty(f.Namespaces), Pins: slices.Clone(f.Pins), Leaving: nonEmpty(f.Leaving)}
+	out := &File{Namespaces: nonEmpty(f.Namespaces), Pins: slices.Clone(f.Pins), Leaving: nonEmpty(f.Leaving)}
 	for i := range out.Pins {
 		out.Pins[i] = sortPin(out.Pins[i])
 	}
@@ -183,10 +183,6 @@ func (f *File) Pin(namespace, pkg string) (Pin, bool) {
 	}
 	return f.Pins[i], true
 }
-
-// IsOlder reports whether the lock was parsed from an older schema. It returns false for a nil
-// lock.
-func (f *File) IsOlder() bool { return f != nil && f.ReadSchema != 0 && f.ReadSchema < Schema }
 
 // Generated reports whether the pin is a dependency that no declaration requests.
 func (p Pin) Generated() bool { return len(p.RequestedBy) == 0 }

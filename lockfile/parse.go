@@ -13,11 +13,10 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Parse parses a lock. A lock with an older schema is migrated to the current one; File.ReadSchema
-// is the schema of the input. A newer schema, a block that does not match its checksum, and
+// Parse parses a lock. Another schema than [Schema], a block that does not match its checksum, and
 // conflict markers of Git are faults. The error is a diag.List of all faults with their positions.
 func Parse(file string, data []byte) (*File, error) {
-	return parse(newParser(file), data)
+	return parse(parser{file: file}, data)
 }
 
 // Edit is a version of a pin that a user or a bot changed in the file.
@@ -32,9 +31,7 @@ type Edit struct {
 // as in Parse.
 func ParseEdited(file string, data []byte) (*File, []Edit, error) {
 	var edits []Edit
-	p := newParser(file)
-	p.edits = &edits
-	f, err := parse(p, data)
+	f, err := parse(parser{file: file, edits: &edits}, data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,23 +50,14 @@ func parse(p parser, data []byte) (*File, error) {
 	if len(docs) != 1 {
 		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "expected one YAML document, got %d: restore the lock, or delete it and run 'quayside resolve'", len(docs))}
 	}
-	schema, err := p.schemaOf(docs[0])
-	if err != nil {
+	if err := p.checkSchema(docs[0]); err != nil {
 		return nil, err
-	}
-	if schema < p.schema {
-		if err := p.migrate(docs[0], schema); err != nil {
-			return nil, err
-		}
 	}
 	var w document[*yamlnode.Node, *yamlnode.Node, *yamlnode.Node]
 	if err := yamlnode.Decode(file, docs[0], &w); err != nil {
 		return nil, err
 	}
-	f := &File{
-		ReadSchema: schema, Namespaces: parseBlocks[Namespace](&p, "Namespace", w.Namespaces),
-		Pins: parseBlocks[Pin](&p, "pin", w.Pins), Leaving: parseBlocks[Leaving](&p, "leaving", w.Leaving),
-	}
+	f := &File{Namespaces: parseBlocks[Namespace](&p, "Namespace", w.Namespaces), Pins: parseBlocks[Pin](&p, "pin", w.Pins), Leaving: parseBlocks[Leaving](&p, "leaving", w.Leaving)}
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
@@ -99,66 +87,33 @@ func conflictMarker(data []byte) []int {
 	return regexp.MustCompile(`(?m)^(<<<<<<<|\|\|\|\|\|\|\||>>>>>>>)( |\r?$)`).FindIndex(data)
 }
 
-// schemaOf returns the schema number of a document. It returns an error if the document is not a
-// lock, or if the schema is not supported.
-func (p *parser) schemaOf(n *yamlnode.Node) (int, error) {
+// checkSchema returns an error if a document is not a lock, or if its schema is not supported.
+func (p *parser) checkSchema(n *yamlnode.Node) error {
 	var errs diag.List
 	if yamlnode.CheckHeader(p.file, n, APIVersion, Kind, &errs); errs != nil {
-		return 0, errs
+		return errs
 	}
 	key, v := yamlnode.Field(n, "schema")
 	if key == nil {
-		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, n), "no schema (expected %d): restore the lock from Git, or delete it and run 'quayside resolve'", p.schema)}
+		return diag.List{diag.Errorf(yamlnode.At(p.file, n), "no schema (expected %d): restore the lock from Git, or delete it and run 'quayside resolve'", Schema)}
 	}
 	var schema int
 	if err := yamlnode.Decode(p.file, v, &schema); err != nil {
-		return 0, err
+		return err
 	}
 	switch {
-	case schema > p.schema:
-		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "written by a newer quayside (schema %d; this version supports %d)", schema, p.schema)}
-	case schema < 1:
-		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "unknown schema %d (expected %d)", schema, p.schema)}
-	}
-	return schema, nil
-}
-
-// migration converts a document from one schema to the next, in place.
-type migration func(doc *yamlnode.Node)
-
-// schemaMigrations returns all migrations. The first one converts schema 1 to 2.
-func schemaMigrations() []migration { return nil }
-
-type parser struct {
-	file       string
-	schema     int                       // current schema: that of the types of this package
-	migrations []migration               // migrations[i] converts schema i+1 to i+2
-	sums       map[*yamlnode.Node]string // checksum of each migrated block before the migration
-	errs       diag.List
-	edits      *[]Edit // receives edited versions; nil: an edited version is a fault
-}
-
-func newParser(file string) parser {
-	return parser{file: file, schema: Schema, migrations: schemaMigrations()}
-}
-
-// migrate converts a document from an older schema to the current one. It computes the checksums of
-// the blocks first, because the recorded checksums are for the older schema.
-func (p *parser) migrate(doc *yamlnode.Node, from int) error {
-	p.sums = map[*yamlnode.Node]string{}
-	for i := 0; i+1 < len(doc.Content); i += 2 {
-		for _, block := range doc.Content[i+1].Content {
-			sum, err := checksumOf(block)
-			if err != nil {
-				return diag.List{diag.Errorf(yamlnode.At(p.file, block), "%w", err)}
-			}
-			p.sums[block] = sum
-		}
-	}
-	for _, step := range p.migrations[from-1 : p.schema-1] {
-		step(doc)
+	case schema > Schema:
+		return diag.List{diag.Errorf(yamlnode.At(p.file, v), "written by a newer quayside (schema %d; this version supports %d)", schema, Schema)}
+	case schema < Schema:
+		return diag.List{diag.Errorf(yamlnode.At(p.file, v), "unknown schema %d (expected %d)", schema, Schema)}
 	}
 	return nil
+}
+
+type parser struct {
+	file  string
+	errs  diag.List
+	edits *[]Edit // receives edited versions; nil: an edited version is a fault
 }
 
 // parseBlocks parses each block separately, so that a fault in one block does not hide the faults
@@ -167,7 +122,7 @@ func (p *parser) migrate(doc *yamlnode.Node, from int) error {
 func parseBlocks[T block](p *parser, what string, nodes []*yamlnode.Node) []T {
 	var out []T
 	for _, n := range nodes {
-		q := parser{file: p.file, sums: p.sums, edits: p.edits}
+		q := parser{file: p.file, edits: p.edits}
 		var w blockWithChecksum[T]
 		q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
 		v := reflect.ValueOf(&w.Block).Elem()
@@ -243,15 +198,11 @@ func (p *parser) checkField(n *yamlnode.Node, what string, f reflect.StructField
 // verifyChecksum adds a fault if a block does not match its checksum. The checksum is over the
 // value of the block: quoting, line breaks and the order of keys do not matter.
 func (p *parser) verifyChecksum(n *yamlnode.Node, b block, checksum string) {
-	got, migrated := p.sums[n]
-	if !migrated {
-		var err error
-		if got, err = checksumOf(n); err != nil {
-			p.errs.Add(yamlnode.At(p.file, n), err)
-			return
-		}
+	got, err := checksumOf(n)
+	if err != nil {
+		p.errs.Add(yamlnode.At(p.file, n), err)
 	}
-	if checksum == got {
+	if err != nil || checksum == got {
 		return
 	}
 	remedy := "undo the edit, or delete the block and run 'quayside resolve'"

@@ -32,9 +32,6 @@ type File struct {
 	Namespaces []Namespace // declared Namespaces, by name; nil if there are none
 	Pins       []Pin       // sorted by namespace, then package
 	Leaving    []Leaving   // operators that are replaced or being uninstalled; sorted as Pins; nil if there are none
-
-	// ReadSchema is the schema of the parsed file, or 0 if the lock was not parsed.
-	ReadSchema int
 }
 
 // The types below and their tags define the format of the file: Format writes the fields in this

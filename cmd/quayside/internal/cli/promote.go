@@ -244,7 +244,7 @@ func (o *promoteOptions) write(ctx context.Context, s *upgrade.PromotionStepRepo
 		if w, err = s.Step.To.WriteLock(ctx, s.Resolution.Lock, o.render); err == nil {
 			s.Written, s.Rendered = w.Changed, w.Tree
 		}
-		o.logWritten(w)
+		o.logTree(w.Tree)
 	case o.render && s.Problem.Read != nil:
 		var r *workspace.TreeReport
 		if r, err = s.Step.To.WriteTree(ctx, false); err == nil {

@@ -234,14 +234,6 @@ func (a *app) logTree(r *workspace.TreeReport) {
 	}
 }
 
-// logWritten prints the warnings and notes of a written lock.
-func (a *app) logWritten(w workspace.Written) {
-	a.logTree(w.Tree)
-	for _, note := range w.Notes {
-		a.log.Note("%s", note)
-	}
-}
-
 // maxListed is the maximum number of written files that are listed one by one.
 const maxListed = 40
 

@@ -340,7 +340,7 @@ func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, pr *
 	}
 	if res.Lock != nil && !o.check {
 		w, err := p.WriteLock(ctx, res.Lock, o.render)
-		if o.logWritten(w); err != nil {
+		if o.logTree(w.Tree); err != nil {
 			return err
 		}
 		report.Written, report.Rendered = w.Changed, w.Tree

@@ -52,7 +52,7 @@ func (b *Proposer) declined(ctx context.Context, u workspace.Upgrade, branch str
 func (b *Proposer) withoutDeclined(ctx context.Context, upgrades *workspace.Upgrades) (rest []workspace.Upgrade, kept []KeptBranch, holds []resolve.Hold, err error) {
 	kept = []KeptBranch{}
 	for _, u := range upgrades.Parts {
-		k, held, err := b.declined(ctx, u, b.branchOf(u), upgrades.Problem)
+		k, held, err := b.declined(ctx, u, b.branchFor(u.Operators[0]), upgrades.Problem)
 		switch {
 		case err != nil:
 			return nil, nil, holds, err

@@ -48,17 +48,10 @@ func (b *Proposer) environmentBranch(name string) string {
 	return path.Join(name, cleanRefPart(b.Environment))
 }
 
-// branchFor returns the branch name for the upgrade of one operator (namespace/package).
+// branchFor returns the branch name for the upgrade of an operator (namespace/package), or of several:
+// then it is named after the first.
 func (b *Proposer) branchFor(operator string) string {
 	return path.Join(b.environmentBranch(b.opt.Branch), cleanRefPart(operator))
-}
-
-// branchOf returns the branch name for an upgrade. The name contains the first operator.
-func (b *Proposer) branchOf(u workspace.Upgrade) string {
-	if len(u.Operators) == 0 {
-		return b.branchFor(migrationBranch)
-	}
-	return b.branchFor(u.Operators[0])
 }
 
 // cleanRefPart converts s to a valid part of a branch name.

@@ -497,7 +497,7 @@ func (b *proposal) subject() string {
 		return "Update declared Namespaces"
 	}
 	if len(upgraded) == 0 {
-		return fmt.Sprintf("Migrate %s to schema %d", workspace.LockFile, lockfile.Schema)
+		return "Update " + workspace.LockFile
 	}
 	if len(b.upgrade.Operators) == 0 && len(upgraded) > 1 {
 		return fmt.Sprintf("Update %s", diag.Count(len(upgraded), "operator"))

@@ -222,7 +222,7 @@ func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade,
 			out = append(out, rendered)
 			continue
 		}
-		if _, fault := b.renderEdits(ctx, before); fault != nil || len(u.Operators) == 0 {
+		if _, fault := b.renderEdits(ctx, before); fault != nil {
 			return nil, holds, err
 		}
 		for _, operator := range u.Operators {
@@ -250,7 +250,7 @@ func (b *Proposer) ProposeEach(ctx context.Context, upgrades *workspace.Upgrades
 	var branches []string
 	for _, rendered := range proposals {
 		u := rendered.upgrade
-		branch := b.branchOf(u)
+		branch := b.branchFor(u.Operators[0])
 		if slices.Contains(branches, branch) {
 			return nil, holds, fmt.Errorf("two upgrades need the same branch %q: use --one-branch", branch)
 		}
@@ -269,12 +269,5 @@ func (b *Proposer) ProposeEach(ctx context.Context, upgrades *workspace.Upgrades
 			Operators: u.Operators, Changes: u.Changes, Bonds: append([]resolve.Bond{}, u.Bonds...), Request: out.Request,
 		})
 	}
-	if slices.Equal(branches, []string{b.branchFor(migrationBranch)}) {
-		return s, holds, nil // a later run proposes the upgrades, so their branches are not obsolete
-	}
 	return s, holds, b.judgeBranches(ctx, s, upgrades, holds)
 }
-
-// migrationBranch takes the place of the operator in the name of a branch that migrates the lock to
-// a newer schema. No operator has this name, because it is not valid in Kubernetes.
-const migrationBranch = "quayside.lock/_schema"

@@ -28,25 +28,21 @@ type Upgrades struct {
 	Parts []Upgrade
 	Holds []resolve.Hold // operators that are held back
 
-	all *resolve.Result // result of resolving all upgrades together; empty if the lock must first be migrated to a newer schema
+	all *resolve.Result // result of resolving all upgrades together
 }
 
 // Split returns the pending upgrades in parts. The lock of a part is the current lock with the upgrades of
 // only that part. Removals that observations confirm are a separate part. An unattended run has no parts for
 // operators that it holds back.
 //
-// If the lock has an older schema, the only part is the migration to the current one, without operators,
-// because it rewrites every block. If the lock is out of date with the declarations, Split returns the same
-// error as Check, because every part would contain the difference.
+// If the lock is out of date with the declarations, Split returns the same error as Check, because every
+// part would contain the difference.
 func Split(ctx context.Context, confirmed *Problem) (*Upgrades, error) {
 	keeping := *confirmed
 	keeping.Options.Settled, keeping.Options.Removed = nil, nil
 	pr := &keeping
 	if _, err := pr.Check(ctx, CheckScope{}); err != nil {
 		return nil, err
-	}
-	if pr.Read.IsOlder() {
-		return &Upgrades{Problem: pr, all: &resolve.Result{}, Parts: []Upgrade{{Resolution: &Resolution{Lock: pr.Read, Pins: len(pr.Read.Pins)}}}}, nil
 	}
 	all, x, err := resolveFacts(ctx, pr)
 	if err != nil {

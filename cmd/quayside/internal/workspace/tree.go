@@ -47,7 +47,6 @@ func (r *TreeReport) OwnChanges() []filetree.FileChange {
 type Written struct {
 	Changed bool        // whether the lock changed
 	Tree    *TreeReport // nil if no tree was written
-	Notes   []string    // messages for the user, to be printed after those of Tree
 }
 
 // WriteLock writes a lock and, if tree is true, the rendered tree. If the tree cannot be written, it does not
@@ -61,23 +60,15 @@ func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool)
 	if w.Changed, err = p.WriteFile(LockFile, lockfile.Format(lock)); err != nil {
 		return w, err
 	}
-	if before, err := p.LockIfAny(); err == nil && before.IsOlder() {
-		w.Notes = append(w.Notes, migrationNote(before))
-	}
 	if tree {
 		err = p.WritePrepared(w.Tree, false)
 	}
 	return w, err
 }
 
-// migrationNote returns the note for a lock that was migrated from an older schema.
-func migrationNote(before *lockfile.File) string {
-	return fmt.Sprintf("migrated %s from schema %d to %d", LockFile, before.ReadSchema, lockfile.Schema)
-}
-
-// WriteTree renders the lock and writes the tree. If the lock has an older schema, it migrates the
-// lock. If files of the tree were edited, the error is an [*EditedError]; with force, it overwrites
-// them. Together with an error, it may return a report that has warnings.
+// WriteTree renders the lock and writes the tree. If files of the tree were edited, the error is an
+// [*EditedError]; with force, it overwrites them. Together with an error, it may return a report that
+// has warnings.
 //
 //house:path render
 func (p *Project) WriteTree(ctx context.Context, force bool) (*TreeReport, error) {
@@ -91,11 +82,6 @@ func (p *Project) WriteTree(ctx context.Context, force bool) (*TreeReport, error
 	}
 	if err == nil {
 		err = p.WritePrepared(r, force)
-	}
-	if err == nil && lock.IsOlder() {
-		if _, err = p.WriteFile(LockFile, lockfile.Format(lock)); err == nil {
-			r.Notes = append(r.Notes, migrationNote(lock))
-		}
 	}
 	return r, err
 }

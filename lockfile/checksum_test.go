@@ -2,7 +2,6 @@ package lockfile
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand"
 	"os"
 	"reflect"
@@ -20,84 +19,31 @@ import (
 )
 
 // TestSchemas parses a lock of every released schema. The -update flag does not rewrite these files: an
-// incompatible change of the format needs a migration, and the migrated lock in a file next to the
-// original.
+// incompatible change of the format after the first release needs a new schema, and a reader for both.
 func TestSchemas(t *testing.T) {
-	for schema := 1; schema <= Schema; schema++ {
-		file := fmt.Sprintf("testdata/schema-%d.lock", schema)
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := Parse(file, text)
-		if err != nil {
-			t.Fatalf("%v\nif the schema is not released yet, write the new checksums:\n%s", err, cmp.Diff(string(text), updateChecksums(t, string(text))))
-		}
-		if f.ReadSchema != schema || len(f.Namespaces) == 0 || len(f.Pins) == 0 || len(f.Leaving) == 0 {
-			t.Errorf("%s: schema %d, %d Namespaces, %d pins, %d leaving", file, f.ReadSchema, len(f.Namespaces), len(f.Pins), len(f.Leaving))
-		}
-		want := text
-		if schema < Schema {
-			if want, err = os.ReadFile(fmt.Sprintf("testdata/schema-%d-migrated.lock", schema)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := Format(f); string(got) != string(want) {
-			t.Errorf("%s is formatted as\n%s", file, got)
-		}
-		shown := regexp.MustCompile(`(?m)^(?:- |  )(\w+):`).FindAllStringSubmatch(string(text), -1)
-		for _, field := range yamlnode.Fields(reflect.TypeFor[Pin]()) {
-			if !slices.ContainsFunc(shown, func(m []string) bool { return m[1] == field.Name }) && schema == Schema {
-				t.Errorf("%s does not set %s, but must set every field: before the first release, add it there; later, add a new schema", file, field.Name)
-			}
-		}
-	}
-}
-
-// newSchema2Parser returns a parser for a fictional schema 2 that renames two fields of schema 1.
-func newSchema2Parser() parser {
-	return parser{file: "f", schema: 2, migrations: []migration{func(doc *yaml.Node) {
-		for _, list := range []string{"pins", "leaving"} {
-			if _, blocks := yamlnode.Field(doc, list); blocks != nil {
-				for _, block := range blocks.Content {
-					renameField(block, "reasonToHold", "hold")
-					renameField(block, "group", "operatorGroup")
-				}
-			}
-		}
-	}}}
-}
-
-func renameField(block *yaml.Node, from, to string) {
-	if key, _ := yamlnode.Field(block, from); key != nil {
-		key.Value = to
-	}
-}
-
-// TestMigration parses a lock of an older schema, with checksums of its old values, and checks that an
-// edit in it is detected.
-func TestMigration(t *testing.T) {
-	f := New([]Pin{
-		{Namespace: "a", Package: "p", Version: "1.0.0", Bundle: "p.v1", Hold: "broken", OperatorGroup: "og"},
-		{Namespace: "b", Package: "q", Version: "1.0.0", Bundle: "q.v1"},
-	})
-	old := strings.NewReplacer("  hold:", "  reasonToHold:", "  operatorGroup:", "  group:").Replace(string(Format(f)))
-	old = updateChecksums(t, old)
-	got, err := parse(newSchema2Parser(), []byte(old))
+	const file = "testdata/schema-1.lock"
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.ReadSchema != 1 || string(Format(got)) != string(Format(f)) {
-		t.Errorf("schema %d: %s", got.ReadSchema, Format(got))
+	f, err := Parse(file, text)
+	if err != nil {
+		t.Fatalf("%v\nbefore the first release, write the new checksums:\n%s", err, cmp.Diff(string(text), updateChecksums(t, string(text))))
 	}
-	if _, err := parse(newSchema2Parser(), []byte(strings.Replace(old, "group: og", "group: other", 1))); err == nil || !strings.Contains(err.Error(), `pin "a/p" does not match its checksum`) {
-		t.Errorf("an edit of the older lock: %v", err)
+	if len(f.Namespaces) == 0 || len(f.Pins) == 0 || len(f.Leaving) == 0 {
+		t.Errorf("%d Namespaces, %d pins, %d leaving", len(f.Namespaces), len(f.Pins), len(f.Leaving))
 	}
-	if _, err := Parse("f", []byte(old)); err == nil || !strings.Contains(err.Error(), `unknown field "group"`) {
-		t.Errorf("without the migration: %v", err)
+	if got := Format(f); string(got) != string(text) {
+		t.Errorf("%s is formatted as\n%s", file, got)
 	}
-	newer := strings.Replace(string(Format(f)), "schema: 1", "schema: 3", 1)
-	if _, err := parse(newSchema2Parser(), []byte(newer)); err == nil || !strings.Contains(err.Error(), "written by a newer quayside (schema 3; this version supports 2)") {
+	shown := regexp.MustCompile(`(?m)^(?:- |  )(\w+):`).FindAllStringSubmatch(string(text), -1)
+	for _, field := range yamlnode.Fields(reflect.TypeFor[Pin]()) {
+		if !slices.ContainsFunc(shown, func(m []string) bool { return m[1] == field.Name }) {
+			t.Errorf("%s does not set %s, but must set every field", file, field.Name)
+		}
+	}
+	newer := strings.Replace(string(text), "schema: 1", "schema: 3", 1)
+	if _, err := Parse("f", []byte(newer)); err == nil || !strings.Contains(err.Error(), "written by a newer quayside (schema 3; this version supports 1)") {
 		t.Errorf("a newer schema: %v", err)
 	}
 }
