@@ -7,17 +7,10 @@ import "slices"
 // remove blocks in different places.
 func CanMerge(base, a, b *File) bool {
 	x, y := editsOf(base, a), editsOf(base, b)
-	for _, i := range x.touched {
-		if slices.Contains(y.touched, i) {
-			return false
-		}
+	overlap := func(a, b []int) bool {
+		return slices.ContainsFunc(a, func(i int) bool { return slices.Contains(b, i) })
 	}
-	for _, i := range x.gaps {
-		if slices.Contains(y.gaps, i) {
-			return false
-		}
-	}
-	return true
+	return !overlap(x.touched, y.touched) && !overlap(x.gaps, y.gaps)
 }
 
 // edits describes which lines of the lock a change touches: blocks, and gaps between blocks. Blocks

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 )
@@ -81,12 +82,7 @@ type provider struct {
 
 // isOwner reports whether the operator's CSV lists the CRD as owned.
 func (p provider) isOwner() bool {
-	for _, api := range p.in.b.CSV.OwnedCRDs {
-		if api.Name == p.crd.Name() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.in.b.CSV.OwnedCRDs, func(api bundle.API) bool { return api.Name == p.crd.Name() })
 }
 
 // newestProvider returns the provider whose CRD is rendered. It prefers operators whose CSV owns

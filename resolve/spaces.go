@@ -173,12 +173,7 @@ func (b *builder) newSharedProviders() *sharedProviders {
 
 // hasSeveralNamespaces reports whether the subscriptions are in more than one namespace.
 func (b *builder) hasSeveralNamespaces() bool {
-	for _, s := range b.st.wants {
-		if s.ns != b.st.wants[0].ns {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.st.wants, func(s *want) bool { return s.ns != b.st.wants[0].ns })
 }
 
 // addShared extends c, the choice for requirement r of a, by atoms in other namespaces that watch the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,12 +148,7 @@ func (d *database) readSchema(ctx context.Context) error {
 
 // has reports whether a table has all of these columns.
 func (d *database) has(table string, columns ...string) bool {
-	for _, c := range columns {
-		if !d.tables[table][c] {
-			return false
-		}
-	}
-	return d.tables[table] != nil
+	return d.tables[table] != nil && !slices.ContainsFunc(columns, func(c string) bool { return !d.tables[table][c] })
 }
 
 // column returns an SQL expression for a column of operatorbundle: its name, or NULL if the table

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,14 +82,7 @@ func (c *Client) newUnreachableError(err error) error {
 // hasCode reports whether err is a response with one of the HTTP status codes.
 func hasCode(err error, codes ...int32) bool {
 	var status *apierrors.StatusError
-	if errors.As(err, &status) {
-		for _, code := range codes {
-			if status.ErrStatus.Code == code {
-				return true
-			}
-		}
-	}
-	return false
+	return errors.As(err, &status) && slices.Contains(codes, status.ErrStatus.Code)
 }
 
 // newClient returns a client for the server and the credentials in config.

@@ -100,12 +100,7 @@ func (w *walk) reaches(from *object.Commit, target plumbing.Hash) (bool, error) 
 
 // hasFresh reports whether the queue contains a commit that is not stale.
 func (w *walk) hasFresh() bool {
-	for _, c := range w.queue {
-		if w.marks[c.Hash]&stale == 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.queue, func(c *object.Commit) bool { return w.marks[c.Hash]&stale == 0 })
 }
 
 func (w *walk) visitParents(c *object.Commit, m mark) error {

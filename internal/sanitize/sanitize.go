@@ -10,6 +10,7 @@ package sanitize
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -178,10 +179,7 @@ func isWorkflowCommand(s string) bool {
 	if !ok {
 		return false
 	}
-	for _, of := range []string{"[", "vso[", "teamcity["} {
-		if len(rest) >= len(of) && strings.EqualFold(rest[:len(of)], of) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"[", "vso[", "teamcity["}, func(of string) bool {
+		return len(rest) >= len(of) && strings.EqualFold(rest[:len(of)], of)
+	})
 }

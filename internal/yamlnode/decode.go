@@ -260,12 +260,7 @@ func (s *shape) names() []string {
 
 // Required reports whether the tag "form" of a field contains "required".
 func Required(f reflect.StructField) bool {
-	for word := range strings.FieldsSeq(f.Tag.Get("form")) {
-		if word == "required" {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Fields(f.Tag.Get("form")), "required")
 }
 
 func structFields(t reflect.Type, above []int) []reflect.StructField {

@@ -215,12 +215,7 @@ func isLiteral(s string) bool {
 	if strings.Contains(s, "\n\t") || hasDirectives(s) {
 		return false
 	}
-	for _, r := range s {
-		if r != '\n' && r != '\t' && !isPrintable(r) {
-			return false
-		}
-	}
-	return utf8.ValidString(s)
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && !isPrintable(r) })
 }
 
 // isPrintable reports whether r is visible, and every YAML reader keeps it and does not treat it as

@@ -119,12 +119,7 @@ func parseNumber(text string) (scalar, bool) {
 }
 
 func isDigits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
 // isDecimal reports whether s consists of digits with an optional point and exponent. strconv

@@ -1,5 +1,7 @@
 package solve
 
+import "slices"
+
 // queue holds the choices that must still be made, in order.
 type queue struct {
 	p       *Problem
@@ -17,26 +19,15 @@ func (q *queue) next() (Choice, bool) {
 	for len(q.pending) > 0 {
 		c := q.pending[0]
 		q.pending = q.pending[1:]
-		if !q.isMet(c) {
+		isMet := slices.ContainsFunc(c.Of, q.has) || slices.ContainsFunc(c.Also, q.has)
+		if !isMet {
 			return c, true
 		}
 	}
 	return Choice{}, false
 }
 
-func (q *queue) isMet(c Choice) bool {
-	for _, a := range c.Of {
-		if q.have[a] {
-			return true
-		}
-	}
-	for _, a := range c.Also {
-		if q.have[a] {
-			return true
-		}
-	}
-	return false
-}
+func (q *queue) has(atom int) bool { return q.have[atom] }
 
 // choose records atom as chosen and appends its needs to the queue.
 func (q *queue) choose(atom int) {

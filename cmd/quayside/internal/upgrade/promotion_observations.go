@@ -118,14 +118,6 @@ func (es Environments) environmentWith(cluster string) string {
 // all.
 func (es Environments) hasCluster(environment, cluster string) bool {
 	return slices.ContainsFunc(es, func(e *Environment) bool {
-		if environment != "" && e.Title != environment {
-			return false
-		}
-		for _, c := range e.Settings.Clusters {
-			if c.Name == cluster {
-				return true
-			}
-		}
-		return false
+		return (environment == "" || e.Title == environment) && slices.Contains(e.Settings.ClusterNames(), cluster)
 	})
 }
