@@ -209,3 +209,54 @@ func unionPorts(first, second []map[string]any) []any {
 
 // dashName returns a name with dashes in place of dots.
 func dashName(name string) string { return strings.ReplaceAll(name, ".", "-") }
+
+// localName returns the name of a generated object in the install namespace, such as
+// "etcd.etcd-operator".
+func (in *install) localName(of string) string {
+	return k8s.Fit(in.pin.Package+"."+of, k8s.MaxSubdomain)
+}
+
+// globalName returns the name of a generated object outside of the install namespace, such as
+// "my-etcd.etcd.etcd-operator". It starts with the install namespace, so that the names differ if
+// the package is installed twice.
+func (in *install) globalName(of string) string {
+	return k8s.Fit(in.pin.Namespace+"."+in.pin.Package+"."+of, k8s.MaxSubdomain)
+}
+
+// nameIn returns localName for the install namespace, and globalName for any other.
+func (in *install) nameIn(namespace, of string) string {
+	if namespace == in.pin.Namespace {
+		return in.localName(of)
+	}
+	return in.globalName(of)
+}
+
+// serviceName returns the name of the generated Service of a Deployment.
+func serviceName(deployment string) string {
+	const suffix = "service"
+	base := dashName(deployment)
+	return k8s.Suffixed(base[:min(len(base), k8s.MaxLabel-len(suffix)-1)], suffix)
+}
+
+// scopes contains the scope of the kinds that a bundle's CRDs define, by group and kind: true if
+// namespaced.
+type scopes map[[2]string]bool
+
+func newScopes(objects []bundle.ManifestObject) scopes {
+	s := scopes{}
+	for _, o := range objects {
+		if k8s.IsCRD(o.Object) {
+			crd := k8s.ParseCRD(o.Object)
+			s[[2]string{crd.Group, crd.Kind}] = crd.Namespaced
+		}
+	}
+	return s
+}
+
+// namespaced reports whether objects of a kind have a namespace.
+func (s scopes) namespaced(group, kind string) bool {
+	if namespaced, ok := s[[2]string{group, kind}]; ok {
+		return namespaced
+	}
+	return k8s.Namespaced(group, kind)
+}

@@ -117,3 +117,20 @@ func CreateTemp(top *os.Root, dir, prefix string) (f *os.File, name string, err 
 	f, err = top.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	return f, name, err
 }
+
+// CheckReplaceable returns an error if the content of a directory must not be replaced: it is not
+// empty, and contains no regular file with the name mark. kind describes the expected directory for
+// the message, such as "an OCI layout". A missing directory is replaceable.
+func CheckReplaceable(dir fs.FS, mark, kind string) error {
+	entries, err := fs.ReadDir(dir, ".")
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info, err := fs.Lstat(dir, mark); err != nil || !info.Mode().IsRegular() {
+		return fmt.Errorf("the directory is not empty and not %s", kind)
+	}
+	return nil
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/sanitize"
 )
 
 // Maximum lengths of lists in a status. Further items are only counted.
@@ -241,3 +242,13 @@ func setTransitionTimes(conditions, prev []metav1.Condition, generation int64, n
 		}
 	}
 }
+
+// groupKind returns "group/Kind", or "/Kind" for the core group.
+func groupKind(o map[string]any) string {
+	return k8s.Group(k8s.Text(o, "apiVersion")) + "/" + k8s.Text(o, "kind")
+}
+
+const maxMessage = 400 // maximum bytes of a message
+
+// clipMessage returns s as one line, cut to maxMessage bytes.
+func clipMessage(s string) string { return sanitize.TruncateLine(s, maxMessage) }

@@ -3,6 +3,9 @@ package yamlnode
 import (
 	"bytes"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -49,4 +52,29 @@ func Key(n *yaml.Node) string {
 		return k
 	}
 	return n.Value
+}
+
+// HasExtension reports whether a file name has an extension of YAML or JSON.
+func HasExtension(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+// NodesAt returns the nodes at a field path such as "spec.sources.[].path", in which [] stands for
+// all items of a list.
+func NodesAt(n *Node, where string) []*Node {
+	nodes := []*Node{n}
+	for step := range strings.SplitSeq(where, ".") {
+		var next []*Node
+		for _, n := range nodes {
+			if step != "[]" {
+				if _, v := Field(n, step); v != nil {
+					next = append(next, v)
+				}
+			} else if n.Kind == SequenceNode {
+				next = append(next, n.Content...)
+			}
+		}
+		nodes = next
+	}
+	return nodes
 }

@@ -2,7 +2,11 @@ package admit
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -286,4 +290,71 @@ func networkPolicyDefaults(spec *networkingv1.NetworkPolicySpec) {
 			spec.PolicyTypes = append(spec.PolicyTypes, networkingv1.PolicyTypeEgress)
 		}
 	}
+}
+
+const (
+	webhookSeconds = int32(10)
+	webhookPort    = int32(443)
+)
+
+func validatingDefaults(o *admissionregistrationv1.ValidatingWebhookConfiguration) {
+	for i := range o.Webhooks {
+		w := &o.Webhooks[i]
+		webhookDefaults(&w.ClientConfig, w.Rules, &w.FailurePolicy, &w.MatchPolicy, &w.TimeoutSeconds, &w.NamespaceSelector, &w.ObjectSelector)
+	}
+}
+
+func mutatingDefaults(o *admissionregistrationv1.MutatingWebhookConfiguration) {
+	for i := range o.Webhooks {
+		w := &o.Webhooks[i]
+		webhookDefaults(&w.ClientConfig, w.Rules, &w.FailurePolicy, &w.MatchPolicy, &w.TimeoutSeconds, &w.NamespaceSelector, &w.ObjectSelector)
+		setPointerDefault(&w.ReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy)
+	}
+}
+
+// webhookDefaults sets the defaults that validating and mutating webhooks share.
+func webhookDefaults(client *admissionregistrationv1.WebhookClientConfig, rules []admissionregistrationv1.RuleWithOperations,
+	failure **admissionregistrationv1.FailurePolicyType, match **admissionregistrationv1.MatchPolicyType, seconds **int32, selectors ...**metav1.LabelSelector,
+) {
+	setPointerDefault(failure, admissionregistrationv1.Fail)
+	setPointerDefault(match, admissionregistrationv1.Equivalent)
+	setPointerDefault(seconds, webhookSeconds)
+	for _, s := range selectors {
+		setPointerDefault(s, metav1.LabelSelector{})
+	}
+	if client.Service != nil {
+		setPointerDefault(&client.Service.Port, webhookPort)
+	}
+	for i := range rules {
+		setPointerDefault(&rules[i].Scope, admissionregistrationv1.AllScopes)
+	}
+}
+
+// listDefaulted returns the values in after that are missing in before, sorted. Of an added object,
+// it returns only the whole object.
+func listDefaulted(at string, before, after any) []Value {
+	switch b := after.(type) {
+	case map[string]any:
+		a, _ := before.(map[string]any)
+		var out []Value
+		for _, name := range slices.Sorted(maps.Keys(b)) {
+			where := strings.TrimPrefix(at+"."+name, ".")
+			if old, had := a[name]; had && (old != nil || b[name] == nil) {
+				out = append(out, listDefaulted(where, old, b[name])...)
+			} else {
+				out = append(out, Value{where, b[name]})
+			}
+		}
+		return out
+	case []any:
+		a, _ := before.([]any)
+		var out []Value
+		for i := range b {
+			if i < len(a) {
+				out = append(out, listDefaulted(fmt.Sprintf("%s[%d]", at, i), a[i], b[i])...)
+			}
+		}
+		return out
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -143,4 +144,23 @@ func parseHops(s string) (int, error) {
 		return 0, fmt.Errorf("--hops %q: must be a number from 1, or all", s)
 	}
 	return n, nil
+}
+
+// printText prints v. In text format, it prints text instead.
+func (a *app) printText(v any, text string) error {
+	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, strings.TrimSuffix(text, "\n")) })
+}
+
+// parseOperatorArg parses "[namespace/]package". If version is true, it also accepts
+// "[namespace/]package@version". The target may have no namespace; see workspace.WithNamespace.
+func parseOperatorArg(cmd *cobra.Command, arg string, version bool) (resolve.Target, error) {
+	t, ok := parseTarget(arg, version)
+	if !ok {
+		want := "[namespace/]package"
+		if version {
+			want += "[@version]"
+		}
+		return t, Usagef(cmd, "%q: must be %s", arg, want)
+	}
+	return t, nil
 }

@@ -1,6 +1,9 @@
 package status
 
 import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/api/v1alpha1"
@@ -37,4 +40,36 @@ func (l *observer) newStatus(summary health.Summary, details map[string]health.D
 		}
 	}
 	return &Status{Summary: summary, Context: l.c.Context, Server: l.c.Server, Healthy: summary.IsHealthy()}
+}
+
+// compare compares the status that the reporter wrote with judged, the current one. inst is nil if
+// the cluster has no Installation. The result is nil if there is no reporter and none is expected.
+func (r *reporterState) compare(inst *v1alpha1.Installation, judged v1alpha1.InstallationStatus) *health.Reporter {
+	switch {
+	case inst == nil && r.absent != "" && r.wanted:
+		return &health.Reporter{State: "absent", Message: r.absent}
+	case inst == nil && (r.wanted || len(r.objects) > 0):
+		return &health.Reporter{State: "absent", Message: "Installation missing"}
+	case inst == nil:
+		return nil
+	}
+	v := &health.Reporter{State: "current"}
+	ready := meta.FindStatusCondition(inst.Status.Conditions, v1alpha1.Ready)
+	if ready != nil {
+		v.Ready = string(ready.Status)
+	}
+	switch {
+	case ready == nil:
+		v.State, v.Message = "pending", "no report yet"
+	case inst.Status.ObservedGeneration != inst.Generation || inst.Status.Pin != inst.Spec.Pin:
+		v.State, v.Message = "stale", fmt.Sprintf("its report is for version %s, generation %d of %d", inst.Status.Version, inst.Status.ObservedGeneration, inst.Generation)
+	default:
+		if at := inst.Status.ReadySince; at != nil && inst.Status.BundleDigest == judged.BundleDigest {
+			v.ReadySince = at.Time
+		}
+		if !meta.IsStatusConditionPresentAndEqual(judged.Conditions, v1alpha1.Ready, ready.Status) {
+			v.Message = fmt.Sprintf("it reports Ready=%s: %s", ready.Status, ready.Message)
+		}
+	}
+	return v
 }
