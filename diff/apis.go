@@ -1,6 +1,7 @@
 package diff
 
 import (
+	_ "embed" // for the go:embed directive
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,6 +15,14 @@ func apiRules() []RuleInfo {
 		{"api.deprecated", Low, "API that a later Kubernetes removes", "the next cluster upgrade needs a newer version of the operator first"},
 	}
 }
+
+// apiTable lists the API versions that Kubernetes has deprecated or removed. The columns are group
+// and version, kind, deprecated since, removed in, and replacement; "-" means none. The sources are
+// the APILifecycle methods of k8s.io/api and, for APIs missing there, the Kubernetes deprecated API
+// migration guide. A test compares the table with k8s.io/api.
+//
+//go:embed apis.txt
+var apiTable string
 
 // apiLifecycle is a row of apiTable: the Kubernetes versions that deprecate and remove one version of an API.
 type apiLifecycle struct {
