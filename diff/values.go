@@ -178,12 +178,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 
 // unionKeys returns the keys of a and b, sorted and without duplicates.
 func unionKeys[A, B any](a map[string]A, b map[string]B) []string {
-	all := make(map[string]bool, len(a)+len(b))
-	for k := range a {
-		all[k] = true
-	}
-	for k := range b {
-		all[k] = true
-	}
-	return sortedKeys(all)
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }

@@ -57,12 +57,7 @@ func appendPatch(ops []any, at string, a, b any) []any {
 
 // keysOf returns the sorted keys of both objects.
 func keysOf(a, b map[string]any) []string {
-	keys := slices.Collect(maps.Keys(a))
-	for key := range b {
-		if _, both := a[key]; !both {
-			keys = append(keys, key)
-		}
-	}
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(keys)
-	return keys
+	return slices.Compact(keys)
 }

@@ -69,13 +69,8 @@ func differences(out []string, at string, x, y any) []string {
 		if !ok {
 			return append(out, at)
 		}
-		keys := map[string]bool{}
-		for k := range x {
-			keys[k] = true
-		}
-		for k := range y {
-			keys[k] = true
-		}
+		keys := maps.Collect(maps.All(x))
+		maps.Copy(keys, y)
 		for _, k := range slices.Sorted(maps.Keys(keys)) {
 			out = differences(out, at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(k), x[k], y[k])
 		}
