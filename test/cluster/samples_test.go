@@ -19,6 +19,7 @@ import (
 // finding mirrors a finding in the output of `quayside diff -o json`.
 type finding struct {
 	Rule, Severity, Field, Message string
+	OtherFields                    []string // with the same change
 	Object                         struct{ Group, Kind, Namespace, Name string }
 }
 

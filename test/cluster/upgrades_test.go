@@ -551,9 +551,11 @@ func (u *upgrade) mustReport(t *testing.T, s *storedResource, field string, list
 		if !slices.Contains(rules, f.Rule) {
 			continue
 		}
-		version, at, isField := strings.Cut(f.Field, " ")
-		if field == "" || !isField || version == s.object.GroupVersionKind().Version && related(at, field) {
-			return
+		for _, reported := range append(f.OtherFields, f.Field) {
+			version, at, isField := strings.Cut(reported, " ")
+			if at = strings.TrimPrefix(at, "(root)"); field == "" || !isField || version == s.object.GroupVersionKind().Version && related(at, field) {
+				return
+			}
 		}
 	}
 	u.counts["losses and rejections that diff did not report"]++
