@@ -25,6 +25,9 @@ func bundleDirectives() []profile.Directive {
 	)
 }
 
+// keptAnnotation is the annotation by which Helm keeps an object. Rendering replaces it with those of the GitOps tool.
+const keptAnnotation = "helm.sh/resource-policy"
+
 // ControlledTool returns the name of the tool that an annotation or label with this key controls,
 // or "" if there is none.
 func ControlledTool(key string) string { return profile.ToolOfKey(key, bundleDirectives()) }
@@ -35,10 +38,10 @@ func ControlledTool(key string) string { return profile.ToolOfKey(key, bundleDir
 func checkDirectives(c *checker) {
 	first := map[string]int{} // key → index of its first warning in c.warnings
 	more := map[string]int{}
-	check := func(pos diag.Pos, at string, keys iter.Seq[string], o ManifestObject) {
+	check := func(pos diag.Pos, at string, keys iter.Seq[string], o ManifestObject, kept bool) {
 		for key := range keys {
 			tool := ControlledTool(key)
-			if tool == "" {
+			if tool == "" || key == keptAnnotation && kept {
 				continue
 			}
 			selectors := c.describeSelectors(o, key)
@@ -55,11 +58,11 @@ func checkDirectives(c *checker) {
 	}
 	for _, o := range c.b.Objects {
 		metadata := k8s.Map(o.Object, "metadata")
-		check(o.Pos(), o.String()+": metadata.annotations", maps.Keys(k8s.Map(metadata, "annotations")), ManifestObject{})
-		check(o.Pos(), o.String()+": metadata.labels", maps.Keys(k8s.Map(metadata, "labels")), o)
+		check(o.Pos(), o.String()+": metadata.annotations", maps.Keys(k8s.Map(metadata, "annotations")), ManifestObject{}, o.Kept && profile.IsKept(o.Object))
+		check(o.Pos(), o.String()+": metadata.labels", maps.Keys(k8s.Map(metadata, "labels")), o, false)
 	}
 	for _, d := range c.csv.Deployments {
-		check(diag.Pos{File: c.csv.File}, d.Field+".label", maps.Keys(d.Labels), ManifestObject{})
+		check(diag.Pos{File: c.csv.File}, d.Field+".label", maps.Keys(d.Labels), ManifestObject{}, false)
 	}
 	for key, n := range more {
 		c.warnings[first[key]].Msg += fmt.Sprintf(" (also in %s)", diag.Count(n, "more place"))

@@ -71,6 +71,7 @@ type Resource struct {
 	Hooks      []string       // such as "pre-install"; empty if the object is no hook
 	HookWeight int
 	HookDelete []string // such as "before-hook-creation"
+	Kept       bool     // it was in a List that Helm keeps when the release is uninstalled
 }
 
 // Rendered is the result of templating a chart.
@@ -211,7 +212,7 @@ func decodeAnswer(answer *wire.Answer, blob []byte) (*Rendered, error) {
 			return nil, &wire.Error{Path: o.Source, Msg: "the template renders an invalid object: " + firstMessage(err)}
 		}
 		for _, doc := range docs {
-			out.Resources = append(out.Resources, Resource{Source: o.Source, Object: doc, Hooks: o.Hooks, HookWeight: o.HookWeight, HookDelete: o.HookDelete})
+			out.Resources = append(out.Resources, Resource{Source: o.Source, Object: doc, Hooks: o.Hooks, HookWeight: o.HookWeight, HookDelete: o.HookDelete, Kept: o.Kept})
 		}
 	}
 	return out, nil

@@ -143,6 +143,9 @@ func isCertificate(o k8s.Object) bool { return certificates.Issues(o.Group(), o.
 // keepsData reports whether deleting o would delete data of operators.
 func keepsData(o k8s.Object) bool { return k8s.IsCRD(o) || o.Is("", "Namespace") }
 
+// IsKept reports whether o outlives its operator if its chart keeps it.
+func IsKept(o k8s.Object) bool { return keepsData(o) || isKeepable(o) }
+
 // isKeepable reports whether o may outlive its operator: it has data, and gives nobody a permission.
 func isKeepable(o k8s.Object) bool {
 	return o.Is("", "PersistentVolumeClaim") || o.Is("", "Secret") || o.Is("", "ConfigMap")

@@ -213,6 +213,9 @@ func (m manifest) appendTo(answer *wire.Answer, objects [][]byte) [][]byte {
 			Items []json.RawMessage `json:"items"`
 		}
 		if json.Unmarshal(m.data, &list) == nil {
+			if m.head.Metadata != nil {
+				m.hook.Kept = strings.EqualFold(strings.TrimSpace(string(m.head.Metadata.Annotations["helm.sh/resource-policy"])), "keep")
+			}
 			for _, item := range list.Items {
 				if string(item) != "null" {
 					objects = m.appendItem(answer, objects, item)

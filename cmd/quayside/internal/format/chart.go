@@ -74,7 +74,7 @@ func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, er
 		return r, err
 	}
 	for _, o := range out.Resources {
-		object := bundle.ReleaseObject{File: o.Source, Object: o.Object, Kept: isKept(o.Object)}
+		object := bundle.ReleaseObject{File: o.Source, Object: o.Object, Kept: o.Kept || isKept(o.Object)}
 		if len(o.Hooks) > 0 {
 			object.Hook = &bundle.Hook{Events: o.Hooks, Weight: o.HookWeight, Delete: o.HookDelete}
 		}
@@ -105,6 +105,19 @@ func chartWarnings(out *helm.Rendered) []diag.Warning {
 		warnFor("Chart.yaml", "chart-message", "message of Helm: %s", text)
 	}
 	return diag.SortWarnings(ws)
+}
+
+// kubernetesOfChart returns the kubeVersion of a chart.
+func kubernetesOfChart(files fs.FS) (string, error) {
+	content, err := helm.ReadDirectory(files)
+	if err != nil {
+		return "", err
+	}
+	meta, err := helm.ReadMetadata(content)
+	if err != nil {
+		return "", err
+	}
+	return meta.KubeVersion, nil
 }
 
 // askedInChart returns those of the APIs whose group occurs in a file of the chart. Templates may compute the

@@ -91,6 +91,7 @@ type Resource struct {
 	Hooks      []string `json:",omitempty"`
 	HookWeight int      `json:",omitempty"`
 	HookDelete []string `json:",omitempty"`
+	Kept       bool     `json:",omitempty"` // it is in a List that Helm keeps
 	Size       int
 }
 
