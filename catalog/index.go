@@ -74,14 +74,32 @@ func (x *Index) CatalogsWith(pkg string) []*Catalog {
 // WithAPIs returns a copy of x in which bundles of a package provide exactly the given APIs. It is for
 // bundles, such as charts, whose APIs are not in the catalog. It returns x if nothing changes.
 func (x *Index) WithAPIs(id ID, pkg string, bundles []string, apis []GVK) (*Index, error) {
+	return x.withBundles(id, pkg, func(b *Bundle) bool {
+		return slices.Contains(bundles, b.Name()) && !slices.Equal(b.facts.Provides, apis)
+	}, func(b *BundleData) { b.Properties = withGVKs(b.Properties, apis) })
+}
+
+// WithKubeVersions returns a copy of x in which a bundle supports exactly the versions of Kubernetes in a range. It
+// is for bundles whose catalog does not list the range, such as charts in a registry. It returns x if nothing changes.
+func (x *Index) WithKubeVersions(id ID, pkg, bundle, versions string) (*Index, error) {
+	return x.withBundles(id, pkg, func(b *Bundle) bool {
+		return b.Name() == bundle && b.data.Metadata.KubeVersions != versions
+	}, func(b *BundleData) { b.Metadata.KubeVersions = versions })
+}
+
+// withBundles returns a copy of x in which the selected bundles of a package are changed. It returns x if none is selected.
+func (x *Index) withBundles(id ID, pkg string, selected func(*Bundle) bool, change func(*BundleData)) (*Index, error) {
 	c, ok := x.byID[id]
 	if !ok || c.byName[pkg] == nil {
 		return x, nil
 	}
-	isNew := func(b *Bundle) bool {
-		return slices.Contains(bundles, b.Name()) && !slices.Equal(b.facts.Provides, apis)
+	names := map[string]bool{}
+	for _, b := range c.byName[pkg].bundles {
+		if selected(b) {
+			names[b.Name()] = true
+		}
 	}
-	if !slices.ContainsFunc(c.byName[pkg].bundles, isNew) {
+	if len(names) == 0 {
 		return x, nil
 	}
 	content := Content{ID: c.id, Priority: c.priority, Labels: c.labels, Source: c.source, Digest: c.digest, Unread: c.names, Warnings: c.warnings}
@@ -90,8 +108,8 @@ func (x *Index) WithAPIs(id ID, pkg string, bundles []string, apis []GVK) (*Inde
 		if data.Name == pkg {
 			data.Bundles = slices.Clone(data.Bundles)
 			for i, b := range data.Bundles {
-				if slices.Contains(bundles, b.Name) {
-					data.Bundles[i].Properties = withGVKs(b.Properties, apis)
+				if names[b.Name] {
+					change(&data.Bundles[i])
 				}
 			}
 		}

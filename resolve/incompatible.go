@@ -81,6 +81,10 @@ func kubernetesMismatch(m catalog.Metadata, kubernetes string) string {
 	return ""
 }
 
+// SupportsKubernetes reports whether a version of Kubernetes is in a range, as Helm evaluates the kubeVersion of a
+// chart. An empty version or range excludes nothing.
+func SupportsKubernetes(version, versions string) bool { return inRange(version, versions) }
+
 // inRange reports whether a version of Kubernetes is in a range, as Helm evaluates it. A version without
 // a patch number is in the range if its first or its newest patch is. If either is empty or malformed,
 // it returns true.

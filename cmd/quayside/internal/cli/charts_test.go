@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,14 +23,14 @@ import (
 	"github.com/quayside/quayside/internal/testing/trusttest"
 )
 
-// chartArchive returns the archive of a version of the chart lamp.
-func chartArchive(t *testing.T, version string) []byte {
+// chartArchive returns the archive of a version of the chart lamp, with more lines of Chart.yaml.
+func chartArchive(t *testing.T, version string, more ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
 	for name, text := range map[string]string{
-		"Chart.yaml":       "apiVersion: v2\nname: lamp\nversion: " + version + "\n",
+		"Chart.yaml":       "apiVersion: v2\nname: lamp\nversion: " + version + "\n" + strings.Join(more, "\n"),
 		"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lamp}\ndata: {version: {{ .Chart.Version | quote }}}\n",
 	} {
 		if err := errors.Join(w.WriteHeader(&tar.Header{Name: "lamp/" + name, Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg}), writeAll(w, text)); err != nil {
@@ -43,11 +44,11 @@ func chartArchive(t *testing.T, version string) []byte {
 }
 
 // pushChart pushes a version of the chart lamp as 'helm push' does, and returns its digest.
-func pushChart(t *testing.T, ref, version string) string {
+func pushChart(t *testing.T, ref, version string, more ...string) string {
 	t.Helper()
 	p, err := oci.Artifact{
 		ConfigType: "application/vnd.cncf.helm.config.v1+json", Config: []byte(`{"name":"lamp","version":"` + version + `","apiVersion":"v2"}`),
-		LayerType: "application/vnd.cncf.helm.chart.content.v1.tar+gzip", Layer: chartArchive(t, version),
+		LayerType: "application/vnd.cncf.helm.chart.content.v1.tar+gzip", Layer: chartArchive(t, version, more...),
 	}.Pack()
 	if err == nil {
 		err = new(oci.Client).Push(t.Context(), ref, p)
@@ -87,6 +88,39 @@ spec:
 		t.Error(got)
 	}
 	mustRunIn(t, dir, cache, "verify", "--offline")
+}
+
+// TestKubeVersionInRegistry chooses the newest version of a chart that supports the clusters, although only the charts
+// themselves name the versions of Kubernetes.
+func TestKubeVersionInRegistry(t *testing.T) {
+	server := ocitest.New(t)
+	dir, cache, repo := t.TempDir(), t.TempDir(), server.Host+"/charts/lamp"
+	pushChart(t, repo+":1.0.0", "1.0.0", "kubeVersion: '<1.36.0-0'")
+	pushChart(t, repo+":1.1.0", "1.1.0", "kubeVersion: '>=1.31.0-0'")
+	for _, version := range []string{"1.2.0", "1.3.0", "1.4.0", "1.5.0", "1.6.0", "1.7.0", "1.8.0", "1.9.0", "1.10.0", "1.11.0", "1.12.0", "1.13.0"} {
+		pushChart(t, repo+":"+version, version, "kubeVersion: '>=1.35.0-0'")
+	}
+	settings := `apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+metadata: {name: charts}
+spec: {kubernetesVersion: "1.34", catalogs: [{name: lamp, helm: "oci://` + repo + `"}], clusters: [{name: a}]}
+`
+	put(t, dir, "quayside.yaml", settings)
+	mustRunIn(t, dir, cache, "add", "lamp", "-n", "lights", "--render")
+	checkContains(t, read(t, dir, "quayside.lock"), "bundle: lamp-1.1.0")
+	mustRunIn(t, dir, cache, "verify", "--offline")
+
+	// The pin stays if a cluster is older. A new pin must support all clusters.
+	put(t, dir, "quayside.yaml", strings.Replace(settings, "{name: a}", "{name: a}, {name: old, kubernetesVersion: '1.30'}", 1))
+	checkContains(t, mustRunIn(t, dir, cache, "resolve").stderr, `lamp-1.1.0 needs Kubernetes >=1.31.0-0, cluster "old" has 1.30 [requirement]`)
+	check(t, os.Remove(filepath.Join(dir, "quayside.lock")))
+	mustRunIn(t, dir, cache, "resolve")
+	checkContains(t, read(t, dir, "quayside.lock"), "bundle: lamp-1.0.0")
+	put(t, dir, "subscriptions/lamp.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: lamp, namespace: lights}\nspec: {package: lamp, version: '>=1.2'}\n")
+	put(t, dir, "quayside.yaml", settings)
+	if got := quaysideIn(t, dir, cache, "resolve"); got.code != 3 || !strings.Contains(got.stderr, "needs Kubernetes >=1.35.0-0") {
+		t.Errorf("without a version that supports the cluster: exit code %d\n%s", got.code, got.stderr)
+	}
 }
 
 // TestChartApplication installs the chart of an Application of Argo CD with values of its repository.

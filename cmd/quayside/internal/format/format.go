@@ -26,6 +26,8 @@ type Format struct {
 	// asks returns those of the APIs ("group/version" or "group/version/Kind") that may change the bundle of a
 	// pin, in the same order.
 	asks func(files fs.FS, apis []string) ([]string, error)
+	// kubernetes returns the versions of Kubernetes that a content supports, as a range; nil: any.
+	kubernetes func(files fs.FS) (string, error)
 	// expand returns the bundle of a pin. files is the content as published.
 	expand func(ctx context.Context, files fs.FS, in Input) (bundle.Release, error)
 }
@@ -39,7 +41,7 @@ type Input struct {
 // table returns all formats.
 func table() []Format {
 	return []Format{
-		{Name: charts.Helm, image: chartInImage, asks: askedInChart, expand: expandChart},
+		{Name: charts.Helm, image: chartInImage, asks: askedInChart, kubernetes: kubernetesOfChart, expand: expandChart},
 		{Name: charts.Manifests, asks: askedByManifests, expand: expandManifests},
 	}
 }
@@ -65,6 +67,15 @@ func (f Format) Image(ctx context.Context, im *image.Image) (fs.FS, error) {
 // Asks returns those of the APIs in a cluster ("group/version" or "group/version/Kind") that may change the
 // bundle, in the same order.
 func (f Format) Asks(files fs.FS, apis []string) ([]string, error) { return f.asks(files, apis) }
+
+// Kubernetes returns the versions of Kubernetes that a content supports, as a range like kubeVersion of a chart, or
+// "" for any.
+func (f Format) Kubernetes(files fs.FS) (string, error) {
+	if f.kubernetes == nil {
+		return "", nil
+	}
+	return f.kubernetes(files)
+}
 
 // Expand returns the bundle of the pin in.Pin. The same input gives the same bundle, on every machine.
 func (f Format) Expand(ctx context.Context, files fs.FS, in Input) (bundle.Release, error) {

@@ -119,11 +119,13 @@ func (pr *Problem) offeredAPIs(lock *lockfile.File, of lockfile.Pin) []string {
 type contentFacts struct {
 	digests  map[bundleKey]lockfile.Pin // pins with image and content digest
 	asked    map[string][]string        // by content and offered APIs
+	supports map[string]string          // versions of Kubernetes, by content digest
+	excluded map[bundleKey]string       // those of contents that were chosen and do not support a cluster
 	provided map[string][]catalog.GVK   // by content and input of the templates
 }
 
 func newContentFacts() *contentFacts {
-	return &contentFacts{map[bundleKey]lockfile.Pin{}, map[string][]string{}, map[string][]catalog.GVK{}}
+	return &contentFacts{map[bundleKey]lockfile.Pin{}, map[string][]string{}, map[string]string{}, map[bundleKey]string{}, map[string][]catalog.GVK{}}
 }
 
 // add adds the facts about one pin. If a pinned content can no longer be read, its facts are those in the
@@ -141,6 +143,9 @@ func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of fo
 	asked, err := pr.askedAPIs(ctx, c, of, p, offered)
 	if err == nil {
 		t.APIVersions = asked
+		if pr.excludes(p) {
+			return nil // the resolver chooses another bundle
+		}
 	}
 	if p.Template != nil {
 		f.templates[p.Key()] = t
@@ -186,8 +191,29 @@ func (pr *Problem) askedAPIs(ctx context.Context, c *Contents, of format.Format,
 	apis, err := of.Asks(files, offered)
 	if err == nil {
 		pr.contents.asked[key] = apis
+		pr.contents.supports[string(p.BundleDigest())], err = of.Kubernetes(files)
 	}
 	return apis, err
+}
+
+// excludes reports whether the content of a pin, which was read, is found not to support a cluster that gets it, although
+// the catalog allows it. It is reported once: the resolver decides what it means.
+func (pr *Problem) excludes(p lockfile.Pin) bool {
+	versions, key := pr.contents.supports[string(p.BundleDigest())], bundleKey{p.Catalog.ID, p.Package, p.Bundle}
+	if _, known := pr.contents.excluded[key]; known {
+		return false
+	}
+	clusters := pr.Options.Clusters
+	if len(clusters) == 0 {
+		clusters = []resolve.Cluster{{KubernetesVersion: pr.Options.KubernetesVersion, Gets: func(string) bool { return true }}}
+	}
+	for _, c := range clusters {
+		if c.Gets(p.Key()) && !resolve.SupportsKubernetes(c.KubernetesVersion, versions) {
+			pr.contents.excluded[key] = versions
+			return true
+		}
+	}
+	return false
 }
 
 // providedAPIs returns the APIs that the content of a pin provides.
@@ -212,6 +238,18 @@ func (f *templateFacts) addAPIs(p lockfile.Pin, apis []catalog.GVK) {
 	all := slices.Concat(f.provides[key], apis)
 	slices.SortFunc(all, catalog.GVK.Compare)
 	f.provides[key] = slices.Compact(all)
+}
+
+// withKubeVersions returns an index with the versions of Kubernetes of contents that do not support a cluster. It
+// returns x if it already has them.
+func (c *contentFacts) withKubeVersions(x *catalog.Index) (*catalog.Index, error) {
+	for key, versions := range c.excluded {
+		var err error
+		if x, err = x.WithKubeVersions(key.catalog, key.pkg, key.bundle, versions); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
 }
 
 // withAPIs returns an index with the APIs of the contents. It returns x if it already has them.
@@ -260,7 +298,12 @@ const maxTemplateRounds = 10
 // with them.
 func resolveTemplates(ctx context.Context, pr *Problem, opt resolve.Options) (*resolve.Result, *catalog.Index, error) {
 	x := pr.Index
-	for range maxTemplateRounds {
+	for rounds := 0; rounds < maxTemplateRounds; rounds++ {
+		var err error
+		if x, err = pr.contents.withKubeVersions(x); err != nil {
+			return nil, x, err
+		}
+		excluded := len(pr.contents.excluded)
 		res, err := resolve.Resolve(x, pr.Declared, pr.Lock, opt)
 		if res == nil {
 			return nil, x, err
@@ -270,6 +313,10 @@ func resolveTemplates(ctx context.Context, pr *Problem, opt resolve.Options) (*r
 			if opt, fault = opt.WithHolds(f.holds); fault == nil {
 				continue
 			}
+		}
+		if fault == nil && len(pr.contents.excluded) > excluded {
+			rounds-- // at most one for each version in the catalogs
+			continue
 		}
 		next, fault2 := f.withAPIs(x)
 		if fault = errors.Join(fault, fault2); fault != nil {
