@@ -66,13 +66,17 @@ func checkClusterBuilds(t testingT, res *Result) {
 			t.Fatalf("cluster %s: %v", c.Name, err)
 		}
 		var want []Object
-		for _, in := range v.here {
+		own := v
+		if v.own != nil {
+			own = v.own
+		}
+		for _, in := range own.here {
 			for _, o := range in.objects {
-				want = append(want, res.tree.annotate(cfg.applyToCopy(o)))
+				want = append(want, own.annotate(cfg.applyToCopy(o)))
 			}
 		}
-		for _, o := range inheritedObjects(v.here) {
-			want = append(want, res.tree.annotate(cfg.applyToCopy(o.object)))
+		for _, o := range inheritedObjects(own.here) {
+			want = append(want, own.annotate(cfg.applyToCopy(o.object)))
 		}
 		for _, r := range res.Objects {
 			if ns, is := strings.CutPrefix(path.Dir(r.Path), layout.Namespaces+"/"); is && slices.Contains(v.neededNamespaces(), ns) {

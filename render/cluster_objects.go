@@ -34,7 +34,7 @@ func (r *Result) ClusterObjects(name string) (operators []ClusterOperator, share
 		operators = append(operators, o)
 	}
 	gets, namespaces := v.crdFilter(), v.neededNamespaces()
-	for _, o := range r.Objects {
+	for _, o := range v.objects {
 		if k8s.IsCRD(o.Object) && gets(o.Object) || o.Object.Is("", "Namespace") && slices.Contains(namespaces, o.Object.Name()) {
 			shared = append(shared, o.Object)
 		}

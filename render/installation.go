@@ -42,7 +42,7 @@ func (r *Result) ObjectsIn(cluster string) ([]Rendered, error) {
 	}
 	gets := v.crdFilter()
 	var out []Rendered
-	for _, o := range r.Objects {
+	for _, o := range v.objects {
 		if o.operator != nil && !slices.Contains(v.chosen, o.operator) || k8s.IsCRD(o.Object) && !gets(o.Object) {
 			continue
 		}

@@ -44,7 +44,7 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 			docs = append(docs, d)
 		}
 	}
-	for _, o := range r.Objects {
+	for _, o := range v.objects {
 		if k8s.IsCRD(o.Object) && gets(o.Object) {
 			docs = append(docs, document{o.Object, yamlnode.Encode(o.Object)})
 		}

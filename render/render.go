@@ -33,6 +33,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -61,19 +62,22 @@ type Result struct {
 	tree *tree // the rendered tree, for methods such as Installations
 }
 
-// ShippedKeys returns the keys of all objects that an operator ("namespace/package") ships. They
-// include objects that the tree contains in the directory of another operator.
+// ShippedKeys returns the keys of all objects that an operator ("namespace/package") ships in some cluster,
+// sorted. They include objects that the tree contains in the directory of another operator.
 func (r *Result) ShippedKeys(operator string) []Key {
 	var out []Key
-	for _, in := range slices.Concat(r.tree.installs, r.tree.replaced) {
-		if in.name() != operator {
-			continue
-		}
-		for _, o := range slices.Concat(in.objects, in.crds, in.sharedObjects) {
-			out = append(out, o.Key())
+	for _, t := range append(slices.Collect(maps.Values(r.tree.own)), r.tree) {
+		for _, in := range slices.Concat(t.installs, t.replaced) {
+			if in.name() != operator {
+				continue
+			}
+			for _, o := range slices.Concat(in.objects, in.crds, in.sharedObjects) {
+				out = append(out, o.Key())
+			}
 		}
 	}
-	return out
+	slices.SortFunc(out, Key.Compare)
+	return slices.Compact(out)
 }
 
 // SuggestedNamespaceTemplate returns the template for the Namespace that an operator suggests, or
@@ -160,20 +164,24 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	t := &tree{
-		opt: opt, installs: installs, replaced: replaced, uninstalling: uninstalling, declared: map[string]lockfile.Namespace{}, files: filetree.New(), warnings: warnings,
-		crdDirs: map[string]string{}, configurableCache: map[string][]configurable{},
-	}
+	t := newTree(opt, installs, replaced, warnings)
+	t.uninstalling, t.declared = uninstalling, map[string]lockfile.Namespace{}
 	for _, n := range lock.Namespaces {
 		t.declared[n.Name] = n
+	}
+	if err := t.addValueTrees(installs, replaced, open); err != nil {
+		return nil, err
 	}
 	if err := t.build(); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(t.objects, func(a, b Rendered) int {
-		return cmp.Or(strings.Compare(a.Path, b.Path), a.Object.Key().Compare(b.Object.Key()))
-	})
 	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), AcceptedCRDs: t.acceptedCRDs, tree: t}, nil
+}
+
+func newTree(opt Options, installs, replaced []operator, warnings []diag.Warning) *tree {
+	return &tree{
+		opt: opt, installs: installs, replaced: replaced, files: filetree.New(), warnings: warnings, crdDirs: map[string]string{}, configurableCache: map[string][]configurable{},
+	}
 }
 
 // leavingPins returns the pins of replaced operators, and the operators being uninstalled. The With

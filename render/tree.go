@@ -1,10 +1,12 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
@@ -35,6 +37,7 @@ type tree struct {
 	acceptedCRDs []string // see Result.AcceptedCRDs
 	ownCRDs      bool     // whether some cluster gets only a part of the CRDs, so that each cluster has its own list
 	positions    map[Key]profile.ApplyPosition
+	own          map[string]*tree // the trees of clusters with values of their own, by valuesKey
 
 	pieces            []piece           // sorted by name
 	namespaces        []string          // names of rendered Namespaces, sorted
@@ -48,6 +51,24 @@ type tree struct {
 // build writes all files of the tree: CRDs, Namespaces, operators, the reporter, the directories of
 // clusters, and the objects of the GitOps tool.
 func (t *tree) build() error {
+	if err := t.arrange(); err != nil {
+		return err
+	}
+	if err := t.arrangeOwn(); err != nil {
+		return err
+	}
+	if err := t.writeClusters(); err != nil {
+		return err
+	}
+	if err := t.writeGitOps(); err != nil {
+		return err
+	}
+	t.sortObjects()
+	return t.files.Add(".gitattributes", []byte(attributes))
+}
+
+// arrange writes the files of the base, and decides what each cluster gets.
+func (t *tree) arrange() error {
 	mirrorAll(t.installs, t.opt.Mirrors)
 	mirrorAll(t.replaced, t.opt.Mirrors)
 	if err := t.writeCRDs(); err != nil {
@@ -78,17 +99,16 @@ func (t *tree) build() error {
 	}
 	t.warnRejected()
 	if t.opt.Reporter != nil {
-		if err := t.writeReporter(); err != nil {
-			return err
-		}
+		return t.writeReporter()
 	}
-	if err := t.writeClusters(); err != nil {
-		return err
-	}
-	if err := t.writeGitOps(); err != nil {
-		return err
-	}
-	return t.files.Add(".gitattributes", []byte(attributes))
+	return nil
+}
+
+// sortObjects sorts the objects by path, then key.
+func (t *tree) sortObjects() {
+	slices.SortFunc(t.objects, func(a, b Rendered) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), a.Object.Key().Compare(b.Object.Key()))
+	})
 }
 
 // add writes objects of the base to the file dir/file, one YAML document each. owner is the

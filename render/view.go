@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -19,6 +20,7 @@ type view struct {
 	cluster profile.Cluster // with Prefix set
 	chosen  []*operator     // operators of t.installs that the cluster gets
 	here    []*operator     // chosen, and replaced operators whose leftover objects the cluster gets
+	own     *view           // the objects of the cluster, if it has values of its own; otherwise nil
 }
 
 // makeViews returns a view for each cluster. Clusters with the same operators share the lists.
@@ -41,7 +43,7 @@ func (t *tree) makeViews() ([]*view, error) {
 			like = &view{chosen: chosen, here: slices.Concat(chosen, leftover)}
 			known[key] = like
 		}
-		out = append(out, &view{t, c, like.chosen, like.here})
+		out = append(out, &view{tree: t, cluster: c, chosen: like.chosen, here: like.here})
 	}
 	return out, nil
 }
@@ -61,12 +63,12 @@ func chosenOperators(c profile.Cluster, list []operator) ([]*operator, error) {
 	return out, nil
 }
 
-// view returns the view of a cluster by name.
+// view returns the view of a cluster by name. The objects of the tree in it are those of the cluster.
 func (t *tree) view(name string) (*view, error) {
 	var names []string
 	for _, v := range t.views {
 		if v.cluster.Name == name {
-			return v, nil
+			return cmp.Or(v.own, v), nil
 		}
 		names = append(names, v.cluster.Name)
 	}
@@ -119,16 +121,20 @@ func (v *view) ownFiles() ([]file, error) {
 		if !p.containsAny(v.here) {
 			continue
 		}
-		more := inherited[p.name]
+		more, targets, patches, err := inherited[p.name], []any(nil), []file(nil), error(nil)
+		if v.own != nil {
+			more, targets, patches, err = v.valueChanges(p, cfg)
+		} else {
+			targets, patches, err = configPatches(cfg, v.configurables(p, maxClusterFileName(v.cluster, p.dir())))
+		}
+		if err != nil {
+			return nil, err
+		}
 		resources, without := v.pieceShare(p)
 		for _, f := range more {
 			resources = append(resources, f.name)
 		}
 		fields := map[string]any{"resources": k8s.Values(resources...)}
-		targets, patches, err := configPatches(cfg, v.configurables(p, maxClusterFileName(v.cluster, p.dir())))
-		if err != nil {
-			return nil, err
-		}
 		if targets = append(without, targets...); len(targets) > 0 {
 			fields["patches"] = targets
 		}
@@ -146,7 +152,7 @@ func (v *view) ownFiles() ([]file, error) {
 		return out, nil
 	}
 	own(layout.Reporter, map[string]any{"resources": k8s.Values(pathAbove(layout.Reporter, true) + layout.Reporter)}, []string{layout.Reporter}, nil)
-	expected, err := v.installations()
+	expected, err := cmp.Or(v.own, v).installations()
 	if err != nil {
 		return nil, err
 	}
@@ -173,9 +179,7 @@ func (v *view) pieceShare(p piece) (dirs []string, without []any) {
 			dirs = append(dirs, up+p.memberDir(in))
 		case in.successor != "":
 			for _, o := range in.objects {
-				removed := k8s.New(o.APIVersion(), o.Kind(), o.Namespace(), o.Name())
-				removed["$patch"] = "delete"
-				without = append(without, map[string]any{"patch": string(yamlnode.Encode(removed))})
+				without = append(without, deletePatch(o))
 			}
 		}
 	}

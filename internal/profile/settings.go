@@ -7,6 +7,8 @@ import (
 	"path"
 	"reflect"
 	"slices"
+
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // GitOps is spec.gitops in quayside.yaml. It embeds the fields of each profile.
@@ -35,9 +37,14 @@ type Cluster struct {
 	Provides          Provides          `json:"provides" doc:"APIs and objects of this cluster, in addition to spec.provides."`
 	Config            json.RawMessage   `json:"config" doc:"Default configuration of all operators in this cluster, in the format of a Subscription's spec.config."`
 
+	// HelmValues are apart from Values, which are those of inputs/.
+	HelmValues map[string]json.RawMessage `json:"helmValues" doc:"Values of Helm charts in this cluster, by operator: namespace/package. They override those of the Subscription, as a second file of values does for Helm."`
+
 	// Fields that are derived from other files of the workspace and from other settings.
 	Overlays []string `json:"-"` // parts that overlays/<name>/ changes: "" for all pieces, names of pieces, or "resources"
 	Prefix   string   `json:"-"` // directory of its pieces in the tree: "", or "clusters/<name>/" if a piece differs in this cluster
+
+	ValuesAt map[string]diag.Pos `json:"-"` // positions of HelmValues, by operator
 }
 
 // WithDefaults returns c with the APIs and objects that d provides. If c has no Kubernetes version, it gets
@@ -97,6 +104,9 @@ func (c Cluster) GetsAll() bool {
 func (c Cluster) Shared() string {
 	config := c.Config // canonical JSON; invalid JSON is reported later
 	c.Name, c.Values, c.Config, c.Provides = "", nil, nil, Provides{}
+	if len(c.HelmValues) == 0 {
+		c.HelmValues = nil
+	}
 	v := reflect.ValueOf(&c).Elem()
 	for i := range v.NumField() {
 		if v.Type().Field(i).Anonymous { // an embedded struct: the settings of a tool

@@ -433,6 +433,15 @@ func (v validator) checkClusters() {
 			v.Addf(field+".config", "expected a mapping")
 		}
 		v.checkConfig(field+".config", c.Config)
+		for operator, values := range c.HelmValues {
+			at := diag.Member(field+".helmValues", operator)
+			if ns, pkg, ok := strings.Cut(operator, "/"); !ok || ns == "" || pkg == "" || strings.Contains(pkg, "/") {
+				v.Addf(at, "%q is not an operator: expected namespace/package", operator)
+			}
+			if !bytes.HasPrefix(values, []byte("{")) {
+				v.Addf(at, "expected a mapping")
+			}
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ func currentSide(ctx context.Context, p *workspace.Project, lock *lockfile.File)
 		return c, nil, err
 	}
 	s := &Side{Fleet: fleet.New(workspace.LockFile, p.Settings, c.withRepoPaths(lock), t), project: p}
-	if !s.isUpToDate() {
+	if !s.isUpToDate(nil) {
 		s, err = c.render(ctx, s, lock, true)
 	}
 	return c, s, err

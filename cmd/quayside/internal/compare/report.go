@@ -19,6 +19,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/overlay"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -360,7 +361,7 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 		if d.treeOnly || d.Lock == nil || c.from == Tree {
 			continue
 		}
-		upToDate := d.isUpToDate()
+		upToDate := d.isUpToDate(c.otherSide(d))
 		if c.from == Auto && upToDate && (d == c.Before || !c.clusterSettingsDiffer()) {
 			continue
 		}
@@ -377,7 +378,7 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 	for i, d := range stale {
 		locks[i] = (*d).Lock
 	}
-	if len(stale) == 2 && c.Before.project == c.After.project && c.After.hasNoOverlays() {
+	if len(stale) == 2 && c.Before.project == c.After.project && c.After.canRenderPart() {
 		locks[0], locks[1] = changedPins(locks[0], locks[1])
 	}
 	for i, d := range stale {
@@ -390,25 +391,38 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 	return nil
 }
 
+// otherSide returns the side that d is compared with.
+func (c *Comparison) otherSide(d *Side) *Side {
+	if d == c.Before {
+		return c.After
+	}
+	return c.Before
+}
+
 // isUpToDate reports whether the committed tree of a side appears up to date with its lock. It does
-// not render: it compares only versions, clusters and overlays.
-func (s *Side) isUpToDate() bool {
-	return s.hasPinnedVersions(path.Join(s.Out, "operators")+"/") && s.usesOverlays()
+// not render: it compares only versions, clusters and overlays. other is the side that it is compared with,
+// or nil.
+func (s *Side) isUpToDate(other *Side) bool {
+	return s.hasPinnedVersions(other) && s.usesOverlays()
 }
 
 // hasPinnedVersions reports whether the tree has exactly the pinned operators, in the pinned
-// versions according to the version labels. dir is the directory of operators.
-func (s *Side) hasPinnedVersions(dir string) bool {
-	have := map[string][]diff.File{}
-	for _, f := range s.Manifests {
-		rest, inside := strings.CutPrefix(f.Path, dir)
-		if operator, is := layout.Operator("operators/" + rest); inside && is {
-			have[operator] = append(have[operator], f)
-		}
-	}
+// versions according to the version labels. An operator without a Deployment has no label: its files are taken
+// to be those of its pin, unless other has the same files for another pin.
+func (s *Side) hasPinnedVersions(other *Side) bool {
+	have := s.operatorFiles()
 	for _, p := range s.Lock.Pins {
-		if !hasVersion(have[p.Key()], p.Version) {
+		version, labelled := labelledVersion(have[p.Key()])
+		switch {
+		case len(have[p.Key()]) == 0 || labelled && version != p.Version:
 			return false
+		case !labelled && (other == nil || other.Lock == nil):
+			return false
+		case !labelled:
+			before, had := other.Lock.Pin(p.Namespace, p.Package)
+			if had && before.Checksum() != p.Checksum() && sameFiles(have[p.Key()], other.operatorFiles()[p.Key()]) {
+				return false
+			}
 		}
 		delete(have, p.Key())
 	}
@@ -418,16 +432,33 @@ func (s *Side) hasPinnedVersions(dir string) bool {
 	return len(have) == 0
 }
 
-// hasVersion reports whether the first version label in files has a version.
-func hasVersion(files []diff.File, version string) bool {
+// operatorFiles returns the files of the base of each operator.
+func (s *Side) operatorFiles() map[string][]diff.File {
+	out := map[string][]diff.File{}
+	for _, f := range s.Manifests {
+		rest, inside := strings.CutPrefix(f.Path, path.Join(s.Out, "operators")+"/")
+		if operator, is := layout.Operator("operators/" + rest); inside && is {
+			out[operator] = append(out[operator], f)
+		}
+	}
+	return out
+}
+
+// sameFiles reports whether two lists have files with the same content, in the same order.
+func sameFiles(a, b []diff.File) bool {
+	return slices.EqualFunc(a, b, func(x, y diff.File) bool { return bytes.Equal(x.Data, y.Data) })
+}
+
+// labelledVersion returns the first version label in files, and whether there is one.
+func labelledVersion(files []diff.File) (string, bool) {
 	label := []byte("    quayside.dev/version: ")
 	for _, f := range files {
 		if _, rest, ok := bytes.Cut(f.Data, label); ok {
 			line, _, _ := bytes.Cut(rest, []byte("\n"))
-			return strings.Trim(string(line), `"'`) == version
+			return strings.Trim(string(line), `"'`), true
 		}
 	}
-	return false
+	return "", false
 }
 
 // changedPins returns both locks, reduced to the pins that may render differently. These are the pins that
@@ -562,11 +593,12 @@ func (c *Comparison) clusterSettingsDiffer() bool {
 	return !reflect.DeepEqual(a.Settings.Clusters, b.Settings.Clusters) && maps.EqualFunc(a.ClusterFiles(), b.ClusterFiles(), bytes.Equal)
 }
 
-// hasNoOverlays reports whether the workspace has no overlays. With overlays, all operators must
-// be rendered.
-func (s *Side) hasNoOverlays() bool {
+// canRenderPart reports whether a part of the operators can be rendered alone. Overlays, and values of clusters,
+// name operators that must be there.
+func (s *Side) canRenderPart() bool {
 	overlays, _, err := s.project.Overlays()
-	return err == nil && len(overlays) == 0
+	hasValues := slices.ContainsFunc(s.Settings.Clusters, func(c profile.Cluster) bool { return len(c.HelmValues) > 0 })
+	return err == nil && len(overlays) == 0 && !hasValues
 }
 
 // render renders a lock, and returns a copy of the side with this lock and tree.

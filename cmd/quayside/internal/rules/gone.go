@@ -9,6 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/render"
 )
 
@@ -37,7 +38,8 @@ func checkGoneImages(s *State) (Findings, error) {
 // clustersWithGoneImages returns the gone images that clusters pull, each with the names of these clusters.
 // It takes overlays into account.
 func (s *State) clustersWithGoneImages() (map[string][]string, error) {
-	rendered := slices.ContainsFunc(s.Rendered.Objects, func(o render.Rendered) bool { return len(goneImages(o.Object)) > 0 })
+	rendered := slices.ContainsFunc(s.Settings.Clusters, func(c profile.Cluster) bool { return len(c.HelmValues) > 0 }) ||
+		slices.ContainsFunc(s.Rendered.Objects, func(o render.Rendered) bool { return len(goneImages(o.Object)) > 0 })
 	patches := func(string) fleet.Patch { return nil }
 	if len(s.Overlays) > 0 {
 		f, err := s.Fleet()

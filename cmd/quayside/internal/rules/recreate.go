@@ -39,7 +39,9 @@ func checkRecreate(s *State) (Findings, error) {
 
 // rendersObject reports whether the tree has an object that r selects.
 func (s *State) rendersObject(r profile.Recreation) bool {
-	return slices.ContainsFunc(s.Rendered.Objects, func(o render.Rendered) bool {
-		return r.Operator == o.Operator() && r.Selects(o.Object.Key())
-	})
+	if slices.ContainsFunc(s.Rendered.Objects, func(o render.Rendered) bool { return r.Operator == o.Operator() && r.Selects(o.Object.Key()) }) {
+		return true
+	}
+	hasValues := slices.ContainsFunc(s.Settings.Clusters, func(c profile.Cluster) bool { return len(c.HelmValues) > 0 })
+	return hasValues && slices.ContainsFunc(s.Rendered.ShippedKeys(r.Operator), r.Selects)
 }

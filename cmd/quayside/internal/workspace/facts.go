@@ -33,7 +33,7 @@ func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, *catalog.I
 			}
 		}
 		if res.Lock == nil || len(found.holds) == 0 {
-			res.Warnings = slices.Concat(res.Warnings, found.notChecked, valueWarnings(pr.Declared, res.Partial))
+			res.Warnings = slices.Concat(res.Warnings, found.notChecked, valueWarnings(pr.Declared, res.Partial), clusterValueWarnings(pr.project.Settings))
 			return res, x, err
 		}
 		if opt, err = opt.WithHolds(found.holds); err != nil {

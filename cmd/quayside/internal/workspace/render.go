@@ -188,6 +188,10 @@ func (p *Registries) plainOptions() (render.Options, error) {
 	}
 	for i, c := range opt.Clusters {
 		opt.Clusters[i] = w.EffectiveCluster(c)
+		opt.Clusters[i].ValuesAt = map[string]diag.Pos{}
+		for operator := range c.HelmValues {
+			opt.Clusters[i].ValuesAt[operator] = w.At(diag.Item("spec.clusters", i) + ".helmValues." + operator)
+		}
 	}
 	if opt.CertificateSettings, err = p.certificateSettings(); err != nil {
 		return render.Options{}, err

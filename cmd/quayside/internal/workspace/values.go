@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -29,15 +30,37 @@ func valueWarnings(set *declare.Set, lock *lockfile.File) []diag.Warning {
 			warnFor(s.ValueAt(""), "values-ignored", "%s is not a Helm chart: values have no effect", p.Bundle)
 			continue
 		}
-		var values map[string]any
-		if json.Unmarshal(s.ChartValues, &values) != nil {
-			continue // not a mapping: reported when the chart is rendered
-		}
-		for _, path := range secretPaths("", values) {
+		for _, path := range secretPathsIn(s.ChartValues) {
 			warnFor(s.ValueAt(path), "secret-value", "the value %s looks like a secret: declarations and lock store it as plain text", path)
 		}
 	}
 	return out
+}
+
+// clusterValueWarnings returns warnings about values of clusters that look like secrets.
+func clusterValueWarnings(w *settings.Workspace) []diag.Warning {
+	var out []diag.Warning
+	for i, c := range w.Clusters {
+		for _, operator := range slices.Sorted(maps.Keys(c.HelmValues)) {
+			for _, path := range secretPathsIn(c.HelmValues[operator]) {
+				at := w.At(diag.Member(diag.Item("spec.clusters", i)+".helmValues", operator) + "." + path)
+				out = append(out, diag.Warning{
+					Pos: at, Subject: operator, Code: "secret-value",
+					Msg: fmt.Sprintf("the value %s looks like a secret: %s stores it as plain text", path, settings.FileName),
+				})
+			}
+		}
+	}
+	return out
+}
+
+// secretPathsIn returns the result of secretPaths for values in JSON.
+func secretPathsIn(raw []byte) []string {
+	var values map[string]any
+	if json.Unmarshal(raw, &values) != nil {
+		return nil // not a mapping: reported when the chart is rendered
+	}
+	return secretPaths("", values)
 }
 
 // secretPaths returns the paths of values that look like secrets, sorted. These are texts whose key ends with
