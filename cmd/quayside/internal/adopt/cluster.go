@@ -29,6 +29,8 @@ type operator struct {
 	otherSubscriptions []string       // names of further Subscriptions to the same package
 	csvs               []snapshot.CSV // without the copies that OLM makes for other namespaces
 	extensions         []snapshot.ClusterExtension
+	release            *snapshot.Release      // nil: Helm did not install it
+	flux               *k8s.Key               // HelmRelease that manages the release; nil if there is none
 	members            []*snapshot.LiveObject // its objects in the cluster
 
 	tree      []k8s.Object          // its objects in the tree
@@ -183,6 +185,7 @@ func ComponentLabel(namespace, pkg string) string {
 // assignAll assigns every object to its operators.
 func (c *clusterState) assignAll() {
 	c.assignListedObjects()
+	c.assignReleases()
 	all := c.All()
 	for _, o := range all {
 		c.add(o, c.operatorsByLabel(o)...)

@@ -110,7 +110,7 @@ func (x *inspector) classifyAll() {
 		o := ClassifiedObject{Key: r.Object.Key(), Class: Added}
 		ops := x.operatorsFor(r)
 		if len(ops) == 1 && ops[0] != nil && x.isLost(ops[0], r.Object) {
-			ops[0].addReason(Reason{Code: "lost", Object: o.String(), Message: "OLM's object is missing: " + o.String() +
+			ops[0].addReason(Reason{Code: "lost", Object: o.String(), Message: ops[0].installer() + "'s object is missing: " + o.String() +
 				"; the rendered tree contains it. Check that the operator works with it, and apply it by hand first"})
 		}
 		x.addObject(o, ops)

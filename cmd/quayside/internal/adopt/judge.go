@@ -29,7 +29,11 @@ func (x *inspector) classifyShared(live *snapshot.LiveObject, r render.Rendered,
 	if len(out.Changes()) > 0 {
 		out.Class = Changed
 	}
-	if len(ops) == 1 && r.Object.Is("apps", "Deployment") && !isOurs(live) {
+	switch {
+	case len(ops) != 1 || isOurs(live):
+	case ops[0].release != nil && live.Group == "apps":
+		x.addReleasePodReasons(ops[0], live, c.fields)
+	case r.Object.Is("apps", "Deployment"):
 		x.addPodReasons(ops[0], live, r.Object, c.fields)
 	}
 	return out
@@ -178,6 +182,7 @@ func (x *inspector) reportOperator(op *operator) Operator {
 	if len(op.extensions) > 0 {
 		out.Extension = op.extensions[0].Name
 	}
+	out.Release = op.reportRelease()
 	out.State, out.Reasons = x.adoptionState(op)
 	return out
 }
@@ -189,6 +194,8 @@ func (x *inspector) adoptionState(op *operator) (State, []Reason) {
 		reasons = x.blockingReasons(op)
 	} else if len(op.extensions) > 0 {
 		reasons = op.extensionReasons()
+	} else if op.release != nil {
+		reasons = x.releaseReasons(op)
 	} else if state := op.detachedState(); state != Adoptable {
 		return state, reasons
 	}
@@ -246,6 +253,9 @@ func (op *operator) unknownObjectReasons() []Reason {
 		if o.Class == Unknown {
 			out = append(out, Reason{Code: "unknown-object", Object: o.String(), Message: o.String() +
 				" belongs to the operator, but OLM did not create it and the tree does not contain it. Decide whether to keep it: delete it, or detach it from the operator by removing its label or ownerReference"})
+			if op.release != nil {
+				out[len(out)-1].Message = o.String() + " was installed by Helm, and the tree does not contain it: change the values so that it does, or upgrade the release so that Helm deletes it"
+			}
 		}
 	}
 	return out

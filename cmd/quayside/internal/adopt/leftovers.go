@@ -34,6 +34,10 @@ func (c *clusterState) leftoverStage(o *snapshot.LiveObject) (Stage, string) {
 		}
 	}
 	switch {
+	case snapshot.IsReleaseRecord(o.Key) && o.Labels["owner"] == "helm":
+		return AtDetach, "Helm's record of the release: deleted, so that Helm forgets the operator"
+	case o.Is("HelmRelease." + snapshot.FluxGroup):
+		return Never, "Flux's declaration of the release: suspended, and to be removed from Git"
 	case o.Is("Secret") && strings.HasSuffix(o.Name, "-service-cert"):
 		return Never, "the certificate that OLM issued: in use until another provider issues one, and no longer renewed"
 	case o.IsWebhookConfig() && hasOwnerLabels(o, "ClusterServiceVersion"):

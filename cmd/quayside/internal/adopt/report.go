@@ -31,6 +31,7 @@ type Operator struct {
 	CSV       string             `json:"csv,omitempty" doc:"Name of the installed ClusterServiceVersion. Absent if there is none."`
 	Pinned    string             `json:"pinned,omitempty" doc:"Name of the bundle in the lock. Absent where the lock does not have the operator."`
 	Extension string             `json:"clusterExtension,omitempty" doc:"Name of the ClusterExtension of OLM v1 that installed it."`
+	Release   *Release           `json:"release,omitempty" doc:"Release of Helm that installed it."`
 	State     State              `json:"state" form:"enum=Adoptable|AdoptableWithRestart|CannotLeave|NeedsDecision|MustWait|NotSelected|AlreadyAdopted|NotOLM" doc:"State of the adoption."`
 	Reasons   []Reason           `json:"reasons" doc:"Reasons why it stays with OLM or restarts."`
 	Counts    Counts             `json:"counts" doc:"Of its objects."`

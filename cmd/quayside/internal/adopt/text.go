@@ -27,11 +27,14 @@ func (rep *Inspection) WriteText(w io.Writer, objects bool) {
 		name := op.Key()
 		if op.CSV != "" {
 			name += " (" + op.CSV + ")"
+		} else if op.Release != nil {
+			name += " (Helm release " + op.Release.Name + ")"
 		}
 		fmt.Fprintf(w, "%s: %s; %s\n", sanitize.Line(name), op.State, formatCounts(op.Counts))
 		for _, r := range op.Reasons {
 			fmt.Fprintf(w, "    %s\n", sanitize.Line(r.Message))
 		}
+		op.Release.writeText(w)
 		if objects {
 			listObjects(w, op.Objects)
 		}

@@ -38,14 +38,14 @@ func Part() cli.Part {
 func newAdopt(h cli.Host) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt",
-		Short: "Adopt operators from OLM",
+		Short: "Adopt operators from OLM or Helm",
 		Long: cli.Doc(`
-			Adopt operators that OLM installed in a cluster: from then on they are upgraded from
-			Git, without OLM. Their pods keep running and their custom resources do not change.
+			Adopt operators that OLM or Helm installed in a cluster: from then on they are upgraded
+			from Git. Their pods keep running and their custom resources do not change.
 
 			Run the subcommands in this order: check, start, run, verify. 'start' includes 'quayside
-			import', inspect, 'quayside render' and plan. 'revert' returns operators to OLM until the
-			clean-up. Only 'run' and 'revert' write to the cluster.
+			import', inspect, 'quayside render' and plan. For operators of Helm: plan, run, verify.
+			'revert' returns operators to OLM until the clean-up, or to Helm. Only 'run' and 'revert' write to the cluster.
 
 			See also: docs/adopt.md`),
 		Example: cli.Examples(`
@@ -136,7 +136,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{})
+	snap, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{Releases: inspect.Releases(p)})
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if names := found.Report.Blocked(); len(names) > 0 {
-		return &workspace.DiffersError{Msg: sanitize.Line(diag.Count(len(names), "operator") + " of the tree cannot leave OLM now: " + strings.Join(names, ", "))}
+		return &workspace.DiffersError{Msg: sanitize.Line(diag.Count(len(names), "operator") + " of the tree cannot be adopted now: " + strings.Join(names, ", "))}
 	}
 	return nil
 }

@@ -125,6 +125,7 @@ func (o *adoptPlanOptions) read(ctx context.Context, args []string, selection sn
 	if cluster, err = p.Settings.ClusterName(o.cluster, "--cluster"); err != nil {
 		return nil, "", nil, err
 	}
+	selection.Releases = inspect.Releases(p)
 	snap, err = readCluster(ctx, o.Host, args, o.login, selection)
 	return p, cluster, snap, err
 }
@@ -267,7 +268,7 @@ func (o *adoptPlanOptions) resultError(pl *plan.Plan, rep *adopt.Inspection) err
 	case len(names) > 0:
 		return &workspace.DiffersError{Msg: sanitize.Line(diag.Count(len(names), "operator") + " not adopted: " + strings.Join(names, ", "))}
 	case len(pl.Steps) == 0:
-		o.Log.Note("OLM has no operators to adopt: %s inspected", diag.Count(len(rep.Operators), "operator"))
+		o.Log.Note("OLM and Helm have no operators to adopt: %s inspected", diag.Count(len(rep.Operators), "operator"))
 	}
 	return nil
 }
@@ -281,7 +282,11 @@ func (o *adoptPlanOptions) show(w io.Writer, v adoptPlanView) {
 		}
 	}
 	for _, l := range v.Plan.Skipped {
-		fmt.Fprintf(w, "%s %s\n", o.Out.Sign("-"), sanitize.Line(l.Namespace+"/"+l.Package+" stays with OLM"))
+		origin := "OLM"
+		if l.Release != "" {
+			origin = "Helm"
+		}
+		fmt.Fprintf(w, "%s %s\n", o.Out.Sign("-"), sanitize.Line(l.Namespace+"/"+l.Package+" stays with "+origin))
 		for _, reason := range l.Reasons {
 			fmt.Fprintf(w, "      %s\n", sanitize.Line(reason))
 		}
@@ -308,6 +313,12 @@ func operatorNotes(op plan.Operator) []string {
 	var out []string
 	if op.Detached {
 		out = append(out, "no longer managed by OLM: OLM's leftovers are removed from its objects")
+	}
+	if op.Release != "" {
+		out = append(out, "managed by Helm (release "+op.Release+")")
+	}
+	for _, hook := range op.Hooks {
+		out = append(out, "not applied by the plan, because it is a hook: "+hook+"; it runs when the GitOps tool first applies the tree")
 	}
 	if len(op.Restarts) > 0 {
 		out = append(out, "the pods of "+strings.Join(op.Restarts, ", ")+" restart")

@@ -167,7 +167,7 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 		o.Log.Note("the plan has stopped OLM for %s so far", run.FormatMilliseconds(res.Downtime))
 	}
 	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt run %s', or revert with 'quayside adopt revert %s'", file, file))
-	o.printWays(res, file)
+	o.printWays(res, in.Plan.Origin(), file)
 	left := slices.IndexFunc(res.Steps, func(s run.StepResult) bool { return s.Name == plan.CleanUp && s.State == run.Waiting })
 	if left >= 0 && err == nil {
 		s := res.Steps[left]
@@ -245,7 +245,7 @@ func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *pla
 	if journal.HasStarted() {
 		return nil, nil
 	}
-	opt := snapshot.Selection{ManagedFields: true, Namespaces: p.Namespaces()}
+	opt := snapshot.Selection{ManagedFields: true, Namespaces: p.ConfidentialNamespaces(), Releases: inspect.Releases(ws)}
 	if p.Mode == plan.Removal {
 		opt.Keep = plan.IsReadForUninstall
 	}
@@ -280,12 +280,12 @@ func (o *adoptRunOptions) warnStopped(res *run.Progress, next string) {
 }
 
 // printWays prints the commands that can continue or revert a run that ended early.
-func (o *adoptRunOptions) printWays(res *run.Progress, file string) {
+func (o *adoptRunOptions) printWays(res *run.Progress, origin, file string) {
 	for _, way := range res.Ways {
 		o.Log.Note("%s", sanitize.Line(map[run.Way]string{
 			run.Continue: "to go on, fix the cause if there is one, and run 'quayside adopt run " + file + "'",
 			run.Skip:     "to go on nevertheless, run 'quayside adopt run " + file + " --skip REASON'",
-			run.Revert:   "to return to OLM, run 'quayside adopt revert " + file + "'",
+			run.Revert:   "to return to " + origin + ", run 'quayside adopt revert " + file + "'",
 			run.NewPlan:  "no step has begun: a new plan is possible ('quayside adopt plan')",
 		}[way]))
 	}

@@ -53,6 +53,22 @@ func Inspect(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cl
 	return &Inspection{Report: rep, Lock: lock, Rendered: rendered}, nil
 }
 
+// Releases returns the names of the releases of the charts in the lock, sorted.
+func Releases(p *workspace.Project) []string {
+	lock, err := p.LockIfAny()
+	if err != nil || lock == nil {
+		return nil // reported later
+	}
+	var out []string
+	for _, pin := range lock.Pins {
+		if pin.Template != nil {
+			out = append(out, pin.Template.Release)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // recordSettings returns the lock with the OLM settings to keep, and its rendered tree for the cluster.
 func recordSettings(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, lock *lockfile.File, cluster string) (*lockfile.File, []render.Rendered, error) {
 	begun := adopt.Begin(s, lock)

@@ -9,13 +9,14 @@ import (
 
 // Action is one change of one object, or its backup.
 type Action struct {
-	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restart|restore|scale|transfer-fields|remove-finalizer|remove-labels|remove-owner"`
+	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restart|restore|resume|scale|suspend|transfer-fields|remove-finalizer|remove-labels|remove-owner"`
 	Object k8s.Ref `json:"object" form:"required"`
 	UID    string  `json:"uid,omitempty" doc:"UID that the object must have. Absent if the object does not exist yet."`
 
 	Set       map[string]string `json:"set,omitempty" doc:"annotate: annotations to set; apply: guard annotations, which override those of the tree."`
 	Unset     []string          `json:"unset,omitempty" doc:"annotate and remove-finalizer: annotations to remove; remove-labels: labels."`
 	Force     bool              `json:"force,omitempty" doc:"apply: take fields from other managers, OLM's among them."`
+	Managers  []string          `json:"managers,omitempty" doc:"transfer-fields: the previous field managers. Absent: those of OLM."`
 	From      int64             `json:"from,omitempty" doc:"scale: replicas before."`
 	To        int64             `json:"to,omitempty" doc:"scale: replicas afterwards."`
 	Finalizer string            `json:"finalizer,omitempty" doc:"remove-finalizer: the finalizer to remove."`
@@ -37,10 +38,12 @@ const (
 	Restore        Verb = "restore"          // restore the fields that the plan's manager changed, from the backup
 	RestartPods    Verb = "restart"          // replace the pods of a Deployment
 	Scale          Verb = "scale"            // set spec.replicas
-	TransferFields Verb = "transfer-fields"  // make the plan's field manager the owner of OLM's fields
+	TransferFields Verb = "transfer-fields"  // make the plan's field manager the owner of fields of OLM or Helm
 	Unfinalize     Verb = "remove-finalizer" // remove a finalizer and annotations, if the UID is as expected
 	Unlabel        Verb = "remove-labels"    // remove labels, by a merge patch
 	Disown         Verb = "remove-owner"     // remove an ownerReference, if the UIDs are as expected
+	SuspendRelease Verb = "suspend"          // set spec.suspend of a HelmRelease
+	ResumeRelease  Verb = "resume"           // unset spec.suspend of a HelmRelease
 )
 
 // Outcome is the outcome of an action.
@@ -102,12 +105,12 @@ func verbs() map[Verb]verb {
 			isSettled: isNeverSettled, request: saveObject, kubectl: kubectlSave,
 		},
 		Create: {
-			steps: []StepKind{Subscribe}, canCreate: true, permissions: []string{"get"}, outcome: DidCreate,
+			steps: []StepKind{Subscribe, Records}, canCreate: true, permissions: []string{"get"}, outcome: DidCreate,
 			fault: createFault, shown: exists, isSettled: isCreateSettled, request: createObject, kubectl: fromBackup,
 		},
 		Delete: {
-			steps: []StepKind{Detach, CleanUp, Withdraw, Uninstall}, permissions: remove, outcome: DidDelete,
-			fault: deleteFault, shown: isDeleted, isSettled: isDeleteSettled, request: deleteObject,
+			steps: []StepKind{Detach, CleanUp, Withdraw, Uninstall, Forget}, permissions: remove, outcome: DidDelete,
+			fault: deleteFault, shown: isDeleted, isSettled: isDeleteSettled, request: deleteObject, undo: undoDelete,
 		},
 		Orphan: {
 			steps: []StepKind{Detach}, permissions: remove, detaches: true, outcome: DidDelete,
@@ -126,9 +129,9 @@ func verbs() map[Verb]verb {
 			fault: scaleFault, shown: isScaled, isSettled: isScaleSettled, request: scaleReplicas, undo: undoScale, kubectl: kubectlScale,
 		},
 		TransferFields: {
-			steps: []StepKind{Fields}, permissions: change, canSkip: true, outcome: DidChange,
+			steps: []StepKind{Fields}, optional: []string{"managers"}, permissions: change, canSkip: true, outcome: DidChange,
 			fault: transferFault, shown: hasMetadata, isSettled: isTransferSettled, request: transferOwnership, undo: undoTransfer,
-			kubectl: noKubectl("kubectl has no command for taking ownership of OLM's fields; without it OLM's labels stay"),
+			kubectl: noKubectl("kubectl has no command for taking ownership of the previous manager's fields; without it its labels stay"),
 		},
 		Unfinalize: {
 			steps: []StepKind{Detach}, required: []string{"finalizer"}, optional: []string{"unset"}, permissions: change, detaches: true, outcome: DidChange,
@@ -141,6 +144,14 @@ func verbs() map[Verb]verb {
 		Disown: { // only in plans for OLM v1, whose steps are carried out by hand
 			steps: []StepKind{Detach}, required: []string{"owner"}, optional: []string{"index"}, permissions: change, outcome: DidChange,
 			shown: hasMetadata, isSettled: isMetadataSettled, request: removeOwner,
+		},
+		SuspendRelease: {
+			steps: []StepKind{Suspend}, permissions: change, outcome: DidChange,
+			fault: suspendFault, shown: isSuspended, isSettled: isSuspendSettled, request: suspendRelease, undo: undoSuspend,
+		},
+		ResumeRelease: {
+			steps: []StepKind{Resume}, permissions: change, outcome: DidChange,
+			fault: suspendFault, shown: isSuspended, isSettled: isSuspendSettled, request: suspendRelease,
 		},
 	}
 }
@@ -190,7 +201,7 @@ func (a Action) IsDone(o k8s.Object) bool {
 		a.Owner != "" && slices.ContainsFunc(k8s.Items(o, "metadata", "ownerReferences"), func(by map[string]any) bool { return k8s.Text(by, "uid") == a.Owner }):
 		return false
 	}
-	return a.Do != TransferFields || !slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), IsWrittenByOLM)
+	return a.Do != TransferFields || !slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), a.takesFrom)
 }
 
 func isGone(a Action, o k8s.Object) bool {

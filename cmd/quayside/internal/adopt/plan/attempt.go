@@ -261,9 +261,13 @@ func removeOwner(t Attempt) (q Request, more bool) {
 	return t.jsonPatch("uid", removeItem(fmt.Sprintf("/metadata/ownerReferences/%d", t.Index), "/uid", t.Owner)...), false
 }
 
-// isTransferSettled reports whether OLM owns no field of the object any more. It returns an error
-// for CRDs and APIServices: their CA certificate is a field of OLM, and would be lost.
+// isTransferSettled reports whether the previous managers own no field of the object any more. It
+// returns an error for CRDs and APIServices of OLM: their CA certificate is a field of OLM, and would
+// be lost.
 func isTransferSettled(t Attempt) (bool, error) {
+	if t.Managers != nil {
+		return isMetadataSettled(t)
+	}
 	if k8s.IsCRD(t.Live) || t.Live.Is(k8s.APIServiceGroup, "APIService") {
 		return false, t.changedf("must not change owner: its CA certificate would be lost")
 	}
@@ -276,10 +280,10 @@ func (t Attempt) replaceManagedFields(entries []any) Request {
 	return t.jsonPatch("resourceVersion", cluster.Operation{Op: "replace", Path: "/metadata/managedFields", Value: entries})
 }
 
-// transferOwnership makes the plan's field manager the owner of OLM's fields, as if it had applied
+// transferOwnership makes the plan's field manager the owner of the fields of OLM or Helm, as if it had applied
 // them. The next apply then removes those that are not in the tree. It changes only managedFields.
 func transferOwnership(t Attempt) (q Request, more bool) {
-	return t.replaceManagedFields(transferFields(k8s.List(t.Live, "metadata", "managedFields"), t.Plan.Manager, t.Live.APIVersion())), false
+	return t.replaceManagedFields(t.transferFields(k8s.List(t.Live, "metadata", "managedFields"), t.Plan.Manager, t.Live.APIVersion())), false
 }
 
 // isRestoreSettled reports whether an object has its earlier values and field managers again. A
@@ -291,7 +295,7 @@ func isRestoreSettled(t Attempt) (bool, error) {
 	case t.Rendered == nil:
 		return false, t.changedf("has no backup: compare it with its bundle")
 	}
-	restored := k8s.Equal(t.restored(), t.Live) && !HasNewManager(t.Live, t.Rendered, t.Plan.Manager, t.Writer) && !hasLostOLMManager(t.Live, t.Rendered)
+	restored := k8s.Equal(t.restored(), t.Live) && !HasNewManager(t.Live, t.Rendered, t.Plan.Manager, t.Writer) && !hasLostManager(t.Live, t.Rendered)
 	return restored, t.checkSame()
 }
 

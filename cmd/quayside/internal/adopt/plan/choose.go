@@ -35,11 +35,16 @@ func (m *selection) chooseOperators() {
 	}
 	m.addTies()
 	m.separateExtensions()
+	m.separateReleases()
 	for _, op := range m.operators {
 		switch {
 		case len(op.reasons) > 0:
 			op.adopted = false
-			m.skipped = append(m.skipped, SkippedOperator{Namespace: op.Namespace, Package: op.Package, Reasons: op.reasons})
+			skipped := SkippedOperator{Namespace: op.Namespace, Package: op.Package, Reasons: op.reasons}
+			if op.Release != nil {
+				skipped.Release = op.Release.Name
+			}
+			m.skipped = append(m.skipped, skipped)
 		case op.adopted:
 			b := m.blockFor(op)
 			b.operators = append(b.operators, op)
@@ -95,7 +100,7 @@ func (m *selection) refusalReasons(op *operator) []string {
 		return append(out, "OLM v1 manages it by ClusterExtension "+op.Extension+", and restores the owners of its objects while it runs: make the plan without --mode live")
 	}
 	for _, ref := range m.untrustedObjects(op) {
-		if op.Extension != "" {
+		if op.Extension != "" || op.Release != nil {
 			continue // the certificate provider injects the CA; see newOperator
 		}
 		out = append(out, ref.String()+" lacks the CA of OLM's certificate, so the API server would reject the certificate: run 'quayside adopt inspect --record', which reads the CA from the cluster, and 'quayside render'")
@@ -219,6 +224,9 @@ func (m *selection) sortDependentsFirst(ops []*operator) []*operator {
 // newOperator returns the plan's entry for an operator.
 func (m *selection) newOperator(op *operator) Operator {
 	out := Operator{Namespace: op.Namespace, Package: op.Package, CSV: cmp.Or(op.CSV, op.Pinned), Extension: op.Extension, Detached: op.hasLeftovers}
+	if op.Release != nil {
+		out.Release, out.Hooks = op.Release.Name, op.Release.Hooks
+	}
 	if op.Extension != "" {
 		for _, ref := range m.untrustedObjects(op) {
 			out.Losses = append(out.Losses, ref.String())

@@ -9,7 +9,7 @@ import (
 // Check is a condition on objects. Conditions on unchanged state compare the objects with the state
 // that verify.Capture recorded before the first step of the namespace.
 type Check struct {
-	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|installed|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-version|stopped|succeeded|uid|unused"`
+	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|installed|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-release|same-version|stopped|succeeded|uid|unused"`
 	Objects []k8s.Ref `json:"objects,omitempty" doc:"Scope. Absent: all objects of the namespace's operators."`
 }
 
@@ -32,6 +32,7 @@ const (
 	Prepared    Condition = "prepared"        // the tree's own roles grant all permissions that each ServiceAccount has
 	NoRestart   Condition = "no-restart"      // no pod restarted, except those that the plan restarts
 	SameVersion Condition = "same-version"    // each object has the UID and generation in the plan
+	SameRelease Condition = "same-release"    // the releases have no other records of Helm than those that the plan deletes
 	IsUnused    Condition = "unused"          // no custom resource of the CRDs exists, except packageserver
 )
 
@@ -61,6 +62,7 @@ func conditions() map[Condition]condition {
 		Prepared:    {text: "the tree's roles grant all permissions of OLM's roles", canSkip: true, isWhole: true},
 		NoRestart:   {text: "no pods are replaced unless planned", canSkip: true, needsEvidence: true},
 		SameVersion: {text: "every object is as planned"},
+		SameRelease: {text: "Helm has not changed the releases", isWhole: true},
 		IsUnused:    {text: "no custom resource of the CRDs is left"},
 	}
 }

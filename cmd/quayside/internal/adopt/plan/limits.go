@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/profile"
 )
@@ -69,8 +70,8 @@ func guardFault(_ *Plan, _ StepKind, a Action) string {
 }
 
 func createFault(_ *Plan, _ StepKind, a Action) string {
-	if !a.Object.Key().Is("Subscription." + k8s.OLMGroup) {
-		return "only Subscriptions are created again"
+	if !a.Object.Key().Is("Subscription."+k8s.OLMGroup) && !snapshot.IsReleaseRecord(a.Object.Key()) {
+		return "only Subscriptions and Helm's records are created again"
 	}
 	return ""
 }
@@ -114,6 +115,9 @@ func unlabelFault(_ *Plan, step StepKind, a Action) string {
 }
 
 func transferFault(_ *Plan, _ StepKind, a Action) string {
+	if a.Managers != nil {
+		return ""
+	}
 	if a.Object.Key().Is("CustomResourceDefinition."+k8s.CRDGroup, "APIService."+k8s.APIServiceGroup) {
 		return "its CA certificate would be lost"
 	}
@@ -129,7 +133,7 @@ func deleteFault(p *Plan, step StepKind, a Action) string {
 	}
 	switch {
 	case step == Uninstall && p.Mode != Removal:
-	case a.Object.Key().Is(strings.Fields(kinds[step])...), step == Withdraw && !a.Object.HoldsOthers(), step == Uninstall && p.isProgramOfOLM(a.Object):
+	case a.Object.Key().Is(strings.Fields(kinds[step])...), step == Withdraw && !a.Object.HoldsOthers(), step == Forget && snapshot.IsReleaseRecord(a.Object.Key()), step == Uninstall && p.isProgramOfOLM(a.Object):
 		return ""
 	}
 	return "no plan deletes an object of this kind here"

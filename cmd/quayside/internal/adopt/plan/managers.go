@@ -90,14 +90,14 @@ func (w writers) drops(f adopt.Field) bool {
 	return len(w.mine)+len(w.others) == 0 || strings.Contains(f.Path, "[")
 }
 
-// transferFields returns managedFields with the manager in place of OLM.
-func transferFields(entries []any, manager, apiVersion string) []any {
+// transferFields returns managedFields with the manager in place of the previous ones.
+func (a Action) transferFields(entries []any, manager, apiVersion string) []any {
 	var out []any
 	fields := map[string]any{}
 	newest := ""
 	for _, v := range entries {
 		e, _ := v.(map[string]any)
-		if own := isApply(e, manager) && k8s.Text(e, "subresource") == ""; !own && !IsWrittenByOLM(e) {
+		if own := isApply(e, manager) && k8s.Text(e, "subresource") == ""; !own && !a.takesFrom(e) {
 			out = append(out, v)
 			continue
 		}

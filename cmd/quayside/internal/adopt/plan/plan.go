@@ -42,6 +42,23 @@ func (p *Plan) Namespaces() []string {
 	return slices.Compact(out)
 }
 
+// ConfidentialNamespaces returns the namespaces of the Secrets and ConfigMaps that are read to make
+// the plan again, sorted.
+func (p *Plan) ConfidentialNamespaces() []string {
+	out := p.Namespaces()
+	if p.IsForReleases() {
+		for _, s := range p.Steps {
+			for _, a := range s.Actions {
+				if a.Object.Key().Is("Secret", "ConfigMap") {
+					out = append(out, a.Object.Namespace)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // IsForExtensions reports whether OLM v1 manages the operators of the plan.
 func (p *Plan) IsForExtensions() bool {
 	return slices.ContainsFunc(p.Operators, func(op Operator) bool { return op.Extension != "" })
@@ -77,23 +94,26 @@ type Operator struct {
 	Package      string   `json:"package"`
 	CSV          string   `json:"csv" doc:"Its ClusterServiceVersion, or its bundle if it has none."`
 	Extension    string   `json:"clusterExtension,omitempty" doc:"Its ClusterExtension, if OLM v1 manages it: adopt run refuses the plan, whose steps are carried out by hand."`
+	Release      string   `json:"release,omitempty" doc:"Its release with the newest revision, such as cert-manager.v3, if Helm manages it."`
+	Hooks        []string `json:"hooks,omitempty" doc:"Hooks of the release that the plan does not apply: they run when the GitOps tool first applies the tree."`
 	Detached     bool     `json:"detached,omitempty" doc:"Detached from OLM, and the lock keeps no settings of OLM: the plan removes OLM's remaining fields from its objects."`
 	Restarts     []string `json:"restarts,omitempty" doc:"Deployments that the tree changes, so that their pods restart."`
 	Losses       []string `json:"losses,omitempty" doc:"Losses while OLM's controllers run; with OLM v1, webhooks that refuse requests until the provider has injected the CA."`
 	Certificates string   `json:"certificates,omitempty" doc:"The day on which OLM's certificates expire (2028-07-01); they are not renewed."`
 }
 
-// SkippedOperator is an operator or a namespace that stays with OLM, with the reason.
+// SkippedOperator is an operator or a namespace that stays with OLM or Helm, with the reason.
 type SkippedOperator struct {
 	Namespace string   `json:"namespace"`
 	Package   string   `json:"package,omitempty"`
+	Release   string   `json:"release,omitempty" doc:"Its release, if Helm manages it."`
 	Reasons   []string `json:"reasons"`
 }
 
 // Step is a part of a plan. It is done before the next step begins.
 type Step struct {
 	Number    int      `json:"number" doc:"From 1."`
-	Name      StepKind `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|restart|fields|clean-up|certificates|uninstall|suspend|hand-back|subscribe|approve|withdraw|unguard"`
+	Name      StepKind `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|restart|fields|clean-up|certificates|uninstall|suspend|forget|hand-back|records|subscribe|approve|withdraw|unguard|resume"`
 	Namespace string   `json:"namespace,omitempty" doc:"Namespace of the operators. Absent if the step is for the whole cluster."`
 	Title     string   `json:"title" doc:"Description of the step."`
 	Manual    string   `json:"manual,omitempty" doc:"Manual action, to be confirmed by a person; nothing is written."`
@@ -121,7 +141,10 @@ const (
 	Uninstall    StepKind = "uninstall"    // delete OLM, or keep it without operators
 )
 
-// The kinds of steps of a plan for returning to OLM, in addition to Stop, Detach and Start.
+// Forget is the kind of step that deletes Helm's records, after Backup, Suspend and Fields.
+const Forget StepKind = "forget"
+
+// The kinds of steps of a plan for returning to OLM or Helm, in addition to Stop, Detach and Start.
 const (
 	Suspend   StepKind = "suspend"   // keep GitOps tools from applying the tree
 	HandBack  StepKind = "hand-back" // restore objects that the tree changed
@@ -129,4 +152,6 @@ const (
 	Approve   StepKind = "approve"   // approve InstallPlans, or wait for OLM
 	Withdraw  StepKind = "withdraw"  // delete objects that the tree added
 	Unguard   StepKind = "unguard"   // remove the annotations that prevent pruning
+	Records   StepKind = "records"   // create Helm's records again
+	Resume    StepKind = "resume"    // resume HelmReleases of Flux
 )

@@ -94,12 +94,12 @@ func HasNewManager(live, before k8s.Object, managers ...string) bool {
 	})
 }
 
-// hasLostOLMManager reports whether one of OLM's managers owned fields of the object before, and
-// owns none now.
-func hasLostOLMManager(live, before k8s.Object) bool {
+// hasLostManager reports whether a manager of OLM or Helm owned fields of the object before, and owns
+// none now.
+func hasLostManager(live, before k8s.Object) bool {
 	has := fieldWriters(live)
 	return slices.ContainsFunc(k8s.Items(before, "metadata", "managedFields"), func(entry map[string]any) bool {
-		return IsWrittenByOLM(entry) && !has[writerOf(entry)]
+		return (IsWrittenByOLM(entry) || isWrittenByHelm(entry)) && !has[writerOf(entry)]
 	})
 }
 

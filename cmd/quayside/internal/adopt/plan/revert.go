@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/k8s"
 )
@@ -74,17 +75,19 @@ type revertBuilder struct {
 type executedPart struct {
 	namespace string
 
-	guarded []Action // actions that restore annotations
-	added   []Action // actions that delete objects which the plan added, last added first
-	changed []Action // actions that restore objects which the plan changed
-	detach  []Action // actions of the detach step, except deletions with dependents; nil if none was started
-	cleaned int      // number of started clean-up actions
+	guarded   []Action // actions that restore annotations
+	added     []Action // actions that delete objects which the plan added, last added first
+	changed   []Action // actions that restore objects which the plan changed
+	detach    []Action // actions of the detach step, except deletions with dependents; nil if none was started
+	records   []Action // actions that create Helm's records again
+	suspended []Action // actions that resume HelmReleases
+	cleaned   int      // number of started clean-up actions
 
 	alreadyDetached bool // whether OLM did not manage the operators when the plan was made
 }
 
 func (at *executedPart) hasBegun() bool {
-	return at.cleaned > 0 || len(at.guarded)+len(at.added)+len(at.changed)+len(at.detach) > 0
+	return at.cleaned > 0 || len(at.guarded)+len(at.added)+len(at.changed)+len(at.detach)+len(at.records)+len(at.suspended) > 0
 }
 
 // executedParts returns the executed actions by namespace, in the order of the plan.
@@ -130,6 +133,12 @@ func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 			if !slices.ContainsFunc(at.changed, func(b Action) bool { return b.Object == a.Object }) {
 				at.changed = append(at.changed, back)
 			}
+		case Create:
+			if snapshot.IsReleaseRecord(back.Object.Key()) {
+				at.records = append(at.records, back)
+			}
+		case ResumeRelease:
+			at.suspended = append(at.suspended, back)
 		case Delete:
 			at.added = slices.Insert(at.added, 0, back)
 		}
@@ -237,6 +246,7 @@ func (m *revertBuilder) addSteps(back []*executedPart) {
 	}
 	each(m.addDetachStep)
 	each(m.addRestoreStep)
+	each(m.addRecordSteps)
 	each(m.addSubscribeStep)
 	if detaches || m.Stopped {
 		m.addControllerSteps(Start, IsReady)
@@ -244,6 +254,7 @@ func (m *revertBuilder) addSteps(back []*executedPart) {
 	each(m.addWaitStep)
 	each(m.addWithdrawStep)
 	each(m.addUnguardStep)
+	each(m.addResumeStep)
 }
 
 func (m *revertBuilder) addStep(s Step) {
@@ -252,6 +263,10 @@ func (m *revertBuilder) addStep(s Step) {
 }
 
 func (m *revertBuilder) suspendText(back []*executedPart) string {
+	if m.Plan.IsForReleases() {
+		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that added that tree." +
+			" Restore the declaration of a HelmRelease or Application in Git. Otherwise it would undo the next steps. Resume it when all steps are done."
+	}
 	if !slices.ContainsFunc(back, func(at *executedPart) bool { return !at.alreadyDetached }) {
 		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that added that tree." +
 			" Otherwise it would undo the next steps. Resume it when all steps are done."

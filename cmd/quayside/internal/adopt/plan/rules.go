@@ -78,7 +78,7 @@ func (r permissionSet) addDerivation(p *Plan, seen *snapshot.Snapshot) {
 			r.add(of, "list")
 			continue
 		}
-		for _, of.namespace = range p.Namespaces() {
+		for _, of.namespace = range p.ConfidentialNamespaces() {
 			r.add(of, "list")
 		}
 	}
@@ -129,6 +129,13 @@ func (r permissionSet) addChecks(s Step) {
 	}
 	if s.Namespace == "" {
 		return
+	}
+	if s.Name == Forget || s.Name == Backup {
+		for _, a := range s.Actions {
+			if snapshot.IsReleaseRecord(a.Object.Key()) {
+				r.add(scope{a.Object.Namespace, "", "secrets", ""}, "list")
+			}
+		}
 	}
 	r.add(scope{s.Namespace, "", "pods", ""}, "list")
 	r.add(scope{s.Namespace, "apps", "replicasets", ""}, "list")

@@ -16,6 +16,12 @@ import (
 // addSteps adds all steps. The first steps detach the operators of all namespaces, during one stop
 // of OLM. The other steps do not need a stopped OLM.
 func (m *planBuilder) addSteps() {
+	if m.plan.IsForReleases() {
+		for _, b := range m.blocks {
+			m.addReleaseSteps(b)
+		}
+		return
+	}
 	isForExtensions := len(m.extensionBlocks()) > 0
 	if m.plan.OLM = m.findControllers(); isForExtensions {
 		m.plan.OLM = m.findExtensionController()
@@ -255,8 +261,10 @@ func succeededChecks(blocks ...*block) []Check {
 	return nil
 }
 
-// isInstalled reports whether OLM manages the operators of a block.
-func (b *block) isInstalled() bool { return len(b.installedCSVs())+len(b.extensions()) > 0 }
+// isInstalled reports whether OLM or Helm manages the operators of a block.
+func (b *block) isInstalled() bool {
+	return len(b.installedCSVs())+len(b.extensions())+len(b.records()) > 0
+}
 
 // installedCSVs returns the ClusterServiceVersions, without copies, that the detach of a block
 // deletes.

@@ -10,6 +10,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/plan"
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/k8s"
 )
@@ -104,9 +105,15 @@ func (a *action) send(ctx context.Context) (after k8s.Object, err error) {
 		case q.Delete != nil:
 			after, err = nil, a.Cluster.Delete(ctx, a.Object, *q.Delete, a.DryRun)
 		default:
-			if after = t.Live; !a.DryRun {
-				err = a.Journal.saveBackup(after)
+			if after = t.Live; a.DryRun {
+				break
 			}
+			if snapshot.IsReleaseRecord(a.Object.Key()) {
+				if after, err = a.Cluster.Record(ctx, after); err != nil {
+					return nil, err
+				}
+			}
+			err = a.Journal.saveBackup(after)
 		}
 		t.Live = after
 	}

@@ -23,7 +23,9 @@ type Client interface {
 	// Delete deletes an object if it meets the preconditions in opt. A missing object is not
 	// an error.
 	Delete(ctx context.Context, ref k8s.Ref, opt cluster.DeleteOptions, dryRun bool) error
-	// Create creates an object. Only the return to OLM uses it.
+	// Record returns the Secret of a release of Helm with its content. o is its metadata.
+	Record(ctx context.Context, o k8s.Object) (k8s.Object, error)
+	// Create creates an object. Only the return to OLM or Helm uses it.
 	Create(ctx context.Context, o k8s.Object, dryRun bool) (k8s.Object, error)
 }
 

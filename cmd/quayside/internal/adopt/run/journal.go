@@ -14,6 +14,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/plan"
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/verify"
 	"github.com/quayside/quayside/internal/k8s"
 )
@@ -279,9 +280,10 @@ func (j *Journal) saveBackup(o k8s.Object) error {
 	return j.files.Write(backupName(k8s.RefTo(o)), formatBackup(o))
 }
 
-// formatBackup encodes an object for its backup file. For a Secret, it encodes only the metadata.
+// formatBackup encodes an object for its backup file. For a Secret, it encodes only the metadata,
+// unless it is a record of Helm.
 func formatBackup(o k8s.Object) []byte {
-	if o.Is("", "Secret") {
+	if o.Is("", "Secret") && !snapshot.IsReleaseRecord(o.Key()) {
 		o = k8s.Object{"apiVersion": o["apiVersion"], "kind": o["kind"], "metadata": o["metadata"]}
 	}
 	data, err := json.MarshalIndent(o, "", "  ")

@@ -63,7 +63,7 @@ func snapshotKinds() []kindSelector {
 // diag.List.
 func ReadLive(ctx context.Context, c *cluster.Client, opt Selection) (*Snapshot, error) {
 	b := newBuilder(opt)
-	if err := b.readKinds(ctx, c, snapshotKinds()); err != nil {
+	if err := b.readKinds(ctx, c, append(snapshotKinds(), opt.recordKinds()...)); err != nil {
 		return nil, err
 	}
 	if err := b.readKinds(ctx, c, b.plannedKinds()); err != nil {
@@ -118,10 +118,10 @@ func extensionKinds() []kindSelector {
 	return out
 }
 
-// plannedKinds returns the kinds in InstallPlans that snapshotKinds does not contain. If there are
-// ClusterExtensions, it also returns extensionKinds.
+// plannedKinds returns the kinds in InstallPlans that snapshotKinds does not contain, and those of
+// releases. If there are ClusterExtensions, it also returns extensionKinds.
 func (b *builder) plannedKinds() []kindSelector {
-	s := &Snapshot{objects: nil}
+	s := &Snapshot{byKey: b.byKey}
 	for _, o := range b.byKey {
 		s.objects = append(s.objects, o)
 	}
@@ -145,7 +145,7 @@ func (s *Snapshot) plannedKinds() []kindSelector {
 			}
 		}
 	}
-	return out
+	return append(out, s.releaseKinds()...)
 }
 
 // readKinds reads all objects of the kinds. Ignored kinds are omitted.

@@ -18,6 +18,9 @@ type Selection struct {
 	Keep          func(group, kind string) bool // whether to keep the objects of a kind; nil: keep all except kinds like Event and Pod
 	ManagedFields bool                          // also keep metadata.managedFields
 	Namespaces    []string                      // namespaces of the Secrets and ConfigMaps to read; empty: all
+	Releases      []string                      // names of the releases of Helm to read
+
+	manifest bool // whether to keep the content of Secrets
 }
 
 // Limits for the input of one snapshot.

@@ -62,7 +62,13 @@ func (b *builder) unusedFields(o *LiveObject) *fieldFilter {
 	c := dropFields().with("metadata", meta)
 	switch o.Group + "/" + o.Kind {
 	case "/Secret":
+		if b.opt.manifest {
+			return c
+		}
 		public := onlyFields("tls.crt", "ca.crt", "olmCAKey")
+		if b.opt.holdsRelease(o) {
+			public = onlyFields("release")
+		}
 		c.fields["stringData"] = nil
 		return c.with("data", public)
 	case "/ConfigMap":

@@ -63,6 +63,7 @@ func conditionTable() map[plan.Condition]conditionFunc {
 		plan.Prepared:    checkPrepared,
 		plan.NoRestart:   sameAsBefore(checkNoRestart),
 		plan.SameVersion: checkSameVersion,
+		plan.SameRelease: checkSameRelease,
 		plan.IsUnused:    checkUnused,
 	}
 }
@@ -243,6 +244,24 @@ func checkUnused(ctx context.Context, c *checker) ([]Finding, error) {
 		}
 		return out, err
 	})
+}
+
+// checkSameRelease finds revisions that Helm has added to the releases since the plan was made.
+func checkSameRelease(ctx context.Context, c *checker) ([]Finding, error) {
+	var out []Finding
+	for at, planned := range c.plan.Records(c.at.Namespace) {
+		records, err := c.List(ctx, "v1", "Secret", at[0], snapshot.RecordSelector(at[1]))
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range records {
+			if ref := k8s.RefTo(o); !slices.Contains(planned, ref) {
+				out = append(out, newFindings(NotAsPlanned, ref, "is a new revision of Helm (%s): make a new plan", k8s.Text(o, "metadata", "labels", "status"))...)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Finding) int { return a.Object.Key().Compare(b.Object.Key()) })
+	return out, nil
 }
 
 // sameAsBefore returns a function that captures the objects again, and applies a rule to the

@@ -297,6 +297,13 @@ func metadataOnly(o k8s.Object) k8s.Object {
 	return k8s.Object{"apiVersion": "v1", "kind": "Secret", "metadata": o["metadata"]}
 }
 
+// Record implements run.Client.
+func (c *Cluster) Record(ctx context.Context, o k8s.Object) (out k8s.Object, err error) {
+	ref := k8s.RefTo(o)
+	err = c.call(ctx, Call{Verb: "get", Object: ref}, func() error { out = k8s.Copy(c.objects[ref.Key()]); return nil })
+	return out, err
+}
+
 // List implements verify.Reader. The result must not be modified.
 func (c *Cluster) List(ctx context.Context, apiVersion, kind, namespace, selector string) (out []k8s.Object, err error) {
 	wanted, err := labels.Parse(selector)
