@@ -81,6 +81,9 @@ func (op *operator) reportRelease() *Release {
 			out.Hooks = append(out.Hooks, o.String())
 		}
 	}
+	if r.Fault != "" || r.Chart == "" {
+		return out
+	}
 	ours := map[string]any{}
 	_ = utiljson.Unmarshal(op.pin.Template.Values, &ours) // absent, or validated with the lock
 	CompareValues("", toMapping(any(r.Values)), ours, func(f Field, _, _ any) { out.Values = append(out.Values, f) })
@@ -107,7 +110,7 @@ func (x *inspector) releaseReasons(op *operator) []Reason {
 		block("release-not-deployed", "Helm release %s is %s, not deployed: repeat the upgrade, or return to the previous revision with 'helm rollback'", report.Name, r.Status)
 	case r.Fault != "":
 		block("unreadable", "Helm release %s cannot be read: %s", report.Name, r.Fault)
-	case r.Version != op.pin.Version:
+	case strings.TrimPrefix(r.Version, "v") != strings.TrimPrefix(op.pin.Version, "v"):
 		block("other-version", "the lock pins version %s, but Helm installed %s: pin that version, and upgrade after the adoption", op.pin.Version, report.Chart)
 	case len(report.Values) > 0 && x.isRenderedOtherwise(op):
 		block("other-values", "the values of Helm release %s differ from those in the lock, and change objects: %s: declare those of the release ('helm get values %s --namespace %s >values.yaml', 'quayside add %s --values values.yaml'), and resolve and render again",

@@ -58,7 +58,7 @@ func (m *planBuilder) addReleaseSteps(b *block) {
 		Name: Suspend, Namespace: b.namespace, Title: "Suspend the HelmReleases of " + b.packageNames(),
 		Actions: actionsFor(SuspendRelease, slices.DeleteFunc(flux, func(i item) bool { return k8s.True(i.live.Body(), "spec", "suspend") })),
 	})
-	appliers := appliersOf(slices.DeleteFunc(changed, func(i item) bool { return i.Is("Namespace") }), func(i item) bool { return i.live.Labels[snapshot.FluxRelease] == "" })
+	appliers := appliersOf(changed, func(i item) bool { return !i.Is("Namespace") && i.live.Labels[snapshot.FluxRelease] == "" })
 	if appliers != "" {
 		m.addStep(Step{
 			Name: Suspend, Namespace: b.namespace, Title: "Make the GitOps tool that applies the objects of " + b.packageNames() + " forget them",

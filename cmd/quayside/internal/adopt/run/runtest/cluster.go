@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/run"
+	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/verify"
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/k8s"
@@ -318,7 +319,10 @@ func (c *Cluster) List(ctx context.Context, apiVersion, kind, namespace, selecto
 			}
 			o := c.objects[k]
 			if wanted.Matches(labels.Set(k8s.TextMap(o, "metadata", "labels"))) {
-				out = append(out, metadataOnly(o))
+				if !snapshot.IsReleaseRecord(k) {
+					o = metadataOnly(o)
+				}
+				out = append(out, o)
 			}
 		}
 		return nil
