@@ -45,7 +45,8 @@ func newAdopt(h cli.Host) *cobra.Command {
 
 			Run the subcommands in this order: check, start, run, verify. 'start' includes 'quayside
 			import', inspect, 'quayside render' and plan. For operators of Helm: plan, run, verify.
-			'revert' returns operators to OLM until the clean-up, or to Helm. Only 'run' and 'revert' write to the cluster.
+			'revert' returns operators to OLM until the clean-up, or to Helm. Only 'run' and
+			'revert' write to the cluster.
 
 			See also: docs/adopt.md`),
 		Example: cli.Examples(`
