@@ -11,7 +11,7 @@ import (
 type Action struct {
 	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restart|restore|resume|scale|suspend|transfer-fields|remove-finalizer|remove-labels|remove-owner"`
 	Object k8s.Ref `json:"object" form:"required"`
-	UID    string  `json:"uid,omitempty" doc:"UID that the object must have. Absent if the object does not exist yet."`
+	UID    string  `json:"uid,omitempty" doc:"UID that the object must have; create: of the deleted object. Absent if the object does not exist yet."`
 
 	Set       map[string]string `json:"set,omitempty" doc:"annotate: annotations to set; apply: guard annotations, which override those of the tree."`
 	Unset     []string          `json:"unset,omitempty" doc:"annotate and remove-finalizer: annotations to remove; remove-labels: labels."`

@@ -153,9 +153,11 @@ func applyObject(t Attempt) (q Request, more bool) {
 	return Request{Apply: o}, false
 }
 
-// isCreateSettled reports whether an earlier attempt created the object.
+// isCreateSettled reports whether an earlier attempt created the object, or it was never deleted.
 func isCreateSettled(t Attempt) (bool, error) {
 	switch {
+	case t.Live != nil && t.UID != "" && t.liveText("uid") == t.UID:
+		return true, nil
 	case t.Rendered == nil:
 		return false, t.changedf("has no backup: create it by hand")
 	case t.Live == nil || t.Sent:

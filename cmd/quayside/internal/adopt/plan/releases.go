@@ -190,7 +190,7 @@ func undoDelete(a Action, _ ExecutedAction, _ k8s.Object) (Action, bool) {
 	if !snapshot.IsReleaseRecord(a.Object.Key()) {
 		return Action{}, false
 	}
-	return Action{Do: Create, Object: a.Object}, true
+	return Action{Do: Create, Object: a.Object, UID: a.UID}, true
 }
 
 // newRecord returns a Secret to create, from its backup.

@@ -88,7 +88,7 @@ func (r permissionSet) addDerivation(p *Plan, seen *snapshot.Snapshot) {
 func (r permissionSet) addAction(a Action, rendered k8s.Object) {
 	of, v := scopeOf(a.Object), verbs()[a.Do]
 	r.add(of, v.permissions...)
-	if v.canCreate && a.UID == "" {
+	if v.canCreate && (a.UID == "" || a.Do == Create) {
 		all := of
 		all.name = ""
 		r.add(all, "create")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -203,15 +204,7 @@ func TestRelease(t *testing.T) {
 			}
 		}
 
-		j, err := run.OpenJournal(s.files, p)
-		check(t, err)
-		rev, log, err := j.PlanRevert(context.Background(), c.cluster, p)
-		check(t, err)
-		check(t, p.CheckRevert(rev.Plan))
-		check(t, rev.Plan.CheckLimits())
-		in := run.Input{Plan: rev.Plan, Rendered: slices.Collect(maps.Values(rev.Objects)), Cluster: c.cluster, Journal: log, Clock: s.clock, Prompter: &quiet{manual: true}}
-		_, err = run.Run(context.Background(), in)
-		check(t, err)
+		s.revert(t, p)
 		if diff := cmp.Diff(withoutUIDs(before), withoutUIDs(state(c.cluster))); diff != "" {
 			t.Errorf("flux %v: the return leaves:\n%s", flux, diff)
 		}
@@ -332,6 +325,42 @@ func TestReleaseOfOthers(t *testing.T) {
 	if k8s.Text(c.cluster.Object(lamp), "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt") == "" {
 		t.Error("the annotation of 'kubectl rollout restart' was removed")
 	}
+}
+
+// TestReleaseKilled tests the return after a request to delete a record was not answered: the record
+// that still exists is kept, and the other one is created again.
+func TestReleaseKilled(t *testing.T) {
+	c := installChart(t, true)
+	p, _ := c.plan(t)
+	before, s := state(c.cluster), c.scene(p)
+	c.cluster.Before = func(call runtest.Call) error {
+		if call.Verb == "delete" && strings.HasSuffix(call.Object.Name, ".v2") {
+			return errors.New("killed")
+		}
+		return nil
+	}
+	if _, err := s.run(t, nil); err == nil {
+		t.Fatal("the run succeeded")
+	}
+	c.cluster.Before = nil
+	s.revert(t, p)
+	if diff := cmp.Diff(withoutUIDs(before), withoutUIDs(state(c.cluster))); diff != "" {
+		t.Errorf("the return leaves:\n%s", diff)
+	}
+}
+
+// revert reverts a plan.
+func (s *scene) revert(t testing.TB, p *plan.Plan) {
+	t.Helper()
+	j, err := run.OpenJournal(s.files, p)
+	check(t, err)
+	rev, log, err := j.PlanRevert(context.Background(), s.cluster, p)
+	check(t, err)
+	check(t, p.CheckRevert(rev.Plan))
+	check(t, rev.Plan.CheckLimits())
+	in := run.Input{Plan: rev.Plan, Rendered: slices.Collect(maps.Values(rev.Objects)), Cluster: s.cluster, Journal: log, Clock: s.clock, Prompter: &quiet{manual: true}}
+	_, err = run.Run(context.Background(), in)
+	check(t, err)
 }
 
 // TestNewRevision tests that a revision that Helm adds during a run stops it before the next change.
