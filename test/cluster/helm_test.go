@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -118,7 +119,7 @@ func leaveHelm(t *testing.T, q quayside, cluster *harness.Cluster) {
 	if w.client, err = dynamic.NewForConfig(w.config); err != nil {
 		t.Fatal(err)
 	}
-	installed, record := w.installRelease(ctx, t)
+	installed, hooks, record := w.installRelease(ctx, t)
 	w.awaitDeployments(ctx, t)
 	before := w.takeCensus(ctx, t)
 	p := w.writePlan(t)
@@ -138,9 +139,18 @@ func leaveHelm(t *testing.T, q quayside, cluster *harness.Cluster) {
 			t.Errorf("%s has annotations of Helm: %v", idOf(o), live.GetAnnotations())
 		}
 		for _, e := range live.GetManagedFields() {
-			if e.Manager == "helm" && o.GetAnnotations() != nil {
+			if e.Manager == "helm" && o.GetAnnotations()["meta.helm.sh/release-name"] != "" {
 				t.Errorf("%s has fields of Helm: %s", idOf(o), e.FieldsV1)
 			}
+		}
+	}
+	for _, o := range hooks {
+		of, err := w.resource(o)
+		if err == nil {
+			_, err = of.Get(ctx, o.GetName(), metav1.GetOptions{})
+		}
+		if !apierrors.IsNotFound(err) {
+			t.Errorf("the hook %s was applied: %v", idOf(o), err)
 		}
 	}
 	w.must(t, "adopt", "revert", "adopt-plan.yaml", "--kubeconfig", cluster.Kubeconfig, "--yes", "--done", "1")
@@ -180,8 +190,8 @@ func (w *restoredCluster) get(ctx context.Context, t *testing.T, o *unstructured
 }
 
 // installRelease applies the objects of the tree with the marks of Helm, and stores the record of the
-// release. CRDs have no marks, as those in crds/ of a chart.
-func (w *restoredCluster) installRelease(ctx context.Context, t *testing.T) ([]*unstructured.Unstructured, *corev1.Secret) {
+// release. Jobs are hooks that have been deleted. CRDs have no marks, as those in crds/ of a chart.
+func (w *restoredCluster) installRelease(ctx context.Context, t *testing.T) (installed, hooks []*unstructured.Unstructured, record *corev1.Secret) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.dir, "quayside.lock"))
 	if err != nil {
@@ -201,9 +211,14 @@ func (w *restoredCluster) installRelease(ctx context.Context, t *testing.T) ([]*
 	}
 	pin := lock.Pins[0]
 	manifest := ""
-	var installed []*unstructured.Unstructured
+	var hookRecords []any
 	for _, o := range w.rendered(t) {
-		if o.GetKind() == "Job" { // hooks
+		if o.GetKind() == "Job" {
+			data, err := json.Marshal(o.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hooks, hookRecords = append(hooks, o), append(hookRecords, map[string]any{"events": []string{"post-install"}, "manifest": string(data)})
 			continue
 		}
 		o.SetLabels(withoutOwn(o.GetLabels()))
@@ -232,7 +247,7 @@ func (w *restoredCluster) installRelease(ctx context.Context, t *testing.T) ([]*
 		t.Fatal(err)
 	}
 	release, err := json.Marshal(map[string]any{
-		"name": pin.Template.Release, "namespace": pin.Namespace, "version": 1, "info": map[string]any{"status": "deployed"}, "manifest": manifest,
+		"name": pin.Template.Release, "namespace": pin.Namespace, "version": 1, "info": map[string]any{"status": "deployed"}, "manifest": manifest, "hooks": hookRecords,
 		"config": pin.Template.Values, "chart": map[string]any{"metadata": map[string]any{"name": pin.Package, "version": pin.Version}},
 	})
 	if err != nil {
@@ -256,7 +271,7 @@ func (w *restoredCluster) installRelease(ctx context.Context, t *testing.T) ([]*
 	if secret, err = client(t, w.cluster).CoreV1().Secrets(pin.Namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return installed, secret
+	return installed, hooks, secret
 }
 
 // withoutOwn returns labels or annotations without those of quayside.
