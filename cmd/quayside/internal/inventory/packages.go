@@ -102,3 +102,10 @@ func MatchWords(words []string) func(text string) bool {
 		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, strings.ToLower(w)) })
 	}
 }
+
+// CatalogChanges is the list of changes between two catalogs.
+type CatalogChanges struct {
+	Before  string           `json:"before"`
+	After   string           `json:"after"`
+	Changes []catalog.Change `json:"changes"`
+}
