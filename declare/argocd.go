@@ -202,10 +202,10 @@ func (c checker) readApplication(o application) installed {
 	maps.DeleteFunc(values, func(_ string, v any) bool { return survey.IsKnown(v) })
 	for _, field := range slices.Sorted(maps.Keys(values)) {
 		if field == helm+"releaseName" && h.ReleaseName == "" {
-			c.Addf(field, "missing: the default, the name of the Application, is only known in a cluster")
+			c.Addf(field, "missing: the default, the name of the Application, is not available offline")
 			continue
 		}
-		c.Addf(field, "is only known in a cluster: write the value into the file")
+		c.Addf(field, "depends on a value that is not available offline; write the value into the file")
 	}
 	if len(values) > 0 {
 		return installed{}

@@ -96,7 +96,7 @@ func TestCharts(t *testing.T) {
 		"lookup": {
 			declare.Path{Path: "ops", Namespace: "a", Values: json.RawMessage(`{"look": true, "packages": []}`)},
 			"",
-			"ops/templates/s.yaml:13:1: its template calls lookup, whose result is only known in a cluster\n",
+			"ops/templates/s.yaml:13:1: its template calls lookup, whose result is not available offline\n",
 		},
 		"a fault in a template": {
 			declare.Path{Path: "broken"},
@@ -134,7 +134,7 @@ func TestCharts(t *testing.T) {
 		"an ApplicationSet for clusters": {
 			declare.Path{Path: "set.yaml"},
 			"-- set.yaml --\napiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n  generators: [{clusters: {}}]\n  template: {metadata: {name: x}, spec: {source: {path: ops, helm: {valuesObject: {packages: [kafka, '{{name}}']}}}, destination: {namespace: a}}}\n",
-			"a/kafka kafka-x [stable]\nops/templates/s.yaml:2:1: a value of the chart is only known in a cluster\n",
+			"a/kafka kafka-x [stable]\nops/templates/s.yaml:2:1: a value of the chart is not available offline\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

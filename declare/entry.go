@@ -281,7 +281,7 @@ func (l *loader) mapApplied(o *overlay.Overlay, d candidate, mapPos func(diag.Po
 	}
 }
 
-// checkKnown returns an unread part if a value in a declaration is only known in a cluster, because
+// checkKnown returns an unread part if a value in a declaration is not available offline, because
 // of the changes that the entry point makes. variables are the variables in the declaration whose
 // values are unknown.
 func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag.Pos) (Unread, bool) {
@@ -291,11 +291,11 @@ func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag
 	var msg string
 	switch c := d.applied.Changes; {
 	case len(c.Unknown) > 0:
-		msg = fmt.Sprintf("%s makes changes that are only known in a cluster: %s", d.applied.Entry.By, strings.Join(c.Unknown, ", "))
+		msg = fmt.Sprintf("%s makes changes that are not known offline: %s", d.applied.Entry.By, strings.Join(c.Unknown, ", "))
 	case len(variables) > 0 && len(c.SubstituteFrom) > 0:
-		msg = fmt.Sprintf("%s replaces %s, perhaps with a value of %s, which is only known in a cluster", d.applied.Entry.By, strings.Join(variables, ", "), strings.Join(c.SubstituteFrom, ", "))
+		msg = fmt.Sprintf("%s replaces %s, perhaps with a value of %s, which is not available offline", d.applied.Entry.By, strings.Join(variables, ", "), strings.Join(c.SubstituteFrom, ", "))
 	case len(variables) > 0:
-		msg = fmt.Sprintf("%s replaces %s with a value that is only known in a cluster", d.applied.Entry.By, strings.Join(variables, ", "))
+		msg = fmt.Sprintf("%s replaces %s with a value that is not available offline", d.applied.Entry.By, strings.Join(variables, ", "))
 	default:
 		return Unread{}, false
 	}
@@ -343,7 +343,7 @@ func isPlaceholder(text string) bool {
 func (r *reader) rejectPlaceholders(n *yamlnode.Node) {
 	forEachText(n, "", func(path string, v *yamlnode.Node) {
 		if isPlaceholder(v.Value) {
-			r.errs.Addf(r.at(v), "%s: %q is replaced by argocd-vault-plugin, with a value that is only known in a cluster", path, v.Value)
+			r.errs.Addf(r.at(v), "%s: %q is replaced by argocd-vault-plugin, with a value that is not available offline", path, v.Value)
 		}
 	})
 }

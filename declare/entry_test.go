@@ -88,7 +88,7 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"a plugin": {
 			paths: "argo/app.yaml", more: application("{path: ops/b, plugin: {name: x}}", "{}"),
-			want: `ops/b/s.yaml:1:1: Application "app" makes changes that are only known in a cluster: the output of a plugin` + "\n",
+			want: `ops/b/s.yaml:1:1: Application "app" makes changes that are not known offline: the output of a plugin` + "\n",
 		},
 		"subdirectories": {
 			paths: "argo/app.yaml", more: application("{path: ops, directory: {recurse: true, exclude: 'v/*'}}", "{namespace: east}"), want: "east/etcd etcd [stable]\nops/kafka kafka [stable]\n",
@@ -102,7 +102,7 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"an ApplicationSet that cannot be evaluated": {
 			paths: "set.yaml", more: "-- set.yaml --\napiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n  generators: [{clusters: {}}]\n  template: {spec: {source: {path: '{{name}}'}}}\n",
-			want: `set.yaml:1:1: cannot tell what ApplicationSet "s" applies: its path * is only known in a cluster` + "\n",
+			want: `set.yaml:1:1: cannot tell what ApplicationSet "s" applies: its path * is not available offline` + "\n",
 		},
 		"Flux": {
 			paths: "argo/app.yaml", more: fluxObject("  path: ./ops/v\n  targetNamespace: east\n  patches: [{patch: '- {op: add, path: /spec/startingCSV, value: v1}', target: {kind: Subscription}}]\n  postBuild: {substitute: {CHANNEL: fast}}\n"),
@@ -110,7 +110,7 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"Flux, with a value of a Secret": {
 			paths: "argo/app.yaml", more: fluxObject("  path: ./ops/v\n  postBuild: {substituteFrom: [{kind: Secret, name: vars}]}\n"),
-			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of Secret vars, which is only known in a cluster` + "\n",
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of Secret vars, which is not available offline` + "\n",
 		},
 		"Flux, with no value": {
 			paths: "argo/app.yaml", more: fluxObject("  path: ./ops/v\n  postBuild: {substitute: {X: y}}\n"),
@@ -125,18 +125,18 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"Flux, with a value of another namespace": {
 			paths: "argo/app.yaml", more: fluxObject(fromVars) + strings.Replace(configMap("vars.yaml", "{CHANNEL: fast}"), "flux-system", "other", 1),
-			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of ConfigMap vars, which is only known in a cluster` + "\n",
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of ConfigMap vars, which is not available offline` + "\n",
 		},
 		"Flux, with a value of several ConfigMaps": {
 			paths: "argo/app.yaml", more: fluxObject(fromVars) + configMap("dev/vars.yaml", "{CHANNEL: fast}") + configMap("prod/vars.yaml", "{CHANNEL: slow}"),
-			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of ConfigMap vars, which is only known in a cluster` + "\n",
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of ConfigMap vars, which is not available offline` + "\n",
 		},
 		"Flux, with a value of the ConfigMap in the directory": {
 			paths: "argo/app.yaml", more: fluxObject(fromVars) + configMap("argo/vars.yaml", "{CHANNEL: fast}") + configMap("prod/vars.yaml", "{CHANNEL: slow}"), want: "ops/vault vault [fast]\n",
 		},
 		"Flux, with a value of a ConfigMap that is changed": {
 			paths: "argo/app.yaml", more: fluxObject(fromVars) + configMap("vars/vars.yaml", "{CHANNEL: fast}") + "-- vars/kustomization.yaml --\nresources: [vars.yaml]\npatches: [{target: {kind: ConfigMap}, patch: '- {op: replace, path: /data/CHANNEL, value: slow}'}]\n",
-			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of ConfigMap vars, which is only known in a cluster` + "\n",
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of ConfigMap vars, which is not available offline` + "\n",
 		},
 		"Flux, with a value of a generated ConfigMap": {
 			paths: "argo/app.yaml", more: fluxObject(fromVars) + "-- vars/kustomization.yaml --\nnamespace: flux-system\ngeneratorOptions: {disableNameSuffixHash: true}\nconfigMapGenerator: [{name: vars, literals: [CHANNEL=fast]}]\n", want: "ops/vault vault [fast]\n",
@@ -147,7 +147,7 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"Flux, with a Secret of the name": {
 			paths: "argo/app.yaml", more: fluxObject("  path: ./ops/v\n  postBuild: {substituteFrom: [{kind: ConfigMap, name: vars}, {kind: Secret, name: secrets}]}\n") + configMap("vars.yaml", "{CHANNEL: fast}") + strings.NewReplacer("ConfigMap", "Secret", "name: vars", "name: secrets").Replace(configMap("secrets.yaml", "{CHANNEL: x}")),
-			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL} with a value that is only known in a cluster` + "\n",
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL} with a value that is not available offline` + "\n",
 		},
 		"a Kustomization with a variable in its path": {
 			paths: "root.yaml", more: "-- root.yaml --\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: root, namespace: flux-system}\nspec:\n  sourceRef: {kind: GitRepository, name: x}\n  path: ./argo\n  postBuild: {substitute: {WHICH: b}}\n" + fluxObject("  path: ./ops/${WHICH}\n"),
@@ -223,7 +223,7 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"a placeholder of Vault": {
 			paths: "p.yaml", more: "-- p.yaml --\napiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: etcd, namespace: ops}\nspec: {name: etcd, source: c, sourceNamespace: olm, config: {env: [{name: T, value: '<path:secret/x#t>'}]}}\n",
-			want: `p.yaml:4:85: spec.config.env[0].value: "<path:secret/x#t>" is replaced by argocd-vault-plugin, with a value that is only known in a cluster` + "\n",
+			want: `p.yaml:4:85: spec.config.env[0].value: "<path:secret/x#t>" is replaced by argocd-vault-plugin, with a value that is not available offline` + "\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

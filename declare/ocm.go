@@ -70,7 +70,7 @@ func (r *reader) readOperatorPolicy(n *yamlnode.Node) {
 	if _, hasNamespace := c.Fields["spec.subscription.namespace"]; hasNamespace {
 		c.Namespace("spec.subscription.namespace", sub.Namespace)
 	} else {
-		c.Addf("spec.subscription.namespace", "missing: set it, because the package's suggested namespace is only known in a cluster")
+		c.Addf("spec.subscription.namespace", "missing: set it, because the suggested namespace of the package is not available offline")
 	}
 	if sub.InstallPlanApproval != "" {
 		c.Addf("spec.subscription.installPlanApproval", "not allowed in a policy: use spec.upgradeApproval")

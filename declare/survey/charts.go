@@ -139,9 +139,9 @@ func (r *repository) template(charts *helm.Charts, groups [][]byte, a *Applied) 
 		t := Templated{Pos: r.templatePos(c.fileOf(a.Dir, o.Source), o.Object), Text: text}
 		switch {
 		case bytes.Contains(text, []byte(unknownValue)):
-			t.Unknown = "a value of the chart is only known in a cluster"
+			t.Unknown = "a value of the chart is not available offline"
 		case slices.Contains(out.Lookups, o.Source):
-			t.Unknown = "its template calls lookup, whose result is only known in a cluster"
+			t.Unknown = "its template calls lookup, whose result is not available offline"
 		}
 		list = append(list, t)
 	}
@@ -439,7 +439,7 @@ func (c *Chart) addFile(file, dir string, sources map[string]bool) {
 	foreign, isSource := sources[strings.TrimPrefix(ref, "$")]
 	switch {
 	case strings.Contains(file, unknownText):
-		c.Fault = fmt.Sprintf("the file with values %q is only known in a cluster", strings.ReplaceAll(file, unknownText, "*"))
+		c.Fault = fmt.Sprintf("the file with values %q is not available offline", strings.ReplaceAll(file, unknownText, "*"))
 	case strings.HasPrefix(file, "$") && isSource && !foreign:
 		c.Files = append(c.Files, cleanDir(rest))
 	case strings.HasPrefix(file, "$"), strings.Contains(file, "://"):

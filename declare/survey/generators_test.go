@@ -34,7 +34,7 @@ func TestGenerators(t *testing.T) {
 			want: []string{"ops/b/x east"},
 		},
 		"another repository": {
-			set: appSet("  - git: {repoURL: 'https://git.example.com/other', directories: [{path: ops/*}]}\n", path), not: "its path * is only known in a cluster",
+			set: appSet("  - git: {repoURL: 'https://git.example.com/other', directories: [{path: ops/*}]}\n", path), not: "its path * is not available offline",
 		},
 		"clusters, and a fixed path": {
 			set: appSet("  - clusters: {}\n", "      source: {path: ops/a}\n      destination: {name: '{{name}}'}\n"), want: []string{"ops/a"},

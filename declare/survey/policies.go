@@ -209,7 +209,7 @@ func (s *scanner) addPolicies() {
 		seen[holder] = true
 		reason := fmt.Sprintf("%s %s", d.Kind, d.Obstacle)
 		if d.Obstacle == "" {
-			reason = "templates are only known in a cluster"
+			reason = "templates are not evaluated offline"
 		}
 		s.Entries = append(s.Entries, &Entry{By: holder.By, Pos: holder.Pos, unknown: []string{reason}})
 	}

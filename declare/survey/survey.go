@@ -607,11 +607,11 @@ func (s *scanner) addDirs(e *Entry, a Applied, complete func(*Applied)) {
 	switch fixed := fixedDir(a.Dir); {
 	case fixed == a.Dir:
 	case fixed == "." || strings.Contains(a.Dir, "{{"):
-		e.addUnknown(fmt.Sprintf("its path %s is only known in a cluster", strings.ReplaceAll(a.Dir, unknownText, "*")))
+		e.addUnknown(fmt.Sprintf("its path %s is not available offline", strings.ReplaceAll(a.Dir, unknownText, "*")))
 		return
 	default:
 		pattern := strings.ReplaceAll(a.Dir, unknownText, "*")
-		a.Guess = "its path " + pattern + " is only known in a cluster"
+		a.Guess = "its path " + pattern + " is not available offline"
 		dirs = slices.DeleteFunc(s.repo.dirsBelow(fixed), func(dir string) bool { return !matchDir(pattern, dir) })
 	}
 	a.Cluster = known(a.Cluster)

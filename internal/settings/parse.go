@@ -575,7 +575,7 @@ func (v validator) checkPromotion(p *Promotion) {
 		v.Addf("spec.promotion.observedWithin", "must be greater than 0")
 	}
 	if p.Signed && !slices.ContainsFunc(v.w.Trust, func(t Trust) bool { return t.Match == trust.Observations }) {
-		v.Addf("spec.promotion.signed", "no signer: add an entry with match: %s to spec.trust", trust.Observations)
+		v.Addf("spec.promotion.signed", "no signer: add an entry with 'match: %s' to spec.trust", trust.Observations)
 	}
 }
 

@@ -165,7 +165,7 @@ type Promotion struct {
 	Soak           gate.Span  `json:"soak" default:"\"0s\"" doc:"Soak time: minimum time of uninterrupted health, such as 24h."`
 	Clusters       int        `json:"clusters" default:"1" doc:"Minimum number of clusters."`
 	ObservedWithin gate.Span  `json:"observedWithin" default:"\"24h\"" doc:"Maximum age of an observation. An older one counts as missing."`
-	Signed         bool       `json:"signed" default:"false" doc:"Whether observations must be signed, by a signer of an entry of spec.trust with match: observations."`
+	Signed         bool       `json:"signed" default:"false" doc:"Whether observations must be signed, by a signer of an entry of spec.trust with 'match: observations'."`
 }
 
 // Criteria returns the rule that the gate applies.

@@ -261,7 +261,7 @@ quayside.yaml:11:13: spec.trust[6].match: "q*y.io/*": * is only allowed at the e
 		"follows nothing": {head + "  follows: \"\"\n", `quayside.yaml:4:12: spec.follows: must not be empty: set the upstream environment (for example 'follows: dev'), or omit the field`},
 		"follows outside": {head + "  follows: /envs/dev\n", `quayside.yaml:4:12: spec.follows: "/envs/dev" is not a relative path with forward slashes`},
 		"promotion":       {head + "  promotion: {healthy: 99, soak: 1w, clusters: 0, observedWithin: 0s}\n", "quayside.yaml:4:24: spec.promotion.healthy: expected a string, got the number 99 (put it in quotes)\nquayside.yaml:4:34: \"1w\" is not a time such as 24h or 90m\nquayside.yaml:4:48: spec.promotion.clusters: 0: must be at least 1\nquayside.yaml:4:67: spec.promotion.observedWithin: must be greater than 0"},
-		"unsigned":        {head + "  promotion: {signed: true}\n", "quayside.yaml:4:23: spec.promotion.signed: no signer: add an entry with match: observations to spec.trust"},
+		"unsigned":        {head + "  promotion: {signed: true}\n", "quayside.yaml:4:23: spec.promotion.signed: no signer: add an entry with 'match: observations' to spec.trust"},
 		"shares":          {head + "  promotion: {healthy: '99,5%'}\n", `quayside.yaml:4:24: "99,5%" is not a percentage such as 99% or 99.5%, above 0% and at most 100%`},
 		"proxy and names": {head + "  proxy: {httpProxy: proxy}\n  imagePullSecrets: [A_B]\n", "quayside.yaml:4:22: spec.proxy.httpProxy: \"proxy\" is not an http or https URL\nquayside.yaml:5:22: spec.imagePullSecrets[0]: \"A_B\" is not a Kubernetes name (lower case letters, digits, - and .)"},
 	} {
