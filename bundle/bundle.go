@@ -96,8 +96,8 @@ func loadV1(fsys fs.FS) (*Bundle, error) {
 	return b, nil
 }
 
-// splitCSV separates the CSV from the other objects. If no ClusterServiceVersion has OLM's API
-// group, it accepts one of a misspelt group, with a warning.
+// splitCSV separates the CSV from the other objects. If no ClusterServiceVersion has OLM's API group, it
+// accepts a ClusterServiceVersion with a misspelt group, with a warning.
 func (b *Bundle) splitCSV(objects []ManifestObject, dir string, errs *diag.List) {
 	proper := slices.ContainsFunc(objects, func(o ManifestObject) bool { return isCSV(o) && inOLMGroup(o) })
 	for _, o := range objects {

@@ -32,9 +32,9 @@ const keptAnnotation = "helm.sh/resource-policy"
 // or "" if there is none.
 func ControlledTool(key string) string { return profile.ToolOfKey(key, bundleDirectives()) }
 
-// checkDirectives warns about annotations and labels that control tools. Rendering drops them.
-// There is one warning for each key, and one for each object with a label that a selector uses.
-// Labels and annotations of pods are not checked, because they are kept.
+// checkDirectives warns about annotations and labels that control tools. Rendering drops these annotations
+// and labels. There is a warning for each key, and a warning for each object with a label that a selector
+// uses. Labels and annotations of pods are not checked, because rendering keeps them.
 func checkDirectives(c *checker) {
 	first := map[string]int{} // key → index of its first warning in c.warnings
 	more := map[string]int{}
@@ -70,8 +70,8 @@ func checkDirectives(c *checker) {
 }
 
 // checkReservedKeys warns about labels, annotations and selectors with keys of quayside in the fields of
-// objects, such as pod templates. Rendering drops such keys only from the metadata of an object: a selector
-// without them would match other objects, and a program may read the annotation of its pod.
+// objects, such as pod templates. Rendering drops such keys only from the metadata of an object. A selector
+// without the key would match other objects, and a program may read the annotation of its pod.
 func checkReservedKeys(c *checker) {
 	var walk func(pos diag.Pos, at string, v any)
 	walk = func(pos diag.Pos, at string, v any) {

@@ -60,8 +60,9 @@ func Load(fsys fs.FS) (*Bundle, error) {
 // [DigestList] returns their digests.
 func Manifests(fsys fs.FS) ([]Manifest, error) { return formatIn(fsys).manifests(fsys) }
 
-// FSFromManifests returns a bundle directory of package pkg with these manifests. Its format is the
-// one whose marker file is among the manifests, or else registry+v1. Named manifests keep their paths.
+// FSFromManifests returns a bundle directory of package pkg with these manifests. If the marker file of a
+// format is among the manifests, the directory has this format, otherwise registry+v1. Named manifests keep
+// their paths.
 func FSFromManifests(ms []Manifest, pkg string) (fs.FS, error) {
 	if len(ms) > 0 && ms[0].Named {
 		return namedFiles(ms)

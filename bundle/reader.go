@@ -25,8 +25,8 @@ func (r *reader) addTypeFault(field, want string, got any) {
 	r.errs.Addf(r.pos(), "%s: expected %s, got %s", field, want, k8s.TypeName(got))
 }
 
-// fieldOf returns the field m[key] as a T, or the zero value if the field is missing or null. at is
-// the path of m for messages; want describes the expected type, such as "a whole number".
+// fieldOf returns the field m[key] as a T, or the zero value if the field is missing or null. at is the path
+// of m for messages. want describes the expected type, such as "a whole number".
 func fieldOf[T any](r *reader, m map[string]any, at, key, want string) T {
 	v, ok := m[key].(T)
 	if !ok && m[key] != nil {

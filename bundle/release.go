@@ -35,8 +35,8 @@ type ReleaseObject struct {
 	Object map[string]any
 }
 
-// Hook describes when an installer creates an object and deletes it, if it does not keep it like other
-// objects. The names are those of Helm (helm.sh/docs/topics/charts_hooks).
+// Hook describes an object that an installer creates and deletes at certain times, instead of keeping it like
+// other objects. The names are the names in Helm (helm.sh/docs/topics/charts_hooks).
 type Hook struct {
 	Events []string // "pre-install", "post-upgrade"; never empty
 	Weight int      // lower weights are created first

@@ -279,9 +279,9 @@ func checkConversions(c *checker) {
 	}
 }
 
-// checkWebhookRules rejects webhooks that could block the repair of a cluster: those that match all
-// API groups, OLM's API groups, or webhook configurations. OLM v0 rejects them in a CSV, too. A complete
-// bundle, which OLM never installs, may have them.
+// checkWebhookRules rejects webhooks that could block the repair of a cluster. Such webhooks match all API
+// groups, OLM's API groups, or webhook configurations. OLM v0 also rejects such webhooks in a CSV. A complete
+// bundle, which OLM never installs, may have such webhooks.
 func checkWebhookRules(c *checker) {
 	if c.b.Complete {
 		return

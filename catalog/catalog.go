@@ -149,9 +149,9 @@ func (c *Catalog) Package(name string) (*Package, bool) {
 // first, then by package name, then by channel name.
 func (c *Catalog) Channels() []*Channel { return slices.Clone(c.channels) }
 
-// Providers returns the channel entries whose bundles provide g. The order is that of Channels, and
-// within a channel that of Channel.Walk. Skipped entries are omitted. A bundle in several channels
-// appears once for each.
+// Providers returns the channel entries whose bundles provide g. The entries are in the order of Channels
+// and, within a channel, of Channel.Walk. Skipped entries are omitted. A bundle in several channels appears
+// once for each channel.
 func (c *Catalog) Providers(g GVK) []*Entry { return slices.Clone(c.provides[g]) }
 
 func compareBool(a, b bool) int {

@@ -35,8 +35,8 @@ func newChannel(p *Package, data *ChannelData, faults *diag.List) *Channel {
 	return c
 }
 
-// CheckGraph validates the upgrade graph of a channel of package pkg. The error is a diag.List: no
-// head or several heads, a cycle, or entries outside of the replaces chain. It does not check
+// CheckGraph validates the upgrade graph of a channel of package pkg. The error is a diag.List. Faults are a
+// missing head, several heads, a cycle, and entries outside of the replaces chain. CheckGraph does not check
 // whether the bundles exist.
 func CheckGraph(pkg string, data ChannelData) error {
 	var faults diag.List

@@ -164,9 +164,8 @@ func (v *SupportedVersion) EndsWithin(day string, days int) bool {
 	return s != nil && s.State == Supported && s.Until < AddDays(day, days)
 }
 
-// SupportsPlatform returns the versions of a platform that v supports, in file order, and whether
-// version is one of them. The second result is also true if v lists no version of the platform, or
-// if version is invalid.
+// SupportsPlatform returns the versions of a platform that v supports, in file order, and whether version is
+// one of them. supported is also true if v lists no version of the platform, or if version is invalid.
 func (v *SupportedVersion) SupportsPlatform(platform, version string) (declared []string, supported bool) {
 	if v == nil {
 		return nil, true

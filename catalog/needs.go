@@ -4,9 +4,9 @@ import (
 	"slices"
 )
 
-// Needs lists the packages, APIs and labels in the requirements of bundles, but not how "all",
-// "any" and "not" combine them. A bundle that provides none of the items can meet none of the
-// requirements. A bundle that provides an item may still fail to meet them.
+// Needs lists the packages, APIs and labels in the requirements of bundles, but not how "all", "any" and
+// "not" combine them. A bundle that provides none of the items cannot meet the requirements. A bundle that
+// provides an item meets some requirements only if it also provides other items.
 type Needs struct {
 	Anything bool // a requirement may be met by any bundle of any package
 	Packages []string

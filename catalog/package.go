@@ -36,7 +36,7 @@ func (p *Package) Description() string { return p.data.Description }
 // DefaultChannel returns the name of the default channel.
 func (p *Package) DefaultChannel() string { return p.data.DefaultChannel }
 
-// Channels returns the channels: the default one first, the others by name.
+// Channels returns the channels: first the default channel, then the other channels by name.
 func (p *Package) Channels() []*Channel { return slices.Clone(p.channels) }
 
 // ChannelNames returns the names of Channels, in the same order.
@@ -89,7 +89,7 @@ func (c *Channel) Package() *Package { return c.pkg }
 // IsDefault reports whether c is its package's default channel.
 func (c *Channel) IsDefault() bool { return c.data.Name == c.pkg.data.DefaultChannel }
 
-// Entries returns every entry: first those of Walk in the same order, then the others, newest
+// Entries returns every entry: first the entries of Walk in the same order, then all other entries, newest
 // version first.
 func (c *Channel) Entries() []*Entry { return slices.Clone(c.entries) }
 

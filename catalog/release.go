@@ -13,8 +13,8 @@ import (
 // release.
 type Release []semver.PRVersion
 
-// maxRelease is the maximum length of a release in bytes. The limit is that of the CRD of
-// ClusterServiceVersions and of operator-registry (alpha/model/versionrelease.go).
+// maxRelease is the maximum length of a release in bytes, as in the CRD of ClusterServiceVersions and in
+// operator-registry (alpha/model/versionrelease.go).
 const maxRelease = 20
 
 // ParseRelease parses a release. For an empty string it returns nil and no error.

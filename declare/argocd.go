@@ -298,8 +298,8 @@ func (c checker) rejectFields(spec specApplication, src argoSource, at string) {
 	c.reject("spec.sourceHydrator", len(spec.SourceHydrator) > 0, "use spec.source")
 }
 
-// chartLocation returns the location of the catalog of a chart. As in Argo CD, a repoURL without a scheme is
-// a registry.
+// chartLocation returns the location of the catalog of a chart. A repoURL without a scheme is a registry, as
+// in Argo CD.
 func chartLocation(s argoSource) string {
 	location := strings.TrimSuffix(s.RepoURL, "/")
 	u, err := url.Parse(location)

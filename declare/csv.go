@@ -178,8 +178,8 @@ func (r *reader) readInstallPlan(n *yamlnode.Node) {
 	}
 }
 
-// addImages sets the bundle images of ClusterServiceVersions, from InstallPlans. If InstallPlans
-// name several images for one of them, it prefers those with a digest, and of these the last.
+// addImages sets the bundle images of ClusterServiceVersions, from InstallPlans. If InstallPlans name several
+// images for a ClusterServiceVersion, it uses the last image with a digest, or else the last image.
 func (s *Set) addImages() {
 	images := map[[2]string]string{}
 	for _, im := range s.Images {

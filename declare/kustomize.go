@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/overlay"
 )
 
-// Limits for built objects. The time of a kustomize build grows with the square of the number of
-// objects, because it compares each with every other.
+// Limits for built objects. The time of a kustomize build grows with the square of the number of objects,
+// because kustomize compares each pair of objects.
 const (
 	maxBuilt    = 1_000  // objects of one kustomization
 	maxBuiltAll = 20_000 // objects of all kustomizations
@@ -174,9 +174,9 @@ func (r *reader) needsPositions() bool {
 	return len(r.errs) > 0 || len(r.set.Warnings) > 0 || !r.first.IsZero()
 }
 
-// applyOverrides returns the sets of all parts, without overridden declarations and without
-// identical duplicates. An object becomes unread if kustomizations build it differently, or if two
-// paths declare it differently and neither overrides the other.
+// applyOverrides returns the sets of all parts, without overridden declarations and without identical
+// duplicates. An object becomes unread in two cases: kustomizations build it differently, or two paths
+// without Overrides declare it differently.
 func (l *loader) applyOverrides() []*Set {
 	slices.SortStableFunc(l.parts, func(a, b part) int { return cmp.Compare(a.entry, b.entry) })
 	winner := map[identity]int{} // object → index of the last path that declares it and overrides earlier paths
@@ -230,9 +230,9 @@ func (l *loader) dropOverridden(sets []*Set, dropped map[identity]bool) {
 	}
 }
 
-// dropRepeated drops declarations that differ from those of an earlier path, and adds unread parts
-// for them. It also removes equal declarations. Duplicates within one path remain; Merge handles
-// them.
+// dropRepeated compares declarations of the same object in several paths. If a declaration differs from the
+// declaration in an earlier path, it drops the declaration and adds an unread part. It also drops an equal
+// declaration. Duplicates within one path remain, because Merge handles them.
 func (l *loader) dropRepeated(sets []*Set, dropped map[identity]bool) {
 	type declared struct {
 		entry   int
@@ -258,7 +258,7 @@ func (l *loader) dropRepeated(sets []*Set, dropped map[identity]bool) {
 	}
 }
 
-// overrides reports whether the declarations in p override those of earlier paths.
+// overrides reports whether the declarations in p override declarations of earlier paths.
 func (l *loader) overrides(p part) bool {
 	return p.built != nil || l.isOverriding(p.entry)
 }

@@ -91,10 +91,10 @@ const (
 
 // LoadFS reads the declarations in the given paths:
 //
-//   - A path that names a file is read, whatever its extension. If the file contains Applications,
-//     ApplicationSets or Flux Kustomizations, the files that these apply are read, with the changes
-//     that the tool makes. A HelmRelease, or an Application or ApplicationSet that only installs a chart of another
-//     repository, is a declaration.
+//   - - A path that names a file is read, whatever its extension. If the file contains Applications,
+//     ApplicationSets or Flux Kustomizations, the files that these objects apply are read, with the changes
+//     that the tool makes. A HelmRelease, or an Application or ApplicationSet that only installs a chart of
+//     another repository, is a declaration.
 //   - A path with *, ? or [ is a pattern, if there is no such file. It must match something.
 //   - A directory with a Helm chart is rendered with the values of the path. Files that its Applications and
 //     ApplicationSets apply are read, too.
@@ -107,10 +107,10 @@ const (
 // The results are merged as in [Merge]. Objects built by a kustomization, and declarations of a path with
 // Overrides, replace declarations of earlier paths with the same dialect, namespace and name.
 //
-// A fault of an object, a file or a kustomization does not affect others. The set contains everything that
-// can be read, and lists the rest in Unread. A kustomization that cannot be built only causes a warning if no
-// path names it and it certainly contains no declarations. Plugins that are programs are skipped with a
-// warning.
+// A fault of an object, a file or a kustomization does not affect other declarations. The set contains
+// everything that can be read, and lists unread parts in Unread. A kustomization that cannot be built is only
+// a warning if no path names it and it certainly contains no declarations. Plugins that are programs are
+// skipped with a warning.
 //
 // The error is a diag.List of all faults, including those in Unread. It wraps fs.ErrNotExist if a path does
 // not exist, unless [LoadOptions.Absent] lists it. A symbolic link out of the file system is an error. The

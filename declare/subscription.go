@@ -1,11 +1,12 @@
 // Package declare parses the user's declarations.
 //
-// A workspace can mix declarations of four APIs: OLM v0's Subscription, OLM v1's ClusterExtension,
-// Open Cluster Management's OperatorPolicy, and quayside's own Subscription. HelmReleases of Flux, and
-// Applications and ApplicationSets of Argo CD with a chart, are declarations if they are selected. The package also
-// parses related objects: CatalogSource, ClusterCatalog, OperatorGroup, Namespace, and
-// ClusterServiceVersion, which is state exported from a cluster. It counts objects of other kinds
-// and ignores them. Its input is bytes or an fs.FS. It does not resolve versions.
+// A workspace can mix declarations of four APIs: OLM v0's Subscription, OLM v1's ClusterExtension, Open
+// Cluster Management's OperatorPolicy, and quayside's own Subscription. An object of a GitOps tool that
+// installs a chart can also be a declaration, if it is selected. These objects are HelmReleases of Flux, and
+// Applications and ApplicationSets of Argo CD. The package also parses related objects: CatalogSource,
+// ClusterCatalog, OperatorGroup, Namespace, and ClusterServiceVersion, which is state exported from a
+// cluster. It counts objects of other kinds and ignores them. Its input is bytes or an fs.FS. It does not
+// resolve versions.
 //
 // The API is not stable: exported names may change in any release.
 //

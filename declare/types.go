@@ -94,8 +94,8 @@ const (
 	FieldValuesFiles
 )
 
-// At returns the position of the first of the fields that is set. If none is set, it returns the
-// position of the last field's nearest parent that exists, or of the document.
+// At returns the position of the first field that is set. If no field is set, it returns the position of the
+// nearest existing parent of the last field, or of the document.
 func (s Subscription) At(fields ...Field) diag.Pos {
 	pos := s.Pos
 	for _, f := range fields {
@@ -108,7 +108,8 @@ func (s Subscription) At(fields ...Field) diag.Pos {
 	return pos
 }
 
-// ValueAt returns the position of a value of a chart, such as "a.b", or that of the values.
+// ValueAt returns the position of a value of a chart, such as "a.b". If the value is not set, it returns the
+// position of all values.
 func (s Subscription) ValueAt(value string) diag.Pos {
 	if pos, isSet := s.Fields[fieldsOf(s.Dialect)[FieldValues]+"."+value]; isSet {
 		return pos
@@ -152,8 +153,8 @@ type OperatorGroup struct {
 	Policy             string // name of the Subscription in the OperatorPolicy that contains the group; empty: an object of its own
 }
 
-// At returns the position of a field such as "spec.selector". If it is not set, it is the position
-// of its nearest existing parent.
+// At returns the position of a field such as "spec.selector". If the field is not set, At returns the
+// position of its nearest existing parent.
 func (g OperatorGroup) At(field string) diag.Pos { return g.Fields.At(field, g.Pos) }
 
 // CatalogSource is a declared CatalogSource or ClusterCatalog.

@@ -7,13 +7,13 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// dropContradictions drops subscriptions that request the same package in the same namespace in
-// contradictory ways. They become unread. The set must be sorted.
+// dropContradictions drops subscriptions that request the same package in the same namespace in contradictory
+// ways. These subscriptions become unread. The set must be sorted.
 //
-// Some differences are not contradictions here. Different channels, versions and starting bundles
-// are left to the resolver, because two channels can contain the same bundle. So are different
-// catalogs and approvals of two OLM v0 Subscriptions, because OLM accepts them. Declarations
-// without a namespace are checked later, when the bundle has determined the namespace.
+// Some differences are not contradictions here. Different channels, versions and starting bundles are left to
+// the resolver, because two channels can contain the same bundle. Different catalogs and approvals of two OLM
+// v0 Subscriptions are also left to the resolver, because OLM accepts them. Declarations without a namespace
+// are checked later, when the bundle has determined the namespace.
 func (s *Set) dropContradictions() {
 	dropped := map[string]bool{}
 	for i, b := range s.Subscriptions {

@@ -41,8 +41,8 @@ func Objects(files []File, pins []lockfile.Pin) ([]Object, error) {
 }
 
 // collectObjects parses files like Objects, but avoids repeated work. twins are the files of the other side
-// by path: of a CRD that is equal there, only the head is parsed. known are the parsed objects of the other
-// side: a file with the same path and content reuses them.
+// by path. If a CRD is equal on both sides, only its head is parsed. known are the parsed objects of the
+// other side. A file with the same path and content on both sides reuses these objects.
 func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, known []Object) ([]Object, error) {
 	have := map[string][]Object{}
 	for _, o := range known {

@@ -44,8 +44,8 @@ func (r *Report) Images() []string {
 	return slices.Compact(out)
 }
 
-// Measure adds the compressed sizes of images to the findings about them. sizes maps an image by
-// digest to bytes; the size of a missing image is unknown.
+// Measure adds the compressed sizes of images to the findings about them. sizes maps an image by digest to
+// its size in bytes. If an image is missing in sizes, its size is unknown.
 func (r *Report) Measure(sizes map[string]int64) {
 	r.Findings = slices.Clone(r.Findings)
 	for i := range r.Findings {

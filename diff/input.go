@@ -30,7 +30,7 @@ type Input struct {
 //
 // From Input.Own, it parses only files that may contain Namespaces or custom resources of the CRDs on either
 // side. Invalid files in Own are not an error, because repositories often contain templates and other invalid
-// YAML. State.Skipped lists those of the side after.
+// YAML. State.Skipped of the side after lists its invalid files.
 func Read(before, after Input) (State, State, error) {
 	a, err := after.state(byPath(before.Tree), nil)
 	if err != nil {
@@ -69,8 +69,8 @@ func byPath(files []File) map[string][]byte {
 	return out
 }
 
-// state parses one side. twins are the files of the other side by path; known are its parsed
-// objects.
+// state parses one side. twins are the files of the other side by path. known are the parsed objects of the
+// other side.
 func (s Input) state(twins map[string][]byte, known []Object) (State, error) {
 	objects, err := collectObjects(s.Tree, s.Pins, twins, known)
 	if err != nil && s.Revision != "" {

@@ -17,10 +17,10 @@ const MaxComment = 65_536
 // comment by this line and updates it.
 const commentMarker = "<!-- quayside:diff -->"
 
-// Markdown returns the report for a pull-request comment. It begins with a summary. The findings of
-// each operator are in a collapsible section, those of severity info in a nested one. The result is
-// shorter than MaxComment: if not all findings fit, the least severe ones are only counted. Texts
-// from bundles cannot break the formatting, mention users or add HTML.
+// Markdown returns the report for a pull-request comment. It begins with a summary. The findings of each
+// operator are in a collapsible section. Findings of severity info are in a nested section. The result is
+// shorter than MaxComment. If the findings do not fit, the least severe findings are only counted. Texts from
+// bundles cannot break the formatting, mention users or add HTML.
 func Markdown(r *Report) []byte { return []byte(markdownWithin(r, MaxComment)) }
 
 // Comment returns the report as the pull-request comment for one workspace of a repository. dir is the path
@@ -33,7 +33,8 @@ func Comment(r *Report, dir string) (marker, text string) {
 }
 
 // FailureComment returns the pull-request comment for a workspace in which 'quayside verify' failed with
-// message. It replaces the comment with the report. The results are those of Comment.
+// message. The comment takes the place of the comment with the report. marker and text have the same meaning
+// as in Comment.
 func FailureComment(message, dir string) (marker, text string) {
 	marker, heading := commentHead(dir)
 	var b strings.Builder

@@ -87,8 +87,9 @@ type metadataMap struct {
 	entries map[string]any
 }
 
-// metadataMaps returns the annotations and labels in an object, by the text of their path. These are those of
-// the object itself, of its templates, and of fields such as commonAnnotations, which apply to other objects.
+// metadataMaps returns the annotations and labels in an object, by the text of their path. The result
+// includes the metadata of the object itself and of its templates. It also includes fields such as
+// commonAnnotations, which apply to other objects.
 func metadataMaps(o *Object) map[string]metadataMap {
 	out := map[string]metadataMap{}
 	var walk func(at fieldPath, v any)

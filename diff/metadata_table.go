@@ -10,7 +10,7 @@ type metadataReader struct {
 	engine   bool     // whether it applies and deletes objects: critical on objects whose deletion loses data
 }
 
-// metadataTable returns the readers. The first one that matches a key applies; keys without a row have no
+// metadataTable returns the readers. The first row that matches a key applies. A key without a row has no
 // known reader.
 func metadataTable() []metadataReader {
 	return append([]metadataReader{

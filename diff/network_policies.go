@@ -301,8 +301,8 @@ func (r *ranges) mostPorts(v boxset.Values) bool {
 	return n >= 1<<15
 }
 
-// mostAddresses reports whether a set has at least half of all IPv4 addresses, or an eighth of all
-// IPv6 addresses: those of the public Internet.
+// mostAddresses reports whether a set has at least half of all IPv4 addresses, or an eighth of all IPv6
+// addresses. An eighth of the IPv6 addresses is the public Internet.
 func (r *ranges) mostAddresses(v boxset.Values) bool {
 	var n4, n6 float64
 	for i, first := range r.addresses {

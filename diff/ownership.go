@@ -71,8 +71,8 @@ func (c *comparison) isOperator(was, now string) bool {
 	return replaced && l.ReplacedBy == now
 }
 
-// unlistedSeverity returns the severities of a kind that the table of powers does not list: those of a
-// custom resource.
+// unlistedSeverity returns the severities of a kind that the table of powers does not list. Such a kind gets
+// the severities of a custom resource.
 func unlistedSeverity(c *comparison, o *Object) kindSeverity {
 	if c.ownsKind(o) {
 		return kindSeverity{added: Info, changed: Info, removed: Low}

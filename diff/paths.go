@@ -40,8 +40,8 @@ func grantAt(verb, object string) fieldPath { return fieldAt("rules", verb+" "+o
 // subjectAt returns the path of a subject in a binding, after the conversion by comparedContent.
 func subjectAt(s k8s.Subject) fieldPath { return fieldAt("subjects", s.String()) }
 
-// fieldPathOf converts the path of a field of content. keys contains the index of a list element; the result
-// contains the name of the element instead, if it has one.
+// fieldPathOf converts the path of a field of content. In keys, a list element is an index. In the result, it
+// is the name of the element, if the element has a name.
 func fieldPathOf(content any, keys []string) fieldPath {
 	var out fieldPath
 	for _, key := range keys {
@@ -153,7 +153,7 @@ func (p fieldPath) container() string {
 	return ""
 }
 
-// isContainer reports whether the path is that of a container.
+// isContainer reports whether the path leads to a container.
 func (p fieldPath) isContainer() bool {
 	n := len(p)
 	return n > 1 && p[n-1].by == "name" && slices.Contains(k8s.ContainerLists(), p[n-2].key)

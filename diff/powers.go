@@ -7,9 +7,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// power is a row of the table of powers. It rates the effect that added, changed and removed objects of some
-// kinds give to their author, and the effect of requests on some resources. It also rates permissions,
-// because the permission to write a kind has the effect of the kind.
+// power is a row of the table of powers. It rates the power that added, changed and removed objects of some
+// kinds give to their author, and the power of requests on some resources. It also rates permissions, because
+// the permission to write a kind gives the same power as an object of the kind.
 type power struct {
 	kinds                   string   // kinds with groups, separated by spaces; "*.group" means every kind of the group and of its subgroups
 	added, changed, removed Severity // severities for objects of the kinds, if no other rule reports them
@@ -159,7 +159,8 @@ func (c *comparison) powerOf(kind k8s.Key) (power, bool) {
 	return c.powers[i], true
 }
 
-// resourceOf returns the resource of a kind: that of its CRD, or else the usual plural.
+// resourceOf returns the resource of a kind. It is the resource in the CRD of the kind or, without a CRD, the
+// usual plural.
 func (c *comparison) resourceOf(group, kind string) string {
 	if crd := c.after.crds[k8s.Key{Group: group, Kind: kind}]; crd != nil {
 		return k8s.Text(crd.Content, "spec", "names", "plural")

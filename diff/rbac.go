@@ -338,8 +338,8 @@ func (d rbacDiff) isForeignSubject() bool {
 	return d.subject.Kind == "User"
 }
 
-// had reports whether the subject already had the effect of a grant, in the same namespace or in the whole
-// cluster, by any permission of at least the same severity.
+// had reports whether the subject already had the effect of a grant. It compares with the permissions of at
+// least the same severity in the same namespace and in the whole cluster.
 func (d rbacDiff) had(r rating, namespace string) bool {
 	return r.effect != "" && slices.ContainsFunc(d.before, func(g k8s.Grant) bool {
 		if g.Namespace != "" && g.Namespace != namespace {

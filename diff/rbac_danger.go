@@ -76,8 +76,9 @@ func signerSeverity(_ *rater, _ string, _ k8s.Subject, g k8s.Grant, _ int) Sever
 	return Medium
 }
 
-// constraintSeverity rates the permission to use SecurityContextConstraints. It returns High for
-// all of them and for those that give access to the node, and otherwise Off.
+// constraintSeverity rates the permission to use SecurityContextConstraints. It returns High for the
+// permission to use all of them, and for SecurityContextConstraints that give access to the node. Otherwise
+// it returns Off.
 func constraintSeverity(_ *rater, _ string, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 	if slices.Contains([]string{"", "privileged", "hostaccess", "hostmount-anyuid", "hostnetwork", "hostnetwork-v2", "node-exporter"}, g.Name) {
 		return High
@@ -85,8 +86,8 @@ func constraintSeverity(_ *rater, _ string, _ k8s.Subject, g k8s.Grant, _ int) S
 	return Off
 }
 
-// bindSeverity rates the verb bind. It returns Critical for the permission to bind all roles. For a
-// single role, the severity is that of its permissions, or High if the role is unknown.
+// bindSeverity rates the verb bind. It returns Critical for the permission to bind all roles. For a single
+// role, it returns the severity of the permissions of the role, or High if the role is unknown.
 func bindSeverity(r *rater, _ string, _ k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" {
 		return Critical
@@ -114,8 +115,8 @@ func userSeverity(r *rater, _ string, of k8s.Subject, g k8s.Grant, depth int) Se
 	return r.actAsSeverity(of, who, depth)
 }
 
-// accountSeverity rates the permission to impersonate ServiceAccounts or to create tokens for them.
-// It returns Critical for all ServiceAccounts of the cluster, which include those of the
+// accountSeverity rates the permission to impersonate ServiceAccounts or to create tokens for them. It
+// returns Critical for all ServiceAccounts of the cluster, because these include the ServiceAccounts of the
 // controllers.
 func accountSeverity(r *rater, _ string, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if g.Name == "" && g.Namespace == "" {
@@ -133,9 +134,10 @@ func clusterWideSeverity(r *rater, rule string, of k8s.Subject, g k8s.Grant, _ i
 }
 
 // accountsSeverity rates a permission to act as the accounts of a namespace: to run pods or commands in it,
-// or to read its Secrets. In a single namespace, the severity is that of the permissions that its accounts
-// have and the subject lacks. A restriction to a named workload has no effect, because its pod template can
-// be changed to another account. This is impossible for a Pod or Job.
+// or to read its Secrets. In a single namespace, it is the severity of the permissions that the accounts of
+// the namespace have and the subject lacks. A restriction to a named workload has no effect, because the pod
+// template of the workload can be changed to another account. A Pod or Job cannot be changed to another
+// account.
 func accountsSeverity(r *rater, rule string, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if rule == "rbac.workload-write" && g.Resource != "pods" && g.Resource != "jobs" {
 		g.Name = ""
@@ -175,8 +177,8 @@ type ratingKey struct {
 	depth   int
 }
 
-// maxDepth is the maximum length of a chain of subjects, each of which can act as the next one. At
-// the end of the chain, the severity is High.
+// maxDepth is the maximum length of a chain of subjects in which each subject can act as the next. At the end
+// of the chain, the severity is High.
 const maxDepth = 4
 
 func (c *comparison) newRater(all *k8s.Permissions) *rater {
@@ -194,8 +196,8 @@ func (c *comparison) newRater(all *k8s.Permissions) *rater {
 	return r
 }
 
-// rating is the rule and the severity of a grant. They are those of the worst danger in the grant. If it has
-// no danger, the rule is "rbac.gained".
+// rating contains the rule and the severity of the worst danger in a grant. If the grant has no danger, the
+// rule is "rbac.gained".
 type rating struct {
 	rule     string
 	severity Severity
@@ -316,10 +318,11 @@ func (r *rater) grantsOf(s k8s.Subject) []k8s.Grant {
 	return out
 }
 
-// actAsSeverity rates the permission of a subject to act as target. The severity is that of the permissions
-// of target, and at least high, because target may have permissions that are not rendered. It is medium if
-// target stands only for the subject itself. A target without a namespace does so if no other ServiceAccount
-// has its name. The name "default" never does, because every namespace has such an account.
+// actAsSeverity rates the permission of a subject to act as target. It is the severity of the permissions of
+// target. It is at least high, because target may have permissions that are not rendered. If target stands
+// only for the subject itself, the severity is medium. A target without a namespace stands only for the
+// subject if no other ServiceAccount has the same name. A target with the name "default" always stands for
+// other accounts, because every namespace has such an account.
 func (r *rater) actAsSeverity(subject, target k8s.Subject, depth int) Severity {
 	same := r.accounts[k8s.Subject{Kind: target.Kind, Name: target.Name}]
 	if target == subject || slices.Equal(same, []k8s.Subject{subject}) && target.Name != "" && target.Name != "default" {
@@ -328,9 +331,9 @@ func (r *rater) actAsSeverity(subject, target k8s.Subject, depth int) Severity {
 	return max(High, r.strength(target, depth))
 }
 
-// strength returns the highest severity of the grants of a subject, and at least medium. The
-// subject may be a Role or a ClusterRole. It may also stand for all ServiceAccounts with a name
-// (without a namespace) or in a namespace (without a name).
+// strength returns the highest severity of the grants of a subject, and at least medium. The subject may be a
+// Role or a ClusterRole. A subject without a namespace stands for all ServiceAccounts with its name. A
+// subject without a name stands for all ServiceAccounts in its namespace.
 func (r *rater) strength(subject k8s.Subject, depth int) Severity {
 	if depth == 0 {
 		return High

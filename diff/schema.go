@@ -76,8 +76,8 @@ func (w *schemaWalk) walk(n node) {
 	w.compareItems(n)
 }
 
-// compareTypes compares the types of n. It returns false if they differ so much that the other
-// keywords are not comparable.
+// compareTypes compares the types of n. It returns false if the types differ so much that the other keywords
+// are not comparable.
 func (w *schemaWalk) compareTypes(n node) bool {
 	a, b := typeOf(n.old), typeOf(n.now)
 	f := Finding{Before: cmp.Or(a, "any"), After: cmp.Or(b, "any")}

@@ -11,11 +11,12 @@ import (
 // Unserved returns the findings about objects of a state that the given Kubernetes version, such as
 // "1.37", does not accept, most severe first:
 //
-//   - objects with an API version that it does not serve (api.removed, according to apiTable)
+//   - - objects with an API version that this Kubernetes version does not serve (api.removed, according to
+//     apiTable)
 //   - the user's custom resources that the CRDs of the state reject (resources.rejected) or do
 //     not serve (resources.version-not-served)
-//   - invalid CRDs (resources.schema-invalid). It checks only CRDs of the user and CRDs that an
-//     overlay changes, because render has checked the CRDs of bundles.
+//   - - invalid CRDs (resources.schema-invalid). Only CRDs of the user and CRDs that an overlay changes are
+//     checked, because render has checked the CRDs of bundles.
 //   - with lower severity, objects with a deprecated API version (api.deprecated)
 //
 // If version is empty, API versions are not checked. The error lists the invalid objects of the

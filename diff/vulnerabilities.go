@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/scan"
 )
 
-// Rules about vulnerabilities. The policy has a separate field for vulnerabilityAdded. A finding of the other
-// rules lists several vulnerabilities.
+// Rules about vulnerabilities. vulnerabilityAdded has a separate field in the policy. A finding of any other
+// rule lists several vulnerabilities.
 const (
 	vulnerabilityAdded    = "vulnerabilities.added"
 	vulnerabilitiesGone   = "vulnerabilities.gone"

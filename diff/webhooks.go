@@ -194,8 +194,8 @@ func (d webhookDiff) compareDefaulted(rule, field string, defaultValue any) {
 	}
 }
 
-// compareRules compares the requests that the webhook receives. Newly covered requests are judged like those
-// of an added webhook.
+// compareRules compares the requests that the webhook receives. Newly covered requests are judged like the
+// requests of an added webhook.
 func (d webhookDiff) compareRules() {
 	old, now := requestBoxes(d.old), requestBoxes(d.now)
 	more, err1 := boxset.Minus(now, old)

@@ -15,13 +15,13 @@ type Downgrade struct {
 	Side   string // name of the side
 }
 
-// Downgrades compares the pins of a merged lock with those of the merged sides that have upgraded
-// or added the operator since base. It returns the pins with a lower version than on one of these
-// sides, each with the side that has the highest version.
+// Downgrades compares the pins of a merged lock with the pins of the merged sides. For each operator, it
+// considers the sides that have upgraded or added the operator since base. It returns the merged pins with a
+// lower version than on such a side, each with the side that has the highest version.
 //
-// Intentional downgrades are omitted: the other side downgraded to the merged version, or the user
-// allowed the downgrade. In the latter case, Replaces of the merged pin names the higher bundle. A
-// nil lock counts as empty.
+// Intentional downgrades are omitted. A downgrade is intentional if the other side downgraded to the merged
+// version. It is also intentional if Replaces of the merged pin names the higher bundle, because then the
+// user has allowed the downgrade. A nil lock counts as empty.
 func Downgrades(merged, base *File, sides ...Side) []Downgrade {
 	var out []Downgrade
 	for _, pin := range merged.sorted().Pins {

@@ -1,11 +1,10 @@
 // Package lockfile reads and writes quayside.lock.
 //
-// The resolver writes the lock, and rendering reads it. Rendering needs only the lock,
-// quayside.yaml and the content of bundles. The lock contains the decisions of the resolver, and no
-// data that rendering can derive from the other two. The same decisions give the same bytes on
-// every machine. Each block has its own checksum, and contains only data of one pin and of
-// settings, so that Git can merge branches that change different operators. The package neither
-// resolves nor renders.
+// The resolver writes the lock, and rendering reads it. Rendering needs only the lock, quayside.yaml and the
+// content of bundles. The lock contains the decisions of the resolver. It contains no data that rendering can
+// derive from quayside.yaml or from the content of bundles. The same decisions give the same bytes on every
+// machine. Each block has its own checksum, and contains only data of one pin and of settings. So Git can
+// merge branches that change different operators. The package neither resolves nor renders.
 //
 // The package is public: docs/library.md has its compatibility promise.
 //

@@ -83,11 +83,10 @@ type Namespace struct {
 //   - WatchNamespaces: the operator watches all namespaces.
 //   - Replaces: it is a new install, not an upgrade.
 //
-// Image is a canonical reference by digest, such as "quay.io/x/y@sha256:…". Config is canonical
-// JSON. WatchNamespaces, RequestedBy and Requires are sorted. Properties are recorded so that
-// resolution still works when the catalog no longer has the bundle. Pos and Fields are the
-// positions of the block and of its fields in the parsed file; other types of blocks have them,
-// too.
+// Image is a canonical reference by digest, such as "quay.io/x/y@sha256:…". Config is canonical JSON.
+// WatchNamespaces, RequestedBy and Requires are sorted. Properties are recorded so that resolution still
+// works when the catalog no longer has the bundle. Pos and Fields are the positions of the block and of its
+// fields in the parsed file, as in other types of blocks.
 type Pin struct {
 	Namespace       string          `json:"namespace" form:"required nonempty" doc:"Install namespace."`
 	Package         string          `json:"package" form:"required nonempty" doc:"Name of the package."`

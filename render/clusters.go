@@ -190,9 +190,10 @@ func (t *tree) writeAllPieces() error {
 	return nil
 }
 
-// writeClusterCRDs writes kustomizations of CRDs, if a cluster is applied as one unit. If every
-// cluster gets all CRDs and a GitOps engine applies them, it writes none. Otherwise it writes one
-// for each package; and if some cluster gets only a part of the CRDs, also one for each cluster.
+// writeClusterCRDs writes kustomizations of CRDs, if a cluster is applied as one unit. If every cluster gets
+// all CRDs and a GitOps engine applies the CRDs, it writes no kustomization. Otherwise it writes a
+// kustomization for each package. If some cluster gets only a part of the CRDs, it also writes a
+// kustomization for each cluster.
 func (t *tree) writeClusterCRDs() error {
 	if !t.opt.byCluster() {
 		return nil

@@ -142,8 +142,8 @@ func operatorGroupRoles(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// aggregatedRoles returns the keys of all aggregated roles that can be generated for a pinned
-// bundle: those of its APIs, and those of its OperatorGroup.
+// aggregatedRoles returns the keys of all aggregated roles that can be generated for a pinned bundle: the
+// roles for its APIs, and the roles for its OperatorGroup.
 func aggregatedRoles(b *bundle.Bundle, pin lockfile.Pin) map[Key]bool {
 	in := &install{b: b, pin: pin}
 	out := map[Key]bool{}

@@ -123,7 +123,7 @@ func (in *install) convertCRD(file bundle.ManifestObject, o Object) (Object, err
 	return o, nil
 }
 
-// formatFirst formats a list: the first three entries, and the number of the others.
+// formatFirst formats the first three entries of a list, and the number of further entries.
 func formatFirst(list []string) string {
 	const most = 3
 	if more := len(list) - most; more > 0 {

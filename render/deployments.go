@@ -71,9 +71,9 @@ func setAnnotations(spec map[string]any, annotations map[string]string) {
 	}
 }
 
-// templateAnnotations returns the annotations of the pod template: those that OLM sets, and those
-// of the CSV that a container reads. With Options.CSVAnnotations, or if the operator is adopted, it
-// returns all annotations of the CSV.
+// templateAnnotations returns the annotations of the pod template. These are the annotations that OLM sets,
+// and the annotations of the CSV that a container reads. With Options.CSVAnnotations, or for an adopted
+// operator, it returns all annotations of the CSV.
 func (in *install) templateAnnotations(spec map[string]any) (map[string]string, error) {
 	read := ReadAnnotations(k8s.Map(spec, "template", "spec"))
 	own := k8s.Map(spec, "template", "metadata", "annotations")

@@ -111,7 +111,7 @@ func (t *tree) checkCRDs(crds []provider) error {
 	return nil
 }
 
-// objectPos returns the position of an object in a bundle. For a generated object, it is that of
+// objectPos returns the position of an object in a bundle. For a generated object, it returns the position of
 // the CSV.
 func objectPos(b *bundle.Bundle, o Object) diag.Pos {
 	for _, file := range b.Objects {

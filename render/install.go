@@ -155,9 +155,9 @@ func jsonText(v any) (string, error) {
 	return string(data), err
 }
 
-// mergeDuplicates merges objects with the same key, at the position of the first. The fields of a
-// later object override those of an earlier one. A Service gets the ports of both, but only the
-// later selector.
+// mergeDuplicates merges objects with the same key, at the position of the first. The fields of a later
+// object override those of an earlier one. A Service gets the ports of both objects, but only the selector of
+// the later object.
 func mergeDuplicates(objects []Object) []Object {
 	at := map[Key]int{}
 	var out []Object
@@ -184,8 +184,8 @@ func mergeObject(under, over Object) Object {
 	return merged
 }
 
-// unionPorts returns the ports of first, and those of second with another number or protocol. If
-// there is more than one port, each gets a name.
+// unionPorts returns the ports of first, and the ports of second with another number or protocol. If the
+// result has more than one port, each port gets a name.
 func unionPorts(first, second []map[string]any) []any {
 	seen := map[string]bool{}
 	var out []any

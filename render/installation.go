@@ -18,9 +18,9 @@ type Installation struct {
 	Spec      v1alpha1.InstallationSpec
 }
 
-// Installations returns the Installations of a cluster by namespace and package, even if no
-// reporter is rendered. Images include the effect of mirrors and of the cluster's config, but not
-// that of the user's overlay. The caller may modify the result.
+// Installations returns the Installations of a cluster by namespace and package, even if no reporter is
+// rendered. Images include the effect of mirrors and of the cluster's config, but not the effect of the
+// user's overlay. The caller may modify the result.
 func (r *Result) Installations(cluster string) ([]Installation, error) {
 	v, err := r.tree.view(cluster)
 	if err != nil {
@@ -29,8 +29,8 @@ func (r *Result) Installations(cluster string) ([]Installation, error) {
 	return v.installations()
 }
 
-// ObjectsIn returns the objects of the base that a cluster gets. They include the effect of mirrors
-// and of the cluster's config, but not that of the user's overlay.
+// ObjectsIn returns the objects of the base that a cluster gets. The objects include the effect of mirrors
+// and of the cluster's config, but not the effect of the user's overlay.
 func (r *Result) ObjectsIn(cluster string) ([]Rendered, error) {
 	v, err := r.tree.view(cluster)
 	if err != nil {
@@ -62,8 +62,8 @@ func (t *tree) baseInstallations() []Installation {
 	return t.listInstallations(all, func(o Object) Object { return o })
 }
 
-// listInstallations returns an Installation for each of the installs, which are those of one
-// cluster. adapt applies the cluster's config to an object.
+// listInstallations returns an Installation for each of the installs. All installs belong to one cluster.
+// adapt applies the cluster's config to an object.
 func (t *tree) listInstallations(installs []*operator, adapt func(Object) Object) []Installation {
 	inCluster := map[Key]Object{} // all objects that the cluster gets
 	for _, in := range installs {
@@ -119,8 +119,8 @@ func newInstallation(in *operator, adapt func(Object) Object, inCluster map[Key]
 	return Installation{Namespace: in.pin.Namespace, Name: k8s.Fit(in.pin.Package, k8s.MaxSubdomain), Spec: spec}
 }
 
-// objectReference returns the reference to an object in an Installation. It has a version only if
-// the labels of the object are those of this operator and version.
+// objectReference returns the reference to an object in an Installation. It has a version only if the labels
+// of the object name this operator and version.
 func objectReference(in *operator, o Object) v1alpha1.ObjectReference {
 	ref := v1alpha1.ObjectReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 	labels := k8s.Map(o, "metadata", "labels")

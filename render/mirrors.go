@@ -61,9 +61,9 @@ func mirrorValues(env []map[string]any, mirrors []Mirror) {
 // Mirrored returns the reference that a cluster pulls for an image. image must be a full reference.
 func Mirrored(image string, mirrors []Mirror) string { return mirrorImage(image, image, mirrors) }
 
-// Original reverses Mirrored: it returns the image that clusters pull by a reference to a mirror. If image is
-// not at a mirror, it returns image itself. Of several possible images, it returns the one of the first rule.
-// It ignores mirrors for all hosts of a domain, because the original host is unknown.
+// Original reverses Mirrored. image is a reference to a mirror, and the result is the original image. If
+// image is not at a mirror, Original returns image itself. If several rules match, it applies the first rule.
+// It ignores mirrors for all hosts of a domain, because such a mirror does not determine the original host.
 func Original(image string, mirrors []Mirror) string {
 	for _, m := range mirrors {
 		if rest, ok := imageref.CutPrefix(image, m.Mirror); ok && !strings.HasPrefix(m.Source, "*") && Mirrored(m.Source+rest, mirrors) == image {

@@ -63,8 +63,8 @@ func (o order) computeLevel(name string) int {
 	return level
 }
 
-// applyPositions returns the position of each object in the order of application. Objects of
-// certificate issuers come first, then those of other operators, each after the operators that it
+// applyPositions returns the position of each object in the order of application. Objects of certificate
+// issuers come first, then the objects of other operators. Each operator comes after the operators that it
 // needs. If pieces are applied separately, only leftover objects have a position.
 func applyPositions(installs, replaced []operator, byCluster bool) map[Key]profile.ApplyPosition {
 	positions := map[Key]profile.ApplyPosition{}

@@ -56,9 +56,9 @@ func plainMetadata(o Object) Object {
 	return o
 }
 
-// withoutServerFields returns o without the fields that only the API server sets, in its metadata and in that
-// of templates. With resourceVersion or uid, the API server would reject the object unless the stored object
-// has the same value.
+// withoutServerFields returns o without the fields that only the API server sets, in the metadata of o and of
+// its templates. The API server rejects an object with a resourceVersion or uid if the stored object has
+// another value.
 func withoutServerFields(o Object) Object {
 	fields := []string{"uid", "resourceVersion", "generation", "selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"}
 	var paths [][]string

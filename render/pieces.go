@@ -26,8 +26,9 @@ type piece struct {
 // dir returns the directory of the piece in the base.
 func (p piece) dir() string { return path.Join(layout.Operators, p.name) }
 
-// memberDir returns the directory of an operator of the piece. It is the directory of the piece, or
-// one below it if the piece has several operators, or for leftover objects.
+// memberDir returns the directory of an operator of the piece. Usually this is the directory of the piece. If
+// the piece has several operators, and for leftover objects, it is a directory below the directory of the
+// piece.
 func (p piece) memberDir(in *operator) string {
 	if name := pieceName(in.pin); name != p.name {
 		return path.Join(p.dir(), name)
@@ -44,11 +45,11 @@ func (p piece) containsAny(chosen []*operator) bool {
 // namespaces contain no dot.
 func pieceName(pin lockfile.Pin) string { return pin.Namespace + "." + pin.Package }
 
-// findPieces returns the pieces, sorted by name. Operators that require each other in a cycle share
-// a piece, because they work only together. An operator also shares its piece with the leftover
-// objects of its predecessor, so that the engine prunes them later. The name of a piece depends on
-// all of its operators. If these change, the piece gets a new name, so that no object moves from
-// one existing piece to another.
+// findPieces returns the pieces, sorted by name. Operators that require each other in a cycle share a piece,
+// because they work only together. An operator also shares its piece with the leftover objects of its
+// predecessor, so that the engine prunes them later. The name of a piece depends on all of its operators. If
+// the operators change, the piece gets a new name, so that no object moves from one existing piece to
+// another.
 func findPieces(installs, replaced []operator, uninstalling []lockfile.Leaving) []piece {
 	var lock lockfile.File
 	for _, in := range installs {
@@ -128,8 +129,8 @@ func joinedName(operators []string) string {
 	return fmt.Sprintf("%s-and-%d-%s", first, len(operators)-1, hex.EncodeToString(sum[:4]))
 }
 
-// needs returns the names of the pieces that p requires, sorted, without p itself. A required piece contains
-// a pin in Requires of a pin of p.
+// needs returns the names of the pieces that p requires, sorted, without p itself. p requires a piece if a
+// pin of p lists a pin of the piece in Requires.
 func (p piece) needs(all []piece) []string {
 	var out []string
 	for _, in := range p.members {

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// serviceAccounts generates the ServiceAccounts that the CSV grants permissions to, and those of
-// its Deployments. It omits "default", which every namespace has.
+// serviceAccounts generates the ServiceAccounts that the CSV grants permissions to, and the ServiceAccounts
+// of its Deployments. It omits "default", which every namespace has.
 func serviceAccounts(in *install) ([]Object, error) {
 	names := map[string]bool{}
 	for _, p := range slices.Concat(in.b.CSV.Permissions, in.b.CSV.ClusterPerms) {

@@ -155,8 +155,8 @@ type mover struct{ *install }
 // moveReferences returns a value with the install namespace in references to the bundle. These are mappings
 // with the name and namespace of an object of the bundle, lists of namespaces that monitors select, users
 // that are ServiceAccounts of the bundle, and host names of its Services. It does not change labels that
-// select namespaces, because they may select the namespace of another program for which the bundle also has
-// an object.
+// select namespaces. Such labels may select the namespace of another program for which the bundle also has an
+// object.
 func (in mover) moveReferences(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

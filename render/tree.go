@@ -19,8 +19,8 @@ import (
 
 // attributes makes GitHub and GitLab collapse the files of the tree in a pull request, so that reviewers see
 // the lock and the user's own files. Git merges index files, and the kustomizations that list all operators,
-// by union. So a merged file has the entries of both branches; the next render sorts them and removes
-// outdated ones.
+// by union. So a merged file has the entries of both branches. The next render sorts the entries and removes
+// outdated entries.
 const attributes = "* linguist-generated gitlab-generated\n" + filetree.Index + " merge=union\n" +
 	"/kustomization.yaml merge=union\n/clusters/*/kustomization.yaml merge=union\n**/all/kustomization.yaml merge=union\n"
 

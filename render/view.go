@@ -297,9 +297,8 @@ func (v *view) crdDirectories() []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// crdFilter returns a function that reports whether the cluster gets a CRD of the tree. It gets the
-// CRDs that its operators ship, even if they are rendered for another operator, and those of
-// quayside itself.
+// crdFilter returns a predicate for the CRDs of the tree that the cluster gets. The cluster gets the CRDs of
+// quayside itself and the CRDs that its operators ship. A shipped CRD may be rendered for another operator.
 func (v *view) crdFilter() func(crd Object) bool {
 	if !v.opt.byCluster() {
 		return v.pieceCRDFilter()
@@ -340,9 +339,11 @@ func (v *view) installations() ([]Installation, error) {
 	return v.listInstallations(v.chosen, cfg.applyToCopy), nil
 }
 
-// neededNamespaces returns the rendered Namespaces that the cluster needs. These are the install
-// Namespaces of its operators, and three groups of declared Namespaces: those that its operators
-// watch, that of the reporter, and those in which no cluster installs an operator.
+// neededNamespaces returns the rendered Namespaces that the cluster needs. The result contains:
+//   - the install Namespaces of its operators
+//   - declared Namespaces that its operators watch
+//   - the declared Namespace of the reporter
+//   - declared Namespaces in which no cluster installs an operator
 func (v *view) neededNamespaces() []string {
 	return slices.DeleteFunc(slices.Clone(v.namespaces), func(ns string) bool {
 		_, declared := v.declared[ns]

@@ -122,8 +122,8 @@ func apiServices(in *install) ([]Object, error) {
 }
 
 // authDelegation generates bindings that let the accounts of an APIService delegate authentication and
-// authorization to the API server. OLM also generates them for accounts that serve only webhooks. An adopted
-// operator keeps them, because it may depend on them.
+// authorization to the API server. OLM also generates the bindings for accounts that serve only webhooks. An
+// adopted operator keeps these bindings, because the operator may depend on them.
 func authDelegation(in *install) ([]Object, error) {
 	accounts := map[string]bool{}
 	serves := func(deployment string) { accounts[deploymentAccount(in.deployment(deployment))] = true }

@@ -191,8 +191,8 @@ func (c *checker) compare(change lockfile.Change) {
 	}
 }
 
-// WithFields returns r with the given fields, and with the position of the first of them. at has
-// the positions of the fields in the file; block is the position of the whole block.
+// WithFields returns r with the given fields, and with the position of the first field. at contains the
+// positions of the fields in the file. block is the position of the whole block.
 func (r Reason) WithFields(fields []string, at diag.Fields, block diag.Pos) Reason {
 	r.Fields, r.Pos = nil, block
 	for _, name := range fields {

@@ -122,9 +122,9 @@ func requestsOtherBundle(s *want, pkgs []*catalog.Package) bool {
 	})
 }
 
-// upgradeEntries returns the channel entries that s can be upgraded to, most preferred first. In a
-// promotion, they are the entries of the bundle in the upstream lock. With a target version, they
-// are the first step of the shortest path to it.
+// upgradeEntries returns the channel entries that s can be upgraded to, most preferred first. In a promotion,
+// the entries of the bundle in the upstream lock are returned. With a target version, the first step of the
+// shortest path to the target is returned.
 func (w *chooser) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.Entry {
 	cur := s.current
 	if pin := w.pinToReach(s); pin != nil {

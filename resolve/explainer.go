@@ -68,8 +68,9 @@ func (t *explainer) conflict() *explain.Conflict {
 	return c
 }
 
-// uniqueConflicts sorts conflicts and removes duplicates. Of conflicts that differ only in their suggested
-// changes, it keeps the one of the last round, because its changes were tried on the resulting lock.
+// uniqueConflicts sorts conflicts and removes duplicates. If conflicts differ only in the suggested changes,
+// it keeps the conflict of the last round, because the changes of the last round were tried on the resulting
+// lock.
 func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
 	var out []*explain.Conflict
 	for _, c := range cs {
@@ -238,8 +239,8 @@ func (a *atom) origin() string {
 	return a.bundle() + " (channel " + a.entry.Channel().Name() + " of catalog " + a.catalog().ID().String() + ")"
 }
 
-// joinNames joins names for a message. If there are more than five, it lists four and the number of
-// the others.
+// joinNames joins names for a message. If there are more than five, it lists four names and the number of
+// omitted names.
 func joinNames(names []string) string {
 	const most = 5
 	if len(names) > most {

@@ -11,9 +11,11 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// Options controls upgrades and checks. With the zero value, every pin that is still valid is kept,
-// the versions of clusters are not checked, dependencies must be in the same namespace, and
-// overlaps between namespaces are conflicts.
+// Options controls upgrades and checks. The zero value means:
+//   - Every valid pin is kept.
+//   - The versions of clusters are not checked.
+//   - Dependencies must be in the same namespace.
+//   - Overlaps between namespaces are conflicts.
 type Options struct {
 	Upgrade            bool           // upgrade every operator whose approval permits it
 	Named              []Target       // operators to upgrade, whatever their approval
@@ -38,10 +40,9 @@ type Options struct {
 	Removed    []string // leaving operators ("namespace/package") whose removal was observed; "*": all
 	Settled    []string // successors ("namespace/package") that were observed running, so that their predecessors are dropped; "*": all
 
-	// Objection returns the reason why a bundle must not be installed in a namespace, such as "is
-	// not pinned in dev", or "". It is called for each candidate that is not installed, before
-	// candidates are chosen, so that another one can be chosen instead. If it is nil, there are no
-	// objections.
+	// Objection returns the reason why a bundle must not be installed in a namespace, such as "is not pinned
+	// in dev", or "". It is called for each candidate that is not installed, before the choice, so that the
+	// resolver can choose another candidate. If Objection is nil, there are no objections.
 	Objection func(namespace string, to *catalog.Bundle) string
 
 	// Command is the command to suggest flags for, such as "quayside resolve". If it is empty,
@@ -118,9 +119,9 @@ func (opt Options) withRequested() Options {
 	return opt
 }
 
-// withoutHeld returns the declarations without those of held operators that are not pinned. If OLM
-// has installed such an operator, its ClusterServiceVersion is kept, so that its dependents do not
-// install another version instead.
+// withoutHeld returns the declarations without the declarations of held operators that are not pinned. If OLM
+// has installed such an operator, its ClusterServiceVersion is kept, so that its dependents do not install
+// another version instead.
 func withoutHeld(decl *declare.Set, prev *lockfile.File, held []Hold) *declare.Set {
 	if len(held) == 0 {
 		return decl

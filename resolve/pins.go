@@ -43,9 +43,8 @@ func (w *converter) isCatalogCurrent(p *lockfile.Pin) bool {
 	return read && (p.Catalog.IsAt(c.Source(), c.Digest()) || p.Catalog.Digest == "" || p.Catalog.Source != lockfile.SourceName(c.Source()))
 }
 
-// usesCatalogData reports whether the fields of the pin of i that come from the catalog are
-// updated. This is the case if the pin is new or changed, if its catalog is current, or if
-// opt.fresh is set.
+// usesCatalogData reports whether the fields of the pin of i that come from the catalog are updated. The
+// fields are updated if the pin is new or changed, if its catalog is current, or if opt.fresh is set.
 func (w *converter) usesCatalogData(i *installed) bool {
 	if _, read := w.x.Catalog(i.cat); !read {
 		return false
@@ -122,9 +121,9 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 	return p
 }
 
-// templateOf returns the input of the templates of a pin. It takes the APIs of the cluster from the previous
-// pin, because only the caller of Resolve knows the current ones. It returns nil for a bundle that has no
-// templates. b is nil if the catalog does not have the bundle.
+// templateOf returns the input of the templates of a pin. It copies the APIs of the cluster from the previous
+// pin, because only the caller of Resolve can compute the current APIs. It returns nil for a bundle without
+// templates. b is nil if the catalog lacks the bundle.
 func (w *converter) templateOf(p lockfile.Pin, b *catalog.Bundle, s *want) *lockfile.Template {
 	if b != nil && !b.Templated() || b == nil && p.Template == nil {
 		return nil
@@ -271,8 +270,8 @@ func (w *converter) remaining(i *installed, s *want, limit int) []string {
 }
 
 // requirementsOf returns the requirements of i with the pins that meet them. If several pins meet a
-// requirement, it returns the one recorded in the lock, or else the first by key, so that unrelated
-// operators do not change the result.
+// requirement, it returns the pin that the lock records for the requirement. If the lock records none, it
+// returns the first pin by key. So unrelated operators do not change the result.
 func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 	var out []lockfile.Requirement
 	for _, r := range i.facts.needs {
@@ -317,9 +316,9 @@ func (st *state) dependents() map[*installed][]dependent {
 	return out
 }
 
-// providersFor returns the installed bundles that meet requirement r of bundle by: by alone if it
-// meets r, otherwise those in its namespace. If there are none, it returns those in other
-// namespaces.
+// providersFor returns the installed bundles that meet requirement r of bundle by: only by if by meets r,
+// otherwise the providers in the namespace of by. If that namespace has no provider, it returns the providers
+// in other namespaces.
 func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	if r.match(by.facts) {
 		return []*installed{by}

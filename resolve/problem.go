@@ -125,10 +125,10 @@ func (w *world) build(st *state, given relaxations) *builder {
 	return b
 }
 
-// orderedWants returns the subscriptions in the order in which the solver satisfies them: by
-// namespace and name. If only some operators are upgraded, these come first, then the other
-// installed operators, then new ones. Dependencies that are no longer required come last, unless
-// OLM would upgrade them. It implements Rule 3 and Rule 12.
+// orderedWants returns the subscriptions in the order in which the solver satisfies them: by namespace and
+// name. In a partial upgrade, the order is: operators to upgrade, other installed operators, new operators.
+// Dependencies that are no longer required come last, unless OLM would upgrade them. It implements Rule 3 and
+// Rule 12.
 func (b *builder) orderedWants() []*want {
 	class := func(s *want) int {
 		how, _ := b.w.preference(s)
@@ -195,7 +195,7 @@ func (b *builder) installedAtom(i *installed) int {
 	return b.addAtom(key, a)
 }
 
-// relaxationOf returns the relaxation of an installed bundle: the highest of its own and those of
+// relaxationOf returns the relaxation of an installed bundle. It is the highest relaxation of the bundle and
 // its subscriptions.
 func (b *builder) relaxationOf(i *installed) relaxation {
 	level := b.relaxations[party{inst: i}]
@@ -328,7 +328,7 @@ func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 func (b *builder) isOptional(s *want) bool { return b.w.opt.Lenient && s.current == nil }
 
 // banOthers bans the bundles that an optional subscription does not allow. Otherwise, a dependency on the
-// same package could install one of them.
+// same package could install a banned bundle.
 func (b *builder) banOthers() {
 	for _, s := range b.st.wants {
 		if !b.isOptional(s) {

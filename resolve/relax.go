@@ -2,9 +2,8 @@ package resolve
 
 import "slices"
 
-// relaxation is the degree to which a subscription or an installed bundle is ignored after a
-// conflict, so that the others can be resolved (rule 4). A level includes the effects of all lower
-// levels.
+// relaxation is the degree to which a subscription or an installed bundle is ignored after a conflict, so
+// that the other subscriptions can be resolved (rule 4). A level includes the effects of all lower levels.
 type relaxation int
 
 const (

@@ -3,14 +3,14 @@
 // where OLM's choice depends on chance, it applies a fixed rule. It explains its results.
 //
 // Order of preference: The solver satisfies the subscriptions by namespace, then by name, and their
-// dependencies breadth first. A requirement that a chosen bundle already meets needs no choice. For
-// each choice, the solver takes the first candidate that leads to a solution. Within a channel, it
-// prefers the entry nearest to the head. For a dependency, it prefers installed bundles, then the
-// catalog of the requiring bundle, then the other catalogs by priority, by proximity (catalogs of
-// the same namespace first) and by name. Within a catalog, it prefers default channels, then the
-// first package by name, then the first channel by name. In a partial upgrade, named operators are
-// resolved first, then pinned ones, then new ones. A candidate that leads to a solution is never
-// skipped, so the result is unique.
+// dependencies breadth first. A requirement that a chosen bundle already meets needs no choice. For each
+// choice, the solver takes the first candidate that leads to a solution. Within a channel, it prefers the
+// entry nearest to the head. For a dependency, it prefers installed bundles, then the catalog of the
+// requiring bundle, then the other catalogs. Other catalogs are sorted by priority, by proximity (catalogs of
+// the same namespace first) and by name. Within a catalog, it prefers default channels, then the first
+// package by name, then the first channel by name. In a partial upgrade, named operators are resolved first,
+// then pinned ones, then new ones. A candidate that leads to a solution is never skipped, so the result is
+// unique.
 //
 // The rules of resolution, by their numbers in the specification, and the code that implements
 // them:
@@ -180,7 +180,7 @@ func (w *world) conflicts(r *round, prev *lockfile.File, st *state, hop int) []*
 	return out
 }
 
-// needsAnotherHop reports whether another round is needed after round r, the one for the given hop.
+// needsAnotherHop reports whether another round is needed after r, the round for the given hop.
 func (w *world) needsAnotherHop(hop int, r *round) bool {
 	if !r.changed || len(r.disputes) > 0 && !w.opt.KeepGoing || hop+1 >= maxRounds {
 		return false

@@ -33,15 +33,14 @@ type Bond struct {
 	Why      string `json:"reason,omitempty"` // reason why With changes, too; empty if unknown
 }
 
-// Split divides the upgrade that opt requests into parts. Each part can be applied to prev on its
-// own, or together with any others in any order: Git can merge their locks, and the merged lock
-// satisfies the declarations. So targets are in the same part if a requirement connects them, or if
-// Git could not merge their locks. No operator is upgraded in two parts. Parts are sorted by their
-// first operators.
+// Split divides the upgrade that opt requests into parts. Each part can be applied to prev on its own, or
+// together with other parts in any order. Git can merge the locks of the parts, and the merged lock satisfies
+// the declarations. So two targets are in the same part if a requirement connects them, or if Git cannot
+// merge their locks. No operator is upgraded in two parts. Parts are sorted by their first operators.
 //
-// If connected targets have no common solution, the later one is postponed, with a warning. If prev
-// itself has conflicts, the error is that of Resolve; with opt.KeepGoing, there is no error, and
-// the parts have the same conflicts.
+// If connected targets have no common solution, the later target is postponed, with a warning. If prev itself
+// has conflicts, the error is the error of Resolve. With opt.KeepGoing, there is no error, and each part has
+// the conflicts of prev.
 func Split(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) ([]Part, []diag.Warning, error) {
 	s := newSplitter(x, decl, prev, opt)
 	targets, err := runUntilStable(x, decl, opt, func(w *world) ([]Target, error) { return w.upgradeTargets(prev), nil })
@@ -60,9 +59,9 @@ func Split(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options
 	return s.join(nil)
 }
 
-// Join joins parts of Split that must be applied together for another reason, such as a common
-// object in their rendered trees. pairs are indexes of parts. The other arguments and the results
-// are those of Split.
+// Join joins parts of Split that must be applied together for another reason, such as a common object in
+// their rendered trees. pairs are indexes of parts. The other arguments and the results are the same as for
+// Split.
 func Join(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options, parts []Part, pairs [][2]int) ([]Part, []diag.Warning, error) {
 	s := newSplitter(x, decl, prev, opt)
 	for _, p := range parts {
@@ -115,8 +114,8 @@ func newSplitter(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt O
 	return s
 }
 
-// tryTargets returns the part that upgrades all of the given targets. It returns nil if they have
-// no common solution, or if one of them is not upgraded.
+// tryTargets returns the part that upgrades all of the given targets. It returns nil if the targets have no
+// common solution, or if any target is not upgraded.
 func (s *splitter) tryTargets(targets ...Target) (*Part, error) {
 	opt := s.opt
 	opt.Named = targets
@@ -219,8 +218,8 @@ func (s *splitter) join(pairs [][2]int) ([]Part, []diag.Warning, error) {
 	return out, diag.SortWarnings(s.warnings), nil
 }
 
-// joinParts joins parts into one. If they have no common solution, it joins them one after the
-// other. A part that has no common solution with the joined ones is postponed, with a warning.
+// joinParts joins parts into one part. If the parts have no common solution, it joins one part after the
+// other. A part that has no common solution with the joined parts is postponed, with a warning.
 func (s *splitter) joinParts(parts []*Part) (*Part, error) {
 	var all []Target
 	for _, p := range parts {

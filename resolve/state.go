@@ -66,9 +66,9 @@ func newState(wants []*want, others []*installed) *state {
 	return st
 }
 
-// needed returns the set of declared bundles, bundles without a subscription, and everything that
-// they require, directly or transitively. If several bundles with the same API meet a requirement,
-// only one of them is included.
+// needed returns the set of declared bundles, bundles without a subscription, and everything that they
+// require, directly or transitively. If several bundles with the same API meet a requirement, the set
+// contains only one of these bundles.
 func (st *state) needed() map[*installed]bool {
 	out := map[*installed]bool{}
 	var todo []*installed
@@ -397,8 +397,8 @@ func (w *converter) hasSubscriptions(st *state, ns string) bool {
 	return slices.ContainsFunc(st.wants, func(s *want) bool { return s.ns == ns })
 }
 
-// fromCSV returns the installed bundle for a ClusterServiceVersion. Without a properties
-// annotation, the package is that of its subscriptions, if all have the same.
+// fromCSV returns the installed bundle for a ClusterServiceVersion. Without a properties annotation, the
+// package is the package of its subscriptions, if all subscriptions name the same package.
 func (w *converter) fromCSV(c *declare.ClusterServiceVersion, wants []*want) *installed {
 	f := w.facts.fromProperties(c.Properties)
 	inst := &installed{ns: c.Namespace, bundle: c.Name, facts: f, csv: c, replaces: c.Replaces}
@@ -452,7 +452,7 @@ func (s *want) title() string {
 	return "subscription " + s.key()
 }
 
-// pos returns the position in the declaration of the first of these fields that is set.
+// pos returns the position of the first given field that the declaration sets.
 func (s *want) pos(fields ...declare.Field) diag.Pos {
 	if s.decl == nil {
 		return diag.Pos{}

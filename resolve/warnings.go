@@ -83,9 +83,9 @@ type obstacle struct {
 	refused []string // operators whose bundles Options.Objection rejected; sorted
 }
 
-// findObstacle returns the reason why root can choose none of the atoms: a solution with one of
-// them does not exist, or would change the choices of earlier roots. The subscription of root
-// itself is not mentioned.
+// findObstacle returns the reason why root cannot choose any of the atoms. Either no solution contains one of
+// the atoms, or every such solution changes the choices of earlier roots. The reason does not mention the
+// subscription of root itself.
 func (r *round) findObstacle(root root, of []int) obstacle {
 	p := r.b.p
 	p.Roots = slices.Clone(p.Roots)

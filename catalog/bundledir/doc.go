@@ -1,10 +1,10 @@
 // Package bundledir builds a catalog from a directory of bundle directories. The catalog is the
 // same as the one that opm builds from the images of these bundles.
 //
-// A directory with metadata/annotations.yaml is a bundle; bundles may be at any depth. Package
-// names, versions and upgrade edges come from the ClusterServiceVersions, channels from the
-// annotations. If replaced bundles are missing and the upgrade edges of a channel do not form one
-// graph, its bundles are linked in version order instead, with a warning.
+// A directory with metadata/annotations.yaml is a bundle. Bundles may be at any depth. Package names,
+// versions and upgrade edges come from the ClusterServiceVersions, channels from the annotations. If replaced
+// bundles are missing, the upgrade edges of a channel may not form one graph. Then its bundles are linked in
+// version order, with a warning.
 //
 // Start from [LoadFS], [Find] and [Dirs].
 //

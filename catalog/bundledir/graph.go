@@ -46,10 +46,11 @@ func newestFirst(a, b *member) int {
 	)
 }
 
-// defaultChannel returns the default channel of a package: the one that the newest bundle declares,
-// if that channel exists, or else the one of the next older bundle, and so on. Adding the bundles
-// to an index in version order gives the same result. If no declared default exists, it is the only
-// channel or, with a warning, the first channel by name of the newest bundle.
+// defaultChannel returns the default channel of a package: the default that the newest bundle declares. If
+// that channel does not exist, the next older bundle decides, and so on. Adding the bundles to an index in
+// version order gives the same result. If no bundle declares an existing channel, the default is the only
+// channel of the package. With several channels, it is the first channel by name of the newest bundle, with a
+// warning.
 func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*member) (string, []diag.Warning) {
 	absent := ""
 	for _, m := range newestFirst {
@@ -90,9 +91,9 @@ func newGuessedDefaultWarning(pkg string, newest *member, absent, guess string) 
 	}
 }
 
-// linkChannel builds a channel from its bundles, which are sorted newest first. The upgrade edges
-// are those of the CSVs. If bundles are missing and these edges do not form a valid graph, it calls
-// bridgeGaps and returns a warning.
+// linkChannel builds a channel from its bundles, which are sorted newest first. The CSVs contain the upgrade
+// edges. If bundles are missing and the edges do not form a valid graph, it calls bridgeGaps and returns a
+// warning.
 func linkChannel(pkg, name string, members []*member) (catalog.ChannelData, []diag.Warning) {
 	ch := catalog.ChannelData{Name: name, Pos: members[0].data.Pos}
 	for _, m := range members {

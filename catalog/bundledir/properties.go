@@ -29,10 +29,14 @@ func (s *propertySet) add(p catalog.Property) {
 	}
 }
 
-// bundleProperties returns the same properties as opm for a bundle, sorted by type and value: its
-// package, the APIs of its CRDs and API services, the APIs that its CSV requires, its dependencies,
-// and the properties in the properties file and in the annotation olm.properties. pos is the
-// position of faults.
+// bundleProperties returns the properties of a bundle, sorted by type and value, as opm does:
+//   - the package of the bundle
+//   - the APIs of its CRDs and API services
+//   - the APIs that its CSV requires
+//   - its dependencies
+//   - the properties in the properties file and in the annotation olm.properties
+//
+// pos is the position of faults.
 func bundleProperties(b *bundle.Bundle, pos diag.Pos) ([]catalog.Property, error) {
 	s := &propertySet{seen: map[string]bool{}, pos: pos}
 	s.add(catalog.PackageReleaseProperty(b.Package, b.CSV.Version, b.CSV.Release))
@@ -128,9 +132,9 @@ func annotatedProperties(text string, pos diag.Pos, faults *diag.List) []bundle.
 	return out
 }
 
-// CheckProperties checks the channels, dependencies and properties of a bundle. It returns a diag.List
-// of those that make the catalog unreadable, or with which no resolver can choose the bundle. checkRule
-// returns the error of a CEL rule.
+// CheckProperties checks the channels, dependencies and properties of a bundle. It returns a diag.List of the
+// faults that make the catalog unreadable, or the bundle impossible to choose. checkRule returns an error if
+// a CEL rule is invalid.
 //
 // It rejects empty values, as the types of operator-registry do (pkg/registry, Validate), and bundles
 // without channels (pkg/lib/bundle, ValidateBundleFormat).

@@ -195,8 +195,8 @@ func (x *Index) number(name string) (int, bool) {
 	})
 }
 
-// content returns a content with the packages for which chosen returns true. The names of the
-// others are in Unread.
+// content returns the catalog content with the packages for which chosen returns true. Unread lists the names
+// of the omitted packages.
 func (x *Index) content(chosen func(number int) bool) (catalog.Content, error) {
 	c := catalog.Content{Warnings: x.head.Warnings}
 	for i, r := range x.head.Packages {

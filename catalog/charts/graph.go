@@ -44,7 +44,8 @@ type maintainer struct {
 	Name string `json:"name"`
 }
 
-// BundleName returns the name of the bundle of a version: that of its archive, "NAME-VERSION".
+// BundleName returns the name of the bundle of a version, "NAME-VERSION". The archive of the version has the
+// same name.
 func BundleName(chart, version string) string { return chart + "-" + version }
 
 // newContent returns a catalog of charts, which may be in any order. Libraries, versions that are no
@@ -139,7 +140,7 @@ func newChannel(name string, versions []Chart) catalog.ChannelData {
 	return out
 }
 
-// version returns the version of the bundle: that of the chart, without a leading v.
+// version returns the version of the bundle. It is the version of the chart, without a leading v.
 func (c Chart) version() string { return c.parsed.String() }
 
 // ordered returns the version without build metadata, which ranges do not have.

@@ -55,8 +55,8 @@ func ReadIndex(file string, data []byte) (*Index, error) {
 	return x, nil
 }
 
-// ReadTags returns the index of a chart in a registry. repository is "registry/path/chart", and each tag a
-// version, with "_" instead of "+". Other tags, such as those of signatures, are left out.
+// ReadTags returns the index of a chart in a registry. repository is "registry/path/chart". A tag is a
+// version, with "_" instead of "+". Tags that are not versions, such as the tags of signatures, are omitted.
 func ReadTags(repository string, tags []string) *Index {
 	x := &Index{}
 	for _, tag := range tags {

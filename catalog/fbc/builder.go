@@ -66,7 +66,7 @@ func (b *builder) intern(text []byte) string {
 	return s
 }
 
-// fault adds err. Its position is that of err, or pos if err has none.
+// fault adds err, with the position in err or, if err has no position, with pos.
 func (b *builder) fault(pos diag.Pos, err error) { b.faults.Add(pos, err) }
 
 // isFull reports whether there are too many faults or objects to continue.

@@ -1,7 +1,7 @@
-// Package fbc decodes and encodes file-based catalogs: JSON or YAML objects of the schemas
-// olm.package, olm.channel, olm.bundle and olm.deprecations, in files with any names. It also
-// decodes lifecycle documents, a third-party schema. OLM ignores them, so their faults are recorded
-// but do not invalidate the catalog.
+// Package fbc decodes and encodes file-based catalogs: JSON or YAML objects of the schemas olm.package,
+// olm.channel, olm.bundle and olm.deprecations, in files with any names. It also decodes lifecycle documents,
+// a third-party schema. OLM ignores lifecycle documents. So a fault in a lifecycle document is recorded, but
+// does not make the catalog invalid.
 //
 // The decoder reads each file once and keeps only the data for resolution and search. From embedded
 // manifests it keeps the metadata of the ClusterServiceVersion; [Objects] reads the manifests

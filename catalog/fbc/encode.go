@@ -13,13 +13,13 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// Encode writes c as JSON objects in the order of opm: by package; in each package the olm.package,
-// then channels, bundles, deprecations and lifecycles, each sorted by name. objects returns the
-// manifests to embed in a bundle. It may be nil or return none; then the bundle gets an
+// Encode writes c as JSON objects in the order of opm: by package. In each package, the olm.package is
+// followed by channels, bundles, deprecations and lifecycles, each sorted by name. objects returns the
+// manifests to embed in a bundle. If objects is nil or returns no manifests, the bundle gets an
 // olm.csv.metadata property from its Metadata.
 //
-// If no bundle has embedded manifests, Decode returns c again, except for positions, fields that
-// the caller sets, and lifecycles with a fault. The same input gives the same bytes.
+// If no bundle has embedded manifests, Decode of the output returns c, with three exceptions: positions,
+// fields that the caller sets, and lifecycles with a fault. The same input gives the same bytes.
 func Encode(w io.Writer, c catalog.Content, objects func(pkg, bundle string) ([][]byte, error)) error {
 	e := &encoder{enc: jsontext.NewEncoder(w, jsontext.WithIndent("    "), jsontext.AllowDuplicateNames(false)), objects: objects, codecs: newCodecs()}
 	packages := slices.SortedFunc(slices.Values(c.Packages), func(a, b catalog.PackageData) int { return strings.Compare(a.Name, b.Name) })

@@ -38,8 +38,8 @@ func releaseCodec() codec[catalog.SupportedVersion] {
 	})
 }
 
-// phasesCodec returns the codec of support phases, each of which must begin on the day after the
-// previous one ends.
+// phasesCodec returns the codec of support phases. Each phase must begin on the day after the end of the
+// previous phase.
 func phasesCodec() codec[[]catalog.SupportPhase] {
 	phase := checkedCodec(members[catalog.SupportPhase]{
 		fieldAt("name", func(p *catalog.SupportPhase) *string { return &p.Name }, textCodec(maxName)),

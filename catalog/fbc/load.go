@@ -12,10 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// LoadFS decodes the catalog in fsys. It reads all files except those of Git and those that
-// .indexignore files exclude. A symbolic link is a fault. The content does not depend on how the
-// objects are distributed over files. The caller sets ID, Source and Digest. The error is a
-// diag.List of all faults.
+// LoadFS decodes the catalog in fsys. It reads all files except files of Git and files that .indexignore
+// excludes. A symbolic link is a fault. The content does not depend on how the objects are distributed over
+// files. The caller sets ID, Source and Digest. The error is a diag.List of all faults.
 func LoadFS(fsys fs.FS) (catalog.Content, error) {
 	b := newBuilder()
 	b.walk(fsys)

@@ -73,9 +73,9 @@ func (g Graph) Short() Graph {
 	return out
 }
 
-// add adds ch, a shortened channel, to g. If versions were omitted, it adds a note with their
-// number. total is the original number of versions; description describes the omitted ones, such as
-// "below the pin".
+// add adds ch, a shortened channel, to g. If versions were omitted, it adds a note with the number of omitted
+// versions. total is the number of versions before shortening. description describes the omitted versions,
+// such as "below the pin".
 func (g *Graph) add(ch Channel, total int, description string) {
 	g.Channels = append(g.Channels, ch)
 	if n := total - len(ch.Nodes); n > 0 {
@@ -103,8 +103,8 @@ func (c Channel) filterNodes(keep func(int, Node) bool) Channel {
 	return out
 }
 
-// isOlder reports whether the version of a is lower than that of b. It returns false if either
-// version is unknown.
+// isOlder reports whether the version of a is lower than the version of b. It returns false if either version
+// is unknown.
 func isOlder(a, b Node) bool {
 	v, err := catalog.ParseVersion(a.Version)
 	w, err2 := catalog.ParseVersion(b.Version)

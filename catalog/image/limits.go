@@ -34,9 +34,9 @@ func (l Limits) withDefaults() Limits {
 // limited.
 const ratioFloor = 256 << 20
 
-// layerCap returns the maximum uncompressed size of a layer in bytes. left is the number of bytes
-// that the image limit still allows; compressed is the compressed size of the layer, or negative if
-// it is unknown; it limits the uncompressed size by l.Ratio.
+// layerCap returns the maximum uncompressed size of a layer in bytes. left is the number of bytes that the
+// image limit still allows. compressed is the compressed size of the layer, or negative if the size is
+// unknown. The uncompressed size may be at most l.Ratio times the compressed size.
 func (l Limits) layerCap(left, compressed int64) int64 {
 	if compressed < 0 {
 		return left

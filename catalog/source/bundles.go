@@ -68,9 +68,9 @@ func BundleRef(ref string) Ref {
 	return Ref(ref)
 }
 
-// bundleDirs is the format of a directory of bundle directories. If the directories were converted
-// from another format, original maps a position to the position in the original files; otherwise it
-// is nil.
+// bundleDirs is the format of a directory of bundle directories. If the directories were converted from
+// another format, original maps a position in a converted file to the position in the original file.
+// Otherwise original is nil.
 type bundleDirs struct {
 	fsys     fs.FS
 	original func(diag.Pos) diag.Pos

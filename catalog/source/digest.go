@@ -16,7 +16,7 @@ func fileDigest(fsys fs.FS, name string) (catalog.Digest, error) {
 	return catalog.Digest(fmt.Sprintf("sha256:%x", sum)), err
 }
 
-// treeDigest returns a digest of the names and contents of all files, except those of Git.
+// treeDigest returns a digest of the names and contents of all files, except files of Git.
 func treeDigest(fsys fs.FS) (catalog.Digest, error) {
 	var all []byte
 	buf := make([]byte, bufferSize)

@@ -66,10 +66,10 @@ func limitedFiles(commit fs.FS, at string) (map[string][]byte, error) {
 	return files, err
 }
 
-// releaseFiles returns the files of a release at a path in a repository. They are the input of the
-// kustomization at this path, or else its YAML and JSON files, or the file itself. If the kustomization
-// refers to files outside of the path, the paths of the files are those in the repository, below
-// repositoryDir.
+// releaseFiles returns the files of a release at a path in a repository. If the path is a directory with a
+// kustomization, the result is the input of the kustomization. For another directory, it is the YAML and JSON
+// files in the directory. For a file, it is the file itself. If the kustomization refers to files outside of
+// the path, the results have their paths in the repository, below repositoryDir.
 func releaseFiles(commit fs.FS, at string) (map[string][]byte, error) {
 	info, err := fs.Stat(commit, at)
 	if err != nil {

@@ -18,9 +18,9 @@ type Known struct {
 	image string // reference; %s stands for the version of OpenShift
 }
 
-// WellKnown returns the public catalogs with a short name: OperatorHub.io and the default catalogs
-// of OpenShift. Their IDs are those of the CatalogSources on clusters
-// (openshift/operator-marketplace, defaults; operator-lifecycle-manager, deploy/upstream).
+// WellKnown returns the public catalogs with a short name: OperatorHub.io and the default catalogs of
+// OpenShift. The IDs equal the IDs of the CatalogSources on clusters (openshift/operator-marketplace,
+// defaults; operator-lifecycle-manager, deploy/upstream).
 func WellKnown() []Known {
 	hub := func(name string) catalog.ID { return catalog.ID{Namespace: "openshift-marketplace", Name: name} }
 	return []Known{
@@ -31,9 +31,9 @@ func WellKnown() []Known {
 	}
 }
 
-// FindKnown returns the public catalog with a short name and the reference to its image. ok is
-// false if text is not a short name. The image depends on the MAJOR.MINOR version of OpenShift: the
-// one in text, such as "redhat@4.20", or else openshift. A missing or invalid version is an error.
+// FindKnown returns the public catalog with a short name and the reference to its image. ok is false if text
+// is not a short name. The image depends on the MAJOR.MINOR version of OpenShift. text can contain the
+// version, such as "redhat@4.20"; otherwise it is openshift. A missing or invalid version is an error.
 func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 	name, version, given := strings.Cut(text, "@")
 	all := WellKnown()

@@ -310,7 +310,7 @@ func (r recipe) layer(programs map[string][]byte, kind types.MediaType) (v1.Laye
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(kind))
 }
 
-// environment returns env, the variables of the base image, with those of the recipe. It adds the
+// environment returns env, the variables of the base image, with the variables of the recipe. It adds the
 // directory of the program to PATH.
 func (r recipe) environment(env []string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "HOME=") }) // HOME of the base image is not writable for the user of this image

@@ -133,7 +133,8 @@ func splitImage(text string) types.Image {
 	return types.Image{NewName: name, NewTag: tag, Digest: digest}
 }
 
-// SelectLabel is the label of an object of a GitOps tool whose chart is an operator, with the value "true".
+// SelectLabel is a label of objects of a GitOps tool that install a chart. The value "true" means that the
+// chart is an operator.
 const SelectLabel = "quayside.dev/operator"
 
 // IsSelected reports whether an object of a GitOps tool has the label that selects it as a declaration.
@@ -155,7 +156,7 @@ func InstallsChart(n *yamlnode.Node) bool {
 	return installsChart(spec)
 }
 
-// installsChart is like InstallsChart. spec is that of an Application.
+// installsChart is like InstallsChart. spec is the spec of an Application.
 func installsChart(spec map[string]any) bool {
 	sources := k8s.Items(spec, "sources")
 	if len(sources) == 0 {
@@ -228,8 +229,8 @@ func (s *scanner) generate(e *Entry, n *yamlnode.Node, add func(app map[string]a
 	}
 }
 
-// generatorTemplate returns the fields in the template of a generator. They override those of the
-// ApplicationSet's template.
+// generatorTemplate returns the fields in the template of a generator. These fields override the fields of
+// the ApplicationSet's template.
 func generatorTemplate(generator map[string]any) map[string]any {
 	for _, v := range generator {
 		if fields, isMap := v.(map[string]any); isMap && fields["template"] != nil {

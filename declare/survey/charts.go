@@ -199,8 +199,8 @@ func (c *chartFiles) fileOf(dir, source string) string {
 	return path.Join(dir, in)
 }
 
-// templatePos returns the position in a template of the object that it creates: that of the document
-// with the same kind and name, or else of the first with the same kind.
+// templatePos returns the position in a template of an object that the template creates. It is the position
+// of the document with the same kind and name, or else of the first document with the same kind.
 func (r *repository) templatePos(file string, object map[string]any) diag.Pos {
 	kind := regexp.MustCompile(`^[\s-]*["']?kind["']?:\s*["']?` + regexp.QuoteMeta(k8s.Text(object, "kind")) + `["']?\s*$`)
 	name := regexp.MustCompile(`(?:^|[\s{,])["']?name["']?:\s*["']?` + regexp.QuoteMeta(k8s.Text(object, "metadata", "name")) + `["']?\s*(?:$|[,}#])`)
@@ -381,7 +381,7 @@ func parents(dir string) []string {
 }
 
 // ArgoChart returns the settings with which Argo CD templates the chart in dir. source is the source of the
-// chart in the Application app. foreign reports whether a URL is that of another repository.
+// chart in the Application app. foreign reports whether a URL belongs to another repository.
 func ArgoChart(source, app map[string]any, dir string, foreign func(url string) bool) *Chart {
 	name, spec := k8s.Text(app, "metadata", "name"), k8s.Map(app, "spec")
 	h := k8s.Map(source, "helm")

@@ -283,8 +283,8 @@ func (g generator) matrix(spec map[string]any, before params, depth int) ([]para
 	return out, nil
 }
 
-// merge returns the parameters of the first generator. To each it adds the parameters of the other
-// generators that have the same values of the merge keys.
+// merge returns the parameter sets of the first generator. To each set it adds the parameters of the sets of
+// other generators with equal values of the merge keys.
 func (g generator) merge(spec map[string]any, before params, depth int) ([]params, error) {
 	keys, _ := spec["mergeKeys"].([]any)
 	list, _ := spec["generators"].([]any)

@@ -118,9 +118,9 @@ func (s *Survey) Appliers(d Declaration) []*Applied {
 	return slices.SortedStableFunc(slices.Values(s.applied[d.Pos.File]), func(a, b *Applied) int { return a.Pos.Compare(b.Pos) })
 }
 
-// Changing returns the entry points that change operators in or below dir when they apply them, and
-// the kustomizations that include dir and change it. It omits entry points and kustomizations in
-// the declared paths.
+// Changing returns the entry points that apply operators in or below dir and change these operators. It also
+// returns the kustomizations that include dir and change it. It omits entry points and kustomizations in the
+// declared paths.
 func (s *Survey) Changing(dir string, declared []string) (applied []*Applied, kustomizations []string) {
 	for _, e := range s.Entries {
 		for _, a := range e.Applied {

@@ -96,8 +96,8 @@ func (s *scanner) changesObjects(a *Applied) bool {
 	return false
 }
 
-// addNested adds the entry points in the files that a applies, except files in seen. If a changes
-// objects, it builds them; the error is that of the build.
+// addNested adds the entry points in the files that a applies, except files in seen. If a changes objects,
+// addNested builds the objects, and returns the error of the build.
 func (s *scanner) addNested(a *Applied, seen map[string]bool) error {
 	files := slices.DeleteFunc(s.applierFiles(a), func(name string) bool { return seen[name] })
 	for _, name := range files {

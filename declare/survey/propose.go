@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// Proposal contains paths of declarations to choose from. If several paths declare the same
-// operator, they are for different environments, such as two overlays of one base.
+// Proposal contains paths of declarations to choose from. Paths that declare the same operator are for
+// different environments, such as two overlays of one base.
 type Proposal struct {
 	Environments []string // environments to choose from, the one with the most operators first; empty: there is no choice
 	IsOpen       bool     // whether the user must choose: the environments concern the whole workspace, and are not only variants of single operators
@@ -365,7 +365,7 @@ func (p Proposal) Choose(environments []string) (chosen, open []Choice) {
 	return chosen, open
 }
 
-// anyKey reports whether predicate is returns true for one of the keys of m.
+// anyKey reports whether the predicate is returns true for at least one key of m.
 func anyKey(m map[string]bool, is func(key string) bool) bool {
 	for key := range m {
 		if is(key) {

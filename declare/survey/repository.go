@@ -374,9 +374,8 @@ func (a *Applied) excludes(r *repository, name string, dir bool) bool {
 	return !dir && (a.include != "" && !matchGlob(a.include, rel) || a.exclude != "" && matchGlob(a.exclude, rel))
 }
 
-// at returns the position of a field of n, a node of e. If the field is missing, it returns that of
-// the nearest enclosing field. For an object that a kustomization changes, it returns the position
-// of e.
+// at returns the position of a field of n, a node of e. If the field is missing, it returns the position of
+// the nearest enclosing field. For an object that a kustomization changes, it returns the position of e.
 func (e *Entry) at(n *yamlnode.Node, field string) diag.Pos {
 	if e.built != "" {
 		return e.Pos

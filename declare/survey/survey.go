@@ -5,8 +5,8 @@
 //   - the objects of OLM in the repository
 //   - the entry points through which each object reaches a cluster
 //
-// It builds a kustomization only if changes of objects must be known, and renders a chart only if an
-// entry point applies it or a workspace names it.
+// It builds a kustomization only if the changes of objects are needed. It renders a chart only if an entry
+// point applies the chart or a workspace names the chart.
 //
 // Start from [New], [Survey.Declarations] and [ReadEntries].
 package survey
@@ -150,8 +150,8 @@ type Declaration struct {
 	applied   []*Applied // for a templated declaration: the charts that create it
 }
 
-// IsTemplated reports whether a template of a chart creates the declaration. Its position is then that
-// of the template, which may create others, too.
+// IsTemplated reports whether a template of a chart creates the declaration. The position of such a
+// declaration is the position of the template. A template may create several declarations.
 func (d Declaration) IsTemplated() bool { return d.templated }
 
 // IsOperator reports whether the declaration requests an operator.
@@ -631,9 +631,9 @@ func (s *scanner) isForeign(url string) bool {
 	return url != "" && !strings.Contains(url, unknownText) && !strings.Contains(url, "{{") && s.foreign(url)
 }
 
-// addChart adds the directories that the values of a Helm chart name, if a template of the chart
-// contains an Application and nothing in the repository deploys the chart. It is not known whether the
-// chart applies them.
+// addChart adds the directories that the values of a Helm chart name, if a template of the chart contains an
+// Application and nothing in the repository deploys the chart. Such a chart may or may not apply the
+// directories.
 func (s *scanner) addChart(template string) {
 	chart, _ := s.repo.chartOf(template)
 	if s.rendered[chart] {

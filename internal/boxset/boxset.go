@@ -1,6 +1,6 @@
 // Package boxset computes with unions of products of sets, such as the requests of a webhook, the objects of
-// a selector, or the traffic of a network policy. It does not enumerate the points, so that the cost does not
-// depend on the length of lists.
+// a selector, or the traffic of a network policy. It does not enumerate the elements of a product. So the
+// cost does not depend on the number of elements.
 package boxset
 
 import (

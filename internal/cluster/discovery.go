@@ -102,8 +102,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return info.Major + "." + minor, nil
 }
 
-// APIs returns the group and version of every API of the server, without those of the core group,
-// sorted.
+// APIs returns the group and version of every API of the server, sorted. It omits the core group.
 func (c *Client) APIs(ctx context.Context) ([]string, error) {
 	var list metav1.APIGroupList
 	if err := c.convertError(ctx, c.rest.Get().AbsPath("apis").Do(ctx).Into(&list)); err != nil {

@@ -138,7 +138,7 @@ type ListOptions struct {
 	ManagedFields    bool   // include metadata.managedFields
 }
 
-// List lists objects of one kind. Its errors are those of [Client.Read].
+// List lists objects of one kind. It returns the same errors as [Client.Read].
 func (c *Client) List(ctx context.Context, opt ListOptions) (ListResult, error) {
 	k := &kind{apiVersion: opt.APIVersion, name: opt.Kind, content: opt.WithContent, managedFields: opt.ManagedFields}
 	var found ListResult

@@ -30,8 +30,8 @@ type kind struct {
 
 func namespacedName(namespace, name string) string { return namespace + "/" + name }
 
-// Read reads the objects in refs, and returns the results in the same order. If a single object
-// cannot be read, its result has the reason. The error is an *UnreachableError or that of ctx.
+// Read reads the objects in refs, and returns the results in the same order. If a single object cannot be
+// read, its result contains the reason. The error is an *UnreachableError or the error of ctx.
 func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v1alpha1.Observed, error) {
 	kinds, kindOf := groupByKind(refs)
 	ctx, stop := context.WithCancelCause(ctx)

@@ -83,9 +83,9 @@ func Matches(pattern, s string) bool {
 const noticeDays = 14
 
 // Review returns a warning for each waiver that has expired, that expires within 14 days, or that was not
-// used. used[i] reports whether waivers[i] was used. objects[i] are the objects that its other selectors
-// select; objects may be nil. today is the current day, such as "2026-11-24"; if it is empty, no waiver
-// expires.
+// used. used[i] reports whether waivers[i] was used. objects[i] are the objects that the other selectors of
+// waivers[i] select. objects may be nil. today is the current day, such as "2026-11-24". If today is empty,
+// no waiver expires.
 func Review(waivers []Waiver, used []bool, objects [][]string, today string) []Warning {
 	var out []Warning
 	for i, w := range waivers {

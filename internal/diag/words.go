@@ -15,8 +15,8 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Some joins a list. If it has more than n items, it joins the first n and adds the number of the
-// others: "a, b and 3 more".
+// Some joins a list. If the list has more than n items, it joins the first n items and adds the number of
+// omitted items: "a, b and 3 more".
 func Some(list []string, n int) string {
 	if len(list) <= n {
 		return strings.Join(list, ", ")

@@ -58,10 +58,11 @@ func (e *Edits) addGaps(base *Tree) {
 	}
 }
 
-// MergesCleanly reports whether Git can merge the trees that result from e and o, including their
-// index files, without a conflict. Both must start from the same tree. There is a conflict if both
-// edit a file differently, or add or remove different files at the same position of an index. A
-// file that both remove is a conflict, too: Git may treat it as renamed in one of them.
+// MergesCleanly reports whether Git can merge the trees that result from e and o, including their index
+// files, without a conflict. e and o must start from the same tree. There is a conflict in three cases:
+//   - Both edit a file differently.
+//   - Both add or remove different files at the same position of an index.
+//   - Both remove the same file, because Git may treat it as renamed on one side.
 func (e *Edits) MergesCleanly(o *Edits) bool {
 	for name, data := range e.files {
 		if other, both := o.files[name]; both && (data == nil || !sameFile(data, other)) {

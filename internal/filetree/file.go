@@ -118,9 +118,9 @@ func CreateTemp(top *os.Root, dir, prefix string) (f *os.File, name string, err 
 	return f, name, err
 }
 
-// CheckReplaceable returns an error if the content of a directory must not be replaced: it is not
-// empty, and contains no regular file with the name mark. kind describes the expected directory for
-// the message, such as "an OCI layout". A missing directory is replaceable.
+// CheckReplaceable returns an error if the content of a directory must not be replaced. A directory is
+// replaceable if it is missing, is empty, or contains a regular file with the name mark. kind describes the
+// expected directory for the message, such as "an OCI layout".
 func CheckReplaceable(dir fs.FS, mark, kind string) error {
 	entries, err := fs.ReadDir(dir, ".")
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {

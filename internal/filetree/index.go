@@ -13,11 +13,10 @@ import (
 	"strings"
 )
 
-// Index is the base name of index files. They list the files that quayside has written. In a
-// written tree, the root and each directory with such files has an index, which lists the files
-// directly in that directory. A line is "name sha256"; a line that begins with # is a comment. The
-// digest distinguishes a file that the user edited from a file of an earlier Write that is not
-// committed yet.
+// Index is the base name of index files. Index files list the files that quayside has written. In a written
+// tree, the root and each directory with such files has an index. The index lists the files directly in its
+// directory. A line is "name sha256", or a comment that begins with #. The digest distinguishes a file that
+// the user edited from an uncommitted file of an earlier Write.
 const Index = ".quayside-files"
 
 const (
@@ -25,8 +24,8 @@ const (
 	rootMark    = "# Root of the tree." // marks the index in the root of a tree: a subdirectory with such an index is another tree
 )
 
-// index maps paths to the digests that Write has recorded; an unknown digest is "". It contains the
-// index files of a tree, and the files that they list.
+// index maps paths to the digests that Write has recorded. An unknown digest is "". The paths are the index
+// files of a tree, and the files that the index files list.
 type index map[string]string
 
 // edited reports whether data differs from the content that Write recorded for a file.
@@ -106,8 +105,8 @@ func readIndexes(names iter.Seq[string], read func(name string) ([]byte, error))
 	return own, nil
 }
 
-// parseIndex parses an index file. root reports whether it is the index of the root of a tree.
-// Within a merge conflict, digests are dropped, because the files may have been merged, too.
+// parseIndex parses an index file. root reports whether file is the index of the root of a tree. Within a
+// merge conflict, digests are dropped, because the files may have been merged, too.
 func parseIndex(file string, data []byte) (list index, root bool, err error) {
 	list = index{}
 	conflict := false

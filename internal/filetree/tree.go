@@ -1,10 +1,9 @@
-// Package filetree holds file trees in memory, compares them and writes them to disk. Each file is
-// replaced atomically, and the index files are written last: if a write is interrupted, the next
-// one completes it.
+// Package filetree holds file trees in memory, compares them and writes them to disk. Each file is replaced
+// atomically, and the index files are written last. If a write is interrupted, the next write completes it.
 //
-// Each directory of a written tree that contains files written by quayside has an [Index] of them.
-// A file without an index entry belongs to the user: the package never changes or removes it.
-// Within a tree, it never follows a symbolic link.
+// In a written tree, each directory with files written by quayside has an [Index] that lists these files. A
+// file without an index entry belongs to the user: the package never changes or removes it. Within a tree, it
+// never follows a symbolic link.
 //
 // Start from [Tree], [Diff] and [Write].
 package filetree

@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// Write changes the files that quayside has written in the directory to those of want. It does not
+// Write makes the files that quayside has written in the directory equal to the files of want. It does not
 // change files of the user.
 //
 // Each file is replaced atomically, by renaming a temporary file. First, all new contents are
@@ -22,10 +22,10 @@ import (
 // not in want are removed. The final index files are written last. If Write is interrupted, the
 // next Write, of the same or another tree, recovers.
 //
-// A wanted file that exists with other content, but is in no index, belongs to the user: Write
-// returns an error that names it. If a file in an index was edited, Write overwrites or removes it
-// only with [Force]; otherwise it returns an [*EditedError]. These errors occur before any change.
-// If nothing differs, nothing is written.
+// An existing file that is in no index belongs to the user. If want contains such a file with other content,
+// Write returns an error that names the file. If a file in an index was edited, Write returns an
+// [*EditedError]. With [Force], Write overwrites or removes the edited file instead. These errors occur
+// before any change. If nothing differs, nothing is written.
 //
 // Write creates the directory if it does not exist. It returns an error for the top of a Git work
 // tree.
@@ -253,8 +253,8 @@ func (p *plan) hasUserFiles(dir string) bool {
 	return slices.ContainsFunc(p.users, func(name string) bool { return strings.HasPrefix(name, dir+"/") })
 }
 
-// checkWritable returns an error if a directory with changes is read-only. It does so even for a
-// process that could write anyway, such as one that runs as root.
+// checkWritable returns an error if a directory with changes is read-only, even if the process could write to
+// it, for example as root.
 func (p *plan) checkWritable() error {
 	changed := slices.DeleteFunc(slices.Collect(p.want.Names()), func(name string) bool { return p.same[name] })
 	for _, name := range append(changed, p.remove...) {

@@ -217,7 +217,7 @@ func IsAttributesFile(name string) bool { return strings.EqualFold(path.Base(nam
 // InfoAttributes returns the path of the attributes that belong to the clone.
 func (r *Repo) InfoAttributes() string { return r.common + "/info/attributes" }
 
-// Affected returns those of the files that the attribute may apply to, sorted.
+// Affected returns the files to which the attribute may apply, sorted.
 func (a ContentAttribute) Affected(files []string) []string {
 	out := slices.DeleteFunc(slices.Clone(files), func(name string) bool { return !a.Matches(name) })
 	slices.Sort(out)

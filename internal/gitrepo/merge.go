@@ -18,10 +18,10 @@ type Merge struct {
 	Open  bool        // the merge, rebase, cherry-pick or revert is not committed yet
 }
 
-// Merges returns the merges that the work tree may result from. If there is an uncommitted merge,
-// it is the only one. Otherwise, Merges returns the completed merge that led to HEAD, if it has a
-// base, and then HEAD alone, without a base. The sides of a completed merge are the parents of a
-// merge commit at HEAD, or the branch before its last rebase and the branch that it was rebased
+// Merges returns the merges that the work tree may result from. If there is an uncommitted merge, Merges
+// returns only this merge. Otherwise, it returns the completed merge that led to HEAD, if that merge has a
+// base, and then HEAD alone, without a base. The sides of a completed merge are the parents of a merge commit
+// at HEAD. After a rebase, the sides are the branch before its last rebase and the branch that it was rebased
 // onto. Before the first commit, Merges returns nil.
 func (r *Repo) Merges() ([]Merge, error) {
 	head, err := r.findRevision("HEAD", "HEAD")

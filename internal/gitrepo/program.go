@@ -18,8 +18,8 @@ import (
 // program runs the git command in a directory.
 type program struct{ path, dir string }
 
-// program returns the git command for the work tree. A bare repository is an error: it may be part
-// of the files of a clone, and its settings may run programs.
+// program returns the git command for the work tree. A bare repository is an error. A bare repository may be
+// part of the files of a clone, and its settings may run programs.
 func (r *Repo) program() (*program, error) {
 	if r.root == "" {
 		return nil, errors.New("a bare repository has no work tree: use a clone of it")
@@ -68,7 +68,7 @@ func gitEnvironment() []string {
 	return append(env, "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LANGUAGE=en")
 }
 
-// Ignored returns those of the paths that Git ignores and does not track. paths are relative to the work tree.
+// Ignored returns the paths that Git ignores and does not track. paths are relative to the work tree.
 func (r *Repo) Ignored(ctx context.Context, paths []string) ([]string, error) {
 	p, err := r.program()
 	if err != nil {

@@ -16,11 +16,14 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// Push pushes a branch to a remote (see [Repo.Address]), and reports whether the remote branch
-// changed. The remote branch must be at the commit old; if old is empty, it must not exist. Over
-// https, the credentials are those in the URL, or token if it is not empty, or those in Git's
-// configuration. Over ssh, they are those in Git's configuration. Over http, token is sent only to
-// this machine (see [Confidential]), and credentials in a URL of another machine are an error.
+// Push pushes a branch to a remote (see [Repo.Address]), and reports whether the remote branch changed. The
+// remote branch must be at the commit old. If old is empty, the remote branch must not exist. The credentials
+// depend on the URL:
+//   - https: the credentials in the URL, or token if it is not empty, or the credentials in Git's
+//     configuration.
+//   - ssh: the credentials in Git's configuration.
+//   - http: token is sent only to this machine (see [Confidential]). Credentials in a URL of another machine
+//     are an error.
 func (r *Repo) Push(ctx context.Context, remote, branch, token, old string) (changed bool, err error) {
 	ref := string(plumbing.NewBranchReferenceName(branch))
 	if changed, err = r.push(ctx, remote, token, ref+":"+ref, old); err != nil {
@@ -29,7 +32,7 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token, old string) (cha
 	return changed, err
 }
 
-// DeleteRemoteBranch deletes a branch of a remote. The parameters are those of [Repo.Push].
+// DeleteRemoteBranch deletes a branch of a remote. The parameters have the same meaning as in [Repo.Push].
 func (r *Repo) DeleteRemoteBranch(ctx context.Context, remote, branch, token, old string) error {
 	if _, err := r.push(ctx, remote, token, ":"+string(plumbing.NewBranchReferenceName(branch)), old); err != nil {
 		return fmt.Errorf("deleting %s in %s: %w", branch, diag.Redact(remote), err)
@@ -46,9 +49,9 @@ func (r *Repo) push(ctx context.Context, remote, token, spec, old string) (chang
 	return err == nil && !bytes.Contains(out, []byte("\n=\t")), err
 }
 
-// RemoteBranches returns the commits of remote branches by name. If below is "up", these are the
-// branches "up" and "up/…". The credentials are those of [Repo.Push]. The commits are fetched as
-// loose objects, which go-git can read; no references are created.
+// RemoteBranches returns the commits of remote branches by name. If below is "up", the branches are "up" and
+// "up/…". It uses the same credentials as [Repo.Push]. The commits are fetched as loose objects, which go-git
+// can read; no references are created.
 func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) (map[string]*Revision, error) {
 	head := string(plumbing.NewBranchReferenceName(below))
 	list, err := r.runRemote(ctx, remote, token, false, "ls-remote", "--", "", head, head+"/*")
@@ -84,9 +87,9 @@ func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) 
 	return out, nil
 }
 
-// CloneBranch clones a branch of a remote, with its history and without a work tree's files, to a temporary
-// directory that done removes. An empty branch is the default branch. The remote and the credentials are those
-// of [Repo.Push].
+// CloneBranch clones a branch of a remote to a temporary directory, which done removes. The clone has the
+// history of the branch, and no files in its work tree. An empty branch means the default branch. remote and
+// token have the same meaning as in [Repo.Push].
 func (r *Repo) CloneBranch(ctx context.Context, remote, branch, token string) (clone *Repo, done func() error, err error) {
 	dir, err := os.MkdirTemp("", "quayside-clone-")
 	if err != nil {

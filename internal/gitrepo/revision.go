@@ -44,9 +44,9 @@ func (v *Revision) HasParent(parent *Revision) bool {
 // Time returns the commit time.
 func (v *Revision) Time() time.Time { return v.commit.Committer.When }
 
-// Revision returns the commit that name stands for: a branch, a tag, an expression such as
-// "HEAD~1", or the first digits of a hash. A name with several meanings is an error that lists
-// them. (Git would prefer a tag to a branch, but anyone may have pushed the tag.)
+// Revision returns the commit that name stands for: a branch, a tag, an expression such as "HEAD~1", or the
+// first digits of a hash. A name with several meanings is an error that lists the meanings. (Git would prefer
+// a tag to a branch, but anyone may have pushed the tag.)
 func (r *Repo) Revision(name string) (*Revision, error) {
 	if name == "" || strings.HasPrefix(name, "-") || strings.Contains(name, ":") || strings.Contains(name, "^{") {
 		return nil, fmt.Errorf("%q is not a commit", name)
@@ -149,9 +149,9 @@ func (r *Repo) fetchHint() string {
 // ErrNoBase means that two revisions have no common ancestor in this clone.
 var ErrNoBase = errors.New("no common ancestor")
 
-// LastChange returns the newest commit in the history of HEAD that adds or removes a text in a
-// file, and its first parent. Both are nil if there is no such commit; before is nil if the clone
-// lacks the parent.
+// LastChange returns the newest commit in the history of HEAD that adds or removes a text in a file, and its
+// first parent. change and before are nil if there is no such commit. before is also nil if the clone lacks
+// the parent.
 func (r *Repo) LastChange(ctx context.Context, file, text string) (change, before *Revision, err error) {
 	p, err := r.program()
 	if err != nil {

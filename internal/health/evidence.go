@@ -30,9 +30,9 @@ func (s *Summary) Judge(rule gate.Criteria, environment string, clusters []strin
 	}
 }
 
-// Observations returns the observations of all operators for the gate. If a summary lacks an
-// operator that another summary of the same cluster has, there is an observation with Absent for
-// it. The order is that of the summaries, then of the operators by name.
+// Observations returns the observations of all operators for the gate. If a summary lacks an operator that
+// another summary of the same cluster has, the operator gets an observation with Absent. Observations are in
+// the order of the summaries, then sorted by operator name.
 func Observations(list []*Summary) []gate.Observation {
 	type cluster struct{ environment, name string }
 	operators := map[cluster]map[string]bool{}

@@ -18,10 +18,10 @@ type Health struct {
 	Message string // reason for the status; may be empty
 }
 
-// Compute returns the health of an object as read from the API server, with numbers as int64 or
-// float64. A nil object is NotFound, and a malformed one is Unknown. kstatus evaluates built-in
-// kinds, and objects with a condition Reconciling, Stalled or Ready. For some kinds, ruleOf adds a
-// check or replaces that of kstatus.
+// Compute returns the health of an object as read from the API server, with numbers as int64 or float64. A
+// nil object is NotFound, and a malformed one is Unknown. kstatus evaluates built-in kinds, and objects with
+// a condition Reconciling, Stalled or Ready. For some kinds, ruleOf adds a check or replaces the check of
+// kstatus.
 func Compute(o map[string]any, now time.Time) Health {
 	if o == nil {
 		return Health{v1alpha1.NotFound, "it does not exist"}
@@ -233,9 +233,8 @@ func runningPodHealth(o map[string]any) Health {
 	return Health{v1alpha1.InProgress, "the pod is not ready"}
 }
 
-// JudgeObjects returns the health of all objects in spec, worst first, then by group, kind,
-// namespace and name. (The result of Judge has only those that are not Current, and not more than a
-// limit.)
+// JudgeObjects returns the health of all objects in spec, worst first, then by group, kind, namespace and
+// name. (The result of Judge omits objects that are Current, and is limited in length.)
 func JudgeObjects(spec v1alpha1.InstallationSpec, got []v1alpha1.Observed, now time.Time) []v1alpha1.ObjectHealth {
 	found := indexObserved(got)
 	out := make([]v1alpha1.ObjectHealth, 0, len(spec.Objects))

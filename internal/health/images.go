@@ -99,9 +99,9 @@ func (im *imageComparison) digests(ref v1alpha1.ObjectReference, o map[string]an
 			continue
 		}
 		for _, s := range slices.Concat(k8s.Items(p, "status", "initContainerStatuses"), k8s.Items(p, "status", "containerStatuses")) {
-			// An imageID such as "docker-pullable://quay.io/x/y@sha256:…" contains the digest of a
-			// manifest. An imageID that is only a digest is that of the image configuration, which
-			// is not in the lock.
+			// An imageID such as "docker-pullable://quay.io/x/y@sha256:…" contains the digest of a manifest.
+			// An imageID that is only a digest is the digest of the image configuration, which is not in the
+			// lock.
 			name, digest := k8s.Text(s, "name"), imageref.Split(k8s.Text(s, "imageID")).Digest
 			if imageref.IsDigest(digest) && !slices.Contains(out[name], digest) {
 				out[name] = append(out[name], digest)

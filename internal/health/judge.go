@@ -87,8 +87,8 @@ func readySince(spec v1alpha1.InstallationSpec, prev, status v1alpha1.Installati
 // interval of the reporter.
 const heartbeat = 30 * time.Minute
 
-// observedAt returns the time of observation for a status. It is that of prev if the status has not
-// changed and the time is recent, otherwise now.
+// observedAt returns the time of observation for a status. If the status has not changed and the time in prev
+// is recent, it returns the time in prev. Otherwise it returns now.
 func observedAt(prev, status v1alpha1.InstallationStatus, now time.Time) *metav1.Time {
 	status.ObservedAt = prev.ObservedAt
 	if at := prev.ObservedAt; at != nil && now.Sub(at.Time) < heartbeat && !now.Before(at.Time) && equality.Semantic.DeepEqual(prev, status) {
@@ -115,7 +115,7 @@ func sortWorstFirst(list []v1alpha1.ObjectHealth) {
 	})
 }
 
-// truncateList returns the first limit items of a list, and the number of the others.
+// truncateList returns the first limit items of a list, and the number of omitted items.
 func truncateList[T any](list []T, limit int) ([]T, int32) {
 	if len(list) <= limit {
 		return list, 0

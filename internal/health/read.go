@@ -19,10 +19,10 @@ func parseLimits() yamlnode.Limits {
 	return yamlnode.Limits{Bytes: 64 << 20, Depth: 50, Nodes: 3_000_000}
 }
 
-// Read parses observations in any number of documents: files and output of 'quayside status', with
-// or without --all, and Installations as printed by kubectl. Installations do not contain the name
-// of their cluster; its UID is that of the Namespace kube-system in the same file. The error is a
-// diag.List of all faults.
+// Read parses observations in any number of documents: files and output of 'quayside status', with or without
+// --all, and Installations as printed by kubectl. Installations do not contain the name of their cluster. The
+// UID of the cluster is the UID of the Namespace kube-system in the same file. The error is a diag.List of
+// all faults.
 func Read(file string, data []byte) ([]*Summary, error) {
 	docs, err := yamlnode.Documents(file, data, parseLimits())
 	if err != nil {

@@ -182,8 +182,8 @@ func newUnpinnedHealth(o OperatorObservation) OperatorHealth {
 	return s
 }
 
-// appliedVersions returns the versions in the cluster: those of the objects or, if no object was
-// read, that of the Installation.
+// appliedVersions returns the versions of the objects in the cluster. If no object was read, it returns the
+// version of the Installation.
 func appliedVersions(o OperatorObservation) []string {
 	if len(o.Applied) == 0 && o.Spec != nil {
 		return []string{o.Spec.Version}

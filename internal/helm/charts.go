@@ -45,8 +45,8 @@ func (c *Charts) For(offered func() (kubeVersion string, apiVersions []string, e
 	return &Charts{offered, c.shared}
 }
 
-// Template is like [Pool.Template]. If opt has no Kubernetes version, it uses that of c. The APIs in opt are
-// added to those of c.
+// Template is like [Pool.Template]. If opt has no Kubernetes version, it uses the version of c. It adds the
+// APIs in opt to the APIs of c.
 func (c *Charts) Template(files map[string][]byte, opt Options) (*Rendered, error) {
 	if c == nil {
 		return nil, errors.New("no program to render it")
@@ -104,7 +104,7 @@ func (s *sharedCharts) processes() (*Pool, error) {
 	return s.pool, nil
 }
 
-// Close ends the processes. Later calls of Template start new ones.
+// Close ends the processes. Later calls of Template start new processes.
 func (c *Charts) Close() {
 	if c == nil {
 		return

@@ -89,7 +89,7 @@ type Pool struct {
 	slots   chan *child // nil stands for a child that has not been started
 }
 
-// NewPool returns a pool of processes of a program that calls engine.Serve, such as the one of
+// NewPool returns a pool of processes of a program that calls engine.Serve, such as the result of
 // [FindProgram]. It starts processes when they are needed.
 func NewPool(program string) *Pool {
 	p := &Pool{program: program, slots: make(chan *child, runtime.GOMAXPROCS(0))}
@@ -99,7 +99,7 @@ func NewPool(program string) *Pool {
 	return p
 }
 
-// Close ends the child processes. It waits for calls of Template; later calls start new ones.
+// Close ends the child processes. It waits for calls of Template. Later calls start new processes.
 func (p *Pool) Close() {
 	for range cap(p.slots) {
 		c := <-p.slots
@@ -110,9 +110,8 @@ func (p *Pool) Close() {
 	}
 }
 
-// Template renders the templates of a chart whose files are those of [ReadArchive] or
-// [ReadDirectory]. The error names the chart and, where it is known, has the position in the
-// template.
+// Template renders the templates of a chart. files is the result of [ReadArchive] or [ReadDirectory]. The
+// error names the chart and, if known, the position in the template.
 func (p *Pool) Template(ctx context.Context, files map[string][]byte, opt Options) (*Rendered, error) {
 	meta, err := ReadMetadata(files)
 	if err != nil {

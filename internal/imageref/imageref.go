@@ -1,10 +1,10 @@
 // Package imageref parses references to container images, adds their default parts, compares them,
 // and matches prefixes.
 //
-// There are three degrees of strictness. [Split] accepts any text, as container runtimes do:
-// references in manifests must not be rejected. [Valid] reports whether a container runtime accepts
-// a reference. [Parse] accepts references that can be requested from a registry; quayside uses it
-// for its own requests.
+// There are three degrees of strictness. [Split] accepts any text, as container runtimes do, because
+// references in manifests must not be rejected. [Valid] reports whether a container runtime accepts a
+// reference. [Parse] accepts references that can be requested from a registry. quayside uses Parse for its
+// own requests.
 //
 // The package opens no files or connections and supports no schemes such as "oci:"; see
 // internal/oci. Only this package contains the names of Docker's own registry.
@@ -100,8 +100,8 @@ func (r Ref) String() string {
 	return s
 }
 
-// Plausible reports whether the parts look like those of an image reference. Use it to find
-// references in other text; it does not validate them.
+// Plausible reports whether the parts look like parts of an image reference. Use Plausible to find references
+// in other text. It does not validate the references.
 func (r Ref) Plausible() bool {
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789._-/"
 	p := r.Repository

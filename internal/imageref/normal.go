@@ -12,15 +12,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Normal returns the normal form of a reference. References have the same normal form if clients
-// resolve them to the same image. The registry is in lower case, with its usual name and without
-// the default port. Docker's own images begin with "library/". If there is a digest, the tag is
-// dropped; if there is neither, the tag is "latest". Repositories and tags keep their case, which
-// is significant.
+// Normal returns the normal form of a reference. References have the same normal form if clients resolve them
+// to the same image. The registry is in lower case, with its usual name and without the default port.
+// Docker's own images begin with "library/". If there is a digest, the tag is dropped. If there is neither a
+// digest nor a tag, the tag is "latest". Repositories and tags keep their case, which is significant.
 //
-// It returns an error for an ambiguous registry or path: a host with a final dot, a % or non-ASCII
-// characters; an IP address not in its shortest form; a path with dots or slashes that servers may
-// drop.
+// It returns an error for an ambiguous registry or path:
+//   - a host with a final dot, a % or non-ASCII characters
+//   - an IP address that is longer than its shortest form
+//   - a path with dots or slashes that servers may drop
 func Normal(s string) (Ref, error) {
 	r := Split(s)
 	host, err := normalHost(r.Registry)

@@ -154,9 +154,9 @@ func LabelFault(s string) string {
 	return ""
 }
 
-// Resource returns the resource name of a kind, as used in roles, such as "deployments". It returns
-// "" if the group or kind is invalid, or if a built-in group does not have the kind. For a custom
-// kind it returns the usual plural; its CRD may define another one.
+// Resource returns the resource name of a kind, as used in roles, such as "deployments". It returns "" if the
+// group or kind is invalid, or if a built-in group does not have the kind. For a custom kind it returns the
+// usual plural. The CRD of the kind may define another plural.
 func Resource(group, kind string) string {
 	if len(KindFaults(strings.TrimPrefix(group+"/v1", "/"), kind)) > 0 {
 		return ""

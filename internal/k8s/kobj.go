@@ -1,15 +1,14 @@
-// Package k8s handles Kubernetes objects without Go types: keys, built-in kinds, CRDs, label
-// selectors, permissions of subjects, and Pod Security levels. The rules are those of Kubernetes
-// itself.
+// Package k8s handles Kubernetes objects without Go types: keys, built-in kinds, CRDs, label selectors,
+// permissions of subjects, and Pod Security levels. The rules are the same as in Kubernetes.
 //
-// An object is decoded YAML or JSON, in which any field may be missing or of a wrong type. Then
-// getters return the zero value; they never fail. Functions that change an object return a changed
-// copy, so objects can share parts. The package does not depend on operators and does not access
-// clusters. It never guesses permissions: a binding to a role that is neither given nor built in
-// becomes a grant with only the name of the role.
+// An object is decoded YAML or JSON, in which any field may be missing or of a wrong type. For such a field,
+// getters return the zero value. Getters never fail. Functions that change an object return a changed copy,
+// so objects can share parts. The package does not depend on operators and does not access clusters. It never
+// guesses permissions. A binding to an unknown role becomes a grant with only the name of the role. A role is
+// known if it is given or built in.
 //
-// Start from [Object], [Text] and [Items]; for kinds from [KindFaults], [ParseCRD] and
-// [IsReserved]; for permissions from [NewPermissions]; for selectors from [SelectorOf].
+// Start from [Object], [Text] and [Items]. For kinds, start from [KindFaults], [ParseCRD] and [IsReserved].
+// For permissions, start from [NewPermissions]. For selectors, start from [SelectorOf].
 package k8s
 
 import (

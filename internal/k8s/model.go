@@ -368,12 +368,12 @@ func (m *Permissions) Subjects() []Subject {
 // modified.
 func (m *Permissions) ObjectGrants() []ObjectGrants { return m.objectGrants }
 
-// Direct returns the grants to exactly this subject, without those of its groups. The result is
-// sorted and reduced (see ReduceGrants).
+// Direct returns the grants to exactly this subject, without the grants to its groups. The result is sorted
+// and reduced (see ReduceGrants).
 func (m *Permissions) Direct(s Subject) []Grant { return slices.Clone(m.direct[s]) }
 
-// Of returns all permissions of a subject: its own grants, and those of its user and groups. The
-// result is sorted and reduced (see ReduceGrants).
+// Of returns all permissions of a subject: its own grants, and the grants to its user and groups. The result
+// is sorted and reduced (see ReduceGrants).
 func (m *Permissions) Of(s Subject) []Grant {
 	all := m.Direct(s)
 	for _, also := range impliedSubjects(s) {

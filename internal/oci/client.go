@@ -1,13 +1,13 @@
 // Package oci opens, packs and pushes container images.
 //
-// An image comes from a registry, an OCI layout directory, or an archive; [ParseReference]
-// describes the syntax of references. All content is verified against its digest. Blobs from a
-// registry are stored in a content-addressed cache, so that an image can be read again with
-// [Client.Offline], which opens no network connection.
+// An image comes from a registry, an OCI layout directory, or an archive. [ParseReference] describes the
+// syntax of references. All content is verified against its digest. Blobs from a registry are stored in a
+// content-addressed cache, so that an image can be read again with [Client.Offline], which opens no network
+// connection.
 //
-// Content that is not an image or that exceeds [Limits] is rejected. Credentials are sent only to
-// the registry that they belong to. The package prints nothing and does not read the environment.
-// It uses go-containerregistry with its own transport.
+// Content that is not an image or that exceeds [Limits] is rejected. Credentials for a registry are sent only
+// to this registry. The package prints nothing and does not read the environment. It uses
+// go-containerregistry with its own transport.
 //
 // The API is unstable: exported names may change in any release.
 //

@@ -53,9 +53,9 @@ func (c *Client) openRoot(ctx context.Context, src Reference) (from origin, dige
 	return l, digest, data, f, nil
 }
 
-// listParts returns all parts of an image. A part comes after the parts that it refers to; the last
-// one is the root manifest. For an index, the parts include all images. If chosenOnly is true, they
-// include only the image that [Client.Open] chooses.
+// listParts returns all parts of an image. A part comes after the parts that it refers to. The last part is
+// the root manifest. For an index, the parts include all images or, if chosenOnly is true, only the image
+// that [Client.Open] chooses.
 func (c *Client) listParts(ctx context.Context, from origin, digest string, data []byte, chosenOnly bool) ([]part, error) {
 	w := &partWalk{client: c, from: from, chosenOnly: chosenOnly, seen: map[string]bool{}}
 	err := w.manifest(ctx, digest, data, 0)

@@ -43,10 +43,10 @@ func (d *Downloaded) Read() ([]byte, error) {
 	return d.store.Read(d.Digest, d.limit)
 }
 
-// Download returns the file at a URL, of at most limit bytes. It uses HTTPS; for loopback addresses and for
+// Download returns the file at a URL, of at most limit bytes. It uses HTTPS. For loopback addresses and for
 // hosts in Insecure, it also accepts HTTP. If the server reports the file as unchanged, or with Offline, it
-// returns the stored content. If digest is not empty, the content must have this digest, and stored content
-// with this digest needs no request.
+// returns the stored content. If digest is not empty, the content must have this digest. Stored content with
+// this digest is returned without a request.
 func (c *Client) Download(ctx context.Context, at, digest string, limit int64) (*Downloaded, error) {
 	if digest != "" && !imageref.IsDigest(digest) {
 		return nil, fmt.Errorf("digest %q: only sha256 is supported", digest)

@@ -27,8 +27,8 @@ const (
 	gitTimeout = 10 * time.Minute
 )
 
-// gitServer returns a Git repository on a server whose responses have at most limit bytes. The login is
-// that of the host for images.
+// gitServer returns a Git repository on a server whose responses have at most limit bytes. It uses the same
+// login as for images of the host.
 func (c *Client) gitServer(at string, limit int64) (gitrepo.Server, error) {
 	u, err := url.Parse(at)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Client) gitServer(at string, limit int64) (gitrepo.Server, error) {
 	return gitrepo.Server{URL: at, Transport: through, Username: login.login.config.Username, Password: login.login.config.Password}, err
 }
 
-// GitTags returns the commits of the tags of a Git repository by name. The rules for URLs are those of
+// GitTags returns the commits of the tags of a Git repository by name. The rules for URLs are the same as in
 // Download. With Offline, it returns the tags of the last call.
 func (c *Client) GitTags(ctx context.Context, at string) (map[string]string, error) {
 	var tags map[string]string
@@ -65,9 +65,9 @@ func (c *Client) GitTags(ctx context.Context, at string) (map[string]string, err
 	return tags, nil
 }
 
-// GitFiles returns the files that choose returns for the commit of a tag, by path. The store keeps them by
-// URL, commit and key. Different functions choose need different keys. The rules for URLs are those of
-// Download.
+// GitFiles returns the files that choose returns for the commit of a tag, by path. The store keeps the files
+// by URL, commit and key. If the function choose differs, key must differ, too. The rules for URLs are the
+// same as in Download.
 func (c *Client) GitFiles(ctx context.Context, at, tag, commit, key string, choose func(commit fs.FS) (map[string][]byte, error)) (fs.FS, error) {
 	name := at + " " + commit + " " + key
 	if digest, err := c.Store.Record(gitFiles, name); err == nil {

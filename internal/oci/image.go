@@ -33,8 +33,8 @@ type Image struct {
 // Name returns the full reference of the image, as used in errors.
 func (im *Image) Name() string { return im.name }
 
-// Digest returns the digest of the index or, if there is none, of the manifest. A docker archive
-// has no manifest: its digest is that of the configuration (the "image ID").
+// Digest returns the digest of the index or, if there is none, of the manifest. For a docker archive, which
+// has no manifest, it returns the digest of the configuration (the "image ID").
 func (im *Image) Digest() string { return im.digest }
 
 // ManifestDigest returns the digest of the manifest of the chosen image. For a multi-platform
@@ -95,7 +95,7 @@ func (l Layer) Open(ctx context.Context) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// Stored returns the layer as stored, which is usually compressed. Its content is verified like that of Open.
+// Stored returns the layer as stored, which is usually compressed. The content is verified as in Open.
 func (l Layer) Stored(ctx context.Context) (io.ReadCloser, error) {
 	raw, err := l.open(ctx)
 	if err != nil {

@@ -49,9 +49,9 @@ func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest s
 	return nil, fmt.Errorf("the referrers of %s have more than %d pages", digest, maxPages)
 }
 
-// referrersPage returns one page of the list of referrers, and the query for the next page. If the
-// registry has no referrers API, it returns the index that clients maintain under a tag instead, or
-// nil if there is none.
+// referrersPage returns one page of the list of referrers, and the query for the next page. If the registry
+// has no referrers API, it returns the index that clients maintain under a tag, or nil if there is no such
+// index.
 func (r *upstream) referrersPage(ctx context.Context, repo name.Repository, digest, ref string) (list *v1.IndexManifest, next string, err error) {
 	data, header, err := r.client.fetchReferrers(ctx, repo, ref)
 	if err != nil {

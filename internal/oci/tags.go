@@ -14,8 +14,8 @@ const (
 	maxTags  = 50_000
 )
 
-// Tags returns the tags of a repository, "registry/name", sorted: those of the first mirror that lists
-// them, or else of the registry. With Offline, it returns the tags of the last call.
+// Tags returns the tags of a repository, "registry/name", sorted. It asks the first mirror that lists tags,
+// or else the registry. With Offline, it returns the tags of the last call.
 func (c *Client) Tags(ctx context.Context, repository string) ([]string, error) {
 	src, err := ParseReference(string(Remote) + ":" + repository)
 	if err != nil {

@@ -88,8 +88,8 @@ func (v vendored) tag(src Reference) string {
 	return ""
 }
 
-// signatures returns the locations of the signatures of an image: the manifest under the signature
-// tag, and the manifests of the same repository that refer to the image.
+// signatures returns the locations of the signatures of an image: the manifest under the signature tag, and
+// the manifests in the repository of the image that refer to the image.
 func (v vendored) signatures(ctx context.Context, src Reference) []VendoredImage {
 	var out []VendoredImage
 	tagged := Reference{Kind: Remote, Name: src.Name, Tag: strings.Replace(src.Digest, ":", "-", 1) + ".sig"}

@@ -246,9 +246,9 @@ func (x op) applyToList(v []any, path []string) (any, bool) {
 	}
 }
 
-// patchPosition returns the position for an error message of kustomize. If the message names the
-// target of a patch, such as "Deployment.v1.apps/web.shop", it is the position of the patch.
-// Otherwise it is the file of the kustomization that was being built, or else that of o.
+// patchPosition returns the position for an error message of kustomize. If the message names the target of a
+// patch, such as "Deployment.v1.apps/web.shop", the result is the position of the patch. Otherwise it is the
+// file of the kustomization in which the error occurred or, if unknown, the file of o.
 func (o *Overlay) patchPosition(message string) diag.Pos {
 	for _, k := range o.sortedKustomizations() {
 		for i, p := range k.kustomization.Patches {

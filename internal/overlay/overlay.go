@@ -1,10 +1,9 @@
 // Package overlay determines the input of a kustomization and builds it as stock kustomize does,
 // but only from files in memory.
 //
-// All input is collected before the build, from the references in each kustomization, and kustomize
-// has access to nothing else. So the digest of an [Overlay] covers all input of its build, the size
-// of the input is known before the build, and a build opens no network connection and starts no
-// program.
+// All input is collected before the build, from the references in each kustomization, and kustomize cannot
+// access other files. So the digest of an [Overlay] covers all input of its build. The size of the input is
+// known before the build. A build opens no network connection and starts no program.
 //
 // Start from [New], [Files.Open] and [Overlay.Build].
 package overlay
@@ -461,8 +460,8 @@ func countObjects(o *Overlay) (int, error) {
 	return known[o], faults.Err()
 }
 
-// visitChildrenFirst calls visit for each kustomization of the build, after the kustomizations that
-// it refers to. It skips those in seen and adds the others to it.
+// visitChildrenFirst calls visit for each kustomization of the build, after the kustomizations that it refers
+// to. It skips the kustomizations in seen, and adds the visited kustomizations to seen.
 func (o *Overlay) visitChildrenFirst(seen map[*Overlay]bool, visit func(*Overlay)) {
 	if seen[o] {
 		return
@@ -562,8 +561,8 @@ func hasEmpty(n *kyaml.Node) bool {
 	return n.Kind == kyaml.ScalarNode && n.Value == "" && n.Tag == kyaml.NodeTagNull || slices.ContainsFunc(n.Content, hasEmpty)
 }
 
-// runKustomize runs kustomize on o. It returns a panic as an error: kustomize panics on some patches, such as
-// those that remove the name of an object.
+// runKustomize runs kustomize on o. It converts a panic to an error, because kustomize panics on some
+// patches, such as a patch that removes the name of an object.
 func (o *Overlay) runKustomize(files map[string][]byte) (objects resmap.ResMap, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -47,7 +47,7 @@ type policySettings struct {
 	Disabled          *bool  `json:"disabled"`
 }
 
-// isPolicyGenerator reports whether all configurations are those of PolicyGenerator.
+// isPolicyGenerator reports whether all configurations are for PolicyGenerator.
 func isPolicyGenerator(configs []map[string]any) bool {
 	return len(configs) > 0 && !slices.ContainsFunc(configs, func(c map[string]any) bool {
 		group, _, _ := strings.Cut(k8s.Text(c, "apiVersion"), "/")

@@ -14,9 +14,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// PatchedLevels returns the kustomizations of the build that directly include a component of the
-// user but are not the user's own, children first. o may be one of them. isUser reports whether a
-// kustomization file is the user's.
+// PatchedLevels returns the kustomizations of the build that are not the user's and directly include a
+// component of the user, children first. The result may contain o. isUser reports whether a kustomization
+// file is the user's.
 func (o *Overlay) PatchedLevels(isUser func(file string) bool) []*Overlay {
 	var levels []*Overlay
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {

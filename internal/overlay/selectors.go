@@ -330,8 +330,8 @@ func containerImages(built [][]byte) []string {
 	return out
 }
 
-// imagesOf returns the images in an object that an entry of images can change: those of containers
-// and of image volumes, at any depth. CRDs are skipped.
+// imagesOf returns the images in an object that an entry of images can change. These are the images of
+// containers and of image volumes, at any depth. CRDs are skipped.
 func imagesOf(object map[string]any) []string {
 	var out []string
 	add := func(image string) {

@@ -206,8 +206,8 @@ func objectIDOf(n *yamlnode.Node) (h objectID) {
 	return h
 }
 
-// mayBeRenamed reports whether the name of h can be that of was with a prefix or a suffix. Both
-// must have the same apiVersion and kind.
+// mayBeRenamed reports whether the name of h can be the name of was with a prefix or a suffix. h and was must
+// have the same apiVersion and kind.
 func (h objectID) mayBeRenamed(was objectID) bool {
 	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
 }
@@ -225,7 +225,7 @@ func (p valueOrigins) record(n *yamlnode.Node, pos diag.Pos) {
 	}
 }
 
-// walk sets the origins of those keys and values in n that are the same in source. at returns the
+// walk sets the origins of the keys and values in n that equal the keys and values in source. at returns the
 // position of a node in source.
 func (p valueOrigins) walk(n, source *yamlnode.Node, at func(*yamlnode.Node) diag.Pos) {
 	switch {

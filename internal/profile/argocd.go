@@ -43,7 +43,7 @@ type ArgoCDSettings struct {
 	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences" doc:"Argo CD: fields that other controllers write."`
 }
 
-// ArgoCDCluster are the fields of an entry of spec.clusters that only Argo CD uses. If both are
+// ArgoCDCluster contains the fields of an entry of spec.clusters that only Argo CD uses. If both fields are
 // empty, the destination is the cluster in which Argo CD runs.
 type ArgoCDCluster struct {
 	Server      string `json:"server" doc:"URL of the API server in Argo CD. Default: the cluster in which Argo CD runs."`
@@ -163,7 +163,7 @@ func (argoCD) Applier(o k8s.Object) string {
 	return ""
 }
 
-// AnnotateInstallation sets a sync wave before that of the reporter, so that Argo CD applies the
+// AnnotateInstallation sets a sync wave before the wave of the reporter, so that Argo CD applies the
 // Installation even if the reporter is unhealthy.
 func (argoCD) AnnotateInstallation(o k8s.Object) k8s.Object {
 	return k8s.Annotate(o, map[string]string{argoWave: "-1"})

@@ -53,7 +53,7 @@ func (k *sourceKind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// FluxCluster are the fields of an entry of spec.clusters that only Flux uses.
+// FluxCluster contains the fields of an entry of spec.clusters that only Flux uses.
 type FluxCluster struct {
 	KubeConfig string `json:"kubeConfig" doc:"Secret in spec.gitops.namespace with the kubeconfig of this cluster, for a Flux that runs in another cluster. Default: Flux runs in this cluster."`
 }
@@ -142,12 +142,11 @@ func (flux) Faults(g GitOps, clusters []Cluster) []Fault {
 
 // Apply returns the Kustomizations of a tree.
 //
-// With granularity operator, there is a Kustomization for each piece, and a parent for each
-// cluster. With granularity cluster, each cluster has a directory with one Kustomization for the
-// CRDs and three for its overlay; each of them depends on the previous one. There are always three,
-// and the stage of an operator does not depend on which other operators are installed. Otherwise an
-// object could move to a later Kustomization, and Flux would delete it before the later one applies
-// it.
+// With granularity operator, there is a Kustomization for each piece, and a parent for each cluster. With
+// granularity cluster, each cluster has a directory with four Kustomizations: one for the CRDs and three for
+// its overlay. Each Kustomization depends on the previous one. The number of Kustomizations is fixed, and the
+// stage of an operator does not depend on which other operators are installed. Otherwise an object could move
+// to a later Kustomization, and Flux would delete the object before the later Kustomization applies it.
 func (flux) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	if t.GitOps.Granularity != PerCluster {
 		return fluxPieces(t), nil

@@ -116,8 +116,8 @@ func (c fluxCluster) kustomizations(t Tree) []k8s.Object {
 	return out
 }
 
-// environmentKey is a label of the objects in inputs/, by which a ResourceSet can select those of
-// one environment.
+// environmentKey is a label of the objects in inputs/. A ResourceSet can use it to select the objects of one
+// environment.
 const environmentKey = "quayside.dev/environment"
 
 // Inputs returns a ResourceSetInputProvider of Flux Operator for each cluster. A ResourceSet can

@@ -43,15 +43,16 @@ func (g GitOps) partName(part string) string {
 	return k8s.Fit(g.Name+"-"+part, k8s.MaxLabel)
 }
 
-// clusterPartName returns the name of the object for one part of the tree in one cluster. It is a
-// valid label value. Names are unique on a hub: names of environments contain no dot and names of
-// parts contain no dash. So the name of the environment ends at the first dot, or at the first dash
-// if there is no dot, and the name of the part begins after the last dash.
+// clusterPartName returns the name of the object for one part of the tree in one cluster. It is a valid label
+// value. Names are unique on a hub, because the parts of a name can be told apart:
+//   - The name of the environment contains no dot. It ends at the first dot, or at the first dash if there is
+//     no dot.
+//   - The name of the part contains no dash. It begins after the last dash.
 func (g GitOps) clusterPartName(cluster, part string) string {
 	return k8s.Fit(g.Name+g.clusterSeparator(strings.Contains(cluster, "."))+cluster+"-"+part, k8s.MaxLabel)
 }
 
-// clusterSeparator returns the separator between the name of the environment and that of a cluster.
+// clusterSeparator returns the separator between the name of the environment and the name of a cluster.
 // dotted means that the name of the cluster contains a dot.
 func (g GitOps) clusterSeparator(dotted bool) string {
 	if dotted || strings.Contains(g.Name, "-") {

@@ -48,7 +48,7 @@ type Cluster struct {
 }
 
 // WithDefaults returns c with the APIs and objects that d provides. If c has no Kubernetes version, it gets
-// that of d.
+// the version of d.
 func (c Cluster) WithDefaults(d Cluster) Cluster {
 	c.KubernetesVersion = cmp.Or(c.KubernetesVersion, d.KubernetesVersion)
 	c.Provides = Provides{APIs: slices.Concat(d.Provides.APIs, c.Provides.APIs), Objects: slices.Concat(d.Provides.Objects, c.Provides.Objects)}

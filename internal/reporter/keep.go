@@ -85,7 +85,7 @@ func (w *watches) watchOnce(ctx context.Context, kind schema.GroupVersionKind, k
 	}
 }
 
-// setFailure sets the store and the failure of a kind. If one of them changed, it calls
+// setFailure sets the store and the failure of a kind. If the store or the failure changed, it calls
 // kindChanged.
 func (w *watches) setFailure(kind schema.GroupVersionKind, k *kindWatch, objects store, v readFailure) {
 	w.mu.Lock()
@@ -115,8 +115,8 @@ func (w *watches) setFailure(kind schema.GroupVersionKind, k *kindWatch, objects
 // failure.
 type readFailure struct{ reason, message string }
 
-// failureOf converts an error of the API server to a readFailure. It returns the zero value for a
-// temporary error, such as that of an unreachable, busy or starting server.
+// failureOf converts an error of the API server to a readFailure. It returns the zero value for a temporary
+// error, such as the error of an unreachable, busy or starting server.
 func failureOf(err error) readFailure {
 	var status apierrors.APIStatus
 	switch {

@@ -127,7 +127,7 @@ func (r *reader) readRelated(into *[]string) error {
 	})
 }
 
-// setNames sets v.Aliases to the related IDs. If exactly one of them is a CVE, it becomes v.ID. An
+// setNames sets v.Aliases to the related IDs. If exactly one related ID is a CVE, it becomes v.ID. An
 // advisory for several CVEs keeps its ID.
 func (v *Vulnerability) setNames(related []string) {
 	var cves []string

@@ -78,8 +78,8 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 	return data, err
 }
 
-// decodeScan decodes a scan report. remaining is the number of vulnerabilities that all further
-// reports may contain; decodeScan subtracts those in the report.
+// decodeScan decodes a scan report. remaining is the maximum number of vulnerabilities in all further
+// reports. decodeScan subtracts the number in this report.
 func decodeScan(name string, data []byte, remaining *int) (imageScan, error) {
 	r := reader{file: name, data: data, dec: jsontext.NewDecoder(bytes.NewBuffer(data)), remaining: remaining}
 	out := imageScan{file: name}

@@ -1,9 +1,9 @@
 // Package scan reads JSON reports of the vulnerability scanners Trivy and Grype, with one image in
 // each file.
 //
-// It assigns reports to images by digest; image names do not matter. An image without
-// vulnerabilities is different from an image without a scan. The package does not scan images, and
-// makes no requests. It rejects files in other formats, and ignores unknown fields.
+// It assigns reports to images by digest. Image names do not matter. An image without vulnerabilities is
+// different from an image without a scan. The package does not scan images, and makes no requests. It rejects
+// files in other formats, and ignores unknown fields.
 //
 // Start from [LoadFS] and [Results.Vulnerabilities].
 package scan
@@ -112,8 +112,8 @@ func newResults(scans []imageScan) *Results {
 // are sorted by ID, package and version. A vulnerability that several scanners report is returned
 // once. known is false if there is no scan of the image.
 //
-// For an image index, it returns the vulnerabilities of the platform images. These must have been
-// scanned by the digest of the index, or by their own digest in a report that names the index.
+// For an image index, it returns the vulnerabilities of the platform images. A platform image is included if
+// it was scanned by the digest of the index, or by its own digest in a report that names the index.
 func (r *Results) Vulnerabilities(digest string) (found []Vulnerability, known bool) {
 	scans := slices.Clone(r.byDigest[digest])
 	for _, platform := range r.platforms[digest] {

@@ -56,8 +56,8 @@ func (w *Workspace) EffectiveYAML() []byte {
 	return yamlnode.EncodeNode(root)
 }
 
-// positionOf returns the position of the value of a field, which may be part of the short form of
-// its parent. It returns the zero position if no file sets the field.
+// positionOf returns the position of the value of a field. The value may be part of the short form of the
+// field's parent. If no file sets the field, positionOf returns the zero position.
 func (w *Workspace) positionOf(field string) diag.Pos {
 	if p, set := w.Fields[field]; set {
 		return p

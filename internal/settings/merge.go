@@ -109,8 +109,9 @@ func rebaseScalars(n *yamlnode.Node, field string, rebase func(string) string) {
 // merger merges YAML trees. The result for a chain of files does not depend on the order in which neighbors
 // are merged.
 type merger struct {
-	// reset contains the nodes that replace inherited values instead of being merged with them,
-	// because a file between theirs in the chain has null or a value of another kind.
+	// reset contains the nodes that replace inherited values instead of being merged. Between the file of the
+	// node and the file of the inherited value, another file in the chain has null or a value of another
+	// kind.
 	reset map[*yamlnode.Node]bool
 }
 

@@ -41,10 +41,10 @@ func (v validator) checkOperators(field string, patterns []string) {
 	}
 }
 
-// AddOperators returns the text of quayside.yaml with additional patterns in the operators of a
-// cluster. If spec.clusters is not set, it adds an entry for the cluster. Comments, quotes and
-// order are kept. If this is not possible, because of the style of the file or an inherited
-// setting, the error contains the edit to make by hand.
+// AddOperators returns the text of quayside.yaml with additional patterns in the operators of a cluster. If
+// spec.clusters is not set, it adds an entry for the cluster. Comments, quotes and order are kept. If the
+// style of the file or an inherited setting prevents such an edit, the error contains the edit to make by
+// hand.
 func AddOperators(text []byte, cluster string, patterns []string) ([]byte, error) {
 	w, err := Parse(FileName, text)
 	if err != nil {

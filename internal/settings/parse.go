@@ -162,8 +162,8 @@ func (w *Workspace) FollowsPath() bool {
 	return strings.Contains(w.Follows, "/") || w.Follows == "." || w.Follows == ".."
 }
 
-// directoryName returns the base name of the directory of the workspace, according to
-// spec.gitops.path. It returns "" if that does not end in spec.output.
+// directoryName returns the base name of the directory of the workspace, according to spec.gitops.path. It
+// returns "" if spec.gitops.path does not end in spec.output.
 func (w *Workspace) directoryName() string {
 	if dir, ok := strings.CutSuffix(path.Clean(w.GitOps.Path), "/"+w.Output.Path); ok {
 		return path.Base(dir)

@@ -18,10 +18,10 @@ func Lock(name string, wait time.Duration) (unlock func(), err error) {
 	return LockFile(f, wait)
 }
 
-// LockFile locks an open directory or file against other processes and other callers in this
-// process, until unlock is called or the process ends. If another one still holds the lock after
-// wait, it returns an error. It creates no file. On file systems without locks, nothing is locked.
-// unlock closes f; if LockFile fails, it closes f itself.
+// LockFile locks an open directory or file against other processes and other callers in this process. The
+// lock is held until unlock is called or the process ends. If the lock is still held elsewhere after wait,
+// LockFile returns an error. It creates no file. On file systems without locks, nothing is locked. unlock
+// closes f. If LockFile fails, it closes f itself.
 func LockFile(f *os.File, wait time.Duration) (unlock func(), err error) {
 	unlock = func() { unlockAndClose(f) }
 	for until := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {

@@ -147,8 +147,8 @@ func (s *Store) Get(digest string) (*Verifier, error) {
 	return v, nil
 }
 
-// Read returns the content of the blob, verified. More than limit bytes are an error. Other errors
-// are those of [Store.Get].
+// Read returns the content of the blob, verified. More than limit bytes are an error. Other errors are the
+// same as for [Store.Get].
 func (s *Store) Read(digest string, limit int64) ([]byte, error) {
 	r, err := s.Get(digest)
 	if err != nil {

@@ -41,11 +41,12 @@ type Decision struct {
 	By   *Window   // window that denies the change, or that would have to be open; nil if May is true
 }
 
-// horizon limits the search for the next time. It is that of the cron expressions.
+// horizon limits the search for the next time, as in cron expressions.
 const horizon = 5 * 365 * 24 * time.Hour
 
 // Decide decides whether all subjects may be changed together at a time. If allow windows select a subject,
-// it may be changed only in one of them. A subject may not be changed in a deny window that selects it.
+// the subject may be changed only within such a window. A subject may not be changed within a deny window
+// that selects it.
 func Decide(windows []Window, now time.Time, subjects ...Subject) Decision {
 	return decideUntil(windows, now, now.Add(horizon), withSeverities(subjects))
 }

@@ -31,8 +31,8 @@ type scalar struct {
 	text string // the value of a string; otherwise canonical JSON, or NaN, +Inf or -Inf
 }
 
-// resolve returns the type and value of a scalar by the rules of sigs.k8s.io/yaml, which are those
-// of YAML 1.1: yes, no, on, off, y and n are booleans, 0777 is octal, and a timestamp is a string.
+// resolve returns the type and value of a scalar by the rules of sigs.k8s.io/yaml, which implements YAML 1.1.
+// yes, no, on, off, y and n are booleans, 0777 is octal, and a timestamp is a string.
 func resolve(n *yaml.Node) (scalar, error) {
 	if n.Kind != yaml.ScalarNode {
 		return scalar{}, fmt.Errorf("expected a scalar, got %s", describeNode(n))

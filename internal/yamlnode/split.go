@@ -128,8 +128,8 @@ func isPreamble(text []byte) bool {
 // bytes, but costs the parser as much as another.
 const MaxDocuments = 100_000
 
-// condense removes empty documents. If there is no content between document markers, it keeps the
-// first marker and replaces the others by spaces. All other text keeps its position. data is not
+// condense removes empty documents. If there is no content between document markers, it keeps the first
+// marker and replaces the following markers by spaces. All other text keeps its position. data is not
 // modified. More than [MaxDocuments] remaining documents are an error.
 func condense(data []byte) ([]byte, error) {
 	if !bytes.HasPrefix(data, []byte("---")) && !bytes.Contains(data, []byte("\n---")) && !bytes.Contains(data, []byte("\n...")) {

@@ -47,10 +47,10 @@ func (l Limits) orDefaults() Limits {
 	return l
 }
 
-// Documents returns the root mapping of each document in data, in order. Empty documents are
-// omitted; there may be at most [MaxDocuments] others. Input that is a stream of JSON objects is
-// parsed as such. Aliases and merge keys (<<) are expanded: a node may occur several times in the
-// tree, with the position of its anchor, and must not be modified. The error is a diag.List.
+// Documents returns the root mapping of each document in data, in order. Empty documents are omitted. More
+// than [MaxDocuments] other documents are an error. A stream of JSON objects is parsed as JSON. Aliases and
+// merge keys (<<) are expanded. So a node may occur several times in the tree, with the position of its
+// anchor, and must not be modified. The error is a diag.List.
 func Documents(file string, data []byte, lim Limits) ([]*yaml.Node, error) {
 	lim = lim.orDefaults()
 	whole := diag.Pos{File: file}

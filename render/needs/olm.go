@@ -387,7 +387,7 @@ func mentionsOLM(text string) bool {
 	return false
 }
 
-// isOLMName reports whether a name is that of OLM or one of its kinds.
+// isOLMName reports whether a name is the name of OLM or of one of OLM's kinds.
 func isOLMName(name string) bool {
 	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '-' || r == '_' || r == '.' })
 	joined := strings.Join(parts, "")

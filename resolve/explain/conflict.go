@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Conflict is a minimal set of declarations, requirements and facts that contradict each other:
-// without any one of them, there is a solution. Error formats the fields as text.
+// Conflict is a minimal set of declarations, requirements and facts that contradict each other. Minimal means
+// that removing any item of the set gives a solution. Error formats the fields as text.
 type Conflict struct {
 	Namespace     string   `json:"namespace"`
 	Subscriptions []string `json:"subscriptions"`      // subscriptions that take part ("namespace/name"), sorted; may be empty

@@ -137,9 +137,8 @@ func Judge(rule Criteria, pin Pin, seen []Observation, now time.Time) Verdict {
 	return v
 }
 
-// judgeRemoved returns the clusters that no longer get the operator, but were observed with it
-// within rule.Within plus rule.Soak. The second result reports whether one of them prevents the
-// promotion.
+// judgeRemoved returns the clusters that no longer get the operator, but were observed with it within
+// rule.Within plus rule.Soak. blocked reports whether any of these clusters prevents the promotion.
 func judgeRemoved(rule Criteria, pin Pin, byCluster map[string][]Observation, now time.Time) (removed []ClusterNote, blocked bool) {
 	began := now.Add(-time.Duration(rule.Within + rule.Soak))
 	for _, name := range slices.Sorted(maps.Keys(byCluster)) {

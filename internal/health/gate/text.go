@@ -34,8 +34,8 @@ func (r Reason) String() string {
 	return words[r.Cause] + ": " + strings.Join(names, ", ")
 }
 
-// Text formats a verdict: the number of healthy clusters, the requirements if they are not met, and
-// the reasons. environment is the name of the environment of the clusters; it may be empty.
+// Text formats a verdict: the number of healthy clusters, the requirements that are not met, and the reasons.
+// environment is the name of the environment of the clusters, and may be empty.
 func (v Verdict) Text(rule Criteria, environment string) string {
 	cluster := strings.TrimSpace(environment + " cluster")
 	if v.Clusters == 0 {

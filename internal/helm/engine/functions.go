@@ -78,8 +78,8 @@ func choose[T any](again bool, first, second T) T {
 	return first
 }
 
-// sortedKeys returns the keys of the first dictionary, then those of the second, and so on, each group
-// sorted. Sprig returns keys in random order.
+// sortedKeys returns the sorted keys of the first dictionary, then the sorted keys of the second, and so on.
+// Sprig returns keys in random order.
 func sortedKeys(dicts ...map[string]any) []string {
 	var out []string
 	for _, d := range dicts {
@@ -125,8 +125,7 @@ func prefix(n int) string { return fmt.Sprintf("{{quaysideEnter %d}}", n) }
 // location finds the position in an error of the template engine.
 var location = regexp.MustCompile(`(?:template: |error at \(|error in \(|^|\n\s*)([^\s:()][^:()\n]*):(\d+)(?::(\d+))?\)?:?\s*`)
 
-// templateError returns an error of the template engine with its position: that of the outermost
-// template.
+// templateError returns an error of the template engine with the position in the outermost template.
 func (j *job) templateError(err error) error {
 	text := strings.TrimSpace(err.Error())
 	out := &wire.Error{Path: j.watch.current(), Msg: oneLine(text)}

@@ -22,7 +22,7 @@ import (
 	"github.com/quayside/quayside/internal/helm/internal/wire"
 )
 
-// helmVersion is the version of Helm that templates see in .Capabilities.HelmVersion: the one in
+// helmVersion is the version of Helm in .Capabilities.HelmVersion of templates. It equals the version in
 // go.mod.
 const helmVersion = "v4.3.1"
 

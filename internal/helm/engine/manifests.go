@@ -81,9 +81,8 @@ func crdManifests(c *chart.Chart, w *watch) ([]manifest, error) {
 	return out, nil
 }
 
-// parseManifests returns the objects in the texts of templates in the order of helm template:
-// sorted by kind, and hooks after the other objects. It also describes the objects that Helm drops,
-// because it does not know their hooks.
+// parseManifests returns the objects in the texts of templates in the order of helm template: sorted by kind,
+// and hooks after the other objects. It also describes the objects with unknown hooks, which Helm drops.
 func parseManifests(texts map[string]string, w *watch) (sorted []manifest, skipped []string, err error) {
 	var hooks []manifest
 	for _, name := range slices.Sorted(maps.Keys(texts)) {

@@ -2,12 +2,12 @@
 //
 // A chart is an untrusted program. Serve reads charts from its input and writes the objects to its output.
 // Before it reads the first chart, it gives up the permission to open files and connections, and it limits
-// its own memory and CPU time (see limits_unix.go). Templates cannot be interrupted, so that a template that
-// exceeds a limit ends the process: the program that started the process reports the template and starts
-// another process.
+// its own memory and CPU time (see limits_unix.go). Templates cannot be interrupted, so a template that
+// exceeds a limit ends the process. The parent process then reports the template and starts another child
+// process.
 //
-// Helm's packages do the work: the same chart and settings give the same objects as helm template
-// --include-crds of Helm 4.3.1. Each chart is rendered twice; it is an error if the objects differ.
+// Helm's packages render the chart. The same chart and settings give the same objects as helm template
+// --include-crds of Helm 4.3.1. Each chart is rendered twice. If the objects differ, this is an error.
 //
 // This package imports Helm and client-go. Only programs that template charts import it.
 //

@@ -20,11 +20,16 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Canonical returns an object as the API server stores it, but without defaults. It has no status,
-// no null, no empty value of a field with omitempty, no empty list where the API server stores null,
-// and no target port that stands for the port of the Service. Quantities and base64 have their
-// canonical form. Unknown fields, values of a wrong type, and the defaults and examples in schemas of
-// CRDs do not change. Objects of kinds that are not built in are returned unchanged.
+// Canonical returns an object as the API server stores it, but without defaults. It removes:
+//   - the status
+//   - null values
+//   - empty values of fields with omitempty
+//   - empty lists where the API server stores null
+//   - target ports that stand for the port of the Service
+//
+// Quantities and base64 get their canonical form. Unknown fields, values of a wrong type, and the defaults
+// and examples in schemas of CRDs do not change. Objects of kinds that are not built in are returned
+// unchanged.
 func (t *Types) Canonical(object k8s.Object) k8s.Object {
 	of := t.kind(object.APIVersion(), object.Kind())
 	if of == nil {
@@ -44,9 +49,9 @@ type Repeat struct {
 }
 
 // Distinct removes list items that server-side apply rejects, because another item has the same key. It
-// returns the object and the repeats that it has removed. If the items of a repeat are mappings, keep returns
-// the one that remains, at the place of the last. For kinds that are not built in, only the metadata changes,
-// because the API server rejects repeats in their other fields in every request.
+// returns the object and the removed repeats. If the items of a repeat are mappings, keep returns the item to
+// keep. This item takes the place of the last. In kinds that are not built in, Distinct changes only the
+// metadata, because the API server rejects every request with repeats in their other fields.
 func (t *Types) Distinct(object k8s.Object, keep func(Repeat) map[string]any) (k8s.Object, []Repeat) {
 	c := canonicalizer{types: t, keep: keep}
 	out := object

@@ -22,9 +22,8 @@ func Metadata(o k8s.Object) []Fault {
 	return sortFaults(faults)
 }
 
-// Rules returns the faults in the rules of a Role or ClusterRole, sorted. The checks are those of
-// ValidatePolicyRule in k8s.io/kubernetes/pkg/apis/rbac/validation. It returns nil if the rules are
-// valid, and for other kinds.
+// Rules returns the faults in the rules of a Role or ClusterRole, sorted. The checks equal ValidatePolicyRule
+// in k8s.io/kubernetes/pkg/apis/rbac/validation. For valid rules and for other kinds, Rules returns nil.
 func Rules(o k8s.Object) []Fault {
 	if o.Group() != "rbac.authorization.k8s.io" {
 		return nil

@@ -18,9 +18,9 @@ type SecretRef struct {
 	Namespace, Name string   // Namespace is empty for the namespace of the object
 }
 
-// SecretRefs returns the references to Secrets in an object, in the order of their paths. In built-in
-// kinds and in pods they are found by the types and names of fields in the Go types, in the rest of a
-// custom resource by the names of fields.
+// SecretRefs returns the references to Secrets in an object, in the order of their paths. In built-in kinds
+// and in pods, it finds references by the types and names of fields in the Go types. In the rest of a custom
+// resource, it finds references by the names of fields.
 func (t *Types) SecretRefs(o k8s.Object) []SecretRef {
 	w := secretWalk{types: t}
 	if of := t.kind(o.APIVersion(), o.Kind()); of != nil {

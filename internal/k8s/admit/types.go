@@ -101,7 +101,7 @@ func (t *Types) kind(apiVersion, kind string) reflect.Type {
 	return known[kind]
 }
 
-// fieldsOf returns the fields of a struct by their JSON names, including those of embedded structs.
+// fieldsOf returns the fields of a struct by their JSON names, including the fields of embedded structs.
 func (t *Types) fieldsOf(of reflect.Type) map[string]typeField {
 	if known, ok := t.fields[of]; ok {
 		return known

@@ -11,10 +11,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Values returns faults in the values of a Service, of webhooks, or of the pods of a workload, that the API server rejects, but
-// [Types.Check] does not find: missing required fields, unknown values of enumerations, names that refer to nothing,
-// and requests above limits. It checks the fields that are usually written or patched by hand, like ValidatePodSpec
-// and ValidateService in k8s.io/kubernetes/pkg/apis/core/validation.
+// Values returns faults in the values of a Service, of webhooks, or of the pods of a workload. The API server
+// rejects these faults, but [Types.Check] does not find them:
+//   - missing required fields
+//   - unknown values of enumerations
+//   - names that refer to nothing
+//   - requests above limits
+//
+// It checks the fields that are usually written or patched by hand, like ValidatePodSpec and ValidateService
+// in k8s.io/kubernetes/pkg/apis/core/validation.
 func Values(o k8s.Object) []Fault {
 	switch {
 	case o.Is("", "Service"):

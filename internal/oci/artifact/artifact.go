@@ -1,8 +1,8 @@
 // Package artifact packs a tree of files as an OCI artifact for Flux's OCIRepository and Argo CD's
 // OCI source, and reads such artifacts.
 //
-// The same tree gives the same bytes. Artifacts are untrusted input: their content is verified by
-// digest, may contain only regular files, and is limited in size, number of files and depth.
+// The same tree gives the same bytes. Artifacts are untrusted input. Their content is verified by digest. It
+// may contain only regular files, and is limited in size, number of files and depth.
 //
 // Start from [Pack] and [Open].
 package artifact

@@ -1,10 +1,9 @@
 // Package sign signs images in a registry, and statements about them, as cosign does: with a key,
 // or with a certificate for an identity.
 //
-// A signature is stored in both formats of cosign, because most verifiers support only one: as a
-// simple signature under a tag, and as a sigstore bundle that refers to the image. A statement is
-// stored as a bundle only. Signatures with a key are reproducible, and are not sent if the registry
-// has them.
+// A signature is stored in both formats of cosign, because most verifiers support only one: as a simple
+// signature under a tag, and as a sigstore bundle that refers to the image. A statement is stored only as a
+// bundle. Signatures with a key are reproducible, and existing signatures are not sent again.
 //
 // Start from [NewKey] or [Keyless], and [Signer.Sign].
 package sign
@@ -108,8 +107,8 @@ func (s *Signer) bundle(ctx context.Context, content sign.Content) (*protobundle
 	return b, nil
 }
 
-// marshalBundle encodes a bundle as JSON. The output is deterministic, unlike that of protojson,
-// which inserts random spaces.
+// marshalBundle encodes a bundle as JSON. The output is deterministic. (protojson would insert random
+// spaces.)
 func marshalBundle(b *protobundle.Bundle) ([]byte, error) {
 	text, err := protojson.Marshal(b)
 	if err != nil {

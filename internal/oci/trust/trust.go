@@ -1,10 +1,10 @@
 // Package trust verifies the signatures of images against the trust policy of a workspace.
 //
 // A [Policy] is a list of rules. The first rule that matches the repository of an image defines the required
-// signer: the owner of a public key, or an identity with a certificate from an authority of a given trust
-// root. cosign's simple signatures and sigstore bundles are supported. A signature must be valid and contain
-// the digest of the image; the same applies to required statements, such as provenance. The registry is not
-// trusted, no other trust root is used, and no external service is called.
+// signer: the owner of a public key, or an identity with a certificate. An authority of the given trust root
+// must have issued the certificate. cosign's simple signatures and sigstore bundles are supported. A
+// signature must be valid and contain the digest of the image. The same applies to required statements, such
+// as provenance. The registry is not trusted. No other trust root is used, and no external service is called.
 //
 // Start from [New] and [Policy.Verify].
 package trust

@@ -37,8 +37,7 @@ func builtinKinds() []Kind {
 	}
 }
 
-// kinds returns the kinds of one group and version: built-in ones, and those of
-// CustomResourceDefinitions.
+// kinds returns the built-in kinds of one group and version, and the kinds of CustomResourceDefinitions.
 func (s *Server) kinds(apiVersion string) []Kind {
 	var out []Kind
 	for _, k := range builtinKinds() {

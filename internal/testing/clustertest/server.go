@@ -1,8 +1,7 @@
-// Package clustertest provides an API server on loopback for tests of cluster readers. It
-// implements only the necessary part of the Kubernetes API: discovery, single objects, paged lists
-// with label selectors, metadata-only responses, errors as Status objects, TLS with its own
-// certificate, and a bearer token. It runs no controllers; [Server.Settle] sets the status that
-// they would set.
+// Package clustertest provides an API server on loopback for tests of cluster readers. It implements only the
+// necessary part of the Kubernetes API: discovery, single objects, paged lists with label selectors,
+// metadata-only responses, errors as Status objects, TLS with its own certificate, and a bearer token. It
+// runs no controllers. [Server.Settle] sets the status that controllers would set.
 package clustertest
 
 import (

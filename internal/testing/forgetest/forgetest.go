@@ -49,7 +49,7 @@ type Server struct {
 	// PageSize is the number of list entries per page.
 	PageSize int
 
-	// Job is true if the token is that of a CI job, which may not look up its user.
+	// Job is true if the token belongs to a CI job. Such a token must not look up its user.
 	Job bool
 
 	// Pipeline is the commit of the latest successful pipeline on GitLab. Without one, the server

@@ -136,7 +136,7 @@ func (s *sat) learn(bad []lit) {
 	s.assign(clause[0], reason{clause: s.attach(clause), group: -1})
 }
 
-// failedAssumptions returns assumption l, and the other assumptions that together contradict it.
+// failedAssumptions returns assumption l, and the assumptions that together contradict l.
 func (s *sat) failedAssumptions(l lit) []lit {
 	out := []lit{l}
 	if s.level[l.atom()] == 0 {

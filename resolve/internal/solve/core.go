@@ -49,9 +49,9 @@ func tryTags(p *Problem) (test func([]int) ([]int, bool, error), all []int) {
 	}, all
 }
 
-// shrinkCore removes tags that are not needed for the contradiction, from the last to the first. So
-// of several minimal cores, it tends to return the one with the earliest tags. The result depends
-// only on the problem.
+// shrinkCore removes tags that are not needed for the contradiction, from the last to the first. If there are
+// several minimal cores, it tends to return the core with the earliest tags. The result depends only on the
+// problem.
 func shrinkCore(core []int, try func([]int) ([]int, bool, error)) ([]int, error) {
 	for i := len(core) - 1; i >= 0; i-- {
 		if i >= len(core) {

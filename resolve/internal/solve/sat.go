@@ -212,9 +212,9 @@ func (s *sat) propagateClauses(l lit) []lit {
 	return nil
 }
 
-// propagateGroups makes the other members of the groups of l false, because l is now true. If l is
-// a selector, the groups that it enables exclude all but their true member. On a conflict it
-// returns the literals of a false clause.
+// propagateGroups makes the other members of the groups of l false, because l is now true. If l is a
+// selector, it enables groups. In each of these groups, all members except the true member become false. On a
+// conflict, propagateGroups returns the literals of a false clause.
 func (s *sat) propagateGroups(l lit) []lit {
 	for _, g := range s.memberOf[l.atom()] {
 		if sel := s.groupSel[g]; sel != noLit && s.val(sel) <= 0 {

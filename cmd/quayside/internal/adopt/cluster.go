@@ -39,8 +39,9 @@ type operator struct {
 	generated map[string]k8s.Object // Deployments as OLM generates them, by name; nil: not computed yet
 }
 
-// csv returns the installed ClusterServiceVersion: the one with the name in the lock, then the one
-// in the Subscription's status, then the last in the namespace. It returns nil if there is none.
+// csv returns the installed ClusterServiceVersion: the ClusterServiceVersion that the lock names, or else the
+// one that the Subscription's status names, or else the last in the namespace. It returns nil if there is no
+// such ClusterServiceVersion.
 func (op *operator) csv() *snapshot.CSV {
 	for _, name := range op.installed() {
 		for i := range op.csvs {
@@ -123,8 +124,8 @@ func (c *clusterState) operator(namespace, pkg string) *operator {
 	return c.byKey[key.Key()]
 }
 
-// addSubscription sets the Subscription of the operator. If several are for the same package, it
-// uses one with an installed version, and adds the others to otherSubscriptions.
+// addSubscription sets the Subscription of the operator. If several Subscriptions are for the same package,
+// it uses a Subscription with an installed version. It adds the other Subscriptions to otherSubscriptions.
 func (op *operator) addSubscription(sub *snapshot.Subscription) {
 	if was := op.subscription; was != nil {
 		if was.InstalledCSV == "" && sub.InstalledCSV != "" {

@@ -229,9 +229,9 @@ func withoutSecretData(o k8s.Object) k8s.Object {
 	return o
 }
 
-// withoutEqualFields returns both objects without top-level fields that are equal, and a CRD
-// without equal versions. The removed fields do not affect the stored form of the others. This
-// saves time, because the conversion to the stored form is slow.
+// withoutEqualFields returns both objects without top-level fields that are equal, and a CRD without equal
+// versions. The removed fields do not affect the stored form of the other fields. Removing fields saves time,
+// because the conversion to the stored form is slow.
 func withoutEqualFields(live, ours k8s.Object) (a, b k8s.Object) {
 	a, b = live, ours
 	if k8s.IsCRD(ours) {

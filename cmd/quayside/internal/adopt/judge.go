@@ -63,9 +63,9 @@ func (f Field) isMark() bool {
 	return false
 }
 
-// addPodReasons adds a reason for the differences between two Deployments. If the live Deployment
-// differs from the bundle, the reason blocks the adoption. Otherwise the workspace's settings cause
-// the differences; those in the pod template restart the pods.
+// addPodReasons adds a reason for the differences between two Deployments. If the live Deployment differs
+// from the bundle, the reason blocks the adoption. Otherwise the workspace's settings cause the differences.
+// Differences in the pod template restart the pods.
 func (x *inspector) addPodReasons(op *operator, live *snapshot.LiveObject, ours k8s.Object, fields []Field) {
 	spec := fieldsBelow(fields, "spec.")
 	if len(spec) == 0 || op.pin == nil {
@@ -93,7 +93,7 @@ func (x *inspector) addPodReasons(op *operator, live *snapshot.LiveObject, ours 
 	}
 }
 
-// compareGenerated returns the fields in which a live Deployment differs from the one that OLM
+// compareGenerated returns the fields in which a live Deployment differs from the Deployment that OLM
 // generates from the pinned bundle.
 func (x *inspector) compareGenerated(op *operator, live *snapshot.LiveObject) ([]Field, error) {
 	if op.generated == nil {

@@ -143,8 +143,8 @@ func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
 	return names, err
 }
 
-// upgradeTargets adds the arguments after --upgrade to the operators of that flag. It returns the
-// other arguments.
+// upgradeTargets adds the arguments after --upgrade to the operators of that flag. It returns the remaining
+// arguments.
 func (o *diffOptions) upgradeTargets(cmd *cobra.Command, args []string) ([]string, error) {
 	if !o.upgrade.isSet() || o.locks || o.trees {
 		return args, nil

@@ -93,9 +93,9 @@ func exitCode(err error) int {
 	}
 }
 
-// printError prints err or, if it joins several errors, each of them on its own lines. It adds the
-// prefix "error:", except to results of checks and resolutions, and to faults that start with a
-// position: editors parse those like errors of a compiler.
+// printError prints err. If err joins several errors, it prints each error on its own lines. It adds the
+// prefix "error:", except to results of checks and resolutions and to faults that start with a position.
+// Editors parse faults with a position like errors of a compiler.
 func (a *app) printError(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {

@@ -124,7 +124,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	return o.printCopies(copies)
 }
 
-// checkTarget prints the images, and returns an error if one of them is missing at the target.
+// checkTarget prints the images, and returns an error if an image is missing at the target.
 func (o *mirrorOptions) checkTarget(ctx context.Context, s *workspace.Project, copies []inventory.ImageCopy, layout string) error {
 	client, err := s.NewClient(false)
 	if err != nil {

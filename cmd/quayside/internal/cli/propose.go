@@ -237,8 +237,8 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 	return errors.Join(err, failed)
 }
 
-// proposeOne proposes all upgrades on one branch. failed is the error if operators that the user
-// named are held back; the report still has the others.
+// proposeOne proposes all upgrades on one branch. failed is the error if operators that the user named are
+// held back. The report still contains the other operators.
 func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, pr *workspace.Problem) (r *resolveReport, failed, err error) {
 	res, err := workspace.Resolve(ctx, pr)
 	if res == nil {

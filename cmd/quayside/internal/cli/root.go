@@ -118,8 +118,8 @@ type commandGroup struct {
 	commands  []func(*app) *cobra.Command
 }
 
-// commandGroups returns the groups of commands, with those of parts, in the order of the help text.
-// The group without a title comes last.
+// commandGroups returns the groups of commands, including the commands of parts, in the order of the help
+// text. The group without a title comes last.
 func commandGroups(parts []Part) []commandGroup {
 	type list = []func(*app) *cobra.Command
 	table := []commandGroup{
@@ -248,7 +248,7 @@ func Doc(s string) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\t\n ")
 }
 
-// Examples is like Doc, but removes empty lines and indents the others by two columns.
+// Examples is like Doc, but removes empty lines and indents all other lines by two columns.
 func Examples(s string) string {
 	return "  " + strings.ReplaceAll(strings.ReplaceAll(Doc(s), "\n\n", "\n"), "\n", "\n  ")
 }

@@ -48,7 +48,7 @@ func (c *Comparison) compareEngine(opt diff.CompareOptions, version string) ([]d
 		}) {
 			continue
 		}
-		// A cluster may have its own directory on one side and share one on the other.
+		// A cluster may have its own directory on one side and a shared directory on the other side.
 		if a == nil {
 			a = siblingFiles(before.files, dir)
 		}
@@ -96,9 +96,9 @@ type engineSide struct {
 	dirs  func() map[string]bool
 }
 
-// state returns the state with the objects in files, which are the files of directory dir. It sets
-// Follows for an object of an operator, namespace or cluster that the other side does not have. If
-// introduced is true, it sets Follows for all objects.
+// state returns the state with the objects in files, which are the files of directory dir. It sets Follows
+// for an object of an operator, namespace or cluster that the other side does not have. If introduced is
+// true, state sets Follows for all objects.
 func (s engineSide) state(other engineSide, files []diff.File, dir string, introduced bool) (diff.State, error) {
 	state := diff.State{Name: s.Name}
 	if s.Settings.GitOps != nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Images returns the images that a lock needs, and other images that its clusters run, such as
-// images in the user's patches. An image from a mirror has its original name. Images uses the tree
-// on disk if that is up to date with the lock; otherwise it renders the lock.
+// Images returns the images that a lock needs, and other images that its clusters run, such as images in the
+// user's patches. An image from a mirror has its original name. If the tree on disk is up to date with the
+// lock, Images uses this tree. Otherwise it renders the lock.
 func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]inventory.Image, []Message, error) {
 	c, s, err := currentSide(ctx, p, lock)
 	if err != nil {

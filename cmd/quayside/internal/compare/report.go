@@ -292,8 +292,8 @@ func moveFiles(files map[string]string, from, to string) map[string]string {
 	return out
 }
 
-// allFiles returns the files of the tree and of the overlays by path. If a cluster is
-// unreadable, it returns the other files and an error.
+// allFiles returns the files of the tree and of the overlays by path. If a cluster is unreadable, it returns
+// the files of the other clusters and an error.
 func (s *Side) allFiles() (map[string]string, error) {
 	out := map[string]string{}
 	for _, f := range s.Manifests {
@@ -322,8 +322,8 @@ func (c *Comparison) fleet() diff.Fleet {
 	return diff.Fleet{Before: c.Before.Clusters(), After: after}
 }
 
-// source returns the files and settings of a side as input for diff.Read. It omits user files that
-// an overlay uses, because they are already part of the states of the clusters.
+// source returns the files and settings of a side as input for diff.Read. It omits user files that an overlay
+// uses, because the states of the clusters already include these files.
 func (s *Side) source(groups []group) diff.Input {
 	got, seen := map[string]bool{}, map[*overlay.Overlay]bool{}
 	for _, g := range groups {
@@ -461,9 +461,9 @@ func labelledVersion(files []diff.File) (string, bool) {
 	return "", false
 }
 
-// changedPins returns both locks, reduced to the pins that may render differently. These are the pins that
-// differ between the sides, and the pins that share a namespace or an API with them, directly or through
-// other pins.
+// changedPins returns both locks, reduced to the pins that may render differently. A pin that differs between
+// the sides may render differently. So may a pin that shares a namespace or an API with such a pin, directly
+// or through other pins.
 func changedPins(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 	changed := map[string]bool{}
 	for _, ch := range lockfile.Diff(a, b) {

@@ -12,11 +12,11 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// ForEachGroup calls visit for every group of clusters that get the same objects, with the state of
-// the group, including the user's custom resources. names selects the clusters; without names, all
-// are selected. An unknown name is an error. Without clusters, ForEachGroup calls visit once with
-// the tree before overlays. It uses the tree on disk if that is up to date with the lock; otherwise
-// it renders the lock. It writes nothing.
+// ForEachGroup calls visit for every group of clusters that get the same objects, with the state of the
+// group, including the user's custom resources. names selects the clusters; without names, all are selected.
+// An unknown name is an error. Without clusters, ForEachGroup calls visit once with the tree before overlays.
+// If the tree on disk is up to date with the lock, ForEachGroup uses this tree. Otherwise it renders the
+// lock. It writes nothing.
 func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File, names []string, visit func(clusters []string, s diff.State) error) ([]Message, error) {
 	have := p.Settings.ClusterNames()
 	for _, name := range names {

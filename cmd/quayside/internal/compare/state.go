@@ -145,7 +145,7 @@ func Revisions(p *workspace.Project, from TreeSource, base, revisions string) (*
 }
 
 // Workspaces returns the directories below p that contain a workspace on one of the two sides, sorted. The
-// sides are those of [Revisions] for base and revisions.
+// sides are the result of [Revisions] for base and revisions.
 func Workspaces(p *workspace.Project, base, revisions string) ([]string, error) {
 	c, before, after, err := openRevisions(p, Auto, base, revisions)
 	if err != nil {
@@ -391,8 +391,8 @@ func treeRoot(name string) (root, out string, err error) {
 }
 
 // compareArtifacts compares two trees without their locks. before and after are an artifact ("oci://…"), a
-// Git revision, or "" for the work tree. If trees is true, any name except that of an artifact is a directory
-// of manifests.
+// Git revision, or "" for the work tree. If trees is true, any name that is not an artifact is a directory of
+// manifests.
 func compareArtifacts(ctx context.Context, p *workspace.Project, before, after string, trees bool) (*Comparison, error) {
 	c, err := newComparison(p, Tree)
 	if err != nil {

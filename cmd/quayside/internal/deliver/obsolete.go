@@ -133,9 +133,10 @@ func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]stri
 	return "", nil
 }
 
-// hasConflict reports whether main conflicts with a branch in the lock. operators are the operators
-// that the branch changes since start, the merge base. There is a conflict if main changed one of
-// them differently, or if main changed other blocks and Git cannot merge the locks.
+// hasConflict reports whether the locks of main and of a branch conflict. start is the lock of the merge
+// base. operators are the operators that the branch has changed since start. There is a conflict if main
+// changed such an operator differently. There is also a conflict if main changed other blocks and Git cannot
+// merge the locks.
 func hasConflict(operators map[string]bool, start, main, branch *lockfile.File) bool {
 	both := false
 	for _, c := range lockfile.Diff(start, main) {

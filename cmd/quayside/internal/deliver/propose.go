@@ -172,9 +172,9 @@ func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) erro
 }
 
 // Unreadable returns the operators that cannot be rendered because a bundle cannot be opened, with the error.
-// These are the operators in HEAD's lock with such a bundle. If lock changes an operator that requires one of
-// them, in HEAD's lock or in lock, it is also in the result. Unreadable itself opens no bundle. It returns
-// nil if rendering found no unreadable bundle.
+// It contains the operators in HEAD's lock with such a bundle. It also contains an operator that lock changes
+// and that requires such an operator, in HEAD's lock or in lock. Unreadable itself opens no bundle. It
+// returns nil if rendering found no unreadable bundle.
 func (b *Proposer) Unreadable(lock *lockfile.File) map[string]error {
 	out := maps.Clone(b.unreadable)
 	before, err := b.clone.Project.LockIfAny()
@@ -204,10 +204,10 @@ func (b *Proposer) neededUnreadable(operator string, locks ...*lockfile.File) st
 	return ""
 }
 
-// renderTree renders lock. If the bundles of unchanged operators cannot be opened, it renders the
-// others, and keeps the files of the unreadable operators from have, the tree of HEAD. If a changed
-// operator requires an unreadable one in HEAD's lock or in lock, their files refer to each other,
-// and renderTree returns an error.
+// renderTree renders lock. If the bundles of unchanged operators cannot be opened, it renders the readable
+// operators. It copies the files of the unreadable operators from have, the tree of HEAD. If a changed
+// operator requires an unreadable operator, in HEAD's lock or in lock, the files of these operators refer to
+// each other. In this case, renderTree returns an error.
 func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
 	p := b.clone.Project
 	res, cause := p.Render(ctx, lock)
@@ -474,8 +474,7 @@ func (b *proposal) title() string {
 	return sanitize.Commit(title)
 }
 
-// subject returns the title without the environment: the upgrades or, if there are none, the other
-// changes.
+// subject returns the title without the environment: the upgrades or, without upgrades, the other changes.
 func (b *proposal) subject() string {
 	var upgraded, changed []workspace.Change
 	for _, c := range b.upgrade.Changes {

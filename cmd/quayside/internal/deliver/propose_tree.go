@@ -24,8 +24,8 @@ import (
 )
 
 // recordName is the name of the file in a tree of another repository that records its source. The name and
-// the fields are those of Argo CD's source hydrator
-// (https://argo-cd.readthedocs.io/en/stable/user-guide/source-hydrator/); path is quayside's.
+// the fields come from Argo CD's source hydrator
+// (https://argo-cd.readthedocs.io/en/stable/user-guide/source-hydrator/), except path.
 const recordName = "hydrator.metadata"
 
 // sourceRecord records the commit from which a tree in another repository was rendered.
@@ -171,7 +171,7 @@ func (t *TreeProposer) Propose(ctx context.Context) (*PublishedProposal, error) 
 }
 
 // render renders the lock. It returns the changes to files in the other repository, except to the record.
-// before and old are the record and the lock there; nil: none.
+// before and old are the record and the lock in the other repository, or nil if missing.
 func (t *TreeProposer) render(ctx context.Context, before *sourceRecord, old, lock *lockfile.File) (*proposal, error) {
 	p := t.clone.Project
 	have, err := readTree(t.head, p.Settings.Output.Path)
@@ -225,8 +225,8 @@ func (t *TreeProposer) checkSource(before *sourceRecord) (newer bool, err error)
 }
 
 // reverted returns the reason not to propose changes again, because somebody reverted them in the other
-// repository, or "". This is the case if its history contains the same files, rendered from a newer commit
-// than before, and the lock has not changed since.
+// repository, or "". The changes were reverted if the history of the other repository contains the same
+// files, rendered from a newer commit than before, and the lock has not changed since.
 func (t *TreeProposer) reverted(ctx context.Context, before *sourceRecord, changes []gitrepo.FileEdit) (string, error) {
 	if before == nil {
 		return "", nil
@@ -285,8 +285,8 @@ func (t *TreeProposer) closedByPerson(ctx context.Context, b *proposal, branch s
 	return reason, nil
 }
 
-// warnAbandoned adds a warning for each tree in the other repository that a workspace of this one used to
-// write.
+// warnAbandoned adds a warning for each abandoned tree in the other repository. A workspace of this
+// repository used to write such a tree.
 func (t *TreeProposer) warnAbandoned() error {
 	entries, err := t.head.List(".")
 	if err != nil {

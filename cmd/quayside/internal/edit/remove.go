@@ -16,10 +16,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Remove removes the declarations of operators. Each is "namespace/package", or the package alone if it is
-// declared once. If a namespace has no other operators, Remove also removes its OperatorGroup, but not the
+// Remove removes the declarations of operators. An operator is "namespace/package", or only the package if it
+// is declared once. If a namespace has no other operators, Remove also removes its OperatorGroup, but not the
 // Namespace. Dependencies that are no longer required stay in the lock, unless prune is true or operators
-// contains one of them. It returns an error if an overlay of a removed operator exists, or if another
+// contains the dependency. It returns an error if an overlay of a removed operator exists, or if another
 // workspace has to remove the operator first.
 func Remove(ctx context.Context, p *workspace.Project, operators []string, prune bool) (*Edit, error) {
 	set, err := p.Declarations()

@@ -32,8 +32,8 @@ func (n neighbor) has(s declare.Subscription) bool {
 	return ok
 }
 
-// resolveShared resolves the other workspaces that read the edited declarations, and adds a note for each
-// with its changes. It returns an error for each that the edit newly breaks.
+// resolveShared resolves the other workspaces that read the edited declarations, and adds a note with the
+// changes of each workspace. It returns an error for each workspace that the edit newly breaks.
 func (e *Edit) resolveShared(ctx context.Context, after *declare.Set) error {
 	if len(e.SharedWith) == 0 {
 		return nil

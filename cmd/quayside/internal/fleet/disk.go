@@ -135,7 +135,8 @@ func (d Disk) walk() (Disk, []diff.File, error) {
 }
 
 // ReadTree reads the tree in directory d.Out. A directory without a list of clusters was not rendered by
-// quayside; the tree then contains all its manifests. prefix is added to displayed paths.
+// quayside. In this case, the tree contains all manifests in the directory. prefix is added to displayed
+// paths.
 func ReadTree(prefix string, d Disk) (*Tree, error) {
 	d, files, err := d.walk()
 	if err != nil {

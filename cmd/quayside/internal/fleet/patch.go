@@ -65,8 +65,9 @@ func (f *Fleet) Patches() func(cluster string) Patch {
 	}
 }
 
-// patchOf returns the changes that the user's kustomizations in an overlay make, and the user's own
-// objects in it. In some trees, the kustomization of each operator below the overlay includes one of them.
+// patchOf returns the changes that the user's kustomizations in an overlay make, and the user's own objects
+// in it. In some trees, the kustomization of each operator below the overlay includes a kustomization of the
+// user.
 func (f *Fleet) patchOf(o *overlay.Overlay) Patch {
 	out := Patch{}
 	add := func(before []k8s.Key, built [][]byte, err error) {

@@ -120,8 +120,8 @@ func kubernetesOfChart(files fs.FS) (string, error) {
 	return meta.KubeVersion, nil
 }
 
-// askedInChart returns those of the APIs whose group occurs in a file of the chart. Templates may compute the
-// version, but they contain the group.
+// askedInChart returns the APIs whose group occurs in a file of the chart. A template may compute the
+// version, but contains the group.
 func askedInChart(files fs.FS, apis []string) ([]string, error) {
 	content, err := helm.ReadDirectory(files)
 	if err != nil {

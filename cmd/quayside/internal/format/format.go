@@ -23,8 +23,8 @@ type Format struct {
 
 	// image returns the content of a pin in an image; nil: it is never in one.
 	image func(ctx context.Context, im *image.Image) (fs.FS, error)
-	// asks returns those of the APIs ("group/version" or "group/version/Kind") that may change the bundle of a
-	// pin, in the same order.
+	// asks filters APIs ("group/version" or "group/version/Kind"). It returns the APIs that may change the
+	// bundle of a pin, in the same order.
 	asks func(files fs.FS, apis []string) ([]string, error)
 	// kubernetes returns the versions of Kubernetes that a content supports, as a range; nil: any.
 	kubernetes func(files fs.FS) (string, error)
@@ -64,8 +64,8 @@ func (f Format) Image(ctx context.Context, im *image.Image) (fs.FS, error) {
 	return f.image(ctx, im)
 }
 
-// Asks returns those of the APIs in a cluster ("group/version" or "group/version/Kind") that may change the
-// bundle, in the same order.
+// Asks filters the APIs in a cluster ("group/version" or "group/version/Kind"). It returns the APIs that may
+// change the bundle, in the same order.
 func (f Format) Asks(files fs.FS, apis []string) ([]string, error) { return f.asks(files, apis) }
 
 // Kubernetes returns the versions of Kubernetes that a content supports, as a range like kubeVersion of a chart, or

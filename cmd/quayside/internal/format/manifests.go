@@ -27,8 +27,8 @@ func expandManifests(_ context.Context, files fs.FS, in Input) (bundle.Release, 
 	return r, moveObjects(r.Objects, in.Pin.Namespace)
 }
 
-// readManifests returns the objects of the kustomization in a directory, or else those of its YAML and
-// JSON files at any depth, sorted by path.
+// readManifests returns the objects of the kustomization in a directory. Without a kustomization, it returns
+// the objects of the YAML and JSON files at any depth, sorted by path.
 func readManifests(files fs.FS, dir string) ([]bundle.ReleaseObject, error) {
 	o, err := overlay.New(overlay.FileFunc(func(name string) ([]byte, error) { return fs.ReadFile(files, name) })).Open(dir)
 	if err == nil {

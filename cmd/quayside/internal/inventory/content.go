@@ -324,7 +324,7 @@ func (p *Permissions) String() string {
 	return text + ")"
 }
 
-// supply returns the APIs that each of the clusters provides, and those of the operators in the lock.
+// supply returns the APIs that each cluster provides, and the APIs of the operators in the lock.
 func (h Surroundings) supply() *needs.Supply {
 	w, lock := h.Settings, h.Lock
 	out := needs.NewSupply(w.OpenShiftVersion != "")

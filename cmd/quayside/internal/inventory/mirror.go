@@ -29,8 +29,8 @@ func NewCopier(client *oci.Client, from, to string) *Copier {
 	return &Copier{client: client, from: from, to: to}
 }
 
-// Check looks up the copies at their targets, and sets the state of those that exist to
-// CopyPresent. It uses client target for at most parallel requests at once. It copies nothing.
+// Check looks up the copies at their targets, and sets the state of existing copies to CopyPresent. It makes
+// at most parallel requests at once, with the client target. It copies nothing.
 func (p *Copier) Check(ctx context.Context, copies []ImageCopy, parallel int, target *oci.Client) {
 	p.forEach(copies, parallel, func(c *ImageCopy) error {
 		if err := p.resolveTag(ctx, c); err != nil {

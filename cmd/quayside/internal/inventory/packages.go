@@ -62,8 +62,10 @@ func RankPackages(found []cache.Summary, words []string) PackageList {
 	return ListPackages(found)
 }
 
-// rankText rates the match of words in the search text of a package. It returns 0 if each is at the beginning
-// of a word in a keyword or another short line, 1 if each is at the beginning of any word, and 2 otherwise.
+// rankText rates the match of words in the search text of a package. The results are:
+//   - 0: each word is at the beginning of a word in a keyword or another short line
+//   - 1: each word is at the beginning of any word
+//   - 2: otherwise
 func rankText(text string, words []string) int {
 	var short []string
 	for line := range strings.Lines(text) {

@@ -40,8 +40,8 @@ type ProvenanceInput struct {
 	Digest  string `json:"digest" doc:"digest in the lock"`
 }
 
-// NewProvenanceInputs returns the catalogs and the bundles of a lock, in lock order. The bundles
-// include those of operators that are being removed.
+// NewProvenanceInputs returns the catalogs and the bundles of a lock, in lock order. The bundles include the
+// bundles of operators that are being removed.
 func NewProvenanceInputs(lock *lockfile.File) (catalogs, operators []ProvenanceInput) {
 	catalogs, operators = []ProvenanceInput{}, []ProvenanceInput{}
 	for _, c := range lock.Catalogs() {

@@ -103,8 +103,8 @@ func (a *PodSum) Add(o k8s.Object) error {
 	return nil
 }
 
-// AddGroup adds clusters that get the same objects. operators and owners are the sums by operator and
-// by owner; owners is nil if they are not asked for.
+// AddGroup adds clusters that get the same objects. operators and owners are the sums by operator and by
+// owner. owners is nil if the caller does not need sums by owner.
 func (r *Resources) AddGroup(clusters []string, operators, owners map[string]*PodSum) {
 	clusters = slices.Sorted(slices.Values(clusters))
 	var all PodSum
@@ -143,8 +143,8 @@ func (a *PodSum) AddTimes(more *PodSum, n int) {
 	a.format()
 }
 
-// SetUse sets the use of the pods of each workload, in the order of Workloads. Each use has the
-// resources of the pods by namespace/name; a pod of two workloads counts for the first one.
+// SetUse sets the use of the pods of each workload, in the order of Workloads. Each use has the resources of
+// the pods by namespace/name. A pod of two workloads counts for the first workload.
 func (r *Resources) SetUse(pods []map[string]corev1.ResourceList) {
 	operators, owners, seen := map[string]*Use{}, map[string]*Use{}, map[string]bool{}
 	total := &Use{CPU: "0", Memory: "0"}

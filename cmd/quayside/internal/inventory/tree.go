@@ -285,8 +285,8 @@ func (n *treeNode) draw(p *page.Picture, drawn map[string]int, parent *treeNode,
 	}
 }
 
-// name returns the package and version. If the namespace differs from that of the parent, it comes
-// first.
+// name returns the package and version. If the namespace differs from the namespace of the parent, the result
+// begins with the namespace.
 func (n *treeNode) name(parent *treeNode) string {
 	name := n.Package + " " + n.Version
 	if parent != nil && parent.Namespace != n.Namespace {
@@ -295,7 +295,7 @@ func (n *treeNode) name(parent *treeNode) string {
 	return name
 }
 
-// notes returns the notes on an operator, and whether one of them is a warning.
+// notes returns the notes on an operator. warn reports whether any note is a warning.
 func (n *treeNode) notes() (out []string, warn bool) {
 	if n.Requirement != "" {
 		out = append(out, n.Requirement)

@@ -171,8 +171,8 @@ func sharedTarget(a, b *settings.Workspace, byDefault bool) string {
 }
 
 // checkOwners returns an error for each operator that another workspace installs in the same cluster. If the
-// command itself requests the operator, the error also applies while writing. Otherwise, the declaration was
-// edited by hand, for example moved from the other workspace, and a later step may fix it.
+// command itself requests the operator, the error also prevents writing. Otherwise, the user has edited the
+// declaration by hand, for example moved it from the other workspace, and a later step may fix the conflict.
 func checkOwners(s *State) (Findings, error) {
 	if s.Lock == nil {
 		return nil, nil

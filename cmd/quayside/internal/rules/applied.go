@@ -15,10 +15,11 @@ import (
 
 // checkStillApplied returns a finding for each object or kustomization in the repository that applies
 // declarations of pinned operators, because OLM would install these operators as well. The finding is an
-// error if an object of a GitOps tool applies declarations of this workspace to a cluster that may be one of
-// its clusters, and the operators were not adopted from OLM. Otherwise it is a warning. If the repository has
-// several workspaces, it skips declarations that this workspace does not read. It also returns a warning for
-// an entry point that may apply other parts of the repository.
+// error if two conditions hold: an object of a GitOps tool applies declarations of this workspace to a
+// cluster that may belong to the workspace, and the operators were not adopted from OLM. Otherwise the
+// finding is a warning. If the repository has several workspaces, checkStillApplied skips declarations that
+// this workspace does not read. It also returns a warning for an entry point that may apply other parts of
+// the repository.
 func checkStillApplied(s *State) (Findings, error) {
 	repo, err := s.Repository()
 	if err != nil || repo == nil {

@@ -106,9 +106,9 @@ func checkMisspelled(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// checkDroppedPaths returns an error for each declaration of a pinned operator that still exists in
-// a path that was removed from spec.declarations after the pin was committed, because resolving
-// would remove the operator.
+// checkDroppedPaths checks the paths that were removed from spec.declarations after a pin was committed. It
+// returns an error for each such path that still declares the pinned operator, because resolving would remove
+// the operator.
 func checkDroppedPaths(s *State) (Findings, error) {
 	if s.Lock == nil {
 		return nil, nil

@@ -38,9 +38,9 @@ func checkObservations(s *State) (Findings, error) {
 	return warningsOf(notes), nil
 }
 
-// checkNeeds returns the needs of operators that neither the tree, nor spec.provides, nor the
-// user's overlays, nor observations of the clusters meet. All are errors, except those of kind
-// Config, which operators may meet themselves.
+// checkNeeds returns the unmet needs of operators. The tree, spec.provides, the user's overlays, and
+// observations of the clusters can meet a need. An unmet need is an error. A need of kind Config is only a
+// warning, because the operator may meet it itself.
 func checkNeeds(s *State) (Findings, error) {
 	unmet, err := s.findUnmet()
 	if err != nil {
@@ -61,8 +61,8 @@ func checkNeeds(s *State) (Findings, error) {
 	return append(faults, warningsOf(diag.SortWarnings(notes))...), nil
 }
 
-// declarationPos returns the position of the declaration of an operator or, if there is none, of its
-// pin.
+// declarationPos returns the position of the declaration of an operator. For an operator without a
+// declaration, it returns the position of the pin.
 func (s *State) declarationPos(pin lockfile.Pin) diag.Pos {
 	for _, d := range s.Declared().Subscriptions {
 		if d.Namespace == pin.Namespace && d.Package == pin.Package {

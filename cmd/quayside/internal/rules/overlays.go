@@ -54,9 +54,12 @@ func checkSelectors(s *State) (Findings, error) {
 	return checkOverlays(s)
 }
 
-// checkOverlays builds the overlays of all clusters with the rendered lock. It returns an error for each
-// overlay that does not build, each selector of a kustomization that selects nothing in any cluster, each
-// custom resource whose CRD is missing in its cluster, and each setting that selects no object.
+// checkOverlays builds the overlays of all clusters with the rendered lock. It returns an error for each of
+// these faults:
+//   - an overlay that does not build
+//   - a selector of a kustomization that selects nothing in any cluster
+//   - a custom resource whose CRD is missing in its cluster
+//   - a setting that selects no object
 func checkOverlays(s *State) (Findings, error) {
 	f, err := s.Fleet()
 	if err != nil {

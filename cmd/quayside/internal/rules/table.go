@@ -99,7 +99,8 @@ func Evaluate(s *State, about Part) (Findings, error) {
 	return out, nil
 }
 
-// Check evaluates the rules about a part, none of which has warnings, and returns their errors.
+// Check evaluates the rules about a part and returns their errors. about must be a part whose rules have no
+// warnings.
 func Check(s *State, about Part) error {
 	found, err := Evaluate(s, about)
 	if err != nil {

@@ -23,9 +23,9 @@ type PlatformStep struct {
 	To       string `json:"to" doc:"The first version that is not blocked."`
 }
 
-// addUpgrades adds an upgrade for each blocked operator: to the first version that is not blocked, or the
-// reason why there is no such version. If every blocked operator has an upgrade, it adds the command for all
-// upgrades.
+// addUpgrades adds an upgrade for each blocked operator, to the first version that is not blocked. If there
+// is no such version, it adds the reason. If every blocked operator has an upgrade, it adds the command for
+// all upgrades.
 func (c *platformChecker) addUpgrades(ctx context.Context, r *PlatformReport) error {
 	command := "quayside upgrade --hops all"
 	var named []resolve.Target

@@ -13,8 +13,8 @@ import (
 )
 
 // ResolveInWindows resolves a problem, and holds back the operators whose windows do not permit the change
-// now. If a reason is given, it does not hold them back, and records the reason in the lock. If the user
-// named such an operator, the error is a *rules.PolicyError.
+// now. If a reason is given, it holds back no operators, and records the reason in the lock. If the user
+// named an operator to hold back, the error is a *rules.PolicyError.
 func ResolveInWindows(ctx context.Context, p *workspace.Project, pr *workspace.Problem, reason string) (*workspace.Resolution, error) {
 	for {
 		res, err := workspace.Resolve(ctx, pr)

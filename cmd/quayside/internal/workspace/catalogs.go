@@ -18,9 +18,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Catalogs returns the catalogs in spec.catalogs, and the enabled CatalogSources in the
-// declarations, sorted by namespace and name. If both have a catalog with the same namespace and
-// name, that of spec.catalogs is used.
+// Catalogs returns the catalogs in spec.catalogs, and the enabled CatalogSources in the declarations, sorted
+// by namespace and name. If a catalog in spec.catalogs and a CatalogSource have the same namespace and name,
+// the catalog in spec.catalogs is used.
 func (p *Opened) Catalogs(set *declare.Set) []cache.CatalogSpec {
 	byID := map[catalog.ID]cache.CatalogSpec{}
 	for _, c := range set.CatalogSources {

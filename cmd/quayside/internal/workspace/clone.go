@@ -46,7 +46,7 @@ func (r Root) OpenRepo() (*gitrepo.Repo, string, error) {
 	return repo, prefix, err
 }
 
-// Disk returns the files of the repository, or those of the workspace if there is no repository.
+// Disk returns the files of the repository. If there is no repository, it returns the files of the workspace.
 func (p *Opened) Disk() (fleet.Disk, error) {
 	repo, prefix, err := p.OpenRepo()
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {

@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// refreshEmbedded sets new pins in the lock of the problem for bundles that a local catalog embeds with other
-// content than the lock has, and adds a reason for each. All fields of such a pin are then from one reading
-// of the catalog. Holds and approvals have no effect, because no other source has the locked content. Pins
-// whose content the catalog no longer has are added to lost. Content that cannot be read is ignored, because
+// refreshEmbedded updates the pins in the lock of the problem whose bundles are embedded in a local catalog
+// and have changed content, and adds a reason for each. All fields of such a pin are then from one reading of
+// the catalog. Holds and approvals have no effect, because no other source has the locked content. Pins whose
+// content the catalog no longer has are added to lost. Content that cannot be read is ignored, because
 // rendering reports it.
 func (pr *Problem) refreshEmbedded(ctx context.Context, x *catalog.Index) error {
 	if pr.Lock == nil {

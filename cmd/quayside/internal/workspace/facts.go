@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// facts contains reasons to hold back operators. They come from the content of the chosen bundles and from
-// the history of the lock, so that they are known only after the resolver has chosen bundles.
+// facts contains reasons to hold back operators. The reasons come from the content of the chosen bundles and
+// from the history of the lock. So they are known only after the resolver has chosen bundles.
 type facts struct {
 	holds       []resolve.Hold
 	notChecked  []diag.Warning  // warnings about upgrades whose stored versions are unknown

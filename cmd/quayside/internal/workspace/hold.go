@@ -66,7 +66,8 @@ func (pr *Problem) Hold(holds []resolve.Hold) *Problem {
 	return &out
 }
 
-// splitObserved separates the observations of the upstream environment from the others.
+// splitObserved separates the observations of the upstream environment from the observations of other
+// environments.
 func (pr *Problem) splitObserved(files []*health.Summary) (others, ofUpstream []*health.Summary) {
 	for _, f := range files {
 		if pr.upstream != nil && f.Environment == pr.upstream.Title {
@@ -104,7 +105,7 @@ func criteria(w *settings.Workspace) gate.Criteria {
 }
 
 // JudgeObserved sets Problem in each summary that is not valid for the clusters of the workspace.
-// The requirements are those of spec.promotion.
+// spec.promotion contains the requirements.
 func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error {
 	rule := criteria(p.Settings)
 	if rule.Signed {

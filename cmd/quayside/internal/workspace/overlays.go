@@ -117,7 +117,7 @@ func deprecatedFields(k types.Kustomization) []string {
 	return out
 }
 
-// checkFitsAll returns a fault for each field that is not allowed in an overlay of all pieces, because it
+// checkFitsAll returns a fault for each field that is not allowed in an overlay of all pieces. Such a field
 // refers to an object that most pieces lack, or adds an object to every piece.
 func checkFitsAll(file, dir string, k types.Kustomization, data []byte) error {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})

@@ -114,8 +114,8 @@ type Project struct {
 	Registries
 
 	// Declarations returns the declarations in spec.declarations. If spec.declarations is not set and the
-	// default directory does not exist, the error wraps ErrNoDeclarations. If some declarations cannot be read,
-	// it returns the others and an error.
+	// default directory does not exist, the error wraps ErrNoDeclarations. If some declarations cannot be
+	// read, it returns the readable declarations and an error.
 	Declarations func() (*declare.Set, error)
 	// Lock returns the lock. If there is none, the error wraps fs.ErrNotExist.
 	Lock func() (*lockfile.File, error)
@@ -298,9 +298,9 @@ func (p *Project) hasNoPins() bool {
 	return len(lock.Pins) == 0
 }
 
-// missingDirs returns the indexes of the directories in spec.declarations that do not exist, and a
-// warning for each. A clone may lack such a directory, because Git does not store empty ones. In a
-// workspace without pins, this is no error.
+// missingDirs returns the indexes of the directories in spec.declarations that do not exist, and a warning
+// for each. A clone may lack such a directory, because Git does not store empty directories. In a workspace
+// without pins, a missing directory is no error.
 func (p *Opened) missingDirs() ([]int, []diag.Warning) {
 	var missing []int
 	var out []diag.Warning

@@ -149,7 +149,7 @@ func (u *Upgrades) Pending(holds []resolve.Hold) *Resolution {
 	}
 }
 
-// WhyNotProposed returns the reason why no part upgrades an operator. holds are those of the run.
+// WhyNotProposed returns the reason why no part upgrades an operator. holds are the holds of the run.
 func (u *Upgrades) WhyNotProposed(operator string, holds []resolve.Hold) string {
 	pr := u.Problem
 	for _, h := range holds {

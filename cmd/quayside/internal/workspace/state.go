@@ -338,7 +338,7 @@ func (pr *Problem) judgeFollowers(ctx context.Context, lock *lockfile.File) (rul
 	return found.Introduced(before), err
 }
 
-// splitUnfit returns the warnings about operators that cannot run, and the others.
+// splitUnfit separates the warnings about operators that cannot run from the other warnings.
 func splitUnfit(ws []diag.Warning) (unfit, others []diag.Warning) {
 	for _, w := range ws {
 		if w.Code == "requirement" {

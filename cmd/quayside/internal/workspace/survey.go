@@ -73,9 +73,9 @@ func workspaceDirs(s *survey.Survey) []string {
 	return dirs
 }
 
-// isForeign returns a function that reports whether a URL is that of another repository. The
-// function compares the owner and name in the URL with spec.gitops.repoURL or, if that is not set,
-// with the remote origin. If neither is set, the function returns false.
+// isForeign returns a predicate for URLs of other repositories. The predicate compares the owner and name in
+// the URL with spec.gitops.repoURL or, if this is not set, with the remote origin. Without both, it returns
+// false.
 func (p *Opened) isForeign() func(url string) bool {
 	name := func(url string) string {
 		url = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(url), "/"), ".git")
@@ -99,9 +99,9 @@ func unreadOperators(repo *rules.Repository) []survey.Declaration {
 	return slices.DeleteFunc(unread, func(d survey.Declaration) bool { return !d.IsOperator() })
 }
 
-// FindUnread returns the position of a declaration of an operator that no workspace reads, but that
-// a kustomization, a policy or an object of a GitOps tool applies. It returns false if there is
-// none.
+// FindUnread returns the position of an unread declaration of an operator. No workspace reads such a
+// declaration, but a kustomization, a policy or an object of a GitOps tool applies it. FindUnread returns
+// false if there is no such declaration.
 func FindUnread(p *Project, namespace, pkg string) (diag.Pos, bool) {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {
@@ -116,10 +116,10 @@ func FindUnread(p *Project, namespace, pkg string) (diag.Pos, bool) {
 	return diag.Pos{}, false
 }
 
-// warnUnread returns warnings about operators that the repository declares but no workspace reads. It returns
-// a warning for each object of a GitOps tool in the declared paths that applies such operators, and for each
-// directory of the object. In a Git repository, one more warning lists all other operators, except those in
-// hidden directories.
+// warnUnread returns warnings about operators that the repository declares but no workspace reads. If an
+// object of a GitOps tool in the declared paths applies such operators, there is a warning for each directory
+// of the object. In a Git repository, one more warning lists all other operators, except those in hidden
+// directories.
 func (p *Project) warnUnread() []diag.Warning {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// The APIs of a chart depend on its values, so that the catalog does not list them. The objects of a chart
-// can depend on the APIs of other operators. Both become known only for contents that the resolver has
-// chosen. So it resolves again whenever they are new.
+// The APIs of a chart depend on its values, so the catalog cannot list the APIs. The objects of a chart can
+// depend on the APIs of other operators. The APIs and objects become known only after the resolver has chosen
+// the charts. So the resolver runs again whenever a choice has new APIs or objects.
 
 // templateFacts are facts about the pins whose content needs a conversion (see package format).
 type templateFacts struct {
@@ -98,8 +98,8 @@ func ofOperator(operator string, err error) error {
 	return diag.Hintf(at.Pos, at.Hint, "%s: %s", operator, (&diag.Error{Msg: at.Msg, Err: at.Err}).Error())
 }
 
-// offeredAPIs returns the APIs that the cluster of a pin has in addition to those of Kubernetes: those
-// of the other pins, and of spec.provides. Each is "group/version" or "group/version/Kind"; sorted.
+// offeredAPIs returns the APIs that the cluster of a pin has in addition to the APIs of Kubernetes, sorted.
+// The other pins and spec.provides offer such APIs. An API is "group/version" or "group/version/Kind".
 func (pr *Problem) offeredAPIs(lock *lockfile.File, of lockfile.Pin) []string {
 	out := slices.Clone(pr.project.Settings.Provides.APIs)
 	for _, p := range lock.Pins {
@@ -178,7 +178,7 @@ func (pr *Problem) withDigest(ctx context.Context, c *Contents, p lockfile.Pin) 
 	return p, err
 }
 
-// askedAPIs returns those of the offered APIs that may change the objects of a pin.
+// askedAPIs returns the offered APIs that may change the objects of a pin.
 func (pr *Problem) askedAPIs(ctx context.Context, c *Contents, of format.Format, p lockfile.Pin, offered []string) ([]string, error) {
 	key := string(p.BundleDigest()) + " " + strings.Join(offered, " ")
 	if apis, known := pr.contents.asked[key]; known {

@@ -38,7 +38,7 @@ type TreeReport struct {
 // Foreign is the change kind of files in the tree that quayside did not write.
 const Foreign = "foreign"
 
-// OwnChanges returns the changes without those of kind Foreign.
+// OwnChanges returns the changes except changes of kind Foreign.
 func (r *TreeReport) OwnChanges() []filetree.FileChange {
 	return slices.DeleteFunc(slices.Clone(r.Changes), func(c filetree.FileChange) bool { return c.Kind == Foreign })
 }

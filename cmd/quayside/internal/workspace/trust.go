@@ -200,9 +200,9 @@ func (p *Registries) chooseSigner(ctx context.Context, ref string, digest catalo
 	}
 }
 
-// addSigners returns lock with the signers of its catalogs and bundles. It keeps the signers in
-// before if they are still valid. In an unattended run, it also keeps those of unchanged pins that
-// cannot be verified. before may be nil.
+// addSigners returns lock with the signers of its catalogs and bundles. It keeps the signers in before that
+// are still valid. In an unattended run, it also keeps the signers of unchanged pins that cannot be verified.
+// before may be nil.
 func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File, unattended bool) (*lockfile.File, error) {
 	if before == nil {
 		before = &lockfile.File{}

@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// In an unattended run, a fault of one operator must not affect the others. Examples are a package that its
-// catalog dropped, an unreadable catalog, and a bundle that cannot be fetched. The operator is then held back
-// at its version, with a warning.
+// In an unattended run, a fault of one operator must not affect other operators. Examples are a package that
+// its catalog dropped, an unreadable catalog, and a bundle that cannot be fetched. The operator is then held
+// back at its version, with a warning.
 
 // HeldError is returned if operators are held back although the user named them or required their
 // upgrades.

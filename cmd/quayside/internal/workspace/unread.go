@@ -129,9 +129,10 @@ func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfi
 	return out
 }
 
-// mayBeIn returns a function that reports whether an unread part may contain the declaration by of a pin
-// ("namespace/name") or, if this was read, the OperatorGroup of the pin. It returns nil if both were read, or
-// if no part can contain the missing one.
+// mayBeIn returns a predicate for unread parts that may contain a missing object of a pin. by is the
+// "namespace/name" of the declaration of the pin. If this declaration is unread, it is the missing object.
+// Otherwise the missing object is the OperatorGroup of the pin, if unread. mayBeIn returns nil if no object
+// is missing, or if no part can contain the missing object.
 func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string) func(declare.Unread) bool {
 	ns, name, _ := strings.Cut(by, "/")
 	condition := func(u declare.Unread) bool { return u.MayDeclare(ns, name, pin.Package) }

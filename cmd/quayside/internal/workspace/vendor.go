@@ -73,9 +73,9 @@ func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOpt
 	return v, nil
 }
 
-// ImagesToVendor returns the images that resolving and rendering need, and their required signatures. These
-// are the catalogs and bundles in the lock and, unless opt.LockedOnly is set, the other declared catalogs. An
-// unavailable catalog that is only declared is a warning.
+// ImagesToVendor returns the images that resolving and rendering need, and their required signatures. The
+// images are the catalogs and bundles in the lock and, unless opt.LockedOnly is set, the other declared
+// catalogs. If a declared catalog that is not in the lock is unavailable, this is only a warning.
 func (p *Project) ImagesToVendor(ctx context.Context, lock *lockfile.File, opt VendorOptions) ([]oci.VendoredImage, []diag.Warning, error) {
 	var out []oci.VendoredImage
 	for _, im := range inventory.ListImages(lock, nil) {

@@ -30,9 +30,11 @@ func isSimple(text []byte) (tabs, ok bool) {
 	return tabs, utf8.Valid(text) && !hasSpecial(text)
 }
 
-// oddBytes returns 0 if the first eight bytes of text are printable ASCII or "\n". It tests all
-// bytes at once: for a byte below 0x80, adding 1 sets the top bit only for 0x7f, adding 0x60 only
-// for 0x20 and above, and adding 0x7f for any byte except 0.
+// oddBytes returns 0 if the first eight bytes of text are printable ASCII or "
+// ". It tests all bytes at once by their top bits. For a byte below 0x80:
+//   - Adding 1 sets the top bit only for 0x7f.
+//   - Adding 0x60 sets the top bit only for 0x20 and above.
+//   - Adding 0x7f sets the top bit for any byte except 0.
 func oddBytes(text []byte) uint64 {
 	const ones = 0x0101010101010101
 	w := binary.LittleEndian.Uint64(text)

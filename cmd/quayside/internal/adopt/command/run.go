@@ -238,9 +238,9 @@ func (o *adoptRunOptions) collectInput(ctx context.Context, file string) (*run.I
 	return in, nil
 }
 
-// checkDerived makes the plan again from the current cluster, or from a dump of it, and returns an
-// error if it differs from p. It also returns the snapshot. Once a step has begun, it does nothing
-// and returns nil, because the steps change the cluster; the journal then identifies the plan.
+// checkDerived makes the plan again from the current cluster, or from a dump of the cluster. It returns an
+// error if the new plan differs from p. It also returns the snapshot. Once a step has begun, it does nothing
+// and returns nil, because the steps change the cluster. The journal then identifies the plan.
 func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *plan.Plan, journal *run.Journal, dump []string, login *cli.Login) (*snapshot.Snapshot, error) {
 	if journal.HasStarted() {
 		return nil, nil

@@ -164,9 +164,9 @@ func (r *clusterReader) skip(o *snapshot.LiveObject, operator bool, format strin
 	r.Skipped = append(r.Skipped, newSkipped(o, operator, format, args...))
 }
 
-// chooseGroups selects the effective OperatorGroup of each namespace. If a namespace has several,
-// OLM ignores the namespace, and the effective one is the one that the operators were installed
-// with. If that is unknown, chooseGroups returns a reason for the namespace.
+// chooseGroups selects the effective OperatorGroup of each namespace. OLM ignores a namespace with several
+// OperatorGroups. In such a namespace, the effective OperatorGroup is the group with which the operators were
+// installed. If this group is unknown, chooseGroups returns a reason for the namespace.
 func (r *clusterReader) chooseGroups() map[string]string {
 	in := map[string][]snapshot.OperatorGroup{}
 	for _, g := range r.s.OperatorGroups() {

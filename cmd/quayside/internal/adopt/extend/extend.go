@@ -78,7 +78,7 @@ type Update struct {
 	To       string `json:"to"`   // value in the cluster
 }
 
-// Counts contains numbers of objects that install operators. Found is the sum of the others.
+// Counts contains numbers of objects that install operators. Found is the sum of the other fields.
 type Counts struct {
 	Found     int `json:"found" doc:"Subscriptions, ClusterExtensions, OperatorGroups, catalogs, and ClusterServiceVersions without a Subscription"`
 	Added     int `json:"added"`

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt"
 )
 
-// selectOperators selects the operators to adopt, with their objects. For the others, it records
-// the reasons why they are skipped.
+// selectOperators selects the operators to adopt, with their objects. For a skipped operator, it records the
+// reason.
 func (m *facts) selectOperators() (*selection, error) {
 	s := &selection{facts: m, planned: []Operator{}, skipped: []SkippedOperator{}}
 	if err := s.checkNamespaces(); err != nil {
@@ -156,8 +156,8 @@ type tie struct {
 	why  string
 }
 
-// ties returns the pairs of operators that must leave OLM together: one requires the other in the
-// same namespace, or both share an object of OLM that the detach step deletes.
+// ties returns the pairs of operators that must leave OLM together. In such a pair, one operator requires the
+// other in the same namespace, or both operators share an object of OLM that the detach step deletes.
 func (m *selection) ties() []tie {
 	var out []tie
 	add := func(a, b, why string) {

@@ -55,10 +55,10 @@ func (b *block) declarationKinds() string {
 	return "Subscriptions and OperatorGroups"
 }
 
-// releaseActions returns the actions that remove ownerReferences to objects of OLM v1. With such a
-// reference, the deletion of the owner would also delete the object and, if that is a CRD, all its
-// custom resources. CRDs come first. For each object, the last reference is removed first, so that
-// the positions of the others stay valid.
+// releaseActions returns the actions that remove ownerReferences to objects of OLM v1. With such a reference,
+// the deletion of the owner would also delete the object. For a CRD, it would also delete all custom
+// resources. CRDs come first. For each object, the last reference is removed first, so that the positions of
+// the other references stay valid.
 func releaseActions(b *block) []Action {
 	if !b.hasExtension() {
 		return nil

@@ -134,9 +134,9 @@ func (b *block) changedItems() []item {
 	})
 }
 
-// addSuspendTreeStep adds a manual step to suspend the GitOps tools that apply the current tree,
-// because they would undo the plan's changes to objects of that tree. If the plan changes no such
-// object, it adds no step.
+// addSuspendTreeStep adds a manual step to suspend the GitOps tools that apply the current tree. These tools
+// would undo the plan's changes to objects of the tree. If the plan changes no object of the tree, it adds no
+// step.
 func (m *planBuilder) addSuspendTreeStep(b *block) {
 	moves := slices.ContainsFunc(b.items, func(i item) bool {
 		return i.ours != nil && (i.live == nil || slices.ContainsFunc(i.Changes(), func(f adopt.Field) bool { return f.Kind != adopt.OnlyLive }))

@@ -13,10 +13,11 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// CheckLimits returns an error for each action that no plan may have. Such an action has a verb
-// that is not allowed in this kind of step, or on this object. Or it changes metadata other than
-// that of OLM and the annotations that protect from pruning. Call CheckLimits before a plan is
-// executed.
+// CheckLimits returns an error for each action that no plan may have. An action is not allowed in two cases:
+//   - The verb is not allowed in this kind of step, or on this object.
+//   - The action changes metadata that is neither OLM's nor an annotation that protects from pruning.
+//
+// Call CheckLimits before a plan is executed.
 func (p *Plan) CheckLimits() error {
 	if err := p.CheckExecutable(); err != nil {
 		return err

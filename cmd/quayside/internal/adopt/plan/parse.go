@@ -46,8 +46,7 @@ func Parse(file string, data []byte) (*Plan, error) {
 // validator checks a decoded plan.
 type validator struct{ yamlnode.Checker }
 
-// checkFields checks the fields of a struct, and those of nested structs, by the rules of the
-// schema.
+// checkFields checks the fields of a struct and of nested structs by the rules of the schema.
 func (v validator) checkFields(at string, s reflect.Value) {
 	for _, f := range yamlnode.Fields(s.Type()) {
 		field, value := strings.TrimPrefix(at+"."+f.Name, "."), s.FieldByIndex(f.Index)

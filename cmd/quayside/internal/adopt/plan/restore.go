@@ -65,9 +65,8 @@ func restoreFields(live, before map[string]any, theirs fields) map[string]any {
 	return out
 }
 
-// RestoreManagedFields returns the managedFields of a restored object: the entries in before,
-// except those of subresources, and the entries of live whose writer is new and not one of the
-// given managers.
+// RestoreManagedFields returns the managedFields of a restored object: the entries in before except entries
+// for subresources, and the entries of live by new writers other than the given managers.
 func RestoreManagedFields(live, before k8s.Object, managers ...string) []any {
 	var out []any
 	there := map[fieldWriter]bool{}

@@ -33,10 +33,10 @@ type Revert struct {
 	Objects map[k8s.Ref]k8s.Object // objects to create, and backups to restore from
 }
 
-// MakeRevert returns the plan for returning operators to OLM. It covers the namespaces whose
-// clean-up has not begun; the others are in Skipped, with instructions. The plan has no steps if no
-// action was started. It creates the Subscriptions before it deletes objects of the tree, so that
-// no required object is ever missing.
+// MakeRevert returns the plan for returning operators to OLM. It covers the namespaces whose clean-up has not
+// begun. Skipped contains the other namespaces, with instructions. The plan has no steps if no action was
+// started. It creates the Subscriptions before it deletes objects of the tree, so that no required object is
+// ever missing.
 func MakeRevert(in RevertInput) *Revert {
 	m := &revertBuilder{RevertInput: in, result: &Revert{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]ExecutedAction{}}
 	for _, d := range in.Executed {
@@ -351,10 +351,9 @@ func (m *revertBuilder) addSubscribeStep(at *executedPart) {
 	}
 }
 
-// deletedSubscriptions returns the backups of the Subscriptions that the detach deletes. Operators
-// that others require come first; otherwise OLM could create a second Subscription for such an
-// operator. This is the reverse of the detach, which deletes the ClusterServiceVersions of
-// dependents first.
+// deletedSubscriptions returns the backups of the Subscriptions that the detach deletes. Required operators
+// come before their dependents. Otherwise OLM could create a second Subscription for a required operator. The
+// detach has the reverse order: it deletes the ClusterServiceVersions of dependents first.
 func (m *revertBuilder) deletedSubscriptions(at *executedPart) []k8s.Object {
 	var out []k8s.Object
 	var csvs []string

@@ -36,9 +36,9 @@ func (m *facts) untrustedObjects(op *operator) []k8s.Ref {
 }
 
 // isTrusted reports whether the API server accepts the certificates of a Service with this client
-// configuration. The configuration must contain all CA certificates of OLM. If needsCA is false, it
-// may also contain no certificates, because the cluster then keeps those of OLM. A configuration
-// without a Service is always trusted.
+// configuration. The configuration must contain all CA certificates of OLM. If needsCA is false, the
+// configuration may also contain no certificates, because the cluster then keeps the certificates of OLM. A
+// configuration without a Service is always trusted.
 func isTrusted(client map[string]any, authorities map[string]bool, needsCA bool) bool {
 	have := certificatesIn(k8s.Text(client, "caBundle"))
 	switch {

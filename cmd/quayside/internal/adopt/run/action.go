@@ -167,8 +167,8 @@ func (a *action) recordOutcome(o k8s.Object, outcome plan.Outcome) error {
 	return a.record(Did, o, outcome)
 }
 
-// checkOLMStopped returns an error if the action detaches an operator, and one of the controllers
-// of OLM that the plan stopped is running again.
+// checkOLMStopped checks an action that detaches an operator. It returns an error if a controller of OLM that
+// the plan stopped is running again.
 func (a *action) checkOLMStopped(ctx context.Context) error {
 	if a.Plan.Mode != plan.Stopped || !a.Do.Detaches() || a.DryRun {
 		return nil

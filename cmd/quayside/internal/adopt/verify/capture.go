@@ -17,11 +17,11 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Capture returns the current state of a namespace's operators. It gets the objects in the plan by
-// name. It lists OperatorGroups in the namespace, ReplicaSets and pods in the namespaces of the
-// Deployments, and roles and bindings in the whole cluster. For OLM v1 it also lists custom
-// resources, and keeps the oldest 100 for each CRD. If pods or custom resources cannot be listed,
-// it adds them to Unread; it returns any other error.
+// Capture returns the current state of a namespace's operators. It gets the objects in the plan by name. It
+// lists OperatorGroups in the namespace, ReplicaSets and pods in the namespaces of the Deployments, and roles
+// and bindings in the whole cluster. For OLM v1 it also lists custom resources, and keeps the oldest 100 for
+// each CRD. If pods or custom resources cannot be listed, it records this in Unread. It returns any other
+// error.
 func Capture(ctx context.Context, r Reader, p *plan.Plan, namespace string) (*Evidence, error) {
 	var refs []k8s.Ref
 	for _, h := range trackedObjects(p, namespace) {

@@ -72,7 +72,7 @@ func (d *snapshotReader) Allowed(ctx context.Context, r Review) (bool, error) {
 	return d.grants[s].Covers(r.grant()), nil
 }
 
-// cachedReader is a Reader that caches all results except those of access reviews.
+// cachedReader is a Reader that caches all results except the results of access reviews.
 type cachedReader struct {
 	Reader
 

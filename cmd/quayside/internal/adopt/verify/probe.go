@@ -99,8 +99,7 @@ func NewProber(ctx context.Context, r ProbeReader, p *plan.Plan) (*Prober, error
 	return out, nil
 }
 
-// addNamespace adds the targets of a namespace. It skips objects in seen, and adds the others to
-// seen.
+// addNamespace adds the targets of a namespace. It skips objects in seen, and adds the new objects to seen.
 func (p *Prober) addNamespace(ctx context.Context, pl *plan.Plan, namespace string, seen map[k8s.Key]bool) error {
 	var refs []k8s.Ref
 	for _, h := range trackedObjects(pl, namespace) {
