@@ -32,7 +32,8 @@ type Results struct {
 	mu     sync.Mutex
 	opened bool
 	stored map[key][]byte // results in the file; nil until they are needed
-	used   map[key][]byte // results that this run asked for
+	used   map[key][]byte // results that this run asked for, as far as they fit into the file
+	size   int            // number of bytes in used
 	added  bool           // whether this run added a result to used
 }
 
@@ -88,7 +89,7 @@ func (r *Results) find(k key) ([]byte, bool) {
 		}
 	}
 	if data, found = r.stored[k]; found {
-		r.used[k] = data
+		r.use(k, data)
 	}
 	return data, found
 }
@@ -96,11 +97,22 @@ func (r *Results) find(k key) ([]byte, bool) {
 func (r *Results) add(k key, data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.used[k], r.added = data, true
+	r.added = r.use(k, data) || r.added
 }
 
-// Save writes the results, if this run added any. It drops results that this run did not use as far
-// as necessary for MaxSize.
+// use adds a result to used. It returns false if there is no room for it.
+func (r *Results) use(k key, data []byte) bool {
+	size := len(k) + binary.MaxVarintLen64 + len(data)
+	if sha256.Size+r.size+size > MaxSize {
+		return false
+	}
+	r.used[k] = data
+	r.size += size
+	return true
+}
+
+// Save writes the results, if this run added any. It drops results that this run did not use, as far as necessary
+// for MaxSize.
 func (r *Results) Save() {
 	if r == nil {
 		return

@@ -124,6 +124,22 @@ func TestUnusedStay(t *testing.T) {
 	}
 }
 
+// TestFull computes a result that does not fit into the file. It is not remembered, and nothing is written for it.
+func TestFull(t *testing.T) {
+	f := &file{}
+	for range 2 {
+		r := f.open("v1")
+		got, err := memo.Remember(r, "large", nil, func() ([]byte, error) { return make([]byte, memo.MaxSize), nil })
+		if err != nil || len(got) != memo.MaxSize {
+			t.Fatalf("%d bytes, %v", len(got), err)
+		}
+		r.Save()
+	}
+	if f.writes > 0 {
+		t.Fatalf("written %d times", f.writes)
+	}
+}
+
 // TestConcurrentCommands saves results of two commands that ran at the same time.
 func TestConcurrentCommands(t *testing.T) {
 	f := &file{}
