@@ -14,20 +14,24 @@ import (
 const resultKind = "repository-results"
 
 // newResults returns the results that earlier commands computed in the repository of a workspace. It
-// returns nil if the workspace is not on disk.
+// returns nil if the workspace is not on disk, or if the store is in the repository, so that a command that only reads
+// changes no file there.
 func (e Env) newResults(root Root) *memo.Results {
-	if !root.OnDisk() {
+	if !root.OnDisk() || e.Getenv == nil {
 		return nil
 	}
 	top, err := filepath.Abs(root.disk.Top())
 	if err != nil {
 		return nil
 	}
+	s, err := e.store()
+	if err != nil {
+		return nil
+	}
+	if in, err := filepath.Rel(top, s.Dir()); err != nil || filepath.IsLocal(in) {
+		return nil
+	}
 	read := func() ([]byte, error) {
-		s, err := e.store()
-		if err != nil {
-			return nil, err
-		}
 		f, size, err := s.OpenFile(resultKind, top)
 		if err != nil {
 			return nil, err
@@ -41,10 +45,6 @@ func (e Env) newResults(root Root) *memo.Results {
 		return data, err
 	}
 	write := func(data []byte) error {
-		s, err := e.store()
-		if err != nil {
-			return err
-		}
 		return s.PutFile(resultKind, top, func(f *os.File) error {
 			_, err := f.Write(data)
 			return err
