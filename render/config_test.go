@@ -147,8 +147,10 @@ func TestDockerMirrors(t *testing.T) {
 		"org/tool:2": "m.io/hub/org/tool:2", "docker.io/org/tool": "m.io/hub/org/tool", "redis:7": "m.io/redis:7", "busybox": "m.io/hub/library/busybox",
 		"quay.io/nginx": "quay.io/nginx", "localhost/nginx:1": "localhost/nginx:1", "host:5000/nginx:1": "host:5000/nginx:1",
 	} {
-		o := Object{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": in}}}}}}
-		mirrorImages(o, mirrors)
+		o := withMirrors(Object{
+			"apiVersion": "apps/v1", "kind": "Deployment",
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": in}}}}},
+		}, mirrors)
 		if got := k8s.Text(k8s.Items(o, "spec", "template", "spec", "containers")[0], "image"); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}

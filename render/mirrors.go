@@ -11,31 +11,21 @@ import (
 func mirrorAll(operators []operator, mirrors []Mirror) {
 	for i := range operators {
 		for j, o := range operators[i].objects {
-			if isConfigurable(o) {
-				operators[i].objects[j] = withMirrors(o, mirrors)
-			}
+			operators[i].objects[j] = withMirrors(o, mirrors)
 		}
 	}
 }
 
-// withMirrors returns o with the images replaced by mirrors.
+// withMirrors returns o with the images of its pods replaced by mirrors: those of containers and volumes,
+// and those in environment variables and arguments, which operators run. See [k8s.PodTemplates].
 func withMirrors(o Object, mirrors []Mirror) Object {
 	if len(mirrors) == 0 {
 		return o
 	}
-	o = k8s.Copy(o)
-	mirrorImages(o, mirrors)
-	return o
-}
-
-// mirrorImages replaces images in an object's pod template with mirrors, in place. These are the
-// images of containers, and images in environment variables and arguments, which operators run.
-func mirrorImages(o Object, mirrors []Mirror) {
-	for _, pod := range []map[string]any{k8s.Map(o, "spec", "template", "spec"), k8s.Map(o, "spec", "jobTemplate", "spec", "template", "spec")} {
+	return k8s.MapPods(o, func(pod map[string]any) map[string]any {
+		pod = k8s.Copy(pod)
 		for _, c := range k8s.Containers(pod) {
-			if image := k8s.Text(c, "image"); image != "" {
-				c["image"] = mirrorImage(image, imageref.Split(image).String(), mirrors)
-			}
+			mirrorField(c, "image", mirrors)
 			mirrorValues(k8s.Items(c, "env"), mirrors)
 			for _, key := range []string{"command", "args"} {
 				list, _ := c[key].([]any)
@@ -46,6 +36,17 @@ func mirrorImages(o Object, mirrors []Mirror) {
 				}
 			}
 		}
+		for _, v := range k8s.Items(pod, "volumes") {
+			mirrorField(k8s.Map(v, "image"), "reference", mirrors)
+		}
+		return pod
+	})
+}
+
+// mirrorField replaces the image in a field with a mirror, in place.
+func mirrorField(m map[string]any, field string, mirrors []Mirror) {
+	if image := k8s.Text(m, field); image != "" {
+		m[field] = mirrorImage(image, imageref.Split(image).String(), mirrors)
 	}
 }
 

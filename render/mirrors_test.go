@@ -1,10 +1,45 @@
 package render
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
+
+// TestMirrorsInEveryPod puts an image into the pods of each kind, and checks that no object of it still
+// names the source.
+func TestMirrorsInEveryPod(t *testing.T) {
+	pod := func() map[string]any {
+		return map[string]any{
+			"initContainers": []any{map[string]any{"name": "a", "image": "quay.io/x:1"}},
+			"containers":     []any{map[string]any{"name": "b", "image": "quay.io/x:1", "args": []any{"--image=quay.io/x:1"}}},
+			"volumes":        []any{map[string]any{"name": "v", "image": map[string]any{"reference": "quay.io/x:1"}}},
+		}
+	}
+	template := map[string]any{"template": map[string]any{"spec": pod()}}
+	for _, o := range []Object{
+		{"apiVersion": "v1", "kind": "Pod", "spec": pod()},
+		{"apiVersion": "v1", "kind": "PodTemplate", "template": map[string]any{"spec": pod()}},
+		{"apiVersion": "apps/v1", "kind": "Deployment", "spec": template},
+		{"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": template},
+		{"apiVersion": "apps/v1", "kind": "DaemonSet", "spec": template},
+		{"apiVersion": "batch/v1", "kind": "Job", "spec": template},
+		{"apiVersion": "batch/v1", "kind": "CronJob", "spec": map[string]any{"jobTemplate": map[string]any{"spec": template}}},
+		{"apiVersion": "db.example.com/v1", "kind": "Database", "spec": map[string]any{"pods": []any{pod()}}},
+	} {
+		operators := []operator{{objects: []Object{o}}}
+		mirrorAll(operators, []Mirror{{Source: "quay.io", Mirror: "m.corp/quay"}})
+		text, err := json.Marshal(operators[0].objects[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "quay.io") || strings.Count(string(text), "m.corp/quay/x:1") != 4 {
+			t.Errorf("%s: %s", o.Kind(), text)
+		}
+	}
+}
 
 // TestOriginal checks that every image is found again by its name in a mirror, and that other images stay.
 func TestOriginal(t *testing.T) {

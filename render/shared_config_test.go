@@ -33,7 +33,7 @@ func TestConfigsShareADeployment(t *testing.T) {
 			}
 			want := k8s.Copy(drawn)
 			alone.applyInPlace(want)
-			mirrorImages(want, opt.Mirrors)
+			want = withMirrors(want, opt.Mirrors)
 			cfg, err := (&view{tree: &tree{opt: opt}, cluster: profile.Cluster{Config: text}}).config()
 			if err != nil {
 				t.Fatal(err)
