@@ -46,7 +46,6 @@ func cloneOperators(list []operator) []operator {
 // valuesRenderer renders operators with the values of clusters.
 type valuesRenderer struct {
 	opt      Options
-	installs []operator // as rendered with the values of the lock, before they are distributed to files
 	open     func(lockfile.Pin) (fs.FS, error)
 	known    map[string]operator // rendered operators, by name and values
 	warnings []diag.Warning
@@ -55,7 +54,7 @@ type valuesRenderer struct {
 // addValueTrees adds a tree for each of the different values of clusters to t.own. The arguments are those of
 // t before its objects were distributed.
 func (t *tree) addValueTrees(installs, replaced []operator, open func(lockfile.Pin) (fs.FS, error)) error {
-	r := &valuesRenderer{opt: t.opt, installs: installs, open: open, known: map[string]operator{}}
+	r := &valuesRenderer{opt: t.opt, open: open, known: map[string]operator{}}
 	var faults diag.List
 	for _, c := range t.opt.Clusters {
 		key := valuesKey(c)

@@ -59,6 +59,7 @@ require (
 	github.com/xlab/treeprint v1.2.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	helm.sh/helm/v4 v4.3.1 // indirect
+	k8s.io/component-helpers v0.37.2 // indirect
 	k8s.io/kube-openapi v0.0.0-20260821135717-be32def86098 // indirect
 )
 

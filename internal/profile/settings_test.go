@@ -24,7 +24,7 @@ func TestShared(t *testing.T) {
 			v.Field(0).Set(reflect.MakeSlice(v.Field(0).Type(), 1, 1))
 		case reflect.Map:
 			v.Set(reflect.MakeMap(v.Type()))
-			v.SetMapIndex(reflect.ValueOf("a"), reflect.ValueOf("b"))
+			v.SetMapIndex(reflect.ValueOf("a"), reflect.ValueOf(`"b"`).Convert(v.Type().Elem()))
 		}
 		if v.IsZero() {
 			t.Fatalf("%s: this test cannot set a %s", f.Name, v.Type())

@@ -28,6 +28,7 @@ type history struct {
 	packages []string
 	releases map[string][]release // by package, in ascending order of versions
 	nights   int                  // number of nights, followed by the night with the last release of every package
+	mixed    bool                 // whether some packages are charts or releases of manifests
 }
 
 // last is the version that ends the history of every package.
@@ -38,7 +39,7 @@ const forever = 1 << 30
 
 // newHistory returns a random history.
 func newHistory(r *rand.Rand, packages, nights int) *history {
-	h := &history{releases: map[string][]release{}, nights: nights}
+	h := &history{releases: map[string][]release{}, nights: nights, mixed: true}
 	for i := range packages {
 		list := []release{{"1.0.0", 0, forever}}
 		for night := 1; night < nights; night++ {
@@ -95,7 +96,7 @@ func readHistory(t *testing.T, corpus string, packages, nights int) *history {
 			events[pkg]++
 		}
 	}
-	h := &history{releases: map[string][]release{}, nights: nights}
+	h := &history{releases: map[string][]release{}, nights: nights, mixed: true}
 	var names []string
 	for pkg, list := range lists {
 		list = slices.DeleteFunc(list, func(x release) bool { return x.until == 0 })
@@ -150,11 +151,11 @@ func (e channelEntry) hasEdgeFrom(version string) bool {
 	return e.replaces == version || slices.Contains(e.skips, version) || e.below && semverOf(version).LT(semverOf(e.version))
 }
 
-// formatOf returns the format of a package: "charts" or "releases" for two of eight packages without pre-releases,
-// or "bundles".
+// formatOf returns the format of a package: in a mixed history "charts" or "releases" for two of eight packages
+// without pre-releases, else "bundles".
 func (h *history) formatOf(pkg string) string {
 	i := slices.Index(h.packages, pkg) % 8
-	if i > 1 || slices.ContainsFunc(h.releases[pkg], func(x release) bool { return strings.Contains(x.version, "-") }) {
+	if !h.mixed || i > 1 || slices.ContainsFunc(h.releases[pkg], func(x release) bool { return strings.Contains(x.version, "-") }) {
 		return "bundles"
 	}
 	return []string{"charts", "releases"}[i]

@@ -45,12 +45,11 @@ func newResources(a *app) *cobra.Command {
 			quayside resources
 			quayside resources --all -o json
 
-			# by team: spec.owners of quayside.yaml, or a label of the workloads
-			quayside resources --by owner
+			# by the teams in a label of the workloads
 			quayside resources --by label=team
 
 			# with the present use of a cluster
-			quayside resources --context prod-west --cluster prod-west`),
+			quayside resources --context prod`),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			label, byLabel := strings.CutPrefix(o.by, "label=")
 			switch {

@@ -18,7 +18,7 @@ func TestEverySettingIsJudged(t *testing.T) {
 		"kubernetesVersion": "settings.requirements", "openshiftVersion": "settings.requirements", "requirements": "settings.requirements", "sharedDependencies": "settings.requirements", "allowOverlap": "settings.requirements",
 		"allowNames": "settings.names", "output": "settings.output", "profile": inTree, "certificates": inTree, "cert-manager": inTree,
 		"provides": "names what clusters have; verify still checks the tree", "proxy": inTree, "mirrors": "settings.catalogs",
-		"trust": "settings.trust", "imagePullSecrets": inTree, "csvAnnotations": inTree, "aggregatedRoles": inTree, "healthChecks": inTree,
+		"trust": "settings.trust", "imagePullSecrets": inTree, "csvAnnotations": inTree, "aggregatedRoles": inTree, "healthChecks": inTree, "podLabels": inTree, "owners": "names the rows of resources",
 		"gitops": inTree, "storageMigration": inTree, "clusters": inTree, "reporter": inTree, "recreate": inTree,
 		"policy": "settings.policy", "follows": "settings.promotion", "promotion": "settings.promotion", "propose": "settings.automerge", "windows": "settings.promotion", "freeze": "settings.promotion",
 	}
