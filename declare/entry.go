@@ -20,10 +20,10 @@ import (
 // as "operators/*/overlays/prod".
 func (p Path) IsPattern() bool { return strings.ContainsAny(p.Path, "*?[") }
 
-// Expand returns the files and directories that a path in spec.declarations includes. These are the
-// matches of a pattern and, for the file of an entry point such as an Application, also the files
-// that it applies. The paths are relative to fsys. charts renders charts, and results remembers the
-// results of kustomizations; both may be nil.
+// Expand returns the files and directories that a path in spec.declarations includes. For a pattern, these
+// are the matches. For the file of an entry point such as an Application, the files that the entry point
+// applies are also included. The paths are relative to fsys. charts renders charts, and results remembers the
+// results of kustomizations. charts and results may be nil.
 func (p Path) Expand(fsys fs.FS, dir string, charts *helm.Charts, results *memo.Results) []string {
 	in, inside := p.In(dir)
 	if !inside {

@@ -25,9 +25,9 @@ type Part struct {
 // Fleet holds the names of all clusters on both sides of the comparison, sorted.
 type Fleet struct{ Before, After []string }
 
-// Join combines the reports of groups of clusters into one report. Findings, operators and uninstall plans
-// list their clusters unless they apply to all. If there is only one cluster, they list none. The names of
-// the two states are taken from the first part.
+// Join combines the reports of groups of clusters into one report. A finding, an operator or an uninstall
+// plan lists its clusters, unless it applies to all clusters or there is only one cluster. The names of the
+// two states are taken from the first part.
 func Join(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	r := joinParts(parts, fleet, opt)
 	r.addSettings(opt)

@@ -38,10 +38,13 @@ func trustVariables() []string {
 var variableReference = regexp.MustCompile(`\$?\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)`)
 
 // executedCode returns the code that a container executes because of its settings, by field and file. The
-// code consists of: command lines with an interpreter, with the variables and files that they name; command
-// lines whose program is a variable or in a volume; variables for the loader; and volumes over the
-// directories of programs. References $(NAME) are expanded. The content of ConfigMaps and Secrets is part of
-// the code.
+// code consists of:
+//   - command lines with an interpreter, with the variables and files that the command line names
+//   - command lines whose program is a variable or in a volume
+//   - variables for the loader
+//   - volumes over the directories of programs
+//
+// References $(NAME) are expanded. The content of ConfigMaps and Secrets is part of the code.
 func (v *view) executedCode(namespace string, pod, ctr map[string]any) map[string]string {
 	out := map[string]string{}
 	env := v.environment(namespace, ctr)
@@ -221,7 +224,8 @@ func (v *view) volumeFiles(namespace string, volume map[string]any) map[string]s
 // filePath is an absolute path in a text.
 var filePath = regexp.MustCompile(`/[^\s'"();|&<>=,:$` + "`" + `]*`)
 
-// named returns the files that a text names by their path, or by that of a directory above or below it.
+// named returns the files that a text names by their path, or by the path of a directory above or below the
+// file.
 func (files mountedFiles) named(text string) mountedFiles {
 	var paths []string
 	for _, p := range filePath.FindAllString(text, -1) {

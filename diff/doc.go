@@ -7,8 +7,8 @@
 // skipped upgrade step. Report formats are text, Markdown, JSON, SARIF and HTML. [Judge] applies a
 // policy to a report.
 //
-// The package is a pure function of its arguments: it does not use files, the clock, the network,
-// clusters or Git. The comparison of a state with itself is an empty report.
+// The results depend only on the arguments. The package does not use files, the clock, the network, clusters
+// or Git. Comparing a state with itself gives an empty report.
 //
 // The API is not stable: exported names may change in any release.
 //

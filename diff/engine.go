@@ -14,9 +14,9 @@ import (
 )
 
 // EngineObjects returns the objects in files that configure a GitOps tool. A file that is not a Kubernetes
-// object, such as clusters.yaml, is returned as an object of kind File; a list of clusters in it becomes a
-// map with the cluster names as keys. The name of such an object is the path of the file or, if dir is not
-// empty, the path of a file with this name in dir. The error lists all invalid files.
+// object, such as clusters.yaml, is returned as an object of kind File. A list of clusters in the file
+// becomes a map with the cluster names as keys. The name of such an object is the path of the file or, if dir
+// is not empty, the path of a file with this name in dir. The error lists all invalid files.
 func EngineObjects(files []File, dir string) ([]Object, error) {
 	var out []Object
 	var faults diag.List

@@ -2,8 +2,8 @@ package diff
 
 import "reflect"
 
-// equalValues reports whether two decoded values are equal. The result is that of reflect.DeepEqual, which is
-// slower because it supports cyclic values. No decoded value is cyclic.
+// equalValues reports whether two decoded values are equal. The result is the same as from reflect.DeepEqual,
+// which is slower because it supports cyclic values. No decoded value is cyclic.
 func equalValues(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:

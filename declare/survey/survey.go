@@ -213,11 +213,10 @@ func newScanner(fsys fs.FS, skip func(dir string) bool, foreign func(url string)
 	return &scanner{Survey: s, sources: map[string]sourceObject{}, foreign: foreign, groups: relevantGroups(), patches: map[string]bool{}, listed: map[string]bool{}, templated: map[string]*templatedChart{}}
 }
 
-// New surveys a repository. It skips directories for which skip returns true, files that Git
-// ignores, and large files. foreign reports whether a URL is that of another repository. If a
-// directory does not exist, it is treated as empty. charts renders charts, and results remembers
-// results between runs; both may be nil. named returns the charts that workspaces name, with [Named];
-// it may search for files.
+// New surveys a repository. It skips directories for which skip returns true, files that Git ignores, and
+// large files. foreign reports whether a URL belongs to another repository. A missing directory is treated as
+// empty. charts renders charts, and results remembers results between runs. charts and results may be nil.
+// named returns the charts that workspaces name, with [Named]. It may search for files.
 func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool, charts *helm.Charts, results *memo.Results, named func(*Survey) []*Applied) (*Survey, error) {
 	s := newScanner(fsys, skip, foreign)
 	s.charts, s.results = charts, results

@@ -212,11 +212,13 @@ func (c Cluster) argoAddress() (field, address string) {
 
 // Apply returns the Applications and ApplicationSets of a tree.
 //
-// With granularity operator, there is an ApplicationSet for each piece, and an Application that
-// applies them. With granularity cluster, each cluster has one Application for the operators, which
-// applies CRDs from a plain directory, and one for the reporter. ApplicationSets create these
-// Applications if there are several clusters, if the clusters are those registered in Argo CD, or
-// if the objects must be deleted together with the Application.
+// With granularity operator, there is an ApplicationSet for each piece, and an Application that applies the
+// ApplicationSets. With granularity cluster, each cluster has an Application for the operators and an
+// Application for the reporter. The Application for the operators applies CRDs from a plain directory.
+// ApplicationSets create these Applications in three cases:
+//   - There are several clusters.
+//   - The clusters are the clusters registered in Argo CD.
+//   - The objects must be deleted together with the Application.
 func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	files := map[string][]byte{}
 	if t.HealthChecks {
@@ -242,9 +244,9 @@ func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 }
 
 // environmentReadme is the only file in a directory that is a source of all Applications of one environment.
-// If the environment is renamed, the directory is removed, so that old Applications apply nothing instead of
-// managing the same objects as the new ones. Old Applications may remain, because an ApplicationSet may be
-// configured to keep them, or the garbage collector misses some.
+// If the environment is renamed, the directory is removed, so that old Applications apply nothing. Otherwise
+// old and new Applications would manage the same objects. Old Applications may remain, because an
+// ApplicationSet may be configured to keep its Applications, or because the garbage collector misses some.
 const environmentReadme = "The Applications of this environment use this directory as a source, but apply none of its files.\n" +
 	"If the environment is renamed, this directory is removed. Applications of the old name that\n" +
 	"still exist then fail instead of applying old manifests.\n"
@@ -383,11 +385,11 @@ func mergeOptions(have string, more []string) string {
 //
 //   - The workloads of a replaced operator stop before anything of its successor is applied,
 //     including CRDs.
-//   - Operators that others require come first. Their certificates are in the same waves as their
+//   - - Required operators come before their dependents. Their certificates are in the same waves as their
 //     workloads.
-//   - If an operator ships custom resources of an operator at an earlier position, they are in the
-//     same wave as the workloads of the operator that ships them, because each may wait for the
-//     other.
+//   - - If an operator ships custom resources of an operator at an earlier position, these custom resources
+//     are in the same wave as the workloads of the shipping operator, because the custom resources and the
+//     workloads may wait for each other.
 func syncWave(o k8s.Object, at ApplyPosition) int {
 	if at.InPiece {
 		return pieceWave(at)
@@ -435,12 +437,12 @@ const (
 	levelWaves = 50
 	maxLevel   = 100
 
-	// lastWave is a wave after those of all operators.
+	// lastWave is a wave after the waves of all operators.
 	lastWave = (maxLevel + 1) * levelWaves
 )
 
-// phaseWave returns the wave of an object relative to that of the workloads of its operator, from
-// -20 to 20.
+// phaseWave returns the wave of an object relative to the wave of the workloads of its operator, from -20 to
+// 20.
 func phaseWave(o k8s.Object) int {
 	switch p := Phase(o); {
 	case slices.Contains([]string{"ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}, o.Kind()) && BuiltinGroup(o.Group()):

@@ -133,8 +133,8 @@ func pieceSpec(t Tree, p Piece, prefix string, destination map[string]any) map[s
 	return spec
 }
 
-// pieceSources returns the sources of the Application of a piece: first the plain directories of
-// CRDs, because Argo CD does not track CRDs, and then the piece.
+// pieceSources returns the sources of the Application of a piece: the plain directories of CRDs come first,
+// because Argo CD does not track CRDs, then the piece.
 func pieceSources(t Tree, p Piece, prefix string) []ApplicationSource {
 	g := t.GitOps
 	var dirs []string
