@@ -43,7 +43,7 @@ type Path struct {
 	Cluster   string `json:"cluster" doc:"For the file of an Application, an ApplicationSet or a Flux Kustomization: read only the objects that it applies to the cluster with this name, server or kubeconfig."`
 	Overrides bool   `json:"overrides" default:"false" doc:"Whether declarations there replace those of earlier paths."`
 
-	Values      json.RawMessage `json:"values" doc:"For the directory of a Helm chart: values, as in values.yaml. They override those of valuesFiles."`
+	Values      json.RawMessage `json:"values" doc:"For the directory of a Helm chart: values, as in values.yaml. These values override the values in valuesFiles."`
 	ValuesFiles []string        `json:"valuesFiles" form:"nonempty" doc:"For the directory of a Helm chart: files with values, relative to this file. Later files override earlier ones."`
 	ReleaseName string          `json:"releaseName" doc:"For the directory of a Helm chart: name of the release. Default: the name of the chart."`
 	Namespace   string          `json:"namespace" doc:"For the directory of a Helm chart: namespace of the release, and of objects without one. Default: default, as in Helm."`

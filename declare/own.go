@@ -32,7 +32,7 @@ type specOwn struct {
 	Approval        string          `json:"approval" default:"\"Automatic\"" form:"enum=Automatic|Manual" doc:"Manual: upgraded only when named on the command line."`
 	Hold            string          `json:"hold" default:"\"\"" doc:"Holds the operator at its pinned version. The value is the reason."`
 	Config          *configV0       `json:"config" doc:"Same fields as spec.config of OLM's Subscription."`
-	Values          json.RawMessage `json:"values" doc:"Values of a chart, as in values.yaml. They override those of valuesFiles."`
+	Values          json.RawMessage `json:"values" doc:"Values of a chart, as in values.yaml. These values override the values in valuesFiles."`
 	ValuesFiles     []string        `json:"valuesFiles" form:"nonempty" doc:"Files with values of a chart, relative to quayside.yaml. Later files override earlier ones."`
 	ReleaseName     string          `json:"releaseName" doc:"Name of the release of a chart. Default: metadata.name."`
 	Hops            string          `json:"hops" default:"\"minor\"" form:"enum=minor|any" doc:"Upgrades of a package without an upgrade graph: to the next minor version, or to any newer version."`

@@ -38,7 +38,7 @@ type Cluster struct {
 	Config            json.RawMessage   `json:"config" doc:"Default configuration of all operators in this cluster, in the format of a Subscription's spec.config."`
 
 	// HelmValues are apart from Values, which are those of inputs/.
-	HelmValues map[string]json.RawMessage `json:"helmValues" doc:"Values of Helm charts in this cluster, by operator: namespace/package. They override those of the Subscription, as a second file of values does for Helm."`
+	HelmValues map[string]json.RawMessage `json:"helmValues" doc:"Values of Helm charts in this cluster, by operator: namespace/package. These values override the values of the Subscription, as a second file of values does for Helm."`
 
 	// Fields that are derived from other files of the workspace and from other settings.
 	Overlays []string `json:"-"` // parts that overlays/<name>/ changes: "" for all pieces, names of pieces, or "resources"
