@@ -73,8 +73,9 @@ func TestHostileCharts(t *testing.T) {
 		})
 	}
 	p.Close()
-	// Linux counts the memory of this process at the start of a child as memory of the child.
-	if rss := childrenRSS(); rss > max(850<<20, ownRSS()) {
+	// Linux counts the memory of this process at the start of a child as memory of the child, and each of the two
+	// only roughly.
+	if rss := childrenRSS(); rss > max(850<<20, ownRSS()/8*9) {
 		t.Errorf("a child used %d MiB", rss>>20)
 	} else {
 		t.Logf("the largest child used %d MiB", rss>>20)

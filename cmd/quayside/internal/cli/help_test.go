@@ -45,7 +45,7 @@ func TestHelpExamples(t *testing.T) {
 				commitAll(t, dir)
 			}
 			env := []string{"XDG_CACHE_HOME=" + t.TempDir()}
-			if strings.Contains(cmd.Example, "--context") {
+			if strings.Contains(cmd.Example, "--context") || strings.Contains(cmd.Example, "quayside status") {
 				env = append(env, "KUBECONFIG="+startCluster(t, dir))
 			}
 			if strings.Contains(cmd.Example, "--scan scans/") {
