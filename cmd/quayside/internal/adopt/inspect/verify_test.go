@@ -117,7 +117,7 @@ func (c *simulatedCluster) do(a plan.Action) {
 		c.objects[key] = k8s.Without(o, "metadata", "finalizers")
 	case plan.Orphan, plan.Delete:
 		c.remove(key, a.Do == plan.Orphan)
-	case plan.Save, plan.TransferFields, plan.Create, plan.RestartPods, plan.Restore, plan.Disown:
+	case plan.Save, plan.TransferFields, plan.Create, plan.RestartPods, plan.Restore, plan.Disown, plan.SuspendRelease, plan.ResumeRelease:
 	}
 }
 

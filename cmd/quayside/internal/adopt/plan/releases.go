@@ -100,7 +100,7 @@ func (m *planBuilder) isHook(b *block, i item) bool {
 // losesSettings reports whether an object with the CA of a webhook or an API has a field that the
 // tree does not have. The object keeps it, because another program may need it.
 func losesSettings(i item) bool {
-	return (k8s.IsCRD(i.ours) || i.Key.IsWebhookConfig() || i.Is("APIService."+k8s.APIServiceGroup)) &&
+	return (k8s.IsCRD(i.ours) || i.IsWebhookConfig() || i.Is("APIService."+k8s.APIServiceGroup)) &&
 		slices.ContainsFunc(i.Changes(), func(f adopt.Field) bool { return f.Kind == adopt.OnlyLive })
 }
 

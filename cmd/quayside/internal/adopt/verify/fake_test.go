@@ -324,7 +324,7 @@ func (w *world) do(s plan.Step) {
 			w.set(key, []any{}, "metadata", "finalizers")
 		case plan.Orphan, plan.Delete:
 			w.remove(key, a.Do == plan.Orphan)
-		case plan.Save, plan.Create, plan.RestartPods, plan.Restore, plan.TransferFields, plan.Unlabel, plan.Disown:
+		case plan.Save, plan.Create, plan.RestartPods, plan.Restore, plan.TransferFields, plan.Unlabel, plan.Disown, plan.SuspendRelease, plan.ResumeRelease:
 		}
 	}
 	w.updatePermissions()
