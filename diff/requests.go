@@ -102,7 +102,7 @@ func (r *Report) resourceLine() string {
 	case total == ResourceChange{} || changed < 2 && len(r.Clusters) < 2:
 		return ""
 	case len(r.Clusters) > 1:
-		return fmt.Sprintf("in all %d clusters: %s", len(r.Clusters), total)
+		return fmt.Sprintf("sum over %d clusters: %s", len(r.Clusters), total)
 	}
 	return "in total: " + total.String()
 }

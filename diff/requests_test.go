@@ -69,7 +69,7 @@ func TestResourcesByCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	for output, want := range map[string]string{
-		string(Text(r, false)): "in all 2 clusters: requests: CPU +4\n", string(Markdown(r)): `in all 2 clusters: requests: CPU \+4`, string(page): "in all 2 clusters: requests: CPU &#43;4",
+		string(Text(r, false)): "sum over 2 clusters: requests: CPU +4\n", string(Markdown(r)): `sum over 2 clusters: requests: CPU \+4`, string(page): "sum over 2 clusters: requests: CPU &#43;4",
 		string(data): `"resources":{"cpuRequest":4000}`,
 	} {
 		if !strings.Contains(output, want) {

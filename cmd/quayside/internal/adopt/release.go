@@ -151,7 +151,7 @@ func (x *inspector) isRenderedOtherwise(op *operator) bool {
 	})
 }
 
-// secretData returns the data of a Secret. Entries of stringData come first, as in the API server.
+// secretData returns the data of a Secret. Entries of stringData take precedence, as in the API server.
 func secretData(o k8s.Object) map[string]string {
 	out := map[string]string{}
 	for key, text := range k8s.TextMap(o, "data") {

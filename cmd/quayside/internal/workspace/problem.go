@@ -94,7 +94,7 @@ type Problem struct {
 	unread   unread              // declarations that were not read
 	observed []*health.Summary   // observations of the clusters
 
-	contents *contentFacts // what was read so far
+	contents *contentFacts // facts about the contents read so far
 
 	elsewhere func() []diag.Warning // returns warnings about declarations in the repository that no workspace reads
 }

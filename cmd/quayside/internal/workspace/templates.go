@@ -196,8 +196,9 @@ func (pr *Problem) askedAPIs(ctx context.Context, c *Contents, of format.Format,
 	return apis, err
 }
 
-// excludes reports whether the content of a pin, which was read, is found not to support a cluster that gets it, although
-// the catalog allows it. It is reported once: the resolver decides what it means.
+// excludes reports whether the content of a pin, which has been read, does not support the version of Kubernetes of
+// a cluster that gets the operator, although the catalog allows it. It returns true once for each bundle, so that
+// the resolver runs again and avoids the bundle.
 func (pr *Problem) excludes(p lockfile.Pin) bool {
 	versions, key := pr.contents.supports[string(p.BundleDigest())], bundleKey{p.Catalog.ID, p.Package, p.Bundle}
 	if _, known := pr.contents.excluded[key]; known {
