@@ -2,6 +2,7 @@ package snapshot_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -362,5 +364,32 @@ func FuzzRead(f *testing.F) {
 		}
 		s.CSVs()
 		s.InstallPlans()
+	})
+}
+
+// FuzzRelease checks that no content of a release of Helm stops the reader: it is read, or it is a fault of this
+// release.
+func FuzzRelease(f *testing.F) {
+	for _, seed := range []string{
+		`{"namespace":"a","chart":{"metadata":{"name":"x","version":"1.0.0"}},"config":{"a":[1,{"b":null}]},"manifest":"kind: Service\nmetadata: {name: a}\n","hooks":[{"manifest":"kind: Job\n","events":["pre-install"]}]}`,
+		`{"manifest":"a: &a [*a]\n---\n- kind: List\n","config":[]}`,
+		"\x1f\x8b\x08", "{", "",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		content := base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(text))))
+		dump := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"sh.helm.release.v1.x.v1","namespace":"a","labels":{"owner":"helm","name":"x","status":"deployed","version":"1"}},"data":{"release":"` + content + `"}}`
+		s, err := snapshot.Read("dump", strings.NewReader(dump), snapshot.Selection{Releases: []string{"x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		releases := s.Releases()
+		if len(releases) != 1 || releases[0].Name != "x" || releases[0].Revision != 1 {
+			t.Fatalf("%v", releases)
+		}
+		if r := releases[0]; !utf8.ValidString(r.Fault) {
+			t.Errorf("%q: %q", text, r.Fault)
+		}
 	})
 }
