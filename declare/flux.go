@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -99,7 +101,7 @@ func (r *reader) readHelmRelease(n *yamlnode.Node) {
 		s.Release = o.Spec.ReleaseName
 		c.checkRelease("spec.releaseName", s.Release)
 	}
-	ref, at := fluxRef{}, "spec.chart.spec.sourceRef"
+	ref, at, local := fluxRef{}, "spec.chart.spec.sourceRef", ""
 	switch {
 	case o.Spec.ChartRef != nil:
 		ref, at = *o.Spec.ChartRef, "spec.chartRef"
@@ -107,8 +109,12 @@ func (r *reader) readHelmRelease(n *yamlnode.Node) {
 	case o.Spec.Chart != nil:
 		chart := o.Spec.Chart.Spec
 		ref, s.Package, s.Range = chart.SourceRef, chart.Chart, chart.Version
-		c.oneOf(at+".kind", ref.Kind, "HelmRepository")
-		c.Name("spec.chart.spec.chart", s.Package)
+		c.oneOf(at+".kind", ref.Kind, "HelmRepository", "GitRepository")
+		if ref.Kind == "GitRepository" {
+			local, s.Range = path.Clean(s.Package), "" // Flux ignores the version, too
+		} else {
+			c.Name("spec.chart.spec.chart", s.Package)
+		}
 		c.reject("spec.chart.spec.valuesFiles", len(chart.ValuesFiles) > 0, "these files are in the chart: copy their values into spec.values")
 		c.reject("spec.chart.spec.verify", len(chart.Verify) > 0, "use spec.trust in quayside.yaml")
 	default:
@@ -128,7 +134,28 @@ func (r *reader) readHelmRelease(n *yamlnode.Node) {
 	if ref.Namespace == "" {
 		ref.Namespace = o.Metadata.Namespace
 	}
-	r.declareChart(c, s, fmt.Sprintf("%s %s/%s", ref.Kind, ref.Namespace, ref.Name), c.mapping("spec.values", o.Spec.Values))
+	source := fmt.Sprintf("%s %s/%s", ref.Kind, ref.Namespace, ref.Name)
+	if local != "" {
+		source += " " + local
+		s.Package = r.addLocalChart(c.At("spec.chart.spec.chart"), source, ref.Name, local)
+	}
+	r.declareChart(c, s, source, c.mapping("spec.values", o.Spec.Values))
+}
+
+// addLocalChart adds the catalog of a chart in a directory of this repository. source is the ID of the catalog,
+// and name that of the GitRepository, which is taken for this repository. It returns the name of the chart, or ""
+// after it has added a fault.
+func (r *reader) addLocalChart(pos diag.Pos, source, name, dir string) string {
+	chart := ""
+	if r.chartIn != nil && fs.ValidPath(dir) {
+		chart = r.chartIn(dir)
+	}
+	if chart == "" {
+		r.errs.Add(pos, diag.Hintf(pos, "copy the chart into this repository, or use a HelmRepository or an OCIRepository", "%q is not a directory of this repository with a chart", dir))
+		return ""
+	}
+	r.set.ChartSources = append(r.set.ChartSources, ChartSource{ID: source, Name: name + "-" + chart, URL: "dir:" + r.locate(dir), Pos: pos})
+	return chart
 }
 
 // readChartSource records a HelmRepository or an OCIRepository, for the HelmReleases that refer to it.

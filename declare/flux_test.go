@@ -17,9 +17,9 @@ import (
 func fluxFields() []olmField {
 	const cluster = "concerns Flux; quayside renders manifests"
 	return []olmField{
-		{path: "spec.chart.spec.chart", is: isRead, why: "the package", values: []string{"lamp", "torch"}},
-		{path: "spec.chart.spec.version", is: isRead, why: "the range of versions", values: []string{"1.x", "'>=1 <3'"}},
-		{path: "spec.chart.spec.sourceRef.name", is: isRead, why: "the catalog: a `HelmRepository` in a declared file, with its name", values: []string{"charts", "other"}},
+		{path: "spec.chart.spec.chart", is: isRead, why: "the package; of a `GitRepository`, the directory of the chart in this repository", values: []string{"lamp", "torch"}},
+		{path: "spec.chart.spec.version", is: isRead, why: "the range of versions; not of a `GitRepository`", values: []string{"1.x", "'>=1 <3'"}},
+		{path: "spec.chart.spec.sourceRef.name", is: isRead, why: "the catalog: a `HelmRepository` in a declared file, with its name; or a `GitRepository`, which is taken for this repository", values: []string{"charts", "other"}},
 		{path: "spec.chart.spec.sourceRef.namespace", is: isRead, why: "its namespace; default: that of the HelmRelease", values: []string{"flux-system", "b"}},
 		{path: "spec.chart.spec.interval", is: isPassed, why: cluster, values: []string{"1h"}},
 		{path: "spec.chart.spec.reconcileStrategy", is: isPassed, why: cluster, values: []string{"Revision"}},
@@ -96,7 +96,7 @@ func readRelease(t *testing.T, fields map[string]string) (*declare.Set, error) {
 		t.Fatal(err)
 	}
 	text := withFields(t, object, fields)
-	return declare.LoadFS(files("-- r.yaml --\n"+text+fluxSources), declare.LoadOptions{Paths: paths("r.yaml")})
+	return declare.LoadFS(files("-- local/lamp/Chart.yaml --\n{name: torch, version: 1.0.0}\n-- r.yaml --\n"+text+fluxSources), declare.LoadOptions{Paths: paths("r.yaml")})
 }
 
 // withFields returns the YAML of an object with more fields, by their paths.
@@ -180,7 +180,7 @@ func TestGoldenFluxFields(t *testing.T) {
 A HelmRelease declares an operator if `+"`spec.declarations`"+` lists its file, or if it has the label
 `+"`quayside.dev/operator: \"true\"`"+`. quayside reads it as a [Subscription](subscription.md) of the chart. The file with
 its `+"`HelmRepository` or `OCIRepository`"+` must be listed, too. The treatments are those of [OLM's kinds](olm-fields.md).
-`, fluxFields(), "Any other field is an error with its position, and so are a chart in a `GitRepository` or a `Bucket`.\n")
+`, fluxFields(), "Any other field is an error with its position, and so is a chart in a `Bucket`.\n")
 }
 
 // describe lists the operators and catalogs of a set, and the error.
@@ -203,13 +203,16 @@ func describe(set *declare.Set, err error) string {
 // TestHelmReleases reads HelmReleases from the paths of the test, with the catalogs of their sources.
 func TestHelmReleases(t *testing.T) {
 	for want, fields := range map[string]map[string]string{
-		"a/lamp lamp \"\" charts lamp\ncharts https://charts.example.com":                                                                   nil,
-		"b/lamp lamp \"1.x\" charts b-lamp\ncharts https://charts.example.com":                                                              {"spec.targetNamespace": "b", "spec.chart.spec.version": "1.x"},
-		"a/lamp lamp \"\" other-lamp lamp\nother-lamp oci://registry.example.com/charts/lamp":                                               {"spec.chart.spec.sourceRef.name": "other"},
-		"a/lamp lamp \">=2\" lamp lamp\nlamp oci://registry.example.com/other/lamp":                                                         {"spec.chartRef": "{kind: OCIRepository, name: lamp, namespace: flux-system}"},
-		"r.yaml:11:17: HelmRepository flux-system/gone is not declared\n  hint: list its file in spec.declarations":                         {"spec.chart.spec.sourceRef.name": "gone"},
-		"r.yaml:11:23: spec.chart.spec.sourceRef.kind: \"GitRepository\": must be one of HelmRepository (did you mean \"HelmRepository\"?)": {"spec.chart.spec.sourceRef.kind": "GitRepository"},
-		"r.yaml:11:17: OCIRepository flux-system/fixed has spec.ref.digest, which is not supported: use spec.ref.tag or spec.ref.semver":    {"spec.chartRef": "{kind: OCIRepository, name: fixed, namespace: flux-system}"},
+		"a/lamp lamp \"\" charts lamp\ncharts https://charts.example.com":                                                                                                       nil,
+		"b/lamp lamp \"1.x\" charts b-lamp\ncharts https://charts.example.com":                                                                                                  {"spec.targetNamespace": "b", "spec.chart.spec.version": "1.x"},
+		"a/lamp lamp \"\" other-lamp lamp\nother-lamp oci://registry.example.com/charts/lamp":                                                                                   {"spec.chart.spec.sourceRef.name": "other"},
+		"a/lamp lamp \">=2\" lamp lamp\nlamp oci://registry.example.com/other/lamp":                                                                                             {"spec.chartRef": "{kind: OCIRepository, name: lamp, namespace: flux-system}"},
+		"r.yaml:11:17: HelmRepository flux-system/gone is not declared\n  hint: list its file in spec.declarations":                                                             {"spec.chart.spec.sourceRef.name": "gone"},
+		"r.yaml:11:23: spec.chart.spec.sourceRef.kind: \"Bucket\": must be one of HelmRepository, GitRepository":                                                                {"spec.chart.spec.sourceRef.kind": "Bucket"},
+		"a/lamp torch \"\" charts-torch lamp\ncharts-torch dir:local/lamp":                                                                                                      {"spec.chart.spec.sourceRef.kind": "GitRepository", "spec.chart.spec.chart": "./local/lamp", "spec.chart.spec.version": "2.x"},
+		"r.yaml:9:20: \"local\" is not a directory of this repository with a chart\n  hint: copy the chart into this repository, or use a HelmRepository or an OCIRepository":   {"spec.chart.spec.sourceRef.kind": "GitRepository", "spec.chart.spec.chart": "local"},
+		"r.yaml:9:20: \"../lamp\" is not a directory of this repository with a chart\n  hint: copy the chart into this repository, or use a HelmRepository or an OCIRepository": {"spec.chart.spec.sourceRef.kind": "GitRepository", "spec.chart.spec.chart": "../lamp"},
+		"r.yaml:11:17: OCIRepository flux-system/fixed has spec.ref.digest, which is not supported: use spec.ref.tag or spec.ref.semver":                                        {"spec.chartRef": "{kind: OCIRepository, name: fixed, namespace: flux-system}"},
 	} {
 		if d := cmp.Diff(want, describe(readRelease(t, fields))); d != "" {
 			t.Errorf("-want +got\n%s", d)

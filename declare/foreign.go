@@ -13,7 +13,7 @@ import (
 
 // ChartSource is a repository or registry of charts, to which objects of GitOps tools refer.
 type ChartSource struct {
-	ID    string // "kind namespace/name" of Flux; the location of a chart or of its repository for Argo CD
+	ID    string // "kind namespace/name" of Flux, and the directory of a chart in a GitRepository; the location of a chart or of its repository for Argo CD
 	Name  string // name of the catalog
 	URL   string
 	OCI   bool   // whether URL lacks the name of the chart

@@ -412,11 +412,23 @@ func (l *loader) parse(f candidate, file string, data []byte) *reader {
 	if f.applied != nil {
 		namespace = f.applied.Changes.DefaultNamespace
 	}
-	r := &reader{file: file, namespace: namespace, named: f.named && f.path == path.Join(l.opt.Dir, file), generate: l.entries.Applications, locate: l.displayPath}
+	r := &reader{file: file, namespace: namespace, named: f.named && f.path == path.Join(l.opt.Dir, file), generate: l.entries.Applications, locate: l.displayPath, chartIn: chartsOf(l.read)}
 	if f.entry < len(l.opt.Paths) {
 		r.cluster = l.opt.Paths[f.entry].Cluster
 	}
 	return r.parse(data)
+}
+
+// chartsOf returns a function that returns the name of the chart in a directory, or "".
+func chartsOf(read func(file string) ([]byte, error)) func(dir string) string {
+	return func(dir string) string {
+		data, err := read(path.Join(dir, "Chart.yaml"))
+		if err != nil {
+			return ""
+		}
+		chart, _ := helm.ReadMetadata(map[string][]byte{"Chart.yaml": data}) // "" if it is invalid
+		return chart.Name
+	}
 }
 
 // manifestsIn returns the names of the manifests in a directory, sorted.

@@ -41,7 +41,7 @@ type File struct {
 	Change  ChangeKind `json:"change"`
 	Objects []string   `json:"objects,omitempty" doc:"added objects, such as Subscription my-etcd/etcd"`
 
-	text []byte // new content; nil: remove the file
+	text []byte // new content; ignored for a removed file
 }
 
 // ChangeKind is the kind of change to a file.
@@ -140,7 +140,7 @@ func (e *Edit) steps() []func() error {
 		})
 	}
 	for _, f := range e.Files {
-		if f.text == nil {
+		if f.Change == Removed {
 			out = append(out, func() error { return e.project.RemoveFile(f.Path) })
 			continue
 		}

@@ -235,8 +235,13 @@ func (r *remover) rewrite() error {
 			return newByHandError(cuts[max(i, 0)].subscription, "in a document with other objects")
 		}
 		f := File{Path: file, Change: Changed, text: rest}
-		if !yamlnode.HasDocuments(rest) {
-			f.Change, f.text = Removed, nil
+		listed := slices.ContainsFunc(r.project.Settings.Declarations, func(p declare.Path) bool { return path.Clean(p.Path) == file })
+		switch {
+		case yamlnode.HasDocuments(rest):
+		case listed: // a missing file would be an error
+			r.notes = append(r.notes, fmt.Sprintf("%s is empty: delete it, and its path in spec.declarations", file))
+		default:
+			f.Change = Removed
 		}
 		r.files = append(r.files, f)
 	}
