@@ -11,9 +11,11 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/gob"
+	"maps"
 	"slices"
 	"sync"
+
+	"github.com/fxamacker/cbor/v2"
 )
 
 // MaxSize is the maximum size of a file in bytes. It is large enough for what the kustomizations of
@@ -45,27 +47,30 @@ func New(version string, read func() ([]byte, error), write func([]byte) error) 
 
 // Remember returns f(), or the result of an earlier call. name identifies the function, and input
 // everything that determines its result. Errors are not remembered. The caller must not modify the
-// result. In the result of an earlier call, an empty slice or map may be nil.
+// result.
 func Remember[T any](r *Results, name string, input []byte, f func() (T, error)) (T, error) {
-	if r == nil {
-		return f()
-	}
-	k := r.key(name, input)
-	if data, found := r.find(k); found {
-		var out T
-		if gob.NewDecoder(bytes.NewReader(data)).Decode(&out) == nil {
-			return out, nil
-		}
+	if out, found := Find[T](r, name, input); found {
+		return out, nil
 	}
 	out, err := f()
-	if err != nil {
+	if err != nil || r == nil {
 		return out, err
 	}
-	var data bytes.Buffer
-	if gob.NewEncoder(&data).Encode(out) == nil {
-		r.add(k, data.Bytes())
+	mode, _ := cbor.EncOptions{Sort: cbor.SortBytewiseLexical}.EncMode() // the same results give the same file
+	if data, err := mode.Marshal(out); err == nil {
+		r.add(r.key(name, input), data)
 	}
 	return out, nil
+}
+
+// Find returns the result of an earlier call of [Remember] with the same name and input, and whether there
+// is one.
+func Find[T any](r *Results, name string, input []byte) (out T, found bool) {
+	if r == nil {
+		return out, false
+	}
+	data, found := r.find(r.key(name, input))
+	return out, found && cbor.Unmarshal(data, &out) == nil
 }
 
 func (r *Results) key(name string, input []byte) key {
@@ -129,23 +134,20 @@ func (r *Results) Save() {
 	_ = r.write(r.encode()) // ignore the error: the next run computes the results again
 }
 
-// encode returns the content of the file: its checksum and the results, those of this run first.
+// encode returns the content of the file: its checksum and the results, sorted, those of this run first.
 func (r *Results) encode() []byte {
 	out := make([]byte, sha256.Size)
-	add := func(k key, data []byte) {
-		if len(out)+len(k)+binary.MaxVarintLen64+len(data) <= MaxSize {
-			out = binary.AppendUvarint(append(out, k[:]...), uint64(len(data)))
-			out = append(out, data...)
+	add := func(results map[key][]byte) {
+		for _, k := range slices.SortedFunc(maps.Keys(results), func(a, b key) int { return bytes.Compare(a[:], b[:]) }) {
+			if data := results[k]; len(out)+len(k)+binary.MaxVarintLen64+len(data) <= MaxSize {
+				out = binary.AppendUvarint(append(out, k[:]...), uint64(len(data)))
+				out = append(out, data...)
+			}
 		}
 	}
-	for k, data := range r.used {
-		add(k, data)
-	}
-	for k, data := range r.stored {
-		if _, used := r.used[k]; !used {
-			add(k, data)
-		}
-	}
+	add(r.used)
+	maps.DeleteFunc(r.stored, func(k key, _ []byte) bool { _, used := r.used[k]; return used })
+	add(r.stored)
 	sum := sha256.Sum256(out[sha256.Size:])
 	copy(out, sum[:])
 	return out

@@ -1,8 +1,11 @@
 package memo_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -179,4 +182,31 @@ func TestDamagedProperty(t *testing.T) {
 			t.Fatal("the damaged file was not replaced")
 		}
 	})
+}
+
+// TestSameBytes writes the same results in another order, with maps in them. The file has the same bytes.
+func TestSameBytes(t *testing.T) {
+	type place struct{ Line, Column int }
+	var first []byte
+	for run := range 10 {
+		f := &file{}
+		r := f.open("v1")
+		for _, i := range rand.New(rand.NewPCG(1, uint64(run))).Perm(50) {
+			want := map[place]place{{i, 1}: {1, i}, {i, 2}: {2, i}, {i, 3}: {3, i}}
+			put := func() (map[place]place, error) { return want, nil }
+			if _, err := memo.Remember(r, "places", []byte{byte(i)}, put); err != nil {
+				t.Fatal(err)
+			}
+			if got, found := memo.Find[map[place]place](r, "places", []byte{byte(i)}); !found || !maps.Equal(got, want) {
+				t.Fatalf("%v instead of %v", got, want)
+			}
+		}
+		r.Save()
+		if first == nil {
+			first = f.data
+		}
+		if !bytes.Equal(f.data, first) {
+			t.Fatal("the bytes depend on the order of calls")
+		}
+	}
 }
