@@ -104,7 +104,7 @@ func (l Limits) unpack(ctx context.Context, to io.Writer, in io.Reader) error {
 	return err
 }
 
-// createTemp creates a temporary file: in the store, if the client has one.
+// createTemp creates a temporary file in the store or, without a store, in the system's temporary directory.
 func (c *Client) createTemp(prefix string) (*os.File, error) {
 	if c.Store != nil {
 		return c.Store.Temp(prefix)
@@ -205,8 +205,8 @@ func sameTag(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// archiveLayer returns a layer of a docker archive. It is verified by diff, the digest of the
-// uncompressed layer.
+// archiveLayer returns a layer of a docker archive. diff is the digest of the uncompressed layer. Readers of
+// the layer verify it.
 func archiveLayer(image string, f *tarFiles, path, diff string) Layer {
 	return Layer{
 		Digest: diff, Size: -1, image: image, diff: diff,

@@ -31,8 +31,8 @@ type Attachment struct {
 	Annotations map[string]string // annotations of the manifest
 }
 
-// Attach adds the attachment a to an image in a registry. ref must contain the digest of the image.
-// It returns the digest of the attachment, which depends only on the image and a. If the registry
+// Attach adds the attachment a to an image in a registry, and returns the digest of the attachment. ref must
+// contain the digest of the image. The returned digest depends only on the image and a. If the registry
 // already lists the attachment, nothing is sent. If the registry has no referrers API, Attach
 // maintains the list of attachments as an index under a tag.
 func (c *Client) Attach(ctx context.Context, ref string, a Attachment) (digest string, sent bool, err error) {

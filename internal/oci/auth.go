@@ -77,8 +77,8 @@ type account struct {
 	login credential
 }
 
-// find returns the login for a repository. If a file or a helper fails, it returns an anonymous
-// login with a note. The note is part of the message if the registry then denies access.
+// find returns the login for a repository. If a file or a helper fails, find returns an anonymous
+// login with a note. If the registry then denies access, the error contains the note.
 func (c *Credentials) find(repo name.Repository) credential {
 	var none credential
 	if c == nil {

@@ -267,7 +267,7 @@ func newBackend(t *testing.T) func(http.ResponseWriter, *http.Request, *ocitest.
 	}
 }
 
-// newRedirect returns request to as it is after a redirect of from.
+// newRedirect returns the request to, marked as the result of redirecting the request from.
 func newRedirect(from, to *http.Request) *http.Request {
 	to.Response = &http.Response{Request: from}
 	return to
@@ -319,7 +319,7 @@ func TestRedirectRules(t *testing.T) {
 	}
 }
 
-// TestAddresses checks the addresses that a registry may name, by the network of the registry.
+// TestAddresses checks to which addresses a registry in a public or private network may refer the client.
 func TestAddresses(t *testing.T) {
 	for _, tt := range []struct {
 		registry  string // address of the registry; empty: reached by a proxy

@@ -117,9 +117,8 @@ func (c *Client) report(p Progress) {
 // linux/amd64, or else the first image for linux, or else the first image: catalogs and bundles are
 // the same on every platform.
 //
-// A tag is resolved by the registry on each call. With Offline, the last known digest of the tag is
-// used, and an unknown tag causes an [*OfflineError]. A reference by digest does not depend on
-// this.
+// The registry resolves a tag on each call. With Offline, Open uses the last known digest of the tag, and
+// returns an [*OfflineError] for an unknown tag.
 func (c *Client) Open(ctx context.Context, source string) (*Image, error) {
 	src, err := ParseReference(source)
 	if err != nil {

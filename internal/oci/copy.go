@@ -23,8 +23,8 @@ type part struct {
 	manifest  []byte // nil for a blob
 }
 
-// openRoot opens the image that src refers to. It returns the digest and the content of its root
-// manifest, and the origin of its other parts. The caller must close closer unless it is nil.
+// openRoot opens the image that src refers to. It returns the digest and content of the image's root
+// manifest, and the origin of the other parts. The caller must close closer unless closer is nil.
 func (c *Client) openRoot(ctx context.Context, src Reference) (from origin, digest string, data []byte, closer io.Closer, err error) {
 	var f files
 	switch src.Kind {
@@ -155,8 +155,8 @@ func (w *partWalk) index(ctx context.Context, data []byte, depth int) error {
 	return nil
 }
 
-// mediaTypeOf returns the media type of a manifest. An OCI manifest need not contain it; then it
-// depends on kind.
+// mediaTypeOf returns the media type in a manifest. OCI manifests may omit the media type: mediaTypeOf then
+// returns the OCI type for kind.
 func mediaTypeOf(data []byte, kind string) types.MediaType {
 	if m, err := v1.ParseManifest(bytes.NewReader(data)); err == nil && m.MediaType != "" {
 		return m.MediaType
@@ -167,8 +167,8 @@ func mediaTypeOf(data []byte, kind string) types.MediaType {
 	return types.OCIImageIndex
 }
 
-// openVerified opens a blob for reading. Its reader returns io.EOF only if the content matches the
-// digest.
+// openVerified opens a blob for reading. The returned reader ends with io.EOF only if the content
+// matches the digest.
 func openVerified(ctx context.Context, from origin, p part) (*store.Verifier, error) {
 	if p.manifest != nil {
 		return store.NewVerifier(io.NopCloser(bytes.NewReader(p.manifest)), p.digest, p.size), nil

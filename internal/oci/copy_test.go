@@ -94,7 +94,7 @@ func storedBlobs(t *testing.T, c *oci.Client) []string {
 	return names
 }
 
-// TestUploadResumes interrupts an upload. The next one must send only the rest.
+// TestUploadResumes interrupts an upload. The next upload must send only the missing parts.
 func TestUploadResumes(t *testing.T) {
 	from, to := ocitest.New(t), ocitest.New(t)
 	twoPlatforms(t, from, "org/tool")
@@ -118,8 +118,8 @@ func TestUploadResumes(t *testing.T) {
 	}
 }
 
-// TestConcurrentUploads uploads images that share blobs concurrently with one client, which also reads
-// the configuration that uploads remove from the store.
+// TestConcurrentUploads concurrently uploads images that share blobs, with one client. The client also reads
+// the configuration, which the uploads remove from the store.
 func TestConcurrentUploads(t *testing.T) {
 	from, to := ocitest.New(t), ocitest.New(t)
 	p, ref := pushExample(t, from)

@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// downloads is a kind of records in the store: the last download of each URL.
+// downloads is the kind of the store's records of the last download of each URL.
 const downloads = "downloads"
 
 // download is a record of the last download of a URL.

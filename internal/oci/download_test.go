@@ -89,8 +89,8 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// TestDownloadCredentials checks that a login is sent only to its own host: a name without a dot is no
-// repository of Docker Hub.
+// TestDownloadCredentials checks that a login is sent only to its own host. A host name without a dot must
+// not be parsed as a repository of Docker Hub.
 func TestDownloadCredentials(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.json")
 	write(t, file, `{"auths": {"https://index.docker.io/v1/": {"auth": "aHViOnNlY3JldA=="}, "localhost": {"auth": "b3duOnNlY3JldA=="}}}`, 0o600)

@@ -90,7 +90,7 @@ func hintFor(status int, host string, login credential) string {
 	}
 }
 
-// wrapImageError returns err with the name of the image. If err already has it, it returns err.
+// wrapImageError adds the name of the image to err, unless err already contains the name.
 func wrapImageError(image string, err error) error {
 	if err == nil {
 		return nil

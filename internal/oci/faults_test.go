@@ -214,7 +214,7 @@ func sendLengthened(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	_, _ = w.Write(append(data, bytes.Repeat([]byte("x"), 1<<20)...))
 }
 
-// blobOf returns the normal response of the registry.
+// blobOf returns the registry's normal response to a request.
 func blobOf(r *http.Request, next http.Handler) []byte {
 	whole := r.Clone(r.Context())
 	whole.Header.Del("Range")

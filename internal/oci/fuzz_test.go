@@ -157,8 +157,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// FuzzMirrors parses any bytes as each form of mirror file. Each accepted rule has a prefix, and each
-// mirror of it a location.
+// FuzzMirrors parses any bytes as each form of mirror file. Each accepted rule must have a prefix, and each
+// of the rule's mirrors must have a location.
 func FuzzMirrors(f *testing.F) {
 	names := []string{"registries.conf", "hosts.toml", "registries.yaml"}
 	for _, seed := range []string{

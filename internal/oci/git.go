@@ -27,8 +27,8 @@ const (
 	gitTimeout = 10 * time.Minute
 )
 
-// gitServer returns a Git repository on a server whose responses have at most limit bytes. It uses the same
-// login as for images of the host.
+// gitServer returns a Git repository on a server. Responses above limit bytes are errors. Requests use the
+// login for images of the same host.
 func (c *Client) gitServer(at string, limit int64) (gitrepo.Server, error) {
 	u, err := url.Parse(at)
 	if err != nil {
@@ -66,8 +66,8 @@ func (c *Client) GitTags(ctx context.Context, at string) (map[string]string, err
 }
 
 // GitFiles returns the files that choose returns for the commit of a tag, by path. The store keeps the files
-// by URL, commit and key. If the function choose differs, key must differ, too. The rules for URLs are the
-// same as in Download.
+// by URL, commit and key. Calls with different functions choose need different keys. The rules for URLs are
+// the same as in Download.
 func (c *Client) GitFiles(ctx context.Context, at, tag, commit, key string, choose func(commit fs.FS) (map[string][]byte, error)) (fs.FS, error) {
 	name := at + " " + commit + " " + key
 	if digest, err := c.Store.Record(gitFiles, name); err == nil {

@@ -50,7 +50,7 @@ func (im *Image) Annotations() map[string]string { return maps.Clone(im.annotati
 // Layers returns the layers, lowest first.
 func (im *Image) Layers() []Layer { return slices.Clone(im.layers) }
 
-// Fetch fetches all layers into the store, several concurrently. After an error, the layers that
+// Fetch fetches all layers into the store, several of them concurrently. After an error, the layers that
 // were fetched remain in the store.
 func (im *Image) Fetch(ctx context.Context) error {
 	if im.fetch == nil {
@@ -131,8 +131,8 @@ func (c *Client) loadImage(ctx context.Context, im *Image, from origin, digest s
 	return c.loadManifest(ctx, im, from, im.manifest, data)
 }
 
-// resolveImage returns the manifest of the image that [Client.Open] chooses, and its digest. data
-// is an index or a manifest with the digest root.
+// resolveImage returns the digest and content of the manifest of the image that [Client.Open] chooses. data
+// is an index or a manifest, and root is the digest of data.
 func resolveImage(ctx context.Context, from origin, root string, data []byte, platform string) (digest string, manifest []byte, err error) {
 	digest = root
 	for range maxIndexDepth {

@@ -17,7 +17,7 @@ type Mirrors struct {
 	rules []mirrorRule
 }
 
-// mirrorRule is the rule for one registry or part of it, with its mirrors.
+// mirrorRule is the rule for a registry or for a part of a registry. It includes the mirrors.
 type mirrorRule struct {
 	prefix   string // images that the rule is for: "quay.io/org", "*.example.com"
 	location string // replaces the prefix in requests to the original registry; empty: no replacement
@@ -40,11 +40,11 @@ func (m Mirrors) Join(o Mirrors) Mirrors {
 	return Mirrors{rules: slices.Concat(m.rules, o.rules)}
 }
 
-// ParseMirrors parses a file with mirror rules. A name that ends in .conf or .toml means
-// registries.conf version 2, or with the name hosts.toml the file of containerd. Any other file is
+// ParseMirrors parses a file with mirror rules. The name determines the format. hosts.toml is the file of
+// containerd. Other names that end in .conf or .toml mean registries.conf version 2. Any other file is
 // YAML: registries.yaml of k3s and RKE2, or objects of the kinds ImageDigestMirrorSet,
-// ImageTagMirrorSet and ImageContentSourcePolicy. Objects of other API groups beside these are
-// ignored. A file without rules, and an unknown field, are errors.
+// ImageTagMirrorSet and ImageContentSourcePolicy. In a file with such objects, objects of other API groups
+// are ignored. A file without rules, and an unknown field, are errors.
 func ParseMirrors(file string, data []byte) (Mirrors, error) {
 	m, err := parseMirrors(file, data)
 	if err == nil && len(m.rules) == 0 {
@@ -234,8 +234,8 @@ func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
 
 // locations returns the repositories to try for an image of repo, in order: the mirrors of the
 // longest matching prefix, then the original registry. If several rules have this prefix, their
-// mirrors are joined in the order of the rules. Mirrors that another rule blocks are omitted. It
-// returns an error if there is no location left, or if the rules are ambiguous.
+// mirrors are joined in the order of the rules. locations omits mirrors that another rule blocks. It
+// returns an error if no location remains, or if the rules are ambiguous.
 func (m Mirrors) locations(repo string, byDigest bool) ([]string, error) {
 	if _, err := imageref.NormalRepositoryPrefix(repo); err != nil && len(m.rules) > 0 {
 		return nil, fmt.Errorf("mirror rules cannot be applied: %w", err)

@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// containerdHosts has the fields of a hosts.toml of containerd (docs/hosts.md there). Only the
+// containerdHosts has the fields of a hosts.toml, as described in docs/hosts.md of containerd. Only the
 // field server names the registry.
 type containerdHosts struct {
 	Server string `toml:"server"`
@@ -155,8 +155,8 @@ func k3sRewrites(faults *diag.List, pos diag.Pos, where, prefix string, rewrite 
 	return out
 }
 
-// mirrorAt returns the mirror for a URL. containerd adds /v2 to the path of a URL. If overridePath
-// is set, it does not, and the path itself must begin with /v2.
+// mirrorAt returns the mirror for a URL. containerd adds /v2 to the path of the URL unless overridePath
+// is set. With overridePath, the path itself must begin with /v2.
 func mirrorAt(faults *diag.List, pos diag.Pos, where, address string, overridePath bool) mirror {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

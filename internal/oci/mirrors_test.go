@@ -155,8 +155,8 @@ func TestMirrorFaults(t *testing.T) {
 	}
 }
 
-// TestPullFromMirror checks that a mirror is used first, and the source if the mirror does not
-// have the image.
+// TestPullFromMirror checks that the client tries a mirror first, and the original registry if the mirror
+// does not have the image.
 func TestPullFromMirror(t *testing.T) {
 	source, near := ocitest.New(t), ocitest.New(t)
 	p, ref := pushExample(t, source)

@@ -29,7 +29,7 @@ func (c *Client) Push(ctx context.Context, target string, p *Packed) error {
 	return err
 }
 
-// Send pushes p as [Client.Push], and returns statistics of the transfer.
+// Send pushes p like [Client.Push], and returns statistics of the transfer.
 func (c *Client) Send(ctx context.Context, target string, p *Packed) (UploadResult, error) {
 	to, err := c.pushTarget(target)
 	if err != nil {
@@ -152,9 +152,9 @@ const layoutWait = time.Minute
 
 const blobsDir = "blobs/sha256"
 
-// useLayout creates the directories of a layout and marks the layout as in use until release is
-// called. If no other process uses it, it removes temporary files that killed processes left in the
-// directories in tidy.
+// useLayout creates the directories of a layout, and marks the layout as in use until release is
+// called. If no other process uses the layout, useLayout removes the temporary files of killed processes
+// from the directories in tidy.
 func useLayout(root *os.Root, tidy ...string) (release func(), err error) {
 	if err := root.MkdirAll(blobsDir, 0o755); err != nil {
 		return nil, err

@@ -23,8 +23,8 @@ const (
 	notarySignatureType = "application/vnd.cncf.notary.signature"
 )
 
-// referrers returns the digests of the manifests that refer to an image. The function wanted
-// selects them by artifact type.
+// referrers returns the digests of the manifests that refer to an image and whose artifact type the
+// function wanted accepts.
 func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest string, wanted func(artifactType string) bool) ([]string, error) {
 	var out []string
 	ref := digest
@@ -73,9 +73,9 @@ func (r *upstream) referrersPage(ctx context.Context, repo name.Repository, dige
 	return list, next, nil
 }
 
-// mayBeBundle reports whether a referrer with this artifact type may be a sigstore bundle. It
-// returns true for the empty media type, too: some registries report the type of the configuration
-// instead of the artifact type.
+// mayBeBundle reports whether a referrer with this artifact type may be a sigstore bundle. It also returns
+// true for the media type "empty": some registries report the type of the configuration instead of the
+// artifact type.
 func mayBeBundle(artifactType string) bool {
 	return artifactType == "" || artifactType == "application/vnd.oci.empty.v1+json" || strings.HasPrefix(artifactType, bundleType)
 }

@@ -123,8 +123,8 @@ func TestReferrersPages(t *testing.T) {
 	}
 }
 
-// TestReferrersFallback finds the list under a tag if the registry does not have the API, for
-// every status with which a registry reports this.
+// TestReferrersFallback checks that the client reads the list under a tag if the registry has no referrers
+// API, for every status by which registries report the missing API.
 func TestReferrersFallback(t *testing.T) {
 	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented} {
 		srv := ocitest.New(t)

@@ -29,8 +29,8 @@ type conn struct {
 	http   *http.Client
 }
 
-// get sends a request that go-containerregistry does not support. Blobs are fetched with it, too,
-// because the library would compute their digests a second time.
+// get sends requests that go-containerregistry does not support. It also fetches blobs, because
+// go-containerregistry would compute their digests a second time.
 func (w *conn) get(ctx context.Context, endpoint, ref string) (*http.Response, error) {
 	url := fmt.Sprintf("%s://%s/v2/%s/%s/%s", w.repo.Scheme(), w.repo.RegistryStr(), w.repo.RepositoryStr(), endpoint, ref)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -173,8 +173,8 @@ func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) 
 	return data, r.storeManifest(ctx, digest, data)
 }
 
-// blob opens a blob in the store. It first fetches the blob if the store does not have it. Until the
-// blob is open, no other copy removes it.
+// blob opens a blob in the store. It first fetches the blob if the store does not have it. A lock prevents
+// concurrent uploads from removing the blob before it is open.
 func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
 	if have, err := r.client.Store.Size(digest); err != nil || have != size {
 		if v, err := r.client.vendored().blob(ctx, digest, size); err == nil {
@@ -190,7 +190,7 @@ func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.
 	return r.client.Store.Get(digest)
 }
 
-// removeBlob removes a blob from the store that only a finished copy needed.
+// removeBlob removes from the store a blob that only a finished upload needed.
 func (c *Client) removeBlob(digest string) error {
 	lock := c.lockFor(digest)
 	lock.Lock()
@@ -251,8 +251,8 @@ func (c *Client) fetchManifest(ctx context.Context, repo name.Repository, ref st
 	return found.Manifest, nil
 }
 
-// checkManifestText returns an error if data is not a manifest with this digest; a proxy may send
-// an HTML page. If digest is empty, it is not checked. ref is the name of the manifest in errors.
+// checkManifestText returns an error if data is not a manifest with this digest: a proxy may send
+// an HTML page. An empty digest is not compared. ref is the name of the manifest in errors.
 func checkManifestText(data []byte, ref, digest string) error {
 	if got := store.DigestOf(data); digest != "" && got != digest {
 		return fmt.Errorf("manifest %s: %w", ref, &store.MismatchError{Got: got, WantSize: -1})

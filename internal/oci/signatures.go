@@ -88,8 +88,8 @@ func (c *Client) SignatureImages(ctx context.Context, ref string) ([]VendoredIma
 	return found, nil
 }
 
-// VendoredSignatures returns the locations of the signatures of an image in the vendored layout, as
-// [Client.SignatureImages].
+// VendoredSignatures is like [Client.SignatureImages], but returns the locations of the signatures in the
+// vendored layout.
 func (c *Client) VendoredSignatures(ctx context.Context, ref string) ([]VendoredImage, error) {
 	_, src, err := c.parseSigned(ref)
 	if err != nil {

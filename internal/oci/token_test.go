@@ -49,8 +49,8 @@ func newSpy(t *testing.T, answer http.HandlerFunc, secrets ...string) *spy {
 	return s
 }
 
-// TestTokenServer uses token servers on another host with different behavior. The login and the
-// token must not be sent anywhere else.
+// TestTokenServer uses token servers on a host other than the registry, each with a different behavior.
+// The client must send the login and the token to no third host.
 func TestTokenServer(t *testing.T) {
 	login := base64.StdEncoding.EncodeToString([]byte(user + ":" + secret))
 	const token = "bearer-t0ken"

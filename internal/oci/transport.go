@@ -176,9 +176,9 @@ func (b *boundedBody) Close() error {
 // directKey is the context key for the host of a request that is sent without a proxy.
 type directKey struct{}
 
-// checkAddress returns an error for a connection into a private network to which a public registry refers, by
-// a redirect or as its token server. It gets the address after the name was resolved. If the registry itself
-// is in a private network, it allows all addresses.
+// checkAddress returns an error if a public registry refers the client to an address in a private network, by
+// a redirect or as its token server. The address is that of the resolved host name. If the registry itself is
+// in a private network, all addresses are allowed.
 func (t *roundTripper) checkAddress(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	host, direct := ctx.Value(directKey{}).(string)
 	ip, err := netip.ParseAddrPort(address)
@@ -196,10 +196,10 @@ func (t *roundTripper) checkAddress(ctx context.Context, _, address string, _ sy
 }
 
 // checkRedirect returns an error if a redirect must not be followed. It limits the number of
-// redirects, and refuses those from HTTPS to HTTP and from a public host to a private network. A
+// redirects, and refuses redirects from HTTPS to HTTP and from a public host to a private network. A
 // form is never redirected, because the form for a token server may contain an identity token.
-// Credentials are added only for the registry itself. private reports whether the registry is in a
-// private network, although its name does not show it.
+// Credentials are added only for the registry itself. private is true if the registry is known to be in a
+// private network although its name does not show it.
 func checkRedirect(req *http.Request, private bool) error {
 	first, n := req, 0
 	for first.Response != nil && first.Response.Request != nil {
@@ -222,7 +222,7 @@ func checkRedirect(req *http.Request, private bool) error {
 	return nil
 }
 
-// isPrivate reports whether a host belongs to a private network, as far as its name shows it. A name
+// isPrivate reports whether the name of a host shows that the host is in a private network. A name
 // without a dot is in the local network. A name that ends in a number is an IPv4 address in a spelling
 // that only some resolvers accept.
 func isPrivate(host string) bool {

@@ -25,8 +25,8 @@ type UploadResult struct {
 
 // Upload copies the image that source refers to, with all platforms and byte for byte, to the
 // repository and tag of target. Parts that the repository has are not sent, so an interrupted copy
-// can be continued. Blobs pass through the store to be verified; afterwards, Upload removes the
-// ones that it added.
+// can be continued. Blobs pass through the store to be verified. Afterwards, Upload removes the blobs
+// that it added to the store.
 func (c *Client) Upload(ctx context.Context, source, target string) (UploadResult, error) {
 	src, err := ParseReference(source)
 	if err != nil {
@@ -46,8 +46,8 @@ func (c *Client) Upload(ctx context.Context, source, target string) (UploadResul
 	return to.uploadMissing(ctx, src.String(), from, digest, data)
 }
 
-// uploadMissing uploads the parts of an image that the repository lacks. data is its root manifest,
-// with this digest. source is the name of the image in errors.
+// uploadMissing uploads the parts of an image that the repository lacks. data is the image's root manifest,
+// and digest is the digest of data. source is the name of the image in errors.
 func (t *target) uploadMissing(ctx context.Context, source string, from origin, digest string, data []byte) (UploadResult, error) {
 	out := UploadResult{Digest: digest}
 	if t.src.Digest != "" && t.src.Digest != digest {

@@ -26,7 +26,7 @@ func (c *Client) vendored() vendored {
 	return vendored{dir: c.Vendored, find: c.Lookup, limits: c.Limits.withDefaults()}
 }
 
-// open opens the layout. The caller must close its files.
+// open opens the layout. The caller must close the files of the layout.
 func (v vendored) open() (*layout, error) {
 	if v.dir == "" {
 		return nil, fs.ErrNotExist

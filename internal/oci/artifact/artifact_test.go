@@ -34,7 +34,7 @@ func newTestClient(t *testing.T) *oci.Client {
 	return &oci.Client{Store: kept, Retry: oci.Retry{Attempts: 1}}
 }
 
-// TestPushRoundTrip pushes random trees and reads them again. They must be unchanged, and equal trees
+// TestPushRoundTrip pushes random trees and reads them back. The trees must be unchanged, and equal trees
 // must have equal digests.
 func TestPushRoundTrip(t *testing.T) {
 	server := ocitest.New(t)

@@ -33,8 +33,8 @@ const (
 // hashes and an inclusion proof.
 const maxResponse = 1 << 20
 
-// Keyless returns a signer with a temporary key. The first signature requests a certificate. If s
-// has a transparency log, all signatures are published in it.
+// Keyless returns a signer with a temporary key. The signer requests a certificate for the first signature.
+// If s has a transparency log, all signatures are published in the log.
 func Keyless(s Services) (*Signer, error) {
 	if s.Token == "" {
 		return nil, errors.New("no identity token")

@@ -36,7 +36,7 @@ const (
 	issuer     = "https://accounts.example.com"
 )
 
-// image pushes an image and returns a client and its reference by digest.
+// image pushes an image. It returns a client, and the reference of the image by digest.
 func image(t *testing.T, server *ocitest.Server) (*oci.Client, string) {
 	t.Helper()
 	s, err := store.Open(t.TempDir())
@@ -55,8 +55,8 @@ func image(t *testing.T, server *ocitest.Server) (*oci.Client, string) {
 	return c, repo + "@" + p.Digest()
 }
 
-// verified verifies an image with these signers. The store is empty, so the signatures come from
-// the registry.
+// verified verifies an image against the rule r. The client's store is empty, so that the signatures come
+// from the registry.
 func verified(t *testing.T, ref string, r trust.SignerRule) (*trust.Verification, error) {
 	t.Helper()
 	r.Match, r.Where = "*", "quayside.yaml:3:5"

@@ -107,7 +107,7 @@ func (c *identityChecker) verify(b *bundle.Bundle, artifact verify.ArtifactPolic
 	return finding{sanitize.TruncateLine(cert.SubjectAlternativeName+" ("+cert.Issuer+")", maxText), verifiedType(res)}, nil
 }
 
-// bundleAndPolicy returns a signature as a sigstore bundle, and the policy that requires it to be
+// bundleAndPolicy returns a signature as a sigstore bundle, and the policy that requires the bundle to be
 // for the image with this digest.
 func (c *identityChecker) bundleAndPolicy(digest string, s oci.Signature) (*bundle.Bundle, verify.ArtifactPolicyOption, error) {
 	if s.Bundle != nil {

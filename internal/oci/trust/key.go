@@ -90,7 +90,7 @@ func (c *keyChecker) signerName() string {
 	return strings.Join(names, " or ")
 }
 
-// check verifies a signature. It returns its key, as "key sha256:…".
+// check verifies a signature. It returns the key that made the signature, as "key sha256:…".
 func (c *keyChecker) check(digest string, s oci.Signature) (finding, error) {
 	if s.Bundle != nil {
 		return c.checkBundle(digest, s)
@@ -99,7 +99,7 @@ func (c *keyChecker) check(digest string, s oci.Signature) (finding, error) {
 	return finding{signer: "key " + k.id}, err
 }
 
-// checkSimple verifies a simple signature of the image with this digest. It returns the key.
+// checkSimple verifies a simple signature of the image with this digest. It returns the signer's key.
 func (c *keyChecker) checkSimple(digest string, s oci.Signature) (publicKey, error) {
 	sig, err := base64.StdEncoding.DecodeString(s.Annotations[annotationSignature])
 	if err != nil || len(sig) == 0 {

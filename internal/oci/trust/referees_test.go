@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust"
 )
 
-// refereeDifferences returns the cases of sigstore-conformance that must verify there but not
-// here, each with the reason. The opposite difference is never acceptable.
+// refereeDifferences returns the cases that sigstore-conformance accepts and quayside rejects, each with
+// the reason. The opposite difference is never acceptable.
 func refereeDifferences() map[string]string {
 	return map[string]string{}
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// SignerRule defines the required signers of the matching images. If Keys is set, it is the owner of any of
-// these keys. Otherwise it is Identity, or any subject that IdentityRegexp matches, as authenticated by
-// Issuer. The certificate must be from an authority in TrustRoot.
+// SignerRule defines the required signer of the matching images. If Keys is set, the signer must own one of
+// these keys. Otherwise the signer must be Identity, or any subject that IdentityRegexp matches, authenticated
+// by Issuer. The certificate must be from an authority in TrustRoot.
 type SignerRule struct {
 	Match          string // pattern for repositories: "quay.io/org/name", "quay.io/org/*" or "*"; see [Matches]
 	Keys           []Key
@@ -194,8 +194,8 @@ type Statement struct {
 const Provenance = "https://slsa.dev/provenance/v1"
 
 // Verify verifies the signatures of an image, given by digest ("quay.io/org/name@sha256:…"). It
-// returns nil if no rule matches. For each type in statements, it also requires a statement by an
-// accepted signer. It reads the store and the vendored layout before the registry. The error is an
+// returns nil if no rule matches. For each type in statements, Verify also requires a statement of this type
+// by an accepted signer. It reads the store and the vendored layout before the registry. The error is an
 // [*Error] if a valid signature or statement is missing, or if signatures are not available
 // offline.
 func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statements ...string) (*Verification, error) {
@@ -269,7 +269,7 @@ func (r rule) error(statement string, faults []string) *Error {
 	return &Error{Rule: r.Where, Wanted: r.check.signerName(), Statement: statement, Faults: slices.Compact(faults)}
 }
 
-// Error means that a signature or statement is missing that a rule requires.
+// Error means that a required signature or statement is missing.
 type Error struct {
 	Image     string   // "quay.io/org/name@sha256:…"
 	Rule      string   // position of the rule in a file

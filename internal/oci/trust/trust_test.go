@@ -177,8 +177,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestVerifyOffline verifies an image again without the registry, and checks the error for an
-// image that was not verified before.
+// TestVerifyOffline verifies an image a second time, without the registry. It also checks the error for an
+// image that was never verified.
 func TestVerifyOffline(t *testing.T) {
 	key := trusttest.NewKey(t)
 	server := ocitest.NewReferring(t)
