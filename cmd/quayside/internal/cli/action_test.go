@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/forgetest"
 )
 
-// action is the metadata of a composite GitHub action, with all fields, because an unknown field
-// is an error.
+// action is the metadata of a composite GitHub action, with all of its fields, because the test rejects unknown
+// fields.
 type action struct {
 	Name, Description, Author string
 	Branding                  struct{ Icon, Color string }
@@ -115,8 +115,8 @@ func TestActionMetadata(t *testing.T) {
 	}
 }
 
-// job runs the steps of an action like a runner: each in its own shell, with the variables and
-// outputs of earlier steps. It records other actions instead of running them.
+// job runs the steps of an action as a runner does: each step in its own shell, with the variables and outputs
+// of earlier steps. If a step uses another action, job records that action instead of running it.
 type job struct {
 	dir, temp string
 	context   map[string]string // "inputs.mode", "github.repository"
@@ -126,7 +126,7 @@ type job struct {
 	log       strings.Builder
 }
 
-// newJob returns a job for a forge and a workspace. It serves the program as a release archive.
+// newJob returns a job for a forge and a workspace, and serves the program to the job as a release archive.
 func newJob(t *testing.T, s *forgetest.Server, dir string) *job {
 	t.Helper()
 	server, sum := serveRelease(t)
@@ -412,7 +412,7 @@ func TestAction(t *testing.T) {
 	})
 }
 
-// TestActionTree runs the action twice after a merge: it opens one pull request with the tree.
+// TestActionTree runs the action twice after a merge. Only the first run may open a pull request with the tree.
 func TestActionTree(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed: the action fetches with it")

@@ -93,8 +93,8 @@ func (a *app) inEachWorkspace(top string, names []string, run func() error) erro
 	return printedError(worst)
 }
 
-// printTitle prints the name of workspace i as a heading, on stdout and stderr. If both are a
-// terminal, it prints it once.
+// printTitle prints the name of workspace i as a heading, on stdout and stderr. If both are terminals, it
+// prints the name only once.
 func (a *app) printTitle(i int, name string) {
 	a.log.Done()
 	name = sanitize.Line(name)

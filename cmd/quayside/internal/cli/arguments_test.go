@@ -43,8 +43,8 @@ func TestArguments(t *testing.T) {
 	before, err := os.ReadFile(filepath.Join(dir, "quayside.lock"))
 	check(t, err)
 
-	// Commands that name an operator, and the permitted positions in files: declarations that
-	// are part of a conflict but valid.
+	// The commands name an operator. An error may contain the position of a valid declaration only if the
+	// declaration is part of a conflict.
 	versions := []string{"resolve --upgrade=%s", "resolve --upgrade=%s --keep-going", "upgrade --yes %s", "diff --upgrade=%s"}
 	whichever := append(slices.Clone(versions), "resolve --reinstall=%s", "why-not %s")
 	asked := `subscriptions/app\.yaml:4:`

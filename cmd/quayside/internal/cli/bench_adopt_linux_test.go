@@ -14,9 +14,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/clitest"
 )
 
-// BenchmarkAdopt measures the CPU time and the peak memory of importing and inspecting a cluster:
-// a real cluster with 16 operators, and 19 renamed copies of it in one cluster, each with its own
-// CRDs.
+// BenchmarkAdopt measures the CPU time and the peak memory of importing and inspecting two clusters: a real one
+// with 16 operators, and one that consists of 19 renamed copies of the real one, each with its own CRDs.
 func BenchmarkAdopt(b *testing.B) {
 	bin, top, cache := programPath(b), b.TempDir(), b.TempDir()
 	clitest.Unpack(b, filepath.Join(clitest.Corpus(b), "olm-clusters.tar.zst"), top)

@@ -11,9 +11,9 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/clitest"
 )
 
-// BenchmarkCheckUpgrade measures the CPU time of checking whether 60 operators of the corpus
-// support another Kubernetes version: one that they support, and one that blocks some of them, so
-// that upgrades are searched.
+// BenchmarkCheckUpgrade measures the CPU time of checking whether 60 operators of the corpus support another
+// Kubernetes version. All operators support the first version. Some do not support the second one, so that the
+// command searches for upgrades.
 func BenchmarkCheckUpgrade(b *testing.B) {
 	bin := programPath(b)
 	dir, cache := b.TempDir(), b.TempDir()

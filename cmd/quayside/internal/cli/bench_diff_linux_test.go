@@ -24,8 +24,8 @@ func BenchmarkDiff(b *testing.B) {
 	}
 	cache := b.TempDir()
 	settle := func() {
-		// The small catalog has no upgrade edge between the versions, so the lock is resolved
-		// again: without Git, because resolve does not replace a lock that HEAD has.
+		// The small catalog has no upgrade edge between the versions, so the lock is deleted and resolved anew.
+		// .git is moved away, because resolve rejects the deletion of a lock that HEAD has.
 		git, aside := filepath.Join(dir, ".git"), filepath.Join(cache, "git")
 		if os.Rename(git, aside) == nil {
 			defer func() {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// BenchmarkFleet measures the CPU time and the peak memory of the commands that process every
-// cluster, with the operators of the corpus: for equal clusters, and for clusters with different
-// config. The change is in the config of one cluster.
+// BenchmarkFleet measures the CPU time and the peak memory of the commands that process every cluster, with the
+// operators of the corpus. The clusters have equal config, or each its own. Before some of the commands, the
+// benchmark changes the config of one cluster.
 func BenchmarkFleet(b *testing.B) {
 	bin, cache, top := programPath(b), b.TempDir(), b.TempDir()
 	subscribeToAll(b, top)

@@ -75,7 +75,7 @@ func programPath(b *testing.B) string {
 	return name
 }
 
-// measure runs a command repeatedly, and returns the CPU time of one run.
+// measure runs a command repeatedly, and returns the mean CPU time of a run.
 func measure(b *testing.B, name string, yardstick time.Duration, run func() resourceUsage) (each time.Duration) {
 	b.Helper()
 	b.Run(name, func(b *testing.B) {
@@ -270,9 +270,9 @@ func writeFatPackage(b *testing.B, file string, i, versions int) {
 	check(b, w.Flush())
 }
 
-// BenchmarkGrowth measures 100 and 1000 packages of fifty versions. Reading should take ten times
-// as long, and the same time with an index. The catalog is one file, so that checking it for
-// changes takes the same time.
+// BenchmarkGrowth measures reading catalogs of 100 and of 1000 packages with fifty versions each. The larger
+// one should take ten times as long, or with an index the same time. Each catalog is one file, so that checking
+// it for changes takes the same time.
 func BenchmarkGrowth(b *testing.B) {
 	exe := programPath(b)
 	for _, packages := range []int{100, 1000} {

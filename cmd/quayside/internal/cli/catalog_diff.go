@@ -134,8 +134,8 @@ func describeChange(c catalog.Change) string {
 	}
 }
 
-// withPrefix returns the value of an added or removed part, after the text before. It returns ""
-// for no value.
+// withPrefix returns before followed by the value of an added or removed part. It returns "" if there is no
+// value.
 func withPrefix(before string, c catalog.Change) string {
 	if c.From+c.To == "" {
 		return ""

@@ -78,8 +78,8 @@ func (o *catalogOptions) printGraph(cmd *cobra.Command, name, namespace string, 
 	return o.print(graphView{graphs}, func(w io.Writer) { fmt.Fprint(w, text) })
 }
 
-// pinOf returns the pin of a package in a namespace or, if namespace is empty, its only pin. It
-// returns nil without a lock, or if namespace is empty and the package is not pinned.
+// pinOf returns the pin of a package in a namespace or, if namespace is empty, the only pin of the package. It
+// returns nil if there is no lock, or if namespace is empty and the package is not pinned.
 func (o *catalogOptions) pinOf(cmd *cobra.Command, name, namespace string) (*lockfile.Pin, error) {
 	p, err := o.open()
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/quayside/quayside/internal/testing/trusttest"
 )
 
-// chartArchive returns the archive of a version of the chart lamp, with more lines of Chart.yaml.
+// chartArchive returns the archive of a version of the chart lamp. Its Chart.yaml also has the lines in more.
 func chartArchive(t *testing.T, version string, more ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -64,7 +64,7 @@ func writeAll(w *tar.Writer, text string) error {
 	return err
 }
 
-// TestHelmRelease installs the chart of a HelmRelease of Flux that spec.declarations lists.
+// TestHelmRelease installs the chart of a Flux HelmRelease that spec.declarations lists.
 func TestHelmRelease(t *testing.T) {
 	server := ocitest.New(t)
 	dir, cache := t.TempDir(), t.TempDir()
@@ -90,8 +90,8 @@ spec:
 	mustRunIn(t, dir, cache, "verify", "--offline")
 }
 
-// TestKubeVersionInRegistry chooses the newest version of a chart that supports the clusters, although only the charts
-// themselves name the versions of Kubernetes.
+// TestKubeVersionInRegistry chooses the newest version of a chart that supports the clusters. The supported
+// Kubernetes versions are only in the charts, not in the registry's list of tags.
 func TestKubeVersionInRegistry(t *testing.T) {
 	server := ocitest.New(t)
 	dir, cache, repo := t.TempDir(), t.TempDir(), server.Host+"/charts/lamp"
@@ -110,7 +110,7 @@ spec: {kubernetesVersion: "1.34", catalogs: [{name: lamp, helm: "oci://` + repo 
 	checkContains(t, read(t, dir, "quayside.lock"), "bundle: lamp-1.1.0")
 	mustRunIn(t, dir, cache, "verify", "--offline")
 
-	// The pin stays if a cluster is older. A new pin must support all clusters.
+	// An existing pin is kept although it does not support the older cluster. A new pin must support all clusters.
 	put(t, dir, "quayside.yaml", strings.Replace(settings, "{name: a}", "{name: a}, {name: old, kubernetesVersion: '1.30'}", 1))
 	checkContains(t, mustRunIn(t, dir, cache, "resolve").stderr, `lamp-1.1.0 needs Kubernetes >=1.31.0-0, cluster "old" has 1.30 [requirement]`)
 	check(t, os.Remove(filepath.Join(dir, "quayside.lock")))
@@ -123,7 +123,7 @@ spec: {kubernetesVersion: "1.34", catalogs: [{name: lamp, helm: "oci://` + repo 
 	}
 }
 
-// TestChartApplication installs the chart of an Application of Argo CD with values of its repository.
+// TestChartApplication installs the chart of an Argo CD Application whose values are a file of the repository.
 func TestChartApplication(t *testing.T) {
 	server := ocitest.New(t)
 	dir, cache := t.TempDir(), t.TempDir()
@@ -213,8 +213,8 @@ func servedCatalog(t *testing.T) string {
 `
 }
 
-// TestVendorCharts renders charts, manifests and an embedded bundle of web servers without these servers
-// and the cache.
+// TestVendorCharts vendors a chart, manifests and an embedded bundle from a web server. The vendored files must
+// render offline with an empty cache.
 func TestVendorCharts(t *testing.T) {
 	dir, cache, site := t.TempDir(), t.TempDir(), t.TempDir()
 	put(t, site, "index.yaml", "entries:\n  lamp:\n  - {name: lamp, version: 1.0.0, urls: [lamp-1.0.0.tgz]}\n")
@@ -292,7 +292,7 @@ spec:
 	mustRunIn(t, dir, cache, "vendor")
 	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
 
-	// A tag that moved changes no pin.
+	// If a tag moves to another commit, no pin changes.
 	before := read(t, dir, "quayside.lock")
 	put(t, repo, "main.go", "package lamp\n")
 	moved := release("1.1.0")

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/gittest"
 )
 
-// TestCheckWritesNothing runs every command that has --check in a read-only work tree where each has
-// something to write: newer versions, a stale lock and an incomplete tree.
+// TestCheckWritesNothing runs every command with --check in a read-only work tree. Each command would have
+// something to write: there are newer versions, a stale lock and an incomplete tree.
 func TestCheckWritesNothing(t *testing.T) {
 	t.Parallel()
 	lines := map[string][]string{

@@ -40,10 +40,10 @@ type solvedProblem struct {
 	}
 }
 
-// TestConformanceOfCommand resolves the problems of QUAYSIDE_CONFORMANCE with the command line. The
-// locks must match resolve/testdata/conformance/problems.tsv, except for the differences and their
-// reasons in testdata/conformance.tsv. Without -whole, it tests all problems of nights, and a tenth
-// of the others.
+// TestConformanceOfCommand resolves the problems of QUAYSIDE_CONFORMANCE with the command line. The locks must
+// match resolve/testdata/conformance/problems.tsv, except for the differences and their reasons in
+// testdata/conformance.tsv. Without -whole, it tests all problems in the directory nights, and a tenth of the
+// others.
 func TestConformanceOfCommand(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if root == "" {

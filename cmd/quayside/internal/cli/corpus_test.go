@@ -63,8 +63,8 @@ spec: {package: %[1]s}
 	return pkgs
 }
 
-// solvable returns the packages with a bundle in the default channel whose requirements the heads
-// of other packages meet.
+// solvable returns the packages that can be installed together: for each requirement of the head of the default
+// channel, the head of another such package meets it.
 func solvable(t testing.TB, root string) []string {
 	t.Helper()
 	content, err := bundledir.LoadFS(os.DirFS(root))
@@ -114,9 +114,9 @@ func findUnmet(b *catalog.Bundle, heads map[string]*catalog.Bundle) string {
 	return ""
 }
 
-// TestCorpus resolves and renders a quarter of the real operators without a network, and builds
-// parts of the tree; with -whole, it tests all operators and the whole tree. It repeats this in the
-// same workspace, and in another one with a different order of declarations.
+// TestCorpus resolves and renders a quarter of the real operators without a network, and builds parts of the
+// tree. With -whole, it tests all operators and the whole tree. It resolves and renders again in the same
+// workspace, and in another workspace with a different order of declarations.
 func TestCorpus(t *testing.T) {
 	parent := t.TempDir()
 	first, second := filepath.Join(parent, "first"), filepath.Join(parent, "second")
@@ -170,8 +170,8 @@ func TestCorpus(t *testing.T) {
 	checkSameOutput(t, first, second)
 }
 
-// everyFourth returns every fourth directory. The tests of render build each bundle of the corpus, and
-// kustomize is slow with many operators.
+// everyFourth returns every fourth directory. That is enough, because the tests of render build each bundle of
+// the corpus. kustomize is slow with many operators.
 func everyFourth(dirs []string) []string {
 	var out []string
 	for i := 0; i < len(dirs); i += 4 {
@@ -180,7 +180,7 @@ func everyFourth(dirs []string) []string {
 	return out
 }
 
-// unlistedDirs returns the directories that no other kustomization lists. Building these builds all.
+// unlistedDirs returns the directories that no other kustomization lists. A build of these includes all others.
 func unlistedDirs(t *testing.T, dirs []string) []string {
 	t.Helper()
 	listed := map[string]bool{}

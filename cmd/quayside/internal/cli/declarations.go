@@ -61,7 +61,7 @@ func listDeclarations(a *app, check bool) error {
 	return nil
 }
 
-// countRead returns the number of declarations that are read, and of all that are selected.
+// countRead returns the number of selected declarations that are read, and the number of all selected ones.
 func countRead(states []workspace.DeclarationState) (read, selected int) {
 	for _, s := range states {
 		if s.Read {

@@ -143,7 +143,7 @@ func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
 	return names, err
 }
 
-// upgradeTargets adds the arguments after --upgrade to the operators of that flag. It returns the remaining
+// upgradeTargets adds the arguments after --upgrade to the operators of that flag, and returns the other
 // arguments.
 func (o *diffOptions) upgradeTargets(cmd *cobra.Command, args []string) ([]string, error) {
 	if !o.upgrade.isSet() || o.locks || o.trees {

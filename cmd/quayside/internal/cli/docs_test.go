@@ -255,8 +255,8 @@ code. A waived warning is not printed (` + "`--verbose`" + ` prints their number
 	goldentest.Compare(t, docs+"warnings.md", b.Bytes())
 }
 
-// TestGoldenRuleReference keeps docs/rules.md up to date with the table of rules, and checks that each code
-// is one of a warning.
+// TestGoldenRuleReference keeps docs/rules.md up to date with the table of rules, and checks that each code of
+// a rule is the code of a warning.
 func TestGoldenRuleReference(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString(`# Rules

@@ -76,8 +76,8 @@ func TestGoldenExampleFleet(t *testing.T) {
 	}
 }
 
-// TestExampleFromARepository follows docs/from-a-repository.md in the repository of each section, except
-// helm. The declarations are moved to quayside: verify ends without a finding about the own cluster.
+// TestExampleFromARepository follows docs/from-a-repository.md in the repository of each section except helm,
+// and moves the declarations to quayside. At the end, verify must not warn about the workspace's own cluster.
 func TestExampleFromARepository(t *testing.T) {
 	const examples = "../../../../examples"
 	sections := map[string]string{"## Kustomize and Argo CD": "kustomize", "## Flux": "flux", "## Policies": "policies", "## Helm charts": "charts"}

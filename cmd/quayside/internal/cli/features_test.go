@@ -106,7 +106,7 @@ func findProof(proof string) error {
 	return fmt.Errorf("no such test in %d files", len(files))
 }
 
-// TestFeatureFaults checks that each fault of a row is found.
+// TestFeatureFaults checks that TestFeatures would find each kind of fault in a row.
 func TestFeatureFaults(t *testing.T) {
 	good := feature{ID: "1", Feature: "a", State: "yes", Note: "b", Proof: []string{"add.txtar", "resolve.TestScenarios"}}
 	for name, c := range map[string]struct {

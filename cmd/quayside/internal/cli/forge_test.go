@@ -168,7 +168,7 @@ func TestDeclinedPullRequests(t *testing.T) {
 			t.Errorf("%s: after it was named:\n%s", kind, got.stderr)
 		}
 
-		// One branch with all is another proposal, on another branch.
+		// --one-branch is a different proposal on a different branch: it is not declined yet.
 		run(0, "--one-branch")
 		s.Change(4, func(p *forgetest.Pull) { p.Closed = true })
 		if got := run(0, "--one-branch", "-o", "json"); len(s.Pulls()) != 4 || !strings.Contains(got.stdout, `"action": "keep"`) || !strings.Contains(got.stdout, `"code": "declined"`) {
@@ -184,8 +184,8 @@ func TestDeclinedPullRequests(t *testing.T) {
 	}
 }
 
-// TestDeclinedPromotion checks that a promotion whose pull request a person closed is kept, until a
-// person names its operators.
+// TestDeclinedPromotion checks that a promotion is not proposed again after a person closed its pull request,
+// until a person names its operators.
 func TestDeclinedPromotion(t *testing.T) {
 	s := forgetest.New(t, "github")
 	bare, work := newFleet(t)
@@ -258,8 +258,8 @@ func TestProposeSettings(t *testing.T) {
 	}
 }
 
-// TestProposeWindows checks that the automatic merge is on only while the windows permit the merge, and
-// that the pull request names the next time.
+// TestProposeWindows checks that the automatic merge is on only while the windows permit the merge, and that
+// the pull request otherwise names the start of the next window.
 func TestProposeWindows(t *testing.T) {
 	s := forgetest.New(t, "github")
 	bare, work := newFleet(t)
@@ -334,8 +334,8 @@ func TestDiffComments(t *testing.T) {
 	run(4, "GIT_TOKEN lacks permission", "refused by the policy")
 }
 
-// TestTreeRequests proposes a tree in another repository: one pull request that each run updates, which is not opened
-// again after a person closed it, until the tree differs.
+// TestTreeRequests proposes a tree in another repository. There is one pull request, which each run updates.
+// After a person closed it, quayside opens another one only for a different tree.
 func TestTreeRequests(t *testing.T) {
 	for _, kind := range forgeKinds() {
 		s := forgetest.New(t, kind)

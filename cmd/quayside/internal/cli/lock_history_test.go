@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// lockHistory reads locks in the commits of a repository, and keeps the bundles of each.
+// lockHistory reads locks in the commits of a repository, and caches their bundles by commit.
 type lockHistory struct {
 	dir string
 	had map[string]map[lockfile.Digest]bool // by commit and workspace
@@ -46,7 +46,7 @@ func (h *lockHistory) at(t failer, commit, dir string) *lockfile.File {
 	return lock
 }
 
-// along returns the digests of all bundles in the locks of a workspace, along the first parents of a commit.
+// along returns the digests of all bundles in the locks of a workspace, in a commit and its chain of first parents.
 func (h *lockHistory) along(t failer, commit, dir string) map[lockfile.Digest]bool {
 	t.Helper()
 	out := map[lockfile.Digest]bool{}

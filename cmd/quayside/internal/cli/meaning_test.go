@@ -12,7 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// meaningExemptions are mutants without an effect on the operators, with the reason.
+// meaningExemptions returns patterns of mutants that do not affect the operators, each with the reason.
 func meaningExemptions() []struct{ pattern, reason string } {
 	return []struct{ pattern, reason string }{
 		{`without (profile: argocd|certificates: cert-manager|failOn: high|newDeclarations: \S+|requirements: enforce|output: rendered|revision: main|namespace: flux-system|path: rendered|spec: \{\})$`, "the value is the default"},
@@ -68,8 +68,8 @@ func mutants(file, text string) []mutant {
 	return out
 }
 
-// wrongValue returns another well-formed value for old, with which line ends: another value of an
-// enumeration, or a text with the same syntax.
+// wrongValue returns another well-formed value for old, the end of line: another value of an enumeration, or a
+// text with the same syntax.
 func wrongValue(line, old string) string {
 	for _, pair := range [][2]string{
 		{" true", "false"},

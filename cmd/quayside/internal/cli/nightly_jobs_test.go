@@ -13,11 +13,11 @@ import (
 	"github.com/quayside/quayside/internal/testing/forgetest"
 )
 
-// TestNightlyJobs runs the nightly job of the GitHub action and of the GitLab component, as their files
-// define them. It plays three nights in examples/fleet, and thirty in make nights. The catalog grows, and
-// some of the proposed branches are merged. On main and on every branch, no environment may be ahead of the
-// one that it follows. With -short, it plays one night of the action, and fails if State.Upstream in the
-// rules returns nil.
+// TestNightlyJobs runs the nightly job of the GitHub action and of the GitLab component, as their files define
+// them. It plays three nights in examples/fleet, and thirty in make nights. The catalog grows, and some of the
+// proposed branches are merged. On main and on every branch, no environment may be ahead of its upstream
+// environment. With -short, it plays one night of the action, which suffices to find a State.Upstream in
+// package rules that always returns nil.
 func TestNightlyJobs(t *testing.T) {
 	nights := 3
 	switch {
@@ -101,7 +101,7 @@ func (f *growingFleet) environments() []string {
 	return []string{"envs/dev", "envs/stage", "envs/prod-east", "envs/prod-west"}
 }
 
-// upstream returns the environment that another one follows, or "".
+// upstream returns the upstream environment of env, or "" if env follows none.
 func (f *growingFleet) upstream(env string) string {
 	return map[string]string{"envs/stage": "envs/dev", "envs/prod-east": "envs/stage", "envs/prod-west": "envs/stage"}[env]
 }
@@ -113,7 +113,7 @@ func (f *growingFleet) publish(night int) {
 	}
 }
 
-// play plays the nights with a job, which gets a new clone.
+// play plays the nights. It calls job once a night with a new clone.
 func (f *growingFleet) play(job func(clone string) (log string, err error)) {
 	origin, desk, clone := filepath.Join(f.dir, "origin.git"), filepath.Join(f.dir, "desk"), filepath.Join(f.dir, "clone")
 	for night := 1; night < f.h.nights; night++ {

@@ -84,8 +84,8 @@ func (f *nightFleet) publish(with faults) {
 	}
 }
 
-// publishContent writes the charts or releases of a package. They have no channels: without a channel, there are
-// none.
+// publishContent writes the charts or releases of a package. Charts and releases have no channels, so a night
+// whose fault is a missing channel offers none of them.
 func (f *nightFleet) publishContent(pkg string, with faults) {
 	files := map[string]string{}
 	for _, e := range f.offered(pkg, with) {

@@ -66,8 +66,8 @@ func (f *nightFleet) fatalf(format string, args ...any) {
 // chance returns true with a probability of percent.
 func (f *nightFleet) chance(percent int) bool { return f.rand.IntN(100) < percent }
 
-// newNightFleet makes the repository, with every package installed in every environment: bundles, and some charts
-// and releases.
+// newNightFleet makes the repository, with every package installed in every environment. Most packages are
+// bundles; in a mixed history, some are charts or releases.
 func newNightFleet(t *testing.T, seed uint64, h *history) *nightFleet {
 	f := &nightFleet{
 		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), h: h, dir: t.TempDir(), published: map[string]string{}, declared: map[string]declaration{},
@@ -222,7 +222,7 @@ func (f *nightFleet) lockAt(commit, env string) *lockfile.File {
 	return lock
 }
 
-// objects reads objects of a repository with one process of Git.
+// objects reads objects of a Git repository with one long-running git process.
 type objects struct {
 	in  io.Writer
 	out *bufio.Reader

@@ -127,8 +127,8 @@ type channelEntry struct {
 	below             bool // its skipRange includes every lower version
 }
 
-// entries returns the entries of a package on a night without a dropped version, which may be empty.
-// Every version that was ever listed has an edge to one of them, unless it is the highest.
+// entries returns the channel entries of a package on a night, without the version dropped, if it is not "".
+// Every version of the history below the highest entry has an edge to an entry.
 func (h *history) entries(pkg string, night int, dropped string) []channelEntry {
 	var out []channelEntry
 	var skipped []string
@@ -151,8 +151,8 @@ func (e channelEntry) hasEdgeFrom(version string) bool {
 	return e.replaces == version || slices.Contains(e.skips, version) || e.below && semverOf(version).LT(semverOf(e.version))
 }
 
-// formatOf returns the format of a package: in a mixed history "charts" or "releases" for two of eight packages
-// without pre-releases, else "bundles".
+// formatOf returns the format of a package. In a mixed history, two of eight packages are "charts" or
+// "releases", unless they have pre-releases. All other packages are "bundles".
 func (h *history) formatOf(pkg string) string {
 	i := slices.Index(h.packages, pkg) % 8
 	if !h.mixed || i > 1 || slices.ContainsFunc(h.releases[pkg], func(x release) bool { return strings.Contains(x.version, "-") }) {
@@ -169,12 +169,12 @@ func (h *history) catalogOf(pkg string) string {
 	return []string{"one", "two"}[slices.Index(h.packages, pkg)%2]
 }
 
-// namespaceOf returns the namespace of a package, which a package and its dependency share.
+// namespaceOf returns the namespace of a package. A package and its dependency have the same namespace.
 func (h *history) namespaceOf(pkg string) string {
 	return "ns-" + h.packages[h.unitOf(pkg)]
 }
 
-// unitOf returns the index of the package itself, or of its dependency.
+// unitOf returns the index of the dependency of a package. Without a dependency, it returns the index of the package.
 func (h *history) unitOf(pkg string) int {
 	i := slices.Index(h.packages, pkg)
 	if i%4 == 3 {
@@ -185,13 +185,13 @@ func (h *history) unitOf(pkg string) int {
 
 func (h *history) operator(pkg string) string { return h.namespaceOf(pkg) + "/" + pkg }
 
-// isCoupled reports whether a package requires another one, or is required.
+// isCoupled reports whether a package requires another package, or another package requires it.
 func (h *history) isCoupled(pkg string) bool {
 	i := slices.Index(h.packages, pkg)
 	return i%4 == 3 || i%4 == 2 && i+1 < len(h.packages)
 }
 
-// requirement returns the package that a release requires and its lowest version, or "".
+// requirement returns the package that a release requires, and the lowest permitted version. It returns "" for none.
 func (h *history) requirement(pkg, version string) (other, lowest string) {
 	list := h.releases[pkg]
 	i := slices.IndexFunc(list, func(x release) bool { return x.version == version })
@@ -206,8 +206,8 @@ func (h *history) requirement(pkg, version string) (other, lowest string) {
 	return other, of[len(of)-1].version
 }
 
-// catalog returns the JSON of a package with some entries. The versions in empty have an image that
-// cannot be fetched in place of their content.
+// catalog returns the JSON of a package with some entries. For the versions in empty, the catalog has an image
+// that cannot be fetched instead of the content.
 func (h *history) catalog(pkg string, entries []channelEntry, channel string, empty map[string]bool) string {
 	var b strings.Builder
 	put := func(v any) {
@@ -258,8 +258,8 @@ func (h *history) catalog(pkg string, entries []channelEntry, channel string, em
 	return b.String()
 }
 
-// contentFiles returns the files of a release of a package that is no bundle, in its catalog. The chart of the
-// empty version cannot be rendered.
+// contentFiles returns the catalog files of a version of a chart or a release, by path. If version is equal to
+// empty, the content cannot be rendered.
 func (h *history) contentFiles(pkg, version, empty string) map[string]string {
 	objects := fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment

@@ -85,7 +85,7 @@ func goodHealth(pin lockfile.Pin) health.OperatorHealth {
 	}
 }
 
-// spoilHealth returns the health of an operator with a fault in its cluster.
+// spoilHealth changes the health of an operator as the fault of its cluster does.
 func spoilHealth(o health.OperatorHealth, fault clusterFault) health.OperatorHealth {
 	switch fault {
 	case unhealthy:
@@ -99,7 +99,7 @@ func spoilHealth(o health.OperatorHealth, fault clusterFault) health.OperatorHea
 	return o
 }
 
-// save adds an observed file, and removes the oldest ones.
+// save writes an observed file, and removes the oldest files.
 func (f *nightFleet) save(s health.Summary, suffix string) {
 	name := fmt.Sprintf("observed/%s-%d-%s.yaml", s.Cluster, f.night, suffix)
 	f.put(name, string(health.FormatObserved(s)))

@@ -49,7 +49,7 @@ func (f *nightFleet) push() string {
 	return f.git("desk", "rev-parse", "HEAD")
 }
 
-// undo drops the work of a person.
+// undo drops the uncommitted work of a person. why is the reason, for the log.
 func (f *nightFleet) undo(why string) {
 	f.git("desk", "reset", "-q", "--hard", "origin/main")
 	f.git("desk", "clean", "-q", "-fd")

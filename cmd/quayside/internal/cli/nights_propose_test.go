@@ -117,8 +117,8 @@ func (f *nightFleet) checkProposals(with faults, seen observations, before map[s
 	f.checkMoves(with, seen, got, main, proposed)
 }
 
-// checkHops checks that a branch upgrades along the edges of tonight's catalogs, and nothing that is
-// held back.
+// checkHops checks that a branch upgrades only along edges of tonight's catalogs, and upgrades no operator that
+// is held back.
 func (f *nightFleet) checkHops(with faults, seen observations, main, next *lockfile.File, branch string) {
 	f.noLower("dev", main, next, branch)
 	for _, pin := range next.Pins {
@@ -137,7 +137,7 @@ func (f *nightFleet) checkHops(with faults, seen observations, main, next *lockf
 	}
 }
 
-// checkObsolete checks that an obsolete branch has no upgrade that is still missing elsewhere.
+// checkObsolete checks that every upgrade of an obsolete branch is on the main branch or on another proposed branch.
 func (f *nightFleet) checkObsolete(branch, tip, env string, proposed map[string]string) {
 	if _, conflicts := f.mergeTree("main", tip, "try"); conflicts != "" {
 		return
@@ -165,8 +165,8 @@ func (f *nightFleet) checkObsolete(branch, tip, env string, proposed map[string]
 	}
 }
 
-// checkMoves checks that every operator with a possible upgrade has a branch, and that the output
-// lists the others.
+// checkMoves checks that every operator with a possible upgrade has a branch, or that the output lists the
+// operator as skipped.
 func (f *nightFleet) checkMoves(with faults, seen observations, got proposals, main *lockfile.File, proposed map[string]string) {
 	left, unreadable, declined := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, l := range got.Left {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestNights plays many nights of propose on a repository with three environments. Catalogs, bundles,
-// clusters and people have faults, all of them random with a fixed seed. The history of the catalogs
-// is random, or with QUAYSIDE_NIGHTS and QUAYSIDE_CORPUS that of real ones.
+// TestNights plays many nights of propose on a repository with three environments. Catalogs, bundles, clusters
+// and people have faults, all of them random with a fixed seed. The history of the catalogs is random. With
+// QUAYSIDE_NIGHTS and QUAYSIDE_CORPUS, it is the history of real catalogs.
 func TestNights(t *testing.T) {
 	nights, operators, seed := setting(t, "QUAYSIDE_NIGHTS", 0), setting(t, "QUAYSIDE_OPERATORS", 12), uint64(setting(t, "QUAYSIDE_SEED", 1))
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
@@ -69,8 +69,8 @@ func (f *nightFleet) playNight(with faults, seen observations, all bool) {
 	f.mergeSome(all)
 }
 
-// end removes the reasons for which operators are held back, plays nights until nothing changes,
-// and compares the environments with newly resolved ones.
+// end removes all reasons to hold back operators, and plays nights until nothing changes. Then it resolves and
+// renders the environments anew, and compares their trees with the old ones.
 func (f *nightFleet) end() {
 	f.publish(faults{})
 	f.git("desk", "fetch", "-q", "origin")

@@ -72,8 +72,8 @@ func TestDatabaseCatalog(t *testing.T) {
 	}
 }
 
-// TestOldCatalogIndex reads catalogs of old formats from their index. The results must be those of
-// the catalog, which must be read again only after a change.
+// TestOldCatalogIndex reads catalogs of old formats from their index. The results must be the same as without
+// an index. The catalog must be read again only after a change.
 func TestOldCatalogIndex(t *testing.T) {
 	filler := strings.Repeat("filler ", 300_000)
 	for source, c := range map[string]struct {

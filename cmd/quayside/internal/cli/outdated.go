@@ -123,7 +123,7 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 	return o.printTable(outdatedView{ages}, ageTable(ages))
 }
 
-// withWindow returns an operator with the time from which its next version may be merged.
+// withWindow returns an operator with the time from which an upgrade to its next version may be merged.
 func (o *outdatedOptions) withWindow(p *workspace.Project, a resolve.Age) outdatedOperator {
 	out := outdatedOperator{Age: a}
 	if a.Next == "" {
@@ -160,8 +160,8 @@ func (o *outdatedOptions) writeFeed(p *workspace.Project, x *catalog.Index, ages
 	return nil
 }
 
-// feedDirectory returns the directory of the feed: the name to show in messages, and the path. With
-// --all, each workspace has a subdirectory.
+// feedDirectory returns the directory of the feed, as shown in messages and as a path. With --all, each
+// workspace has its own subdirectory.
 func (o *outdatedOptions) feedDirectory() (shown, dir string, err error) {
 	if !o.all {
 		return o.feed, o.feed, nil
@@ -178,8 +178,8 @@ func (o *outdatedOptions) feedDirectory() (shown, dir string, err error) {
 	return filepath.ToSlash(filepath.Join(o.feed, within)), dir, err
 }
 
-// freshProblem reads the problem to resolve. It resolves the tags of catalogs again. A missing lock
-// is an error.
+// freshProblem reads the resolver's input. It looks up the digests of catalog tags anew instead of using the
+// locked digests. It returns an error if there is no lock.
 func (a *app) freshProblem(ctx context.Context, p *workspace.Project) (*workspace.Problem, error) {
 	if _, err := p.NeedLock(); err != nil {
 		return nil, err

@@ -126,7 +126,7 @@ func (p page) anchors() map[string]int {
 	return all
 }
 
-// anchor returns the anchor of a heading, like forges.
+// anchor returns the anchor of a heading in the format of forges.
 func anchor(title string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -275,8 +275,8 @@ func TestPageOutput(t *testing.T) {
 	}
 }
 
-// skippedPages returns the pages that TestPageCommands skips, with the reason: the name of the test
-// that runs their commands, or that they are generated.
+// skippedPages returns the pages that TestPageCommands skips, each with the reason, such as the name of the
+// test that runs the page's commands.
 func skippedPages() map[string]string {
 	return map[string]string{
 		"docs/tutorial.md":                  "TestTutorial",
@@ -289,7 +289,7 @@ func skippedPages() map[string]string {
 	}
 }
 
-// otherNames returns replacers of names on pages with the names in scripts, by page.
+// otherNames returns replacers by page. A replacer replaces the names on the page with the names in scripts.
 func otherNames() map[string]*strings.Replacer {
 	adoption := []string{" --context prod", "", "olm.json", "cluster.yaml", "olm/community=dir:catalogs/community", "quickstart=oci:catalog"}
 	return map[string]*strings.Replacer{

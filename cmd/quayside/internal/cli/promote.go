@@ -156,8 +156,8 @@ func (r ruleFlags) override(rule gate.Criteria) (gate.Criteria, error) {
 	return rule, faults.Err()
 }
 
-// ruleFor returns the observations required for a promotion to an environment. nil: none are
-// required.
+// ruleFor returns the criteria for observations that a promotion to an environment requires, or nil if it
+// requires no observations.
 func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Criteria, error) {
 	settings := e.Settings.Promotion
 	if settings == nil && o.rule == (ruleFlags{}) && len(o.observed) == 0 {
@@ -171,8 +171,8 @@ func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Criteria, error)
 	return &rule, err
 }
 
-// run runs the promotions and prints the result. If write is not nil, it is called for each step.
-// several is true if the arguments name no environments.
+// run runs the promotions and prints the result. It calls write, unless write is nil, for each step. The
+// argument several is true if args names no environments.
 func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error) (*upgrade.PromotionReport, error) {
 	ctx := cmd.Context()
 	defer func() { o.workspace = "" }()

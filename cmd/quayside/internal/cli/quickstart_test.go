@@ -92,8 +92,8 @@ func valueAt(v any, keys ...string) any {
 	return v
 }
 
-// TestShuffledInputs checks that the result does not depend on the order of declarations, or on the
-// files of declarations and the catalog.
+// TestShuffledInputs checks that the result depends neither on the order of declarations nor on the names of
+// their files.
 func TestShuffledInputs(t *testing.T) {
 	dir := quickstart(t)
 	remove(t, dir, "quayside.lock", "rendered")

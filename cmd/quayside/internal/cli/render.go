@@ -278,7 +278,7 @@ func printCounts(out *terminal.Terminal, dir string, changes []filetree.FileChan
 	}
 }
 
-// foldChanges replaces the changes in a directory of an operator or of a package's CRDs with one
+// foldChanges combines the changes in each directory of an operator, a package's CRDs or a cluster into one
 // entry. It does the same for every other directory at the top of the tree.
 func foldChanges(changes []filetree.FileChange) []filetree.FileChange {
 	var dirs []string

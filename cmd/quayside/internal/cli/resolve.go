@@ -146,8 +146,8 @@ func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	}
 }
 
-// upgradeTargets sets the operators to upgrade to those in args. Without args and --edited, these
-// are all.
+// upgradeTargets selects the operators in args for an upgrade. Without args and without --edited, it selects
+// all operators.
 func (o *resolveOptions) upgradeTargets(cmd *cobra.Command, args []string) error {
 	o.upgrade.all, o.upgrade.named = len(args) == 0 && !o.edited, nil
 	for _, arg := range args {
@@ -221,8 +221,8 @@ func (o *resolveOptions) observedProblem(cmd *cobra.Command) (*workspace.Project
 	return p, pr.AllowRemovals(observed, o.prune), nil
 }
 
-// readProblem reads the problem to resolve. With --edited, and if no version was edited, it prints
-// a note and returns nil.
+// readProblem reads the resolver's input. If --edited is set but no version in the lock was edited, it prints a
+// note and returns a nil problem.
 func (o *resolveOptions) readProblem(cmd *cobra.Command) (*workspace.Project, *workspace.Problem, error) {
 	hops, err := parseHops(o.hops)
 	if err != nil {
@@ -363,8 +363,7 @@ type resolveReport struct {
 	Holds     []resolve.Hold              `json:"left"` // operators that `quayside propose` holds back, with the reason
 }
 
-// newResolveReport returns the report of a resolution. about are the warnings about the
-// declarations.
+// newResolveReport returns the report of a resolution. The warnings in about concern the declarations.
 func newResolveReport(res *workspace.Resolution, about []diag.Warning) *resolveReport {
 	return &resolveReport{
 		Lock: workspace.LockFile, Pins: res.Pins, Changes: append([]workspace.Change{}, res.Changes...),

@@ -27,8 +27,8 @@ type brokenState struct {
 	observed string                   // file for --observed
 }
 
-// brokenWorkspace is a repository with envs/dev, and with envs/prod, which follows it. Its own operator is
-// ns-p01/p01, the shared one is ns-p00/p00. Each has an upgrade.
+// brokenWorkspace is a repository with envs/dev, and with envs/prod, which follows dev. Both install the
+// operator ns-p00/p00; only prod installs ns-p01/p01. Each operator has an upgrade.
 type brokenWorkspace struct {
 	t   *testing.T
 	dir string // of the repository

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	clitest.Main(m, cli.Parts, map[string]func(){"tokens": func() { runHelper(readTokens) }})
 }
 
-// runHelper runs a helper program of the benchmarks.
+// runHelper runs a helper program of the benchmarks. It exits with code 1 on an error.
 func runHelper(run func(args []string) error) {
 	if err := run(os.Args[1:]); err != nil {
 		os.Stderr.WriteString(err.Error())

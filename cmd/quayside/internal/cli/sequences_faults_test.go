@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSequencesFindFaults builds the tests without a rule, and checks that TestSequences fails. It runs in
-// make nights, because each rule needs a build.
+// TestSequencesFindFaults checks that TestSequences fails if the program lacks one of the rules. It runs only
+// in make nights, because each rule needs a separate build.
 func TestSequencesFindFaults(t *testing.T) {
 	if os.Getenv("QUAYSIDE_NIGHTS") == "" {
 		t.Skip("a build for each rule: runs in make nights")
@@ -20,7 +20,7 @@ func TestSequencesFindFaults(t *testing.T) {
 		file, want string
 		without    map[string]string // functions that return only this
 	}{
-		// If the second function remained, commands would still choose no bundle that is ahead.
+		// The second function must be disabled, too: otherwise commands would never choose a bundle that is ahead.
 		"promotion":       {"promotion.go", "is ahead of", map[string]string{"checkPromotion" + rule: "nil, nil", "(u *Upstream) Refusal(namespace, pkg, bundle string) string {\n": `""`}},
 		"deleted lock":    {"declarations.go", `does not report "but HEAD has it"`, map[string]string{"checkDeletedLock" + rule: "nil, nil"}},
 		"freshness":       {"declarations.go", "render does not report the deleted declaration", map[string]string{"checkFreshness" + rule: "nil, nil"}},
@@ -38,7 +38,8 @@ func TestSequencesFindFaults(t *testing.T) {
 	}
 }
 
-// buildWithout builds the tests of this package with functions of a file that only return a value.
+// buildWithout builds the tests of this package. In file of package rules, functions only return values of
+// without.
 func buildWithout(t *testing.T, file string, without map[string]string) string {
 	dir := t.TempDir()
 	source, err := filepath.Abs(filepath.Join("..", "rules", file))

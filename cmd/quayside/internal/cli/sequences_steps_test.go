@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// step plays a random step from a state that verify accepts to another one.
+// step plays a random step. Before and after the step, verify accepts the state.
 func (s *sequence) step() {
 	kinds := []func(){s.command, s.command, s.command, s.edit, s.edit, s.merge, s.revert, s.publishMore, s.propose, s.commitState}
 	rapid.SampledFrom(kinds).Draw(s.T, "step")()
@@ -40,7 +40,7 @@ func (s *sequence) args() (dir string, args []string) {
 	env, pkg := s.env(), s.pkg()
 	dir, operator := "envs/"+env, s.h.operator(pkg)
 	version := rapid.SampledFrom([]string{"1.0.0", "1.1.0", "1.2.0"}).Draw(s.T, "version")
-	// A shared declaration begins in dev, and replaces none of an environment.
+	// Only dev adds shared declarations, and only if no other environment has its own declaration of the package.
 	to := "own"
 	if env == "dev" && s.read("envs/prod/own/"+pkg+".yaml") == "" && s.read("envs/stage/own/"+pkg+".yaml") == "" {
 		to = "../../operators"
@@ -79,9 +79,8 @@ func (s *sequence) args() (dir string, args []string) {
 	return dir, append(slices.Clone(args), "--offline")
 }
 
-// command runs a command that writes. It is refused and writes nothing, or the result is accepted by
-// verify after the next commands of its sequence: resolve in the environments that share
-// declarations, and render.
+// command runs a command that writes. If the command fails, it must write nothing. Otherwise verify must accept
+// the result, at the latest after resolve and render in all environments that share declarations.
 func (s *sequence) command() {
 	dir, args := s.args()
 	before := s.snapshot()
@@ -109,7 +108,7 @@ func (s *sequence) command() {
 	s.settle(got)
 }
 
-// settle runs the next commands after one that wrote, and verifies the result.
+// settle verifies the state after a command that wrote. If necessary, it first runs resolve and render.
 func (s *sequence) settle(after nightOutcome) {
 	got := s.verify()
 	if got.code == 0 {
@@ -139,8 +138,7 @@ func (s *sequence) settle(after nightOutcome) {
 	}
 }
 
-// isNextStep reports whether a line of verify's output reports only that the next command has not been run
-// yet.
+// isNextStep reports whether a line of verify's output only reports that resolve or render must be run next.
 func isNextStep(line string) bool {
 	for _, part := range []string{"warning: ", "hint: ", "up to date", "run 'quayside resolve'", "run 'quayside render'", "[stale-lock]"} {
 		if strings.Contains(line, part) {
@@ -151,13 +149,13 @@ func isNextStep(line string) bool {
 	return strings.TrimSpace(line) == "" || strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "envs/") && strings.HasSuffix(line, ":\n")
 }
 
-// edit edits a file. Verify accepts the result or reports it; commands in the broken state break no
-// other rule.
+// edit edits a file. If verify then reports a broken rule, edit also checks that a command does not break other
+// rules.
 func (s *sequence) edit() {
 	env, other, pkg := s.env(), s.env(), s.pkg()
 	dir := "envs/" + env + "/"
 	lock, settings := s.read(dir+"quayside.lock"), s.read(dir+"quayside.yaml")
-	// Each edit returns a text that verify must print, or "" if the state may be right.
+	// Each edit returns a text that verify must print, or "" if verify may accept the state.
 	edits := map[string]func() string{
 		"delete a lock": func() string {
 			requested := s.isRequestedAtHead(env, lock)
@@ -275,7 +273,7 @@ func (s *sequence) edit() {
 	s.commandWhileBroken(got)
 }
 
-// isRequested reports whether a declaration requests a package of a lock.
+// isRequested reports whether a lock pins a package because of a declaration. text is the content of the lock.
 func (s *sequence) isRequested(text, pkg string) bool {
 	lock, err := lockfile.Parse("quayside.lock", []byte(text))
 	if err != nil {
@@ -285,7 +283,7 @@ func (s *sequence) isRequested(text, pkg string) bool {
 	return ok && len(pin.RequestedBy) > 0
 }
 
-// isRequestedAtHead reports whether a declaration requests a package of a lock, also at HEAD.
+// isRequestedAtHead reports whether the same package is requested in a lock and in the lock at HEAD; see isRequested.
 func (s *sequence) isRequestedAtHead(env, text string) bool {
 	head, err := s.tryGit("show", "HEAD:envs/"+env+"/quayside.lock")
 	return err == nil && slices.ContainsFunc(s.h.packages, func(pkg string) bool {
@@ -301,8 +299,8 @@ func (s *sequence) checkStale(dir string) {
 	}
 }
 
-// commandWhileBroken runs a command in a state that verify does not accept. If it writes, no other
-// rule is broken afterwards. Then it returns to the last commit.
+// commandWhileBroken runs a command in a state that verify does not accept. If the command writes, it must
+// break no other rule. Finally, commandWhileBroken restores the last commit.
 func (s *sequence) commandWhileBroken(before nightOutcome) {
 	dir, args := s.args()
 	state := s.snapshot()
@@ -326,7 +324,7 @@ func (s *sequence) commandWhileBroken(before nightOutcome) {
 	}
 }
 
-// undone commits the results of resolve and render for the last commit, if that commit was never verified.
+// undone runs resolve and render, and commits the results. This repairs a last commit that was never verified.
 func (s *sequence) undone(got nightOutcome) {
 	if mended := s.run("", "resolve", "--all", "--render", "--offline"); mended.code != 0 {
 		s.failf("the last commit is broken: %v\n%v", got, mended)
@@ -393,8 +391,8 @@ func (s *sequence) resolveConflicts(out string) bool {
 	return true
 }
 
-// accept accepts the state after a merge or a revert, or repairs it with resolve and render. If verify
-// reports the state, accept may return to the state before.
+// accept checks the state after a merge or a revert. If verify rejects it, accept repairs it with resolve and
+// render or, if that fails, restores the state before the merge or revert.
 func (s *sequence) accept(what string, got nightOutcome) {
 	s.did(what, "%d", got.code)
 	if got.code == 0 {
@@ -434,8 +432,8 @@ func (s *sequence) revert() {
 	s.accept("revert", s.verify())
 }
 
-// propose proposes upgrades or promotions on branches, none of which is ahead of the environment
-// that it follows.
+// propose proposes upgrades or promotions on branches. verify must accept every branch: no environment may be
+// ahead of its upstream environment.
 func (s *sequence) propose() {
 	s.commit("before the night")
 	s.git("tag", "-f", "ORIG_STATE")

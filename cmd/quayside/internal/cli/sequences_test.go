@@ -23,10 +23,10 @@ import (
 )
 
 // TestSequences plays random sequences of commands, edits by hand, commits, merges and reverts in random
-// repositories with three environments. After each step all rules hold, or the command was refused and wrote
-// nothing, or, after an edit, a merge or a revert, verify reports the state. The test computes promotions
-// independently of the program. The result of verify depends neither on the cache, nor on the order of its
-// runs, nor on the history of the work tree.
+// repositories with three environments. After a command, all rules must hold, or the command failed and wrote
+// nothing. After an edit, a merge or a revert, all rules must hold, or verify must report the broken ones. The
+// test computes promotions independently of the program. The result of verify must not depend on the cache, the
+// order of runs, or the history of the work tree.
 func TestSequences(t *testing.T) {
 	propertytest.LimitChecks(t, 15) // with -short a fifth of them, which takes ten seconds
 	isolateGit(t)
@@ -45,7 +45,7 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// isolateGit keeps the user's configuration of Git from the test.
+// isolateGit makes Git ignore the user's configuration during the test.
 func isolateGit(t *testing.T) {
 	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -287,8 +287,8 @@ func digestFiles(dir string) (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)), err
 }
 
-// verify verifies all environments. It fails the test if the result depends on the cache, or on the
-// environment that is verified first.
+// verify verifies all environments. Sometimes it verifies again, with an empty and with a filled cache. It
+// fails the test if the results differ.
 func (s *sequence) verify() nightOutcome {
 	s.Helper()
 	warm := s.run("", "verify", "--all", "--offline")
@@ -309,7 +309,7 @@ func (s *sequence) verify() nightOutcome {
 	return warm
 }
 
-// checkAhead compares the result of verify with the bundles in the histories of the locks.
+// checkAhead fails the test if verify accepts a state in which an environment is ahead of its upstream environment.
 func (s *sequence) checkAhead(got nightOutcome) {
 	s.Helper()
 	for i, env := range rings()[1:] {
@@ -322,8 +322,8 @@ func (s *sequence) checkAhead(got nightOutcome) {
 	}
 }
 
-// ahead returns the operators of an environment with a bundle that the followed environment has not had. It
-// returns none if a lock cannot be read, or if the settings are not those of the start.
+// ahead returns the operators of env whose bundle the environment followed never had. It returns none if a lock
+// cannot be read, or if the settings of env no longer follow that environment.
 func (s *sequence) ahead(followed, env string) []string {
 	settings := s.read("envs/" + env + "/quayside.yaml")
 	if !strings.Contains(settings, "follows: "+followed+"\n") {
@@ -352,7 +352,7 @@ func (s *sequence) lock(env string) (*lockfile.File, error) {
 	return lockfile.Parse(env, []byte(s.read("envs/"+env+"/quayside.lock")))
 }
 
-// codes returns the codes and files of the errors in the output of verify.
+// codes returns the sorted codes of the errors in the output of verify.
 func (s *sequence) codes(got nightOutcome) []string {
 	var out []string
 	for line := range strings.Lines(got.stderr) {

@@ -15,14 +15,15 @@ import (
 	"github.com/quayside/quayside/internal/testing/forgetest"
 )
 
-// variant is a variant for this test: one file, and lines in the table of its kind.
+// variant is an extension that this test adds: one file, and lines in the table that lists extensions of its
+// kind.
 type variant struct {
 	file  string            // file of testdata/variants to add to the package
 	dir   string            // directory of the package
 	lines map[string]string // lines to insert after a line of a file: "table.go: first" → "second"
 }
 
-// variants returns a variant of each kind.
+// variants returns a variant of each kind, such as a catalog source and a bundle format.
 func variants() []variant {
 	return []variant{
 		{"source.go", "catalog/source", map[string]string{

@@ -31,7 +31,7 @@ func (o *verifyOptions) verifyArtifact(cmd *cobra.Command, ref string) error {
 	return errors.Join(err, o.print(r, func(io.Writer) { o.printArtifact(r) }))
 }
 
-// verifyTreeOf checks a tree in another repository than its workspace.
+// verifyTreeOf checks the tree in dir, whose workspace is in another repository.
 func (o *verifyOptions) verifyTreeOf(cmd *cobra.Command, dir string) error {
 	if o.all {
 		return Usagef(cmd, "--all cannot be used with --source")

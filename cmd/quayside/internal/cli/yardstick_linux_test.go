@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// readTokens is the yardstick program. It reads every JSON token of every file in directories.
+// readTokens is the yardstick program. It reads every JSON token of every file in the directories dirs.
 func readTokens(dirs []string) error {
 	for _, dir := range dirs {
 		err := filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
