@@ -85,8 +85,8 @@ func (d CRD) Served() []string {
 	return out
 }
 
-// Faults returns the errors about names for which the API server rejects the CRD, sorted by field:
-// invalid, duplicate and reserved names.
+// Faults returns the invalid, duplicate and reserved names for which the API server rejects the CRD, sorted
+// by field.
 func (d CRD) Faults() []string {
 	var out []string
 	fault := func(field, text string) {

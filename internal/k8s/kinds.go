@@ -92,8 +92,8 @@ func Namespaced(group, kind string) bool {
 	return !slices.Contains(cluster, kind)
 }
 
-// KindFaults returns the errors for which the API server rejects an apiVersion and kind, each with
-// its field. The core group and the groups of Kubernetes have a fixed set of kinds.
+// KindFaults returns the reasons why the API server rejects an apiVersion and kind. Each begins with the
+// name of the field. The core group and the groups of Kubernetes have a fixed set of kinds.
 func KindFaults(apiVersion, kind string) []string {
 	var out []string
 	version, group := apiVersion, ""
@@ -128,7 +128,7 @@ func describeGroup(group string) string {
 	return "group " + group
 }
 
-// GroupFault returns the reason why a CRD must not use an API group, or "" if it may.
+// GroupFault returns the reason why a CRD must not use an API group, or "" if a CRD may use the group.
 func GroupFault(group string) string {
 	builtin := IsBuiltinGroup(group)
 	bad := validation.IsDNS1123Subdomain(group)
@@ -145,8 +145,8 @@ func GroupFault(group string) string {
 	return ""
 }
 
-// LabelFault returns the reason why s is not valid as the name of a version or a resource, or as a
-// kind in lower case. It returns "" if s is valid. The API server requires DNS-1035 labels.
+// LabelFault returns the reason why s is not a DNS-1035 label, or "" if s is one. The API server requires
+// such labels for the names of versions and resources, and for kinds in lower case.
 func LabelFault(s string) string {
 	if bad := validation.IsDNS1035Label(s); len(bad) > 0 {
 		return fmt.Sprintf("%q is not valid: %s", s, bad[0])

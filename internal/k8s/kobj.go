@@ -103,8 +103,8 @@ func With[M ~map[string]any](m M, v any, path ...string) M {
 	return out
 }
 
-// Merge returns under with the fields of over, which take precedence. It merges nested mappings, too. The
-// result is never nil, and shares values with both.
+// Merge returns the fields of under and over, and merges nested mappings, too. The fields of over take
+// precedence. The result is never nil, and shares values with both arguments.
 func Merge(under, over map[string]any) map[string]any {
 	out := maps.Clone(under)
 	if out == nil {

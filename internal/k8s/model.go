@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// MaxGrants is the maximum number of grants of all objects together. A rule of an untrusted role
-// expands to the product of its lists.
+// MaxGrants is the maximum number of grants of all objects together. The limit is needed because a rule of an
+// untrusted role expands to the product of the rule's lists.
 const MaxGrants = 200_000
 
 // ErrTooManyGrants means that roles expand to more than MaxGrants grants.
@@ -29,7 +29,7 @@ type Permissions struct {
 }
 
 // ObjectGrants are the grants of one object to one subject. The object is a binding, or a
-// ClusterRole that is aggregated into a role outside of the set.
+// ClusterRole that is aggregated into a role that is not in the set of objects.
 type ObjectGrants struct {
 	To     Subject
 	Grants []Grant // may contain duplicates; must not be modified
@@ -57,11 +57,10 @@ type role struct {
 
 type rule struct{ verbs, groups, resources, names, urls []string }
 
-// NewPermissions returns the permissions that result from objects, each decoded from JSON:
-// ServiceAccounts, Roles, ClusterRoles and bindings. Other kinds and the order of objects are
-// ignored, and nothing is modified. Roles with the same name are merged, such as a default role
-// (see [DefaultRBAC]) and additional rules for it. The error wraps ErrTooManyGrants and names the
-// role or binding.
+// NewPermissions returns the permissions that result from ServiceAccounts, Roles, ClusterRoles and
+// bindings. It ignores other kinds and the order of objects. The objects must be decoded from JSON, and are
+// not modified. Roles with the same name are merged, such as a default role (see [DefaultRBAC]) and
+// additional rules for this role. The error wraps ErrTooManyGrants and names the role or binding.
 func NewPermissions(objects []map[string]any) (*Permissions, error) {
 	m := &Permissions{direct: map[Subject][]Grant{}, roles: map[roleID]*role{}}
 	var bindings []map[string]any
@@ -111,14 +110,14 @@ func compareIDs(a, b roleID) int {
 	return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 }
 
-// maxAggregation is the maximum number of pairs of an aggregated role and another role.
+// maxAggregation is the maximum product of the number of aggregated roles and the number of all roles.
 const maxAggregation = 20_000_000
 
 // aggregate sets the effective rules of each role. For an aggregated role, these are the rules of
-// all roles that its selectors select, directly or through other aggregated roles. The rules in its
-// own manifest apply in two cases only. First, if none of the selected roles has rules: the
-// controller does not replace rules by an empty list. Second, in a cycle: another role may have
-// copied the rules before, and copies remain.
+// all roles that its selectors select, directly or through other aggregated roles. The rules in the manifest
+// of an aggregated role apply in two cases only. First, if none of the selected roles has rules: the
+// controller does not replace rules by an empty list. Second, in a cycle of roles: another role may have
+// copied the rules from the manifest, and copies remain.
 func (m *Permissions) aggregate(ids []roleID) error {
 	var aggregated []int
 	for i, id := range ids {
@@ -168,7 +167,7 @@ func (m *Permissions) aggregate(ids []roleID) error {
 }
 
 // aggregatedRules returns the effective rules of aggregated role i. reached is the set of roles
-// that it aggregates.
+// that role i aggregates.
 func (m *Permissions) aggregatedRules(ids []roleID, i int, reached *big.Int, kept map[int]bool) []rule {
 	var out []rule
 	for j, id := range ids {
@@ -198,8 +197,8 @@ func (m *Permissions) reachesRules(ids []roleID, reached *big.Int) bool {
 	return false
 }
 
-// addCycle records a cycle: the roles that role i aggregates and that aggregate role i. It does
-// nothing if role i is not the first of them.
+// addCycle records a cycle: the roles that role i aggregates and that also aggregate role i. It does
+// nothing unless role i has the first name of the cycle, so that each cycle is recorded once.
 func (m *Permissions) addCycle(ids []roleID, i int, reach map[int]*big.Int) {
 	var names []string
 	for j, other := range reach {
@@ -212,7 +211,7 @@ func (m *Permissions) addCycle(ids []roleID, i int, reach map[int]*big.Int) {
 	}
 }
 
-// Cycles returns the groups of ClusterRoles that aggregate each other, by name. They are sorted.
+// Cycles returns the groups of ClusterRoles that aggregate each other: the names in each group, sorted.
 func (m *Permissions) Cycles() [][]string { return m.cycles }
 
 // bind adds the grants of a binding to its subjects. total counts all grants.
@@ -300,9 +299,9 @@ func expandRules(rules []rule, scope string) []Grant {
 	return out
 }
 
-// addBuiltinSubjects adds a subject of kind ClusterRole for each role outside of the set into which
-// a ClusterRole of the set is aggregated. It stands for all subjects that are bound to the role
-// outside of the set.
+// addBuiltinSubjects handles ClusterRoles that are aggregated into roles outside of the set, such as "edit".
+// For each such role, it adds a subject of kind ClusterRole. The subject stands for all users that are bound
+// to the role by bindings outside of the set.
 func (m *Permissions) addBuiltinSubjects(ids []roleID, total *int) error {
 	for _, id := range ids {
 		r := m.roles[id]
@@ -325,8 +324,7 @@ func (m *Permissions) addBuiltinSubjects(ids []roleID, total *int) error {
 
 // AggregatesTo returns the names of the roles into which ClusterRoles with these labels are
 // aggregated, sorted. It follows the convention of Kubernetes, OpenShift and others: a label
-// "aggregate-to-edit" of any domain. If there is a built-in role among them, OLM's roles are
-// omitted.
+// "aggregate-to-edit" of any domain. If one of the roles is built in, the result omits OLM's roles.
 func AggregatesTo(labels map[string]string) []string {
 	var builtin, others, olm []string
 	for label, value := range labels {
@@ -350,8 +348,8 @@ func AggregatesTo(labels map[string]string) []string {
 	return slices.Compact(out)
 }
 
-// IsBuiltinRole reports whether name is a ClusterRole for users that Kubernetes or OpenShift
-// aggregates from others, such as "edit".
+// IsBuiltinRole reports whether name is a ClusterRole for users, such as "edit", that Kubernetes or OpenShift
+// aggregates from other roles.
 func IsBuiltinRole(name string) bool {
 	return slices.Contains([]string{"admin", "edit", "view", "cluster-reader", "basic-user"}, name)
 }

@@ -21,8 +21,8 @@ func Fit(name string, limit int) string {
 	return appendHash(name, name, limit)
 }
 
-// FitWithout is like [Fit]. If name contains part, it also replaces part by a dash and appends the
-// digits.
+// FitWithout is like [Fit], but also replaces part in name by a dash. A name that contained part always gets
+// the digits.
 func FitWithout(part, name string, limit int) string {
 	plain := name
 	for strings.Contains(plain, part) {
@@ -42,8 +42,8 @@ func appendHash(text, name string, limit int) string {
 }
 
 // Suffixed returns base-suffix. As in OLM v1, if base and suffix together exceed 63 bytes, base is
-// cut so that the result has 63 bytes. The dash is not counted in the comparison: a result may have
-// 64 bytes.
+// cut so that the result has 63 bytes. The comparison does not count the dash, so that an uncut result may
+// have 64 bytes.
 func Suffixed(base, suffix string) string {
 	if len(base)+len(suffix) > MaxLabel {
 		base = base[:MaxLabel-len(suffix)-1]

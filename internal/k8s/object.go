@@ -147,7 +147,7 @@ func (r Ref) Key() Key {
 	return Key{Group: Group(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// HoldsOthers reports whether deleting the object deletes others or data: everything in a
+// HoldsOthers reports whether deleting the object also deletes other objects or data: everything in a
 // Namespace, all custom resources of a CRD, or the data of a PersistentVolumeClaim.
 func (r Ref) HoldsOthers() bool {
 	key := r.Key()

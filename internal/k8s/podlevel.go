@@ -26,8 +26,8 @@ func RejectsPodLevel(need, enforced string) bool {
 	return a >= 0 && b >= 0 && a < b
 }
 
-// PodSecurityLevel returns the strictest Pod Security level that allows the pod, and the reasons
-// why the next stricter level does not, sorted. It returns an error if spec is not a pod spec.
+// PodSecurityLevel returns the strictest Pod Security level that allows the pod, and the sorted reasons
+// why the next stricter level does not allow it. It returns an error if spec is not a pod spec.
 func PodSecurityLevel(meta, spec map[string]any) (level string, why []string, err error) {
 	violations, err := evaluatePod(meta, spec)
 	if err != nil {
@@ -43,9 +43,9 @@ func PodSecurityLevel(meta, spec map[string]any) (level string, why []string, er
 	return Privileged, why, nil
 }
 
-// PodSecurityViolations returns the reasons why a level does not allow a pod, sorted, according to
-// a version of the policy such as "v1.34". As in the API server, any other version means the
-// latest, and any other level means restricted. It returns an error if spec is not a pod spec.
+// PodSecurityViolations returns the reasons why a level does not allow a pod, sorted. version is the version
+// of the policy, such as "v1.34". As in the API server, an invalid version means the
+// latest, and an invalid level means restricted. It returns an error if spec is not a pod spec.
 func PodSecurityViolations(meta, spec map[string]any, level, version string) ([]string, error) {
 	violations, err := evaluatePod(meta, spec)
 	if err != nil {

@@ -106,7 +106,7 @@ func walkPods(v any, path []string, meta map[string]any, visit func(PodTemplate)
 }
 
 // ContainerLists returns the fields of a pod spec that contain containers, in the order in which
-// these start.
+// the containers start.
 func ContainerLists() []string {
 	return []string{"initContainers", "containers", "ephemeralContainers"}
 }

@@ -65,7 +65,7 @@ func (g Grant) Covers(h Grant) bool {
 	return (g.Group == "*" || g.Group == h.Group) && coversResource(g.Resource, h.Resource) && (g.Name == "" || g.Name == h.Name)
 }
 
-// coversURL reports whether URL pattern have matches want. As in the API server, a pattern is a
+// coversURL reports whether the URL pattern in have matches want. As in the API server, a pattern is a
 // URL, "*", or a prefix that ends in "*".
 func coversURL(have, want string) bool {
 	if have == want {
@@ -75,8 +75,8 @@ func coversURL(have, want string) bool {
 	return ok && want != "" && strings.HasPrefix(want, prefix)
 }
 
-// coversResource reports whether resource pattern have matches want. As in the API server, "*"
-// matches everything, and "*/sub" this subresource of every resource. "pods" does not match
+// coversResource reports whether the resource pattern in have matches want. As in the API server, "*"
+// matches everything, and "*/sub" matches the subresource "sub" of every resource. "pods" does not match
 // "pods/exec".
 func coversResource(have, want string) bool {
 	if have == "*" || have == want {
@@ -103,8 +103,8 @@ func NewGrantSet(grants []Grant) GrantSet {
 }
 
 // Covers reports whether a grant of the set covers g. The duration does not depend on the size of
-// the set: it looks up the few grants that can cover g. In RBAC, several grants never combine to
-// another permission.
+// the set, because Covers looks up only the few grants that can cover g. In RBAC, several grants never
+// combine to another permission.
 func (s GrantSet) Covers(g Grant) bool {
 	for have := range coveringGrants(g) {
 		if _, ok := s[have]; ok {
@@ -173,14 +173,14 @@ func distinctPair(s, other string) []string {
 	return []string{s, other}
 }
 
-// GainedGrants returns the grants of after that no grant of before covers, in order. A grant that
-// another gained grant covers is omitted.
+// GainedGrants returns the grants in after that no grant in before covers, sorted. It omits a grant that
+// another gained grant covers.
 func GainedGrants(before, after []Grant) []Grant {
 	had := NewGrantSet(before)
 	return ReduceGrants(slices.DeleteFunc(slices.Clone(after), had.Covers))
 }
 
-// ReduceGrants returns grants sorted, without duplicates and without grants that another one
+// ReduceGrants returns the grants sorted, without duplicates and without each grant that another grant
 // covers.
 func ReduceGrants(grants []Grant) []Grant {
 	set := NewGrantSet(grants)
@@ -208,8 +208,8 @@ func ReduceGrants(grants []Grant) []Grant {
 var defaultObjects []byte
 
 // DefaultRBAC returns the roles and bindings that the API server creates in a new cluster, and the
-// Kubernetes version that the list is from. An API server restores rules that were removed from
-// them, but keeps added ones. The caller must not modify the result.
+// Kubernetes version of the list. An API server restores removed rules of these roles, but keeps
+// added rules. The caller must not modify the result.
 func DefaultRBAC() (version string, objects []map[string]any) {
 	f := parseDefaults()
 	return f.Kubernetes, f.Objects

@@ -228,8 +228,8 @@ func TestSetAgrees(t *testing.T) {
 	})
 }
 
-// TestGainedAgrees compares the permissions that a random set of grants has in addition to another one
-// with all requests of a small API.
+// TestGainedAgrees compares GainedGrants of two random sets with all requests of a small API: a request that
+// only the second set allows must be covered.
 func TestGainedAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) []Grant {

@@ -21,8 +21,8 @@ func newRole(o map[string]any) *role {
 	return r
 }
 
-// merge adds the rules and selectors of another role with the same name, which may be nil, and
-// returns r.
+// merge adds to r the rules and selectors of another role with the same name, and returns r. other may be
+// nil.
 func (r *role) merge(other *role) *role {
 	if other == nil {
 		return r

@@ -15,7 +15,7 @@ func IsReservedNamespace(name string) bool {
 	return IsDefaultNamespace(name) || strings.HasPrefix(name, "openshift")
 }
 
-// reservedKind is a kind with the names that belong to the cluster.
+// reservedKind is a kind with the function that reports whether an object's name belongs to the cluster.
 type reservedKind struct {
 	group, kind string
 	isReserved  func(o Object) bool
@@ -45,8 +45,8 @@ func reservedKinds() []reservedKind {
 	}
 }
 
-// IsReserved reports whether an object of this kind and name belongs to the cluster or its vendor.
-// Installing it would replace the object of the cluster.
+// IsReserved reports whether an object with the kind and name of o belongs to the cluster or its vendor.
+// Installing o would replace that object.
 func IsReserved(o Object) bool {
 	return slices.ContainsFunc(reservedKinds(), func(c reservedKind) bool { return o.Is(c.group, c.kind) && c.isReserved(o) })
 }
@@ -58,7 +58,7 @@ func IsReservedName(id string) bool {
 }
 
 // isServedGroup reports whether Kubernetes, OpenShift or OLM serves an API group. An APIService for
-// such a group would receive its requests.
+// such a group would receive the requests of the group.
 func isServedGroup(group string) bool {
 	builtin := IsBuiltinGroup(group)
 	return builtin || group == "packages.operators.coreos.com" || slices.Contains(openShiftGroups(), group)
@@ -73,7 +73,7 @@ func openShiftGroups() []string {
 }
 
 // bootstrapRoles returns the names of the roles and bindings that Kubernetes or OpenShift creates
-// and restores. Those with the prefix "system:" are not included.
+// and restores. It omits names with the prefix "system:".
 func bootstrapRoles() []string {
 	return []string{
 		"admin", "cluster-admin", "edit", "view",

@@ -54,8 +54,8 @@ func SelectorOf(fields map[string]any) (labels.Selector, bool) {
 	return got, err == nil
 }
 
-// PodSelectorOf returns the selector of a workload for its pods. It returns false if the workload
-// has none, or if the selector matches everything.
+// PodSelectorOf returns the pod selector of a workload. It returns false if the workload has no pod selector,
+// or if the selector matches everything.
 func PodSelectorOf(workload map[string]any) (labels.Selector, bool) {
 	got, ok := SelectorOf(Map(workload, "spec", "selector"))
 	return got, ok && !got.Empty()

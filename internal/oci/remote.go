@@ -174,7 +174,7 @@ func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) 
 }
 
 // blob opens a blob in the store. It first fetches the blob if the store does not have it. A lock prevents
-// concurrent uploads from removing the blob before it is open.
+// concurrent calls of removeBlob from removing the blob before it is open.
 func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
 	if have, err := r.client.Store.Size(digest); err != nil || have != size {
 		if v, err := r.client.vendored().blob(ctx, digest, size); err == nil {
@@ -190,7 +190,7 @@ func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.
 	return r.client.Store.Get(digest)
 }
 
-// removeBlob removes from the store a blob that only a finished upload needed.
+// removeBlob removes from the store a blob that was fetched only to be copied.
 func (c *Client) removeBlob(digest string) error {
 	lock := c.lockFor(digest)
 	lock.Lock()

@@ -94,7 +94,7 @@ func NewBudget() *Budget { return &Budget{remaining: runBudget} }
 
 // Open parses a CRD (apiextensions.k8s.io/v1) that was decoded from JSON. Versions that are neither
 // served nor stored are ignored. The error names a version whose schema the API server would
-// reject. Evaluating rules in Write reduces b.
+// reject. [Kind.Write] takes the cost of CEL rules from the budget b.
 func Open(crd map[string]any, b *Budget) (*Kind, error) {
 	ext, err := decodeDefinition(crd)
 	if err != nil {
@@ -183,9 +183,9 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (WriteResult, err
 	return out, nil
 }
 
-// Refusals returns the reasons why the API server would reject an object in server-side apply, which also
-// rejects fields that the schema lacks: one for each field, in the order of Write. It returns nil if k is nil,
-// or if no answer is known.
+// Refusals returns the reasons why the API server would reject an object in server-side apply: one for each
+// field, in the order of Write. Server-side apply also rejects fields that the schema lacks. Refusals returns
+// nil if k is nil, or if Write fails.
 func (k *Kind) Refusals(o k8s.Object) []string {
 	if k == nil {
 		return nil
@@ -228,7 +228,7 @@ func toPlainJSON(object any) (map[string]any, error) {
 }
 
 // validate runs the checks of the API server in the same order. CEL rules are evaluated only if all
-// other checks pass. The second result is true if they were skipped because the budget is used up.
+// other checks pass. The second result is true if CEL rules were skipped because the budget is used up.
 func (v version) validate(obj map[string]any, b *Budget) ([]Fault, bool) {
 	ctx := context.Background()
 	faults := validation.ValidateCustomResource(nil, obj, v.validator)

@@ -77,8 +77,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteOtherVersion writes an object in a version that is stored as another one: fields that the stored
-// version lacks are dropped, but only those of the object are reported, no defaults.
+// TestWriteOtherVersion writes an object in a version that is not the stored version. Fields that the stored
+// version lacks are dropped. The result must list the dropped fields of the object, but no dropped defaults.
 func TestWriteOtherVersion(t *testing.T) {
 	crd := load(t, definition)
 	versions := crd["spec"].(map[string]any)["versions"].([]any)

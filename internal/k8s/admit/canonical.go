@@ -50,8 +50,8 @@ type Repeat struct {
 
 // Distinct removes list items that server-side apply rejects, because another item has the same key. It
 // returns the object and the removed repeats. If the items of a repeat are mappings, keep returns the item to
-// keep. This item takes the place of the last. In kinds that are not built in, Distinct changes only the
-// metadata, because the API server rejects every request with repeats in their other fields.
+// keep. Distinct puts this item at the position of the last. In kinds that are not built in, it changes only
+// the metadata, because the API server rejects every request with repeats in other fields of such kinds.
 func (t *Types) Distinct(object k8s.Object, keep func(Repeat) map[string]any) (k8s.Object, []Repeat) {
 	c := canonicalizer{types: t, keep: keep}
 	out := object
@@ -281,7 +281,7 @@ func itemKey(keys []string, v any) string {
 // listKeysText has a line for each list of the API whose items must have different keys in
 // server-side apply: the Go type, the field, and the keys, with their default values. Without keys, the
 // items themselves must differ.
-// TestGoldenListKeys compares it with the schema of the API, and writes it with -update.
+// TestGoldenListKeys compares the file with the schema of the API. With -update, it writes the file.
 //
 //go:embed listkeys.txt
 var listKeysText string

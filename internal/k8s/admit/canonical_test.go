@@ -98,7 +98,7 @@ func goTypes(scheme *runtime.Scheme) map[string]bool {
 	return out
 }
 
-// TestCanonical compares with encoding an object from its Go type.
+// TestCanonical compares the canonical form of an object with the object encoded from its Go type.
 func TestCanonical(t *testing.T) {
 	for _, text := range []string{
 		`
@@ -201,7 +201,7 @@ func roundTrip(t *testing.T, types *Types, o k8s.Object) map[string]any {
 	return out
 }
 
-// intersect returns encoded without the fields that o does not have, or that it has as null.
+// intersect returns encoded without the fields that are missing or null in o.
 func intersect(o, encoded any) any {
 	switch encoded := encoded.(type) {
 	case map[string]any:

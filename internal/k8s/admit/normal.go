@@ -10,10 +10,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Normal returns the normal form of an object, for comparisons: the canonical form (see Canonical)
-// with the API server's defaults, and with one spelling of each field or value that has several. The
-// pods in a custom resource are converted, too, but get no defaults. Unknown fields and values of a
-// wrong type stay.
+// Normal returns the normal form of an object, for comparisons. It is the canonical form (see Canonical)
+// with the API server's defaults, and with one spelling of each field or value that has several spellings.
+// Normal also converts the pods in a custom resource, but adds no defaults to them. It keeps unknown fields
+// and values of a wrong type.
 func (t *Types) Normal(o k8s.Object) k8s.Object {
 	if k8s.IsCRD(o) {
 		return normalCRD(o)
@@ -30,7 +30,7 @@ func (t *Types) Normal(o k8s.Object) k8s.Object {
 }
 
 // normalCRD returns a CRD with the defaults of spec.conversion and spec.names. It does not decode the
-// schemas, which are large. It keeps the status, because that has the versions of stored objects.
+// schemas, which are large. It keeps the status, because the status has the versions of stored objects.
 func normalCRD(crd k8s.Object) k8s.Object {
 	if kind := k8s.Text(crd, "spec", "names", "kind"); kind != "" {
 		names := fillMap(k8s.Map(crd, "spec", "names"), map[string]any{"singular": strings.ToLower(kind), "listKind": kind + "List"})
@@ -53,7 +53,8 @@ func normalCRD(crd k8s.Object) k8s.Object {
 }
 
 // normalPod returns a pod spec in the canonical form, with the name of its ServiceAccount in one
-// field, and with its capabilities in the spelling of Linux. Container runtimes accept others.
+// field, and with its capabilities as linuxCapabilities spells them. Container runtimes accept other
+// spellings.
 func (t *Types) normalPod(pod map[string]any) map[string]any {
 	out := (&canonicalizer{types: t}).object(reflect.TypeFor[corev1.PodSpec](), pod)
 	if old, ok := out["serviceAccount"].(string); ok {

@@ -187,8 +187,8 @@ func (w *typeChecker) checkRequired(of reflect.Type, fields map[string]typeField
 }
 
 // requiredText has a line for each tested field: with "+" if the API server rejects an object that only lacks
-// this field, and with "-" if it accepts it. TestRequired of test/cluster compares it with an API server, and
-// writes it with -update.
+// this field, and with "-" if it accepts the object. TestRequired of test/cluster compares the file with an
+// API server. With -update, it writes the file.
 //
 //go:embed required.txt
 var requiredText string

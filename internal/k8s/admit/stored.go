@@ -25,11 +25,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Stored returns an object as the API server stores it: encoded from its Go type, with the API
-// server's defaults for the kinds that bundles install, and without a status. Values that only the
-// API server can set, such as the address of a Service, are missing. An object of a kind that is
-// not built in is only converted to JSON types. The error means that the object does not match its
-// kind.
+// Stored returns an object as the API server stores it, without a status: encoded from its Go type and, for
+// kinds that bundles install, with the API server's defaults. Values that only the API server can set, such
+// as the address of a Service, are missing. An object of a kind that is not built in is only converted to
+// JSON types. The error means that the object does not match the Go type of its kind.
 func (t *Types) Stored(o k8s.Object) (k8s.Object, error) {
 	o = k8s.Without(o, "status")
 	of := t.kind(o.APIVersion(), o.Kind())
@@ -330,8 +329,8 @@ func webhookDefaults(client *admissionregistrationv1.WebhookClientConfig, rules 
 	}
 }
 
-// listDefaulted returns the values in after that are missing in before, sorted. Of an added object,
-// it returns only the whole object.
+// listDefaulted returns the values in after that are missing in before, sorted. For an added object,
+// it returns the whole object and not its fields.
 func listDefaulted(at string, before, after any) []Value {
 	switch b := after.(type) {
 	case map[string]any:

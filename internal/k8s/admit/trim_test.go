@@ -69,8 +69,8 @@ type set struct {
 	value     any
 }
 
-// sets returns, for every node, each field of the API with each of many values: valid ones, and ones of
-// every type.
+// sets returns a set for every combination of a node, a field of the API, and one of many values. The values
+// are valid values and values of every type.
 func sets(t *testing.T) []set {
 	t.Helper()
 	text, list := map[string]any{"type": "string"}, map[string]any{"type": "array"}

@@ -204,7 +204,7 @@ type webhook struct {
 }
 
 // ServedAPIs returns the stable APIs of Kubernetes 1.minor, sorted: each as "group/version" and as
-// "group/version/Kind". Clusters serve no newer beta APIs by default.
+// "group/version/Kind". It omits beta APIs: by default, clusters serve no new ones.
 func ServedAPIs(minor int) []string {
 	out := map[string]bool{}
 	for kind, introduced := range served() {
@@ -234,8 +234,8 @@ var served = sync.OnceValue(func() map[string]int { //nolint:gochecknoglobals //
 	return out
 })
 
-// introducedIn returns the minor version of Kubernetes that introduced a type. It returns 0 if the type does
-// not declare it, because every supported version then has the type.
+// introducedIn returns the minor version of Kubernetes that introduced a type. It returns 0 for a type that
+// declares no such version: every supported version of Kubernetes has these types.
 func introducedIn(t reflect.Type) int {
 	if v, ok := reflect.New(t).Interface().(interface{ APILifecycleIntroduced() (major, minor int) }); ok {
 		_, minor := v.APILifecycleIntroduced()

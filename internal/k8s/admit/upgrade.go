@@ -26,8 +26,8 @@ func NeedsApproval(group string) bool { return apihelpers.IsProtectedCommunityGr
 
 // Upgrade converts the spec of a CRD from v1beta1 to v1. It copies the fields that v1beta1 declares
 // once into each version. It makes schemas structural if that does not change their meaning. It
-// keeps the setting that preserves unknown fields. Parts that the API server rejects in v1beta1,
-// too, remain unchanged.
+// keeps the setting that preserves unknown fields. Parts that the API server also rejects in v1beta1
+// remain unchanged.
 //
 // omitted lists the omitted fields, in order: those without an equivalent in v1, and the schema of
 // metadata except for its names. The error lists fields of a wrong type, and everything that a
@@ -197,9 +197,9 @@ func (c *structurer) convertNode(s *schemaProps, at string) {
 	}
 }
 
-// convertJunctors moves the parts that must be outside of anyOf, oneOf, allOf and not in a
-// structural schema, if this does not change the meaning. A schema without a type becomes nullable,
-// because it accepts null.
+// convertJunctors moves parts out of the junctors of a schema: "anyOf", "oneOf", "allOf" and "not". It moves
+// the parts that a structural schema must have outside of junctors, unless this changes the meaning. A schema
+// without a type becomes nullable, because it accepts null.
 func (c *structurer) convertJunctors(s *schemaProps, at string) {
 	s.Nullable = s.Nullable || c.keepUnknown && s.Type == ""
 	for _, list := range []*[]schemaProps{&s.AnyOf, &s.OneOf} {
@@ -233,7 +233,7 @@ func (c *structurer) convertJunctors(s *schemaProps, at string) {
 }
 
 // dropImpossibleTypes removes alternatives with an unknown type, because no value matches them. If
-// all are of this kind, it removes none.
+// all alternatives have an unknown type, it removes none.
 func dropImpossibleTypes(list []schemaProps) []schemaProps {
 	types := []string{"", "array", "boolean", "integer", "number", "object", "string"}
 	out := slices.DeleteFunc(slices.Clone(list), func(b schemaProps) bool { return !slices.Contains(types, b.Type) })
@@ -263,7 +263,7 @@ func commonType(list []schemaProps) string {
 	return list[0].Type
 }
 
-// listBranches returns the schemas in anyOf, oneOf, allOf and not of s.
+// listBranches returns the schemas in the fields "anyOf", "oneOf", "allOf" and "not" of s.
 func listBranches(s *schemaProps) []*schemaProps {
 	var out []*schemaProps
 	for _, list := range [][]schemaProps{s.AllOf, s.AnyOf, s.OneOf} {
@@ -277,9 +277,9 @@ func listBranches(s *schemaProps) []*schemaProps {
 	return out
 }
 
-// reduceBranch reduces b, a schema in anyOf, oneOf, allOf or not of outer. It removes descriptions
-// and everything that outer requires as well, and declares in outer each field that b restricts.
-// within means that outer is itself such a schema.
+// reduceBranch reduces b, a schema in "anyOf", "oneOf", "allOf" or "not" of outer. It removes descriptions
+// and everything that outer also requires, and declares in outer each field that b restricts.
+// within means that outer is itself in one of these fields of another schema.
 func (c *structurer) reduceBranch(b, outer *schemaProps, at string, within bool) {
 	b.Title, b.Description, b.Default, b.Example, b.ExternalDocs = "", "", nil, nil, nil
 	if b.Type == outer.Type && !(within && outer.Nullable) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Values returns faults in the values of a Service, of webhooks, or of the pods of a workload. The API server
-// rejects these faults, but [Types.Check] does not find them:
+// rejects objects with these faults, but [Types.Check] does not find them:
 //   - missing required fields
 //   - unknown values of enumerations
 //   - names that refer to nothing
@@ -77,8 +77,8 @@ func Values(o k8s.Object) []Fault {
 	return out
 }
 
-// claimTemplates returns the metadata of the volume claims of a StatefulSet. Their names are also names of
-// volumes.
+// claimTemplates returns the metadata of the volume claims of a StatefulSet. The names of the claims are also
+// names of volumes.
 func claimTemplates(o k8s.Object) []map[string]any {
 	var out []map[string]any
 	for _, c := range k8s.Items(o, "spec", "volumeClaimTemplates") {
@@ -179,7 +179,7 @@ func enumFaults(field, value string, known ...string) []Fault {
 	return []Fault{{field, fmt.Sprintf("unsupported value %q: expected one of %s", value, strings.Join(known, ", "))}}
 }
 
-// serviceFaults returns a fault if a Service has no ports, and needs some.
+// serviceFaults returns a fault if a Service needs ports but has none.
 func serviceFaults(o k8s.Object) []Fault {
 	needs := k8s.Text(o, "spec", "type") != "ExternalName" && k8s.Text(o, "spec", "clusterIP") != "None"
 	if needs && len(k8s.List(o, "spec", "ports")) == 0 {

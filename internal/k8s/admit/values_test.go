@@ -41,8 +41,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestServiceValues checks that a Service has the ports that it needs, and that StatefulSets have the volumes of their
-// templates of claims.
+// TestServiceValues checks that a Service without required ports is a fault, and that the volume claim templates of
+// a StatefulSet count as volumes.
 func TestServiceValues(t *testing.T) {
 	for text, want := range map[string]string{
 		"{apiVersion: v1, kind: Service, metadata: {name: a}}":                                                                                                      "[{spec.ports is required, except for headless Services and ExternalName}]",
@@ -70,7 +70,8 @@ func TestServiceValues(t *testing.T) {
 	}
 }
 
-// TestRepeatedRules checks that a schema with a rule twice is rejected, and the same rule in two schemas is not.
+// TestRepeatedRules checks that a schema with the same rule twice is rejected, and the same rule in two schemas is
+// not.
 func TestRepeatedRules(t *testing.T) {
 	for rules, want := range map[string]int{"[{rule: a}, {rule: b}]": 0, "[{rule: a}, {rule: a}]": 1} {
 		text := "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.example.com}, spec: {group: example.com, scope: Cluster, names: {kind: A, plural: as}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-validations: [{rule: a}], properties: {spec: {type: object, x-kubernetes-validations: " + strings.NewReplacer("rule: a", "rule: 'self.a == self.a'", "rule: b", "rule: 'true'").Replace(rules) + ", properties: {a: {type: string}}}}}}}]}}"
