@@ -132,7 +132,7 @@ const (
 )
 
 // ClusterMonitoring is the annotation of a ClusterServiceVersion that requests OpenShift's monitoring of the
-// install namespace. During an installation, OpenShift's console offers to set the label.
+// install namespace. During an installation, OpenShift's console offers to set ClusterMonitoringLabel.
 const (
 	ClusterMonitoring      = "operatorframework.io/cluster-monitoring"
 	ClusterMonitoringLabel = "openshift.io/cluster-monitoring"

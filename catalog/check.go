@@ -50,8 +50,8 @@ func newPackage(cat *Catalog, data *PackageData, siblings []string, known *Reade
 	return p
 }
 
-// addOthers records a fault for each schema that is probably not meant for another program: a misspelt
-// schema, and any schema of OLM, such as the schema of a catalog template.
+// addOthers records a fault for each schema that is probably a mistake: a misspelt schema, or a schema of OLM
+// that catalogs cannot contain, such as the schema of a catalog template.
 func (c *Catalog) addOthers(others []OtherSchema) {
 	known := []string{"olm.package", "olm.channel", "olm.bundle", "olm.deprecations", LifecycleSchema}
 	for _, o := range others {

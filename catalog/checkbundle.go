@@ -8,7 +8,7 @@ import (
 )
 
 // newBundle validates data and returns it as a Bundle of p. It stores decoded properties in known. An
-// invalid requirement or a name that IsBundleName rejects is no fault, but makes the bundle
+// invalid requirement or a name that IsBundleName rejects is not a fault, but makes the bundle
 // unusable.
 func newBundle(p *Package, data *BundleData, known *Reader, faults *diag.List) *Bundle {
 	b := &Bundle{pkg: p, data: data}

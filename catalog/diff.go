@@ -50,9 +50,9 @@ type Change struct {
 }
 
 // Diff returns the changes from old to new. They are sorted by package: first the package itself,
-// then its channels by name with their entries, then its bundles by name. For an added or removed
-// package or channel there is one change, without its parts. Diff ignores the order of packages and
-// the source of the catalogs.
+// then its channels by name with their entries, then its bundles by name. An added or removed package
+// or channel is one change; its parts are not listed. Diff ignores the order of packages and the
+// source of the catalogs.
 func Diff(old, new *Catalog) []Change {
 	d := &differ{}
 	diffParts(d, Change{Part: PartPackage}, old.Packages(), new.Packages(), (*Package).Name, func(*Change) *string { return &d.pkg }, headVersion, d.diffPackages)

@@ -125,7 +125,7 @@ func (x *Index) withBundles(id ID, pkg string, selected func(*Bundle) bool, chan
 	return out, nil
 }
 
-// withGVKs returns properties with these APIs instead of their own.
+// withGVKs returns a copy of ps in which the olm.gvk properties are replaced by those of apis.
 func withGVKs(ps []Property, apis []GVK) []Property {
 	out := slices.DeleteFunc(slices.Clone(ps), func(p Property) bool { return p.Type == TypeGVK })
 	for _, g := range apis {

@@ -48,8 +48,8 @@ func (p *PackageData) isStray() bool {
 	return p.Undeclared && len(p.Lifecycles) > 0 && len(p.Channels)+len(p.Bundles)+len(p.Deprecations) == 0
 }
 
-// addStray records a fault for each lifecycle document in data, whose package does not exist. names
-// are the names of all packages, for suggestions.
+// addStray records a fault for each lifecycle document in data. The package of data does not exist.
+// names are the names of all packages, for suggestions.
 func (c *Catalog) addStray(data *PackageData, names []string) {
 	for _, doc := range data.Lifecycles {
 		switch {

@@ -34,8 +34,8 @@ func (n *Needs) Add(r Requirement) {
 	}
 }
 
-// addAll adds the items of the first requirement in a RequireAll that restricts the candidates. This is
-// enough, because a bundle must meet all requirements.
+// addAll adds the items of one of the parts of a RequireAll: the first part that not every bundle may meet.
+// One part is enough, because a bundle must meet all of them.
 func (n *Needs) addAll(parts []Requirement) {
 	for _, sub := range parts {
 		var one Needs

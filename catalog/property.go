@@ -75,8 +75,8 @@ func MaxOpenShiftVersionProperty(version string) Property {
 	return newProperty(TypeMaxVersion, version)
 }
 
-// Dependency converts a dependency, from dependencies.yaml or an index database, into the required
-// property of file-based catalogs. The two use different names for the types.
+// Dependency converts a dependency from dependencies.yaml or an index database into a property of
+// file-based catalogs, in which the type has another name, such as olm.package.required.
 func Dependency(d Property) (Property, error) {
 	switch d.Type {
 	case TypePackage:

@@ -3,8 +3,8 @@
 //
 // A directory with metadata/annotations.yaml is a bundle. Bundles may be at any depth. Package names,
 // versions and upgrade edges come from the ClusterServiceVersions, channels from the annotations. If replaced
-// bundles are missing, the upgrade edges of a channel may not form one graph. Then its bundles are linked in
-// version order, with a warning.
+// bundles are missing, the upgrade edges of a channel may not form one graph. Then the package links the
+// bundles of the channel in version order and adds a warning.
 //
 // Start from [LoadFS], [Find] and [Dirs].
 //

@@ -115,9 +115,9 @@ func linkChannel(pkg, name string, members []*member) (catalog.ChannelData, []di
 	}}
 }
 
-// bridgeGaps links the entries that no entry skips into one chain, in which each replaces the next
-// older one. entries are sorted newest first. An entry that replaced a missing bundle skips that
-// bundle instead, so that upgrades from it remain possible. changed describes the new edges.
+// bridgeGaps links the entries that no entry skips into one chain, in which each entry replaces the
+// next older entry. entries are sorted newest first. An entry that replaced a missing bundle now skips
+// this bundle, so that clusters with the bundle can still upgrade. changed describes the new edges.
 func bridgeGaps(entries []catalog.EntryData) (bridged []catalog.EntryData, changed []string) {
 	present, skipped := map[string]bool{}, map[string]bool{}
 	for _, e := range entries {
@@ -152,8 +152,8 @@ func bridgeGaps(entries []catalog.EntryData) (bridged []catalog.EntryData, chang
 	return bridged, changed
 }
 
-// setReplaces sets the bundle that e replaces, and returns a description of the change. If e
-// replaced a bundle that is not in present, e now skips it.
+// setReplaces makes e replace the bundle name, or none if name is empty. It returns a description of
+// the change. If e replaced a bundle that is not in present, e now skips that bundle.
 func setReplaces(e *catalog.EntryData, name string, present map[string]bool) string {
 	if old := e.Replaces; old != "" && !present[old] && !slices.Contains(e.Skips, old) {
 		e.Skips = append(slices.Clone(e.Skips), old)

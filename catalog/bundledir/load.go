@@ -86,8 +86,8 @@ func loadAll(fsys fs.FS) (members []*member, faults diag.List) {
 	return members, faults
 }
 
-// FindAt returns the directory of one bundle, as [Find]. file is a file of the bundle, by a valid index
-// of fsys: its bundle is not read. If file is not in a bundle, all bundles are searched.
+// FindAt returns the directory of the bundle that contains file. It does not check pkg and name, so file
+// must come from a valid index of fsys. If file is not in a bundle directory, it calls [Find].
 func FindAt(fsys fs.FS, pkg, name, file string) (fs.FS, error) {
 	for dir := path.Dir(file); fs.ValidPath(dir); dir = path.Dir(dir) {
 		if bundle.IsDir(fsys, dir) {

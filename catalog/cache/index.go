@@ -64,9 +64,9 @@ func (x *Index) faultf(format string, args ...any) error {
 	return &faultError{x, fmt.Sprintf(format, args...)}
 }
 
-// WriteIndex writes the index of a whole catalog, without ID, Priority, Labels, Source and Digest.
-// key identifies the program version and the state of the catalog. The same input gives the same
-// bytes.
+// WriteIndex writes the index of a whole catalog. The index does not contain ID, Priority, Labels,
+// Source and Digest. key identifies the program version and the state of the catalog. The same input
+// gives the same bytes.
 func WriteIndex(w io.Writer, key string, c *catalog.Catalog) error {
 	mode, err := cbor.EncOptions{Sort: cbor.SortBytewiseLexical}.EncMode()
 	if err != nil {

@@ -48,8 +48,8 @@ type maintainer struct {
 // same name.
 func BundleName(chart, version string) string { return chart + "-" + version }
 
-// newContent returns a catalog of charts, which may be in any order. Libraries, versions that are no
-// semantic versions, and repeated versions are left out, the last two with a warning.
+// newContent returns a catalog of charts, which may be in any order. It omits library charts. With a warning,
+// it also omits repeated versions, and charts with an invalid name or version.
 func newContent(charts []Chart) catalog.Content {
 	byName := map[string][]Chart{}
 	var out catalog.Content
@@ -92,7 +92,7 @@ func compareVersions(a, b *semver.Version) int {
 	return cmp.Or(a.Compare(b), strings.Compare(a.Metadata(), b.Metadata()))
 }
 
-// newPackage returns the package of a chart, whose versions are in ascending order.
+// newPackage returns the package of a chart. versions are in ascending order.
 func newPackage(name string, versions []Chart) catalog.PackageData {
 	newest := versions[len(versions)-1]
 	p := catalog.PackageData{Name: name, Description: newest.Description, DefaultChannel: All, Pos: newest.Pos}
@@ -113,8 +113,8 @@ func newPackage(name string, versions []Chart) catalog.PackageData {
 	return p
 }
 
-// newChannel returns a channel with edges by version order. versions are in ascending order. The edges to a
-// version also begin at versions that the catalog no longer lists.
+// newChannel returns a channel with edges by version order. versions are in ascending order. There are also
+// edges from versions that the catalog no longer lists.
 func newChannel(name string, versions []Chart) catalog.ChannelData {
 	out := catalog.ChannelData{Name: name, ByVersion: true, Pos: versions[len(versions)-1].Pos}
 	minorOf := func(c Chart) [2]uint64 { return [2]uint64{c.parsed.Major(), c.parsed.Minor()} }
@@ -140,10 +140,10 @@ func newChannel(name string, versions []Chart) catalog.ChannelData {
 	return out
 }
 
-// version returns the version of the bundle. It is the version of the chart, without a leading v.
+// version returns the version of the bundle: the version of the chart without a leading v.
 func (c Chart) version() string { return c.parsed.String() }
 
-// ordered returns the version without build metadata, which ranges do not have.
+// ordered returns the version without build metadata, for a skipRange.
 func (c Chart) ordered() string {
 	version, _, _ := strings.Cut(c.version(), "+")
 	return version

@@ -23,7 +23,7 @@ type Index struct {
 // MaxIndex is the maximum size in bytes of an index.
 const MaxIndex = 64 << 20
 
-// ReadIndex reads an index.yaml. An entry without a name or version is left out.
+// ReadIndex reads an index.yaml. It omits entries without a name or version.
 func ReadIndex(file string, data []byte) (*Index, error) {
 	r := yamlnode.Reader{}
 	docs, err := r.Read(file, 1, data, yamlnode.Limits{Bytes: MaxIndex, Depth: 50, Nodes: 20_000_000}, indexFilter())
@@ -98,8 +98,8 @@ func readEntries(data []byte) (map[string][]Chart, error) {
 	return out, nil
 }
 
-// readEntry reads the entry of a chart version. A field of a wrong type is left out. A digest of a wrong
-// type stays invalid, so that the archive is refused.
+// readEntry reads the entry of a chart version. It ignores fields of a wrong type. A digest of a wrong type
+// stays invalid, so that the archive is rejected.
 func readEntry(raw []byte) (Chart, error) {
 	var c Chart
 	if err := json.Unmarshal(raw, &c); err == nil {
@@ -138,7 +138,7 @@ func indexFilter() *yamlnode.Filter {
 // Content returns the catalog of the index.
 func (x *Index) Content() catalog.Content { return newContent(x.charts) }
 
-// Chart returns the first entry of a bundle, and whether it exists.
+// Chart returns the chart version of a bundle, and whether it exists. Of repeated versions it returns the first.
 func (x *Index) Chart(pkg, bundle string) (Chart, bool) {
 	i := slices.IndexFunc(x.charts, func(c Chart) bool { return c.Name == pkg && BundleName(c.Name, c.Version) == bundle })
 	if i < 0 {

@@ -21,8 +21,8 @@ import (
 
 var whole = flag.Bool("whole", false, "decode every file of the corpus in both ways, not only some") //nolint:gochecknoglobals // a flag
 
-// isSampled reports whether to test item n of the corpus: every item with -whole, otherwise one of
-// every of items.
+// isSampled reports whether to test item n of the corpus. With -whole it returns true for all items,
+// otherwise only if n is a multiple of of.
 func isSampled(n, of int) bool { return *whole || n%of == 0 }
 
 // corpusCatalog returns the files in an archive of the corpus.

@@ -28,8 +28,8 @@ func (ps *packages) getOrAdd(name string) *catalog.PackageData {
 	return p
 }
 
-// declare adds an olm.package. If several have the same name, the first in file order gets the channels,
-// bundles and other objects.
+// declare adds an olm.package. If several olm.package objects have the same name, the first in file order
+// gets the channels, bundles and other objects.
 func (ps *packages) declare(declared catalog.PackageData) {
 	p := ps.getOrAdd(declared.Name)
 	first, second := *p, declared

@@ -144,8 +144,8 @@ func everyFile(tb testing.TB, fsys fs.FS, each func(data []byte)) {
 	}
 }
 
-// TestRewriterReadsCatalogs compares both paths with parts of the full-size catalogs, converted to YAML
-// with two emitters.
+// TestRewriterReadsCatalogs compares the fast path with the full parser. The input is a part of the full-size
+// catalogs, converted to YAML by two emitters.
 func TestRewriterReadsCatalogs(t *testing.T) {
 	nth := 1000
 	if *whole {
@@ -174,7 +174,7 @@ func TestRewriterReadsCatalogs(t *testing.T) {
 	}
 }
 
-// TestRewriterReadsManifests does the same for the manifests of the bundles in the corpus.
+// TestRewriterReadsManifests compares both parsers with the manifests of the bundles in the corpus.
 func TestRewriterReadsManifests(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CORPUS")
 	if root == "" {

@@ -87,7 +87,7 @@ func buildPackage(t *testing.T, p catalog.PackageData) *catalog.Package {
 	return pkg
 }
 
-// marks are a pin and its remaining hops.
+// marks are the marked nodes of a graph: the pin, and the remaining bundles on its upgrade path.
 type marks struct {
 	pin  *lockfile.Pin
 	hops []string
@@ -103,7 +103,7 @@ func pinned(ch, version string, hops ...string) marks {
 
 func newMarkedGraph(p *catalog.Package, m marks) graph.Graph { return graph.New(p, m.pin, m.hops) }
 
-// chain returns n versions of a minor version, each of which replaces the previous one.
+// chain returns n patch versions of a minor version in the notation of channel, oldest first.
 func chain(minor string, n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -112,7 +112,7 @@ func chain(minor string, n int) string {
 	return b.String()
 }
 
-// hops returns the versions of a minor version in a range of patches.
+// hops returns the patch versions minor.from to minor.to, both included.
 func hops(minor string, from, to int) []string {
 	var out []string
 	for i := from; i <= to; i++ {
@@ -198,8 +198,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// randomPackage returns a package of several channels whose entries replace the previous one, skip some
-// and have ranges.
+// randomPackage returns a package with several channels. Each entry replaces the previous entry, may skip
+// others and may have a skipRange.
 func randomPackage(r *rand.Rand) catalog.PackageData {
 	var channels []catalog.ChannelData
 	for c := range 1 + r.IntN(3) {

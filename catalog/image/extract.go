@@ -105,8 +105,8 @@ func (x *extraction) applyLayer(ctx context.Context, l oci.Layer) error {
 	x.cleared = map[string]bool{}
 	err = x.apply(tar.NewReader(counted))
 	if !errors.Is(err, errTooLarge) {
-		// Read the rest to verify the digest. If the stored layer is damaged, the damage has caused the first
-		// error.
+		// Read the rest to verify the digest. If the digest is wrong, the damage is the cause of err: return
+		// the digest error instead.
 		_, readErr := io.Copy(io.Discard, counted)
 		if readErr != nil && (err == nil || !errors.Is(readErr, errTooLarge)) {
 			err = readErr

@@ -95,7 +95,7 @@ func (im *Image) Name() string { return im.from.Name() }
 func (im *Image) Labels() map[string]string { return im.from.Labels() }
 
 // Kind returns the kind of the image according to its labels. If no label determines the kind, it
-// returns Bundle, and [Image.FS] reports an image that is not a bundle.
+// returns Bundle. [Image.FS] then returns an error if the image is not a bundle.
 func (im *Image) Kind() Kind {
 	labels := im.Labels()
 	switch {

@@ -273,7 +273,7 @@ func listTempFiles(t *testing.T) []string {
 	return left
 }
 
-// TestZipBomb reads a small layer of 10 GB of uncompressed data.
+// TestZipBomb reads a small layer that expands to 10 GB.
 func TestZipBomb(t *testing.T) {
 	if testing.Short() {
 		t.Skip("unpacks gigabytes")

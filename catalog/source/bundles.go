@@ -47,8 +47,8 @@ func findBundles(_ context.Context, at Resolver, _ Ref, rest string) (*Source, e
 	})
 }
 
-// oneVersion is the format of a directory with a chart or a release, which a subscription can name like a
-// bundle.
+// oneVersion is the format of a directory with one chart or release. A subscription can refer to such a
+// directory as it refers to a bundle.
 type oneVersion struct{ versionFiles }
 
 // openVersion returns the files of a chart, or the directory of a release.

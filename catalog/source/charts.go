@@ -27,7 +27,7 @@ func ChartRef(location string) Ref { return Ref("helm:" + location) }
 
 const indexFile = "index.yaml"
 
-// findRepository returns the source of a chart repository. Its name contains the digest of the index.
+// findRepository returns the source of a chart repository. The Name of the source contains the index digest.
 func findRepository(ctx context.Context, at Resolver, r Ref, _ string) (*Source, error) {
 	base := strings.TrimPrefix(string(r), "helm:")
 	if u, err := url.Parse(base); err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -77,7 +77,7 @@ func (r *repository) Content(context.Context) (catalog.Content, error) {
 	return x.Content(), nil
 }
 
-// Bundle implements Format. It downloads the archive of the chart from the first URL that has it.
+// Bundle implements Format. It tries the URLs of the archive in order.
 func (r *repository) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
 	x, err := r.open()
 	if err != nil {
@@ -128,8 +128,8 @@ func resolveURL(base, location string) (string, error) {
 	return u.String(), nil
 }
 
-// findTags returns the source of a chart in a registry, whose tags are its versions. The name of the
-// source contains the digest of their list.
+// findTags returns the source of a chart in a registry. The tags of the chart are its versions. The Name of
+// the source contains a digest of the list of tags.
 func findTags(ctx context.Context, at Resolver, _ Ref, rest string) (*Source, error) {
 	repository, ok := strings.CutPrefix(rest, "//")
 	if ref := imageref.Split(repository); !ok || ref.Tag != "" || ref.Digest != "" || !strings.Contains(repository, "/") {
@@ -155,7 +155,7 @@ type taggedChart struct{ index *charts.Index }
 // Content implements Format.
 func (t taggedChart) Content(context.Context) (catalog.Content, error) { return t.index.Content(), nil }
 
-// Bundle implements Format. Its bundles are images.
+// Bundle implements Format. No bundle is embedded: each is an image.
 func (taggedChart) Bundle(_ context.Context, _, name string, _ *catalog.Bundle) (fs.FS, error) {
 	return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 }

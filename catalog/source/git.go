@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// findReleaseTags returns the source of a package in a Git repository, whose tags are its versions. The
-// name of the source contains the digest of their list.
+// findReleaseTags returns the source of a package in a Git repository. The tags of the repository are the
+// versions. The Name of the source contains a digest of the list of tags.
 func findReleaseTags(ctx context.Context, at Resolver, r Ref, _ string) (*Source, error) {
 	location, fragment, _ := strings.Cut(strings.TrimPrefix(string(r), "manifests:git+"), "#")
 	fields, err := url.ParseQuery(fragment)
@@ -52,8 +52,8 @@ func findReleaseTags(ctx context.Context, at Resolver, r Ref, _ string) (*Source
 	}, nil
 }
 
-// limitedFiles is releaseFiles with a limit: files that are larger than the maximum archive of a chart are an
-// error.
+// limitedFiles returns the files of releaseFiles. It returns an error if they are together larger than the
+// maximum archive of a chart.
 func limitedFiles(commit fs.FS, at string) (map[string][]byte, error) {
 	files, err := releaseFiles(commit, at)
 	size := 0
@@ -69,7 +69,7 @@ func limitedFiles(commit fs.FS, at string) (map[string][]byte, error) {
 // releaseFiles returns the files of a release at a path in a repository. If the path is a directory with a
 // kustomization, the result is the input of the kustomization. For another directory, it is the YAML and JSON
 // files in the directory. For a file, it is the file itself. If the kustomization refers to files outside of
-// the path, the results have their paths in the repository, below repositoryDir.
+// the path, the name of each result is repositoryDir, followed by the path of the file in the repository.
 func releaseFiles(commit fs.FS, at string) (map[string][]byte, error) {
 	info, err := fs.Stat(commit, at)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/catalog/charts"
 )
 
-// TestLimitedFiles checks that the files of a release together have a limit, whichever way they are named.
+// TestLimitedFiles checks the limit for the total size of a release: a file, a directory, a kustomization.
 func TestLimitedFiles(t *testing.T) {
 	half := &fstest.MapFile{Data: bytes.Repeat([]byte("#"), charts.MaxArchive/2+1)}
 	commit := fstest.MapFS{

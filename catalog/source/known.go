@@ -32,8 +32,8 @@ func WellKnown() []Known {
 }
 
 // FindKnown returns the public catalog with a short name and the reference to its image. ok is false if text
-// is not a short name. The image depends on the MAJOR.MINOR version of OpenShift. text can contain the
-// version, such as "redhat@4.20"; otherwise it is openshift. A missing or invalid version is an error.
+// is not a short name. The image may depend on the MAJOR.MINOR version of OpenShift. This is the version in
+// text, such as "redhat@4.20", or else openshift. If it is needed, a missing or invalid version is an error.
 func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 	name, version, given := strings.Cut(text, "@")
 	all := WellKnown()
@@ -73,7 +73,7 @@ func (k Known) Image(openshift string) Ref {
 	return ImageRef(fmt.Sprintf(k.image, minor[1]))
 }
 
-// KnownAs returns the public catalog that has an ID in clusters.
+// KnownAs returns the public catalog with this ID, and whether it exists.
 func KnownAs(id catalog.ID) (Known, bool) {
 	all := WellKnown()
 	i := slices.IndexFunc(all, func(k Known) bool { return k.ID == id })

@@ -80,7 +80,7 @@ func (r Releases) gitRef() (Ref, error) {
 	return Ref("manifests:git+" + r.Git + "#" + url.Values{"package": {pkg}, "path": {at}, "tags": {tags}}.Encode()), nil
 }
 
-// findReleaseURL returns the source of a package at URLs.
+// findReleaseURL returns the source of a package whose versions are at URLs.
 func findReleaseURL(_ context.Context, at Resolver, r Ref, _ string) (*Source, error) {
 	location, fragment, _ := strings.Cut(strings.TrimPrefix(string(r), "manifests:"), "#")
 	fields, err := url.ParseQuery(fragment)

@@ -22,7 +22,7 @@ const (
 // maxServed is the maximum size in bytes of a catalog that a server provides as one file.
 const maxServed = 512 << 20
 
-// findServed returns the source of a catalog at a URL. Its name contains the digest of the file.
+// findServed returns the source of a catalog at a URL. The Name of the source contains the digest of the file.
 func findServed(ctx context.Context, at Resolver, r Ref, _ string) (*Source, error) {
 	if u, err := url.Parse(string(r)); err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return nil, fmt.Errorf("%q is not the URL of a catalog, without a login", diag.Redact(string(r)))

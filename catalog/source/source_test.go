@@ -39,8 +39,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
-// example describes how to test a scheme. Each contains the same catalog in another form: the
-// package lamp with the bundles lamp.v1.0.0 and lamp.v1.1.0.
+// example describes how to test a scheme. All examples contain the same catalog in the format of
+// their scheme: the package lamp with the bundles lamp.v1.0.0 and lamp.v1.1.0.
 type example struct {
 	// put writes an edition of the catalog below dir and returns the part of the reference after
 	// the colon. Editions differ only in a description; the broken one also has a fault in the
@@ -352,8 +352,8 @@ func checkBundles(t *testing.T, c *source.OpenedCatalog) {
 // laterClock is a clock that is late enough to index files that were just written.
 func laterClock() time.Time { return time.Now().Add(time.Minute) }
 
-// checkIndexed opens a catalog twice, the second time with the index of the first, and compares
-// the content with that of the catalog.
+// checkIndexed opens a catalog twice. The second time it uses the index that the first has stored. It
+// compares the content of the index with the content of the catalog.
 func checkIndexed(t *testing.T, dir string, ref source.Ref) {
 	kept, err := store.Open(t.TempDir())
 	check(t, err)
@@ -545,7 +545,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// TestServed opens the same file-based catalog in a directory and on a server, also offline, and after a change.
+// TestServed opens the same file-based catalog in a directory and on a server: online, offline, and changed.
 func TestServed(t *testing.T) {
 	served, requests := "", 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -152,7 +152,7 @@ func (d *database) has(table string, columns ...string) bool {
 }
 
 // column returns an SQL expression for a column of operatorbundle: its name, or NULL if the table
-// does not have it.
+// does not have this column.
 func (d *database) column(name string) string {
 	if d.has("operatorbundle", name) {
 		return name

@@ -187,8 +187,8 @@ func (l *loader) readBundles() error {
 	})
 }
 
-// readEntries reads the bundles of channels. A row whose bundle does not exist is kept: it is a
-// skipped entry, or the end of a truncated channel.
+// readEntries reads the bundles of channels. It keeps rows whose bundle does not exist: such a row is
+// a skipped entry, or the end of a truncated channel.
 func (l *loader) readEntries() error {
 	id := "rowid"
 	if l.has("channel_entry", "entry_id") {
