@@ -62,9 +62,9 @@ func (p *Opened) changedInCheckout() ([]rules.ChangedFiles, error) {
 	return out, nil
 }
 
-// listAttributes returns the files with Git attributes, and the files of the repository that a workspace
-// may use: all manifests, and all files in whole. It enters ignored directories only if they contain a
-// path in own.
+// listAttributes returns the attributes files of the repository with their content. files are these files, all
+// manifests, and all files in the directories whole. It skips directories that Git ignores, unless they
+// contain, or are in, a path of own.
 func (p *Opened) listAttributes(whole, own []string) (files []string, attributes []gitrepo.AttributeFile, err error) {
 	all, _ := p.Repository()
 	ignored := gitrepo.NewIgnore()

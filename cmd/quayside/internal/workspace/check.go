@@ -61,8 +61,8 @@ func (pr *Problem) Check(ctx context.Context, scope CheckScope) (*resolve.Verdic
 	return v, errors.Join(broken, pr.project.checkSigners(ctx, pr.Lock, pr.Unattended))
 }
 
-// judgeChecked evaluates the rules about the lock, and adds the findings to v.Warnings. These
-// include the warnings of v about operators that cannot run. broken are the errors among them.
+// judgeChecked evaluates the rules about the lock. It adds findings that are warnings to v.Warnings, and returns
+// findings that are errors as broken. Findings replace the warnings of v about operators that cannot run.
 func (pr *Problem) judgeChecked(ctx context.Context, v *resolve.Verdict, scope CheckScope) (broken, err error) {
 	unfit, others := splitUnfit(v.Warnings)
 	found, err := pr.judgeLock(ctx, pr.Lock, unfit)

@@ -144,8 +144,8 @@ func newReadDeclarations(set *declare.Set) readDeclarations {
 	return r
 }
 
-// has reports whether the workspace reads the declaration d at pos. If a declared path includes its file
-// (included is true), it also accepts another declaration with the same name.
+// has reports whether the workspace reads the declaration d at pos. If included is true (a declared path includes the
+// file of d), it is enough that the workspace reads a declaration with the same name at any position.
 func (r readDeclarations) has(pos diag.Pos, d survey.Declaration, included bool) bool {
 	kind, name := d.Kind, d.Name
 	if d.IsOperator() {
@@ -197,8 +197,8 @@ func (p *Opened) unreadReason(set *declare.Set, s *survey.Survey, d survey.Decla
 	return cmp.Or(reason, "no kustomization lists it, or one removes it, or it is only a part of an object")
 }
 
-// unlistedReason returns the reason why a file is not read, if only a kustomization in its directory could
-// include it.
+// unlistedReason returns the reason why a file in dir is not read, if only the kustomization in dir could
+// include the file.
 func (p *Opened) unlistedReason(dir string) string {
 	return fmt.Sprintf("is not listed by the kustomization %q", p.fromWorkspace(dir))
 }

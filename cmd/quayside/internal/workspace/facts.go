@@ -17,8 +17,8 @@ type facts struct {
 	notReverted map[string]bool // upgrades that nobody reverted, as "namespace/package bundle"
 }
 
-// resolveFacts resolves, calls findFacts, and resolves again with the holds found. It repeats this
-// until findFacts returns no holds. It also returns the index with the APIs of the chosen contents.
+// resolveFacts resolves, calls findFacts, and resolves again with the holds found. It repeats this until
+// findFacts returns no holds. It also returns the index, extended by the APIs of the chosen contents.
 func resolveFacts(ctx context.Context, pr *Problem) (*resolve.Result, *catalog.Index, error) {
 	opt := pr.Options
 	var found facts

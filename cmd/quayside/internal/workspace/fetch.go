@@ -197,9 +197,9 @@ func (c *Contents) openCatalog(ctx context.Context, locked lockfile.Catalog) (*c
 	return cat, err
 }
 
-// storeManifests adds the manifests of a bundle to the store, and a record of their file names. Last, it
-// stores the list of their digests by the content digest of the bundle, so that a store with the list is
-// complete. It ignores errors, because the content can be read from the catalog again.
+// storeManifests adds the manifests of a bundle and a record of their file names to the store. It stores the
+// list of their digests last, so that a store that has the list also has the manifests. The key of the list is
+// the content digest of the bundle. storeManifests ignores errors, because the catalog has the content.
 func (c *Contents) storeManifests(ctx context.Context, ms []bundle.Manifest) {
 	list := bundle.DigestList(ms)
 	key := string(catalog.DigestOf(list))
@@ -245,7 +245,7 @@ func (c *Contents) readStored(p lockfile.Pin) (fs.FS, error) {
 	return bundle.FSFromObjects(objects, p.Package)
 }
 
-// namedManifests returns the manifests of a list of digests with their paths, without content.
+// namedManifests parses a list of digests with paths. It returns the manifests with their paths, but without content.
 func namedManifests(list []byte) []bundle.Manifest {
 	var ms []bundle.Manifest
 	for line := range strings.SplitSeq(string(list), "\n") {

@@ -101,8 +101,8 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestKeeps checks that AddDigest reuses the digest of the same bundle in the lock before, but
-// not that of another bundle.
+// TestKeeps checks that AddDigest reuses the digest in the previous lock only if that lock pins the same
+// bundle.
 func TestKeeps(t *testing.T) {
 	ctx := context.Background()
 	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

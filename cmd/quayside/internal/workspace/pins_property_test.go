@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// workspaceOf returns the files of a repository with a workspace that reads it, and a catalog of packages.
+// workspaceOf returns the files of r, of a workspace that reads the declarations in r, and of a catalog of packages.
 func workspaceOf(r repotest.Repository, packages []repotest.Operator) fstest.MapFS {
 	files := r.Files()
 	write := func(name, text string) { files[name] = &fstest.MapFile{Data: []byte(text)} }
@@ -45,8 +45,8 @@ func resolvePartial(t *rapid.T, p *workspace.Project) *lockfile.File {
 	return res.Lock
 }
 
-// TestPinsProperty resolves random repositories twice. In between, operators are removed and faults appear.
-// A pin disappears only if its declaration was certainly removed.
+// TestPinsProperty resolves random repositories twice. Between the two runs, it removes operators and adds
+// faults. A pin may disappear only if its declaration was certainly removed.
 func TestPinsProperty(t *testing.T) {
 	e := env(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -104,8 +104,8 @@ func resolveParts(ctx context.Context, pr *Problem, parts []resolve.Part, holds 
 	return out, nil
 }
 
-// removalPart returns a part with the removal of leftover objects that is permitted now. It returns nil if
-// there are none, or if Git might not be able to merge the part with another one.
+// removalPart returns a part that removes the leftover objects whose removal is permitted now. It returns nil
+// if there are none, or if Git might be unable to merge this part with another part.
 func (pr *Problem) removalPart(ctx context.Context, opt resolve.Options, parts []resolve.Part, trees *partTrees) ([]Upgrade, error) {
 	if len(pr.Lock.Leaving) == 0 {
 		return nil, nil
@@ -141,7 +141,7 @@ func (pr *Problem) removalPart(ctx context.Context, opt resolve.Options, parts [
 	return []Upgrade{{Operators: removed, Resolution: &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: Changes(pr.Read, lock, nil)}}}, nil
 }
 
-// Pending returns the conflicts and warnings of all upgrades together, and holds, without a lock.
+// Pending returns a Resolution without a lock. It has the conflicts and warnings of all upgrades together, and holds.
 func (u *Upgrades) Pending(holds []resolve.Hold) *Resolution {
 	return &Resolution{
 		Pins: len(u.Lock.Pins), Conflicts: u.all.Conflicts, Failed: u.namedError(u.all.Conflicts, holds), Holds: holds,

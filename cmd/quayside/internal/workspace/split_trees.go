@@ -26,7 +26,7 @@ type partTree struct {
 	shared map[string]bool // objects and Namespaces of its operators, which other trees may also contain
 }
 
-// newPartTrees returns a partTrees. It renders a lock on first use.
+// newPartTrees returns a partTrees. A lock is rendered when its tree is first needed.
 func newPartTrees(ctx context.Context, pr *Problem) *partTrees {
 	t := &partTrees{pr: pr, rendered: map[*lockfile.File]*partTree{}}
 	t.base = sync.OnceValue(func() *render.Result {

@@ -39,7 +39,7 @@ func (p *Project) state(lock *lockfile.File) *rules.State {
 	return s
 }
 
-// requestedState returns the state with declarations and lock, for rules about these two.
+// requestedState returns the state with declarations and a lock, for rules that need no rendered objects.
 func (p *Project) requestedState(ctx context.Context, set *declare.Set, lock *lockfile.File) *rules.State {
 	s := p.state(lock)
 	s.Past = p.past(ctx)
@@ -178,9 +178,9 @@ func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error
 	}
 }
 
-// StateFindings evaluates the rules about a lock, its fleet, and the settings and locks of other workspaces,
-// also at a revision. It reads no catalog, so it finds unfit operators only by the properties in the lock. It
-// returns nil if the declarations are invalid.
+// StateFindings evaluates the rules about a lock, its fleet, and the settings and locks of other workspaces.
+// The workspace may be at a revision. StateFindings reads no catalog: it finds operators that cannot run by the
+// properties in the lock. It returns nil if the declarations are invalid.
 func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, clusters fleet.Fleet, remotes *gitrepo.Remotes) (rules.Findings, error) {
 	set, err := completeDeclarations(p, lock)
 	if err != nil || lock == nil {
@@ -211,17 +211,17 @@ func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, cluste
 	return out, nil
 }
 
-// ChangeState returns the state of a workspace for the rule about windows: a lock, and the lock that it
-// replaces. severities contains the highest severity of the findings about the change, by operator; nil:
-// unknown.
+// ChangeState returns the state of a workspace for the rule about windows: the lock after, and the lock before,
+// which it replaces. severities contains the highest severity of the findings about each operator's change. nil
+// means that they are unknown.
 func ChangeState(p *Project, before, after *lockfile.File, severities map[string]string) *rules.State {
 	s := p.state(after)
 	s.Merged, s.Severities = before, severities
 	return s
 }
 
-// OutsideWindow returns a lock in which each pin that changes outside of its windows, according to found, has
-// the reason.
+// OutsideWindow returns a copy of lock. It sets the reason in each pin for which found has a finding that the
+// pin changes outside of its windows.
 func OutsideWindow(lock *lockfile.File, found rules.Findings, reason string) *lockfile.File {
 	pins := slices.Clone(lock.Pins)
 	for i, pin := range pins {
@@ -294,8 +294,8 @@ func (pr *Problem) judgeLock(ctx context.Context, lock *lockfile.File, unfit []d
 	return rules.Evaluate(s, rules.Locks)
 }
 
-// judgeNewLock is judgeLock for a lock that replaces the lock file. A finding that also applies to
-// the replaced lock becomes a warning.
+// judgeNewLock is like judgeLock, for a lock that is to replace the lock file. A finding that also applies to
+// the present lock file becomes a warning.
 func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit []diag.Warning) (rules.Findings, error) {
 	found, err := pr.judgeLock(ctx, lock, unfit)
 	if err != nil {
@@ -350,9 +350,9 @@ func splitUnfit(ws []diag.Warning) (unfit, others []diag.Warning) {
 	return unfit, others
 }
 
-// followUpstream returns opt with the restrictions of the upstream environment, and this environment. The
-// resolver then rejects bundles that were never locked upstream. It holds back a new operator as long as the
-// upstream environment declares it without a pin.
+// followUpstream returns opt with restrictions, and the upstream environment or nil. With these restrictions,
+// the resolver rejects bundles that were never locked upstream. It holds back a new operator as long as the
+// upstream environment declares the operator without a pin.
 func followUpstream(ctx context.Context, p *Project, opt resolve.Options, lock *lockfile.File, set *declare.Set) (resolve.Options, *rules.Upstream, error) {
 	if p.Settings.Follows == "" || opt.From != nil {
 		return opt, nil, nil

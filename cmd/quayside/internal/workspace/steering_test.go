@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// TestSteers checks that a foreign file has an effect only if a GitOps tool applies or reads it.
+// TestSteers checks that GitOpsEffect reports an effect of a foreign file only if a GitOps tool applies or reads it.
 func TestSteers(t *testing.T) {
 	want := filetree.New()
 	for _, name := range []string{"operators/n.p/kustomization.yaml", "clusters.yaml"} {

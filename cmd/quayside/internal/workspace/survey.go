@@ -116,10 +116,10 @@ func FindUnread(p *Project, namespace, pkg string) (diag.Pos, bool) {
 	return diag.Pos{}, false
 }
 
-// warnUnread returns warnings about operators that the repository declares but no workspace reads. If an
-// object of a GitOps tool in the declared paths applies such operators, there is a warning for each directory
-// of the object. In a Git repository, one more warning lists all other operators, except those in hidden
-// directories.
+// warnUnread returns warnings about operators that the repository declares but no workspace reads. If an object
+// of a GitOps tool in the declared paths applies such operators, there is a warning for each directory that the
+// object applies. In a Git repository, one more warning lists all other unread operators, except those in
+// hidden directories.
 func (p *Project) warnUnread() []diag.Warning {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {
@@ -153,8 +153,8 @@ func (p *Project) warnUnread() []diag.Warning {
 	return slices.Compact(diag.SortWarnings(append(out, p.warnChanged(s, declared[p.repoPath()])...)))
 }
 
-// warnChanged returns warnings about declared paths whose operators an object of a GitOps tool, or another
-// kustomization, changes before they reach a cluster.
+// warnChanged returns warnings about declared paths whose declarations reach a cluster changed, because an
+// object of a GitOps tool or another kustomization changes them.
 func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning {
 	var out []diag.Warning
 	files, in := p.Repository()
@@ -215,7 +215,7 @@ func (p *Project) hintNamespaces(set *declare.Set, faults error) error {
 	return list.Err()
 }
 
-// fromRepository converts a position in the repository to one relative to the workspace.
+// fromRepository converts a position in the repository to a position relative to the workspace.
 func (p *Opened) fromRepository(pos diag.Pos) diag.Pos {
 	pos.File = p.fromWorkspace(pos.File)
 	return pos

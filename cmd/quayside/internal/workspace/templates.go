@@ -128,8 +128,8 @@ func newContentFacts() *contentFacts {
 	return &contentFacts{map[bundleKey]lockfile.Pin{}, map[string][]string{}, map[string]string{}, map[bundleKey]string{}, map[string][]catalog.GVK{}}
 }
 
-// add adds the facts about one pin. If a pinned content can no longer be read, its facts are those in the
-// lock.
+// add adds the facts about one pin. If the content of an unchanged pin can no longer be read, it uses the facts
+// in the lock.
 func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of format.Format, p lockfile.Pin, offered []string) error {
 	var old lockfile.Pin
 	if pr.Lock != nil {
@@ -178,7 +178,7 @@ func (pr *Problem) withDigest(ctx context.Context, c *Contents, p lockfile.Pin) 
 	return p, err
 }
 
-// askedAPIs returns the offered APIs that may change the objects of a pin.
+// askedAPIs returns the APIs in offered on which the objects of a pin may depend.
 func (pr *Problem) askedAPIs(ctx context.Context, c *Contents, of format.Format, p lockfile.Pin, offered []string) ([]string, error) {
 	key := string(p.BundleDigest()) + " " + strings.Join(offered, " ")
 	if apis, known := pr.contents.asked[key]; known {
@@ -196,9 +196,9 @@ func (pr *Problem) askedAPIs(ctx context.Context, c *Contents, of format.Format,
 	return apis, err
 }
 
-// excludes reports whether the content of a pin, which has been read, does not support the version of Kubernetes of
-// a cluster that gets the operator, although the catalog allows it. It returns true once for each bundle, so that
-// the resolver runs again and avoids the bundle.
+// excludes reports whether the content of a pin, which has been read, excludes the Kubernetes version of a
+// cluster that gets the operator, although the catalog allows that version. It returns true only once for each
+// bundle. The resolver then runs again and avoids the bundle.
 func (pr *Problem) excludes(p lockfile.Pin) bool {
 	versions, key := pr.contents.supports[string(p.BundleDigest())], bundleKey{p.Catalog.ID, p.Package, p.Bundle}
 	if _, known := pr.contents.excluded[key]; known {
@@ -241,8 +241,8 @@ func (f *templateFacts) addAPIs(p lockfile.Pin, apis []catalog.GVK) {
 	f.provides[key] = slices.Compact(all)
 }
 
-// withKubeVersions returns an index with the versions of Kubernetes of contents that do not support a cluster. It
-// returns x if it already has them.
+// withKubeVersions returns x with the supported Kubernetes versions of the excluded bundles (see excludes). It
+// returns x itself if x already has these versions.
 func (c *contentFacts) withKubeVersions(x *catalog.Index) (*catalog.Index, error) {
 	for key, versions := range c.excluded {
 		var err error
@@ -253,7 +253,7 @@ func (c *contentFacts) withKubeVersions(x *catalog.Index) (*catalog.Index, error
 	return x, nil
 }
 
-// withAPIs returns an index with the APIs of the contents. It returns x if it already has them.
+// withAPIs returns x with the APIs of the contents. It returns x itself if x already has these APIs.
 func (f *templateFacts) withAPIs(x *catalog.Index) (*catalog.Index, error) {
 	for key, apis := range f.provides {
 		var err error
@@ -268,7 +268,7 @@ func equalTemplates(a, b lockfile.Template) bool {
 	return a.Release == b.Release && a.KubernetesVersion == b.KubernetesVersion && slices.Equal(a.APIVersions, b.APIVersions) && bytes.Equal(a.Values, b.Values)
 }
 
-// withTemplates returns a result in which the pins have the input of their templates.
+// withTemplates returns a copy of res whose pins have the input of their templates.
 func withTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (*resolve.Result, error) {
 	f, err := findTemplates(ctx, pr, res)
 	if err != nil || len(f.templates) == 0 {
@@ -295,8 +295,8 @@ func withTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (*reso
 // provides APIs that the index does not list, or cannot be rendered.
 const maxTemplateRounds = 10
 
-// resolveTemplates resolves until the APIs of the chosen contents are known. It also returns the index
-// with them.
+// resolveTemplates resolves until the APIs of the chosen contents are known. It also returns the index with
+// these APIs.
 func resolveTemplates(ctx context.Context, pr *Problem, opt resolve.Options) (*resolve.Result, *catalog.Index, error) {
 	x := pr.Index
 	for rounds := 0; rounds < maxTemplateRounds; rounds++ {

@@ -206,9 +206,9 @@ func CheckUnrendered(ctx context.Context, p *Project) (*TreeReport, error) {
 	return r, r.evaluate(slices.Clone[rules.Findings], rules.Addresses, rules.Git, rules.Repo, rules.Outputs)
 }
 
-// evaluate evaluates rules about parts of the state. It calls adjust with the findings, and adds the
-// resulting warnings and errors to r. It returns errors about the part Outputs instead, because the GitOps
-// tool then applies another tree.
+// evaluate evaluates rules about parts of the state. It passes the findings to adjust, and adds the resulting
+// warnings and errors to r. It returns errors about the part Outputs at once: the GitOps tool then applies
+// another tree than this one.
 func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about ...rules.Part) error {
 	for _, part := range about {
 		found, err := rules.Evaluate(r.state, part)
@@ -231,8 +231,8 @@ func lockRules() []rules.Part {
 	return []rules.Part{rules.Waivers, rules.Requests, rules.Declarations, rules.Locks}
 }
 
-// evaluateKnown evaluates the rules about parts that rendering does not change. It adds all findings as
-// warnings, including errors.
+// evaluateKnown evaluates the rules about parts that rendering does not change. It adds all findings, including
+// errors, to the warnings of r.
 func (r *TreeReport) evaluateKnown(about ...rules.Part) error {
 	for _, part := range about {
 		found, err := rules.Evaluate(r.state, part)

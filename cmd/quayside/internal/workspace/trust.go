@@ -149,7 +149,7 @@ func (p *Registries) tags(ctx context.Context, repository string) ([]string, err
 	return client.Tags(ctx, repository)
 }
 
-// gitTags returns the commits of the tags of a Git repository.
+// gitTags returns the tags of a Git repository, with the commit of each tag.
 func (p *Registries) gitTags(ctx context.Context, url string) (map[string]string, error) {
 	client, err := p.Client()
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *Registries) gitTags(ctx context.Context, url string) (map[string]string
 	return client.GitTags(ctx, url)
 }
 
-// gitFiles returns files of the commit of a tag.
+// gitFiles returns the files that choose selects from the commit of a tag in a Git repository.
 func (p *Registries) gitFiles(ctx context.Context, url, tag, commit, key string, choose func(commit fs.FS) (map[string][]byte, error)) (fs.FS, error) {
 	client, err := p.Client()
 	if err != nil {

@@ -114,8 +114,8 @@ func (pr *Problem) holdWarnings(holds []resolve.Hold) []diag.Warning {
 	return out
 }
 
-// withoutHeldWarnings returns ws without the warnings "held" and "dropped" of operators in holds,
-// because holdWarnings explains these.
+// withoutHeldWarnings returns ws without the warnings "held" and "dropped" about operators in holds, because
+// holdWarnings returns warnings about them.
 func withoutHeldWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.Warning {
 	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
 		return (w.Code == "held" || w.Code == "dropped") && resolve.IsHeld(holds, w.Subject)
@@ -249,7 +249,7 @@ func (p *Project) Unreadable(ctx context.Context, lock *lockfile.File) (map[stri
 	return out, nil
 }
 
-// WithoutPins returns lock without the pins of operators, except those that differ from base.
+// WithoutPins returns lock without the pins of operators. It keeps pins that differ from the pins in base.
 func WithoutPins(lock, base *lockfile.File, operators map[string]error) *lockfile.File {
 	if len(operators) == 0 {
 		return lock

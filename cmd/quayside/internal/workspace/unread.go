@@ -30,7 +30,7 @@ func (e *NothingReadError) Error() string {
 	return fmt.Sprintf("%v\nno declaration was read, %d could not be read", e.Faults, e.number)
 }
 
-// newNothingReadError returns the error for the unread parts.
+// newNothingReadError returns the error for the files and objects that could not be read.
 func newNothingReadError(parts []declare.Unread) *NothingReadError {
 	var faults diag.List
 	for _, u := range parts {
@@ -39,7 +39,7 @@ func newNothingReadError(parts []declare.Unread) *NothingReadError {
 	return &NothingReadError{faults.Err(), len(parts)}
 }
 
-// unreadPin is a kept pin, whose declaration or OperatorGroup may be in an unread part.
+// unreadPin is a pin that is kept because an unread file or object may contain its declaration or OperatorGroup.
 type unreadPin struct {
 	pin lockfile.Pin
 	in  declare.Unread
@@ -50,7 +50,7 @@ func (k unreadPin) reason() string {
 	return fmt.Sprintf("its declaration may be at %s: %s", k.in.Pos, k.in.Reason)
 }
 
-// unread describes the effects of unread parts of the declarations on a resolution.
+// unread describes the effects of unread files and objects on a resolution.
 type unread struct {
 	pins    []unreadPin
 	faults  error // errors of the declarations; nil if all were read
@@ -58,9 +58,8 @@ type unread struct {
 	missing []declare.Unread
 }
 
-// checkUnread returns the effects of the unread parts of set on the resolution of lock. err is the
-// error of reading set. Without partial, an unread part is an error. Operators in unpin do not keep
-// their pins.
+// checkUnread returns the effects of set.Unread on the resolution of lock. err is the error of reading set. If
+// partial is false, an unread file or object is an error. Operators in unpin do not keep their pins.
 func (p *Project) checkUnread(ctx context.Context, set *declare.Set, err error, lock *lockfile.File, unpin []resolve.Target, partial bool) (unread, error) {
 	out := unread{pins: p.unreadPins(ctx, set, lock, unpin), missing: missingOperators(set, lock)}
 	declared := slices.DeleteFunc(slices.Clone(set.Unread), func(u declare.Unread) bool { return u.Tolerated && !u.Declares() })
@@ -101,7 +100,7 @@ func (p *Project) CheckRead(ctx context.Context) error {
 	return nil
 }
 
-// unreadPins returns the pins whose declaration or OperatorGroup may be in an unread part of set.
+// unreadPins returns the pins whose declaration or OperatorGroup may be in an element of set.Unread.
 func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfile.File, unpin []resolve.Target) []unreadPin {
 	if lock == nil || len(set.Unread) == 0 {
 		return nil
@@ -129,10 +128,10 @@ func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfi
 	return out
 }
 
-// mayBeIn returns a predicate for unread parts that may contain a missing object of a pin. by is the
-// "namespace/name" of the declaration of the pin. If this declaration is unread, it is the missing object.
-// Otherwise the missing object is the OperatorGroup of the pin, if unread. mayBeIn returns nil if no object
-// is missing, or if no part can contain the missing object.
+// mayBeIn returns a predicate for unread files and objects that may contain a missing object of a pin. by is
+// the "namespace/name" of the declaration of the pin. If this declaration is unread, it is the missing object.
+// Otherwise the missing object is the OperatorGroup of the pin, if unread. mayBeIn returns nil if no object is
+// missing, or if nothing unread can contain the missing object.
 func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string) func(declare.Unread) bool {
 	ns, name, _ := strings.Cut(by, "/")
 	condition := func(u declare.Unread) bool { return u.MayDeclare(ns, name, pin.Package) }
@@ -154,8 +153,8 @@ func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string)
 	return condition
 }
 
-// unreadAtPin returns the parts that could not be read in the commit that last changed the pin. They do not
-// contain the declaration of the pin, which was read then. It returns nil for an unknown commit.
+// unreadAtPin returns the files and objects that could not be read in the commit that last changed the pin. They cannot
+// contain the declaration of the pin, because that was read then. It returns nil for an unknown commit.
 func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.Unread {
 	set := declaredAtPin(ctx, p, pin)
 	if set == nil {
@@ -192,8 +191,8 @@ func atPin(ctx context.Context, p *Project, pin lockfile.Pin) *Project {
 	return before
 }
 
-// missingOperators returns an unread part, with the Subscription's namespace and name, for each
-// operator that is not pinned because its declaration or OperatorGroup was not read.
+// missingOperators returns an element for each operator that is not pinned because its declaration or
+// OperatorGroup was not read. The element has the namespace and name of the operator's Subscription.
 func missingOperators(set *declare.Set, lock *lockfile.File) []declare.Unread {
 	var out []declare.Unread
 	for _, u := range set.Unread {
@@ -272,8 +271,8 @@ func (u unread) restore(next, before *lockfile.File) *lockfile.File {
 	return out.With(pins)
 }
 
-// warnings returns a warning for each operator that keeps its pin or is missing because of an
-// unread part. In an unattended run, it also returns the errors as warnings.
+// warnings returns a warning for each operator that keeps its pin or is missing because something was not read.
+// In an unattended run, it also returns the errors as warnings.
 func (u unread) warnings(unattended bool) []diag.Warning {
 	var out []diag.Warning
 	for _, k := range u.pins {

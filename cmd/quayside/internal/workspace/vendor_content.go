@@ -13,13 +13,14 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// contentImage returns the name of a pin's content in the vendored layout, if the content comes from a server
-// that is not a registry. The layout contains it as an image.
+// contentImage returns the name of a pin's content in the vendored layout, where the content is stored as an
+// image. It is for contents from servers that are not registries.
 func contentImage(digest catalog.Digest) string {
 	return "image:content.quayside.invalid/content:" + digest.Hex()
 }
 
-// contentsToVendor returns the contents of pins from servers that are not registries, as images in the store.
+// contentsToVendor returns the contents of pins from servers other than registries, packed as images in the
+// store.
 func contentsToVendor(ctx context.Context, p *Project, lock *lockfile.File) ([]oci.VendoredImage, error) {
 	c, err := p.Contents()
 	if err != nil {

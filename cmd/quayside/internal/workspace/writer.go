@@ -15,10 +15,10 @@ import (
 // writerWait is the maximum time to wait for another command that writes to the same work tree.
 const writerWait = 10 * time.Second
 
-// LockWorkTree locks the Git work tree for writing or, if there is none, the workspace. release unlocks it,
-// and so does the end of the process. If another command holds the lock for too long, the error names that
-// command. The lock is a file in Git's directory or, if that is not writable, in the store. If neither is
-// writable, nothing is locked.
+// LockWorkTree locks the Git work tree for writing or, if there is none, the workspace. Both release and the
+// end of the process unlock it. If another command holds the lock for too long, the error names that command.
+// The lock is a file in Git's directory or, if that is not writable, in the store. If neither is writable,
+// nothing is locked.
 func (p *Opened) LockWorkTree(command string) (release func(), err error) {
 	open, err := p.writerFile()
 	if err != nil {
