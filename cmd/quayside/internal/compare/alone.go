@@ -8,9 +8,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// currentSide returns the current state of the workspace, without a second side. It uses the tree on disk if
-// that is up to date with the lock; otherwise it renders the lock. The Comparison contains the messages for
-// the user, even if there is an error.
+// currentSide returns the current state of the workspace as a side, in a Comparison without a second side. It
+// uses the tree on disk if the tree is up to date with the lock. Otherwise it renders the lock. Even with an
+// error, the Comparison is not nil and may contain messages for the user.
 func currentSide(ctx context.Context, p *workspace.Project, lock *lockfile.File) (*Comparison, *Side, error) {
 	c, err := newComparison(p, Auto)
 	if err != nil {

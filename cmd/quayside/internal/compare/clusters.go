@@ -11,14 +11,13 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// group is a set of clusters that have the same inputs before, and the same inputs after.
+// group is a set of clusters with equal inputs on the old side, and equal inputs on the new side.
 type group struct {
 	names         []string
 	before, after fleet.Inputs
 }
 
-// groups returns the clusters of the side after. Clusters with the same inputs on both sides are in
-// one group.
+// groups returns the clusters of the new side. Clusters with the same inputs on both sides are in one group.
 func (c *Comparison) groups() ([]group, error) {
 	var out []group
 	same := map[string][]int{} // indexes in out by the key of group.after
@@ -45,8 +44,8 @@ func (c *Comparison) groups() ([]group, error) {
 	return out, nil
 }
 
-// compareParts compares the objects of each group of clusters, and then the objects for GitOps
-// engines. It omits groups without differences.
+// compareParts compares the objects of each group of clusters, and then the objects for the GitOps engine. It
+// omits groups without differences.
 func (c *Comparison) compareParts(opt diff.CompareOptions) ([]diff.Part, error) {
 	groups, err := c.groups()
 	if err != nil {
@@ -99,8 +98,8 @@ func (c *Comparison) compareGroups(groups []group, opt diff.CompareOptions) ([]d
 	return parts, nil
 }
 
-// isEqualBeforeOverlays reports whether both sides have the same objects, CRDs and operators if
-// overlays are not applied.
+// isEqualBeforeOverlays reports whether both sides have the same objects, CRDs and operators before overlays
+// are applied.
 func (c *Comparison) isEqualBeforeOverlays(before, after diff.State) bool {
 	definitions := func(s *Side) []diff.File {
 		return slices.DeleteFunc(slices.Clone(s.Manifests), func(f diff.File) bool { return !s.IsCRDFile(f.Path) })
@@ -111,9 +110,9 @@ func (c *Comparison) isEqualBeforeOverlays(before, after diff.State) bool {
 		len(lockfile.Diff(&lockfile.File{Pins: before.Pins, Leaving: before.Leaving}, &lockfile.File{Pins: after.Pins, Leaving: after.Leaving})) == 0
 }
 
-// states returns the states of a group on both sides. A new cluster has no state before. Instead, it is
-// compared with the base of the side before (the tree without overlays), limited to the objects and operators
-// that the cluster gets now.
+// states returns the states of a group on both sides. A new cluster has no state on the old side. It is
+// compared with the old side's tree without overlays, reduced to objects and operators that the new side has in
+// the cluster.
 func (c *Comparison) states(g group, before, after *fleet.Base) (b, a diff.State, err error) {
 	if a, err = after.State(g.after); err != nil {
 		return b, a, c.After.wrapName(err)
@@ -131,7 +130,7 @@ func (c *Comparison) states(g group, before, after *fleet.Base) (b, a diff.State
 	return b, a, nil
 }
 
-// limitState returns s without the objects and operators that are missing in other.
+// limitState returns s without the objects and operators that other does not have.
 func limitState(s, other diff.State) diff.State {
 	keys, operators := map[k8s.Key]bool{}, map[string]bool{}
 	for _, o := range other.Objects {

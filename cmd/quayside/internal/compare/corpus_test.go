@@ -23,9 +23,9 @@ import (
 
 var wholeCorpus = flag.Bool("whole", false, "take every bundle of the corpus, not a few") //nolint:gochecknoglobals // a flag
 
-// TestWhatAClusterGetsOfRealOperators draws random overlays of the trees of real operators, of
-// three without -whole. diff must report the same differences between two overlays as the
-// builds of kustomize have.
+// TestWhatAClusterGetsOfRealOperators draws random overlays for the trees of real operators: of three
+// operators, or with -whole of all. The report of diff must list exactly the differences between the kustomize
+// builds of two overlays.
 func TestWhatAClusterGetsOfRealOperators(t *testing.T) {
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" || testing.Short() {
@@ -98,8 +98,8 @@ func renderBundle(t *testing.T, content fs.FS, dir string) {
 	check(t, os.WriteFile(filepath.Join(dir, "clusters", "one", "all", "kustomization.yaml"), []byte("resources: [../../../all]\n"), 0o600))
 }
 
-// overlayGenerator returns a generator of kustomizations for the objects of a build: patches of single
-// objects, and fields that change many objects.
+// overlayGenerator returns a generator of kustomizations for the objects of a build. They contain patches of
+// single objects, and fields that change many objects.
 func overlayGenerator(built map[string][]byte) *rapid.Generator[string] {
 	var targets, images []string
 	for _, data := range built {

@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// effectiveSetting is a setting of a workspace after defaults are applied, or one entry of a
-// setting that is a list or map. The zero value is a missing setting.
+// effectiveSetting is a setting of a workspace after defaults are applied. For a list or map, it is one entry.
+// The zero value is a missing setting.
 type effectiveSetting struct {
 	path    string            // field in quayside.yaml, such as "spec.promotion.soak"
 	key     string            // identifies the entry of a list or map, such as the ID of a catalog
@@ -37,14 +37,14 @@ type effectiveSetting struct {
 
 func (s effectiveSetting) isMissing() bool { return s.path == "" }
 
-// comparedNames are the names in the settings of either side whose settings are compared.
+// comparedNames are the image patterns and cluster names of both sides for which settings are compared.
 type comparedNames struct {
 	patterns        []string // image patterns in spec.trust
 	clusters        []string
 	vulnerabilities bool // whether the policy of a side lists refused vulnerabilities
 }
 
-// effectiveSettings returns the settings of a side that are listed in sensitiveSettings.
+// effectiveSettings returns the settings of a side that sensitiveSettings lists. names are those of both sides.
 func (c *Comparison) effectiveSettings(s *Side, names comparedNames) (settingsList, error) {
 	p, w := s.project, s.project.Settings
 	var e settingsList
@@ -53,8 +53,8 @@ func (c *Comparison) effectiveSettings(s *Side, names comparedNames) (settingsLi
 	e.set("spec.requirements", w.Requirements, strictIf(w.Requirements == "enforce"))
 	e.set("spec.allowOverlap", w.AllowOverlap, strictIf(!w.AllowOverlap))
 	e.set("spec.sharedDependencies", w.SharedDependencies, strictIf(!w.SharedDependencies))
-	// A missing setting has rank 0. So a set value with a negative rank is less strict, and one with a positive
-	// rank is stricter.
+	// A missing setting has rank 0. A set value is therefore less strict if its rank is negative, and stricter
+	// if its rank is positive.
 	e.setNames("spec.allowNames", w.AllowNames)
 	e.setNames("spec.globalCatalogNamespaces", w.GlobalCatalogs)
 	if w.Follows != "" {
@@ -138,8 +138,8 @@ func (e *settingsList) setNames(path string, names []string) {
 	}
 }
 
-// setVersion adds the version of a platform, with its major and minor number as rank. It adds nothing for an
-// empty one.
+// setVersion adds the version of a platform. Its rank is computed from the major and minor number. An empty
+// version is not added.
 func (e *settingsList) setVersion(path, version string) {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -168,8 +168,8 @@ func strictIf(strict bool) int {
 	return 0
 }
 
-// setTrust adds the permitted signers of images that match a pattern. It adds nothing if they need
-// no signature.
+// setTrust adds the permitted signers of images that match a pattern. It adds nothing if these images need no
+// signature.
 func (e *settingsList) setTrust(p *workspace.Project, pattern string) {
 	entries := p.Settings.Trust
 	i := trustFor(entries, pattern)
@@ -231,8 +231,7 @@ func (e *settingsList) setPolicy(p *workspace.Project, names comparedNames) erro
 	return nil
 }
 
-// levelRank returns the rank of spec.policy.failOn. The rank of a lower severity is higher, because it is
-// stricter.
+// levelRank returns the rank of spec.policy.failOn. A lower severity is stricter and has a higher rank.
 func levelRank(level diff.Severity) int {
 	if level == diff.Off {
 		return -int(diff.Critical) - 1
@@ -259,8 +258,8 @@ func trustFor(rules []settings.Trust, match string) int {
 	})
 }
 
-// signers returns a description of each signer in an entry of spec.trust. The map keys change with
-// the content of the key files or of the trust root.
+// signers returns a description of each signer in an entry of spec.trust. The map keys depend on the content of
+// the key files and of the trust root.
 func signers(p *workspace.Project, t settings.Trust) map[string]string {
 	digest := func(name string) string {
 		data, err := p.Read(name)

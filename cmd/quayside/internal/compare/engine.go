@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// subdirs returns the directories of the tree and all suffixes of their paths. For
-// "clusters/prod/operators", these are also "prod/operators" and "operators".
+// subdirs returns the directories of the tree and all suffixes of their paths. For example,
+// "clusters/prod/operators" also gives "prod/operators" and "operators".
 func (s *Side) subdirs() map[string]bool {
 	out, seen := map[string]bool{}, map[string]bool{}
 	for name := range s.Contents {
@@ -75,8 +75,8 @@ func (c *Comparison) compareEngine(opt diff.CompareOptions, version string) ([]d
 	return parts, nil
 }
 
-// siblingFiles returns the files of the first directory below layout.Pieces, if dir is also below it.
-// Otherwise, it returns nil.
+// siblingFiles returns the files of the first directory below layout.Pieces. If dir is not below layout.Pieces,
+// it returns nil.
 func siblingFiles(files map[string][]diff.File, dir string) []diff.File {
 	if path.Dir(dir) != layout.Pieces {
 		return nil
@@ -89,16 +89,15 @@ func siblingFiles(files map[string][]diff.File, dir string) []diff.File {
 	return nil
 }
 
-// engineSide is one side with the results of EngineFiles and subdirs.
 type engineSide struct {
 	*Side
 	files map[string][]diff.File
 	dirs  func() map[string]bool
 }
 
-// state returns the state with the objects in files, which are the files of directory dir. It sets Follows
-// for an object of an operator, namespace or cluster that the other side does not have. If introduced is
-// true, state sets Follows for all objects.
+// state returns a state with the objects in files, the files of directory dir. It sets Follows for an object
+// whose operator, namespace or cluster is missing on the other side. If introduced is true, it sets Follows for
+// all objects.
 func (s engineSide) state(other engineSide, files []diff.File, dir string, introduced bool) (diff.State, error) {
 	state := diff.State{Name: s.Name}
 	if s.Settings.GitOps != nil {
@@ -124,8 +123,8 @@ func (s engineSide) state(other engineSide, files []diff.File, dir string, intro
 	return state, nil
 }
 
-// usesSources reports whether others contain every source of an object: its repositories, revisions
-// and projects.
+// usesSources reports whether the files in others contain all sources of an object: repositories, revisions and
+// projects.
 func usesSources(others map[string][]diff.File, o *diff.Object) bool {
 	texts := o.SourceTexts()
 	for _, files := range others {

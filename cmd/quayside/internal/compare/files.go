@@ -17,9 +17,8 @@ import (
 // maxUserFile is the maximum size of a user's manifest in bytes.
 const maxUserFile = 8 << 20
 
-// catalogs returns the directories of a workspace's file-based catalogs, relative to the
-// repository. The manifests in them do not count as the user's own. A directory that contains the
-// workspace is omitted.
+// catalogs returns the directories of a workspace's file-based catalogs, relative to the repository. Manifests
+// in these directories are not the user's own. A directory that contains the workspace is omitted.
 func (c *Comparison) catalogs(p *workspace.Project) []string {
 	var dirs []string
 	for _, declared := range p.Settings.Catalogs {
@@ -104,8 +103,7 @@ func (c commit) ReadLink(name string) (string, error) {
 	return "", fs.ErrInvalid
 }
 
-// readCommit reads the tree and the user's manifests from a commit; p is the workspace in that
-// commit.
+// readCommit reads the tree and the user's manifests from a commit. p is the workspace at that commit.
 func (c *Comparison) readCommit(rev *gitrepo.Revision, p *workspace.Project) (t *fleet.Tree, own []diff.File, err error) {
 	entries, err := rev.List(".")
 	if err != nil {

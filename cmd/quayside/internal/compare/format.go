@@ -10,8 +10,8 @@ import (
 // Formats returns the report formats for other tools.
 func Formats() []string { return []string{"markdown", "sarif", "html", "codequality"} }
 
-// Format returns a report of the comparison in one of the [Formats]. An HTML report has links to
-// the files of the findings; base is as in [Comparison.Link].
+// Format returns a report of the comparison in one of the [Formats]. In an HTML report, findings link to their
+// files. base is as in [Comparison.Link].
 func (c *Comparison) Format(r *diff.Report, form, base string) ([]byte, error) {
 	switch form {
 	case "markdown":

@@ -19,9 +19,9 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Images returns the images that a lock needs, and other images that its clusters run, such as images in the
-// user's patches. An image from a mirror has its original name. If the tree on disk is up to date with the
-// lock, Images uses this tree. Otherwise it renders the lock.
+// Images returns the images that a lock needs. It also returns other images that the clusters run, such as
+// images in the user's patches. An image from a mirror has its original name. Images uses the tree on disk if
+// the tree is up to date with the lock. Otherwise it renders the lock.
 func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]inventory.Image, []Message, error) {
 	c, s, err := currentSide(ctx, p, lock)
 	if err != nil {
@@ -103,8 +103,8 @@ func hasOnlyImages(state diff.State, names map[string]string) bool {
 	return true
 }
 
-// lockedImages returns the original name of each image of the lock and of configs, by its name in the
-// tree.
+// lockedImages returns the original names of the images of the lock and of the config of pins and clusters, by
+// name in the tree.
 func lockedImages(p *workspace.Project, lock *lockfile.File, mirrors []render.Mirror) map[string]string {
 	out := map[string]string{}
 	add := func(image string) {

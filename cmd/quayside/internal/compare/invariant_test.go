@@ -45,8 +45,8 @@ func smallTree() map[string]string {
 	}
 }
 
-// drawOverlay adds a random overlay of the user to files, with any combination of the fields of
-// a kustomization.
+// drawOverlay adds a random overlay of the user to files. It may have any combination of the fields of a
+// kustomization.
 func drawOverlay(t *rapid.T, side string, files map[string]string) {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, side+" "+what) }
 	var k strings.Builder
@@ -105,8 +105,8 @@ func buildCluster(dir, cluster string) (map[string][]byte, error) {
 	return out, nil
 }
 
-// TestWhatAClusterGetsIsWhatDiffSaw compares two random overlays of one tree. diff must report
-// exactly the objects that differ between the builds of kustomize.
+// TestWhatAClusterGetsIsWhatDiffSaw compares two random overlays of one tree. The report of diff must list
+// exactly the objects that differ between the kustomize builds.
 func TestWhatAClusterGetsIsWhatDiffSaw(t *testing.T) {
 	p := open(t, t.TempDir(), &noteLogger{})
 	root := t.TempDir()
@@ -145,8 +145,8 @@ func writeTree(t *rapid.T, dir string, files map[string]string) {
 	}
 }
 
-// checkReported compares two trees. diff must report exactly the objects that differ between
-// builds, which are the objects that kustomize builds from the trees.
+// checkReported compares two trees. builds are the objects that kustomize builds from them. The report of diff
+// must list exactly the objects that differ between the builds.
 func checkReported(t rapid.TB, p *workspace.Project, dirs [2]string, builds [2]map[string][]byte) {
 	t.Helper()
 	want := []string{}
@@ -190,9 +190,9 @@ func union(a, b map[string][]byte) map[string][]byte {
 	return out
 }
 
-// TestClustersThatListDifferently draws two clusters with some common operators and different
-// config, before and after. diff must report the objects that differ in the builds of either
-// cluster, except Installations.
+// TestClustersThatListDifferently draws an old and a new state of two clusters. The clusters share some
+// operators and have different config. The report of diff must list the objects, except Installations, that
+// differ in the builds of either cluster.
 func TestClustersThatListDifferently(t *testing.T) {
 	p := open(t, t.TempDir(), &noteLogger{})
 	root := t.TempDir()

@@ -10,10 +10,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Link sets the links of findings to their files on a forge. A link has the commit of its side,
-// or HEAD for the work tree. Rendered files and files that differ from the commit get no link.
-// base selects the forge (see [remote.ParseLinks]). If base is empty, it is the forge of the
-// remote origin; an unknown forge gives no links.
+// Link adds to each finding a link to its file on a forge. The link points to the commit of the finding's side,
+// or to HEAD for the work tree. Rendered files, and files that differ from the commit, get no link. base
+// selects the forge (see [remote.ParseLinks]). If it is empty, the remote origin selects the forge. If the
+// forge is unknown, Link adds nothing.
 func (c *Comparison) Link(r *diff.Report, base string) error {
 	var f remote.LineLinks
 	var err error
@@ -41,8 +41,7 @@ type linker struct {
 	commits map[diff.Region]string // cache for the results of commit
 }
 
-// commit returns the hash of the commit that contains a file as it was compared, or "" if no commit
-// does.
+// commit returns the hash of the commit that contains the compared content of a file, or "" if there is none.
 func (l *linker) commit(p diff.Region) string {
 	key := diff.Region{Path: p.Path, Removed: p.Removed}
 	hash, seen := l.commits[key]
@@ -63,7 +62,7 @@ func (l *linker) commit(p diff.Region) string {
 	return hash
 }
 
-// hasSameFile reports whether a commit contains a file as it was compared.
+// hasSameFile reports whether a commit contains the compared content of a file.
 func (c *Comparison) hasSameFile(s *Side, rev *gitrepo.Revision, name string) bool {
 	committed, err := rev.Read(name)
 	if err != nil {

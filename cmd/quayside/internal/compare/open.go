@@ -20,8 +20,8 @@ type Selection struct {
 	Observed     []*health.Summary // health of clusters, for stored API versions and for reasons to hold back upgrades
 }
 
-// Open opens the two sides selected by opt. Together with an error, it may return a comparison that
-// has messages.
+// Open opens the two sides selected by opt. In case of an error, the comparison may be non-nil and have
+// messages.
 func Open(ctx context.Context, p *workspace.Project, opt Selection) (*Comparison, error) {
 	c, err := opt.open(ctx, p)
 	if err != nil {

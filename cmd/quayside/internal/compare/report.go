@@ -82,7 +82,7 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	return report, nil
 }
 
-// compareStates returns a finding for each rule about locks that the side after newly breaks.
+// compareStates returns a finding for each violation of a rule about locks that only the new side has.
 func (c *Comparison) compareStates(ctx context.Context) ([]diff.Finding, error) {
 	if c.After.treeOnly || c.Before.treeOnly || c.clone.Repo == nil {
 		return nil, nil
@@ -114,9 +114,9 @@ func (c *Comparison) compareStates(ctx context.Context) ([]diff.Finding, error) 
 	return out, nil
 }
 
-// rolledBack returns the operators whose pin is replaced by a pin of an earlier lock, along the first parents
-// of the side before. It also returns the dependencies of the replaced pins. Lower versions of other
-// operators are downgrades.
+// rolledBack returns the operators that the new side pins as in an earlier lock of the old side's history along
+// first parents. It also returns the dependencies that are no longer pinned. Lower versions of other operators
+// are downgrades.
 func (c *Comparison) rolledBack(ctx context.Context) ([]string, error) {
 	if c.Before.rev == nil || c.Before.Lock == nil || c.After.Lock == nil {
 		return nil, nil
@@ -153,9 +153,9 @@ func (c *Comparison) rolledBack(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// lifecycles returns a function that looks up the support lifecycle of a pin. It covers added pins,
-// and both versions of upgraded pins. If the OpenShift version differs between the sides, it covers
-// all pins. lifecycles returns nil if a side has no lock.
+// lifecycles returns a function that looks up the support lifecycle of a pin. The function knows added pins,
+// and both versions of upgraded pins. If the OpenShift version differs between the sides, it knows all pins of
+// the new side. lifecycles returns nil if a side has no lock.
 func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *catalog.SupportedVersion {
 	if c.Before.Lock == nil || c.After.Lock == nil {
 		return nil
@@ -175,8 +175,8 @@ func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *catalog
 	return func(p lockfile.Pin) *catalog.SupportedVersion { return known[p.Checksum()] }
 }
 
-// options returns the options for the comparison: the settings of the side after, together with the
-// severities of policyBase.
+// options returns the options for the comparison: the settings of the new side, and the severities of
+// policyBase.
 func (c *Comparison) options() (diff.CompareOptions, error) {
 	w := c.After.Settings
 	opt := diff.CompareOptions{Stored: c.Stored}
@@ -218,9 +218,9 @@ func severities(w *settings.Workspace) (map[string]diff.Severity, error) {
 	return out, nil
 }
 
-// policyBase returns the workspace whose policy applies in addition to the policy of the side after, so that
-// a change cannot loosen the policy that checks it. It is the workspace at the tip of the target branch or,
-// if that is unknown, the side before. It returns nil if there is none.
+// policyBase returns a second workspace whose policy also applies to the comparison. A change can therefore not
+// weaken the policy that checks it. It is the workspace at the tip of the target branch or, if that is unknown,
+// the old side. policyBase returns nil if there is no such workspace.
 func (c *Comparison) policyBase() *workspace.Project {
 	switch {
 	case c.Before.rev == nil || c.Before.project == c.After.project || !c.Before.hasWorkspace():
@@ -231,7 +231,7 @@ func (c *Comparison) policyBase() *workspace.Project {
 	return c.Before.project
 }
 
-// policyWithoutPositions returns the policy of w with positions removed, so that it can be
+// policyWithoutPositions returns the policy of w without positions in files, so that two policies can be
 // compared.
 func policyWithoutPositions(w *settings.Workspace) settings.Policy {
 	p := w.Policy
@@ -277,7 +277,7 @@ func (c *Comparison) Files(ctx context.Context) ([]FilePair, error) {
 	return out, nil
 }
 
-// moveFiles returns files with the directory from renamed to to.
+// moveFiles returns files after the directory from is renamed to the directory to.
 func moveFiles(files map[string]string, from, to string) map[string]string {
 	if from == to {
 		return files
@@ -292,8 +292,8 @@ func moveFiles(files map[string]string, from, to string) map[string]string {
 	return out
 }
 
-// allFiles returns the files of the tree and of the overlays by path. If a cluster is unreadable, it returns
-// the files of the other clusters and an error.
+// allFiles returns the files of the tree and of the overlays by path. If a cluster is unreadable, allFiles
+// returns the files of the other clusters and an error.
 func (s *Side) allFiles() (map[string]string, error) {
 	out := map[string]string{}
 	for _, f := range s.Manifests {
@@ -312,8 +312,8 @@ func (s *Side) allFiles() (map[string]string, error) {
 	return out, errors.Join(errs...)
 }
 
-// fleet returns the cluster names of both sides. If the side after has no tree, it returns no names, so that
-// the removal of the whole tree is reported only once.
+// fleet returns the cluster names of both sides. If the new side has no tree, fleet returns no names. The
+// removal of the whole tree is then reported only once.
 func (c *Comparison) fleet() diff.Fleet {
 	after := c.After.Clusters()
 	if len(after) == 0 && len(c.After.Manifests) == 0 {
@@ -353,7 +353,7 @@ func (s *Side) source(groups []group) diff.Input {
 }
 
 // ensureTrees renders the lock of each side whose committed tree is out of date, and replaces the side by the
-// result. With TreeSource Tree, it renders no lock. With TreeSource Lock, it renders both.
+// result. If c.from is Tree, it renders no lock. If c.from is Lock, it renders both.
 func (c *Comparison) ensureTrees(ctx context.Context) error {
 	var stale []**Side
 	for _, to := range []**Side{&c.Before, &c.After} {
@@ -391,7 +391,7 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 	return nil
 }
 
-// otherSide returns the side that d is compared with.
+// otherSide returns the side that is not d.
 func (c *Comparison) otherSide(d *Side) *Side {
 	if d == c.Before {
 		return c.After
@@ -399,16 +399,15 @@ func (c *Comparison) otherSide(d *Side) *Side {
 	return c.Before
 }
 
-// isUpToDate reports whether the committed tree of a side appears up to date with its lock. It does
-// not render: it compares only versions, clusters and overlays. other is the side that it is compared with,
-// or nil.
+// isUpToDate reports whether the committed tree of a side appears up to date with its lock. It does not render:
+// it compares only versions, clusters and overlays. other is the other side of the comparison, or nil.
 func (s *Side) isUpToDate(other *Side) bool {
 	return s.hasPinnedVersions(other) && s.usesOverlays()
 }
 
-// hasPinnedVersions reports whether the tree has exactly the pinned operators, in the pinned
-// versions according to the version labels. An operator without a Deployment has no label: its files are taken
-// to be those of its pin, unless other has the same files for another pin.
+// hasPinnedVersions reports whether the tree has exactly the pinned operators, with the pinned versions in
+// their version labels. An operator without a Deployment has no label. It counts as the pinned version, unless
+// other has the same files for another pin.
 func (s *Side) hasPinnedVersions(other *Side) bool {
 	have := s.operatorFiles()
 	for _, p := range s.Lock.Pins {
@@ -461,9 +460,9 @@ func labelledVersion(files []diff.File) (string, bool) {
 	return "", false
 }
 
-// changedPins returns both locks, reduced to the pins that may render differently. A pin that differs between
-// the sides may render differently. So may a pin that shares a namespace or an API with such a pin, directly
-// or through other pins.
+// changedPins returns both locks, reduced to the pins that may render differently. These are the pins that
+// differ between the sides, and the pins that share a namespace or an API with one of these pins, directly or
+// through other pins.
 func changedPins(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 	changed := map[string]bool{}
 	for _, ch := range lockfile.Diff(a, b) {
@@ -499,7 +498,7 @@ func changedPins(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 	return only(a), only(b)
 }
 
-// sharedNames returns the namespace and the APIs of a pin, which other pins may share.
+// sharedNames returns the names that a pin may share with other pins: its namespace and its APIs.
 func sharedNames(p lockfile.Pin) []string {
 	out := []string{"namespace " + p.Namespace}
 	for _, prop := range p.Properties {
@@ -586,15 +585,15 @@ func (s *Side) needsOverlay(cluster, name string) bool {
 	return false
 }
 
-// clusterSettingsDiffer reports whether the settings of clusters differ between the sides, although
-// the rendered files of these clusters are equal.
+// clusterSettingsDiffer reports whether the settings of clusters differ between the sides while the rendered
+// files of these clusters are equal.
 func (c *Comparison) clusterSettingsDiffer() bool {
 	a, b := c.Before, c.After
 	return !reflect.DeepEqual(a.Settings.Clusters, b.Settings.Clusters) && maps.EqualFunc(a.ClusterFiles(), b.ClusterFiles(), bytes.Equal)
 }
 
-// canRenderPart reports whether a part of the operators can be rendered alone. Overlays, and values of clusters,
-// name operators that must be there.
+// canRenderPart reports whether some of the operators can be rendered without the others. This is not possible
+// with overlays or values of clusters, because they may name operators that would then be missing.
 func (s *Side) canRenderPart() bool {
 	overlays, _, err := s.project.Overlays()
 	hasValues := slices.ContainsFunc(s.Settings.Clusters, func(c profile.Cluster) bool { return len(c.HelmValues) > 0 })

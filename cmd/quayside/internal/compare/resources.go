@@ -20,7 +20,7 @@ type ResourceOptions struct {
 }
 
 // Resources returns the requested resources of the pods in the clusters, by operator and cluster. It uses the
-// tree on disk if that is up to date with the lock. Otherwise, it renders the lock.
+// tree on disk if the tree is up to date with the lock. Otherwise, it renders the lock.
 func Resources(ctx context.Context, p *workspace.Project, lock *lockfile.File, opt ResourceOptions) (inventory.Resources, []Message, error) {
 	out := inventory.Resources{Operators: []inventory.OperatorResources{}, Clusters: []inventory.ClusterResources{}}
 	c, s, err := currentSide(ctx, p, lock)
@@ -70,7 +70,7 @@ func addTo(sums map[string]*inventory.PodSum, name string, pods *inventory.PodSu
 	sums[name].AddTimes(pods, 1)
 }
 
-// ownerOf returns the owner of a workload, by its label or by the entry of spec.owners for its operator.
+// ownerOf returns the owner of a workload: the value of label or, if label is empty, its owner in spec.owners.
 func ownerOf(p *workspace.Project, o *diff.Object, label string) string {
 	if label == "" {
 		return p.Settings.Owner(o.Operator)

@@ -11,8 +11,8 @@ import (
 // maxSizes limits the number of images to look up.
 const maxSizes = 500
 
-// addSizes adds the sizes of added and removed images to the report. The size of a multi-platform
-// image is that of linux/amd64 or, if missing, of the default image. If a size is unknown, it adds
+// addSizes adds the sizes of added and removed images to the report. For a multi-platform image, this is the
+// size of the linux/amd64 image or, if there is none, of the default image. If a size is unknown, addSizes adds
 // a note.
 func (c *Comparison) addSizes(ctx context.Context, r *diff.Report) error {
 	images := r.Images()

@@ -12,11 +12,11 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// ForEachGroup calls visit for every group of clusters that get the same objects, with the state of the
-// group, including the user's custom resources. names selects the clusters; without names, all are selected.
-// An unknown name is an error. Without clusters, ForEachGroup calls visit once with the tree before overlays.
-// If the tree on disk is up to date with the lock, ForEachGroup uses this tree. Otherwise it renders the
-// lock. It writes nothing.
+// ForEachGroup calls visit for every group of clusters that get the same objects. The state of the group
+// includes the user's custom resources. names selects the clusters. If names is empty, all clusters are
+// selected. An unknown name is an error. If the workspace has no clusters, ForEachGroup calls visit once with
+// the tree before overlays. It uses the tree on disk if the tree is up to date with the lock. Otherwise it
+// renders the lock. It writes no files.
 func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File, names []string, visit func(clusters []string, s diff.State) error) ([]Message, error) {
 	have := p.Settings.ClusterNames()
 	for _, name := range names {

@@ -1,9 +1,8 @@
-// Package compare opens the two sides of a diff. A side is a Git revision, the work tree, a lock, a
-// directory of manifests, an artifact, or the result of an upgrade.
+// Package compare opens the two sides of a diff, the old side and the new side. A side is a Git revision, the
+// work tree, a lock, a directory of manifests, an artifact, or the result of an upgrade.
 //
-// A side uses its committed tree if that is up to date with its lock; otherwise compare renders the
-// lock. Package compare writes nothing and does not check out revisions. Package diff computes the
-// differences.
+// The tree of a side is its committed tree if this is up to date with its lock; otherwise compare renders the
+// lock. Package compare writes nothing and does not check out revisions. Package diff computes the differences.
 //
 // Start from [Open] and [Comparison.Report].
 package compare
@@ -45,7 +44,7 @@ const (
 	Lock TreeSource = "lock" // the rendered lock
 )
 
-// Side is one of the two compared states. It is immutable: rendering its lock returns a new Side.
+// Side is one of the two compared states. A Side is immutable: rendering its lock returns a new Side.
 type Side struct {
 	fleet.Fleet                      // Name is, for example, "work tree" or "main"
 	project       *workspace.Project // inputs for rendering the lock
@@ -80,8 +79,8 @@ type Comparison struct {
 	messages []Message
 }
 
-// newComparison returns a comparison without sides. Without a repository, paths are
-// relative to the workspace.
+// newComparison returns a comparison without sides. If there is no repository, paths are relative to the
+// workspace.
 func newComparison(p *workspace.Project, from TreeSource) (*Comparison, error) {
 	clone, err := p.Clone()
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
@@ -97,7 +96,7 @@ type Message struct {
 	Warnings []diag.Warning
 }
 
-// TakeMessages returns the messages since the last call.
+// TakeMessages returns the messages that were added since its last call.
 func (c *Comparison) TakeMessages() []Message {
 	out := c.messages
 	c.messages = nil
@@ -119,9 +118,9 @@ func (c *Comparison) Remote(name string) (string, error) {
 	return c.clone.Repo.Address(name)
 }
 
-// Revisions compares two Git revisions. "A..B" compares A with B. "A...B" compares the merge base
-// of A and B with B. "A" compares A with the work tree. "" compares the merge base of HEAD and the
-// branch base with the work tree. An empty base is the default branch.
+// Revisions compares two Git revisions. "A..B" compares A with B. "A...B" compares the merge base of A and B
+// with B. "A" compares A with the work tree. "" compares the merge base of HEAD and the branch base with the
+// work tree. An empty base selects the default branch.
 func Revisions(p *workspace.Project, from TreeSource, base, revisions string) (*Comparison, error) {
 	c, before, after, err := openRevisions(p, from, base, revisions)
 	if err != nil {
@@ -182,8 +181,8 @@ func openRevisions(p *workspace.Project, from TreeSource, base, revisions string
 	return c, before, after, err
 }
 
-// checkNotEmpty returns an error if no side has a workspace. Otherwise, a comparison of a wrong path would
-// find no difference, and a check in CI would always pass.
+// checkNotEmpty returns an error if no side has a workspace. Without this error, a comparison of a wrong path
+// would find no difference, and its check in CI would always pass.
 func (c *Comparison) checkNotEmpty() error {
 	if c.Before.hasWorkspace() || c.After.hasWorkspace() {
 		return nil
@@ -195,8 +194,8 @@ func (s *Side) hasWorkspace() bool {
 	return s.Lock != nil || len(s.Manifests) > 0 || s.project.Configured()
 }
 
-// selectedRevisions returns the two revisions to compare; see Revisions. after is nil for the work
-// tree.
+// selectedRevisions returns the two revisions to compare; see Revisions. If after is nil, the new side is the
+// work tree.
 func (c *Comparison) selectedRevisions(base, revisions string) (before, after *gitrepo.Revision, err error) {
 	a, b, two := strings.Cut(revisions, "..")
 	b, fork := strings.CutPrefix(b, ".")
@@ -252,7 +251,7 @@ func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
 }
 
 // ciBase returns the target branch of the pull request of a CI job, or the commit at which the job's branch
-// began, or "".
+// started. It returns "" if both are unknown.
 func (c *Comparison) ciBase() string {
 	for _, name := range []string{"CI_MERGE_REQUEST_DIFF_BASE_SHA", "PULL_BASE_SHA"} { // GitLab; Prow
 		if commit := c.project.Getenv(name); commit != "" {
@@ -271,9 +270,8 @@ func (c *Comparison) ciBase() string {
 	return ""
 }
 
-// mergeBase returns the merge base of b and tip, where tip is the tip of a branch. It also sets c.target to
-// the workspace at tip. If a shallow clone, as in CI, lacks the merge base, it adds a warning and returns
-// tip.
+// mergeBase returns the merge base of b and tip, the tip of a branch. It also sets c.target to the workspace at
+// tip. If a shallow clone, as in CI, lacks the merge base, it adds a warning and returns tip.
 func (c *Comparison) mergeBase(tip, b *gitrepo.Revision) (*gitrepo.Revision, error) {
 	var err error
 	if c.target, err = c.clone.At(tip); err != nil {
@@ -373,9 +371,8 @@ func (c *Comparison) directory(name string) (*Side, error) {
 	return &Side{Fleet: fleet.New(name, c.project.Settings, nil, t), project: c.project, treeOnly: true}, err
 }
 
-// treeRoot returns the directory to open for reading a directory of manifests, and the path of the
-// manifests in it. For a rendered tree, it is the parent directory, because that also contains the
-// overlays.
+// treeRoot returns the directory to open for reading a directory of manifests, and the path of the manifests in
+// it. For a rendered tree, root is the parent directory, because the overlays are also in the parent directory.
 func treeRoot(name string) (root, out string, err error) {
 	if _, err := os.Stat(filepath.Join(name, layout.ClustersFile)); err != nil {
 		return name, ".", nil
@@ -390,9 +387,9 @@ func treeRoot(name string) (root, out string, err error) {
 	return filepath.Dir(full), filepath.Base(full), nil
 }
 
-// compareArtifacts compares two trees without their locks. before and after are an artifact ("oci://…"), a
-// Git revision, or "" for the work tree. If trees is true, any name that is not an artifact is a directory of
-// manifests.
+// compareArtifacts compares two trees without their locks. before and after are an artifact ("oci://…"), a Git
+// revision, or "" for the work tree. If trees is true, a name that is not an artifact is a directory of
+// manifests, not a revision.
 func compareArtifacts(ctx context.Context, p *workspace.Project, before, after string, trees bool) (*Comparison, error) {
 	c, err := newComparison(p, Tree)
 	if err != nil {

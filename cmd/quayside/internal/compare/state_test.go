@@ -33,8 +33,8 @@ func (s *noteLogger) Warn(ws []diag.Warning) {
 	}
 }
 
-// repository returns the directory of a repository with the quickstart in ops/. Its HEAD~1 lacks
-// one pin and the tree.
+// repository returns the directory of a repository with the quickstart in ops/. The commit HEAD~1 lacks one pin
+// and the tree.
 func repository(t testing.TB) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -79,8 +79,8 @@ func open(t testing.TB, dir string, log workspace.Logger) *workspace.Project {
 	return p
 }
 
-// TestRevisions compares two revisions, of which the first must be rendered. The work tree,
-// which lacks the catalog, must not be used.
+// TestRevisions compares two revisions. The first must be rendered. The work tree lacks the catalog, and must
+// not be used.
 func TestRevisions(t *testing.T) {
 	for _, c := range []struct {
 		name, revisions string
@@ -120,7 +120,7 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-// TestTrees compares directories, among them a directory with itself.
+// TestTrees compares directories, including a directory with itself.
 func TestTrees(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	p := open(t, a, &noteLogger{})

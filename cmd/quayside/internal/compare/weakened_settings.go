@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// sensitiveSetting is a setting of quayside.yaml, and a change that makes it less strict. Package
-// compare reports such a change as a finding.
+// sensitiveSetting is a setting of quayside.yaml with the change that makes it less strict. Package compare
+// reports such a change as a finding.
 type sensitiveSetting struct {
 	path, rule string
 	isLooser   func(before, after effectiveSetting) bool
@@ -72,22 +72,22 @@ func sensitiveSettings() []sensitiveSetting {
 	}
 }
 
-// isLower reports whether a setting is less strict after. A missing setting has rank 0.
+// isLower reports whether a setting is less strict on the new side. A missing setting has rank 0.
 func isLower(before, after effectiveSetting) bool { return after.rank < before.rank }
 
-// isLowerValue reports whether both sides have a setting, and it is less strict after.
+// isLowerValue reports whether both sides have a setting, and the new value is less strict.
 func isLowerValue(before, after effectiveSetting) bool {
 	return !before.isMissing() && !after.isMissing() && isLower(before, after)
 }
 
-// isLowerLevel is isLower for the level of a cluster. It returns false if the cluster uses the
-// default level on both sides, because the change of the default is reported once.
+// isLowerLevel is isLower for the level of a cluster. It returns false if the cluster uses the default level on
+// both sides. A change of the default level is a finding of its own.
 func isLowerLevel(before, after effectiveSetting) bool {
 	return isLower(before, after) && before.variant+after.variant != "defaultdefault"
 }
 
-// isReplaced reports whether the side before has a setting, and the side after does not have it or
-// has another value.
+// isReplaced reports whether the old side has a setting that the new side does not have, or has with another
+// value.
 func isReplaced(before, after effectiveSetting) bool {
 	return !before.isMissing() && (before.text != after.text || before.variant != after.variant)
 }
@@ -97,7 +97,7 @@ func isChanged(before, after effectiveSetting) bool {
 	return !after.isMissing() && isReplaced(before, after)
 }
 
-// isOtherVariant reports whether both sides have a catalog, in different repositories.
+// isOtherVariant reports whether both sides have a catalog, but in different repositories.
 func isOtherVariant(before, after effectiveSetting) bool {
 	return isChanged(before, after) && before.variant != after.variant
 }
@@ -108,23 +108,23 @@ func isOtherImage(before, after effectiveSetting) bool {
 	return isChanged(before, after) && before.variant == after.variant
 }
 
-// isExtended reports whether both sides have a set, and it has more items after.
+// isExtended reports whether both sides have a set, and the new set has additional items.
 func isExtended(before, after effectiveSetting) bool {
 	return !before.isMissing() && hasAddedItems(before, after)
 }
 
-// hasAddedItems reports whether a set has more items after, including a set that is new.
+// hasAddedItems reports whether the new side has a set with additional items, or a set that the old side lacks.
 func hasAddedItems(before, after effectiveSetting) bool { return len(addedItems(before, after)) > 0 }
 
-// addedItems returns the sorted texts of the items that only the set after has.
+// addedItems returns the sorted texts of the items that only the new set has.
 func addedItems(before, after effectiveSetting) []string {
 	added := maps.Clone(after.items)
 	maps.DeleteFunc(added, func(id, _ string) bool { return before.items[id] != "" })
 	return slices.Sorted(maps.Values(added))
 }
 
-// compareSettings returns a finding for each setting that is less strict on the side after. It
-// returns none if policyBase returns nil.
+// compareSettings returns a finding for each setting that is less strict on the new side. It returns none if
+// policyBase returns nil.
 func (c *Comparison) compareSettings() ([]diff.Finding, error) {
 	if c.policyBase() == nil {
 		return nil, nil
@@ -172,8 +172,8 @@ func (c *Comparison) comparedNames() comparedNames {
 	return out
 }
 
-// loosenedSetting returns findings if a setting became less strict: one for each added mirror, or
-// one for any other setting. Their positions are in the settings of the side after.
+// loosenedSetting returns findings if a setting became less strict. For mirrors, these are one finding for each
+// added mirror. For any other setting, it is a single finding. Positions are in the settings of the new side.
 func (c *Comparison) loosenedSetting(setting sensitiveSetting, before, after effectiveSetting) []diff.Finding {
 	if !setting.isLooser(before, after) {
 		return nil

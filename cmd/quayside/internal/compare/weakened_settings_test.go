@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// TestEverySettingIsJudged lists for each setting the rule about its loosening, or the reason why it needs
-// none: its changes are visible in the lock or in the tree, or cannot accept anything.
+// TestEverySettingIsJudged lists for each setting the rule that reports a less strict value, or the reason why
+// there is no rule: changes are visible in the lock or in the tree, or cannot make anything acceptable.
 func TestEverySettingIsJudged(t *testing.T) {
 	const inLock, inTree = "changes the lock", "changes the tree"
 	judged := map[string]string{

@@ -45,10 +45,10 @@ type ComparedProvenance struct {
 	Differences []string `json:"differences" doc:"differences from the files of the commit"`
 }
 
-// CheckArtifact builds the overlays of an artifact, and compares its files and provenance with the commit
-// that it was pushed from. A difference, an overlay that does not build, or a commit whose tree is out of
-// date is an error. If the repository of workspace p does not have the commit, the report lists the
-// comparison as unchecked. If strict is true, this is an error. The report is never nil.
+// CheckArtifact builds the overlays of an artifact, and compares the artifact's files and provenance with the
+// commit it was pushed from. A difference, an overlay that does not build, or a commit whose tree is out of
+// date is an error. If the repository of workspace p does not have the commit, the report lists the comparison
+// as unchecked. If strict is true, an unchecked comparison is an error. The report is never nil.
 func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artifact, strict bool) (*ArtifactReport, error) {
 	r := &ArtifactReport{
 		Reference: a.Name, Digest: a.Digest, Source: a.Meta.Source, Revision: a.Meta.Revision, Files: a.Files.Len(),
@@ -76,8 +76,8 @@ func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artif
 	return r, err
 }
 
-// compare sets the differences between the artifact and its commit, or the reason why they are
-// unknown.
+// compare sets r.Changes and the differences in provenance. If there is no commit to compare with, it adds the
+// reason to r.Unchecked.
 func (r *ArtifactReport) compare(ctx context.Context, p *workspace.Project, a *workspace.Artifact) error {
 	dir, whole := a.Tree()
 	clusterLayout, err := a.Layout()
@@ -143,8 +143,8 @@ func checkBuilds(files *filetree.Tree, dir string, tree *layout.Tree) error {
 	return err
 }
 
-// listInputs builds the overlays of clusters and returns the paths of all files that they use. dir
-// is the directory of the tree. It builds equal overlays once. The error has all faults with their
+// listInputs builds the overlays of clusters and returns the paths of all files that the overlays use. dir is
+// the directory of the tree. Identical overlays are built only once. The error lists all faults with their
 // positions.
 func listInputs(read func(name string) ([]byte, error), dir string, tree *layout.Tree, clusters []layout.Cluster) (map[string]bool, error) {
 	names, built, seen := map[string]bool{}, map[[32]byte]bool{}, map[string]bool{}

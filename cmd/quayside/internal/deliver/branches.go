@@ -25,8 +25,8 @@ const (
 	Close     Action = "close"     // delete the branch, which is obsolete
 )
 
-// branches contains the tips of the existing branches with the name ProposalOptions.Branch or with
-// "<Branch>/" as prefix.
+// branches contains the tips of the existing branches that are named ProposalOptions.Branch, or start with
+// "<Branch>/".
 type branches struct {
 	local  map[string][]*gitrepo.Revision // local branches; without a push, also remote-tracking branches
 	remote map[string]*gitrepo.Revision   // branches of the remote; nil without a push
@@ -54,8 +54,8 @@ func (h *branches) tips(branch string) []*gitrepo.Revision {
 	return out
 }
 
-// candidates returns the tips of the branches that may have pull requests. These are the branches
-// of the remote or, without a push, of the clone.
+// candidates returns the tips of the branches that may have pull requests. If the run does not push, these are
+// the branches of the clone, otherwise those of the remote.
 func (h *branches) candidates() map[string][]*gitrepo.Revision {
 	if h.remote == nil {
 		return maps.Clone(h.local)
@@ -67,8 +67,8 @@ func (h *branches) candidates() map[string][]*gitrepo.Revision {
 	return out
 }
 
-// isAt reports whether a commit is the tip of the branch, both in the clone and in the remote. It ignores a
-// side without the branch.
+// isAt reports whether hash is the tip of the branch, both in the clone and in the remote. A repository without
+// the branch is ignored.
 func (h *branches) isAt(branch, hash string) bool {
 	return !slices.ContainsFunc(h.tips(branch), func(tip *gitrepo.Revision) bool { return tip.Hash() != hash })
 }
@@ -81,8 +81,8 @@ func (h *branches) remoteHash(branch string) string {
 	return ""
 }
 
-// actionFor returns the action for a branch of the proposal. It keeps a branch with commits by others, and
-// then also returns the reason.
+// actionFor returns the action for a branch of the proposal. If the branch has commits by others, the action is
+// Keep, and actionFor also returns the reason.
 func (b *proposal) actionFor(branch string) (action Action, reason string, err error) {
 	action = Open
 	for _, tip := range b.branches.tips(branch) {
@@ -135,8 +135,8 @@ func (b *proposal) isCommitted(tip *gitrepo.Revision) (bool, error) {
 	return true, nil
 }
 
-// close deletes an obsolete branch of the remote, which also closes its pull request. It keeps a branch with
-// commits by others.
+// close deletes an obsolete branch of the remote, which also closes its pull request. A branch with commits by
+// others is kept.
 func (b *Proposer) close(ctx context.Context, branch string) error {
 	if b.opt.Check {
 		return nil

@@ -12,12 +12,12 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// declined is the code of an upgrade that a person rejected: they reverted it, or closed its pull
-// request without merging it.
+// declined is the code of an upgrade that a person rejected by reverting it, or by closing its pull request
+// unmerged.
 const declined = "declined"
 
-// proposalID returns an identifier of an upgrade, which is the digest of its changes to operators.
-// It does not change with the catalogs or the time.
+// proposalID returns the digest of an upgrade's changes to operators. It does not depend on the catalogs or the
+// time.
 func proposalID(u workspace.Upgrade) string {
 	var text strings.Builder
 	for _, c := range u.Changes {
@@ -26,9 +26,9 @@ func proposalID(u workspace.Upgrade) string {
 	return string(catalog.DigestOf([]byte(text.String())))
 }
 
-// declined checks whether a person closed the pull request of an upgrade without merging it. If so, it
-// returns the kept branch with the reason, and holds of the operators. Otherwise it returns zero values. An
-// upgrade with an operator that the user named never counts as declined.
+// declined checks whether a person closed the pull request of an upgrade without merging it. If so, it returns
+// the kept branch with the reason, and a hold for each operator. Otherwise it returns zero values. An upgrade
+// of an operator that the user named never counts as declined.
 func (b *Proposer) declined(ctx context.Context, u workspace.Upgrade, branch string, pr *workspace.Problem) (k KeptBranch, holds []resolve.Hold, err error) {
 	if b.forge == nil || u.Named || slices.ContainsFunc(u.Changes, func(c workspace.Change) bool { return pr.IsNamed(c.Operator) }) {
 		return k, nil, nil

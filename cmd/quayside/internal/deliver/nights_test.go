@@ -24,11 +24,10 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// TestBranchesMerge simulates nightly runs of propose. Any open branches are merged by Git in any
-// order. After each merge, the lock must satisfy the declarations, and the tree must be equal to
-// the rendered lock. Branches of earlier nights stay open if the same upgrades still make the same
-// changes. Operators without anything in common must not share a branch, and must not be held back
-// in a night in which the catalog has dropped the package of another one.
+// TestBranchesMerge simulates nightly runs of propose. Git merges some of the open branches, in any order.
+// After each merge, the lock must satisfy the declarations, and the tree must equal the rendered lock. A branch
+// of an earlier night stays open if its upgrades still make the same changes. Unrelated operators must not
+// share a branch. If the catalog drops a package, unrelated operators must not be held back.
 func TestBranchesMerge(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -61,7 +60,7 @@ func TestBranchesMerge(t *testing.T) {
 	}
 }
 
-// counts counts the cases that the test has covered.
+// counts contains the number of times that the test reached each case.
 type counts struct {
 	nights, branches, joined, merges, older, squashed, whole, changes, stuck, unrendered int
 	drops, left                                                                          int // dropped packages, operators left for it
@@ -210,7 +209,7 @@ func (f *fleet) night() {
 	}
 }
 
-// declare changes the declarations on the main branch, if the new ones have a solution.
+// declare changes the declarations on the main branch if the new declarations have a solution.
 func (f *fleet) declare() {
 	asked := f.declared
 	f.declared = f.change(f.T)
@@ -222,7 +221,7 @@ func (f *fleet) declare() {
 	f.seen.changes++
 }
 
-// split returns the available upgrades of an unattended run, and the operators that it left.
+// split returns the available upgrades of an unattended run, and the holds of the other operators.
 func (f *fleet) split() ([]workspace.Upgrade, []resolve.Hold, error) {
 	p := f.project(f.main.lock)
 	opt := p.ResolveOptions()
@@ -236,7 +235,7 @@ func (f *fleet) split() ([]workspace.Upgrade, []resolve.Hold, error) {
 	return upgrades.Parts, upgrades.Holds, nil
 }
 
-// pending returns the operators with an upgrade. If splitting fails, it returns nil.
+// pending returns the operators with an available upgrade, or nil if splitting fails.
 func (f *fleet) pending() []string {
 	var out []string
 	upgrades, _, err := f.split()
@@ -249,9 +248,9 @@ func (f *fleet) pending() []string {
 	return append([]string{}, out...)
 }
 
-// propose creates branches for the available upgrades. It keeps branches of earlier nights with
-// the same upgrades and the same changes. It returns false if splitting or rendering fails. The
-// operators in pending have upgrades if no package is dropped; nil: unknown.
+// propose creates branches for the available upgrades. It keeps branches of earlier nights with the same
+// upgrades and changes. It returns false if splitting or rendering fails. pending lists the operators that have
+// upgrades while no package is dropped. If it is unknown, pending is nil.
 func (f *fleet) propose(pending []string) bool {
 	upgrades, left, err := f.split()
 	if err != nil {
@@ -354,7 +353,7 @@ func (f *fleet) verify(lock *lockfile.File) error {
 	return err
 }
 
-// describe describes the changes of both sides of a merge.
+// describe returns the changes on the main branch and on b since they diverged.
 func (f *fleet) describe(b branch) string {
 	return "main:\n" + string(f.repo.run(nil, "diff", "--stat=200", b.base.commit, f.main.commit)) + "branch:\n" + string(f.repo.run(nil, "diff", "--stat=200", b.base.commit, b.commit))
 }

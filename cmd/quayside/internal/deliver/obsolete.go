@@ -19,8 +19,8 @@ import (
 //   - Each of its upgrades is merged or superseded by a higher version, or its operator was removed.
 //   - Git cannot merge it, because the main branch or a proposed branch changes one of its operators.
 //
-// Any other branch is kept. Its upgrade may be missing only in this run, because of an unreadable
-// catalog, an unhealthy operator, or because the user named other operators.
+// Any other branch is kept. Its upgrade may be missing only in this run, because a catalog is unreadable, an
+// operator is unhealthy, or the user named other operators.
 
 // KeptBranch is a branch that this run does not change.
 type KeptBranch struct {
@@ -61,10 +61,9 @@ func (b *Proposer) judgeBranches(ctx context.Context, s *PublishedProposals, upg
 	return nil
 }
 
-// JudgePromotion decides about the branch of an earlier promotion if this run promotes nothing. It
-// returns the branch with the reason to keep it. Without a reason, the branch is obsolete, and
-// JudgePromotion deletes it in the remote. If there is no branch, the result is empty. why returns
-// the reason why this run does not promote an operator.
+// JudgePromotion handles the branch of an earlier promotion if this run promotes nothing. It returns the branch
+// with the reason to keep it. If there is no such reason, JudgePromotion deletes the branch in the remote. If
+// there is no branch, the result is empty. why returns the reason why this run does not promote an operator.
 func (b *Proposer) JudgePromotion(ctx context.Context, pr *workspace.Problem, why func(operator string) string) (KeptBranch, error) {
 	branch := b.environmentBranch(b.opt.Branch)
 	tips := b.branches.candidates()[branch]
@@ -78,7 +77,7 @@ func (b *Proposer) JudgePromotion(ctx context.Context, pr *workspace.Problem, wh
 	return k, nil
 }
 
-// keepReason returns the first reason to keep a branch with these tips, or "" if it is obsolete.
+// keepReason returns the first reason to keep a branch with these tips, or "" if the branch is obsolete.
 // proposed is the branch that this run proposes for each operator.
 func (b *Proposer) keepReason(tips []*gitrepo.Revision, proposed map[string]string, pr *workspace.Problem, why func(operator string) string) string {
 	reason := ""
@@ -92,7 +91,7 @@ func (b *Proposer) keepReason(tips []*gitrepo.Revision, proposed map[string]stri
 	return reason
 }
 
-// tipKeepReason returns the reason to keep a branch with this tip, or "" if it is obsolete.
+// tipKeepReason returns the reason to keep a branch with this tip, or "" if the branch is obsolete.
 func (b *Proposer) tipKeepReason(tip *gitrepo.Revision, proposed map[string]string, pr *workspace.Problem, why func(operator string) string) (string, error) {
 	start, err := b.repo.MergeBase(b.head, tip)
 	if err != nil {
@@ -162,13 +161,13 @@ func (b *Proposer) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
 	return lockfile.Parse(rev.Name()+":"+name, data)
 }
 
-// isSettled reports whether the change that a branch makes to an operator is obsolete. start is the
-// merge base. The change is obsolete in these cases:
+// isSettled reports whether the change that a branch makes to an operator is obsolete. start is the merge base.
+// The change is obsolete in these cases:
 //   - main has a higher version.
-//   - main has the bundle of the branch, which differs from that in start. The blocks may still
-//     differ, for example in the recorded catalog.
+//   - main and the branch have the same bundle, and start has another. The blocks of main and the branch may
+//     still differ, for example in the recorded catalog.
 //   - main and the branch have equal blocks.
-//   - main does not pin the operator, unless start and main both have its leftover objects.
+//   - main does not pin the operator, unless both start and main list its leftover objects.
 func isSettled(main, start, branch *lockfile.File, operator string) bool {
 	ns, pkg, _ := strings.Cut(operator, "/")
 	now, pinned := main.Pin(ns, pkg)

@@ -48,8 +48,8 @@ func (b *Proposer) environmentBranch(name string) string {
 	return path.Join(name, cleanRefPart(b.Environment))
 }
 
-// branchFor returns the branch name for the upgrade of an operator (namespace/package), or of several:
-// then it is named after the first.
+// branchFor returns the branch name for the upgrade of an operator (namespace/package). The branch of several
+// operators is named after the first.
 func (b *Proposer) branchFor(operator string) string {
 	return path.Join(b.environmentBranch(b.opt.Branch), cleanRefPart(operator))
 }

@@ -26,12 +26,12 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Proposer proposes upgrades of a workspace. Each proposal is a branch with one commit on HEAD or, for a
-// tree in another repository, on the branch that the GitOps tool reads.
+// Proposer proposes upgrades of a workspace. Each proposal is a branch with one commit. Its parent is HEAD or,
+// for a tree in another repository, the branch that the GitOps tool reads.
 type Proposer struct {
-	// Environment is the name of the workspace, or otherwise the base name of its directory. It is
-	// the path of the directory if HEAD contains another workspace of the same name. At the top of
-	// the repository, a workspace without a name has an empty Environment.
+	// Environment is the name of the workspace, or the base name of its directory if it has no name. If HEAD
+	// contains another workspace of that name, it is the path of the directory. It is empty for a workspace
+	// without a name at the top of the repository.
 	Environment string
 
 	opt        ProposalOptions
@@ -45,7 +45,7 @@ type Proposer struct {
 	messages   []compare.Message
 }
 
-// TakeMessages returns the messages for the user since the last call.
+// TakeMessages returns the messages for the user that were added since its last call.
 func (b *Proposer) TakeMessages() []compare.Message {
 	out := b.messages
 	b.messages = nil
@@ -125,8 +125,8 @@ func (b *Proposer) render(ctx context.Context, upgrade workspace.Upgrade) (*prop
 	return &proposal{Proposer: b, upgrade: upgrade, changes: changes}, err
 }
 
-// overrideWindows returns an upgrade that records ProposalOptions.OutsideWindow for the operators that
-// a window may exclude.
+// overrideWindows returns a copy of the upgrade that records ProposalOptions.OutsideWindow for the operators
+// that a window may hold back.
 func (b *Proposer) overrideWindows(upgrade workspace.Upgrade) (workspace.Upgrade, error) {
 	if b.opt.OutsideWindow == "" {
 		return upgrade, nil
@@ -143,16 +143,15 @@ func (b *Proposer) overrideWindows(upgrade workspace.Upgrade) (workspace.Upgrade
 	return upgrade, err
 }
 
-// commit creates the branch and returns the hash of its commit. The commit has the time of
-// HEAD, so the same upgrade of the same HEAD has the same hash.
+// commit creates the branch and returns the hash of its commit. The commit has the time of HEAD, so that
+// proposing the same upgrade on the same HEAD again gives the same hash.
 func (b *proposal) commit(ctx context.Context, branch string) (hash string, err error) {
 	return b.repo.Branch(ctx, branch, b.head, gitrepo.Commit{
 		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(),
 	})
 }
 
-// findUnreadable sets b.unreadable and adds a warning for each operator in it. Later calls do
-// nothing.
+// findUnreadable sets b.unreadable, and adds a warning for each unreadable operator. Later calls do nothing.
 func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) error {
 	if b.unreadable != nil {
 		return nil
@@ -172,9 +171,9 @@ func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) erro
 }
 
 // Unreadable returns the operators that cannot be rendered because a bundle cannot be opened, with the error.
-// It contains the operators in HEAD's lock with such a bundle. It also contains an operator that lock changes
-// and that requires such an operator, in HEAD's lock or in lock. Unreadable itself opens no bundle. It
-// returns nil if rendering found no unreadable bundle.
+// These are the operators in HEAD's lock with such a bundle, and the operators that lock changes and that
+// require one of them, in HEAD's lock or in lock. Unreadable itself opens no bundle. It returns nil if
+// rendering found no unreadable bundle.
 func (b *Proposer) Unreadable(lock *lockfile.File) map[string]error {
 	out := maps.Clone(b.unreadable)
 	before, err := b.clone.Project.LockIfAny()
@@ -205,9 +204,9 @@ func (b *Proposer) neededUnreadable(operator string, locks ...*lockfile.File) st
 }
 
 // renderTree renders lock. If the bundles of unchanged operators cannot be opened, it renders the readable
-// operators. It copies the files of the unreadable operators from have, the tree of HEAD. If a changed
-// operator requires an unreadable operator, in HEAD's lock or in lock, the files of these operators refer to
-// each other. In this case, renderTree returns an error.
+// operators, and copies the files of the unreadable ones from have, the tree of HEAD. It returns an error if a
+// changed operator requires an unreadable operator in HEAD's lock or in lock, because their files refer to each
+// other.
 func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *filetree.Tree) (*filetree.Tree, error) {
 	p := b.clone.Project
 	res, cause := p.Render(ctx, lock)
@@ -244,8 +243,8 @@ func (b *Proposer) renderTree(ctx context.Context, lock *lockfile.File, have *fi
 	return tree, nil
 }
 
-// readmeFiles returns the names of all README.md files of a tree, sorted. A directory has this file
-// only if it is otherwise empty.
+// readmeFiles returns the names of all README.md files of a tree, sorted. Only a directory without other files
+// has a README.md.
 func readmeFiles(tree *filetree.Tree) []string {
 	var out []string
 	for name := range tree.Names() {
@@ -256,7 +255,8 @@ func readmeFiles(tree *filetree.Tree) []string {
 	return out
 }
 
-// renderEdits renders lock, and returns the file changes from HEAD. A tree in another repository has none.
+// renderEdits renders lock, and returns the file changes from HEAD. It returns nil for a tree in another
+// repository.
 func (b *Proposer) renderEdits(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEdit, error) {
 	changes := []gitrepo.FileEdit{{Path: b.clone.Path(workspace.LockFile), Data: lockfile.Format(lock)}}
 	output := b.clone.Path(b.clone.Project.Settings.OutputDir())
@@ -291,7 +291,7 @@ func readTree(rev *gitrepo.Revision, dir string) (*filetree.Tree, error) {
 	return out, nil
 }
 
-// treeEdits returns the file changes that write a tree to the directory output, which has the files have.
+// treeEdits returns the file changes that replace the files have in the directory output by the files of tree.
 func treeEdits(output string, have, tree *filetree.Tree) ([]gitrepo.FileEdit, error) {
 	want, err := filetree.SimulateWrite(have, tree)
 	if err != nil {
@@ -311,9 +311,9 @@ func treeEdits(output string, have, tree *filetree.Tree) ([]gitrepo.FileEdit, er
 	return changes, nil
 }
 
-// body returns the text of a pull request in Markdown: the preface, the report of the comparison,
-// and the operators that are held back. If this is too long for a forge, it returns only the
-// report. It also sets the fields of pull that depend on the report.
+// body returns the text of a pull request in Markdown: the preface, the report of the comparison, and the
+// operators that are held back. If this text is too long for a forge, body returns only the report. It also
+// sets the fields of pull that depend on the report.
 func (b *proposal) body(ctx context.Context, branch string, before *lockfile.File, held []resolve.Hold, now time.Time, pull *forge.Pull) ([]byte, error) {
 	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
 	report, err := b.report(ctx, names, before, now)
@@ -342,8 +342,8 @@ func (b *proposal) body(ctx context.Context, branch string, before *lockfile.Fil
 	return full, nil
 }
 
-// report compares before, the lock of HEAD, with the lock of the upgrade. It omits operators whose
-// bundle in HEAD cannot be opened. If such an operator is upgraded, it therefore counts as added.
+// report compares before, the lock of HEAD, with the lock of the upgrade. It omits operators whose bundle in
+// HEAD cannot be opened. The report therefore lists an upgrade of such an operator as an added operator.
 func (b *proposal) report(ctx context.Context, names [2]string, before *lockfile.File, now time.Time) (*diff.Report, error) {
 	var c *compare.Comparison
 	var err error
@@ -381,7 +381,7 @@ func heldSection(held []resolve.Hold) string {
 	return text.String()
 }
 
-// summary returns the first lines of the text: the worst finding, the removed operators, and the
+// summary returns the first lines of the text: the worst finding, the window, the removed operators, and the
 // number of affected clusters.
 func (b *proposal) summary(report *diff.Report) string {
 	const longest = 200
@@ -411,8 +411,8 @@ func (b *proposal) summary(report *diff.Report) string {
 	return text.String()
 }
 
-// windowText returns a line with the time from which the proposal may be merged, or with the reason to merge
-// it outside of its windows. It returns "" if the proposal may be merged now.
+// windowText returns a line with the time from which the proposal may be merged, or with the user's reason to
+// merge it outside of its windows. It returns "" if the proposal may be merged now.
 func (b *proposal) windowText() string {
 	if !b.window.May {
 		return "This pull request " + rules.WindowText(b.window) + "."

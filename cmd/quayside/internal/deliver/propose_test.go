@@ -54,7 +54,7 @@ func TestReleased(t *testing.T) {
 	}
 }
 
-// TestRefPart checks with Git that cleanRefPart converts any text to a valid branch name.
+// TestRefPart checks with Git that cleanRefPart turns any text into a valid part of a branch name.
 func TestRefPart(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed: nothing to compare with")

@@ -23,9 +23,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// recordName is the name of the file in a tree of another repository that records its source. The name and
-// the fields come from Argo CD's source hydrator
-// (https://argo-cd.readthedocs.io/en/stable/user-guide/source-hydrator/), except path.
+// recordName is the name of the file in a tree of another repository that records the source of the tree. The
+// name and all fields except path come from Argo CD's source hydrator
+// (https://argo-cd.readthedocs.io/en/stable/user-guide/source-hydrator/).
 const recordName = "hydrator.metadata"
 
 // sourceRecord records the commit from which a tree in another repository was rendered.
@@ -122,8 +122,8 @@ func OpenTreeProposer(ctx context.Context, p *workspace.Project, opt ProposalOpt
 // Close removes the clone.
 func (t *TreeProposer) Close() error { return t.done() }
 
-// Propose commits the rendered lock to the branch of the environment, if it differs from the tree that the
-// GitOps tool reads. Otherwise it closes the branch of an earlier run.
+// Propose renders the lock. If the result differs from the tree that the GitOps tool reads, Propose commits it
+// to the branch of the environment. Otherwise it closes the branch of an earlier run.
 func (t *TreeProposer) Propose(ctx context.Context) (*PublishedProposal, error) {
 	p, branch := t.clone.Project, t.environmentBranch(t.opt.Branch)
 	lock, err := p.NeedLock()
@@ -170,8 +170,8 @@ func (t *TreeProposer) Propose(ctx context.Context) (*PublishedProposal, error) 
 	return proposed.publish(ctx, branch, t.bodyFile(branch), old, nil)
 }
 
-// render renders the lock. It returns the changes to files in the other repository, except to the record.
-// before and old are the record and the lock in the other repository, or nil if missing.
+// render renders the lock. The proposal contains the changes to all files in the other repository except the
+// record. before and old are the record and the lock in the other repository, or nil if missing.
 func (t *TreeProposer) render(ctx context.Context, before *sourceRecord, old, lock *lockfile.File) (*proposal, error) {
 	p := t.clone.Project
 	have, err := readTree(t.head, p.Settings.Output.Path)
@@ -204,8 +204,8 @@ func (t *TreeProposer) lockAtSource(commit string) (*lockfile.File, error) {
 }
 
 // checkSource compares the commit that the tree was rendered from with the commit of the workspace. It returns
-// true if the tree is newer. If the history of the workspace does not have that commit, it returns an error,
-// because the tree may be newer.
+// true if the commit of the tree is newer. If the history of the workspace does not have that commit, it
+// returns an error, because the commit of the tree may be newer.
 func (t *TreeProposer) checkSource(before *sourceRecord) (newer bool, err error) {
 	if before == nil || before.Commit == t.source.Hash() {
 		return false, nil
@@ -224,9 +224,9 @@ func (t *TreeProposer) checkSource(before *sourceRecord) (newer bool, err error)
 		"%s: the tree was rendered from commit %.12s, which is not in the history of %.12s", name, before.Commit, t.source.Hash())
 }
 
-// reverted returns the reason not to propose changes again, because somebody reverted them in the other
-// repository, or "". The changes were reverted if the history of the other repository contains the same
-// files, rendered from a newer commit than before, and the lock has not changed since.
+// reverted returns the reason not to propose changes again if somebody reverted them in the other repository,
+// or "". The changes were reverted if three conditions hold. A former tree in that repository contained the
+// changes. It was rendered from a commit newer than that of before. The lock has not changed since that commit.
 func (t *TreeProposer) reverted(ctx context.Context, before *sourceRecord, changes []gitrepo.FileEdit) (string, error) {
 	if before == nil {
 		return "", nil
@@ -270,8 +270,7 @@ func isWritten(tree *filetree.Tree, output string, changes []gitrepo.FileEdit) b
 	})
 }
 
-// closedByPerson returns the reason not to propose changes again, because a person closed their pull request,
-// or "".
+// closedByPerson returns the reason not to propose changes again if a person closed their pull request, or "".
 func (t *TreeProposer) closedByPerson(ctx context.Context, b *proposal, branch string) (string, error) {
 	if b.forge == nil {
 		return "", nil
@@ -285,8 +284,8 @@ func (t *TreeProposer) closedByPerson(ctx context.Context, b *proposal, branch s
 	return reason, nil
 }
 
-// warnAbandoned adds a warning for each abandoned tree in the other repository. A workspace of this
-// repository used to write such a tree.
+// warnAbandoned adds a warning for each tree in the other repository that a workspace of this repository used
+// to write but no longer writes.
 func (t *TreeProposer) warnAbandoned() error {
 	entries, err := t.head.List(".")
 	if err != nil {
@@ -321,7 +320,7 @@ func (t *TreeProposer) withdraw(ctx context.Context, branch string) (*PublishedP
 	return &PublishedProposal{Branch: branch, Action: Close, title: "up to date"}, t.close(ctx, branch)
 }
 
-// id returns an identifier of a proposal that does not change with the catalogs, the time or the commit.
+// id returns an identifier of the proposal. It does not depend on the catalogs, the time or the commit.
 func (b *proposal) id() string {
 	if b.repo == b.clone.Repo {
 		return proposalID(b.upgrade)

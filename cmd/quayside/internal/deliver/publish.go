@@ -59,8 +59,8 @@ func (p *PublishedProposal) Declined() string {
 	return p.kept.Reason
 }
 
-// Propose renders an upgrade and publishes it. If several is true, the run proposes several
-// environments: the names of the branch and of the text file then contain the environment.
+// Propose renders an upgrade and publishes it. If several is true, the run proposes upgrades of several
+// environments. In this case, the names of the branch and of the text file contain the environment.
 func (b *Proposer) Propose(ctx context.Context, upgrade workspace.Upgrade, pr *workspace.Problem, several bool) (*PublishedProposal, error) {
 	branch, body := b.opt.Branch, b.opt.Body
 	if several {
@@ -77,7 +77,7 @@ func (b *Proposer) Propose(ctx context.Context, upgrade workspace.Upgrade, pr *w
 	return rendered.publish(ctx, branch, body, pr.Lock, upgrade.Holds)
 }
 
-// bodyFile returns the file for the text of the pull request from a branch.
+// bodyFile returns the name of the file for the text of the pull request of a branch.
 func (b *Proposer) bodyFile(branch string) string {
 	if b.opt.Body == "" {
 		return ""
@@ -142,7 +142,7 @@ func (b *proposal) publish(ctx context.Context, branch, file string, before *loc
 	return out, err
 }
 
-// pull returns the pull request of a branch, without a text.
+// pull returns the pull request of a branch, with an empty text.
 func (b *proposal) pull(branch string) forge.Pull {
 	return forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Proposal: b.id()}
 }
@@ -212,9 +212,8 @@ type PullRequest struct {
 	Request   *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 }
 
-// renderEach renders each upgrade. If an upgrade cannot be rendered although the lock of HEAD can,
-// it returns holds of its operators instead. If the lock of HEAD cannot be rendered either, it
-// returns the error.
+// renderEach renders each upgrade. For an upgrade that cannot be rendered, it returns holds of the upgrade's
+// operators instead. If the lock of HEAD cannot be rendered either, it returns the error.
 func (b *Proposer) renderEach(ctx context.Context, upgrades []workspace.Upgrade, before *lockfile.File) (out []*proposal, holds []resolve.Hold, err error) {
 	for _, u := range upgrades {
 		rendered, err := b.render(ctx, u)

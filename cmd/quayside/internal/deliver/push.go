@@ -87,8 +87,8 @@ func (c *Tree) Push(ctx context.Context, opt PushOptions) (*PushResult, error) {
 	}, nil
 }
 
-// pushTo pushes the artifact, then its attachments, and sets the tag last. A tagged artifact is
-// therefore always complete.
+// pushTo pushes the artifact, then its attachments, and sets the tag last, so that a tagged artifact is always
+// complete.
 func (d *push) pushTo(ctx context.Context, to oci.Reference) (PushState, error) {
 	if to.Kind == oci.Layout {
 		if to.Digest != "" {
@@ -115,8 +115,8 @@ func (d *push) pushTo(ctx context.Context, to oci.Reference) (PushState, error) 
 	}
 }
 
-// attachStatements attaches the bill of materials and the attestations, then the signature. A
-// signed artifact is therefore always complete. ref must have a digest.
+// attachStatements attaches the bill of materials and the attestations. It attaches the signature last, so that
+// a signed artifact is always complete. ref must have a digest.
 func (d *push) attachStatements(ctx context.Context, ref string) error {
 	var list *inventory.BOM
 	var err error

@@ -78,10 +78,10 @@ func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree
 	return c, l.fill(c.Files, files, c.Clusters)
 }
 
-// SelfContained returns the tree of the lock in a form that can be built outside of the workspace: its
-// directory overlays contains the user's overlays with all files that they use. rendered is the result of
-// rendering the lock for the workspace. It returns an error with all faults if overlays do not build, or use
-// files outside of the workspace's overlays directory.
+// SelfContained returns the rendered tree in a form that can be built outside of the workspace: its directory
+// overlays contains the user's overlays with all files that they use. rendered is the result of rendering the
+// lock for the workspace. If overlays do not build, or use files outside of the workspace's overlays directory,
+// the error lists all faults.
 func SelfContained(ctx context.Context, p *workspace.Project, rendered *render.Result) (*filetree.Tree, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
@@ -171,8 +171,8 @@ func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (
 	return l, err
 }
 
-// artifactRoot returns the directory of the repository that is the root of the artifact. GitOps
-// tools expect the tree at spec.gitops.path below it, so it is the tree's path without that suffix.
+// artifactRoot returns the directory of the repository that is the root of the artifact. GitOps tools expect
+// the tree at spec.gitops.path below this root. The root is therefore the tree's path without that suffix.
 func (l *treeLoader) artifactRoot() (string, error) {
 	w := l.project.Settings
 	dir := w.OutputDir()
@@ -250,8 +250,8 @@ func (l *treeLoader) checkUpToDate(ctx context.Context, c *Tree) error {
 	return nil
 }
 
-// listFiles returns the paths of all files of the artifact, sorted. Without clusters, it includes
-// the files for all clusters.
+// listFiles returns the paths of all files of the artifact, sorted. If clusters is empty, these are the files
+// of all clusters.
 func (l *treeLoader) listFiles(clusters []string) ([]string, error) {
 	entries, err := l.rev.List(l.out)
 	if err != nil {
@@ -326,7 +326,7 @@ func (l *treeLoader) read(name string) ([]byte, error) {
 	return l.rev.Read(name)
 }
 
-// checkCommitted returns an error if files outside of the tree have uncommitted changes.
+// checkCommitted returns an error if a file in files, outside of the tree, has uncommitted changes.
 func (l *treeLoader) checkCommitted(ctx context.Context, files []string) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(name string) bool {
 		return l.out == "." || strings.HasPrefix(name, l.out+"/")
@@ -341,8 +341,8 @@ func (l *treeLoader) checkCommitted(ctx context.Context, files []string) error {
 	return err
 }
 
-// fill adds files of the revision to tree, at their paths in the artifact. In the list of clusters,
-// it keeps only the named clusters, or all without names.
+// fill adds files of the revision to tree, at their paths in the artifact. In the list of clusters, it keeps
+// only the given clusters. If clusters is empty, it keeps all.
 func (l *treeLoader) fill(tree *filetree.Tree, files, clusters []string) error {
 	var faults diag.List
 	for _, name := range files {

@@ -36,8 +36,8 @@ spec:
   gitops: {repoURL: "https://user:secret@git.example.com/fleet", sourceRef: {name: fleet}, path: ops/rendered}
 `
 
-// treeFixture is a repository with a workspace in ops, an overlay of the cluster two, and a
-// component outside of the workspace that the overlay includes.
+// treeFixture is a repository with a workspace in ops. The overlay of the cluster two includes a component
+// outside of the workspace.
 type treeFixture struct {
 	*testing.T
 	dir string // directory of the repository
@@ -54,8 +54,8 @@ func newTreeFixture(t *testing.T) treeFixture {
 	return f
 }
 
-// repository is a directory with the repository that newTreeFixture copies, and a store. TestMain
-// creates and removes it.
+// repository holds a store, and the directory with the repository that newTreeFixture copies. TestMain creates
+// and removes both.
 var repository struct { //nolint:gochecknoglobals // rendering it takes longer than many tests
 	sync.Once
 	dir string
@@ -142,9 +142,9 @@ func treeNames(t *filetree.Tree) []string {
 	return out
 }
 
-// TestLoadTree loads the whole environment and the part of each cluster. The files of a part must
-// be equal in the whole. A part must have all inputs of its overlays, and no files of only the
-// other cluster.
+// TestLoadTree loads the artifact of the whole environment, and one for each cluster. The files of the second
+// kind must equal those of the first. They must include all inputs of the cluster's overlay, and no files that
+// only the other cluster uses.
 func TestLoadTree(t *testing.T) {
 	f := newTreeFixture(t)
 	whole, one, two := f.load(LoadOptions{}), f.load(LoadOptions{Clusters: []string{"one"}}), f.load(LoadOptions{Clusters: []string{"two"}})
@@ -258,7 +258,7 @@ func (f treeFixture) pushAndOpen(c *Tree) *workspace.Artifact {
 	return a
 }
 
-// TestCheckArtifact compares artifacts with their commits, which may be missing.
+// TestCheckArtifact compares artifacts with their commits. It includes an artifact whose commit is missing.
 func TestCheckArtifact(t *testing.T) {
 	const some = "ops/rendered/operators/vault.vault/kustomization.yaml"
 	for name, c := range map[string]struct {
@@ -395,7 +395,7 @@ func TestParseRevision(t *testing.T) {
 	}
 }
 
-// TestCompareTrees checks that the differences of two random trees convert one to the other.
+// TestCompareTrees checks that applying the differences of two random trees to one gives the other.
 func TestCompareTrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := func(label string) (*filetree.Tree, map[string]string) {

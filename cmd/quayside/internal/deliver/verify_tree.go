@@ -15,10 +15,10 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// CheckTreeOf renders the workspace from which the tree in a directory was rendered, and compares the two
-// trees. source is the path or URL of the workspace's repository, optionally with "@COMMIT". The default is
-// the commit that the directory records. Paths are relative to root. The commit must be in the history of
-// HEAD. The report is nil if the two cannot be compared.
+// CheckTreeOf compares the tree in a directory with the tree rendered anew from its workspace. source is the
+// path or URL of the workspace's repository, optionally with "@COMMIT". The default commit is the one that the
+// directory records. Paths are relative to root. The commit must be in the history of HEAD. If the trees cannot
+// be compared, the report is nil.
 func CheckTreeOf(ctx context.Context, env workspace.Env, root workspace.Root, dir, source string) (r *ArtifactReport, err error) {
 	here, err := gitrepo.Open(root.Path(dir))
 	if err != nil {
@@ -81,7 +81,7 @@ func splitSource(source string) (name, commit string) {
 }
 
 // openSourceWorkspace opens a workspace at a commit. It rejects a commit outside of the history of HEAD,
-// because servers also have commits of forks and of unmerged branches.
+// because a Git server may also return commits of forks and of unmerged branches.
 func openSourceWorkspace(env workspace.Env, repo *gitrepo.Repo, name, commit, dir string) (*workspace.Project, error) {
 	head, err := repo.Head()
 	if err != nil {

@@ -29,9 +29,9 @@ type drawnPackage struct {
 
 const nights = 4 // maximum
 
-// drawWorld draws packages. Their first versions are installed, and have no requirements. Later
-// versions may require each other, even in cycles, and may share objects. An additional package
-// has the CRD of the first package, so it can replace that package.
+// drawWorld draws packages. Their first versions are installed, and have no requirements. Later versions may
+// require each other, even in cycles, and may share objects. An additional package provides the same CRD as the
+// first package, and can therefore replace it.
 func drawWorld(t *rapid.T) *world {
 	w := &world{declared: map[string]string{}, apart: rapid.IntRange(0, 3).Draw(t, "apart") == 3}
 	n := rapid.SampledFrom([]int{6, 8, 4, 7, 5, 3}).Draw(t, "packages")
@@ -68,7 +68,7 @@ func drawWorld(t *rapid.T) *world {
 
 func declarationFile(ns, pkg string) string { return "subscriptions/" + ns + "." + pkg + ".yaml" }
 
-// operatorOf returns the namespace and the package in the file name of a declaration.
+// operatorOf returns the namespace and the package from the file name of a declaration.
 func operatorOf(file string) (ns, pkg string) {
 	ns, pkg, _ = strings.Cut(strings.TrimSuffix(strings.TrimPrefix(file, "subscriptions/"), ".yaml"), ".")
 	return ns, pkg
@@ -152,9 +152,8 @@ spec: {group: %[1]s.io, scope: Namespaced, names: {kind: %[2]s, plural: things},
 `, pkg, strings.ToUpper(pkg), revision)
 }
 
-// drawObjects adds some of these objects to files: two that are equal in every package, one that
-// several installations of a package share, and one with the version in its name, whose file Git
-// treats as renamed.
+// drawObjects adds some of these objects to files. Two objects are equal in every package. One is shared by
+// several installations of a package. One has the version in its name, so that Git treats its file as renamed.
 func (w *world) drawObjects(t *rapid.T, files map[string]string, pkg string, v int) {
 	for i, text := range []string{
 		"{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: all}, value: 1}",
@@ -224,7 +223,7 @@ func drawSettings(t *rapid.T) map[string]string {
 
 const component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels: [{pairs: {a: b}}]\n"
 
-// catalogs returns the files of the catalogs of a day, without the package called drop.
+// catalogs returns the files of the catalogs on a day, without the package drop.
 func (w *world) catalogs(day int, drop string) map[string]string {
 	out := map[string]string{}
 	for _, p := range w.packages {

@@ -69,8 +69,8 @@ const (
 	BOMImage    = "container"
 )
 
-// NewBOM returns the bill of materials of an environment: its operators, its catalogs, and the
-// images that the lock and the clusters need, in this order. Each kind is sorted by name.
+// NewBOM returns the bill of materials of an environment. Its components are the operators, then the catalogs,
+// then the images that the lock and the clusters need. Each kind is sorted by name.
 func NewBOM(environment string, lock *lockfile.File, images []Image) (*BOM, error) {
 	d := newBOM(BOMComponent{Type: BOMOperator, Ref: "environment", Name: environment})
 	uses := map[string][]string{}
@@ -107,8 +107,8 @@ func newBOM(of BOMComponent) *BOM {
 	return &BOM{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: bomMetadata{of}, Components: []BOMComponent{}}
 }
 
-// listBOMDependencies returns the dependencies of each component. uses maps the reference of a
-// component to the references of the components that it uses. Unknown references are omitted.
+// listBOMDependencies returns the dependencies of each component. uses contains the references of the used
+// components, by reference of the component that uses them. Unknown references are omitted.
 func listBOMDependencies(d *BOM, uses map[string][]string) []bomDependency {
 	refs := []string{d.Metadata.Component.Ref}
 	for _, c := range d.Components {
@@ -143,8 +143,8 @@ func (d *BOM) Text() ([]byte, error) {
 
 func operatorRef(key string) string { return "operator:" + key }
 
-// catalogRef returns the reference of a catalog in the BOM. It includes the digest, because a lock
-// may contain several digests of one catalog.
+// catalogRef returns the reference of a catalog in the BOM. The reference includes the digest, because a lock
+// may contain one catalog with several digests.
 func catalogRef(c lockfile.Catalog) string {
 	return strings.TrimSuffix("catalog:"+c.ID.String()+"@"+string(c.Digest), "@")
 }
@@ -198,7 +198,7 @@ func (c *BOMComponent) addProperty(name, value string) {
 	}
 }
 
-// addHash adds a SHA-256 digest. It ignores other digests.
+// addHash adds a digest to the hashes if it is a SHA-256 digest.
 func (c *BOMComponent) addHash(digest string) {
 	if imageref.IsDigest(digest) {
 		c.Hashes = append(c.Hashes, bomHash{"SHA-256", strings.TrimPrefix(digest, "sha256:")})

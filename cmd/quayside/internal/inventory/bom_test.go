@@ -95,8 +95,8 @@ func TestNewBOM(t *testing.T) {
 	}
 }
 
-// TestBOMSchema validates a document with the schema of CycloneDX. QUAYSIDE_CYCLONEDX is the
-// directory of bom-1.6.schema.json and the schemas that it refers to.
+// TestBOMSchema validates a document with the schema of CycloneDX. The directory QUAYSIDE_CYCLONEDX contains
+// bom-1.6.schema.json and the schemas that this schema refers to.
 func TestBOMSchema(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CYCLONEDX")
 	if dir == "" {

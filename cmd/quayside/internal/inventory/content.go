@@ -31,7 +31,7 @@ type BundleContent struct {
 	Objects []render.Object // objects that the pin installs; nil if they cannot be rendered
 }
 
-// Content describes the content of a bundle before it is installed.
+// Content describes the content of a bundle before the bundle is installed.
 type Content struct {
 	Bundle      string              `json:"bundle"`
 	Maintainers []bundle.Maintainer `json:"maintainers,omitempty"`
@@ -99,7 +99,7 @@ type Icon struct {
 	Data      string `json:"data" doc:"in base64"`
 }
 
-// Permissions is the most severe finding of diff about the permissions of a newly added operator.
+// Permissions describes the most severe finding of diff about permissions if the operator were newly added.
 type Permissions struct {
 	Severity string `json:"severity"`
 	Rule     string `json:"rule"`
@@ -212,7 +212,7 @@ func (h Surroundings) RequirementSuppliers(b *catalog.Bundle) []Supplier {
 	return slices.CompactFunc(out, func(a, b Supplier) bool { return a.Need == b.Need })
 }
 
-// newIcon returns an icon in a format that runs no code in browsers, or nil.
+// newIcon returns an icon, or nil if its format may run code in browsers.
 func newIcon(i bundle.Icon) *Icon {
 	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(i.Base64), ""))
 	known := []string{"image/png", "image/jpeg", "image/gif", "image/svg+xml"}
@@ -222,7 +222,7 @@ func newIcon(i bundle.Icon) *Icon {
 	return &Icon{MediaType: i.MediaType, Data: base64.StdEncoding.EncodeToString(data)}
 }
 
-// newPermissions rates the permissions in the objects of a pin. It returns nil if the objects grant none.
+// newPermissions rates the permissions that the objects of a pin grant. It returns nil if they grant none.
 func newPermissions(pin lockfile.Pin, objects []render.Object) (*Permissions, error) {
 	after := diff.State{Name: pin.Bundle, Pins: []lockfile.Pin{pin}}
 	for _, o := range objects {
@@ -248,8 +248,8 @@ func newPermissions(pin lockfile.Pin, objects []render.Object) (*Permissions, er
 // maxSamples is the maximum number of samples of a bundle.
 const maxSamples = 1000
 
-// readSamples returns the sample custom resources of a bundle, with the reasons why the API server
-// rejects them.
+// readSamples returns the sample custom resources of a bundle. If the API server rejects a sample, it has the
+// reason.
 func readSamples(b *bundle.Bundle) ([]Sample, error) {
 	text := b.CSV.Annotations["alm-examples"]
 	if strings.TrimSpace(text) == "" {
@@ -291,8 +291,7 @@ func readSamples(b *bundle.Bundle) ([]Sample, error) {
 	return out, nil
 }
 
-// SampleFiles returns the names of files for samples, such as "etcdcluster-example.yaml". They are
-// distinct.
+// SampleFiles returns a distinct file name for each sample, such as "etcdcluster-example.yaml".
 func SampleFiles(samples []Sample) []string {
 	used := map[string]bool{}
 	var out []string

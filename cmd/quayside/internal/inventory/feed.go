@@ -55,7 +55,7 @@ func NewFeed(x *catalog.Index, ages []resolve.Age) (*filetree.Tree, error) {
 	return t, nil
 }
 
-// isOffered reports whether the operator of a can be upgraded if the user requests it by name.
+// isOffered reports whether an upgrade of the operator succeeds if the user requests it by name.
 func isOffered(a resolve.Age) bool {
 	switch a.HeldBack {
 	case resolve.HeldByHold, resolve.HeldByRange, resolve.HeldByInstallMode, resolve.HeldByCluster:
@@ -81,8 +81,8 @@ func findBundle(x *catalog.Index, pkg, version string) *catalog.Bundle {
 	return nil
 }
 
-// newChannelFiles returns a file for each channel of a package, by channel name. It merges the
-// channels of all catalogs.
+// newChannelFiles returns a file for each channel of a package, by channel name. A channel that is in several
+// catalogs has one file.
 func newChannelFiles(x *catalog.Index, pkg string) map[string]feedFile {
 	out := map[string]feedFile{}
 	for _, cat := range x.CatalogsWith(pkg) {

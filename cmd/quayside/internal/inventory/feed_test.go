@@ -52,8 +52,8 @@ versions:
 - {name: "1.1", phases: [{name: Full, startDate: 2026-01-01, endDate: 2026-06-30}]}
 `
 
-// feedTwo shares one version with feedOne, and has a new version whose repository is not a valid
-// URL.
+// feedTwo is a catalog that shares one version with feedOne. It also has a new version whose repository is not
+// a valid URL.
 const feedTwo = `---
 schema: olm.package
 name: lamp
@@ -138,7 +138,7 @@ func TestFeedChannels(t *testing.T) {
 	}
 }
 
-// TestFeedOperator checks that the next version is offered, unless resolving it would fail.
+// TestFeedOperator checks that the feed offers the next version, unless resolving this version would fail.
 func TestFeedOperator(t *testing.T) {
 	x := newIndex(t, feedOne, feedTwo)
 	const next = `{"releases":[{"version":"1.0.0"},{"supportedUntil":"2026-06-30","version":"1.1.0"}],"sourceUrl":"https://example.com/lamp"}`

@@ -46,8 +46,8 @@ type RunningImage struct {
 	Operator string // namespace/package; empty if the object does not belong to an operator
 }
 
-// ListImages returns all images that a lock needs or that clusters run, sorted by name. shares
-// contains an entry for each group of clusters that get the same objects.
+// ListImages returns all images that a lock needs or that clusters run, sorted by name. shares has an entry for
+// each group of clusters with the same objects.
 func ListImages(lock *lockfile.File, shares []ClusterImages) []Image {
 	l := imageCollector{byName: map[string]*Image{}}
 	catalogs := lock.Catalogs()
@@ -117,8 +117,8 @@ func (l imageCollector) add(image, digest, role, operator string, clusters []str
 	}
 }
 
-// images returns the collected images, sorted by name. clusters is the total number of clusters: an
-// image that all of them need has no list of clusters.
+// images returns the collected images, sorted by name. clusters is the number of all clusters. An image that
+// all clusters need has no list of clusters.
 func (l imageCollector) images(clusters int) []Image {
 	var out []Image
 	for _, name := range slices.Sorted(maps.Keys(l.byName)) {
@@ -148,8 +148,8 @@ func (im Image) Source() string {
 	return oci.ByDigest("image:"+im.Image, im.Digest)
 }
 
-// NewImageSetConfiguration returns an ImageSetConfiguration for oc-mirror as YAML. It lists images
-// as additionalImages, without invalid names.
+// NewImageSetConfiguration returns an ImageSetConfiguration for oc-mirror as YAML. It lists images as
+// additionalImages, except images with invalid names.
 func NewImageSetConfiguration(images []Image) ([]byte, error) {
 	list := []map[string]string{}
 	for _, im := range images {

@@ -19,8 +19,8 @@ type Copier struct {
 	to     string // target OCI layout; empty: a registry
 }
 
-// NewCopier returns a Copier. from and to are OCI layouts. An empty from means the registry of each
-// image, and an empty to means the registry in [ImageCopy].To. NewCopier changes client.
+// NewCopier returns a Copier. from and to are OCI layouts. If from is empty, the source is the registry of each
+// image. If to is empty, the target is the registry in [ImageCopy].To. NewCopier changes client.
 func NewCopier(client *oci.Client, from, to string) *Copier {
 	if from != "" {
 		client.Vendored, client.Lookup = from, nil
@@ -29,8 +29,8 @@ func NewCopier(client *oci.Client, from, to string) *Copier {
 	return &Copier{client: client, from: from, to: to}
 }
 
-// Check looks up the copies at their targets, and sets the state of existing copies to CopyPresent. It makes
-// at most parallel requests at once, with the client target. It copies nothing.
+// Check looks up the copies at their targets with the client target, at most parallel at once. It sets the
+// state of existing copies to CopyPresent, and copies nothing.
 func (p *Copier) Check(ctx context.Context, copies []ImageCopy, parallel int, target *oci.Client) {
 	p.forEach(copies, parallel, func(c *ImageCopy) error {
 		if err := p.resolveTag(ctx, c); err != nil {

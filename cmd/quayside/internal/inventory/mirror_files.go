@@ -8,10 +8,10 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// NewMirrorFiles returns the configuration files, by path, with which clusters pull the copies. The name of
-// file determines the format. registries.yaml is for k3s and RKE2. certs.d is a directory for containerd,
-// with a hosts.toml for each registry. Any other name is a file with mirror sets (see NewMirrorSets).
-// spec.mirrors of quayside.yaml accepts each file.
+// NewMirrorFiles returns the configuration files, by path, that make clusters pull the copies. The base name of
+// file selects the format. registries.yaml is for k3s and RKE2. certs.d is a directory for containerd, with a
+// hosts.toml for each registry. Any other name is a file with mirror sets (see NewMirrorSets). spec.mirrors of
+// quayside.yaml accepts each of these files.
 func NewMirrorFiles(file string, copies []ImageCopy) (map[string][]byte, error) {
 	switch file {
 	case "registries.yaml":
@@ -28,7 +28,7 @@ func NewMirrorFiles(file string, copies []ImageCopy) (map[string][]byte, error) 
 	return map[string][]byte{file: data}, err
 }
 
-// mirroredRegistries returns the location of the copies by original registry, such as
+// mirroredRegistries returns the locations of the copies, by original registry: for example
 // "registry.example.com/mirror" by "quay.io".
 func mirroredRegistries(copies []ImageCopy) map[string]string {
 	out := map[string]string{}

@@ -41,9 +41,9 @@ type ImageCopy struct {
 	byTag          bool
 }
 
-// PlanCopies returns the copies that are needed for images. to is a registry ("registry/path") or
-// an OCI layout ("oci:directory"). An image with an invalid name gets a copy in state CopyFailed.
-// It is an error if two images have the same target.
+// PlanCopies returns the copies that images need. to is a registry ("registry/path") or an OCI layout
+// ("oci:directory"). For an image with an invalid name, the copy has the state CopyFailed. PlanCopies returns
+// an error if two images have the same target.
 func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 	base := ""
 	if !strings.HasPrefix(to, "oci:") {
@@ -74,8 +74,8 @@ func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 	return copies, errors.Join(errs...)
 }
 
-// planCopy plans the copy of one image. base is the target registry and path; if it is empty, the
-// target is the layout to.
+// planCopy plans the copy of one image. base is the target registry and path. If base is empty, the target is
+// the OCI layout to.
 func planCopy(im Image, src oci.Reference, to, base string) ImageCopy {
 	c := ImageCopy{Image: im.Image, Digest: im.Digest, State: CopyPlanned, name: src.String(), source: src.Name, byTag: src.Digest == ""}
 	tag := src.Tag

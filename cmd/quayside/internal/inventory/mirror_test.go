@@ -38,7 +38,7 @@ func TestListImages(t *testing.T) {
 	}
 }
 
-// TestListImagesOfClusters has a group of clusters without some operators, and a group that runs
+// TestListImagesOfClusters lists the images of two groups of clusters: one lacks some operators, the other runs
 // an image that is not in the lock.
 func TestListImagesOfClusters(t *testing.T) {
 	got := inventory.ListImages(exampleLock(), []inventory.ClusterImages{
@@ -158,8 +158,8 @@ func TestNewMirrorFiles(t *testing.T) {
 	}
 }
 
-// TestInvalidImage checks that an invalid name fails alone: the other images are copied, and mirror sets and
-// lists for other tools do not have it.
+// TestInvalidImage checks that only the image with the invalid name fails. The other images are copied. Mirror
+// sets and lists for other tools omit the invalid name.
 func TestInvalidImage(t *testing.T) {
 	images := []inventory.Image{{Image: "oci://quay.io/a/shim:v1", Operators: []string{"a/one"}}, {Image: "quay.io/a/b:v1"}}
 	copies, err := inventory.PlanCopies(images, "r.example.com")

@@ -144,8 +144,8 @@ func newChannelEntries(c *catalog.Channel, today string) []ChannelEntry {
 	return views
 }
 
-// DescribePackages returns the details of packages. It determines the phase of support for the day
-// today, such as "2026-11-21".
+// DescribePackages returns the details of packages. today, such as "2026-11-21", is the day that determines the
+// phase of support.
 func DescribePackages(pkgs []*catalog.Package, today string) PackageDescriptions {
 	s := PackageDescriptions{make([]PackageDetails, len(pkgs))}
 	for i, p := range pkgs {
@@ -194,8 +194,8 @@ func newChannels(p *catalog.Package) []Channel {
 	return rows
 }
 
-// Note returns the deprecation message of the channel, or else "default" for the default channel, and
-// "by version order" if its author has no upgrade graph.
+// Note returns the deprecation message of the channel, or "default" for the default channel. It adds "by
+// version order" if the channel has no upgrade graph.
 func (r Channel) Note() string {
 	var notes []string
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Field is a named property of a package, as texts.
+// Field is a named property of a package, with its values as texts.
 type Field struct {
 	Name   string
 	Values []string

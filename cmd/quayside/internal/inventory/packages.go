@@ -36,9 +36,9 @@ func ListPackages(found []cache.Summary) PackageList {
 	return l
 }
 
-// RankPackages is like ListPackages, but with the best matches for words first: the package with this name,
-// then the packages that provide an API with this name. Equal matches are sorted by rankText. It sorts found
-// in place.
+// RankPackages is like ListPackages, but sorts the best matches for words first: the package with this name,
+// then the packages that provide an API with this name, then other packages by rankText. It sorts found in
+// place.
 func RankPackages(found []cache.Summary, words []string) PackageList {
 	rank := func(s cache.Summary) int {
 		r := s.Rank(words)
@@ -62,9 +62,9 @@ func RankPackages(found []cache.Summary, words []string) PackageList {
 	return ListPackages(found)
 }
 
-// rankText rates the match of words in the search text of a package. The results are:
-//   - 0: each word is at the beginning of a word in a keyword or another short line
-//   - 1: each word is at the beginning of any word
+// rankText rates how well words match the search text of a package. It returns:
+//   - 0: each word is the beginning of a word in a keyword or another short line
+//   - 1: each word is the beginning of a word anywhere in text
 //   - 2: otherwise
 func rankText(text string, words []string) int {
 	var short []string

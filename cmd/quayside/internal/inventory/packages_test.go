@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
 )
 
-// TestRankPackages checks that matches in names come before matches in descriptions, and that
-// equal matches keep their order.
+// TestRankPackages checks that matches in names come before matches in descriptions, and that equally good
+// matches keep their order.
 func TestRankPackages(t *testing.T) {
 	id := catalog.ID{Namespace: "olm", Name: "test"}
 	summary := func(name, display, description string) cache.Summary {

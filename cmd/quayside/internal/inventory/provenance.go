@@ -92,7 +92,7 @@ type runDetails struct {
 	} `json:"builder"`
 }
 
-// Names of resolvedDependencies in the predicate. catalogName and pinName are prefixes.
+// Names of resolvedDependencies in the predicate. The constants catalogName and pinName are prefixes of names.
 const (
 	sourceName  = "source"
 	lockName    = "lock"
@@ -133,9 +133,8 @@ func newDigestSet(digest string) map[string]string {
 // commit returns the commit of the revision, without the branch.
 func (o *Provenance) commit() string { return o.Revision[strings.LastIndex(o.Revision, ":")+1:] }
 
-// ParseProvenance parses the JSON of [Provenance.Predicate]. The result is untrusted even if it is
-// signed, because a signer can make false statements. It returns [ErrForeignProvenance] for another
-// builder.
+// ParseProvenance parses the JSON of [Provenance.Predicate]. Do not trust the result, even if it is signed: a
+// signer can make false statements. ParseProvenance returns [ErrForeignProvenance] for another builder.
 func ParseProvenance(data []byte) (*Provenance, error) {
 	var p slsaPredicate
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -185,7 +184,7 @@ func ParseProvenance(data []byte) (*Provenance, error) {
 	return o, nil
 }
 
-// ArtifactContents describes an artifact, for the comparison with its provenance.
+// ArtifactContents describes the contents of an artifact, for [Provenance.CompareArtifact].
 type ArtifactContents struct {
 	Revision  string   // from the manifest of the artifact
 	Whole     bool     // whether it has all clusters of the environment
@@ -220,7 +219,7 @@ func (o *Provenance) CompareArtifact(c ArtifactContents) []string {
 	return out
 }
 
-// CompareCommit returns the differences between the provenance and a commit, or nil. It
+// CompareCommit returns the differences between the provenance and have, the provenance of a commit, or nil. It
 // ignores Source, because a repository can have several URLs.
 func (o *Provenance) CompareCommit(have *Provenance) []string {
 	var out []string

@@ -39,7 +39,7 @@ func predicateText(t testing.TB, o *inventory.Provenance) string {
 	return string(data)
 }
 
-// TestPredicate fixes the bytes of a predicate, because they are signed.
+// TestPredicate compares the bytes of a predicate with a fixed text, because predicates are signed.
 func TestPredicate(t *testing.T) {
 	want := `{"buildDefinition":{"buildType":"https://quayside.dev/provenance/tree/v1",` +
 		`"externalParameters":{"revision":"main@sha1:` + strings.Repeat("a", 40) + `","workspace":"envs/stage","clusters":["stage-1"]},` +
@@ -55,7 +55,7 @@ func TestPredicate(t *testing.T) {
 	}
 }
 
-// TestParseProvenance parses the predicate of a random provenance, and compares the results.
+// TestParseProvenance parses the predicate of a random provenance. The result must equal the original.
 func TestParseProvenance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z<&"]{1,5}`)
@@ -169,8 +169,8 @@ func TestCompareCommit(t *testing.T) {
 	}
 }
 
-// FuzzParseProvenance parses untrusted predicates. An accepted predicate must survive a round
-// trip.
+// FuzzParseProvenance parses untrusted predicates. If a predicate is accepted, encoding and parsing it again
+// must not change it.
 func FuzzParseProvenance(f *testing.F) {
 	f.Add([]byte(predicateText(f, sampleProvenance())))
 	f.Add([]byte(`{"buildDefinition":{"buildType":"` + inventory.ProvenanceBuildType + `"}}`))

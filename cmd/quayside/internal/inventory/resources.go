@@ -23,7 +23,7 @@ type Resources struct {
 	total     PodSum
 }
 
-// Workload is a workload that is in the sums.
+// Workload is a workload whose pods are included in the sums.
 type Workload struct {
 	Operator, Owner string
 	Namespace       string
@@ -37,8 +37,7 @@ type OperatorResources struct {
 	Amounts
 }
 
-// OwnerResources contains the sums over the operators of an owner. Clusters with equal sums share
-// an entry.
+// OwnerResources contains the sums over all operators of one owner. Clusters with equal sums share an entry.
 type OwnerResources struct {
 	Owner    string   `json:"owner" doc:"empty for operators without an owner"`
 	Clusters []string `json:"clusters,omitempty" doc:"sorted; missing if spec.clusters has none"`
@@ -52,7 +51,7 @@ type ClusterResources struct {
 }
 
 // Amounts contains sums over the pods of Deployments, StatefulSets and DaemonSets with their replicas, as the
-// scheduler computes them. It does not include the effect of autoscalers, or pods that an operator creates.
+// scheduler computes them. Effects of autoscalers and pods that operators create are not included.
 type Amounts struct {
 	Pods       int   `json:"pods" doc:"a DaemonSet counts once"`
 	DaemonSets int   `json:"daemonSets,omitempty" doc:"workloads with a pod on each node, which the sums contain once"`
@@ -62,7 +61,7 @@ type Amounts struct {
 	Used       *Use  `json:"used,omitempty" doc:"with --context: the present use of the pods that the cluster has"`
 }
 
-// Use is the present use of running pods.
+// Use is the current resource use of running pods.
 type Use struct {
 	Pods   int    `json:"pods" doc:"pods that metrics.k8s.io has"`
 	CPU    string `json:"cpu" doc:"in cores"`
@@ -82,7 +81,7 @@ type PodSum struct {
 	requested, limits corev1.ResourceList
 }
 
-// Range is the sum of the requests and of the limits of a resource, as Kubernetes quantities.
+// Range contains the sum of the requests for a resource and the sum of the limits, as Kubernetes quantities.
 type Range struct {
 	Request string `json:"request"`
 	Limit   string `json:"limit" doc:"sum of the limits of the containers that have one"`
@@ -103,8 +102,8 @@ func (a *PodSum) Add(o k8s.Object) error {
 	return nil
 }
 
-// AddGroup adds clusters that get the same objects. operators and owners are the sums by operator and by
-// owner. owners is nil if the caller does not need sums by owner.
+// AddGroup adds clusters that get the same objects. operators and owners are their sums by operator and by
+// owner. If owners is nil, there are no sums by owner.
 func (r *Resources) AddGroup(clusters []string, operators, owners map[string]*PodSum) {
 	clusters = slices.Sorted(slices.Values(clusters))
 	var all PodSum
@@ -136,15 +135,15 @@ func (r *Resources) AddGroup(clusters []string, operators, owners map[string]*Po
 	slices.SortFunc(r.Clusters, func(a, b ClusterResources) int { return slices.Compare(a.Clusters, b.Clusters) })
 }
 
-// AddTimes adds n times another sum.
+// AddTimes adds n times the sum more to a.
 func (a *PodSum) AddTimes(more *PodSum, n int) {
 	a.Pods, a.DaemonSets, a.Unlimited = a.Pods+n*more.Pods, a.DaemonSets+n*more.DaemonSets, a.Unlimited+n*more.Unlimited
 	a.requested, a.limits = requests.AddTimes(a.requested, more.requested, int64(n)), requests.AddTimes(a.limits, more.limits, int64(n))
 	a.format()
 }
 
-// SetUse sets the use of the pods of each workload, in the order of Workloads. Each use has the resources of
-// the pods by namespace/name. A pod of two workloads counts for the first workload.
+// SetUse sets the measured use. pods has an entry for each workload, in the order of Workloads: the resources
+// of its pods by namespace/name. A pod that belongs to two workloads counts only for the first.
 func (r *Resources) SetUse(pods []map[string]corev1.ResourceList) {
 	operators, owners, seen := map[string]*Use{}, map[string]*Use{}, map[string]bool{}
 	total := &Use{CPU: "0", Memory: "0"}
@@ -185,8 +184,8 @@ func (a *PodSum) format() {
 	a.Memory = Range{inMebibytes(a.requested.Memory()), inMebibytes(a.limits.Memory())}
 }
 
-// inMebibytes returns an amount of memory in Mi, rounded up. Without this, the sum of quantities with
-// different suffixes would have no suffix.
+// inMebibytes returns an amount of memory in Mi, rounded up. The sum of quantities with different suffixes
+// would otherwise have no suffix.
 func inMebibytes(q *resource.Quantity) string {
 	const mebibyte = 1 << 20
 	return resource.NewQuantity((q.Value()+mebibyte-1)/mebibyte*mebibyte, resource.BinarySI).String()

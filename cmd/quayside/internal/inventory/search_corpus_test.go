@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
 )
 
-// TestSearchFindsOwners checks that the first result of a search for each kind in a full catalog is the
-// package with this name, or provides the kind.
+// TestSearchFindsOwners searches a full catalog for each kind. The first result must be the package with this
+// name, or a package that provides the kind.
 func TestSearchFindsOwners(t *testing.T) {
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if testing.Short() || corpus == "" {

@@ -115,8 +115,8 @@ type forestBuilder struct {
 	roots     []*treeNode
 }
 
-// addTree adds a dependency tree. If its root is not installed, it adds a tree for each installed
-// dependency of the root instead.
+// addTree adds a dependency tree. If the root is not installed, it adds a tree for each installed dependency of
+// the root instead.
 func (p *forestBuilder) addTree(t explain.Node) {
 	if n := p.addNode(t, false); n != nil {
 		n.isRoot = true
@@ -152,8 +152,8 @@ func (p *forestBuilder) addNode(t explain.Node, needed bool) *treeNode {
 	return n
 }
 
-// addOrphan adds the operator t as a tree, unless a tree already has it. t is a dependency of
-// parent, which is not installed.
+// addOrphan adds the operator t as a tree of its own, unless a tree already contains the operator. t is a
+// dependency of parent, which is not installed.
 func (p *forestBuilder) addOrphan(t explain.Node, parent string) {
 	key := t.Namespace + "/" + t.Package
 	if p.nodes[key] == nil {
@@ -164,7 +164,7 @@ func (p *forestBuilder) addOrphan(t explain.Node, parent string) {
 	}
 }
 
-// title returns the heading of a group, or "" if the environment has no other clusters.
+// title returns the heading of a group, or "" if the environment has only one cluster.
 func (g clusterGroup) title() string {
 	switch n := len(g.clusters); {
 	case n == 1 && !g.hasOthers:
@@ -218,7 +218,7 @@ func (f Forest) newPicture() page.Picture {
 	return p
 }
 
-// groupByNamespace groups roots by namespace, in the order of roots.
+// groupByNamespace groups roots by namespace. Groups and roots keep their order.
 func groupByNamespace(roots []*treeNode) [][]*treeNode {
 	var out [][]*treeNode
 	at := map[string]int{}
@@ -257,9 +257,8 @@ func (f Forest) summary() string {
 	return strings.Join(out, " ")
 }
 
-// draw adds a row for the operator, followed by rows for its dependencies. drawn has the row
-// numbers of operators by key. An operator that already has a row gets no second one: draw adds a
-// link from its parent to that row.
+// draw adds a row for the operator, followed by rows for its dependencies. drawn has the row numbers of
+// operators by key. If the operator already has a row, draw only adds a link from its parent to that row.
 func (n *treeNode) draw(p *page.Picture, drawn map[string]int, parent *treeNode, depth int) {
 	notes, warn := n.notes()
 	if row, ok := drawn[n.key()]; ok {

@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// newNode returns an operator ("namespace/package version") with the requirement of its parent
-// and its dependencies.
+// newNode returns an operator ("namespace/package version") with its dependencies. why is the requirement of
+// its parent.
 func newNode(text, why string, children ...explain.Node) explain.Node {
 	key, version, _ := strings.Cut(text, " ")
 	namespace, pkg, _ := strings.Cut(key, "/")
@@ -104,7 +104,7 @@ func svgTexts(t *testing.T, picture []byte) string {
 	return strings.Join(out, " ")
 }
 
-// TestForestClusters checks the groups of clusters, and their missing operators.
+// TestForestClusters checks the groups of clusters, and the operators that are missing in them.
 func TestForestClusters(t *testing.T) {
 	got := svgTexts(t, renderSVG(t, exampleForests()["tree-fleet"]))
 	for _, want := range []string{

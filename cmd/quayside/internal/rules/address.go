@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// readsRepository reports whether the GitOps tool reads the tree of the workspace from this repository. It
-// returns true if this is unknown.
+// readsRepository reports whether the GitOps tool reads the tree of the workspace from this repository. If this
+// is unknown, it returns true.
 func (s *State) readsRepository(remotes *gitrepo.Remotes) bool {
 	g := s.Settings.GitOps
 	if g == nil || strings.HasPrefix(g.RepoURL, "oci://") || g.SourceRef.Kind == "OCIRepository" || g.SourceRef.Kind == "Bucket" {
@@ -27,7 +27,7 @@ func (s *State) readsRepository(remotes *gitrepo.Remotes) bool {
 	return g.RepoURL == "" || remotes == nil || len(remotes.URLs) == 0 || hasURL(remotes.URLs, g.RepoURL)
 }
 
-// hasURL reports whether url is of the same repository as one of urls.
+// hasURL reports whether url and one of urls are addresses of the same repository.
 func hasURL(urls []string, url string) bool {
 	return slices.ContainsFunc(urls, func(u string) bool { return normalURL(u) == normalURL(url) })
 }
@@ -79,8 +79,8 @@ func checkAddress(s *State) (Findings, error) {
 	return Findings{s.accept(finding)}, err
 }
 
-// checkOtherRepository is checkAddress for a tree in another repository. It returns an error if the GitOps
-// tool reads another tree, or if another workspace of this repository writes to its directory.
+// checkOtherRepository is checkAddress for a tree in another repository. It returns an error if the GitOps tool
+// reads another tree, or if another workspace of this repository writes to the same directory.
 func checkOtherRepository(s *State) (Findings, error) {
 	w := s.Settings
 	var out Findings
@@ -143,9 +143,9 @@ func checkEngineNames(s *State) (Findings, error) {
 	return out, err
 }
 
-// sharedTarget returns a cluster that both workspaces have, or "". It compares the URLs of the
-// servers. With byDefault, it also compares clusters without a URL, by kubeconfig or name. Set
-// byDefault only if both workspaces use the same instance of the GitOps tool.
+// sharedTarget returns a cluster that both workspaces have, or "". It compares the URLs of the API servers. If
+// byDefault is true, it compares clusters without a URL by kubeconfig or name. Set byDefault only if both
+// workspaces use the same instance of the GitOps tool.
 func sharedTarget(a, b *settings.Workspace, byDefault bool) string {
 	targets := func(w *settings.Workspace) map[string]bool {
 		out := map[string]bool{}
@@ -170,9 +170,9 @@ func sharedTarget(a, b *settings.Workspace, byDefault bool) string {
 	return ""
 }
 
-// checkOwners returns an error for each operator that another workspace installs in the same cluster. If the
-// command itself requests the operator, the error also prevents writing. Otherwise, the user has edited the
-// declaration by hand, for example moved it from the other workspace, and a later step may fix the conflict.
+// checkOwners returns an error for each operator that another workspace installs in the same cluster. If only
+// the command itself requests the operator, the error also prevents writing. Otherwise, the user edited
+// declarations by hand, for example to move the operator, and a later step may fix the conflict.
 func checkOwners(s *State) (Findings, error) {
 	if s.Lock == nil {
 		return nil, nil
@@ -195,8 +195,8 @@ func checkOwners(s *State) (Findings, error) {
 	return out, err
 }
 
-// eachInSharedCluster calls visit for each other workspace that has a cluster of s. It skips workspaces with
-// unreadable settings or lock, because their own commands report the error.
+// eachInSharedCluster calls visit for each other workspace that shares a cluster with s. It skips workspaces
+// whose settings or lock are unreadable, because their own commands report the error.
 func (s *State) eachInSharedCluster(visit func(o Other, w *settings.Workspace, lock *lockfile.File)) error {
 	if s.Others == nil {
 		return nil
@@ -214,14 +214,14 @@ func (s *State) eachInSharedCluster(visit func(o Other, w *settings.Workspace, l
 	return err
 }
 
-// hasRequested reports whether a declaration on disk requests a pin in this environment.
+// hasRequested reports whether a declaration on disk requests the operator of a pin in this environment.
 func (s *State) hasRequested(pin lockfile.Pin) bool {
 	return s.Existing != nil && slices.ContainsFunc(s.Existing(), func(d declare.Subscription) bool {
 		return slices.Contains(pin.RequestedBy, d.Key()) && (d.Only == nil || slices.Contains(d.Only, s.Settings.Title(s.Dir)))
 	})
 }
 
-// declares reports whether the workspace still has a declaration of a pin, or the pin is a dependency.
+// declares reports whether the workspace still declares the operator of a pin, or the pin is a dependency.
 func (o Other) declares(pin lockfile.Pin) bool {
 	set, err := o.Declared()
 	return err != nil || len(pin.RequestedBy) == 0 || slices.ContainsFunc(set.Subscriptions, func(d declare.Subscription) bool {
@@ -229,7 +229,7 @@ func (o Other) declares(pin lockfile.Pin) bool {
 	})
 }
 
-// withOperator returns settings with only the clusters that get an operator.
+// withOperator returns a copy of settings that has only the clusters that get an operator.
 func withOperator(w *settings.Workspace, operator string) *settings.Workspace {
 	out := *w
 	out.Clusters = slices.DeleteFunc(slices.Clone(w.Clusters), func(c profile.Cluster) bool {
@@ -239,8 +239,8 @@ func withOperator(w *settings.Workspace, operator string) *settings.Workspace {
 	return &out
 }
 
-// checkRemotes returns a warning if no remote has spec.gitops.revision, and if the repository has
-// several remotes and none of them is spec.gitops.repoURL.
+// checkRemotes returns a warning if no remote has spec.gitops.revision. It also returns a warning if the
+// repository has several remotes and none of them is spec.gitops.repoURL.
 func checkRemotes(s *State) (Findings, error) {
 	repo, err := s.Repository()
 	if err != nil || repo == nil || repo.Remotes == nil || s.Settings.GitOps == nil {

@@ -13,13 +13,12 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkStillApplied returns a finding for each object or kustomization in the repository that applies
-// declarations of pinned operators, because OLM would install these operators as well. The finding is an
-// error if two conditions hold: an object of a GitOps tool applies declarations of this workspace to a
-// cluster that may belong to the workspace, and the operators were not adopted from OLM. Otherwise the
-// finding is a warning. If the repository has several workspaces, checkStillApplied skips declarations that
-// this workspace does not read. It also returns a warning for an entry point that may apply other parts of
-// the repository.
+// checkStillApplied returns a finding for each object or kustomization of the repository that applies
+// declarations of pinned operators, because OLM would also install these operators. The finding is an error if
+// the operators were not adopted from OLM, and if an object of a GitOps tool applies declarations of this
+// workspace to a cluster that may belong to the workspace. Otherwise the finding is a warning. If the
+// repository has several workspaces, checkStillApplied skips declarations that this workspace does not read. It
+// also returns a warning for an entry point that may apply other parts of the repository.
 func checkStillApplied(s *State) (Findings, error) {
 	repo, err := s.Repository()
 	if err != nil || repo == nil {
@@ -84,8 +83,8 @@ func checkStillApplied(s *State) (Findings, error) {
 
 const appliedHint = "remove these declarations from its path; if OLM runs the operators, see docs/adopt.md; or add a waiver for still-applied"
 
-// checkAbandonedTrees returns a warning for each rendered tree in this workspace that no workspace writes,
-// such as one at a former spec.output. It is an error if spec.gitops.path names the tree.
+// checkAbandonedTrees returns a warning for each rendered tree in this workspace that no workspace writes, such
+// as a tree at a former spec.output. If spec.gitops.path names the tree, the finding is an error.
 func checkAbandonedTrees(s *State) (Findings, error) {
 	repo, err := s.Repository()
 	if err != nil || repo == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// ChangedFiles are files whose content Git changes in a checkout.
+// ChangedFiles are files with different contents in a commit and in its checkout, because Git converts them.
 type ChangedFiles struct {
 	Pos       diag.Pos // of the Git attribute
 	Attribute string   // such as "filter"; empty if the file with attributes is not text
@@ -14,9 +14,9 @@ type ChangedFiles struct {
 	Files     []string // in the repository, sorted
 }
 
-// checkAttributes returns an error for Git attributes that change the content of files. Such a file
-// differs between the commit that is reviewed and the checkout that is applied. No waiver accepts it,
-// because the same change could add the waiver.
+// checkAttributes returns an error for Git attributes that change the content of files. Such a file differs
+// between the reviewed commit and the applied checkout. No waiver can accept the error, because the change that
+// adds the attribute could also add the waiver.
 func checkAttributes(s *State) (Findings, error) {
 	if s.Attributes == nil {
 		return nil, nil

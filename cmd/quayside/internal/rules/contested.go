@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// contestedFields returns a warning for each field that overlays set, and that a controller of the cluster
-// also writes or that the API server does not store. The GitOps tool would set such a field again and again.
-// Without a tool, it returns nothing.
+// contestedFields returns a warning for each field that overlays set, and that either a controller of the
+// cluster also writes or the API server does not store. The GitOps tool would set such a field repeatedly. If
+// the workspace has no GitOps tool, it returns nil.
 func (s *State) contestedFields(types *admit.Types, cluster string, patch fleet.Patch) (Findings, error) {
 	tool := s.tool()
 	if tool == "" {
@@ -64,8 +64,8 @@ func (s *State) contestedFields(types *admit.Types, cluster string, patch fleet.
 	return out, nil
 }
 
-// serverSideApply is the sync option with which Argo CD applies an object on the server, so that the object
-// needs no annotation with its whole content.
+// serverSideApply is the sync option for server-side apply in Argo CD. Objects that are applied on the server
+// need no annotation with their whole content.
 const serverSideApply = "ServerSideApply=true"
 
 func needsServerSideApply(o k8s.Object) bool {

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// checkDuplicates returns an error for each further declaration of a package in a namespace,
-// because only one declaration can control the operator.
+// checkDuplicates returns an error if a package is declared more than once in a namespace, for each declaration
+// after the first. Only one declaration can control the operator.
 func checkDuplicates(s *State) (Findings, error) {
 	var faults diag.List
 	first := map[string]declare.Subscription{}
@@ -42,14 +42,14 @@ func checkDeletedLock(s *State) (Findings, error) {
 	return errorsOf(diag.List{ErrDeletedLock()}), nil
 }
 
-// ErrDeletedLock returns the error for a lock that HEAD has and the work tree lacks.
+// ErrDeletedLock returns the error for a missing lock that HEAD still has.
 func ErrDeletedLock() *diag.Error {
 	hint := "restore it with 'git restore " + settings.LockFile + "'; to choose all versions anew, commit its removal first"
 	return diag.Hintf(diag.Pos{File: settings.LockFile}, hint, "missing, but HEAD has it: a new one would upgrade all operators to their newest versions")
 }
 
-// checkFreshness returns a warning for each declaration that changed since its operator was locked,
-// that is not locked, or that no longer exists. It opens no catalog.
+// checkFreshness returns a warning with the declarations that are not locked, have changed since their
+// operators were locked, or no longer exist. It opens no catalog.
 func checkFreshness(s *State) (Findings, error) {
 	set := s.Declared()
 	if s.Lock == nil || len(set.Subscriptions) == 0 {
@@ -83,13 +83,13 @@ func checkFreshness(s *State) (Findings, error) {
 	return warningsOf(s.waive([]diag.Warning{w})), nil
 }
 
-// isRequested reports whether a pin names a declaration.
+// isRequested reports whether a pin of the lock names declaration d in RequestedBy.
 func isRequested(lock *lockfile.File, d declare.Subscription) bool {
 	return slices.ContainsFunc(lock.Pins, func(pin lockfile.Pin) bool { return slices.Contains(pin.RequestedBy, d.Key()) })
 }
 
-// checkMisspelled returns an error for each object with a misspelled API and the name of a missing
-// declaration of a pinned operator, because resolving would remove the operator.
+// checkMisspelled returns an error for each object that has a misspelled API, and the name of the missing
+// declaration of a pinned operator. Resolving would remove this operator.
 func checkMisspelled(s *State) (Findings, error) {
 	if s.Lock == nil {
 		return nil, nil
@@ -106,8 +106,8 @@ func checkMisspelled(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// checkDroppedPaths checks the paths that were removed from spec.declarations after a pin was committed. It
-// returns an error for each such path that still declares the pinned operator, because resolving would remove
+// checkDroppedPaths returns an error for each declaration of a pinned operator in a path that was removed from
+// spec.declarations after the pin was committed. The declaration still exists there, but resolving would remove
 // the operator.
 func checkDroppedPaths(s *State) (Findings, error) {
 	if s.Lock == nil {
@@ -137,7 +137,7 @@ func checkDroppedPaths(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// checkOnly returns an error for each environment in spec.only of a declaration that would not install the
+// checkOnly returns an error for each environment in a declaration's spec.only that would not install the
 // operator: no workspace of the repository has this name, or the workspace does not read the declaration.
 func checkOnly(s *State) (Findings, error) {
 	set := s.Declared()

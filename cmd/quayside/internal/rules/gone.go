@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// checkGoneImages returns a warning for each image that a cluster pulls although its registry no
-// longer serves it. Mirrors and overlays that replace the image prevent the warning.
+// checkGoneImages returns a warning for each image that a cluster pulls although its registry no longer serves
+// it. There is no warning if a mirror or an overlay replaces the image.
 func checkGoneImages(s *State) (Findings, error) {
 	clusters, err := s.clustersWithGoneImages()
 	if err != nil {
@@ -35,8 +35,8 @@ func checkGoneImages(s *State) (Findings, error) {
 	return out, nil
 }
 
-// clustersWithGoneImages returns the gone images that clusters pull, each with the names of these clusters.
-// It takes overlays into account.
+// clustersWithGoneImages returns the gone images that clusters pull after overlays, each with the names of
+// these clusters.
 func (s *State) clustersWithGoneImages() (map[string][]string, error) {
 	rendered := slices.ContainsFunc(s.Settings.Clusters, func(c profile.Cluster) bool { return len(c.HelmValues) > 0 }) ||
 		slices.ContainsFunc(s.Rendered.Objects, func(o render.Rendered) bool { return len(goneImages(o.Object)) > 0 })
@@ -68,8 +68,8 @@ func (s *State) clustersWithGoneImages() (map[string][]string, error) {
 	return out, nil
 }
 
-// goneIn returns the gone images of a cluster, sorted. rendered reports whether to examine the
-// objects that overlays leave unchanged.
+// goneIn returns the gone images of a cluster, sorted. If rendered is true, it also examines the objects that
+// overlays leave unchanged.
 func (s *State) goneIn(cluster string, patch fleet.Patch, rendered bool) ([]string, error) {
 	var images []string
 	for _, o := range patch {

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// checkIgnored returns an error for the lock, the tree and their source files, if Git ignores them.
-// A tree that a GitOps tool does not read from Git may be ignored.
+// checkIgnored returns an error if Git ignores the lock, the tree, or their source files. Git may ignore a tree
+// that the GitOps tool does not read from Git.
 func checkIgnored(s *State) (Findings, error) {
 	if s.Ignored == nil {
 		return nil, nil

@@ -97,7 +97,7 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// TestIntroduced checks that errors that existed before are warnings.
+// TestIntroduced checks that Introduced turns errors that existed before into warnings.
 func TestIntroduced(t *testing.T) {
 	old, other := Finding{Rule: "a", Severity: Error, Subject: "x", Msg: "m"}, Finding{Rule: "a", Severity: Error, Subject: "y", Msg: "m"}
 	got := Findings{old, other}.Introduced(Findings{old})
@@ -106,7 +106,7 @@ func TestIntroduced(t *testing.T) {
 	}
 }
 
-// TestVersions checks versions of clusters on a day.
+// TestVersions checks versions of clusters against a fixed day.
 func TestVersions(t *testing.T) {
 	for spec, want := range map[string]string{
 		"  kubernetesVersion: \"1.34\"\n  openshiftVersion: \"4.20.1\"\n": "",
@@ -131,7 +131,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestReviewShared checks which inherited waivers are unused.
+// TestReviewShared checks which inherited waivers count as unused.
 func TestReviewShared(t *testing.T) {
 	base := diag.Pos{File: "../base.yaml", Line: 5, Col: 5}
 	prod := Other{
@@ -229,7 +229,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestSharedCRDs compares the CRDs of two workspaces with a cluster of one address.
+// TestSharedCRDs compares the CRDs of two workspaces that have the same cluster, by its URL.
 func TestSharedCRDs(t *testing.T) {
 	const crd, one = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.io%s}\nspec: {group: %s}\n", "https://a.example.com"
 	tree := func(pkg, labels, group string) *filetree.Tree {

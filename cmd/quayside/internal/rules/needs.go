@@ -40,7 +40,7 @@ func checkObservations(s *State) (Findings, error) {
 
 // checkNeeds returns the unmet needs of operators. The tree, spec.provides, the user's overlays, and
 // observations of the clusters can meet a need. An unmet need is an error. A need of kind Config is only a
-// warning, because the operator may meet it itself.
+// warning, because the operator may create the missing object itself.
 func checkNeeds(s *State) (Findings, error) {
 	unmet, err := s.findUnmet()
 	if err != nil {
@@ -220,8 +220,8 @@ func (s *State) addOverlayObjects(supply *needs.Supply, cluster string) error {
 	})
 }
 
-// formatClusters returns the clusters of a need as the end of a message, or "" for all clusters
-// that get the operator.
+// formatClusters returns the end of a message about a need: the clusters that do not meet it. It returns "" if
+// these are all clusters that get the operator.
 func (s *State) formatClusters(n unmetNeed) string {
 	if all, err := profile.ClustersThatGet(n.pin.Key(), s.Settings.Clusters); err == nil && len(n.clusters) == len(all) {
 		return ""
@@ -229,7 +229,7 @@ func (s *State) formatClusters(n unmetNeed) string {
 	return " (cluster " + diag.Some(n.clusters, 5) + ")"
 }
 
-// warning describes the need. The name of the operator precedes the message.
+// warning describes the need. Its message is preceded by the name of the operator.
 func (n unmetNeed) warning() diag.Warning {
 	by := diag.Some(n.By, 3)
 	switch n.Kind {
@@ -248,7 +248,7 @@ func (n unmetNeed) warning() diag.Warning {
 	}
 }
 
-// hint returns three ways to solve the error with a code.
+// hint returns three ways to fix the error. code is the code for its waiver.
 func (n unmetNeed) hint(code string) string {
 	waiver := "or add a waiver for " + code
 	switch n.Kind {

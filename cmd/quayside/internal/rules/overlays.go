@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// checkSelectors returns the errors of checkOverlays. Because a build takes seconds, it builds overlays only
-// if a selector of a kustomization or a setting selects no rendered object.
+// checkSelectors returns the errors of checkOverlays. It builds overlays, which takes seconds, only if a
+// selector of a kustomization or of a setting selects no rendered object.
 func checkSelectors(s *State) (Findings, error) {
 	w := s.Settings
 	if len(s.Overlays) == 0 && !hasSelectors(w) {

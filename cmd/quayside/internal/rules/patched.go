@@ -15,7 +15,7 @@ import (
 )
 
 // checkPatched returns an error for each object that a cluster rejects or stores incompletely because of the
-// user's overlays. It returns a warning for each field that does not keep its value.
+// user's overlays. It also returns the warnings of contestedFields.
 func checkPatched(s *State) (Findings, error) {
 	if len(s.Overlays) == 0 {
 		return nil, nil
@@ -66,7 +66,7 @@ func checkPatched(s *State) (Findings, error) {
 	return out, nil
 }
 
-// newFaults returns the faults of a changed or added object that the object before overlays does not have.
+// newFaults returns the faults of a changed or added object that the object did not have before overlays.
 func (s *State) newFaults(types *admit.Types, base func() (diff.State, error), key k8s.Key, o k8s.Object) ([]admit.Fault, error) {
 	if o == nil {
 		return nil, nil
@@ -83,7 +83,7 @@ func (s *State) newFaults(types *admit.Types, base func() (diff.State, error), k
 	return found, err
 }
 
-// schemaFaults returns the faults of an object that strict decoding and the API server find.
+// schemaFaults returns the faults that strict decoding and the API server would find in an object.
 func (s *State) schemaFaults(types *admit.Types, o k8s.Object) []admit.Fault {
 	shape := types.Check(o)
 	var out []admit.Fault
@@ -108,7 +108,7 @@ func (s *State) tool() string {
 	return p.About().Tool
 }
 
-// overlayPos returns the position of the first overlay of a cluster that uses the user's files.
+// overlayPos returns the position of a cluster's first overlay that uses files of the user.
 func (s *State) overlayPos(f *fleet.Fleet, cluster string) diag.Pos {
 	x, err := f.Inputs(cluster)
 	if err != nil {

@@ -27,8 +27,8 @@ type Past struct {
 	shallow bool                     // whether the clone lacks older commits
 }
 
-// ParsePast returns the history of a lock. changed are the lines that its commits added or removed.
-// shallow means that the clone lacks older commits.
+// ParsePast returns the history of a lock. changed contains the lines that the commits of the lock added or
+// removed. shallow means that the clone lacks older commits.
 func ParsePast(changed []byte, shallow bool) *Past {
 	p := &Past{bundles: map[string]bool{}, digests: map[lockfile.Digest]bool{}, shallow: shallow}
 	for line := range bytes.Lines(changed) {
@@ -58,9 +58,9 @@ type Upstream struct {
 	past     *Past
 }
 
-// Unproven returns the reason why observations of the environment do not permit the installation of a bundle,
-// or "". judge compares the observations with rule, as 'quayside promote' does. It returns "" for operators
-// that need no promotion.
+// Unproven returns the reason why observations of the environment do not yet permit the installation of a
+// bundle. It returns "" if they permit it, or if the operator needs no promotion. judge compares the
+// observations with rule, as 'quayside promote' does.
 func (u *Upstream) Unproven(namespace, pkg, bundle string, rule gate.Criteria, judge func(gate.Pin) gate.Verdict) (string, error) {
 	if !u.governs(namespace, pkg) {
 		return "", nil
@@ -80,14 +80,14 @@ func (u *Upstream) Unproven(namespace, pkg, bundle string, rule gate.Criteria, j
 	return "is " + v.Text(rule, u.Title), nil
 }
 
-// governs reports whether an operator must be promoted from the environment, because the environment declares
-// it and no waiver exempts it.
+// governs reports whether an operator must be promoted from the environment. This is the case if the
+// environment declares the operator, and no waiver exempts it.
 func (u *Upstream) governs(namespace, pkg string) bool {
 	return u.Declares(namespace, pkg) && !u.state.accept(Finding{Code: aheadCode, Subject: namespace + "/" + pkg}).Waived
 }
 
-// Upstream returns the upstream environment of the workspace. It returns nil if there is none, if it has
-// never had a lock, or if there is no Git repository.
+// Upstream returns the upstream environment of the workspace. It returns nil if there is no Git repository, if
+// there is no upstream environment, or if that has never had a lock.
 func (s *State) Upstream() (*Upstream, error) {
 	if s.Settings.Follows == "" || s.Others == nil || s.Past == nil {
 		return nil, nil
@@ -131,7 +131,7 @@ func (s *State) follows(o Other) bool {
 	return err == nil && Follows(s.Dir, s.Settings, o.Dir, w) || s.Settings.FollowsPath() && o.Dir == path.Join(s.Dir, s.Settings.Follows)
 }
 
-// Follows reports whether a workspace in a directory follows another one.
+// Follows reports whether the workspace w in dir names the workspace other in otherDir in its spec.follows.
 func Follows(dir string, w *settings.Workspace, otherDir string, other *settings.Workspace) bool {
 	if w.FollowsPath() {
 		return otherDir == path.Join(dir, w.Follows)
@@ -139,8 +139,8 @@ func Follows(dir string, w *settings.Workspace, otherDir string, other *settings
 	return w.Follows != "" && other.Title(otherDir) == w.Follows
 }
 
-// Declares reports whether the environment declares an operator now, or declared it when it was
-// locked. The result is false if spec.only of a declaration excludes the environment.
+// Declares reports whether the environment declares an operator now, or declared it when it was locked. It
+// returns false if spec.only of the declaration excludes the environment.
 func (u *Upstream) Declares(namespace, pkg string) bool {
 	is := func(d declare.Subscription) bool { return d.Package == pkg && d.Namespace == namespace }
 	isOnlyHere := func(d declare.Subscription) bool {
@@ -158,12 +158,12 @@ func (u *Upstream) Declares(namespace, pkg string) bool {
 	return ok && len(pin.RequestedBy) > 0
 }
 
-// HasHad reports whether the environment has or had a bundle of this name.
+// HasHad reports whether the environment has or had a bundle with this name.
 func (u *Upstream) HasHad(bundle string) bool {
 	return u.past.bundles[bundle] || u.lock != nil && slices.ContainsFunc(u.lock.Pins, func(p lockfile.Pin) bool { return p.Bundle == bundle })
 }
 
-// HasHadDigest reports whether the environment has or had the bundle of a pin, by digest.
+// HasHadDigest reports whether the environment has or had a bundle with the digest of the pin's bundle.
 func (u *Upstream) HasHadDigest(pin lockfile.Pin) bool {
 	digest := pin.BundleDigest()
 	return u.past.digests[digest] || u.lock != nil && slices.ContainsFunc(u.lock.Pins, func(p lockfile.Pin) bool { return p.BundleDigest() == digest })
@@ -197,8 +197,8 @@ func (u *Upstream) Awaits(d declare.Subscription) bool {
 // aheadCode is the code of findings about promotion.
 const aheadCode = "ahead-of-upstream"
 
-// checkPromotion returns an error for each operator with a bundle that its upstream environment has never
-// had, although it declares the operator.
+// checkPromotion returns an error for each operator whose bundle the upstream environment has never had. It
+// skips operators that the upstream environment does not declare.
 func checkPromotion(s *State) (Findings, error) {
 	if s.Lock == nil {
 		return nil, nil
@@ -225,8 +225,8 @@ func checkPromotion(s *State) (Findings, error) {
 }
 
 // EvaluateFollowers evaluates the rule about promotion for each environment that follows the workspace. The
-// positions are in this workspace, because its change breaks the rule. An environment that cannot be read is
-// skipped; its own commands report the error.
+// positions are in this workspace, because the change in this workspace breaks the rule. It skips an unreadable
+// environment, whose own commands report the error.
 func EvaluateFollowers(s *State) (Findings, error) {
 	if s.Others == nil || s.Past == nil {
 		return nil, nil
@@ -274,7 +274,7 @@ func EvaluateFollowers(s *State) (Findings, error) {
 	return out, nil
 }
 
-// asOther returns the workspace as another workspace of the repository sees it.
+// asOther returns the workspace in the form in which other workspaces see it.
 func (s *State) asOther() Other {
 	return Other{
 		Dir:      s.Dir,
@@ -289,7 +289,7 @@ func (s *State) asOther() Other {
 	}
 }
 
-// fromFollower converts a finding about an operator in the lock of a follower to a finding of this workspace.
+// fromFollower converts a finding about the lock of a follower to a finding of this workspace.
 func (s *State) fromFollower(f Finding, title string, lock *lockfile.File, past *Past) Finding {
 	namespace, pkg, _ := strings.Cut(f.Subject, "/")
 	pin, _ := lock.Pin(namespace, pkg)
@@ -304,9 +304,8 @@ func (s *State) fromFollower(f Finding, title string, lock *lockfile.File, past 
 	return f
 }
 
-// checkRequirements returns an error for each operator that cannot run with the versions in the
-// settings or the namespaces in its declaration. With spec.requirements: warn, the findings are
-// warnings.
+// checkRequirements returns an error for each operator that cannot run with the versions in the settings, or
+// with the namespaces in its declaration. If spec.requirements is warn, it returns warnings instead of errors.
 func checkRequirements(s *State) (Findings, error) {
 	severity, hint := Error, "upgrade or remove the operator, or correct the versions in "+settings.FileName+" or the namespaces that it watches; to accept it, add a waiver for requirement"
 	if s.Settings.Requirements == "warn" {

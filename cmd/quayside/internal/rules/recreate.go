@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// checkRecreate returns a warning for each entry in spec.recreate that is not for the locked version
-// of its operator, and an error for each that selects no object.
+// checkRecreate returns a warning for each entry in spec.recreate that is not for the locked version of its
+// operator. It returns an error for each entry that selects no object.
 func checkRecreate(s *State) (Findings, error) {
 	if s.Lock == nil {
 		return nil, nil

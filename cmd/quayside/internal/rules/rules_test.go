@@ -160,7 +160,7 @@ func TestErr(t *testing.T) {
 	}
 }
 
-// TestRecreate checks the entries of spec.recreate for another version, and without an object.
+// TestRecreate checks entries of spec.recreate for a version that is not locked, and without an object.
 func TestRecreate(t *testing.T) {
 	entries := "  recreate: [{operator: a/b, version: 1.0.0, kind: Service, name: s}, {operator: a/b, version: 1.1.0, kind: Service, name: s}, {operator: a/c, version: 1.0.0, kind: Service, name: s}]\n"
 	s := &State{

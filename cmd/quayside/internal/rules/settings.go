@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkClusterOperators returns an error for each pattern of spec.clusters that matches no operator
-// of the lock. A pattern may also match in another workspace with the same settings.
+// checkClusterOperators returns an error for each pattern of spec.clusters that matches no operator of the
+// lock. There is no error if the pattern matches in another workspace with the same settings.
 func checkClusterOperators(s *State) (Findings, error) {
 	have := operatorKeys(s.Lock)
 	if len(have) == 0 {
@@ -58,8 +58,8 @@ func checkWaiverOperators(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// unmatchedWaivers returns the waivers whose operator is not in have, by the path of their operator field. It
-// omits inherited waivers that match in another workspace.
+// unmatchedWaivers returns the waivers whose operator is not in have. Their keys are the paths of their
+// operator fields. It omits inherited waivers that match in another workspace.
 func (s *State) unmatchedWaivers(have []string) map[string]diag.Waiver {
 	out := map[string]diag.Waiver{}
 	for i, v := range s.Settings.Policy.Waivers {
@@ -74,8 +74,8 @@ func (s *State) unmatchedWaivers(have []string) map[string]diag.Waiver {
 	return out
 }
 
-// checkUnusedWaivers returns a warning for each waiver of an operator that the lock does not have. This is no
-// error, because a waiver may be merged before the branch that adds or removes its operator.
+// checkUnusedWaivers returns a warning for each waiver of an operator that the lock does not have. It returns
+// no error, because a waiver may be merged before the upgrade that adds its operator, or after its removal.
 // checkWaiverOperators reports misspelled operators.
 func checkUnusedWaivers(s *State) (Findings, error) {
 	var out []diag.Warning
@@ -94,9 +94,9 @@ func checkUnusedWaivers(s *State) (Findings, error) {
 	return warningsOf(diag.SortWarnings(out)), nil
 }
 
-// namesMissingOperator reports whether the object of a waiver is an operator that no workspace with the
-// waiver has. file contains the waiver. It checks only waivers for errors of rules: waivers for warnings are
-// reviewed with the warnings.
+// namesMissingOperator reports whether the object of a waiver is an operator that is missing in all workspaces
+// with this waiver. file contains the waiver. The result is false for waivers of warnings, which are reviewed
+// with the warnings.
 func (s *State) namesMissingOperator(v diag.Waiver, file string, have []string) bool {
 	isOfRule := slices.ContainsFunc(diag.Codes(), func(c diag.Code) bool { return c.ID == v.Rule && c.Step == diag.OtherStep })
 	return isOfRule && strings.Count(v.Object, "/") == 1 && !strings.ContainsAny(v.Object, " *.") && !anyMatches(v.Object, have) &&
@@ -106,8 +106,8 @@ func (s *State) namesMissingOperator(v diag.Waiver, file string, have []string) 
 		})
 }
 
-// checkExpiredWaivers returns a warning for each waiver of a finding of 'quayside diff' that has expired or
-// expires soon. Other waivers are reviewed together with their warnings and findings.
+// checkExpiredWaivers returns a warning for each expired or soon expiring waiver of a finding of 'quayside
+// diff'. Other waivers are reviewed together with their warnings and findings.
 func checkExpiredWaivers(s *State) (Findings, error) {
 	own := slices.DeleteFunc(slices.Clone(s.Settings.Policy.Waivers), func(v diag.Waiver) bool {
 		return slices.ContainsFunc(diag.Codes(), func(c diag.Code) bool { return c.ID == v.Rule }) ||
@@ -116,7 +116,7 @@ func checkExpiredWaivers(s *State) (Findings, error) {
 	return warningsOf(diag.Review(own, slices.Repeat([]bool{true}, len(own)), nil, s.Today)), nil
 }
 
-// ReviewShared returns ws without warnings about unused inherited waivers that may match in another
+// ReviewShared returns ws without warnings about unused waivers that are inherited and may match in another
 // workspace with the same settings.
 func (s *State) ReviewShared(ws []diag.Warning) []diag.Warning {
 	return slices.DeleteFunc(slices.Clone(ws), func(w diag.Warning) bool {
@@ -125,8 +125,8 @@ func (s *State) ReviewShared(ws []diag.Warning) []diag.Warning {
 	})
 }
 
-// mayMatchElsewhere reports whether an inherited waiver may match in another workspace with the
-// same settings: the workspace has its operator, or the waiver names no operator.
+// mayMatchElsewhere reports whether an inherited waiver may match in another workspace with the same settings.
+// This is the case if the waiver names no operator, or the other workspace has the operator.
 func (s *State) mayMatchElsewhere(v diag.Waiver) bool {
 	name := cmp.Or(v.Operator, v.Object)
 	return s.matchesElsewhere(v.Pos.File, func(_ *settings.Workspace, other Other) bool {
@@ -162,7 +162,6 @@ func operatorKeys(lock *lockfile.File) []string {
 	return out
 }
 
-// matchesOperator reports whether a pattern of spec.clusters matches one of the operators.
 func matchesOperator(pattern string, operators []string) bool {
 	return slices.ContainsFunc(operators, func(name string) bool {
 		gets, err := (profile.Cluster{Operators: []string{pattern}}).Gets(name)
@@ -170,7 +169,7 @@ func matchesOperator(pattern string, operators []string) bool {
 	})
 }
 
-// suggestOperator returns the operators that a name could mean, for a message.
+// suggestOperator returns the operators that a misspelled name may mean, as text for a message.
 func suggestOperator(name string, have []string) string {
 	for _, key := range have {
 		if _, pkg, _ := strings.Cut(key, "/"); pkg == name {
@@ -218,8 +217,8 @@ func checkExpressions(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// checkClusterNames returns an error for each cluster name or pattern in the policy that matches no
-// cluster. Inherited settings may name clusters of other workspaces.
+// checkClusterNames returns an error for each cluster name or pattern in the policy that matches no cluster. It
+// permits inherited settings to name clusters of other workspaces.
 func checkClusterNames(s *State) (Findings, error) {
 	w, have := s.Settings, s.Settings.ClusterNames()
 	var faults diag.List
@@ -240,8 +239,8 @@ func checkClusterNames(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// checkFollows returns an error if spec.follows names no other workspace of the Git repository.
-// Promotions report ambiguous names and cycles.
+// checkFollows returns an error if spec.follows names no other workspace of the Git repository. Ambiguous names
+// and cycles are not its task: 'quayside promote' reports them.
 func checkFollows(s *State) (Findings, error) {
 	w := s.Settings
 	if w.Follows == "" || !s.InGit() {

@@ -1,6 +1,6 @@
-// Package rules evaluates rules about a state: the content of one commit or of the work tree of a
-// workspace, with the observations and the time. A rule is a function from a state to findings, and
-// a line in one table. Rules write nothing and depend on no command.
+// Package rules evaluates rules about a state: the content of one commit or of the work tree of a workspace,
+// with the observations and the time. A rule is a function from a state to findings, with an entry in [Table].
+// Rules write nothing and depend on no command.
 //
 // Start from [Evaluate].
 package rules
@@ -23,7 +23,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// State is the state of a workspace. Its functions read on demand, because most states break no rule.
+// State is the state of a workspace. Its functions load data on demand, because most states break no rule.
 type State struct {
 	Dir      string // directory of the workspace in its repository
 	Settings *settings.Workspace
@@ -65,7 +65,7 @@ type Other struct {
 	Tree     func() (*filetree.Tree, error)
 }
 
-// Repository is the other content of the workspace's repository.
+// Repository describes the rest of the repository that contains the workspace.
 type Repository struct {
 	Declared map[string][]string // declared paths of each workspace, by its directory
 	Below    []string            // directories of the workspaces below this one
@@ -96,14 +96,14 @@ type Finding struct {
 	Err      error  // a cause with a type; may be nil
 
 	// Later is set for an error that a later step of the same change will fix. For example, after the render,
-	// the user edits the objects that the GitOps tool applies. Commands that write only warn of such an error.
+	// the user edits the objects that the GitOps tool applies. Commands that write print it as a warning.
 	Later bool
 }
 
 // Findings are the results of several rules.
 type Findings []Finding
 
-// Err returns the errors that no waiver accepts, sorted by position.
+// Err returns the errors that are not waived, sorted by position.
 func (fs Findings) Err() error {
 	var faults diag.List
 	for _, f := range fs {
@@ -119,8 +119,8 @@ func (fs Findings) Err() error {
 	return faults.Err()
 }
 
-// WhileWriting returns the findings for a command that writes one step of a change: errors with
-// Later become warnings.
+// WhileWriting returns the findings for a command that writes one step of a change. Errors with Later are
+// turned into warnings.
 func (fs Findings) WhileWriting() Findings {
 	out := slices.Clone(fs)
 	for i, f := range out {
@@ -150,7 +150,7 @@ func (f Finding) warning() diag.Warning {
 	return w
 }
 
-// Introduced returns fs. Errors that before also contains become warnings.
+// Introduced returns a copy of fs. Errors that also occur in before are turned into warnings.
 func (fs Findings) Introduced(before Findings) Findings {
 	type key struct{ rule, subject, msg string }
 	had := map[key]bool{}
@@ -195,9 +195,9 @@ func (s *State) waive(ws []diag.Warning) []diag.Warning {
 	return diag.MarkWaived(ws, s.Settings.Policy.Waivers, s.Today)
 }
 
-// matchesElsewhere reports whether match returns true for another workspace of the repository whose
-// settings include file. The name of file is as in positions. At a revision, no other workspace is
-// read, and the result is true for every inherited file.
+// matchesElsewhere reports whether match returns true for another workspace of the repository whose settings
+// include file. file is written as in positions. At a revision, other workspaces are not read. The result is
+// then true if file is not the workspace's own.
 func (s *State) matchesElsewhere(file string, match func(*settings.Workspace, Other) bool) bool {
 	if s.Others == nil {
 		return file != s.Settings.File

@@ -1,6 +1,6 @@
 package rules
 
-// Part is the part of a state that a rule checks. A command evaluates the rules of the parts that it has.
+// Part is the part of a state that a rule checks. A command evaluates rules only for parts that it loaded.
 type Part string
 
 // The parts of a state.
@@ -79,7 +79,7 @@ func Table() []Entry {
 	}
 }
 
-// Evaluate returns the findings of the rules about a part. If a rule cannot be evaluated, it returns its
+// Evaluate returns the findings of the rules about a part. If a rule cannot be evaluated, Evaluate returns the
 // error.
 func Evaluate(s *State, about Part) (Findings, error) {
 	var out Findings

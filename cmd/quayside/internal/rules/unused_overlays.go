@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// checkUnusedOverlays returns a finding for each directory with YAML files that looks like an overlay, but
-// that no cluster's build uses. It is an error if the name of a used directory differs only in one letter or
-// in an additional namespace.
+// checkUnusedOverlays returns a finding for each directory with YAML files that looks like an overlay but is
+// used in no cluster's build. The finding is an error if the name of the directory is probably a misspelled
+// name of a used directory: one letter differs, or the namespace is missing.
 func checkUnusedOverlays(s *State) (Findings, error) {
 	files, err := s.overlayCandidates()
 	if err != nil || len(files) == 0 {
@@ -96,7 +96,7 @@ func (s *State) overlayCandidates() ([]string, error) {
 	return out, nil
 }
 
-// meantOverlay returns the overlay directory whose name the user probably misspelled as dir, or "".
+// meantOverlay returns the overlay directory that the user probably meant by the misspelled name dir, or "".
 func (s *State) meantOverlay(dir string) string {
 	base := s.Settings.OverlaysDir()
 	top, rest := base, strings.TrimPrefix(dir, base)
@@ -123,7 +123,7 @@ func (s *State) meantOverlay(dir string) string {
 	return ""
 }
 
-// pieceNames returns the names of the directories of a cluster's overlays.
+// pieceNames returns the names that the overlay directories of a cluster may have.
 func (s *State) pieceNames() []string {
 	out := []string{layout.Resources, "reporter"}
 	for _, pin := range s.Lock.Pins {
@@ -132,7 +132,7 @@ func (s *State) pieceNames() []string {
 	return out
 }
 
-// isOneLetter reports whether two different names differ in one letter: changed, added or removed.
+// isOneLetter reports whether a and b differ in one letter, which is changed, added or removed.
 func isOneLetter(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a

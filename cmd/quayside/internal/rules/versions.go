@@ -35,8 +35,8 @@ func (s *State) clusterVersions() []clusterVersion {
 	return out
 }
 
-// Limits for the versions of clusters. Kubernetes 1.34 and OpenShift 4.20 are from 2025. Each year has three
-// releases; the limits include more, and some planned ones.
+// Limits for the versions of clusters. Kubernetes 1.34 and OpenShift 4.20 were released in 2025. There are
+// three releases a year. The limits allow for more, and for some planned releases.
 const (
 	releaseYear      = 2025
 	kubernetesMinor  = 34

@@ -11,11 +11,11 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// OutsideWindow is the code of a change outside of its windows. It is also allowed in spec.policy.severity.
+// OutsideWindow is the code of a change outside of its windows. spec.policy.severity accepts it, too.
 const OutsideWindow = "outside-window"
 
-// Rollouts returns the operators that a change of the lock installs, upgrades or removes, sorted. A
-// lower version is a rollback, for which no window applies.
+// Rollouts returns the operators that a change of the lock installs, upgrades or removes, sorted. It omits
+// rollbacks to lower versions, because windows do not apply to them.
 func Rollouts(before, after *lockfile.File) []string {
 	var out []string
 	for _, c := range lockfile.Diff(before, after) {
@@ -50,7 +50,7 @@ func UpgradeWindow(s *State, operator string) window.Decision {
 	return window.Decide(s.Settings.ChangeWindows(), s.Now, s.subject(operator))
 }
 
-// subject returns the change of an operator.
+// subject returns the change of an operator in the form in which windows match it.
 func (s *State) subject(operator string) window.Subject {
 	severity := s.Severities[operator]
 	if severity == "" && s.Severities != nil {
@@ -85,9 +85,9 @@ func WindowText(d window.Decision) string {
 	}
 }
 
-// checkWindows returns a finding for each operator that s.Lock installs, upgrades or removes in comparison
-// with s.Merged, although its windows do not permit this at s.Now. It is an error if spec.policy refuses its
-// severity in spec.policy.severity.
+// checkWindows returns a finding for each operator that s.Lock installs, upgrades or removes in comparison with
+// s.Merged although the operator's windows do not permit this at s.Now. The finding is an error if
+// spec.policy.severity gives it a severity that spec.policy.failOn refuses.
 func checkWindows(s *State) (Findings, error) {
 	if s.Merged == nil || s.Lock == nil || s.Now.IsZero() {
 		return nil, nil
@@ -133,8 +133,8 @@ func (s *State) windowSeverity() (Severity, error) {
 }
 
 // checkWindowEnvironments returns an error for each environment of a window that is no workspace of the
-// repository. It returns none if the settings of a workspace cannot be read, because its name is then
-// unknown. The workspace's own commands report the error.
+// repository. If the settings of a workspace cannot be read, its name is unknown, and checkWindowEnvironments
+// returns nil. That workspace's own commands report the error.
 func checkWindowEnvironments(s *State) (Findings, error) {
 	named := slices.ContainsFunc(s.Settings.Windows, func(w settings.Window) bool { return len(w.Environments) > 0 })
 	if !named || s.Others == nil || !s.InGit() {
