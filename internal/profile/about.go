@@ -44,8 +44,8 @@ func (d Directive) matches(key string) bool {
 	}))
 }
 
-// ToolOfKey returns the tool that an annotation or label with this key controls, according to all.
-// It returns "" if there is none.
+// ToolOfKey returns the tool that an annotation or label with this key controls, according to the directives
+// in all. It returns "" if there is none.
 func ToolOfKey(key string, all []Directive) string {
 	for _, d := range all {
 		if d.matches(strings.ToLower(key)) {
@@ -97,8 +97,8 @@ type Applier struct {
 	Paths       []string
 	Ignores     string   // base name of files that exclude parts of a directory; empty if there are none
 	Targets     []string // fields that name the target cluster: its name, server or kubeconfig
-	// Sources is the API group of spec.sourceRef, which refers to the repository; a missing path then
-	// means its root. If empty, the field repoURL next to each path contains the repository.
+	// Sources is the API group of spec.sourceRef, which refers to the repository. A missing path means the root
+	// of this repository. If Sources is empty, the field repoURL next to each path contains the repository.
 	Sources string
 }
 
@@ -132,8 +132,8 @@ const (
 	RemovalKeep
 )
 
-// RemovalOf returns the effect of removing o from the tree, and the tool that determines it: the
-// first one that does not simply delete o. If there is none, it returns RemovalPrune and "".
+// RemovalOf returns the effect of removing o from the tree, for the first tool that does not simply delete o,
+// and the name of this tool. If there is no such tool, it returns RemovalPrune and "".
 func RemovalOf(o k8s.Object) (removal Removal, tool string) {
 	for _, l := range profileTable() {
 		if removal := l.profile.Removal(o); removal != RemovalPrune {

@@ -50,7 +50,7 @@ type ArgoCDCluster struct {
 	Destination string `json:"destination" doc:"Name of the cluster in Argo CD, instead of server."`
 }
 
-// Annotate returns o with its sync wave and sync options.
+// Annotate returns o with annotations for its sync wave and sync options.
 func (argoCD) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	var options []string
 	switch {
@@ -107,8 +107,8 @@ func (argoCD) About() About {
 // Defaults sets the default project.
 func (argoCD) Defaults(g *GitOps) { g.Project = cmp.Or(g.Project, "default") }
 
-// NeedsSeparateDirs returns true if the clusters are those registered in Argo CD: then the
-// ApplicationSet knows only their names.
+// NeedsSeparateDirs returns true if g selects clusters that are registered in Argo CD. The ApplicationSet
+// gets only the names of such clusters.
 func (argoCD) NeedsSeparateDirs(g GitOps) bool { return g.Clusters != nil }
 
 // Removal returns the effect of removing o from the tree, according to its sync options.
@@ -260,8 +260,8 @@ func (c Cluster) argoDestination() Destination {
 }
 
 // applicationSet returns the ApplicationSet that creates an Application for each cluster. By
-// default it deletes no Applications, and deleting an Application keeps the objects that it
-// applied.
+// default, the ApplicationSet deletes no Applications, and the objects that an Application applied remain
+// when the Application is deleted.
 func applicationSet(t Tree, part string) k8s.Object {
 	o := t.GitOps.newObject("argoproj.io/v1alpha1", "ApplicationSet", t.GitOps.partName(part))
 	var elements []any
@@ -302,7 +302,7 @@ func applicationSet(t Tree, part string) k8s.Object {
 }
 
 // registeredSeparator returns a template for the separator before the name of a registered cluster.
-// The name is only known to Argo CD.
+// A template is needed because only Argo CD has the name.
 func registeredSeparator(g GitOps) string {
 	dash, dot := g.clusterSeparator(false), g.clusterSeparator(true)
 	if dash == dot {
@@ -362,12 +362,12 @@ func fieldMaps[T any](of []T) []any {
 }
 
 // confirmOptions returns the sync options for objects whose deletion loses data. PruneLast is
-// needed because Argo CD, while it waits for a confirmation, applies nothing in the same or a later
-// sync wave: not even the upgraded CRD of another operator.
+// needed because Argo CD applies nothing in the same or a later sync wave while it waits for a confirmation,
+// not even the upgraded CRD of another operator.
 func confirmOptions() []string { return []string{"Prune=confirm", "PruneLast=true", "Delete=confirm"} }
 
-// mergeOptions appends options to have, which is separated by commas. An option whose name is in
-// have is omitted.
+// mergeOptions appends the options in more to those in have, separated by commas. It omits options whose
+// names are in have.
 func mergeOptions(have string, more []string) string {
 	var out, names []string
 	for _, option := range append(strings.Split(have, ","), more...) {
@@ -381,13 +381,12 @@ func mergeOptions(have string, more []string) string {
 }
 
 // syncWave returns the sync wave of an object. Argo CD begins a wave when all objects of earlier
-// waves are healthy. So an object must not come before the objects that make it healthy:
+// waves are healthy. So an object must not be in an earlier wave than the objects that make it healthy:
 //
-//   - The workloads of a replaced operator stop before anything of its successor is applied,
+//   - The workloads of a replaced operator stop before any object of its successor is applied,
 //     including CRDs.
-//   - - Required operators come before their dependents. Their certificates are in the same waves as their
-//     workloads.
-//   - - If an operator ships custom resources of an operator at an earlier position, these custom resources
+//   - Required operators and their certificates are in earlier waves than their dependents.
+//   - If an operator ships custom resources of an operator at an earlier position, these custom resources
 //     are in the same wave as the workloads of the shipping operator, because the custom resources and the
 //     workloads may wait for each other.
 func syncWave(o k8s.Object, at ApplyPosition) int {
@@ -417,8 +416,8 @@ func syncWave(o k8s.Object, at ApplyPosition) int {
 }
 
 // pieceWave returns the sync wave of an object in a piece. All objects share one wave, except
-// workloads to be stopped. Argo CD would ignore a commit that repairs an earlier wave while it
-// waits for that wave. It may also not notice that a CRD exists, because it does not track CRDs.
+// workloads to be stopped, for two reasons. While Argo CD waits for a wave, it ignores a commit that repairs
+// the wave. And Argo CD may not notice that a CRD of an earlier wave exists, because it does not track CRDs.
 // Within a wave, it applies kinds in a fixed order and waits for CRDs.
 func pieceWave(at ApplyPosition) int {
 	if at.Stopped {
@@ -458,8 +457,8 @@ func phaseWave(o k8s.Object) int {
 	}
 }
 
-// healthScript is a health check for custom resources in Lua. If there is a condition Ready or
-// Available, it determines the health.
+// healthScript is a health check for custom resources, in Lua. The condition Ready or Available, if it
+// exists, determines the health.
 const healthScript = `local known, ready = false, false
 if obj.status ~= nil and obj.status.conditions ~= nil then
   for _, c in ipairs(obj.status.conditions) do
@@ -479,7 +478,7 @@ return {status = "Healthy"}
 `
 
 // healthScripts returns a patch for the ConfigMap of Argo CD, with health checks for the custom
-// resources of the operators. The user applies it.
+// resources of the operators. The user applies the patch.
 func healthScripts(t Tree) []byte {
 	data := map[string]any{}
 	for _, api := range t.APIs {

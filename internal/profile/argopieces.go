@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// generatePaths is the annotation with the paths that an Application depends on. Argo CD compares
-// it only with the names of changed files. So whenever the content of one of these directories
-// changes, a file directly in it must change.
+// generatePaths is the annotation with the paths that an Application depends on. Argo CD compares only these
+// paths with the names of changed files. So whenever the content of one of these directories changes, a file
+// directly in the directory must change.
 const generatePaths = "argocd.argoproj.io/manifest-generate-paths"
 
 // ArgoCDMember are the fields of clusters.yaml that only Argo CD uses.
@@ -29,7 +29,7 @@ func (argoCD) Member(g GitOps, c Cluster) Member {
 	return out
 }
 
-// argoPieces returns an ApplicationSet for each piece, and the Application that applies them.
+// argoPieces returns an ApplicationSet for each piece, and the Application that applies the ApplicationSets.
 func argoPieces(t Tree) map[string][]k8s.Object {
 	var sets []k8s.Object
 	for _, p := range t.Pieces {
@@ -49,9 +49,9 @@ func argoPieces(t Tree) map[string][]k8s.Object {
 	return map[string][]k8s.Object{string(ArgoCD): {all}, layout.Pieces: sets}
 }
 
-// unlimitedRetry returns a retry policy for syncs without a limit; r, if set, overrides the limits.
+// unlimitedRetry returns the retry policy r for syncs or, if r is nil, a policy without a limit.
 // With refresh, Argo CD retries with the newest revision. Otherwise it would retry the failed
-// revision forever, even if a newer one repairs it.
+// revision forever, even if a newer revision repairs the fault.
 func unlimitedRetry(r *Retry) map[string]any {
 	out := fieldMap(cmp.Or(r, &Retry{Limit: -1, Backoff: Backoff{Duration: "10s", Factor: 2, MaxDuration: "1m"}}))
 	out["refresh"] = true
@@ -59,7 +59,7 @@ func unlimitedRetry(r *Retry) map[string]any {
 }
 
 // pieceSet returns the ApplicationSet of a piece, which creates an Application for each cluster.
-// Deleting it deletes the Applications, but by default not the objects that they applied.
+// Deleting the ApplicationSet deletes the Applications, but by default not the objects that they applied.
 func pieceSet(t Tree, p Piece) k8s.Object {
 	g := t.GitOps
 	o := g.newObject("argoproj.io/v1alpha1", "ApplicationSet", objectName(g.owner(), p.Name))
@@ -100,7 +100,7 @@ func pieceSet(t Tree, p Piece) k8s.Object {
 }
 
 // memberGenerator returns the generator that lists the clusters. If the source is an OCI artifact,
-// the list is inline, because Argo CD cannot read a list from there.
+// the list is inline, because Argo CD cannot read a list from an artifact.
 func memberGenerator(t Tree) map[string]any {
 	g := t.GitOps
 	if strings.HasPrefix(g.RepoURL, "oci://") {
@@ -133,8 +133,8 @@ func pieceSpec(t Tree, p Piece, prefix string, destination map[string]any) map[s
 	return spec
 }
 
-// pieceSources returns the sources of the Application of a piece: the plain directories of CRDs come first,
-// because Argo CD does not track CRDs, then the piece.
+// pieceSources returns the sources of the Application of a piece: first the plain directories of CRDs, then
+// the piece. CRDs are first because Argo CD does not track them.
 func pieceSources(t Tree, p Piece, prefix string) []ApplicationSource {
 	g := t.GitOps
 	var dirs []string
@@ -152,8 +152,8 @@ func pieceSources(t Tree, p Piece, prefix string) []ApplicationSource {
 	return out
 }
 
-// watchedPaths returns the directories that the Application of a piece depends on. If the cluster
-// has overlays, these are all directories.
+// watchedPaths returns the directories that the Application of a piece depends on, separated by ";". With
+// overlays, the Application depends on all directories.
 func watchedPaths(t Tree, p Piece, prefix string) string {
 	if p.Leaving {
 		return path.Join("/", t.GitOps.Path, p.Dir)

@@ -58,11 +58,11 @@ type FluxCluster struct {
 	KubeConfig string `json:"kubeConfig" doc:"Secret in spec.gitops.namespace with the kubeconfig of this cluster, for a Flux that runs in another cluster. Default: Flux runs in this cluster."`
 }
 
-// Annotate returns o with annotations that protect it from pruning and from variable substitution,
-// that keep an injected CA, and that assign it to a stage. The first stage contains Namespaces,
-// operators that issue certificates, and workloads of replaced operators, which are stopped. The
+// Annotate returns o with annotations that protect o from pruning and from variable substitution,
+// that keep an injected CA, and that assign o to a stage. The first stage contains Namespaces,
+// operators that issue certificates, and the stopped workloads of replaced operators. The
 // last stage contains operators that require others. An object that will move to a later stage is
-// protected, because Flux would otherwise delete it when it leaves its stage.
+// protected, because Flux would otherwise delete the object when it leaves its stage.
 func (flux) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	more := map[string]string{}
 	if keepsData(o) || at.MovesLater || at.Kept && isKeepable(o) {
@@ -191,8 +191,8 @@ func fluxStages() []fluxStage {
 	}
 }
 
-// excludePatch returns a patch that removes objects from a Kustomization: those that both selectors
-// match. An empty selector matches all objects.
+// excludePatch returns a patch that removes from a Kustomization the objects that both selectors match. An
+// empty selector matches all objects.
 func excludePatch(annotations, labels string) any {
 	target := map[string]any{}
 	for field, selector := range map[string]string{"annotationSelector": annotations, "labelSelector": labels} {
@@ -203,8 +203,8 @@ func excludePatch(annotations, labels string) any {
 	return map[string]any{"patch": "$patch: delete\napiVersion: any/v1\nkind: Any\nmetadata:\n  name: any\n", "target": target}
 }
 
-// fluxReporter returns the Kustomization of the reporter. It does not depend on operators, because
-// the reporter explains why an operator is not ready. Its health check covers only the Deployment,
+// fluxReporter returns the Kustomization of the reporter. This Kustomization does not depend on operators,
+// because the reporter explains why an operator is not ready. Its health check covers only the Deployment,
 // because an Installation becomes ready only with its operator. The retry interval is short,
 // because applying fails until the namespaces of the operators exist.
 func fluxReporter(g GitOps, c Cluster, crds k8s.Object, w Workload) k8s.Object {
@@ -215,8 +215,8 @@ func fluxReporter(g GitOps, c Cluster, crds k8s.Object, w Workload) k8s.Object {
 	return o
 }
 
-// fluxKustomization returns the Kustomization for one part of the tree in one cluster. dir is its
-// directory in the tree. after is the Kustomization that it depends on, or nil.
+// fluxKustomization returns the Kustomization for one part of the tree in one cluster. dir is the part's
+// directory in the tree. after is the Kustomization that the result depends on, or nil.
 func fluxKustomization(g GitOps, c Cluster, part, dir string, after k8s.Object) k8s.Object {
 	o := fluxObject(g, g.clusterPartName(c.Name, part), path.Join(g.Path, dir), c.KubeConfig)
 	if after != nil {
@@ -226,7 +226,7 @@ func fluxKustomization(g GitOps, c Cluster, part, dir string, after k8s.Object) 
 }
 
 // fluxObject returns a Kustomization for a directory of the repository. kubeConfig is the name of
-// the Secret with the kubeconfig of the target cluster; if it is empty, the target is the cluster
+// the Secret with the kubeconfig of the target cluster. If kubeConfig is empty, the target is the cluster
 // in which Flux runs.
 func fluxObject(g GitOps, name, dir, kubeConfig string) k8s.Object {
 	o := g.newObject("kustomize.toolkit.fluxcd.io/v1", "Kustomization", name)
@@ -248,8 +248,8 @@ func fluxObject(g GitOps, name, dir, kubeConfig string) k8s.Object {
 	return o
 }
 
-// healthExpressions returns health checks in CEL for the custom resources of the operators. If
-// there is a condition Ready or Available, it determines the health.
+// healthExpressions returns health checks, in CEL, for the custom resources of the operators. The condition
+// Ready or Available, if it exists, determines the health.
 func healthExpressions(apis []catalog.GVK) []any {
 	var out []any
 	for _, api := range apis {

@@ -169,8 +169,9 @@ func argoNames(t *testing.T, environment, cluster string, r *profile.Registered)
 	return out
 }
 
-// TestRenamed checks that each Application has a source that is removed when the environment is renamed,
-// so that an Application with the old name fails instead of reverting changes of the new one.
+// TestRenamed checks that each Application has a source that is removed when the environment is renamed.
+// An Application with the old name then fails, instead of reverting changes of the Application with the new
+// name.
 func TestRenamed(t *testing.T) {
 	p, err := profile.Lookup(profile.ArgoCD)
 	if err != nil {
@@ -324,7 +325,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestFluxClusters checks that each cluster has its own directory, and that each of its Kustomizations
+// TestFluxClusters checks that each cluster has its own directory, and that each Kustomization of a cluster
 // depends on the previous one.
 func TestFluxClusters(t *testing.T) {
 	tree := clusterTree()

@@ -85,7 +85,7 @@ func TestInputsOfPieces(t *testing.T) {
 	}
 }
 
-// inputOf returns the expected inputs of a cluster with an Application.
+// inputOf returns the expected inputs for an Application in a cluster.
 func inputOf(tree profile.Tree, c profile.Cluster, application, piece, dir string, spec map[string]any) map[string]any {
 	values := map[string]any{}
 	for key, v := range c.Values {

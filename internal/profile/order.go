@@ -31,7 +31,7 @@ type Hook struct {
 	Failed        bool // whether the object is deleted when it has failed
 }
 
-// Earlier returns the earlier of two positions, for an object that has both.
+// Earlier returns the earlier of p and other, for an object that has both positions.
 func (p ApplyPosition) Earlier(other ApplyPosition) ApplyPosition {
 	return ApplyPosition{Issuer: p.Issuer || other.Issuer, Level: min(p.Level, other.Level), Provider: max(p.Provider, other.Provider)}
 }

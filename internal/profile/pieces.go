@@ -34,8 +34,8 @@ const (
 	PerCluster  = "cluster"
 )
 
-// nameSeparator separates the owner and the piece in the name of an object. Neither of them
-// contains it.
+// nameSeparator separates the owner and the piece in the name of an object. Neither the owner nor the piece
+// contains the separator.
 const nameSeparator = "--"
 
 // Maximum lengths of the owner and the piece in a name, which has at most 63 bytes.
@@ -58,7 +58,7 @@ func crdsObjectName(owner, dir string) string {
 // owner returns the prefix for the names of an environment's objects.
 func (g GitOps) owner() string { return k8s.FitWithout(nameSeparator, g.Name, maxOwner) }
 
-// ownerOf returns the prefix for the names of a cluster's objects on a hub. It is unique, because
+// ownerOf returns the prefix for the names of a cluster's objects on a hub. The prefix is unique, because
 // names of environments contain no dot.
 func (g GitOps) ownerOf(cluster string) string {
 	return k8s.FitWithout(nameSeparator, g.Name+"."+cluster, maxOwner)

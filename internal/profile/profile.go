@@ -2,7 +2,7 @@
 // annotations for objects, the objects that make the tool apply the tree, and the order in which
 // objects are applied.
 //
-// A new profile needs one file and one entry in profileTable, and if it has settings, a field in
+// A new profile needs one file and one entry in profileTable. A profile with settings also needs a field in
 // [GitOps] or [Cluster]. No other code depends on the name of a profile. A profile does not change
 // operators: it only adds annotations, and objects for the tool.
 //
@@ -67,11 +67,11 @@ type Profile interface {
 	Member(g GitOps, c Cluster) Member
 
 	// Apply returns the objects that make the tool apply the tree, by directory in the tree, and
-	// files that are not applied, by path. Call it only if Faults returns none for the settings.
+	// files that are not applied, by path. Call Apply only if Faults returns no faults for the settings.
 	Apply(t Tree) (own map[string][]k8s.Object, files map[string][]byte)
 
 	// Inputs returns the data of each cluster for the user's own ApplicationSet or ResourceSet: as
-	// objects to apply, or as files by name. Call it only if Faults returns none for the settings.
+	// objects to apply, or as files by name. Call Inputs only if Faults returns no faults for the settings.
 	Inputs(t Tree) (objects []k8s.Object, files map[string][]byte)
 }
 
@@ -143,10 +143,10 @@ func isCertificate(o k8s.Object) bool { return certificates.Issues(o.Group(), o.
 // keepsData reports whether deleting o would delete data of operators.
 func keepsData(o k8s.Object) bool { return k8s.IsCRD(o) || o.Is("", "Namespace") }
 
-// IsKept reports whether o outlives its operator if its chart keeps it.
+// IsKept reports whether o remains when its operator is removed, if the operator's chart keeps o.
 func IsKept(o k8s.Object) bool { return keepsData(o) || isKeepable(o) }
 
-// isKeepable reports whether o may outlive its operator: it has data, and gives nobody a permission.
+// isKeepable reports whether o may remain when its operator is removed: o has data and grants no permissions.
 func isKeepable(o k8s.Object) bool {
 	return o.Is("", "PersistentVolumeClaim") || o.Is("", "Secret") || o.Is("", "ConfigMap")
 }

@@ -94,7 +94,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// checkApplied checks the objects that apply a tree: they are unique and of the tool's kinds, and apply
+// checkApplied checks the objects that apply a tree. They must be unique, have the tool's kinds, and apply
 // every directory of the tree, but no additional files.
 func checkApplied(t *testing.T, p profile.Profile, newTree func() profile.Tree) {
 	t.Helper()
@@ -247,8 +247,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestSyncOptions merges the options of an object with those of the profile. Each option is unique,
-// and the object's value takes precedence.
+// TestSyncOptions merges the options of an object with those of the profile. The result must contain each
+// option once, and the object's value takes precedence.
 func TestSyncOptions(t *testing.T) {
 	p, err := profile.Lookup(profile.ArgoCD)
 	if err != nil {

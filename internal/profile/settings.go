@@ -37,7 +37,7 @@ type Cluster struct {
 	Provides          Provides          `json:"provides" doc:"APIs and objects of this cluster, in addition to spec.provides."`
 	Config            json.RawMessage   `json:"config" doc:"Default configuration of all operators in this cluster, in the format of a Subscription's spec.config."`
 
-	// HelmValues are apart from Values, which are those of inputs/.
+	// HelmValues are separate from Values: inputs/ contains Values, but not HelmValues.
 	HelmValues map[string]json.RawMessage `json:"helmValues" doc:"Values of Helm charts in this cluster, by operator: namespace/package. These values override the values of the Subscription, as a second file of values does for Helm."`
 
 	// Fields that are derived from other files of the workspace and from other settings.
@@ -121,8 +121,8 @@ func (c Cluster) Shared() string {
 }
 
 // ObjectSettings returns the settings that change objects of operators in the cluster, as text, or
-// "" if there are none. These are the settings of Shared, except for the selection of versions and
-// operators.
+// "" if there are none. These are the settings that Shared returns, except for the Kubernetes version and the
+// selection of operators.
 func (c Cluster) ObjectSettings() string {
 	c.KubernetesVersion, c.Operators = "", nil // these fields select versions and operators
 	if config := string(c.Config); config == "null" || config == "{}" {

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// TestShared changes each setting of a cluster: clusters share pieces only if the setting does not
-// affect their content. The test expects that new settings do, except embedded settings of a tool.
+// TestShared changes each setting of a cluster. Clusters may share pieces only if the setting does not affect
+// the content of pieces. The test expects that every new setting affects it, except settings of a tool.
 func TestShared(t *testing.T) {
 	for _, f := range yamlnode.Fields(reflect.TypeFor[profile.Cluster]()) {
 		var c profile.Cluster

@@ -53,8 +53,8 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// FuzzCanonical checks that the document parser finds the same value in the input and in its
-// YAML forms as Canonical.
+// FuzzCanonical checks that Canonical returns the value that the document parser finds in the input, and in
+// the YAML forms of the input.
 func FuzzCanonical(f *testing.F) {
 	for raw := range values() {
 		f.Add([]byte(raw))

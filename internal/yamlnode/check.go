@@ -30,7 +30,7 @@ func (c Checker) Addf(field, format string, args ...any) {
 }
 
 // Require reports whether value is set. If value is empty, Require adds a fault, unless the field
-// already has one, such as a wrong type.
+// already has a fault, such as a wrong type.
 func (c Checker) Require(field, value string) bool {
 	if value != "" {
 		return true

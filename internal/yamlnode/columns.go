@@ -59,8 +59,8 @@ func (c *columns) fixNode(n *yaml.Node) {
 	n.Column = offset - c.lines[n.Line-1] + 1
 }
 
-// offset converts a position of the parser to a byte offset. If possible, it continues from the
-// last position, because a line may be as long as the file.
+// offset converts a position of the parser to a byte offset. If possible, it counts from the last
+// converted position instead of the beginning of the line, because a line may be as long as the file.
 func (c *columns) offset(line, col int) int {
 	if line != c.at.line || col < c.at.col {
 		c.at = place{line: line, col: 1, offset: c.breaks[line-1]}

@@ -57,8 +57,8 @@ type Document struct {
 	nodes  []*yaml.Node
 }
 
-// origin assigns an offset in the JSON, at which a value or key begins, to a place in the input: at
-// is an offset in the YAML, or the index of a node.
+// origin is the origin of a value or key in the input. offset is where the value or key begins in the JSON.
+// at is its offset in the YAML, or the index of its node.
 type origin struct{ offset, at int }
 
 // Pos returns the position in the YAML of the value or key at an offset of the JSON.
@@ -122,7 +122,7 @@ func (r *Reader) Read(file string, line int, text []byte, lim Limits, filter *Fi
 	return out, nil
 }
 
-// shiftError returns err with its positions moved to file and down by lines.
+// shiftError returns err with positions in file, and with lines added to the line numbers.
 func shiftError(err error, file string, lines int) error {
 	var list diag.List
 	var one *diag.Error

@@ -17,8 +17,8 @@ import (
 
 // Encode returns v as block YAML, with sorted keys, lists indented like their key, and no folded
 // lines. v is a value that encoding/json decodes into an any, or a map type of such values. A
-// string that a YAML 1.1 or 1.2 reader could parse as another type is quoted: both kinds of readers
-// return v again. Equal values give equal bytes.
+// string that a YAML 1.1 or 1.2 reader could parse as another type is quoted, so that readers of both
+// versions decode v. Equal values give equal bytes.
 func Encode(v any) []byte { return slices.Clone(AppendEncoded(make([]byte, 0, 4<<10), v)) }
 
 // AppendEncoded appends Encode(v) to dst and returns the extended slice.
@@ -218,7 +218,7 @@ func isLiteral(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && !isPrintable(r) })
 }
 
-// isPrintable reports whether r is visible, and every YAML reader keeps it and does not treat it as
+// isPrintable reports whether r is visible, and every YAML reader keeps r and does not treat r as
 // a line break.
 func isPrintable(r rune) bool {
 	return r >= ' ' && r < 0x7f || r > 0xa0 && r != utf8.RuneError && unicode.IsPrint(r) && !sanitize.IsInvisible(r)
@@ -231,7 +231,7 @@ func hasDirectives(s string) bool {
 }
 
 // encodeLoosely returns s without quotes if that is safe in block style, otherwise in double
-// quotes. It quotes fewer strings than [Quote]: it is used for the rendered tree, which people read
+// quotes. It quotes fewer strings than [Quote], because its output is the rendered tree, which people read
 // and which has no checksum.
 func encodeLoosely(s string) string {
 	if canBePlain(s) {
@@ -323,7 +323,7 @@ func Append(stream, document []byte) []byte {
 	return append(append(out, "---\n"...), document...)
 }
 
-// DeleteDocuments removes the documents that contain one of the given lines from a stream. The
+// DeleteDocuments returns a stream without the documents that contain one of the given lines. The
 // first line is 1.
 func DeleteDocuments(stream []byte, lines []int) []byte {
 	var out []byte
@@ -361,8 +361,8 @@ func HasDocuments(stream []byte) bool {
 	return false
 }
 
-// Quote returns s as a YAML scalar on one line: without quotes if every YAML reader parses that as
-// the string s, otherwise in double quotes. The result is valid in flow and block style.
+// Quote returns s as a YAML scalar on one line. It omits quotes if every YAML reader parses the plain scalar
+// as the string s. Otherwise, it uses double quotes. The result is valid in flow and block style.
 func Quote(s string) string {
 	if isPlainKey(s) {
 		return s
@@ -402,7 +402,7 @@ func doubleQuoted(s string, asIs func(rune) bool, short bool) string {
 	return b.String()
 }
 
-// isPlainKey reports whether key s needs no quotes. It is stricter than the YAML specification,
+// isPlainKey reports whether the key s needs no quotes. It is stricter than the YAML specification,
 // because decoders differ.
 func isPlainKey(s string) bool {
 	if s == "" || !isBareByte(s[0], "/_.") || !isBareByte(s[len(s)-1], "/_.@+=-") {

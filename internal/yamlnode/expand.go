@@ -9,8 +9,8 @@ import (
 // extent is the size of a node after expanding its aliases.
 type extent struct{ nodes, height int }
 
-// expander replaces aliases and merge keys by their targets. The nodes are shared, so expansion
-// needs no more memory. Each use counts as a copy, so that an alias bomb exceeds the limit.
+// expander replaces aliases and merge keys by their targets. The nodes are shared, so expansion needs no
+// additional memory. Each use of a node counts as a copy, so that an alias bomb exceeds the limit.
 type expander struct {
 	file   string
 	lim    Limits

@@ -57,8 +57,8 @@ func (r *jsonReader) more() bool {
 	return false
 }
 
-// value passes the next value to the sink. depth is its nesting level. The error, which is also in
-// r.err, wraps errNotJSON or is a limitError.
+// value passes the next value to the sink. depth is the value's nesting level. The error, which is also
+// stored in r.err, wraps errNotJSON or is a limitError.
 func (r *jsonReader) value(depth int) error {
 	kind := r.dec.PeekKind()
 	at := r.next()

@@ -121,8 +121,8 @@ type collection struct {
 	key    string // key of the next value
 }
 
-// next ends a document and adds its object to the list. A null document is omitted. It returns
-// false for other values, and if there was a fault.
+// next ends a document and adds its object to the list. It omits a null document. It returns
+// false if the document is neither an object nor null, or after a fault.
 func (v *objects) next() bool {
 	root, isObject := v.root.(map[string]any)
 	if isObject {

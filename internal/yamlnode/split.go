@@ -25,7 +25,7 @@ type Stream struct {
 // readSize is the number of bytes to read at once.
 const readSize = 256 << 10
 
-// Reset makes s read r, which begins at the given offset of its file. maxSize is the maximum number
+// Reset makes s read r. offset is the offset in the file at which r begins. maxSize is the maximum number
 // of bytes of a document.
 func (s *Stream) Reset(r io.Reader, offset int64, maxSize int) {
 	if s.buf == nil {
@@ -113,7 +113,7 @@ func isMarker(line []byte, marker string) bool {
 	return ok
 }
 
-// isPreamble reports whether text contains only white space, directives and comments. They belong
+// isPreamble reports whether text contains only white space, directives and comments. Such a text belongs
 // to the document after the next marker.
 func isPreamble(text []byte) bool {
 	for line := range bytes.Lines(text) {
@@ -125,7 +125,7 @@ func isPreamble(text []byte) bool {
 }
 
 // MaxDocuments is the maximum number of documents in one input. An empty document has only three
-// bytes, but costs the parser as much as another.
+// bytes, but costs the parser as much as any other document.
 const MaxDocuments = 100_000
 
 // condense removes empty documents. If there is no content between document markers, it keeps the first

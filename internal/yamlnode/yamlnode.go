@@ -166,8 +166,8 @@ func syntaxError(file string, data []byte, err error) *diag.Error {
 	return diag.Errorf(pos, "malformed YAML: %s", msg)
 }
 
-// countsFromZero reports whether the line in a message counts from 0. This depends on the stage of
-// the parser that the message is from; the other stages count from 1.
+// countsFromZero reports whether a message of the YAML parser counts lines from 0. Some stages of the parser
+// do, the others count from 1.
 func countsFromZero(msg string) bool {
 	for _, s := range []string{"key", "'-' indicator", "node content", "',' or ']'", "',' or '}'", "<document start>", "<stream-start>"} {
 		if msg == "did not find expected "+s {

@@ -1,8 +1,8 @@
 // Package certificates provides serving certificates for webhooks and API services, and distributes
 // the CA to their clients.
 //
-// A new provider needs one file and one entry in providerTable, and if it has settings, a field in
-// [ProviderSettings]. No other code depends on the name of a provider. No provider writes a private
+// A new provider needs one file and one entry in providerTable. A provider with settings also needs a field
+// in [ProviderSettings]. No other code depends on the name of a provider. No provider writes a private
 // key to the tree.
 //
 // Start from [NewProvider] and [Provider].
@@ -33,14 +33,14 @@ type Provider interface {
 	// Secret returns the name of the Secret that contains the certificate of a Service.
 	Secret(service string) string
 
-	// Serve returns a Service with the annotations that request a certificate for it.
+	// Serve returns a Service with the annotations that request a certificate for this Service.
 	Serve(service k8s.Object) k8s.Object
 
 	// Issue returns the objects that request a certificate for a Service.
 	Issue(namespace, service string) []k8s.Object
 
 	// Trust returns a webhook configuration, CRD or APIService with the CA of a Service's
-	// certificate, or with an annotation that requests it.
+	// certificate, or with an annotation that requests this CA.
 	Trust(o k8s.Object, namespace, service string) k8s.Object
 
 	// InjectAnnotations returns the names of the annotations by which an object requests a CA from
@@ -132,8 +132,8 @@ func Names() []string {
 	return out
 }
 
-// Default returns the default provider: on OpenShift the first one that runs only on OpenShift,
-// otherwise the first one.
+// Default returns the default provider: the first in providerTable or, on OpenShift, the first that runs only
+// on OpenShift.
 func Default(openshift bool) Name {
 	all := providerTable()
 	i := slices.IndexFunc(all, func(l entry) bool {
@@ -200,8 +200,8 @@ func IsInjected(o k8s.Object, chosen Name, openshift bool) bool {
 }
 
 // Issues reports whether a kind is for certificates or their issuers. The operator that provides
-// such a kind is applied before operators that need certificates. This does not depend on whether
-// an installed operator needs one.
+// such a kind is applied before operators that need certificates. This order does not depend on whether
+// an installed operator needs a certificate.
 func Issues(group, kind string) bool {
 	return slices.ContainsFunc(providerTable(), func(l entry) bool { return l.provider(ProviderSettings{}).Issues(group, kind) })
 }

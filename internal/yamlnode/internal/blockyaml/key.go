@@ -42,8 +42,8 @@ type names struct {
 	seen     map[string]bool
 }
 
-// isRepeatedKey adds the last key to the mapping, and reports whether the mapping already had it. Because
-// tools write sorted keys, only a key that is not greater than the previous one needs a search.
+// isRepeatedKey adds the last key to the mapping, and reports whether the mapping already had this key. Tools
+// write sorted keys, so only a key that is not greater than the previous key needs a search.
 func (p *parser) isRepeatedKey(n *names) bool {
 	const few = 32
 	keys := p.keys[n.first:]

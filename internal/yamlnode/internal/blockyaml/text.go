@@ -30,8 +30,8 @@ func isSimple(text []byte) (tabs, ok bool) {
 	return tabs, utf8.Valid(text) && !hasSpecial(text)
 }
 
-// oddBytes returns 0 if the first eight bytes of text are printable ASCII or "
-// ". It tests all bytes at once by their top bits. For a byte below 0x80:
+// oddBytes returns 0 if the first eight bytes of text are printable ASCII or "\n".
+// It tests all bytes at once by their top bits. For a byte below 0x80:
 //   - Adding 1 sets the top bit only for 0x7f.
 //   - Adding 0x60 sets the top bit only for 0x20 and above.
 //   - Adding 0x7f sets the top bit for any byte except 0.
@@ -42,9 +42,9 @@ func oddBytes(text []byte) uint64 {
 	return (w | (w + ones) | ^(w+0x60*ones)&other) & (0x80 * ones)
 }
 
-// plainBytes checks the bytes of text that are below 0x80. high reports whether there are other
-// bytes. tab reports whether there is a tab, or tabs is set. ok is false if there is another
-// control character.
+// plainBytes checks the bytes of text that are below 0x80. high reports whether text has other bytes. tab is
+// true if tabs is true or text has a tab. ok is false if text has a control character other than a tab or a
+// line break.
 func plainBytes(text []byte, tabs bool) (high, tab, ok bool) {
 	for _, c := range text {
 		switch {
@@ -59,8 +59,8 @@ func plainBytes(text []byte, tabs bool) (high, tab, ok bool) {
 	return high, tabs, true
 }
 
-// hasSpecial reports whether text may contain control characters, line separators or byte order
-// marks that are not ASCII. text must be valid UTF-8. The result is also true for some other
+// hasSpecial reports whether text may contain control characters that are not ASCII, line separators or byte
+// order marks. text must be valid UTF-8. The result is also true for some other
 // characters with the same first bytes.
 func hasSpecial(text []byte) bool {
 	return hasFollowing(text, 0xc2, func(next []byte) bool { return next[0] < 0xa0 }) ||

@@ -1,8 +1,7 @@
 // Package blockyaml is a fast reader for the YAML style that tools write: block mappings with plain
-// or quoted keys, block sequences, and scalars of every style. It returns the same values as a
-// complete YAML parser, many times as fast. It detects text that it does not support; then a
-// complete parser must read the text from the beginning. Package yamlnode, its only user, compares
-// both in tests.
+// or quoted keys, block sequences, and scalars of every style. It returns the same values as a complete YAML
+// parser, but is many times as fast. It detects text that it does not support. A complete parser must then
+// read the text from the beginning. The tests of package yamlnode, the only user, compare both parsers.
 //
 // Start from [Walker].
 package blockyaml
