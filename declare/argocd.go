@@ -85,8 +85,8 @@ func fieldsArgo() map[Field]string {
 	}
 }
 
-// readApplications reads each chart that an Application, or an ApplicationSet, installs as a Subscription.
-// Fields that have no equivalent are faults.
+// readApplications reads the charts that an Application or an ApplicationSet installs. Each chart becomes a
+// Subscription. Fields that have no equivalent are faults.
 func (r *reader) readApplications(n *yamlnode.Node) {
 	if scalarField(n, "kind") == "ApplicationSet" {
 		r.readApplicationSet(n)
@@ -122,9 +122,9 @@ func (r *reader) declareApplication(c checker, a installed) {
 	r.declareChart(c, a.Subscription, a.chart.ID, a.own)
 }
 
-// readApplicationSet reads the Applications that an ApplicationSet creates. If it installs a chart on several
-// clusters, the result is one Subscription, named after the release. It is a fault if these Applications
-// differ in anything else.
+// readApplicationSet reads the Applications that an ApplicationSet creates. If the ApplicationSet installs a
+// chart on several clusters, the result is one Subscription, named after the release. It is a fault if these
+// Applications differ in anything else.
 func (r *reader) readApplicationSet(n *yamlnode.Node) {
 	_, template := yamlnode.Field(specOf(n), "template")
 	if template == nil || r.generate == nil {
@@ -166,7 +166,7 @@ func (r *reader) readApplicationSet(n *yamlnode.Node) {
 	}
 }
 
-// difference returns the first field in which two Applications of the same chart and namespace differ, or "".
+// difference returns the first field in which two Applications with the same chart and namespace differ, or "".
 func (a installed) difference(b installed) string {
 	switch {
 	case a.Range != b.Range:
@@ -280,8 +280,8 @@ func (c checker) chartSource(spec specApplication) (src *argoSource, at string) 
 	return src, at
 }
 
-// rejectFields adds faults for the fields of an Application that have no equivalent. at is the path of its
-// source with the chart.
+// rejectFields adds faults for the fields of an Application that have no equivalent. src is the source with the
+// chart, and at is the path of src.
 func (c checker) rejectFields(spec specApplication, src argoSource, at string) {
 	h, helm := src.Helm, at+".helm."
 	c.reject(at+".path", src.Path != "" && src.Path != ".", "a chart has no path")

@@ -61,8 +61,8 @@ func applicationFields() []olmField {
 
 const valuesOfLamp = "-- values/lamp.yaml --\na: {b: 3, c: 4}\n"
 
-// readChartApplication reads an Application of a chart and of values in its repository, with more fields by
-// their paths. In them, spec.source is the source with the chart.
+// readChartApplication reads an Application with a chart, and with values from this repository. fields are more
+// fields of the Application, by path; in these paths, spec.source stands for the source with the chart.
 func readChartApplication(t *testing.T, fields map[string]string) (*declare.Set, error) {
 	t.Helper()
 	inSource, others := map[string]string{}, map[string]string{}
@@ -127,7 +127,7 @@ func TestApplicationValues(t *testing.T) {
 
 const applicationHead = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: app%s}\n"
 
-// TestApplications reads Applications of charts from the paths of the test, and checks the positions of their
+// TestApplications reads Applications with charts from the paths of each case, and checks the positions of
 // faults.
 func TestApplications(t *testing.T) {
 	const chart = "spec: {source: {repoURL: https://charts.example.com, chart: lamp, targetRevision: 1.2.3}, destination: {namespace: lights}}\n"

@@ -73,7 +73,7 @@ func (l *loader) findChart(templates string) (string, bool) {
 	return chart, true
 }
 
-// addTemplates adds the templates of the charts that were not rendered to the unread parts.
+// addTemplates lists the templates of charts as unread, if the charts were not rendered.
 func (l *loader) addTemplates() {
 	for chart, dirs := range l.charts {
 		if l.rendered[chart] {
@@ -87,8 +87,8 @@ func (l *loader) addTemplates() {
 	}
 }
 
-// countTemplates counts the manifests below the templates directory of a Helm chart. Templates that
-// name an API group of OLM are added to the unread parts.
+// countTemplates counts the manifests below the templates directory of a Helm chart. It lists templates that
+// name an API group of OLM as unread.
 func (l *loader) countTemplates(dir string) int {
 	n := 0
 	// Unreadable files are not counted.
@@ -104,7 +104,7 @@ func (l *loader) countTemplates(dir string) int {
 	return n
 }
 
-// addTemplate adds a template to the unread parts, if it names an API group with declarations.
+// addTemplate lists a template as unread if the template names an API group with declarations.
 func (l *loader) addTemplate(file string, data []byte) {
 	if !namesOLM(data) {
 		return

@@ -67,8 +67,8 @@ spec:
 {apiVersion: apps/v1, kind: {{ fail "not rendered" }}}
 `
 
-// TestCharts reads the declarations of charts that a path names or an Application applies, with their
-// values.
+// TestCharts reads the declarations in charts, rendered with values. Either a path names the chart, or an
+// Application applies it.
 func TestCharts(t *testing.T) {
 	helmApp := func(helm string) string { return application("{path: ops, helm: {"+helm+"}}", "{namespace: a}") }
 	for name, c := range map[string]struct {

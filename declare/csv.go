@@ -131,9 +131,9 @@ func derivedProperties(o csv) []catalog.Property {
 	return out
 }
 
-// inferPackages sets the package of each ClusterServiceVersion that does not have the annotation.
-// It is the package of the Subscriptions whose status.installedCSV names the ClusterServiceVersion,
-// if they agree.
+// inferPackages sets the package of each ClusterServiceVersion without propertiesAnnotation. It uses the
+// package of the Subscriptions whose status.installedCSV names the ClusterServiceVersion, if all of them have
+// the same package.
 func (s *Set) inferPackages() {
 	for i, c := range s.CSVs {
 		if c.Annotated || c.Copied || slices.ContainsFunc(c.Properties, func(p catalog.Property) bool { return p.Type == catalog.TypePackage }) {

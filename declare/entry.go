@@ -207,9 +207,8 @@ func (l *loader) readAppliedDir(a appliedDir) {
 	}
 }
 
-// buildApplied builds a kustomization and reads its declarations. text is its content with the
-// changes of the GitOps tool. It does not build a kustomization that certainly contains no
-// declarations.
+// buildApplied builds a kustomization and reads its declarations. text is the kustomization with the changes of
+// the GitOps tool. It does not build a kustomization that certainly contains no declarations.
 func (l *loader) buildApplied(a appliedDir, file string, text []byte) {
 	read := func(name string) ([]byte, error) {
 		switch {
@@ -267,8 +266,8 @@ func (l *loader) readChart(a appliedDir) {
 	}
 }
 
-// mapApplied returns a function that converts positions in the kustomization with the tool's
-// changes to the position of the entry point.
+// mapApplied returns a function that converts positions. A position in the kustomization that has the tool's
+// changes becomes the position of the entry point.
 func (l *loader) mapApplied(o *overlay.Overlay, d candidate, mapPos func(diag.Pos) diag.Pos) func(diag.Pos) diag.Pos {
 	if d.applied == nil || !d.applied.Changes.IsBuilt() {
 		return mapPos
@@ -281,9 +280,8 @@ func (l *loader) mapApplied(o *overlay.Overlay, d candidate, mapPos func(diag.Po
 	}
 }
 
-// checkKnown returns an unread part if a value in a declaration is not available offline, because
-// of the changes that the entry point makes. variables are the variables in the declaration whose
-// values are unknown.
+// checkKnown returns an Unread, and true, if the entry point changes a declaration in a way that is unknown
+// offline. variables are the variables in the declaration whose values are unknown.
 func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag.Pos) (Unread, bool) {
 	if d.applied == nil || r.first.IsZero() && len(r.errs) == 0 {
 		return Unread{}, false
@@ -302,7 +300,7 @@ func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag
 	return unreadIn(r, diag.Errorf(pos, "%s", msg)), true
 }
 
-// unreadIn returns an unread part for a fault. If r has a single object, the part describes this object.
+// unreadIn returns an Unread for a fault. If r has a single object, the Unread describes this object.
 func unreadIn(r *reader, e *diag.Error) Unread {
 	u := newUnread(e)
 	if len(r.docs) == 1 {

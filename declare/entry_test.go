@@ -45,7 +45,7 @@ func fluxObject(spec string) string {
 	return "-- argo/app.yaml --\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: k, namespace: flux-system}\nspec:\n  sourceRef: {kind: GitRepository, name: x}\n" + spec
 }
 
-// fromVars is the spec of a Kustomization with variables of a ConfigMap.
+// fromVars is the spec of a Flux Kustomization that takes variables from a ConfigMap.
 const fromVars = "  path: ./ops/v\n  postBuild: {substituteFrom: [{kind: ConfigMap, name: vars}]}\n"
 
 // configMap returns a ConfigMap with variables.
@@ -245,7 +245,7 @@ func TestEntryPoints(t *testing.T) {
 	}
 }
 
-// TestEntryPointTargets reports a target without an object at the entry point that has it.
+// TestEntryPointTargets checks the warning for an entry point with a patch target that selects no object.
 func TestEntryPointTargets(t *testing.T) {
 	more := application("{path: ops/b, kustomize: {patches: [{target: {kind: Deployment}, patch: '- {op: remove, path: /spec}'}]}}", "{}")
 	set, err := declare.LoadFS(files(olmFiles+more), declare.LoadOptions{Paths: []declare.Path{{Path: "argo/app.yaml"}}})
@@ -261,8 +261,8 @@ func TestEntryPointTargets(t *testing.T) {
 	}
 }
 
-// TestSameDirectoryTwice reads a directory that entry points apply with different namespaces, patches or
-// patterns of files.
+// TestSameDirectoryTwice reads a directory that several entry points apply, with different namespaces, patches
+// or file patterns.
 func TestSameDirectoryTwice(t *testing.T) {
 	list := "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n  generators: [{list: {elements: [{ns: one}, {ns: two}]}}]\n  template: {spec: {source: {path: plain, directory: {include: a.yaml}}, destination: {namespace: '{{ns}}'}}}\n"
 	app := func(fields string) string {
@@ -291,7 +291,7 @@ func TestSameDirectoryTwice(t *testing.T) {
 	}
 }
 
-// TestBrokenBase lists an applied kustomization whose base cannot be parsed.
+// TestBrokenBase checks that an applied kustomization whose base cannot be parsed is listed as unread.
 func TestBrokenBase(t *testing.T) {
 	files := fstest.MapFS{}
 	for name, text := range map[string]string{
@@ -307,8 +307,8 @@ func TestBrokenBase(t *testing.T) {
 	}
 }
 
-// TestTwoObjectsOfOneKustomization explains two policies of one kustomization that install an operator
-// differently.
+// TestTwoObjectsOfOneKustomization checks the error for two policies of one kustomization that install one
+// operator differently.
 func TestTwoObjectsOfOneKustomization(t *testing.T) {
 	policy := func(name, channel string) string {
 		return "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: " + name + ", namespace: p}\nspec: {remediationAction: enforce, complianceType: musthave, upgradeApproval: Automatic, subscription: {name: etcd, namespace: a, channel: " + channel + ", source: s, sourceNamespace: olm}}\n"

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/goldentest"
 )
 
-// fluxFields returns the treatment of every field of a HelmRelease, in the order of the page. values are two
-// valid values; for a rejected field, one.
+// fluxFields returns the treatment of every field of a HelmRelease, in the order of the page. A field has two
+// valid values, or one if the field is rejected.
 func fluxFields() []olmField {
 	const cluster = "concerns Flux; quayside renders manifests"
 	return []olmField{
@@ -87,7 +87,7 @@ metadata: {name: lamp, namespace: a}
 data: {values.yaml: "a: {b: 1, c: 2}", other: "a: {c: 3}", list: "[a]"}
 `
 
-// readRelease reads a HelmRelease with more fields, by their paths.
+// readRelease reads a HelmRelease that also has the given fields. The keys of fields are paths.
 func readRelease(t *testing.T, fields map[string]string) (*declare.Set, error) {
 	t.Helper()
 	object := map[string]any{}
@@ -99,7 +99,7 @@ func readRelease(t *testing.T, fields map[string]string) (*declare.Set, error) {
 	return declare.LoadFS(files("-- local/lamp/Chart.yaml --\n{name: torch, version: 1.0.0}\n-- r.yaml --\n"+text+fluxSources), declare.LoadOptions{Paths: paths("r.yaml")})
 }
 
-// withFields returns the YAML of an object with more fields, by their paths.
+// withFields sets more fields of an object, and returns its YAML. The keys of fields are paths.
 func withFields(t *testing.T, object map[string]any, fields map[string]string) string {
 	t.Helper()
 	for where, value := range fields {
@@ -126,7 +126,7 @@ func withFields(t *testing.T, object map[string]any, fields map[string]string) s
 	return string(text)
 }
 
-// checkFields tries each field of an object that installs a chart. read reads the object with more fields.
+// checkFields tries each field of an object that installs a chart. read adds fields to it.
 func checkFields(t *testing.T, fields []olmField, read func(fields map[string]string) (*declare.Set, error)) {
 	t.Helper()
 	digest := func(fields map[string]string) (string, error) {
@@ -200,7 +200,7 @@ func describe(set *declare.Set, err error) string {
 	return strings.Join(out, "\n")
 }
 
-// TestHelmReleases reads HelmReleases from the paths of the test, with the catalogs of their sources.
+// TestHelmReleases reads HelmReleases from the paths of each case, with the catalogs of their sources.
 func TestHelmReleases(t *testing.T) {
 	for want, fields := range map[string]map[string]string{
 		"a/lamp lamp \"\" charts lamp\ncharts https://charts.example.com":                                                                                                       nil,
@@ -243,7 +243,7 @@ func TestHelmReleases(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 
-	// Repositories of one name in two namespaces are two sources.
+	// HelmRepositories with the same name in two namespaces are two sources.
 	two := "-- d/r.yaml --\n" + fmt.Sprintf(release, "app", "") + "---\n" + strings.Replace(fmt.Sprintf(release, "else", ""), "namespace: flux-system}", "namespace: b}", 1) + "-- d/s.yaml --" + fluxSources
 	set, err = declare.LoadFS(files(two), declare.LoadOptions{Paths: paths("d/r.yaml", "d/s.yaml")})
 	if d := cmp.Diff("a/app lamp \"\" charts app\ncharts https://charts.example.com\nd/r.yaml:9:47: HelmRepository b/charts gives a catalog the name \"charts\", which is that of https://charts.example.com\n  hint: rename one of them", describe(set, err)); d != "" {

@@ -22,8 +22,8 @@ type ChartSource struct {
 	Pos   diag.Pos
 }
 
-// declareChart declares the operator of a chart. s describes it, source is the ID of its ChartSource, and own
-// are the values in the object.
+// declareChart declares the operator s of a chart. source is the ID of the chart's ChartSource, and own are the
+// values in the object that installs the chart.
 func (r *reader) declareChart(c checker, s Subscription, source string, own []byte) {
 	fields := fieldsOf(s.Dialect)
 	c.checkRange(fields[FieldRange], s.Range)
@@ -52,9 +52,9 @@ func (d Dialect) kind() string {
 	}
 }
 
-// addChartCatalogs adds the catalogs of charts that GitOps tools install: one for each source that their
-// objects refer to, with its name. An object is unread if its source is missing, is unsupported, or has the
-// same name as another source.
+// addChartCatalogs adds catalogs for the charts that GitOps tools install. Each chart source that an object
+// refers to becomes a catalog with the name of the source. An object is unread if its source is missing or
+// unsupported, or if two sources have the same name.
 func (s *Set) addChartCatalogs() {
 	byID := map[string]ChartSource{}
 	for _, src := range s.ChartSources {

@@ -20,8 +20,8 @@ const (
 	maxBuiltAll = 20_000 // objects of all kustomizations
 )
 
-// readRegular reads a file for a kustomization. A symbolic link is an error, because kustomize uses
-// the real path of a linked directory.
+// readRegular reads a file for a kustomization. A symbolic link is an error, because kustomize uses the real
+// path of a linked directory.
 func (l *loader) readRegular(name string) ([]byte, error) {
 	if link := l.findLink(name); link != "" {
 		return nil, fmt.Errorf("%s is a symbolic link: replace it with a copy of its target", l.displayPath(link))
@@ -174,9 +174,9 @@ func (r *reader) needsPositions() bool {
 	return len(r.errs) > 0 || len(r.set.Warnings) > 0 || !r.first.IsZero()
 }
 
-// applyOverrides returns the sets of all parts, without overridden declarations and without identical
-// duplicates. An object becomes unread in two cases: kustomizations build it differently, or two paths
-// without Overrides declare it differently.
+// applyOverrides returns the sets of l.parts, without overridden declarations and without identical duplicates.
+// An object becomes unread in two cases: kustomizations build it differently, or two paths without Overrides
+// declare it differently.
 func (l *loader) applyOverrides() []*Set {
 	slices.SortStableFunc(l.parts, func(a, b part) int { return cmp.Compare(a.entry, b.entry) })
 	winner := map[identity]int{} // object → index of the last path that declares it and overrides earlier paths
@@ -212,8 +212,8 @@ func (l *loader) applyOverrides() []*Set {
 	return out
 }
 
-// dropOverridden drops declarations that an unread part may override, because the part belongs to a
-// later path with Overrides. It adds unread parts for them.
+// dropOverridden drops declarations that may be overridden by something unread in a later path with Overrides.
+// It lists these declarations as unread.
 func (l *loader) dropOverridden(sets []*Set, dropped map[identity]bool) {
 	for _, u := range slices.Clone(l.unread) {
 		if !l.isOverriding(u.entry) {
@@ -230,9 +230,8 @@ func (l *loader) dropOverridden(sets []*Set, dropped map[identity]bool) {
 	}
 }
 
-// dropRepeated compares declarations of the same object in several paths. If a declaration differs from the
-// declaration in an earlier path, it drops the declaration and adds an unread part. It also drops an equal
-// declaration. Duplicates within one path remain, because Merge handles them.
+// dropRepeated drops a declaration if an earlier path declares the same object. If the two declarations differ,
+// it lists the dropped one as unread. Duplicates within one path remain, because Merge handles them.
 func (l *loader) dropRepeated(sets []*Set, dropped map[identity]bool) {
 	type declared struct {
 		entry   int
@@ -263,8 +262,7 @@ func (l *loader) overrides(p part) bool {
 	return p.built != nil || l.isOverriding(p.entry)
 }
 
-// ambiguous returns the objects that several kustomizations build differently. It adds unread parts
-// for them.
+// ambiguous returns the objects that several kustomizations build differently, and lists them as unread.
 func (l *loader) ambiguous(builders map[identity][]part) map[identity]bool {
 	out := map[identity]bool{}
 	for key, parts := range builders {
@@ -288,8 +286,8 @@ func (l *loader) ambiguous(builders map[identity][]part) map[identity]bool {
 	return out
 }
 
-// warnUnlisted returns a warning for each file with declarations that no kustomization lists,
-// although it is in or below a directory with a kustomization.
+// warnUnlisted returns a warning for each file with declarations that is in or below a directory with a
+// kustomization, and that no kustomization lists.
 func (l *loader) warnUnlisted() []diag.Warning {
 	read := map[string]bool{}
 	dirs := map[string]bool{}

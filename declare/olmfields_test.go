@@ -31,8 +31,8 @@ const (
 	isRefused treatment = "rejected"  // setting it causes an error that names it
 )
 
-// olmField is a table row about a field of a CRD. It also covers the fields below that have no row
-// of their own.
+// olmField is a table row about a field of a CRD, and about all fields below this field that have no row of
+// their own.
 type olmField struct {
 	kind, path string // such as "spec.source" or "spec.selector.matchExpressions[].key"
 	is         treatment
@@ -316,7 +316,7 @@ func (p probe) refused(text string, err error) {
 	}
 }
 
-// with returns the declaration with the field set, and with all fields that it requires.
+// with returns the declaration with the field set. It also sets all other fields that are then required.
 func (p probe) with(value string) (string, error) {
 	sample := typed(p.leaf.schema, value)
 	if strings.HasSuffix(p.leaf.path, ".metadata") {

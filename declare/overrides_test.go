@@ -88,9 +88,9 @@ func channels(set *declare.Set) []string {
 	return out
 }
 
-// TestOverridesProperty draws paths with overlapping declarations and compares the result with a
-// model. The last path with Overrides replaces earlier paths. If two other paths declare the same,
-// the error names both. The result does not depend on the files within a path.
+// TestOverridesProperty draws paths with overlapping declarations and compares the result with a model. The
+// last path with Overrides replaces earlier paths. If two paths without Overrides declare the same object, the
+// error says so. The result must not depend on the files within a path.
 func TestOverridesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var opt declare.LoadOptions

@@ -56,7 +56,7 @@ func surveyText(s *survey.Survey) string {
 	return out.String()
 }
 
-// checkRemembered compares what is read from a repository with results of earlier commands and without.
+// checkRemembered checks that results of earlier commands do not change the survey or the declarations.
 func checkRemembered(t *rapid.T, f *resultFile, files fstest.MapFS, opt declare.LoadOptions) {
 	none := func(string) bool { return false }
 	freshSurvey, err := survey.New(files, none, none, nil, nil, nil)
@@ -128,7 +128,7 @@ func editRepository(t *rapid.T, files fstest.MapFS) {
 }
 
 // TestRememberedProperty reads a random repository again after each of several edits. Results of earlier
-// commands change nothing, also if the options of the command differ.
+// commands must not change what is read, even if the options of the commands differ.
 func TestRememberedProperty(t *testing.T) {
 	propertytest.LimitChecks(t, 40)
 	rapid.Check(t, func(t *rapid.T) {
@@ -184,8 +184,8 @@ func TestRememberedIsUsed(t *testing.T) {
 	}
 }
 
-// BenchmarkAgain reads overlays of operators. The metric "first/again" is the time of the first command as a
-// multiple of a later one.
+// BenchmarkAgain reads overlays of operators. The metric "first/again" is the time of the first command,
+// divided by the time of a later one.
 func BenchmarkAgain(b *testing.B) {
 	files := fstest.MapFS{}
 	for i := range 200 {

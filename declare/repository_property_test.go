@@ -17,7 +17,7 @@ import (
 	"github.com/quayside/quayside/internal/testing/repotest"
 )
 
-// readOperators returns the operators of a set, without those of equal objects, sorted.
+// readOperators returns the operators of a set as texts, sorted and without duplicates.
 func readOperators(set *declare.Set) []string {
 	var out []string
 	if set == nil {
@@ -85,7 +85,7 @@ func TestFaultsInRepositoryProperty(t *testing.T) {
 	})
 }
 
-// TestOrderOfPathsProperty reads the paths of a repository in another order. The result must be the same.
+// TestOrderOfPathsProperty reads the paths of a repository in two orders. The results must be the same.
 func TestOrderOfPathsProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := repotest.Draw(t, true)

@@ -25,8 +25,8 @@ type Set struct {
 	ConfigMaps     []ConfigMap    // in the order of the files
 }
 
-// In returns the declarations for an environment. Those whose spec.only does not name it are in
-// Elsewhere.
+// In returns the declarations for an environment. Declarations whose spec.only does not name the environment
+// are in Elsewhere.
 func (s *Set) In(environment string) *Set {
 	isElsewhere := func(d Subscription) bool { return d.Only != nil && !slices.Contains(d.Only, environment) }
 	if !slices.ContainsFunc(s.Subscriptions, isElsewhere) {

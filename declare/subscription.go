@@ -317,8 +317,8 @@ func (r *reader) readObject(n *yamlnode.Node) {
 	r.ignoreUnrelated(n, group, apiVersion, kind)
 }
 
-// dropFaulty removes the objects that were read from n if a fault belongs to none of them. before
-// is the set before n was read, and errs the number of faults at that time.
+// dropFaulty removes all objects that were read from n, if n has a fault that belongs to no object in it. It
+// attributes the fault to n. before is the set before n was read, and errs the number of faults at that time.
 func (r *reader) dropFaulty(n *yamlnode.Node, kind string, errs int, before Set) {
 	if len(r.errs) <= max(errs, len(r.about)) {
 		return
@@ -341,7 +341,7 @@ func (r *reader) dropFaulty(n *yamlnode.Node, kind string, errs int, before Set)
 	*r.set = before
 }
 
-// unread returns the unread objects of the file. mapPos converts the positions of faults.
+// unread returns an Unread for each fault of the file. mapPos converts the positions of faults.
 func (r *reader) unread(data []byte, mapPos func(diag.Pos) diag.Pos) []Unread {
 	var out []Unread
 	for i, e := range r.errs {

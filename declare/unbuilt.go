@@ -14,9 +14,9 @@ import (
 	"github.com/quayside/quayside/internal/overlay"
 )
 
-// addUnbuilt adds the faults of a kustomization that cannot be built. o is the part of it that can
-// be opened, or nil. If no path names the kustomization and it certainly contains no declarations,
-// it only adds a warning.
+// addUnbuilt adds the faults of a kustomization that cannot be built. o is the kustomization as far as it can
+// be opened, or nil. If no path names the kustomization and it certainly contains no declarations, it only adds
+// a warning.
 func (l *loader) addUnbuilt(o *overlay.Overlay, d candidate, err error) {
 	about := Unread{partial: true, text: l.ownText(o, d.path, err)}
 	tolerated := !d.named && o != nil && !namesOLM(about.text) && !mayGenerate(o) && !errors.Is(err, overlay.ErrOutside)

@@ -32,7 +32,7 @@ func (s *Set) dropContradictions() {
 	s.Subscriptions = slices.DeleteFunc(s.Subscriptions, func(d Subscription) bool { return dropped[d.Key()] })
 }
 
-// unreadSubscription returns the unread part for a subscription with a fault.
+// unreadSubscription returns the Unread for a subscription with a fault.
 func unreadSubscription(e *diag.Error, d Subscription) Unread {
 	u := unreadObject(e, d.identity())
 	u.Package = d.Package

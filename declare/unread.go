@@ -59,10 +59,10 @@ func (u Unread) names(d identity) bool {
 	return bytes.Contains(u.text, []byte(d.name))
 }
 
-// MayGroup reports whether the part is an OperatorGroup in a namespace, or its text may contain
-// one. An OperatorGroup in the text whose namespace is missing or a placeholder may be in any
-// namespace that the text names. One with another namespace may be moved into a namespace that a
-// kustomization in the text names.
+// MayGroup reports whether the part is an OperatorGroup in a namespace, or its text may contain one. An
+// OperatorGroup in the text whose namespace is missing or a placeholder may be in any namespace that the text
+// names. A kustomization in the text may move an OperatorGroup from another namespace to a namespace that the
+// kustomization names.
 func (u Unread) MayGroup(namespace string) bool {
 	if u.Kind != "" || !bytes.Contains(u.text, []byte("OperatorGroup")) {
 		return u.Kind == "OperatorGroup" && (u.Namespace == "" || u.Namespace == namespace)
@@ -70,8 +70,8 @@ func (u Unread) MayGroup(namespace string) bool {
 	inNamespace := regexp.MustCompile(`(?m)namespace["']?:\s*["']?` + regexp.QuoteMeta(namespace) + `(["'\s,}]|$)`)
 	fixed := regexp.MustCompile(`namespace["']?:\s*["']?[a-z0-9]`)
 	moves := regexp.MustCompile(`(?m)^(namespace|patches[A-Za-z0-9]*|replacements|transformers|components):`)
-	// The text has OperatorGroups without a namespace (anywhere), or with another one (elsewhere).
-	// Another document contains the namespace (named), and may move objects to it (moved).
+	// anywhere and elsewhere: the text has an OperatorGroup without a namespace, or with another namespace.
+	// named and moved: another document contains the namespace, and may also move objects to it.
 	var anywhere, elsewhere, named, moved bool
 	for doc := range bytes.SplitSeq(u.text, []byte("\n---")) {
 		here := inNamespace.Match(doc)
@@ -105,14 +105,14 @@ func Faults(parts []Unread) error {
 	return out.Err()
 }
 
-// newUnread returns an Unread whose position, reason and hint are those of e. The caller sets the
-// fields that describe the part.
+// newUnread returns an Unread with the position, reason and hint of e. The caller sets the fields that describe
+// the object.
 func newUnread(e *diag.Error) Unread {
 	return Unread{Pos: e.Pos, Reason: (&diag.Error{Msg: e.Msg, Err: e.Err}).Error(), Hint: e.Hint, err: e}
 }
 
-// unreadAll returns an unread part for each fault in err. The fields that do not describe the fault
-// are those of describe. pos is the position for faults that have none.
+// unreadAll returns an Unread for each fault in err. It copies the description of the object and its text from
+// describe. pos is the position for faults that have none.
 func unreadAll(pos diag.Pos, err error, describe Unread) []Unread {
 	var faults diag.List
 	faults.Add(pos, err)
@@ -126,7 +126,7 @@ func unreadAll(pos diag.Pos, err error, describe Unread) []Unread {
 	return out
 }
 
-// unreadObject returns the unread part for an object with a fault.
+// unreadObject returns the Unread for an object with a fault.
 func unreadObject(e *diag.Error, d identity) Unread {
 	u := newUnread(e)
 	u.Kind, u.Namespace, u.Name = d.kind, d.namespace, d.name

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/declare"
 )
 
-// brokenRepository draws a repository with operators in directories of several layouts. It returns the
-// names of the operators that can be read, those that cannot, and those of which only a warning is due.
+// brokenRepository draws a repository with operators in directories of several layouts. It returns the names of
+// the operators whose declarations can be read, and of those whose declarations cannot.
 func brokenRepository(t *rapid.T) (fsys fstest.MapFS, readable, broken []string) {
 	fsys = fstest.MapFS{}
 	for i := range rapid.IntRange(1, 8).Draw(t, "operators") {
@@ -71,8 +71,8 @@ func brokenRepository(t *rapid.T) (fsys fstest.MapFS, readable, broken []string)
 	return fsys, readable, broken
 }
 
-// TestFaultsStayLocal checks that faults affect only the operators that need the faulty part, and that
-// each of these is covered by an unread part.
+// TestFaultsStayLocal checks that a fault affects only operators that need the faulty file. Each affected
+// operator must be covered by an element of Set.Unread.
 func TestFaultsStayLocal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fsys, readable, broken := brokenRepository(t)

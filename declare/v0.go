@@ -284,8 +284,8 @@ func (r *reader) readOperatorGroup(n *yamlnode.Node) {
 	})
 }
 
-// declareGroup adds an OperatorGroup to the set. g contains its metadata. spec contains its fields,
-// which are at path at in the file.
+// declareGroup adds an OperatorGroup to the set. g contains its metadata. spec contains its spec, which is at
+// the field path at.
 func (r *reader) declareGroup(c checker, at string, spec specOperatorGroup, g OperatorGroup) {
 	g.ServiceAccountName, g.UpgradeStrategy = spec.ServiceAccountName, spec.UpgradeStrategy
 	c.enum(at+".upgradeStrategy", spec.UpgradeStrategy, "Default", "TechPreviewUnsafeFailForward")

@@ -32,9 +32,9 @@ func (c checker) mapping(field string, raw json.RawMessage) []byte {
 	return raw
 }
 
-// WithValues returns a copy of a parsed set with the values in the valuesFiles of its subscriptions, and
-// with their assignments. read returns a file of the workspace. A subscription whose files cannot be read
-// is in Unread.
+// WithValues returns a copy of a parsed set. The values of its subscriptions then include the values in their
+// valuesFiles and their assignments. read returns a file of the workspace. A subscription whose files cannot be
+// read is in Unread.
 func (s *Set) WithValues(read func(name string) ([]byte, error)) *Set {
 	out := *s
 	out.Subscriptions = nil
@@ -52,7 +52,7 @@ func (s *Set) WithValues(read func(name string) ([]byte, error)) *Set {
 	return &out
 }
 
-// addValues merges the files with values into the values of s, and makes the assignments.
+// addValues sets the values of s: the merged values files, overridden by the own values of s, then by its assignments.
 func (s *Subscription) addValues(read func(name string) ([]byte, error)) error {
 	merged := map[string]any{}
 	var errs diag.List
@@ -79,7 +79,7 @@ func (s *Subscription) addValues(read func(name string) ([]byte, error)) error {
 	return errs.Err()
 }
 
-// overrideValues sets the values of the chart to merged, overridden by the values of s and its assignments.
+// overrideValues sets the values of s to merged, overridden by the own values of s, then by its assignments.
 func (s *Subscription) overrideValues(merged map[string]any) error {
 	var errs diag.List
 	var own map[string]any

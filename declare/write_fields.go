@@ -136,8 +136,8 @@ func setField(lines []string, s Subscription, f Field, values []string) error {
 	return nil
 }
 
-// setItems replaces the items of a block list, which starts at the first line. It keeps the lines of items
-// that stay at their place, with their comments.
+// setItems replaces the items of a block list, which starts at the first line. It keeps the line of an item,
+// with its comment, if the item stays at its place.
 func setItems(lines []string, dash string, old, values []string) error {
 	for i, v := range old {
 		rest, isItem := strings.CutPrefix(lines[i], dash)
@@ -162,8 +162,8 @@ func setItems(lines []string, dash string, old, values []string) error {
 	return nil
 }
 
-// setMapping replaces, removes or inserts the config or the values, after the package. It does not keep
-// comments and quotes in them.
+// setMapping replaces, removes or, after the package, inserts the mapping at path: the config or the values. It
+// does not keep comments and quotes in the mapping.
 func setMapping(lines []string, s Subscription, path string, values []string) error {
 	raw := []byte("{}")
 	if len(values) > 0 {

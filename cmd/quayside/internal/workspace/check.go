@@ -22,9 +22,10 @@ type CheckScope struct {
 	Followers bool // evaluate the rules about the environments that follow the workspace
 }
 
-// Check verifies that the lock satisfies the declarations, is consistent with its catalogs, and has
-// the recorded signers. The verdict is never nil. A problem that the check finds is an explain.Conflicts, a *resolve.StaleError or a
-// *DiffersError. In an unattended run, conflicts are no errors: the rest of the lock is checked.
+// Check verifies that the lock satisfies the declarations, is consistent with its catalogs, and has the
+// recorded signers. The verdict is never nil. The error for a problem that Check finds is an explain.Conflicts,
+// a *resolve.StaleError or a *DiffersError. In an unattended run, conflicts are no errors: the rest of the lock
+// is checked.
 func (pr *Problem) Check(ctx context.Context, scope CheckScope) (*resolve.Verdict, error) {
 	if pr.Lock == nil {
 		return &resolve.Verdict{}, &DiffersError{"no " + LockFile + ": run 'quayside resolve'"}
