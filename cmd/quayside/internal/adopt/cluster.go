@@ -39,9 +39,9 @@ type operator struct {
 	generated map[string]k8s.Object // Deployments as OLM generates them, by name; nil: not computed yet
 }
 
-// csv returns the installed ClusterServiceVersion: the ClusterServiceVersion that the lock names, or else the
-// one that the Subscription's status names, or else the last in the namespace. It returns nil if there is no
-// such ClusterServiceVersion.
+// csv returns the installed ClusterServiceVersion, or nil. It prefers the ClusterServiceVersion that the lock
+// names. If there is none, it takes the one in the Subscription's status or, failing this, the last in the
+// namespace.
 func (op *operator) csv() *snapshot.CSV {
 	for _, name := range op.installed() {
 		for i := range op.csvs {
@@ -56,8 +56,7 @@ func (op *operator) csv() *snapshot.CSV {
 	return nil
 }
 
-// installed returns the names that the installed ClusterServiceVersion may have, the most likely
-// first.
+// installed returns the names that the installed ClusterServiceVersion may have, the most likely name first.
 func (op *operator) installed() []string {
 	var out []string
 	if op.pin != nil {
@@ -83,8 +82,8 @@ type clusterState struct {
 	byComponent map[string]*operator
 }
 
-// newCluster returns the operators in a cluster and in a lock. It assigns to each the objects that
-// OLM created for it, by labels, owner references, names, or lists in OLM's objects.
+// newCluster returns the operators in a cluster and in a lock. To each operator, it assigns the objects that
+// OLM created for it. It identifies them by labels, owner references, names, or lists in OLM's objects.
 func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
 	c := &clusterState{
 		Snapshot: s, operatorsOf: map[k8s.Key][]*operator{}, unpackObjects: map[k8s.Key]bool{}, plans: map[string][]snapshot.InstallPlan{}, byKey: map[string]*operator{},
@@ -124,8 +123,8 @@ func (c *clusterState) operator(namespace, pkg string) *operator {
 	return c.byKey[key.Key()]
 }
 
-// addSubscription sets the Subscription of the operator. If several Subscriptions are for the same package,
-// it uses a Subscription with an installed version. It adds the other Subscriptions to otherSubscriptions.
+// addSubscription sets the Subscription of the operator. If a package has several Subscriptions, it uses one
+// with an installed version, and adds the others to otherSubscriptions.
 func (op *operator) addSubscription(sub *snapshot.Subscription) {
 	if was := op.subscription; was != nil {
 		if was.InstalledCSV == "" && sub.InstalledCSV != "" {
@@ -137,9 +136,9 @@ func (op *operator) addSubscription(sub *snapshot.Subscription) {
 	op.subscription = sub
 }
 
-// packageOf returns the package of a ClusterServiceVersion. It uses the Subscription or pin,
-// otherwise OLM's component label, otherwise the name of the ClusterServiceVersion without its
-// version.
+// packageOf returns the package of a ClusterServiceVersion. It is the package of the Subscription or pin with
+// this version. Without these, it is the package in OLM's component label or, without this label, the name of
+// the ClusterServiceVersion without its version.
 func (c *clusterState) packageOf(csv snapshot.CSV) string {
 	for _, op := range c.byKey {
 		if op.Namespace == csv.Namespace && slices.Contains(op.installed(), csv.Name) {
@@ -211,8 +210,8 @@ func (c *clusterState) add(o *snapshot.LiveObject, ops ...*operator) {
 	}
 }
 
-// assignListedObjects assigns the objects that OLM lists in Operators and InstallPlans, and objects
-// that only their names identify.
+// assignListedObjects assigns the objects that OLM lists in Operators and InstallPlans. It also assigns objects
+// that can only be identified by their names.
 func (c *clusterState) assignListedObjects() {
 	for _, o := range c.Kind(k8s.OLMGroup, "Operator") {
 		op := c.byComponent[prefixComponent+o.Name]
@@ -240,8 +239,8 @@ func (c *clusterState) assignListedObjects() {
 	}
 }
 
-// assignStep assigns the object of an InstallPlan step to its operator. If the step belongs to a
-// version that is no longer installed, the object must still have a label of OLM.
+// assignStep assigns the object of an InstallPlan step to its operator. If the step's version is no longer
+// installed, the object is only assigned if it still has a label of OLM.
 func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step) {
 	op := c.operatorOfVersion(plan.Namespace, step.CSV)
 	gone := c.byCSV[[2]string{plan.Namespace, step.CSV}] == nil
@@ -253,9 +252,9 @@ func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step)
 	}
 }
 
-// assignServiceObjects assigns the objects that OLM creates for the webhooks and APIs of a
-// Deployment. Some versions of OLM do not label them, so they are identified by name, and by their
-// roleRef, owner or labels.
+// assignServiceObjects assigns the objects that OLM creates for the webhooks and APIs of a Deployment. Some
+// versions of OLM do not label these objects. They are identified by their names, and by roleRef, owner or
+// labels.
 func (c *clusterState) assignServiceObjects(d *snapshot.LiveObject, op *operator) {
 	service := d.Name + "-service"
 	reader := c.Get(k8s.Key{Group: k8s.RBACGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"})
@@ -287,9 +286,9 @@ func unpackedName(image string) string {
 	return hex.EncodeToString(sum[:])[:k8s.MaxLabel]
 }
 
-// operatorOfVersion returns the operator of a ClusterServiceVersion, which may already be deleted.
-// For a deleted one, it returns the only operator of the namespace with the same base name, or nil
-// if there is none or several.
+// operatorOfVersion returns the operator of a ClusterServiceVersion. If the ClusterServiceVersion was deleted,
+// it is the only operator of the namespace whose ClusterServiceVersion has the same base name. It returns nil
+// if there is no such operator, or more than one.
 func (c *clusterState) operatorOfVersion(namespace, name string) *operator {
 	if op := c.byCSV[[2]string{namespace, name}]; op != nil {
 		return op
@@ -314,8 +313,8 @@ func csvBase(csv string) string {
 	return name
 }
 
-// operatorsByLabel returns the operators that the labels of an object identify. For an object of
-// OLM, its name may also identify them. The result contains nil for an unknown operator.
+// operatorsByLabel returns the operators that the labels of an object identify. The names of OLM's own objects
+// also identify operators. The result contains nil for an unknown operator.
 func (c *clusterState) operatorsByLabel(o *snapshot.LiveObject) []*operator {
 	var out []*operator
 	for key := range o.Labels {
@@ -397,9 +396,9 @@ func (c *clusterState) operatorsIn(namespace string) []*operator {
 	return out
 }
 
-// operatorsByOwner returns the operators that the owner references of an object identify. The owner
-// can be another object of OLM, a ClusterServiceVersion, or a copy of one. The
-// ClusterServiceVersion may already be deleted.
+// operatorsByOwner returns the operators that the owner references of an object identify. The owner can be an
+// object of OLM, such as a ClusterServiceVersion or its copy in another namespace. A ClusterServiceVersion may
+// already be deleted.
 func (c *clusterState) operatorsByOwner(o *snapshot.LiveObject) []*operator {
 	var out []*operator
 	for _, ref := range o.Owners {

@@ -19,8 +19,8 @@ func withOwner(o, owner k8s.Object) k8s.Object {
 	}}), "metadata", "ownerReferences")
 }
 
-// TestExistingClusters inspects clusters with objects that a new installation does not have: objects
-// of operators and users, objects of earlier versions, and objects of other versions of OLM.
+// TestExistingClusters inspects clusters with objects that a fresh installation does not have. These are
+// objects of operators, of users, of earlier bundle versions, and of other versions of OLM.
 func TestExistingClusters(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io/v1"
 	csv, sub := newInstalled("ns", "Succeeded")[0], newInstalled("ns", "Succeeded")[1]
@@ -93,8 +93,8 @@ func TestExistingClusters(t *testing.T) {
 	}
 }
 
-// TestWithoutSubscription inspects an operator without its Subscription, which import does not pin.
-// The reason must contain the remedy. A pinned operator can be adopted.
+// TestWithoutSubscription inspects an operator without its Subscription, which import does not pin. The reason
+// must contain the fix. If the operator is pinned, it can be adopted.
 func TestWithoutSubscription(t *testing.T) {
 	live := newDeployment("ns", "i", "x.v1")
 	seen := newSnapshot(t, newInstalled("ns", "Succeeded")[0], live)

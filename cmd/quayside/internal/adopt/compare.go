@@ -91,8 +91,8 @@ func compareMember(at string, live, ours map[string]any, key string, report repo
 	}
 }
 
-// isComparedByKey reports whether the mapping at a path is compared key by key, even if one side
-// does not have it. Otherwise a missing mapping is one difference.
+// isComparedByKey reports whether the mapping at a path is compared key by key even if only one object has it.
+// Otherwise a missing mapping is a single difference.
 func isComparedByKey(at string) bool {
 	return strings.HasSuffix(at, "metadata.labels") || strings.HasSuffix(at, "metadata.annotations")
 }
@@ -146,8 +146,8 @@ func compareItems(at string, live, ours []any, report reportFunc) {
 	}
 }
 
-// namedItems returns the items of a list by name, and their names in order. It returns nil if an
-// item has no name, or if two have the same.
+// namedItems returns the items of a list by name, and the names in list order. If an item has no name, or two
+// items have the same name, it returns nil.
 func namedItems(list []any) (map[string]any, []string) {
 	out := map[string]any{}
 	var names []string
@@ -162,7 +162,7 @@ func namedItems(list []any) (map[string]any, []string) {
 	return out, names
 }
 
-// mergeNames returns the names in a, then those only in b.
+// mergeNames returns the names in a, followed by the names that only b has.
 func mergeNames(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, name := range b {
@@ -182,8 +182,8 @@ type comparison struct {
 	err    error
 }
 
-// compareAll compares each live object with the same object of the tree. The comparison of an
-// object that the tree does not have is empty. It uses all processors.
+// compareAll compares each live object with the same object of the tree, in parallel. If the tree does not have
+// the object, the comparison is empty.
 func (x *inspector) compareAll(live []*snapshot.LiveObject) []comparison {
 	out := make([]comparison, len(live))
 	var next atomic.Int64
@@ -220,8 +220,8 @@ func (c comparer) compareFields(live, ours k8s.Object) ([]Field, error) {
 	}), nil
 }
 
-// withoutSecretData returns a Secret without its contents, which a snapshot does not include.
-// Other objects are returned unchanged.
+// withoutSecretData removes the contents of a Secret, because snapshots do not include them. It returns other
+// objects unchanged.
 func withoutSecretData(o k8s.Object) k8s.Object {
 	if o.Is("", "Secret") {
 		o = k8s.Without(k8s.Without(o, "data"), "stringData")
@@ -229,9 +229,9 @@ func withoutSecretData(o k8s.Object) k8s.Object {
 	return o
 }
 
-// withoutEqualFields returns both objects without top-level fields that are equal, and a CRD without equal
-// versions. The removed fields do not affect the stored form of the other fields. Removing fields saves time,
-// because the conversion to the stored form is slow.
+// withoutEqualFields returns both objects without equal top-level fields. From CRDs, it also removes the
+// versions if all are equal. The removed fields do not affect the stored form of the other fields, and the
+// conversion to the stored form is slow.
 func withoutEqualFields(live, ours k8s.Object) (a, b k8s.Object) {
 	a, b = live, ours
 	if k8s.IsCRD(ours) {
@@ -251,8 +251,8 @@ func withoutEqualFields(live, ours k8s.Object) (a, b k8s.Object) {
 	return a, b
 }
 
-// withoutAssigned returns o without the fields that the API server sets, except those that ours
-// sets, too.
+// withoutAssigned returns o without the fields that the API server sets. It keeps such a field if ours has it,
+// too.
 func withoutAssigned(o, ours k8s.Object) k8s.Object {
 	for _, field := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		o = k8s.Without(o, "metadata", field)
@@ -268,8 +268,8 @@ func withoutAssigned(o, ours k8s.Object) k8s.Object {
 	return o
 }
 
-// assignedFields returns the fields of a kind that the API server or a controller sets if they are
-// not given.
+// assignedFields returns the fields of a kind that the API server or a controller sets if the manifest does
+// not.
 func assignedFields(key k8s.Key) [][]string {
 	switch key.Group + "/" + key.Kind {
 	case "/Service":
@@ -284,8 +284,8 @@ func assignedFields(key k8s.Key) [][]string {
 	return nil
 }
 
-// Differences returns the fields that differ between a live object and its intended state, by path,
-// without fields that only the API server sets.
+// Differences returns the fields in which a live object differs from after, its intended state, by path. It
+// omits fields that only the API server sets.
 func Differences(live, after k8s.Object) []Field {
 	return compare(withoutAssigned(live, after), withoutAssigned(after, after))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// objectVariants returns the possible values of fields in a cluster or in a tree, by kind.
+// objectVariants returns objects with the values that fields may have in a cluster or in a tree, by kind.
 func objectVariants() []string {
 	return []string{
 		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: [{ports: [{port: 80}]}, {ports: [{port: 80, protocol: TCP}], clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}, {type: NodePort}]}`,
@@ -31,8 +31,8 @@ func objectVariants() []string {
 	}
 }
 
-// TestOmittingEqualFieldsKeepsDifferences draws a live and a rendered object. Omitting their equal
-// fields before the comparison must not change the differences.
+// TestOmittingEqualFieldsKeepsDifferences draws a live and a rendered object. Their differences must be the
+// same, whether or not equal fields are omitted before the comparison.
 func TestOmittingEqualFieldsKeepsDifferences(t *testing.T) {
 	var all []map[string]any
 	for _, text := range objectVariants() {

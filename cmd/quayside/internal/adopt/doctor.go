@@ -12,13 +12,13 @@ import (
 	"github.com/quayside/quayside/render/needs"
 )
 
-// Diagnosis lists the running operators with their dependence on OLM.
+// Diagnosis lists the running operators and how each of them depends on OLM.
 type Diagnosis struct {
 	Operators []Dependence      `json:"operators" doc:"By namespace and package."`
 	Unread    []snapshot.Unread `json:"unreadable" doc:"Kinds whose objects could not be read; the result is incomplete."`
 }
 
-// DiagnoseTree returns the dependence on OLM of the operators in a lock. It examines the rendered objects and
+// DiagnoseTree returns how the operators in a lock depend on OLM, according to their rendered objects. It
 // modifies nothing.
 func DiagnoseTree(lock *lockfile.File, rendered []render.Rendered) *Diagnosis {
 	own := map[string][]k8s.Object{}
@@ -33,8 +33,7 @@ func DiagnoseTree(lock *lockfile.File, rendered []render.Rendered) *Diagnosis {
 	return d
 }
 
-// DiagnoseCluster returns the dependence on OLM of the operators that OLM installed in a cluster. It modifies
-// nothing.
+// DiagnoseCluster returns how the operators that OLM installed in a cluster depend on OLM. It modifies nothing.
 func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
 	c := newCluster(s, &lockfile.File{})
 	d := &Diagnosis{Operators: []Dependence{}, Unread: append([]snapshot.Unread{}, s.Unread...)}
@@ -54,8 +53,7 @@ func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
 	return d
 }
 
-// IsRelevant reports whether DiagnoseCluster needs objects of a kind. A snapshot can omit all
-// others.
+// IsRelevant reports whether DiagnoseCluster needs objects of a kind. A snapshot can omit all other kinds.
 func IsRelevant(group, kind string) bool {
 	switch group {
 	case "":
@@ -70,7 +68,7 @@ func IsRelevant(group, kind string) bool {
 	return false
 }
 
-// Dependence describes the use of OLM by one running operator.
+// Dependence describes how one running operator uses OLM.
 type Dependence struct {
 	OperatorKey
 	Bundle      string         `json:"bundle,omitempty" doc:"Name of the bundle: of the ClusterServiceVersion in a cluster."`
@@ -79,8 +77,9 @@ type Dependence struct {
 	Definitions []string       `json:"crds" doc:"CustomResourceDefinitions of OLM whose objects it watches: keep them when OLM is uninstalled."`
 }
 
-// add sets in one the operator's dependence on OLM according to its objects, and inserts it into the sorted
-// list. If shipped is true, objects of OLM's own kinds are evidence that the operator needs OLM.
+// add sets the fields of one that describe the dependence on OLM, and inserts one into the sorted list. objects
+// are the operator's objects. If shipped is true, objects of OLM's kinds are evidence that the operator needs
+// OLM.
 func (d *Diagnosis) add(one Dependence, objects []k8s.Object, shipped bool) {
 	need, signals, definitions := needs.FindOLM(objects, shipped)
 	one.NeedsOLM, one.Signals, one.Definitions = need, append([]needs.Signal{}, signals...), append([]string{}, definitions...)
@@ -88,8 +87,8 @@ func (d *Diagnosis) add(one Dependence, objects []k8s.Object, shipped bool) {
 	d.Operators = slices.Insert(d.Operators, at, one)
 }
 
-// objectsOfCSV returns the objects that OLM creates from a ClusterServiceVersion: its Deployments
-// and permissions. It does not limit them to a namespace.
+// objectsOfCSV returns the objects that OLM creates from a ClusterServiceVersion: Deployments and permissions.
+// Its result treats namespaced and cluster permissions alike.
 func objectsOfCSV(csv k8s.Object) []k8s.Object {
 	var out []k8s.Object
 	strategy := k8s.Map(csv, "spec", "install", "spec")

@@ -41,7 +41,7 @@ func asList(rules []map[string]any) []any {
 	return out
 }
 
-// diagnoseTree returns the diagnosis of an operator a/x with these objects in the tree.
+// diagnoseTree returns the diagnosis of the operator a/x if the tree has these objects.
 func diagnoseTree(objects ...k8s.Object) adopt.Dependence {
 	var rendered []render.Rendered
 	for i, o := range objects {
@@ -136,9 +136,9 @@ func TestDiagnosis(t *testing.T) {
 	}
 }
 
-// TestDiagnosesAgree draws permissions. They must give the same diagnosis in a tree and in a
-// ClusterServiceVersion, which is the only source in some dumps; more permissions must never indicate
-// less need of OLM; and Inspect must block operators that install others.
+// TestDiagnosesAgree draws permissions. The diagnosis must be the same for a tree and for a
+// ClusterServiceVersion, which is the only source in some dumps. Additional permissions must never reduce the
+// need for OLM. Inspect must block operators that install other operators.
 func TestDiagnosesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) []map[string]any {
@@ -180,8 +180,8 @@ func TestDiagnosesAgree(t *testing.T) {
 	})
 }
 
-// TestPackageserver checks that the packageserver, which is part of OLM, is neither diagnosed nor an
-// operator to adopt.
+// TestPackageserver checks that the packageserver is neither diagnosed nor offered for adoption, because it is
+// part of OLM.
 func TestPackageserver(t *testing.T) {
 	csv := k8s.With(newInstalled("a", "Succeeded")[0], any("packageserver"), "metadata", "name")
 	if got := adopt.DiagnoseCluster(newSnapshot(t, csv)).Operators; len(got) != 0 {
@@ -193,7 +193,7 @@ func TestPackageserver(t *testing.T) {
 	}
 }
 
-// TestNotSelected checks that only operators of the tree that cannot leave OLM count as blocked.
+// TestNotSelected checks that an operator that cannot leave OLM counts as blocked only if it is in the tree.
 func TestNotSelected(t *testing.T) {
 	for state, want := range map[adopt.State]int{
 		adopt.Adoptable: 0, adopt.NotSelected: 0, adopt.AlreadyAdopted: 0, adopt.CannotLeave: 1, adopt.NeedsDecision: 1, adopt.MustWait: 1,

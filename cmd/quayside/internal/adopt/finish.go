@@ -33,7 +33,7 @@ type FinishedOperator struct {
 	Objects      []Change   `json:"objects" doc:"Changes of the operator's files in the tree."`
 }
 
-// Change is an added, changed or removed object of the tree.
+// Change is an object of the tree that is added, changed or removed.
 type Change struct {
 	k8s.Key
 	Change string  `json:"change" form:"enum=added|changed|removed"`
@@ -90,7 +90,7 @@ func objectsByKey(rendered []render.Rendered, mine func(render.Rendered) bool) m
 	return out
 }
 
-// treeChange contains one operator's objects, or the rest of the tree, before and after Finish.
+// treeChange contains objects before and after Finish: those of one operator, or the rest of the tree.
 type treeChange struct {
 	pin      lockfile.Pin
 	was, now map[k8s.Key]k8s.Object
@@ -127,8 +127,8 @@ func (s treeChange) toFinished() FinishedOperator {
 	return f
 }
 
-// isForeign reports whether the kind of an object is not defined by Kubernetes, nor by the CRDs of
-// the tree, and was not in the tree before.
+// isForeign reports whether the tree neither had objects of this kind before, nor defines the kind by a CRD.
+// Kinds of Kubernetes are not foreign.
 func (s treeChange) isForeign(c Change) bool {
 	return !k8s.IsBuiltinGroup(c.Group) && !s.served[k8s.Key{Group: c.Group, Kind: c.Kind}]
 }
@@ -155,8 +155,8 @@ func (s treeChange) changes() []Change {
 	return out
 }
 
-// calledServices returns the Services (namespace/name) that the API server calls over TLS because
-// of an object, such as a webhook configuration.
+// calledServices returns the Services (namespace/name) that an object, such as a webhook configuration, makes
+// the API server call over TLS.
 func calledServices(o k8s.Object) []string {
 	var out []string
 	for _, c := range ClientConfigs(o) {
@@ -167,9 +167,8 @@ func calledServices(o k8s.Object) []string {
 	return out
 }
 
-// ClientConfigs returns the parts of an object that have the fields service and caBundle. With
-// these fields, the API server finds and trusts an admission webhook, a conversion webhook or an
-// aggregated API.
+// ClientConfigs returns the parts of an object with the fields service and caBundle. The API server uses these
+// fields to find and trust an admission webhook, a conversion webhook or an aggregated API.
 func ClientConfigs(o k8s.Object) []map[string]any {
 	switch {
 	case o.Group() == "admissionregistration.k8s.io":

@@ -11,8 +11,8 @@ import (
 )
 
 // TestRecordLater records the settings of two operators, one after the other, like `adopt start` for two
-// namespaces: the tree has only the first one at first. Both get the annotations of their pods, and these
-// do not change later.
+// namespaces. The tree has only the first operator at first. Both pins must get the annotations of their pods,
+// and keep them later.
 func TestRecordLater(t *testing.T) {
 	var live []k8s.Object
 	var tree []render.Rendered
@@ -38,8 +38,8 @@ func TestRecordLater(t *testing.T) {
 	}
 }
 
-// TestRecordDetached changes the pods of an operator that has left OLM without annotations to keep: none
-// are recorded.
+// TestRecordDetached changes the pods of an operator that has already left OLM without annotations to keep.
+// Record must not add any.
 func TestRecordDetached(t *testing.T) {
 	pin := newPin("a")
 	pin.Adopted = &lockfile.Adopted{Condition: "x.v1"}

@@ -27,14 +27,13 @@ type Input struct {
 	Lock     *lockfile.File
 	Rendered []render.Rendered // rendered tree of Lock
 
-	// GenerateDeployments returns the Deployments that OLM generates for a pin, without the parts
-	// that depend on the cluster. It is only called if a Deployment in the tree differs from the
-	// cluster.
+	// GenerateDeployments returns the Deployments that OLM generates for a pin, without the parts that depend
+	// on the cluster. Inspect calls it only if a Deployment differs between the tree and the cluster.
 	GenerateDeployments func(lockfile.Pin) ([]k8s.Object, error)
 }
 
-// Inspect reports whether each operator of the cluster and of the lock can be adopted, and
-// classifies all their objects. It modifies nothing.
+// Inspect reports whether each operator of the cluster and of the lock can be adopted. It also classifies all
+// objects of these operators. It modifies nothing.
 func Inspect(in Input) *Inspection {
 	x := &inspector{
 		Input: in, clusterState: newCluster(in.Snapshot, in.Lock), comparer: comparer{admit.NewTypes()},
@@ -125,8 +124,8 @@ func sortByKey(objects []ClassifiedObject) {
 	slices.SortFunc(objects, func(a, b ClassifiedObject) int { return a.Compare(b.Key) })
 }
 
-// classifyLive classifies a live object that is not in the tree. If the tree has the
-// OperatorCondition that owns the object, the object is kept, because OLM would recreate it.
+// classifyLive classifies a live object that is not in the tree. An object that is owned by an
+// OperatorCondition of the tree is kept, because OLM would recreate it.
 func (x *inspector) classifyLive(o *snapshot.LiveObject) ClassifiedObject {
 	out := x.classify(o)
 	for _, by := range o.Owners {

@@ -64,8 +64,8 @@ func newPin(namespace string) lockfile.Pin {
 	return lockfile.Pin{Namespace: namespace, Package: "x", Bundle: "x.v1", Version: "1.0.0"}
 }
 
-// TestPartition draws clusters and trees. Every object of the tree, and every live object with a label
-// of an operator, must have exactly one class, and the counts must match.
+// TestPartition draws clusters and trees. Every object of the tree, and every live object with a label of an
+// operator, must have exactly one class. The counts must match.
 func TestPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		namespaces := []string{"a", "b"}

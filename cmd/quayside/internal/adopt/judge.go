@@ -39,7 +39,7 @@ func (x *inspector) classifyShared(live *snapshot.LiveObject, r render.Rendered,
 	return out
 }
 
-// isMark reports whether a field only names the owner or the manager of the object.
+// isMark reports whether the field only identifies the owner or the manager of the object.
 func (f Field) isMark() bool {
 	if strings.HasPrefix(f.Path, "metadata.ownerReferences") || strings.HasPrefix(f.Path, "metadata.finalizers") {
 		return true
@@ -63,9 +63,9 @@ func (f Field) isMark() bool {
 	return false
 }
 
-// addPodReasons adds a reason for the differences between two Deployments. If the live Deployment differs
-// from the bundle, the reason blocks the adoption. Otherwise the workspace's settings cause the differences.
-// Differences in the pod template restart the pods.
+// addPodReasons adds a reason for the differences between a live Deployment and ours. If the live Deployment
+// differs from the bundle, the reason blocks the adoption. Otherwise the workspace's settings cause the
+// differences, and differences in the pod template are a reason for a restart.
 func (x *inspector) addPodReasons(op *operator, live *snapshot.LiveObject, ours k8s.Object, fields []Field) {
 	spec := fieldsBelow(fields, "spec.")
 	if len(spec) == 0 || op.pin == nil {
@@ -93,7 +93,7 @@ func (x *inspector) addPodReasons(op *operator, live *snapshot.LiveObject, ours 
 	}
 }
 
-// compareGenerated returns the fields in which a live Deployment differs from the Deployment that OLM
+// compareGenerated returns the fields that differ between a live Deployment and the Deployment that OLM
 // generates from the pinned bundle.
 func (x *inspector) compareGenerated(op *operator, live *snapshot.LiveObject) ([]Field, error) {
 	if op.generated == nil {
@@ -142,10 +142,10 @@ func fieldPaths(fields []Field) string {
 	return diag.Some(out, maxFields)
 }
 
-// isLost reports whether an object of the tree is missing from the cluster although OLM created it.
-// This is the case if the InstallPlan of the pinned version lists it, or if it is a Deployment,
-// APIService or Service that OLM creates for that version. If OLM no longer manages the operator,
-// only Deployments and APIServices count.
+// isLost reports whether an object of the tree is missing from the cluster although OLM created it. This is the
+// case if the InstallPlan of the pinned version lists the object. It is also the case for a Deployment,
+// APIService or Service that OLM creates for this version. If OLM no longer manages the operator, only
+// Deployments and APIServices can be lost.
 func (x *inspector) isLost(op *operator, o k8s.Object) bool {
 	runs := o.Is("apps", "Deployment") || o.Is(k8s.APIServiceGroup, "APIService")
 	csv := op.csv()
@@ -219,14 +219,13 @@ func (x *inspector) adoptionState(op *operator) (State, []Reason) {
 	return Adoptable, reasons
 }
 
-// notInTreeReason returns the reason for an operator that is pinned but has no objects in the tree
-// of this cluster.
+// notInTreeReason returns the reason for a pinned operator that has no objects in this cluster's tree.
 func notInTreeReason() Reason {
 	return Reason{Code: "not-in-tree", Message: "the tree does not install it in this cluster, so it would be unmanaged: add it to the cluster's operators in quayside.yaml"}
 }
 
-// detachedState returns the state of an operator without a Subscription and ClusterServiceVersion.
-// It is Adoptable if some objects have OLM's labels and quayside rendered none of them.
+// detachedState returns the state of an operator without a Subscription and ClusterServiceVersion. The state is
+// Adoptable if some of its objects have OLM's labels and quayside rendered none of its objects.
 func (op *operator) detachedState() State {
 	theirs, own := 0, 0
 	for _, o := range op.members {
@@ -246,7 +245,7 @@ func (op *operator) detachedState() State {
 	return Adoptable
 }
 
-// unknownObjectReasons returns a reason that blocks the adoption for each object of unknown origin.
+// unknownObjectReasons returns a blocking reason for each object of unknown origin.
 func (op *operator) unknownObjectReasons() []Reason {
 	var out []Reason
 	for _, o := range op.objects {
@@ -261,7 +260,7 @@ func (op *operator) unknownObjectReasons() []Reason {
 	return out
 }
 
-// blockingReasons returns the reasons why OLM's own objects prevent the adoption, such as a pending
+// blockingReasons returns the reasons against the adoption that OLM's own objects give, such as a pending
 // upgrade.
 func (x *inspector) blockingReasons(op *operator) []Reason {
 	out := []Reason{}
@@ -308,8 +307,7 @@ func (x *inspector) blockingReasons(op *operator) []Reason {
 	return out
 }
 
-// extensionReasons returns the reasons why the ClusterExtensions of an operator prevent the
-// adoption.
+// extensionReasons returns the reasons against the adoption that the ClusterExtensions of an operator give.
 func (op *operator) extensionReasons() []Reason {
 	out := []Reason{}
 	block := func(code, format string, args ...any) {
@@ -352,8 +350,8 @@ func parentOf(csv *snapshot.CSV) string {
 	return namespace
 }
 
-// installPermissions describes the operator's permissions in the tree for installing other
-// operators through OLM.
+// installPermissions lists the permissions in the operator's tree with which it can install other operators
+// through OLM.
 func (op *operator) installPermissions() []string {
 	signals, _ := needs.PermissionSignals(op.tree)
 	var out []string

@@ -17,8 +17,8 @@ func (c *clusterState) classify(o *snapshot.LiveObject) ClassifiedObject {
 	return out
 }
 
-// leftoverStage returns the stage of the adoption that removes a live object which is not in the
-// tree, and the reason. It returns "" if OLM did not create the object.
+// leftoverStage returns the stage of the adoption that removes a live object which is not in the tree. It also
+// returns the reason. If OLM did not create the object, both are "".
 func (c *clusterState) leftoverStage(o *snapshot.LiveObject) (Stage, string) {
 	if o.Group == k8s.OLMGroup {
 		if stage, why := olmLeftover(o); stage != "" {
@@ -120,13 +120,13 @@ func rbacLeftover(o *snapshot.LiveObject) (Stage, string) {
 	return "", ""
 }
 
-// hasOwnerLabels reports whether OLM's labels name an owner of a kind.
+// hasOwnerLabels reports whether OLM's labels name an owner of the given kind.
 func hasOwnerLabels(o *snapshot.LiveObject, kind string) bool {
 	return o.Labels[labelOwner] != "" && o.Labels[labelOwnerKind] == kind && o.Labels[labelOwnerNamespace] != ""
 }
 
-// isManaged reports whether an object has the label that OLM sets on installed objects, or on the
-// components of an operator.
+// isManaged reports whether an object has the label of objects that OLM installed, or of components of an
+// operator.
 func isManaged(o *snapshot.LiveObject) bool {
 	if o.Labels[labelManaged] == "true" {
 		return true

@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Release is a release of Helm that installed an operator.
+// Release is a Helm release that installed an operator.
 type Release struct {
 	Name   string   `json:"name" doc:"Name of the release, with its newest revision: cert-manager.v3."`
 	Chart  string   `json:"chart,omitempty" doc:"Chart and version: cert-manager-1.19.1."`
@@ -26,8 +26,8 @@ type Release struct {
 	Hooks  []string `json:"hooks,omitempty" doc:"Hooks of the release in the tree that are not in the cluster. A plan does not apply them: they run when the GitOps tool first applies the tree."`
 }
 
-// assignReleases assigns each release of Helm, and the objects that it installed, to the pin of a
-// chart with the same namespace and release name.
+// assignReleases assigns Helm releases and the objects that they installed to operators. The pin of the
+// operator is a chart with the namespace and the name of the release.
 func (c *clusterState) assignReleases() {
 	for _, r := range c.Releases() {
 		i := slices.IndexFunc(c.operators, func(op *operator) bool {
@@ -63,7 +63,8 @@ func (op *operator) installer() string {
 	return "OLM"
 }
 
-// reportRelease returns the report about the release of an operator, or nil if it has none.
+// reportRelease returns the report about the release of an operator, or nil if Helm did not install the
+// operator.
 func (op *operator) reportRelease() *Release {
 	r := op.release
 	if r == nil {
@@ -90,14 +91,14 @@ func (op *operator) reportRelease() *Release {
 	return out
 }
 
-// isHook reports whether an object is a hook of the operator's release.
+// isHook reports whether the object with this key is a hook of the operator's release.
 func (op *operator) isHook(key k8s.Key) bool {
 	return op.release != nil && slices.ContainsFunc(op.release.Hooks, func(o *snapshot.LiveObject) bool {
 		return o.Group == key.Group && o.Kind == key.Kind && o.Name == key.Name
 	})
 }
 
-// releaseReasons returns the reasons why the release of an operator prevents the adoption.
+// releaseReasons returns the reasons against the adoption that the release of an operator gives.
 func (x *inspector) releaseReasons(op *operator) []Reason {
 	out, r, report := []Reason{}, op.release, op.reportRelease()
 	block := func(code, format string, args ...any) {
@@ -124,7 +125,7 @@ func (x *inspector) releaseReasons(op *operator) []Reason {
 	return out
 }
 
-// treeObject returns the object of the tree for a manifest of a release, or nil.
+// treeObject returns the object of the tree that corresponds to a manifest of a release, or nil.
 func (x *inspector) treeObject(r *snapshot.Release, o *snapshot.LiveObject) k8s.Object {
 	key := o.Key
 	if x.ours[key].Object == nil {
@@ -133,8 +134,7 @@ func (x *inspector) treeObject(r *snapshot.Release, o *snapshot.LiveObject) k8s.
 	return x.ours[key].Object
 }
 
-// isRenderedOtherwise reports whether the tree of an operator has other objects than its release, or
-// other fields.
+// isRenderedOtherwise reports whether the objects of an operator in the tree differ from those of its release.
 func (x *inspector) isRenderedOtherwise(op *operator) bool {
 	if slices.ContainsFunc(op.objects, func(o ClassifiedObject) bool {
 		return o.Class == Unknown || o.Class == Added && !op.isHook(o.Key)
@@ -164,10 +164,9 @@ func secretData(o k8s.Object) map[string]string {
 	return out
 }
 
-// addReleasePodReasons adds a reason for the differences between the pods of a workload in the
-// cluster and in the tree. A field that differs from the release's manifest was changed in the
-// cluster. It blocks the adoption, because the tree would revert it. A field that only the cluster
-// has and that Helm did not write stays.
+// addReleasePodReasons adds a reason for the differences between a live workload and the tree. If a field was
+// changed in the cluster after Helm had written it, the reason blocks the adoption, because the tree would
+// revert the change. A field that Helm did not write and that only the cluster has is kept.
 func (x *inspector) addReleasePodReasons(op *operator, live *snapshot.LiveObject, fields []Field) {
 	i := slices.IndexFunc(op.release.Objects, func(o *snapshot.LiveObject) bool { return x.Find(op.release, o) == live })
 	if i < 0 {
@@ -190,7 +189,7 @@ func (x *inspector) addReleasePodReasons(op *operator, live *snapshot.LiveObject
 	}
 }
 
-// writeText writes the owner of a release, its values that differ, and its hooks.
+// writeText writes the owner of the release, the differing values, and the hooks.
 func (r *Release) writeText(w io.Writer) {
 	if r == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Inspection lists the operators that OLM installed and those that the lock pins, with their objects.
+// Inspection lists the operators that OLM installed and the operators that the lock pins, with their objects.
 type Inspection struct {
 	Operators []Operator         `json:"operators" doc:"By namespace and package."`
 	Shared    []ClassifiedObject `json:"shared" doc:"Objects of several operators, and objects of the tree that belong to no operator."`
@@ -53,12 +53,12 @@ const (
 	NotOLM         State = "NotOLM"               // OLM did not install it
 )
 
-// StaysWithOLM reports whether OLM manages an operator in this state and the plan cannot adopt it.
+// StaysWithOLM reports whether this is a state of operators that OLM manages and the plan cannot adopt.
 func (s State) StaysWithOLM() bool {
 	return s == CannotLeave || s == NeedsDecision || s == MustWait || s == NotSelected
 }
 
-// blockedState returns the state that the most severe of the reasons causes.
+// blockedState returns the state that the most severe reason causes.
 func blockedState(reasons []Reason) State {
 	states := map[string]State{
 		"drives-olm": CannotLeave, "copy-as-parent": CannotLeave,
@@ -81,7 +81,7 @@ type Reason struct {
 	Fields  []Field `json:"fields,omitempty" doc:"The affected fields of the object."`
 }
 
-// ClassifiedObject is an object of the cluster, the tree, or both.
+// ClassifiedObject is an object that is in the cluster, in the tree, or in both.
 type ClassifiedObject struct {
 	k8s.Key
 	Class     Class    `json:"class" form:"enum=equal|changed|added|olm|unknown" doc:"equal: same in the tree, except for ownership labels; changed: changed by the tree; added: only in the tree; olm: only for OLM; unknown: of unknown origin."`
@@ -103,7 +103,7 @@ const (
 	Unknown Class = "unknown"
 )
 
-// Stage is the stage of an adoption that removes an OLM object.
+// Stage is the stage of an adoption in which an OLM object is removed.
 type Stage string
 
 // The stages of an adoption.
@@ -113,7 +113,7 @@ const (
 	Never     Stage = "never"    // it is not removed
 )
 
-// Counts contains the number of objects of each class. Live is the total without Added.
+// Counts contains the number of objects of each class. Live is the sum of all classes except Added.
 type Counts struct {
 	Live    int `json:"live" doc:"Number of objects in the cluster."`
 	Equal   int `json:"equal"`
@@ -147,8 +147,8 @@ func (n Counts) plus(m Counts) Counts {
 	return Counts{n.Live + m.Live, n.Equal + m.Equal, n.Changed + m.Changed, n.Added + m.Added, n.OLM + m.OLM, n.Unknown + m.Unknown}
 }
 
-// Changes returns the fields that differ between the tree and the cluster, without those that only
-// name the owner or the manager of the object.
+// Changes returns the fields that differ between the tree and the cluster. It omits fields that only name the
+// owner or the manager of the object.
 func (o ClassifiedObject) Changes() []Field {
 	return slices.DeleteFunc(slices.Clone(o.Fields), Field.isMark)
 }

@@ -21,7 +21,7 @@ func (rep *Inspection) Blocked() (names []string) {
 	return names
 }
 
-// WriteText writes each operator with its reasons and, if objects is true, its objects.
+// WriteText writes each operator with its reasons. If objects is true, it also writes the objects.
 func (rep *Inspection) WriteText(w io.Writer, objects bool) {
 	for _, op := range rep.Operators {
 		name := op.Key()
@@ -65,8 +65,7 @@ func listObjects(w io.Writer, objects []ClassifiedObject) {
 	}
 }
 
-// Dependents returns the operators that need OLM or lose functions without it, as
-// namespace/package.
+// Dependents returns the operators (namespace/package) that need OLM, or lose functions without it.
 func (d *Diagnosis) Dependents() (names []string) {
 	for _, op := range d.Operators {
 		if op.NeedsOLM == needs.NeedsOLM || op.NeedsOLM == needs.InPart {
@@ -76,7 +75,7 @@ func (d *Diagnosis) Dependents() (names []string) {
 	return names
 }
 
-// WriteText writes each operator with the evidence that it needs OLM.
+// WriteText writes each operator with the evidence of its need for OLM.
 func (d *Diagnosis) WriteText(w io.Writer) {
 	verdicts := map[needs.OLMNeed]string{
 		needs.NeedsOLM: "needs OLM", needs.InPart: "loses functions without OLM", needs.MayNeed: "could need OLM", needs.NeedsNone: "does not need OLM",

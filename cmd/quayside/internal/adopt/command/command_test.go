@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 	clitest.Scripts(t, parts(), goldentest.Update(), files, []string{"REGISTRY=" + server.Host}, map[string]clitest.Command{"olm": installer(t)})
 }
 
-// installer starts an API server for a script with the objects of lists. It simulates OLM and the
+// installer starts an API server for a script with the objects in the named files. It simulates OLM and the
 // garbage collector.
 func installer(t *testing.T) clitest.Command {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
@@ -215,7 +215,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// writeManualPlan writes a plan with only manual steps to dir, of which one has begun.
+// writeManualPlan writes a plan that has only manual steps to dir. One step has begun.
 func writeManualPlan(t *testing.T, dir string) {
 	t.Helper()
 	ws, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: func(string) string { return "" }, Log: terminal.NewLogger(terminal.New(io.Discard, nil))})

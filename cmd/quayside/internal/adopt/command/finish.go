@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// finish removes OLM's settings of adopted operators from the lock: of the named operators, or of
-// all without names. It does not access a cluster.
+// finish removes OLM's settings of the named operators from the lock, or of all adopted operators if args is
+// empty. It does not access a cluster.
 func (o *adoptRunOptions) finish(ctx context.Context, args []string) error {
 	p, err := o.Open()
 	if err != nil {

@@ -227,8 +227,8 @@ func (o *adoptPlanOptions) isWritten(p *workspace.Project, pl *plan.Plan) bool {
 	return err == nil && bytes.Equal(have, plan.Format(pl))
 }
 
-// checkNotStarted returns an error if the existing plan file has a journal and its content differs from text,
-// because a started plan must not be overwritten.
+// checkNotStarted returns an error if the existing plan file has a journal and differs from text. A started
+// plan must not be overwritten.
 func (o *adoptPlanOptions) checkNotStarted(p *workspace.Project, text []byte) error {
 	name, shown := o.planPath(p)
 	journal, err := journalOf(name)
@@ -244,7 +244,7 @@ func (o *adoptPlanOptions) checkNotStarted(p *workspace.Project, text []byte) er
 	return nil
 }
 
-// journalOf returns the journal directory of a plan file, which is next to the file.
+// journalOf returns the journal directory for a plan file, in the same directory as the file.
 func journalOf(file string) (string, error) {
 	base, ok := strings.CutSuffix(file, filepath.Ext(file))
 	if !ok || base == "" || filepath.Base(base) == "." {
@@ -253,7 +253,7 @@ func journalOf(file string) (string, error) {
 	return base + ".journal", nil
 }
 
-// resultError returns the error for the exit code: nil if the plan has every requested operator.
+// resultError returns the error for the exit code. It is nil if the plan contains every requested operator.
 func (o *adoptPlanOptions) resultError(pl *plan.Plan, rep *adopt.Inspection) error {
 	var names []string
 	for _, l := range pl.Skipped {

@@ -25,7 +25,7 @@ func TestJournalOf(t *testing.T) {
 	}
 }
 
-// TestFailedProbes returns the exit code of runs whose steps are done: failed probes are differences.
+// TestFailedProbes checks the exit code of runs whose steps are done: failed probes count as differences.
 func TestFailedProbes(t *testing.T) {
 	o := &adoptRunOptions{}
 	if err := o.resultError(&run.Progress{Probes: []verify.ProbeResult{{Probes: 9}}}, nil); err != nil {

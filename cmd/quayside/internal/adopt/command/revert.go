@@ -111,8 +111,8 @@ func (o *adoptRunOptions) reportReverted(v adoptRevertView, err error) error {
 	return o.resultError(&v.Progress, err)
 }
 
-// checkSameLock returns an error if the lock has changed since the plan was made, because versions that OLM
-// would not install may then be running.
+// checkSameLock returns an error if the lock has changed since the plan was made. Operators may then run
+// versions that OLM would not install.
 func (o *adoptRunOptions) checkSameLock(p *plan.Plan) error {
 	ws, err := o.Open()
 	if err != nil {

@@ -182,7 +182,7 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	return o.resultError(res, err)
 }
 
-// writeReport writes the report of a plan: Markdown or JSON, depending on the file extension.
+// writeReport writes the report of a plan in Markdown if the file extension is .md, and otherwise in JSON.
 func (o *adoptRunOptions) writeReport(r *run.Record) error {
 	text := r.JSON()
 	if filepath.Ext(o.report) == ".md" {
@@ -192,7 +192,7 @@ func (o *adoptRunOptions) writeReport(r *run.Record) error {
 	return err
 }
 
-// printProbes prints the number of probes and failures, and the longest gap, by kind.
+// printProbes prints for each kind the number of probes, the number of failures, and the longest gap.
 func printProbes(w io.Writer, probes []verify.ProbeResult) {
 	for _, p := range probes {
 		text := fmt.Sprintf("    %-11s %s of %s, %d failed", p.Kind, diag.Count(p.Probes, "probe"), diag.Count(p.Targets, "target"), p.Failures)
@@ -238,9 +238,10 @@ func (o *adoptRunOptions) collectInput(ctx context.Context, file string) (*run.I
 	return in, nil
 }
 
-// checkDerived makes the plan again from the current cluster, or from a dump of the cluster. It returns an
-// error if the new plan differs from p. It also returns the snapshot. Once a step has begun, it does nothing
-// and returns nil, because the steps change the cluster. The journal then identifies the plan.
+// checkDerived makes the plan again from a snapshot of the current cluster or of a dump, and returns the
+// snapshot. It returns an error if the new plan differs from p. If a step has begun, the cluster differs from
+// the one that was planned for, and the journal identifies the plan: checkDerived then does nothing and returns
+// nil.
 func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *plan.Plan, journal *run.Journal, dump []string, login *cli.Login) (*snapshot.Snapshot, error) {
 	if journal.HasStarted() {
 		return nil, nil
@@ -256,7 +257,7 @@ func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *pla
 	return snap, inspect.CheckPlan(ctx, ws, p, snap)
 }
 
-// runInput returns the input of a run, with the values of the flags.
+// runInput returns the input of a run, filled with the values of the flags.
 func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster run.Client) *run.Input {
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
@@ -265,7 +266,7 @@ func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster r
 	}
 }
 
-// warnStopped warns that OLM is stopped, with the command that continues.
+// warnStopped warns that OLM is stopped. next is the command that continues the plan.
 func (o *adoptRunOptions) warnStopped(res *run.Progress, next string) {
 	if len(res.Stopped) == 0 {
 		return
@@ -370,8 +371,7 @@ func (s *terminalPrompter) ConfirmManualStep(ctx context.Context, step plan.Step
 	return s.Prompt.Confirm(ctx, "Is it done?")
 }
 
-// printHeading prints the number and title of a step. With --quiet it prints only if quietable is
-// false.
+// printHeading prints the number and title of a step. If quietable is true, --quiet suppresses the heading.
 func (s *terminalPrompter) printHeading(step plan.Step, quietable bool) {
 	say := s.Log.Say
 	if quietable {
@@ -393,8 +393,7 @@ func (s *terminalPrompter) ReportWaiting(step plan.Step, missing []verify.Findin
 	s.Log.Progress("step %d: waiting: %s", step.Number, missing[0].Message)
 }
 
-// ReportOLM reports that OLM was started early, before the step that starts it, or that OLM stays
-// stopped.
+// ReportOLM reports that OLM was started earlier than planned, or that it stays stopped until step is done.
 func (s *terminalPrompter) ReportOLM(step plan.Step, started bool) {
 	if started {
 		s.Log.Note("OLM was started again: no operator is being detached")

@@ -18,7 +18,7 @@ const sourceDoc = `
 			standard input), a directory of such files, or a must-gather. Without an argument,
 			quayside reads the live cluster of --context, by default the kubeconfig's current one.`
 
-// addSource gives a command an optional argument with a cluster dump, and flags for a live cluster.
+// addSource adds an optional argument with a cluster dump to a command, and flags for a live cluster.
 func addSource(h cli.Host, cmd *cobra.Command, run func(ctx context.Context, args []string) error) *cli.Login {
 	login := h.AddLogin(cmd)
 	cmd.Args, cmd.ValidArgsFunction = cobra.MaximumNArgs(1), cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
@@ -39,8 +39,7 @@ func checkSource(cmd *cobra.Command, args []string, login *cli.Login) error {
 	return nil
 }
 
-// readCluster reads the cluster dump named by the argument, or the live cluster if there is
-// none.
+// readCluster reads the cluster dump that the argument names. Without an argument, it reads the live cluster.
 func readCluster(ctx context.Context, h cli.Host, args []string, login *cli.Login, opt snapshot.Selection) (*snapshot.Snapshot, error) {
 	defer h.Log.Done()
 	if len(args) == 0 {

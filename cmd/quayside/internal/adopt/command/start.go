@@ -158,8 +158,8 @@ func (o *adoptStartOptions) write(ctx context.Context, p *workspace.Project, rea
 	return err
 }
 
-// prepare computes the files to write. It first selects the whole namespace. If some of its
-// operators cannot leave OLM, it selects the others by name.
+// prepare computes the files to write. It first selects all operators of the namespace. If some of them cannot
+// leave OLM, it selects the others by name.
 func (o *adoptStartOptions) prepare(ctx context.Context, p *workspace.Project, snap *snapshot.Snapshot, namespace string) (*preparation, error) {
 	lock, err := p.LockIfAny()
 	if err != nil {
@@ -255,10 +255,10 @@ func (o *adoptStartOptions) chooseCluster(ctx context.Context, out *preparation,
 	return nil
 }
 
-// selectOperators adds names to the operators of the cluster in quayside.yaml, and returns the
-// changed settings. It sets r.patterns to the added patterns. A cluster without a list of operators
-// gets all operators. It needs a list if OLM still manages operators that are not in names. That
-// list has the names, and the operators that OLM does not manage.
+// selectOperators adds names to the operators of the cluster in quayside.yaml. It returns the changed settings,
+// and sets r.patterns to the added patterns. Without a list of operators, the cluster gets all operators. It
+// needs a list if OLM still manages operators that are not in names. This new list has the names, and the
+// operators that OLM does not manage.
 func (r *preparation) selectOperators(config []byte, current *settings.Workspace, lock *lockfile.File, snap *snapshot.Snapshot, names []string) (*settings.Workspace, error) {
 	w := *current
 	i := max(0, slices.IndexFunc(w.Clusters, func(c profile.Cluster) bool { return c.Name == r.cluster }))
@@ -305,8 +305,8 @@ func (r *preparation) selectOperators(config []byte, current *settings.Workspace
 	return &w, err
 }
 
-// makePlan inspects the cluster with the workspace p. It sets r.plan, and sets r.project to p with
-// the lock to write.
+// makePlan inspects the cluster with the workspace p. It sets r.plan. It sets r.project to p with the lock to
+// be written.
 func (r *preparation) makePlan(ctx context.Context, p *workspace.Project, snap *snapshot.Snapshot, namespace string) (err error) {
 	if r.found, err = inspect.Inspect(ctx, p, snap, r.cluster); err != nil {
 		return err
@@ -325,13 +325,13 @@ func (r *preparation) isChanged(p *workspace.Project) bool {
 	return r.edit != nil || r.settings != nil || r.isRecorded(p) || len(r.tree.OwnChanges()) > 0
 }
 
-// isRecorded reports whether the lock changes although the declarations do not.
+// isRecorded reports whether the lock changes while the declarations stay the same.
 func (r *preparation) isRecorded(p *workspace.Project) bool {
 	before, err := p.Read(workspace.LockFile)
 	return r.edit == nil && (err != nil || !bytes.Equal(before, lockfile.Format(r.found.Lock)))
 }
 
-// write writes the files of the workspace. After an interruption, the command can be repeated.
+// write writes the files of the workspace. If it is interrupted, the user can repeat the command.
 func (r *preparation) write(ctx context.Context, p *workspace.Project) error {
 	if r.edit != nil {
 		r.edit.Resolution.Lock = r.found.Lock

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestSelectOperators selects the operators of namespace a, of which OLM manages one. OLM also manages
-// one of namespace b; quayside manages c/z.
+// TestSelectOperators selects the operators of namespace a. OLM manages one of them, and one of namespace b.
+// quayside manages c/z.
 func TestSelectOperators(t *testing.T) {
 	lock := lockfile.New([]lockfile.Pin{{Namespace: "a", Package: "x"}, {Namespace: "a", Package: "y"}, {Namespace: "b", Package: "x"}, {Namespace: "c", Package: "z"}})
 	sub := func(ns, pkg string) string {

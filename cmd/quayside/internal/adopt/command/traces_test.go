@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/clitest"
 )
 
-// TestSyncCoversTraces reads recorded events of clusters in which the real OLM was started: everything
-// that it or the garbage collector then deleted must be deleted in half of the time that `adopt run`
-// waits before it checks.
+// TestSyncCoversTraces reads recorded events of clusters in which the real OLM was started. `adopt run` waits
+// before it checks a started OLM. All deletions by OLM or the garbage collector must occur in the first half of
+// this time.
 func TestSyncCoversTraces(t *testing.T) {
 	cmd, _, err := cli.Commands(parts()).Find([]string{"adopt", "run"})
 	check(t, err)

@@ -105,8 +105,8 @@ func (o *adoptVerifyOptions) run(ctx context.Context, file string, args []string
 	return nil
 }
 
-// recordEvidence records the state of the cluster in the journal, for a plan that is carried out by
-// hand. It returns the state by namespace. It returns an error if a step has begun.
+// recordEvidence records the state of the cluster in the journal, for a plan that the user executes by hand. It
+// returns the state by namespace. If a step has begun, it returns an error.
 func recordEvidence(ctx context.Context, r verify.Reader, p *plan.Plan, journal *run.Journal) (map[string]*verify.Evidence, error) {
 	rep, err := verify.Verify(ctx, r, p, verify.KnownProgress{})
 	if err != nil {
@@ -147,8 +147,8 @@ func openPlan(h cli.Host, file string) (*plan.Plan, *run.Journal, error) {
 	return p, journal, err
 }
 
-// reader returns a reader for the cluster dump in the argument, or for the live cluster without
-// one.
+// reader returns a reader for the cluster dump that the argument names. Without an argument, it returns a
+// reader for the live cluster.
 func (o *adoptVerifyOptions) reader(ctx context.Context, args []string) (verify.Reader, error) {
 	if len(args) > 0 {
 		s, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{ManagedFields: true})

@@ -15,9 +15,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// checkReverts executes the plan of every dump up to some request before the first clean-up, and then
-// reverts it: all previous objects must exist unchanged, with their UIDs, no object of the tree may be
-// left, and OLM must manage every operator again.
+// checkReverts executes the plan of every dump, stops after a random request before the first clean-up, and
+// reverts the plan. All previous objects must exist unchanged, with their UIDs. No object of the tree may
+// remain. OLM must manage every operator again.
 func checkReverts(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(5, 6))
 	ways := 0
@@ -62,7 +62,7 @@ func checkReverts(t *testing.T, all fstest.MapFS) dumpCheck {
 	return dumpCheck{each, func() { t.Log(ways, "clusters reverted") }}
 }
 
-// runToStep executes the steps up to last, until n writing requests were sent.
+// runToStep executes the steps up to last, or until n writing requests are sent.
 func (s *planRun) runToStep(last, n int) error {
 	cut := *s.plan
 	cut.Steps = cut.Steps[:last]
@@ -70,7 +70,7 @@ func (s *planRun) runToStep(last, n int) error {
 	return s.runRequests(n)
 }
 
-// manualOperator stops and starts OLM like a user, because OLM's Deployments are not in the dumps.
+// manualOperator stops and starts OLM in place of the user, because OLM's Deployments are not in the dumps.
 type manualOperator struct {
 	sayYes
 	cluster *runtest.Cluster
@@ -117,8 +117,8 @@ func (s *planRun) revert() error {
 	return err
 }
 
-// comparableObjects returns the objects that must be the same after a revert, without objects that OLM
-// recreates, ownerReferences, and fields that the API server sets.
+// comparableObjects returns the objects that must be equal before and after a run with a revert. It omits
+// objects that OLM recreates, ownerReferences, and fields that the API server sets.
 func comparableObjects(c *runtest.Cluster) map[k8s.Key]k8s.Object {
 	out := map[k8s.Key]k8s.Object{}
 	for _, o := range c.Objects() {

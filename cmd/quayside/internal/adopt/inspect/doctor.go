@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 )
 
-// Diagnose returns the dependence on OLM of the pinned operators of a workspace. It renders the lock.
+// Diagnose renders the lock, and returns how the pinned operators of a workspace depend on OLM.
 func Diagnose(ctx context.Context, p *workspace.Project) (*adopt.Diagnosis, error) {
 	lock, err := p.NeedLock()
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkFinish records OLM's settings in the locks of some dumps. Finish must remove exactly these: the
-// lock must be the previous one, operators must restart, and objects with OLM's CA must get the CA of
-// another provider.
+// checkFinish records OLM's settings in the locks of some dumps. Finish must remove exactly these settings, so
+// that the lock is as before. Operators must restart. Objects with OLM's CA must get the CA of another
+// provider.
 func checkFinish(t *testing.T, _ fstest.MapFS) dumpCheck {
 	serve := map[string][]string{
 		"argocd/before.json":    {"argocd/argocd-operator-controller-manager-service"},
@@ -45,8 +45,8 @@ func checkFinish(t *testing.T, _ fstest.MapFS) dumpCheck {
 				t.Errorf("%s: %s needs %q", file, op.Package, op.Needs)
 			}
 			for _, o := range op.Objects {
-				// OLM generates these bindings for accounts that serve webhooks or APIs; the tree has them
-				// only for those that serve APIs.
+				// OLM generates these bindings for accounts that serve webhooks or APIs. The tree has them only
+				// for accounts that serve APIs.
 				asks := strings.HasSuffix(o.Name, ".auth-delegator") || strings.HasSuffix(o.Name, ".auth-reader")
 				if o.Change == "removed" && o.Kind != "OperatorCondition" && !asks {
 					t.Errorf("%s: %s is removed", file, o.Key)

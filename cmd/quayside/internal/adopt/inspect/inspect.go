@@ -1,7 +1,6 @@
-// Package inspect compares a cluster that runs OLM with a workspace. It finds the operators that
-// can be adopted and the OLM settings that the lock must keep, makes the adoption plan, and lists
-// the changes when the settings are removed. Package adopt and the packages below it make the
-// decisions.
+// Package inspect compares a cluster that runs OLM with a workspace. It finds the operators that can be
+// adopted, and the OLM settings that the lock must keep. It makes the adoption plan, and lists the changes that
+// removing the settings causes. Package adopt and the packages below it make the decisions.
 //
 // Start from [Inspect].
 package inspect
@@ -28,8 +27,8 @@ type Inspection struct {
 	Rendered []render.Rendered // rendered tree of Lock for the cluster
 }
 
-// Inspect reports which operators of a cluster can be adopted from OLM. It renders the lock with
-// the OLM settings to keep. The rendered tree on disk is not used.
+// Inspect reports which operators of a cluster can be adopted from OLM. It renders the lock with the OLM
+// settings to keep, and does not use the rendered tree on disk.
 func Inspect(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cluster string) (*Inspection, error) {
 	lock, err := p.LockIfAny()
 	if lock == nil && err == nil {
@@ -53,7 +52,7 @@ func Inspect(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cl
 	return &Inspection{Report: rep, Lock: lock, Rendered: rendered}, nil
 }
 
-// Releases returns the names of the releases of the charts in the lock, sorted.
+// Releases returns the Helm release names of the charts in the lock, sorted.
 func Releases(p *workspace.Project) []string {
 	lock, err := p.LockIfAny()
 	if err != nil || lock == nil {
@@ -84,8 +83,8 @@ func recordSettings(ctx context.Context, p *workspace.Project, s *snapshot.Snaps
 	return lock, rendered, nil
 }
 
-// generateDeployments returns the Deployments that OLM generates for a pin. These are the
-// Deployments of the bundle, rendered without settings of the workspace.
+// generateDeployments returns the Deployments that OLM generates for a pin: the Deployments of its bundle,
+// rendered without settings of the workspace.
 func generateDeployments(ctx context.Context, c *workspace.Contents, pin lockfile.Pin) ([]k8s.Object, error) {
 	fsys, err := c.Open(ctx, pin)
 	if err != nil {
@@ -99,7 +98,7 @@ func generateDeployments(ctx context.Context, c *workspace.Contents, pin lockfil
 	return slices.DeleteFunc(objects, func(o k8s.Object) bool { return !o.Is("apps", "Deployment") }), err
 }
 
-// FinishResult lists the changes to the tree when OLM's settings are removed from the lock.
+// FinishResult lists the changes to the tree that removing OLM's settings from the lock causes.
 type FinishResult struct {
 	Written   bool                     `json:"written" doc:"Whether the lock was written. false if it was unchanged, or with --check."`
 	Operators []adopt.FinishedOperator `json:"operators" doc:"By namespace and package."`
@@ -108,8 +107,9 @@ type FinishResult struct {
 	Lock *lockfile.File `json:"-"`
 }
 
-// Finish returns the lock without OLM's settings, with the resulting changes to the tree. names are
-// the operators (namespace/package); empty: all. It writes nothing.
+// Finish returns the lock without OLM's settings, and the resulting changes to the tree. names are the
+// operators (namespace/package). If names is empty, Finish removes the settings of all operators. It writes
+// nothing.
 func Finish(ctx context.Context, p *workspace.Project, names []string) (*FinishResult, error) {
 	before, err := p.NeedLock()
 	if err != nil {

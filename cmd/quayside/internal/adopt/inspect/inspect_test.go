@@ -61,7 +61,7 @@ func dumpFiles(tb testing.TB) fstest.MapFS {
 	}
 }
 
-// clusterDump is the dump of a cluster with a workspace that pins its installed operators.
+// clusterDump is the dump of a cluster, and a workspace that pins the operators installed in the cluster.
 type clusterDump struct {
 	seen  *snapshot.Snapshot
 	p     *workspace.Project
@@ -70,8 +70,8 @@ type clusterDump struct {
 	stand testWorkspace
 }
 
-// sampleNamespaces returns three namespaces if the dump has many, or nil, which means all. With -whole,
-// it always returns nil.
+// sampleNamespaces returns three namespaces at random if the dump has more than four. Otherwise, and with
+// -whole, it returns nil, which selects all.
 func (d clusterDump) sampleNamespaces(random *rand.Rand) []string {
 	namespaces := d.namespaces()
 	if *whole || len(namespaces) <= 4 {
@@ -92,7 +92,7 @@ func (d clusterDump) namespaces() []string {
 	return slices.Compact(out)
 }
 
-// testWorkspace is a workspace with the catalogs of the dumps, which all dumps use in turn.
+// testWorkspace is a workspace with the catalogs of the dumps. All dumps use it one after the other.
 type testWorkspace struct {
 	e   workspace.Env
 	all fstest.MapFS
@@ -210,14 +210,14 @@ func TestDumps(t *testing.T) {
 	}
 }
 
-// dumpCheck is a check: each is called for every dump, end after the last one.
+// dumpCheck is a check. The function each is called for every dump, and end after the last dump.
 type dumpCheck struct {
 	each func(file string, d clusterDump, rep *adopt.Inspection)
 	end  func()
 }
 
-// checkPodsUnchanged checks that the pod templates of all rendered Deployments equal OLM's in every
-// field, so that no pod restarts. Two Deployments were never installed.
+// checkPodsUnchanged checks that no pod restarts: the specs of all rendered Deployments must equal OLM's in
+// every field. Two Deployments are exempt, because they were never installed.
 func checkPodsUnchanged(t *testing.T, _ fstest.MapFS) dumpCheck {
 	absent := []string{"ack/ack-ecs-controller", "konflux/konflux-operator-controller-manager"}
 	same := map[string]bool{}
@@ -250,8 +250,8 @@ func checkPodsUnchanged(t *testing.T, _ fstest.MapFS) dumpCheck {
 	}}
 }
 
-// checkStates checks the states of the operators in the dumps: all but three can be adopted without a
-// restart.
+// checkStates checks the states of the operators in the dumps. All operators except three can be adopted
+// without a restart.
 func checkStates(t *testing.T, _ fstest.MapFS) dumpCheck {
 	blocked := map[string]string{
 		"ack/ack-ecs-controller":   "csv-not-succeeded",
@@ -274,8 +274,8 @@ func checkStates(t *testing.T, _ fstest.MapFS) dumpCheck {
 	return dumpCheck{each, func() { t.Log(counts) }}
 }
 
-// checkAllObjectsClassified checks that every object of the dumps with any mark of OLM has exactly one
-// class, and that the counts match.
+// checkAllObjectsClassified checks that every object of the dumps that has a mark of OLM has exactly one class.
+// The counts must match.
 func checkAllObjectsClassified(t *testing.T, _ fstest.MapFS) dumpCheck {
 	each := func(file string, d clusterDump, rep *adopt.Inspection) {
 		told, counted := map[k8s.Key]adopt.Class{}, adopt.Counts{}
@@ -318,8 +318,7 @@ func checkAllObjectsClassified(t *testing.T, _ fstest.MapFS) dumpCheck {
 	return dumpCheck{each, func() {}}
 }
 
-// markedOperator returns the operator of an object according to any single label or owner reference, or
-// "" if there is none.
+// markedOperator returns the operator that a single label or owner reference of an object identifies, or "".
 func markedOperator(d clusterDump, o *snapshot.LiveObject) string {
 	for _, p := range d.lock.Pins {
 		_, component := o.Labels["operators.coreos.com/"+p.Package+"."+p.Namespace]
@@ -334,8 +333,8 @@ func markedOperator(d clusterDump, o *snapshot.LiveObject) string {
 	return ""
 }
 
-// checkDiagnoses checks that the diagnoses of every operator from the cluster and from the tree are
-// equal, and that exactly one operator needs OLM.
+// checkDiagnoses checks that every operator has the same diagnosis in the cluster and in the tree. Exactly one
+// operator needs OLM.
 func checkDiagnoses(t *testing.T, _ fstest.MapFS) dumpCheck {
 	each := func(file string, d clusterDump, _ *adopt.Inspection) {
 		tree, err := inspect.Diagnose(context.Background(), d.p)
@@ -357,9 +356,9 @@ func checkDiagnoses(t *testing.T, _ fstest.MapFS) dumpCheck {
 	return dumpCheck{each, func() {}}
 }
 
-// checkDifferences compares the fields that differ between OLM's objects and rendered objects, without
-// OLM settings to keep, with those found by a real API server. Ownership labels that only quayside sets
-// are ignored.
+// checkDifferences compares two lists of fields in which OLM's objects differ from rendered objects without OLM
+// settings: the list computed by this package, and the list that a real API server gave. Ownership labels that
+// only quayside sets are ignored.
 func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 	var seen struct {
 		Replace [][]any `json:"replace"` // kind, field, how, count, an example
@@ -369,7 +368,7 @@ func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 	type fact struct{ kind, path, how string }
 	want := map[fact]string{} // each with an example
 	index := regexp.MustCompile(`containers\[[^]]*\]`)
-	// The tree omits labels and annotations of GitOps tools from bundles.
+	// The tree omits the labels and annotations of GitOps tools that bundles contain.
 	tools := []string{"metadata.annotations.argocd.argoproj.io/", "metadata.labels.app.kubernetes.io/instance"}
 	ours := func(f fact) bool {
 		return f.how == "only quayside" && strings.Contains(f.path, "metadata.") && f.path != injected ||

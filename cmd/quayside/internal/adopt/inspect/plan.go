@@ -18,8 +18,8 @@ type PlanOptions struct {
 	Namespaces []string // namespaces of the operators to adopt; empty: all
 }
 
-// PlanUninstall returns the plan for uninstalling OLM. With crds, it also deletes OLM's unused
-// CRDs. The error is a *workspace.DiffersError if OLM is still needed.
+// PlanUninstall returns the plan for uninstalling OLM. If crds is true, the plan also deletes OLM's unused
+// CRDs. If OLM is still needed, the error is a *workspace.DiffersError.
 func PlanUninstall(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cluster string, crds bool) (*plan.Plan, error) {
 	lock, rendered, err := renderFor(ctx, p, cluster)
 	if err != nil {
@@ -35,7 +35,7 @@ func PlanUninstall(ctx context.Context, p *workspace.Project, s *snapshot.Snapsh
 	return out, err
 }
 
-// newInput returns the input of a plan for a cluster. Lock and tree are not set yet.
+// newInput returns the input of a plan for a cluster. The caller must set Lock and Rendered.
 func newInput(p *workspace.Project, s *snapshot.Snapshot, cluster string) plan.Input {
 	in := plan.Input{Snapshot: s, Manager: p.Settings.Tool().About().Manager}
 	if len(p.Settings.ClusterNames()) > 1 {
@@ -44,7 +44,7 @@ func newInput(p *workspace.Project, s *snapshot.Snapshot, cluster string) plan.I
 	return in
 }
 
-// Plan inspects a cluster and returns the plan for adopting its operators, with the inspection. The
+// Plan inspects a cluster. It returns the plan for adopting the cluster's operators, and the inspection. The
 // lock must already contain the OLM settings to keep.
 func Plan(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, opt PlanOptions) (*plan.Plan, *Inspection, error) {
 	found, err := Inspect(ctx, p, s, opt.Cluster)

@@ -23,8 +23,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// checkPlans makes plans for every dump, in both modes, for all and for random namespaces, and checks
-// each with checkRules and checkPlan.
+// checkPlans makes plans for every dump in both modes, for all namespaces and for random ones. It checks each
+// plan with checkRules and checkPlan.
 func checkPlans(t *testing.T, _ fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(1, 2))
 	operators, actions := 0, map[plan.Verb]int{}
@@ -110,7 +110,7 @@ func checkRules(t *testing.T, name string, p *plan.Plan, rendered []render.Rende
 	}
 }
 
-// plannedAction is an action with its place in the plan.
+// plannedAction is an action with its position in the plan.
 type plannedAction struct {
 	plan.Action
 	step *plan.Step
@@ -242,15 +242,15 @@ func labelOf(d clusterDump, key k8s.Key) string {
 	return ""
 }
 
-// onlyAnnotated reports whether all actions on an object belong to the guard step, which only adds
+// onlyAnnotated reports whether all actions on an object are in the guard step. This step only adds
 // annotations.
 func onlyAnnotated(all []plannedAction) bool {
 	return !slices.ContainsFunc(all, func(x plannedAction) bool { return x.step.Name != plan.Guard })
 }
 
-// checkOrder checks the order of a plan: new objects are created before OLM's are deleted, OLM is
-// stopped in between, dependents come before the operators that they require, copies are deleted after
-// their originals, leftover objects at the end, and the Operator last.
+// checkOrder checks the order of a plan. New objects are created before OLM's objects are deleted. Between
+// these, OLM is stopped. Operators leave OLM before the operators that they require. Originals are deleted
+// before their copies. Leftover objects come at the end, and the Operator is the last of them.
 func checkOrder(t *testing.T, name string, d clusterDump, p *plan.Plan, taken map[string]bool) {
 	t.Helper()
 	stopped, forgotten := false, map[k8s.Key]int{}
@@ -330,8 +330,8 @@ func forgottenIn(forgotten map[k8s.Key]int, namespace string) bool {
 	return false
 }
 
-// checkDerivation checks that the plan of one namespace of a dump is derived again without the
-// Secrets of other namespaces, and not once an object of the plan was recreated.
+// checkDerivation makes the plan of one namespace of a dump again, without the Secrets of other namespaces. It
+// must be equal. If an object of the plan was recreated, it must differ.
 func checkDerivation(t *testing.T, all fstest.MapFS) dumpCheck {
 	derived := 0
 	each := func(file string, d clusterDump, _ *adopt.Inspection) {

@@ -13,8 +13,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// CheckPlan makes the plan again from the current cluster, and returns an error if it differs from
-// pl.
+// CheckPlan makes the plan again from the current cluster. It returns an error if the result differs from pl.
 func CheckPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan, s *snapshot.Snapshot) error {
 	if err := verify.CheckCluster(ctx, verify.SnapshotReader(s), pl); err != nil {
 		return err

@@ -19,10 +19,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// checkRuns executes the plan of every dump in a fake cluster with OLM and a garbage collector, and
-// again with the program killed at random. Objects of the tree must keep their UIDs and pods, the
-// objects to delete must be deleted, all others unchanged, and both runs must give the same
-// cluster.
+// checkRuns executes the plan of every dump in a fake cluster with OLM and a garbage collector. It repeats this
+// with a program that is killed at random. Objects of the tree must keep their UIDs and pods, objects to delete
+// must be deleted, and all others must be unchanged. Both executions must give the same cluster.
 func checkRuns(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(3, 4))
 	operators, kills, targets := 0, 0, map[verify.ProbeKind]int{}
@@ -103,7 +102,7 @@ type killed struct{}
 
 var errKilled = context.Canceled
 
-// runRequests executes the plan until n writing requests were sent, or completely if n is 0.
+// runRequests executes the plan until n writing requests are sent. If n is 0, it executes the whole plan.
 func (s *planRun) runRequests(n int) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -147,7 +146,7 @@ func (s *planRun) runRequests(n int) (err error) {
 	return err
 }
 
-// checkResult compares the cluster after a plan with the classes of objects in the report.
+// checkResult compares the cluster after a plan with the classes that the report gave to its objects.
 func (s *planRun) checkResult(t *testing.T, file string, rep *adopt.Inspection) {
 	t.Helper()
 	goes := map[k8s.Key]bool{}

@@ -25,12 +25,11 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// checkFinishedCleanUp adopts the operators of some dumps, finishes the adoption by `adopt run
-// --finish` or by an upgrade, and executes the plan for the leftover OLM objects, killed at random.
-// Afterwards, only CRDs, APIServices and Namespaces of the tree may have fields of OLM; all objects
-// must keep their UIDs; pods must restart once, and only if planned; a further plan must be empty;
-// and reverting must restore the previous state. The few dumps cover all install modes, webhooks,
-// an aggregated API and conversions.
+// checkFinishedCleanUp adopts the operators of some dumps, finishes the adoption by `adopt run --finish` or by
+// an upgrade, and executes the plan for the leftover OLM objects with random kills. Afterwards, only CRDs,
+// APIServices and Namespaces of the tree may have fields of OLM. All objects must keep their UIDs. Pods must
+// restart once, and only if planned. A further plan must be empty. Reverting must restore the previous state.
+// These dumps cover all install modes, webhooks, an aggregated API and conversions.
 func checkFinishedCleanUp(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(7, 8))
 	files := []string{"aggregated/before.json", "dynatrace/before.json", "grafana/before.json", "rabbitmq/before.json", "windup/before.json"}
@@ -53,7 +52,7 @@ func checkFinishedCleanUp(t *testing.T, all fstest.MapFS) dumpCheck {
 	return dumpCheck{each, func() { t.Log(operators, "operators cleaned up") }}
 }
 
-// adoptedCluster is a cluster with adopted operators, with its workspace.
+// adoptedCluster is a workspace with the objects of a cluster whose operators were adopted.
 type adoptedCluster struct {
 	testWorkspace
 	objects []k8s.Object
@@ -66,7 +65,7 @@ func (a adoptedCluster) open(t *testing.T, lock *lockfile.File) *workspace.Proje
 	return a.testWorkspace.open(t)
 }
 
-// adoptDump executes the plan of a dump, at random without the clean-up.
+// adoptDump executes the plan of a dump. At random, it omits the clean-up.
 func adoptDump(t *testing.T, all fstest.MapFS, file string, d clusterDump, random *rand.Rand) adoptedCluster {
 	t.Helper()
 	ctx := context.Background()
@@ -115,8 +114,8 @@ func upgradeLock(t *testing.T, p *workspace.Project) *lockfile.File {
 	return res.Lock
 }
 
-// cleanUp executes the plan for the leftover OLM objects with another lock, and returns the number
-// of its operators.
+// cleanUp executes the plan for the leftover OLM objects with another lock. It returns the number of operators
+// in this plan.
 func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, random *rand.Rand) int {
 	t.Helper()
 	p := a.open(t, lock)
@@ -162,8 +161,8 @@ func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, 
 	return len(made.Operators)
 }
 
-// checkEqual checks that a live object equals the object in the tree. It skips the kinds on which
-// fields set by OLM may remain.
+// checkEqual checks that a live object equals the object in the tree. It skips kinds whose objects may keep
+// fields of OLM.
 func checkEqual(t *testing.T, o adopt.ClassifiedObject) {
 	t.Helper()
 	if o.Class != adopt.Equal && o.Class != adopt.Changed || slices.Contains([]string{"APIService", "CustomResourceDefinition", "Namespace"}, o.Kind) {
@@ -254,7 +253,7 @@ func owningDeployment(o k8s.Object) string {
 	return ""
 }
 
-// revert executes the plan up to some request before the clean-up, and reverts it.
+// revert executes the plan up to a random request before the clean-up, and reverts the plan.
 func (a adoptedCluster) revert(t *testing.T, p *plan.Plan, found *inspect.Inspection, before map[k8s.Key]k8s.Object, random *rand.Rand) {
 	t.Helper()
 	last := 0

@@ -16,9 +16,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// checkVerification executes the plan of each dump step by step in a simulated cluster: no check may
-// fail, the roles of the tree must give operators all permissions of OLM's roles, and the progress of
-// the plan must be observed.
+// checkVerification executes the plan of each dump step by step in a simulated cluster. No check may fail. The
+// roles of the tree must give operators all permissions of OLM's roles. Verify must report the progress of the
+// plan.
 func checkVerification(t *testing.T, _ fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(7, 8))
 	ctx := context.Background()
