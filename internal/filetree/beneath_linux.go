@@ -39,8 +39,7 @@ func (b *beneath) open(name string, flags uint64) (int, error) {
 	return fd, err
 }
 
-// readFile reads a regular file of at most limit bytes. It returns the bytes that the file had when it was
-// opened.
+// readFile reads a regular file of at most limit bytes. Bytes that are appended after opening are not read.
 func (b *beneath) readFile(name string, limit int64) ([]byte, error) {
 	fd, err := b.open(name, unix.O_RDONLY|unix.O_NONBLOCK) // a pipe does not block
 	if err != nil {
@@ -79,7 +78,7 @@ func (b *beneath) readDir(name, shown string) ([]fs.DirEntry, error) {
 	return dir.ReadDir(-1)
 }
 
-// stat returns the file info of a file, or of a link itself with O_NOFOLLOW among the flags.
+// stat returns the file info of a file. With O_NOFOLLOW among the flags, it returns that of a link itself.
 func (b *beneath) stat(name string, flags uint64) (fs.FileInfo, error) {
 	fd, err := b.open(name, unix.O_PATH|flags)
 	if err != nil {

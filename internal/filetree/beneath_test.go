@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestBeneathIsRoot compares each read of files with and without beneath: regular files, links inside and
-// outside of the root, loops and missing files.
+// TestBeneathIsRoot reads files with and without beneath and compares the results. The files are regular files,
+// links inside and outside of the root, loops of links, and missing files.
 func TestBeneathIsRoot(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	write := func(name, text string) {

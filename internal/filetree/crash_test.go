@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/propertytest"
 )
 
-// TestMain is also the child process of the tests below: it writes one of two trees over and
-// over, or once with a limit on the size of files.
+// TestMain runs the tests. As their child process, it instead writes two trees alternately until it is killed,
+// or writes one tree with a limit on the size of files.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("FILETREE_CHILD")
 	if dir == "" {
@@ -106,9 +106,9 @@ func TestKilledWrite(t *testing.T) {
 	}
 }
 
-// TestInterrupted stops Write after every possible number of operations, between random trees in
-// which a path is a file in one and a directory in the other. It checks that the next Write, of
-// the same or another tree, completes its tree and keeps the user's files.
+// TestInterrupted replaces a random tree by another and stops Write after every possible number of operations.
+// One path is a file in one tree and a directory in the other. The next Write, of the same tree or a third one,
+// must complete its tree and keep the user's files.
 func TestInterrupted(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()

@@ -56,9 +56,9 @@ func OpenDir(dir, kind string) Dir {
 // OpenRootDir returns a directory that is its own root.
 func OpenRootDir(dir string) Dir { return Dir{newRoot(dir, "directory"), ".", dir} }
 
-// OpenUserDir returns a directory that the user has named; it need not exist. Its root is the work
-// tree of the Git repository that contains it. Without a repository, the root is the nearest
-// existing parent, and the path may contain symbolic links.
+// OpenUserDir returns a directory that the user has named. The directory need not exist. Its root is the work
+// tree of the Git repository that contains it. Without a repository, the root is the nearest existing parent,
+// and the path may contain symbolic links.
 func OpenUserDir(dir string) Dir {
 	top, in, found := repositoryAround(dir)
 	if found {
@@ -131,8 +131,8 @@ func (d Dir) Sub(name string) (Dir, error) {
 	return Dir{d.root, full, d.displayPath(name)}, err
 }
 
-// PathInRoot returns the path of name relative to the root. name may be absolute. It returns false
-// if name is outside of the root.
+// PathInRoot returns the path of name relative to the root. name may be absolute. inside is false if name is
+// outside of the root.
 func (d Dir) PathInRoot(name string) (full string, inside bool) {
 	name = filepath.FromSlash(name)
 	if filepath.IsAbs(name) {
@@ -233,8 +233,8 @@ func (d Dir) Remove(name string) error {
 	return d.root.wrapError("remove", d.displayPath(name), full, err)
 }
 
-// wrapError adds shown, the path for messages, to an error. If a symbolic link on the path leads
-// out of the root, the returned error reports the link as the cause.
+// wrapError returns err with shown, the path for messages. If a symbolic link on the path leads out of the
+// root, the returned error names the link as the cause.
 func (r *root) wrapError(op, shown, full string, err error) error {
 	if err == nil {
 		return nil
@@ -247,7 +247,7 @@ func (r *root) wrapError(op, shown, full string, err error) error {
 	return &fs.PathError{Op: op, Path: shown, Err: causeOf(err)}
 }
 
-// causeOf returns the cause of an error of the file system, without operation and path.
+// causeOf returns an error of the file system without its operation and path.
 func causeOf(err error) error {
 	var pathErr *fs.PathError
 	var linkErr *os.LinkError
@@ -260,7 +260,7 @@ func causeOf(err error) error {
 	return err
 }
 
-// resolveLinks returns the path in the root that full leads to after following symbolic links.
+// resolveLinks follows the symbolic links on the path full, and returns the resulting path relative to the root.
 func (r *root) resolveLinks(full string) (string, error) {
 	top, err := r.open()
 	if err != nil {
@@ -269,16 +269,16 @@ func (r *root) resolveLinks(full string) (string, error) {
 	return ResolveLinks(full, top.Readlink, r.kind, nil)
 }
 
-// ErrOutside is the cause if a symbolic link leads out of a root.
+// ErrOutside means that a symbolic link leads out of a root.
 var ErrOutside = errors.New("points outside")
 
 // maxLinks is the maximum number of symbolic links on one path.
 const maxLinks = 40
 
-// ResolveLinks returns the path that name leads to after following symbolic links. readLink returns
-// the target of a link, or an error for other files. A link that leads out of the root, or into a
-// directory .git, is an error. kind is the kind of the root in the message. plain caches
-// directories that are not links; it may be nil.
+// ResolveLinks follows the symbolic links on the path name and returns the resulting path. readLink returns the
+// target of a link, or an error for other files. A link that leads out of the root or into a directory .git is
+// an error. kind is the kind of the root for the message. plain caches directories that are not links, and may
+// be nil.
 func ResolveLinks(name string, readLink func(string) (string, error), kind string, plain map[string]bool) (string, error) {
 	at, rest, links, link, target := ".", strings.Split(name, "/"), 0, "", ""
 	for len(rest) > 0 {
@@ -338,8 +338,7 @@ func (d dirFS) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// hasStreams reports whether the directory contains the standard input and other open files of the
-// process, such as /dev/fd.
+// hasStreams reports whether the directory, such as /dev/fd, contains the open files of the process.
 func (r *root) hasStreams() bool {
 	return r.dir == "/dev" || r.dir == "/dev/fd" || strings.HasPrefix(r.dir, "/proc/")
 }
@@ -459,7 +458,7 @@ func (d dirFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, d.root.wrapError("open", name, full, err)
 }
 
-// isUndecided reports whether an error of beneath requires the use of os.Root.
+// isUndecided reports whether an error of beneath means that the operation must be repeated with os.Root.
 func isUndecided(err error) bool { return err != nil && !errors.Is(err, fs.ErrNotExist) }
 
 // dirFSEntry is an entry of a directory whose file info is read on demand.

@@ -18,8 +18,7 @@ func lock(dir *os.File) error {
 	return err
 }
 
-// takeLock waits for an exclusive lock on an open directory, and reports whether it has it. It returns
-// false on a file system without locks.
+// takeLock waits for an exclusive lock on an open directory. It returns false on a file system without locks.
 func takeLock(dir *os.File) bool { return unix.Flock(int(dir.Fd()), unix.LOCK_EX) == nil }
 
 // syncTree writes the file system that contains an open directory to disk.

@@ -34,9 +34,9 @@ func TestIndices(t *testing.T) {
 	}
 }
 
-// TestEdited writes over a tree with the file "d/x" (content "1") after an edit of the file, or
-// a merge of its index. The file counts as edited if its digest in the index matches neither the
-// file on disk nor the wanted one.
+// TestEdited writes a tree over an earlier tree with the file "d/x" (content "1"). In between, the file was
+// edited, or its index was merged. The file counts as edited if it differs from both its digest in the index
+// and the wanted file.
 func TestEdited(t *testing.T) {
 	list := func(lines ...string) string { return indexHeader + strings.Join(lines, "\n") + "\n" }
 	line := func(data string) string { return "x " + sum([]byte(data)) }
@@ -96,7 +96,7 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// TestEditedToALink checks that a symbolic link in the place of a file counts as an edit.
+// TestEditedToALink checks that a file counts as edited if a symbolic link has replaced it.
 func TestEditedToALink(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	want := tree(t, map[string]string{"x": ""})
@@ -116,7 +116,7 @@ func TestEditedToALink(t *testing.T) {
 	checkUnchanged(t, dir, want)
 }
 
-// TestTreeInATree checks that Write ignores a nested tree.
+// TestTreeInATree checks that Write ignores a tree in a subdirectory.
 func TestTreeInATree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	want := tree(t, map[string]string{"x": "1", "a/x": "1"})
@@ -141,8 +141,7 @@ func TestTreeInATree(t *testing.T) {
 	checkUnchanged(t, dir, want)
 }
 
-// TestDiffOfIndices checks that Diff lists a wrong index only if no other file of its directory
-// changes.
+// TestDiffOfIndices checks that Diff lists a changed index only if no other file of its directory changes.
 func TestDiffOfIndices(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	want := tree(t, map[string]string{"a/x": "1", "b/x": "1", "c/x": "1"})

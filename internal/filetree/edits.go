@@ -15,7 +15,7 @@ type Edits struct {
 	gaps  map[gap][]string  // position in an index → paths added or removed there, sorted
 }
 
-// gap is a position between two lines of an index: the number of files before it.
+// gap is a position between two lines of an index, given as the number of files before the position.
 type gap struct {
 	dir    string
 	before int
@@ -38,8 +38,8 @@ func EditsOf(base, next *Tree) *Edits {
 	return e
 }
 
-// addGaps records where files are added to or removed from an index. A removed file counts for the
-// positions before and after it.
+// addGaps records the positions at which files are added to an index or removed from it. For a removed file, it
+// records the positions before and after the file.
 func (e *Edits) addGaps(base *Tree) {
 	in := map[string][]string{} // directory → files of base in it
 	for name := range base.Names() {
@@ -80,9 +80,9 @@ func (e *Edits) MergesCleanly(o *Edits) bool {
 // sameFile reports whether two edits of a file are equal. nil means that the file is removed.
 func sameFile(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
-// Apply applies the edits to have. It returns the files written by quayside, without index files.
-// base is the tree that the edits start from. It returns an error if an edited file in have differs
-// from base.
+// Apply applies the edits to have. It returns the resulting tree without index files and the user's files. base
+// is the tree that the edits start from. If an edited file differs between have and base, Apply returns an
+// error.
 func (e *Edits) Apply(base, have *Tree) (*Tree, error) {
 	own, err := have.indexEntries()
 	if err != nil {

@@ -47,8 +47,8 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// TestApply applies edits to a tree that has more files than the base of the edits. It fails if an
-// edited file differs.
+// TestApply applies edits to a tree that has more files than the base of the edits. Apply must fail if an
+// edited file differs from the base.
 func TestApply(t *testing.T) {
 	base := tree(t, map[string]string{"d/a": "1", "d/b": "1", "d/c": "1"})
 	next := tree(t, map[string]string{"d/a": "2", "d/c": "1", "d/d": "1"})

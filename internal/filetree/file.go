@@ -99,8 +99,8 @@ func replaceFile(top *os.Root, name string, data []byte) (written bool, err erro
 	return true, top.Rename(temporary, name)
 }
 
-// removeLeftovers removes the temporary files of killed runs for a file in dir. The caller has locked
-// dir, so that they belong to no other run.
+// removeLeftovers removes the temporary files that killed runs left behind for a file in dir. The caller must
+// have locked dir, so that the temporary files do not belong to another running process.
 func removeLeftovers(top *os.Root, dir *os.File, name string) {
 	entries, _ := dir.ReadDir(-1) // ignore errors: leftovers do no harm
 	for _, e := range entries {
@@ -111,7 +111,7 @@ func removeLeftovers(top *os.Root, dir *os.File, name string) {
 	}
 }
 
-// CreateTemp creates a file with a new name, which begins with prefix, in directory dir of top.
+// CreateTemp creates a file in directory dir of top, with a new name that begins with prefix.
 func CreateTemp(top *os.Root, dir, prefix string) (f *os.File, name string, err error) {
 	name = path.Join(dir, prefix+rand.Text())
 	f, err = top.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -145,8 +145,8 @@ func (d *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
 	return slices.Clone(left[:n]), nil
 }
 
-// Mount returns a file system whose root contains each of dirs as a directory. A name with a slash
-// cannot be reached.
+// Mount returns a file system whose root contains each of dirs as a directory. The names must not contain a
+// slash.
 func Mount(dirs map[string]fs.FS) fs.FS { return mounts(dirs) }
 
 type mounts map[string]fs.FS

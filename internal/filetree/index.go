@@ -15,8 +15,8 @@ import (
 
 // Index is the base name of index files. Index files list the files that quayside has written. In a written
 // tree, the root and each directory with such files has an index. The index lists the files directly in its
-// directory. A line is "name sha256", or a comment that begins with #. The digest distinguishes a file that
-// the user edited from an uncommitted file of an earlier Write.
+// directory. A line is "name sha256", or a comment that begins with #. With the digest, quayside distinguishes
+// a file that the user edited from an uncommitted file of an earlier Write.
 const Index = ".quayside-files"
 
 const (
@@ -53,8 +53,8 @@ func (t *Tree) withIndexes() *Tree {
 	return out
 }
 
-// entryOf returns the lines of an index for a file. The line with the digest is between two
-// constant lines, so that Git can merge changes of neighbouring files.
+// entryOf returns the lines for a file in an index. The line with the digest is between two lines that do not
+// depend on the content, so that Git can merge changes of neighbouring files.
 func entryOf(base string, data []byte) string {
 	return "## " + base + "\n" + base + " " + sum(data) + "\n#\n"
 }
@@ -147,8 +147,8 @@ const (
 	same                   // written by quayside, equal to the wanted file
 )
 
-// stateOf returns the state of the file name with content data. For a file that is neither in an
-// index nor wanted, data may be nil.
+// stateOf returns the state of the file with this name and content. For a file that is neither in an index nor
+// in want, data may be nil.
 func (x index) stateOf(name string, data []byte, want *Tree) state {
 	_, listed := x[name]
 	wanted, keeps := want.files[name]
@@ -194,10 +194,10 @@ type FileChange struct {
 	Kind Kind   `json:"change"`
 }
 
-// Diff returns the changes that Write would make to get from have to want, sorted by path. Files of
-// the user are ignored: files in have that are neither in an index nor in want. An index file is
-// listed only if no other file of its directory changes. If have has no index, it was not written
-// by Write: then Diff compares all files.
+// Diff returns the changes that Write would make to get from have to want, sorted by path. It ignores files of
+// the user: files in have that are neither in an index nor in want. It lists an index file only if no other
+// file of its directory changes. If have was not written by Write and thus has no index, Diff compares all
+// files.
 func Diff(have, want *Tree) []FileChange {
 	own, err := have.indexEntries()
 	written := err != nil || len(own) > 0
@@ -232,8 +232,8 @@ func Diff(have, want *Tree) []FileChange {
 	return out
 }
 
-// UserFiles returns the paths of the files in have that belong to the user, sorted: those that are
-// neither in want nor in an index of have. If have has no valid index, it returns nil.
+// UserFiles returns the sorted paths of the files in have that belong to the user. They are neither in want nor
+// in an index of have. If have has no valid index, UserFiles returns nil.
 func UserFiles(have, want *Tree) []string {
 	own, err := have.indexEntries()
 	if len(own) == 0 || err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// TestIrregularFiles reads FIFOs and sockets, also through links and by every method: an error, at once.
+// TestIrregularFiles reads FIFOs and sockets by every method, also through links. Each read must fail at once.
 func TestIrregularFiles(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

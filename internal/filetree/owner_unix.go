@@ -11,8 +11,8 @@ import (
 // noWait is the flag to open a FIFO without waiting for a writer.
 const noWait = syscall.O_NONBLOCK
 
-// keepOwner gives f the owner and group of old. If changing the owner is not permitted, it tries to set only
-// the group, and returns the error.
+// keepOwner gives f the owner and group of old. If that is not permitted, keepOwner returns the error, but
+// still tries to set the group.
 func keepOwner(f *os.File, old fs.FileInfo) error {
 	is, err := f.Stat()
 	if err != nil {

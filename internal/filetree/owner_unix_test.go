@@ -34,7 +34,7 @@ func listAccess(t *testing.T, dir string) map[string]string {
 	return got
 }
 
-// setAccess changes owner and group, unless they are negative, and then the mode.
+// setAccess changes owner, group and mode of a file. A negative uid or gid is ignored.
 func setAccess(t *testing.T, name string, uid, gid int, mode fs.FileMode) {
 	t.Helper()
 	if err := os.Lchown(name, uid, gid); err != nil {
@@ -45,8 +45,8 @@ func setAccess(t *testing.T, name string, uid, gid int, mode fs.FileMode) {
 	}
 }
 
-// TestWriteKeepsAccess writes over a shared tree. Existing files and directories keep their
-// modes, including the setgid bit, and, for root, their owners and groups. New ones inherit the
+// TestWriteKeepsAccess writes over a shared tree. Existing files and directories keep their modes, including
+// the setgid bit. If root writes, they also keep their owners and groups. New files and directories inherit the
 // group of a setgid directory.
 func TestWriteKeepsAccess(t *testing.T) {
 	uid, gid := -1, -1
@@ -112,8 +112,7 @@ func TestNewTreeInSharedDirectory(t *testing.T) {
 	}
 }
 
-// TestDirectoryOfAnother checks that root's directories keep their owner if another user with
-// permission writes into them.
+// TestDirectoryOfAnother checks that directories of root keep their owner if another user writes into them.
 func TestDirectoryOfAnother(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can write as two users")

@@ -28,9 +28,9 @@ func drawTree(t *rapid.T) *Tree {
 	return out
 }
 
-// merge simulates a Git merge of two branches with a common base. An index is merged by line,
-// with conflict markers if both sides changed a line. Another file comes from the side that
-// changed it, or has both contents.
+// merge simulates a Git merge of two branches with a common base. It merges an index line by line. If both
+// sides changed the same line of an index, or the same other file, the result has both versions in conflict
+// markers.
 func merge(base, ours, theirs map[string]string) map[string]string {
 	three := func(base, ours, theirs string) (string, bool) {
 		switch {
@@ -195,8 +195,8 @@ func TestRandom(t *testing.T) {
 	})
 }
 
-// TestDisjoint checks that changes in different directories change no common file, so that Git
-// can merge them, and that a changed file also changes the index of its directory.
+// TestDisjoint checks that changes in different directories modify no common file, so that Git can merge them.
+// A changed file must also change the index of its directory.
 func TestDisjoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := drawTree(t).withIndexes()

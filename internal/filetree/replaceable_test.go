@@ -32,7 +32,7 @@ func TestCheckReplaceable(t *testing.T) {
 	}
 }
 
-// marked returns a directory with one file of this name.
+// marked returns a directory that contains only a file with this name.
 func marked(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()

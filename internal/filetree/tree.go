@@ -31,8 +31,8 @@ func New() *Tree {
 }
 
 // Add adds a file to the tree. data is not copied. It returns an error if name is not a valid path
-// (fs.ValidPath), if the file exists, if name differs from another path only in case, or if a path
-// would be both a file and a directory.
+// (fs.ValidPath), is already in the tree, differs from another path only in case, or would make a path both a
+// file and a directory.
 func (t *Tree) Add(name string, data []byte) error {
 	if !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, "\\\x00\n") {
 		return fmt.Errorf("%q is not a valid path", name)
@@ -85,7 +85,7 @@ func (t *Tree) Len() int { return len(t.files) }
 // special files are skipped.
 func Read(fsys fs.FS) (*Tree, error) { return ReadLike(fsys, New()) }
 
-// ReadLike is Read with less memory: files that are the same in like share its content.
+// ReadLike is Read with less memory: a file that is equal in like shares the content in memory.
 func ReadLike(fsys fs.FS, like *Tree) (*Tree, error) {
 	t := New()
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {

@@ -14,8 +14,8 @@ import (
 	"syscall"
 )
 
-// Write makes the files that quayside has written in the directory equal to the files of want. It does not
-// change files of the user.
+// Write makes the files of quayside in the directory equal to the files of want. It does not change files of
+// the user.
 //
 // Each file is replaced atomically, by renaming a temporary file. First, all new contents are
 // written to disk as temporary files. Then the files are renamed, and files in an index that are
@@ -27,8 +27,8 @@ import (
 // [*EditedError]. With [Force], Write overwrites or removes the edited file instead. These errors occur
 // before any change. If nothing differs, nothing is written.
 //
-// Write creates the directory if it does not exist. It returns an error for the top of a Git work
-// tree.
+// Write creates the directory if it does not exist. It returns an error if the directory is the top of a Git
+// work tree.
 func (d Dir) Write(want *Tree, opts ...Option) error {
 	p, err := newPlan(d, want, opts...)
 	if err != nil {
@@ -177,8 +177,8 @@ func (p *plan) indexEntries() (index, error) {
 	}, p.read)
 }
 
-// classify sorts the files on disk into files of the user and files written by quayside. own are
-// the entries of the index files. It returns the files written by quayside that were edited.
+// classify divides the files on disk into files of the user and files written by quayside. own holds the
+// entries of the index files. classify returns the files written by quayside that were edited.
 func (p *plan) classify(own index) (edits []string, err error) {
 	dirs := map[string]bool{".": true} // directories that contain files of quayside, on disk or in the wanted tree
 	for _, name := range slices.AppendSeq(slices.Collect(maps.Keys(own)), p.want.Names()) {
@@ -253,8 +253,8 @@ func (p *plan) hasUserFiles(dir string) bool {
 	return slices.ContainsFunc(p.users, func(name string) bool { return strings.HasPrefix(name, dir+"/") })
 }
 
-// checkWritable returns an error if a directory with changes is read-only, even if the process could write to
-// it, for example as root.
+// checkWritable returns an error if a directory with changes is read-only, even if the process, for example as
+// root, could write to it.
 func (p *plan) checkWritable() error {
 	changed := slices.DeleteFunc(slices.Collect(p.want.Names()), func(name string) bool { return p.same[name] })
 	for _, name := range append(changed, p.remove...) {
@@ -285,10 +285,10 @@ func (p *plan) run() error {
 	return nil
 }
 
-// steps returns the operations that write the tree, and the names of the temporary files. If the
-// process ends after any step, another run can continue. No file of the tree changes before the
-// first sync. A new directory gets its index first. If an index changes, it is first replaced by
-// one that lists both the old and the new files.
+// steps returns the operations that write the tree, and the names of the temporary files. If the process ends
+// after any step, another run can continue. No file of the tree changes before the first sync. A new directory
+// gets its index first. An index that changes is first replaced by an index that lists both the old and the new
+// files.
 func (p *plan) steps() (steps []step, temporaries []string) {
 	add := func(name string, do func(root *os.Root) error) { steps = append(steps, step{name, do}) }
 	var placements []step
@@ -364,7 +364,7 @@ func (p *plan) nearestExisting(dir string) string {
 	return dir
 }
 
-// write writes data to the temporary file for name. It gets the mode of the existing file name and,
+// write writes data to the temporary file for name. The temporary file gets the mode of the existing file and,
 // if permitted, its owner and group.
 func (p *plan) write(root *os.Root, temporary, name string, data []byte) error {
 	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -382,9 +382,9 @@ func (p *plan) write(root *os.Root, temporary, name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// blockingPaths returns the paths that must be removed first: files in the place of wanted
-// directories, and directories in the place of wanted files, with everything in them. Files come
-// first, then index files, then directories, subdirectories before their parents.
+// blockingPaths returns the paths that must be removed before the tree is written: files in the place of wanted
+// directories, and directories, with their content, in the place of wanted files. Files come first, then index
+// files, then directories. Subdirectories come before their parents.
 func (p *plan) blockingPaths(names []string) []string {
 	found := map[string]bool{}
 	for _, name := range names {
@@ -425,8 +425,8 @@ func removeFile(root *os.Root, name string) error {
 	return nil
 }
 
-// ignoreMissing returns nil if err means that a file does not exist, or that there is a file in the
-// place of its directory. It returns other errors unchanged.
+// ignoreMissing returns nil if err means that a file does not exist or that its parent is not a directory. It
+// returns other errors unchanged.
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil

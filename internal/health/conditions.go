@@ -22,8 +22,8 @@ const (
 	reasonNoObjects   = "NoObjects"
 )
 
-// newConditions returns the Ready condition and, if they are True, the conditions Stalled and
-// Reconciling. bad contains the objects that are not Current, in the order of sortWorstFirst.
+// newConditions returns the condition Ready, and the conditions Stalled and Reconciling if they are True. bad
+// contains the objects that are not Current, in the order of sortWorstFirst.
 func newConditions(c v1alpha1.ObjectCounts, bad []v1alpha1.ObjectHealth) []metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.Ready, Message: describeObjects(bad)}
 	pending := c.InProgress + c.NotFound + c.Terminating
@@ -81,10 +81,10 @@ func describeObjects(bad []v1alpha1.ObjectHealth) string {
 
 const operatorConditionKind = "OperatorCondition"
 
-// upgradeableCondition returns the Upgradeable condition from the OperatorCondition of the
-// operator. It returns false if there is none. spec.overrides takes precedence over
-// spec.conditions, then status.conditions, which operators with the older API write. All three are
-// evaluated, because without OLM nothing copies conditions from one to another.
+// upgradeableCondition returns the Upgradeable condition from the OperatorCondition of the operator. It returns
+// false if there is none. The order of precedence is spec.overrides, spec.conditions, status.conditions.
+// Operators with the older API write status.conditions. All three are evaluated because, without OLM, nothing
+// copies conditions between them.
 func upgradeableCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1alpha1.Observed) (metav1.Condition, bool) {
 	o := operatorCondition(spec, found)
 	for _, at := range [][]string{{"spec", "overrides"}, {"spec", "conditions"}, {"status", "conditions"}} {
@@ -119,7 +119,7 @@ func operatorCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1alpha
 	return nil
 }
 
-// conditionReason returns s if it is a valid reason of a condition, otherwise a default.
+// conditionReason returns s if s is a valid reason of a condition, otherwise a default reason.
 func conditionReason(s string) string {
 	if len(s) <= 1024 && regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(s) {
 		return s

@@ -15,8 +15,8 @@ func (s *Summary) Evidence() gate.Observation {
 	return gate.Observation{Environment: s.Environment, Cluster: s.Cluster, ClusterUID: s.ClusterUID, At: s.At, Unsigned: s.Unsigned}
 }
 
-// Judge sets s.Problem to the reason why rule rejects the summary as an observation of the given
-// clusters of an environment, or to "" if rule accepts it.
+// Judge sets s.Problem to the reason why rule rejects the summary, or to "" if rule accepts it. The summary
+// must be an observation of one of the given clusters of the environment.
 func (s *Summary) Judge(rule gate.Criteria, environment string, clusters []string, now time.Time) {
 	e := s.Evidence()
 	cause, note := rule.Problem(environment, clusters, e, now)
@@ -31,8 +31,8 @@ func (s *Summary) Judge(rule gate.Criteria, environment string, clusters []strin
 }
 
 // Observations returns the observations of all operators for the gate. If a summary lacks an operator that
-// another summary of the same cluster has, the operator gets an observation with Absent. Observations are in
-// the order of the summaries, then sorted by operator name.
+// another summary of the same cluster has, the operator gets an observation with Absent. The observations have
+// the order of the summaries. Those of one summary are sorted by operator name.
 func Observations(list []*Summary) []gate.Observation {
 	type cluster struct{ environment, name string }
 	operators := map[cluster]map[string]bool{}

@@ -69,8 +69,8 @@ func kstatusHealth(o map[string]any) Health {
 	return h
 }
 
-// explainMissingPods adds the reason why a Deployment or ReplicaSet has no pods to the message of
-// its health. kstatus only reports their number.
+// explainMissingPods extends the message in the health of a Deployment or ReplicaSet by the reason why pods are
+// missing. kstatus only reports the number of pods.
 func explainMissingPods(o map[string]any, h Health) Health {
 	if c := k8s.Condition(o, "ReplicaFailure"); k8s.Text(c, "status") == "True" && k8s.Text(c, "message") != "" {
 		h.Message = clipMessage(h.Message + "; " + k8s.Text(c, "message"))
@@ -140,8 +140,8 @@ func migrationHealth(o map[string]any, _ time.Time) Health {
 	return Health{v1alpha1.InProgress, "objects are being rewritten"}
 }
 
-// conditionMessage returns the message of a condition. If it is empty, it returns the reason, and
-// if that is empty, other.
+// conditionMessage returns the message of a condition. Without a message, it returns the reason, and without a
+// reason, other.
 func conditionMessage(c map[string]any, other string) string {
 	for _, key := range []string{"message", "reason"} {
 		if s := k8s.Text(c, key); s != "" {
@@ -167,8 +167,8 @@ func crdHealth(o map[string]any, _ time.Time) Health {
 	return Health{Status: v1alpha1.Current}
 }
 
-// webhooksHealth returns InProgress if a webhook that calls a Service has no CA bundle. Without
-// one, the call fails: certificates of Services are from a private CA.
+// webhooksHealth returns InProgress if a webhook that calls a Service has no CA bundle. The call would fail,
+// because certificates of Services are from a private CA.
 func webhooksHealth(o map[string]any, _ time.Time) Health {
 	var names []string
 	for _, w := range k8s.Items(o, "webhooks") {
@@ -195,11 +195,10 @@ func certificateHealth(o map[string]any, now time.Time) Health {
 	return Health{Status: v1alpha1.Current}
 }
 
-// scheduleWindow is the time for which a pod may be unschedulable before it counts as failed, as in
-// kstatus.
+// scheduleWindow is how long a pod may be unschedulable before it counts as failed. kstatus has the same limit.
 const scheduleWindow = 15 * time.Second
 
-// podHealth evaluates a pod as kstatus does, but at the time now.
+// podHealth evaluates a pod as kstatus does, but uses now as the current time.
 func podHealth(o map[string]any, now time.Time) Health {
 	switch phase := k8s.Text(o, "status", "phase"); phase {
 	case "Succeeded":

@@ -15,7 +15,7 @@ import (
 
 const maxDigests = 8 // maximum number of digests of a container in a status
 
-// imageComparison compares the images that workloads run with those in the lock.
+// imageComparison compares the images that workloads run with the images in the lock.
 type imageComparison struct {
 	pods      map[string][]map[string]any // namespace → pods in it
 	list      []v1alpha1.RunningImage
@@ -91,7 +91,7 @@ func templateImages(o map[string]any) map[string]string {
 	return out
 }
 
-// digests returns the digests that the pods of a workload report, by container and sorted.
+// digests returns the digests that the pods of a workload report, sorted for each container.
 func (im *imageComparison) digests(ref v1alpha1.ObjectReference, o map[string]any) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range im.pods[ref.Namespace] {
@@ -115,8 +115,8 @@ func (im *imageComparison) digests(ref v1alpha1.ObjectReference, o map[string]an
 	return out
 }
 
-// ownsPod reports whether a pod belongs to workload o: o selects it, or o is the pod itself. It
-// returns false for a pod that is being deleted.
+// ownsPod reports whether a pod belongs to workload o: o selects the pod, or o is the pod itself. It returns
+// false for a pod that is being deleted.
 func ownsPod(o, pod map[string]any) bool {
 	if k8s.Text(pod, "metadata", "deletionTimestamp") != "" {
 		return false

@@ -22,13 +22,13 @@ const (
 	maxImages  = 100
 )
 
-// Judge returns the status of an installation. spec and generation are its desired state. got are
-// observations of the expected objects, and pods are the pods in their namespaces, both in any
+// Judge returns the status of an installation. spec and generation are its desired state. got holds the
+// observations of the expected objects, and pods holds the pods in the namespaces of these objects, both in any
 // order.
 //
-// prev is the current status. If nothing has changed, transition times are kept, and ObservedAt is
-// renewed only after the heartbeat, so that the status does not change with every call. Judge does
-// not modify its arguments.
+// prev is the previous status. If nothing has changed, Judge keeps the transition times and renews ObservedAt
+// only after the heartbeat, so that the status does not change with every call. Judge does not modify its
+// arguments.
 func Judge(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.InstallationStatus, got []v1alpha1.Observed, pods []map[string]any, now time.Time) v1alpha1.InstallationStatus {
 	found := indexObserved(got)
 	out := v1alpha1.InstallationStatus{ObservedGeneration: generation, Pin: spec.Pin, Version: spec.Version}
@@ -66,9 +66,9 @@ func Judge(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.Insta
 	return out
 }
 
-// readySince returns the start of the current period in which the bundle has been Ready without
-// interruption, or nil if it is not Ready. The transition time of the condition is not enough,
-// because Ready may stay True while the bundle is replaced.
+// readySince returns the time since which the bundle has been Ready without interruption, or nil if it is not
+// Ready. The transition time of the condition is not enough, because Ready may stay True while the bundle is
+// replaced.
 func readySince(spec v1alpha1.InstallationSpec, prev, status v1alpha1.InstallationStatus, now time.Time) *metav1.Time {
 	ready := func(s v1alpha1.InstallationStatus) bool {
 		return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.Ready)
@@ -127,8 +127,7 @@ func keyOf(ref v1alpha1.ObjectReference) k8s.Key {
 	return k8s.Key{Group: k8s.Group(ref.APIVersion), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// indexObserved returns the observations by object. If there are several of one object, it keeps
-// the worst.
+// indexObserved returns the observations by object. Of several observations of one object, it keeps the worst.
 func indexObserved(got []v1alpha1.Observed) map[k8s.Key]v1alpha1.Observed {
 	out := make(map[k8s.Key]v1alpha1.Observed, len(got))
 	for _, o := range got {
@@ -156,8 +155,8 @@ func compareObserved(a, b v1alpha1.Observed) int {
 		strings.Compare(fmt.Sprint(a.Object), fmt.Sprint(b.Object)))
 }
 
-// judgeObject returns the health of the expected object ref: whether it exists, has the expected
-// version and images, and is healthy. read is false if there is no observation of it.
+// judgeObject returns the health of the expected object ref: whether the object exists, has the expected
+// version and images, and is healthy. read is false if there is no observation of the object.
 func judgeObject(ref v1alpha1.ObjectReference, o v1alpha1.Observed, read bool, now time.Time) Health {
 	switch {
 	case !read:
@@ -228,8 +227,8 @@ func compareNames(a, b v1alpha1.ObjectHealth) int {
 		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// setTransitionTimes sets the generation and the transition times of conditions. If a condition has
-// the same status as in prev, it keeps the time.
+// setTransitionTimes sets the generation and the transition times of conditions. A condition with the same
+// status as in prev keeps its transition time.
 func setTransitionTimes(conditions, prev []metav1.Condition, generation int64, now time.Time) {
 	for i := range conditions {
 		c := &conditions[i]

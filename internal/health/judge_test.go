@@ -76,7 +76,7 @@ metadata: {name: my-etcd.etcd.etcd-operator, labels: {quayside.dev/version: 0.9.
 	}
 }
 
-// pods returns a pod of the Deployment for each imageID.
+// pods returns one pod of the Deployment for each imageID.
 func pods(t *testing.T, imageIDs ...string) []map[string]any {
 	var out []map[string]any
 	for i, id := range imageIDs {
@@ -338,7 +338,7 @@ func checkStatus(t *testing.T, s v1alpha1.InstallationStatus) {
 	}
 }
 
-// TestJudgeAgain passes a status as the previous one, and checks that times change only with their
+// TestJudgeAgain passes a status as the previous one, and checks that a transition time changes only with its
 // condition.
 func TestJudgeAgain(t *testing.T) {
 	spec, objects := installation(), cluster(t)
@@ -374,8 +374,8 @@ func TestJudgeAgain(t *testing.T) {
 	}
 }
 
-// TestReadySince checks that ReadySince restarts if the bundle changes, even if Ready stays True,
-// and after an interruption.
+// TestReadySince checks that ReadySince restarts after an interruption, and if the bundle changes while Ready
+// stays True.
 func TestReadySince(t *testing.T) {
 	spec, objects := installation(), cluster(t)
 	spec.BundleDigest = "sha256:a"
@@ -414,7 +414,7 @@ func TestReadySince(t *testing.T) {
 	step(s, bare, got, 8, hour(8))
 }
 
-// TestReplaced checks that a status names the version before the last change of versions, and its time.
+// TestReplaced checks that a status has the previous version and the time at which it was replaced.
 func TestReplaced(t *testing.T) {
 	spec, objects := installation(), cluster(t)
 	s := v1alpha1.InstallationStatus{}
@@ -464,7 +464,7 @@ func TestJudgeManyObjects(t *testing.T) {
 	}
 }
 
-// TestSelectors finds the pods of a workload with all forms of selectors.
+// TestSelectors checks that Judge finds the pods of workloads with all forms of selectors.
 func TestSelectors(t *testing.T) {
 	pod := parse(t, `{metadata: {name: p, labels: {app: a, tier: back}}}`)
 	for selector, want := range map[string]bool{

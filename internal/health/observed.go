@@ -26,8 +26,8 @@ const (
 // SystemNamespace is the Namespace whose UID identifies a cluster.
 const SystemNamespace = "kube-system"
 
-// FormatObserved encodes a summary as a file with observations: the output of quayside status
-// without the details.
+// FormatObserved encodes a summary as a file with observations. The file has the fields of the output of
+// quayside status, except the details.
 func FormatObserved(s Summary) []byte {
 	s.APIVersion, s.Kind, s.Operators = APIVersion, Kind, append([]OperatorHealth{}, s.Operators...)
 	for i := range s.Operators {
@@ -78,8 +78,8 @@ type wireStored struct {
 	Versions   []string `json:"versions"`
 }
 
-// parseObserved parses a file with observations or the output of quayside status. If there is a
-// fault, it returns nil.
+// parseObserved parses a file with observations or the output of quayside status. It returns nil if the
+// document cannot be decoded.
 func (r *reader) parseObserved(n *yamlnode.Node) *Summary {
 	var w wireFile
 	before := len(r.errs)
@@ -99,7 +99,7 @@ func (r *reader) parseObserved(n *yamlnode.Node) *Summary {
 	return out
 }
 
-// checkClasses adds a fault for each class that does not have the format of spec.provides.objects.
+// checkClasses adds a fault for each class that does not have the format of an entry in spec.provides.objects.
 func (p *parser) checkClasses(n *yamlnode.Node, classes []string) {
 	for _, class := range classes {
 		if _, err := provided.ParseObject(class); err != nil {

@@ -37,7 +37,7 @@ func goldenObjects(tb testing.TB) [][]byte {
 	return out
 }
 
-// decodeObject returns a new object on each call, so that modifications can be detected.
+// decodeObject returns a new object on each call, so that the test detects modifications of arguments.
 func decodeObject(t *rapid.T, data []byte) map[string]any {
 	var o map[string]any
 	if err := json.Unmarshal(data, &o); err != nil {
@@ -89,8 +89,8 @@ func draw(t *rapid.T, shapes [][]byte) drawn {
 	return d
 }
 
-// TestJudgeProperties draws installations and checks that the order of observations has no effect,
-// that arguments are not modified, and that the result is stable.
+// TestJudgeProperties draws installations. It checks that the order of observations has no effect, that Judge
+// does not modify its arguments, and that the result is stable.
 func TestJudgeProperties(t *testing.T) {
 	all := goldenObjects(t)
 	rapid.Check(t, func(rt *rapid.T) {

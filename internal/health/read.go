@@ -13,15 +13,14 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// parseLimits returns the limits for one file. They are ten times the size of the complete status
-// of 300 operators.
+// parseLimits returns the limits for one file. They suffice for ten times the complete status of 300 operators.
 func parseLimits() yamlnode.Limits {
 	return yamlnode.Limits{Bytes: 64 << 20, Depth: 50, Nodes: 3_000_000}
 }
 
-// Read parses observations in any number of documents: files and output of 'quayside status', with or without
-// --all, and Installations as printed by kubectl. Installations do not contain the name of their cluster. The
-// UID of the cluster is the UID of the Namespace kube-system in the same file. The error is a diag.List of
+// Read parses a file with any number of documents. A document is a file or output of 'quayside status', with or
+// without --all, or Installations as printed by kubectl. Installations do not contain the name of their
+// cluster, and Read takes its UID from the Namespace kube-system in the same file. The error is a diag.List of
 // all faults.
 func Read(file string, data []byte) ([]*Summary, error) {
 	docs, err := yamlnode.Documents(file, data, parseLimits())
@@ -54,7 +53,7 @@ type reader struct {
 	systemUID string
 }
 
-// readDocument parses one document of any of these kinds.
+// readDocument parses one document of any kind that [Read] accepts.
 func (r *reader) readDocument(n *yamlnode.Node) {
 	switch kind := r.textField(n, "kind"); {
 	case kind == Kind:
@@ -100,7 +99,7 @@ func (r *reader) readObject(n *yamlnode.Node, kind string) {
 	}
 }
 
-// add sorts the operators of a summary and adds the summary. Each duplicate operator is a fault.
+// add sorts the operators of a summary and adds the summary. It adds a fault for each duplicate operator.
 func (r *reader) add(s *Summary) {
 	slices.SortStableFunc(s.Operators, compareOperators)
 	for i, o := range s.Operators {
@@ -126,7 +125,7 @@ func (r *reader) textField(n *yamlnode.Node, field string) string {
 	return s
 }
 
-// listField returns the items of a list in a field of n. A value of another type is a fault.
+// listField returns the items of the list in a field of n. It adds a fault for a value of another type.
 func (r *reader) listField(n *yamlnode.Node, field string) []*yamlnode.Node {
 	_, v := yamlnode.Field(n, field)
 	switch {
@@ -139,15 +138,15 @@ func (r *reader) listField(n *yamlnode.Node, field string) []*yamlnode.Node {
 	return v.Content
 }
 
-// decodeOpen decodes a node into a struct, ignoring unknown fields. If there is a fault, it adds
-// the fault and returns false.
+// decodeOpen decodes a node into a struct and ignores unknown fields. On a fault, it adds the fault and returns
+// false.
 func (r *reader) decodeOpen(n *yamlnode.Node, into any) bool {
 	before := len(r.errs)
 	r.errs.Add(yamlnode.At(r.file, n), yamlnode.DecodeOpen(r.file, n, into))
 	return len(r.errs) == before
 }
 
-// splitName splits "namespace/package". Other text is a fault.
+// splitName splits "namespace/package". It adds a fault for text of another form.
 func (r *reader) splitName(n *yamlnode.Node, name string) (namespace, pkg string) {
 	namespace, pkg, ok := strings.Cut(name, "/")
 	if !ok || namespace == "" || pkg == "" || strings.Contains(pkg, "/") {
@@ -230,7 +229,7 @@ func (r *reader) readInstallation(n *yamlnode.Node) {
 	}
 }
 
-// parseOptionalTime parses a time. An empty string is the zero time; an invalid time is a fault.
+// parseOptionalTime parses a time. It returns the zero time for an empty string, and adds a fault for an invalid time.
 func (p *parser) parseOptionalTime(n *yamlnode.Node, field, s string) time.Time {
 	if s == "" {
 		return time.Time{}

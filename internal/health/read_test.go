@@ -121,7 +121,7 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// FuzzRead checks the invariants that the gate requires of observations.
+// FuzzRead parses arbitrary files and checks the invariants that the gate requires of observations.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(statusText))
 	f.Add([]byte(dumpText))

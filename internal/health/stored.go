@@ -46,8 +46,8 @@ func compareStored(a, b v1alpha1.StoredVersions) int {
 	return cmp.Or(strings.Compare(a.Definition, b.Definition), slices.Compare(a.Versions, b.Versions))
 }
 
-// StoredVersions returns the versions in which clusters store objects, by CRD name, sorted and
-// without duplicates. Summaries with a Problem are ignored.
+// StoredVersions returns, by CRD name, the versions in which clusters store objects, sorted and without
+// duplicates. Summaries with a Problem are ignored.
 func StoredVersions(files []*Summary) map[string][]string {
 	out := map[string][]string{}
 	for _, f := range files {

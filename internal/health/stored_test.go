@@ -26,8 +26,7 @@ func definitionOf(name string, versions, stored []any) v1alpha1.Observed {
 	}
 }
 
-// TestStoredVersions checks that stored versions of CRDs are in the status and in the observed
-// file.
+// TestStoredVersions checks that the status and the file with observations contain the stored versions of CRDs.
 func TestStoredVersions(t *testing.T) {
 	got := []v1alpha1.Observed{
 		definitionOf("widgets.demo.io", []any{"v1", "v1beta1"}, []any{"v1beta1", "v1", "v1"}),
@@ -92,7 +91,7 @@ func TestStoredVersionsBound(t *testing.T) {
 	}
 }
 
-// TestStoredVersionsFaults parses observed files with incomplete stored versions.
+// TestStoredVersionsFaults parses files with observations whose stored versions are incomplete.
 func TestStoredVersionsFaults(t *testing.T) {
 	for _, item := range []string{"{crd: a}", "{versions: [v1]}", "{crd: a, versions: []}", `{crd: a, versions: [""]}`} {
 		text := "apiVersion: quayside.dev/v1alpha1\nkind: Observed\nobservedAt: \"2026-01-01T00:00:00Z\"\noperators:\n- namespace: ops\n  package: demo\n  state: Ready\n  storedVersions:\n  - " + item + "\n"

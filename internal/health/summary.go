@@ -45,9 +45,8 @@ func States() []State {
 	return []State{StateFailed, StateMissing, StateOutOfDate, StateUnpinned, StateProgressing, StateUnknown, StateReady}
 }
 
-// Summary compares the operators in a cluster with those in a lock. It is the only format of
-// observations: quayside status prints and saves its JSON form, and --observed of all commands
-// reads it.
+// Summary compares the operators in a cluster with the operators in a lock. It is the only format of
+// observations: quayside status prints and saves it as JSON, and the flag --observed of all commands reads it.
 type Summary struct {
 	APIVersion  string           `json:"apiVersion" form:"const=quayside.dev/v1alpha1"`
 	Kind        string           `json:"kind" form:"const=Observed"`
@@ -133,8 +132,8 @@ func (s *Summary) Operator(namespace, pkg string) (OperatorHealth, bool) {
 	return OperatorHealth{}, false
 }
 
-// HasPin reports whether the observation is about the bundle of pin. If the digest of the bundle is
-// unknown, it compares the checksums of the pins.
+// HasPin reports whether the operator was observed with the bundle of pin. If the digest of the bundle is
+// unknown, HasPin compares the checksums of the pins.
 func (o OperatorHealth) HasPin(pin lockfile.Pin) bool {
 	if digest := pin.BundleDigest(); o.Bundle != "" && digest != "" {
 		return o.Bundle == digest
@@ -222,8 +221,8 @@ func stateOf(ready *metav1.Condition, c v1alpha1.ObjectCounts) (State, string) {
 	}
 }
 
-// describeVersionDifference describes how the version or pin in the cluster differs from the lock.
-// It returns "" if they are the same.
+// describeVersionDifference describes how the version or pin in the cluster differs from the lock. It returns
+// "" if there is no difference.
 func describeVersionDifference(s OperatorHealth, spec *v1alpha1.InstallationSpec) string {
 	others := slices.DeleteFunc(slices.Clone(s.Applied), func(v string) bool { return v == s.Version })
 	switch {

@@ -81,9 +81,9 @@ type Verdict struct {
 
 // Judge decides whether observations allow the promotion of a pin.
 //
-// seen are observations of any operators and environments, in any order. For each cluster, the latest
-// observation decides, or the worst of several with the same time. Earlier observations only determine how
-// long the cluster has been healthy. An observation from the future counts only if the operator blocks
+// seen holds observations of any operators and environments, in any order. For each cluster, the latest
+// observation decides. Of several with the same time, the worst decides. Earlier observations only determine
+// how long the cluster has been healthy. An observation from the future counts only if the operator blocks
 // upgrades.
 //
 // A cluster counts as healthy if rule accepts its latest observation, the observation is of the pinned
@@ -137,7 +137,7 @@ func Judge(rule Criteria, pin Pin, seen []Observation, now time.Time) Verdict {
 	return v
 }
 
-// judgeRemoved returns the clusters that no longer get the operator, but were observed with it within
+// judgeRemoved returns the clusters that no longer get the operator, but were observed with it in the last
 // rule.Within plus rule.Soak. blocked reports whether any of these clusters prevents the promotion.
 func judgeRemoved(rule Criteria, pin Pin, byCluster map[string][]Observation, now time.Time) (removed []ClusterNote, blocked bool) {
 	began := now.Add(-time.Duration(rule.Within + rule.Soak))
@@ -226,10 +226,10 @@ func judgeCluster(rule Criteria, pin Pin, name string, seen []Observation, now t
 	return f
 }
 
-// upgradeRefusal returns the operator's latest reason for blocking upgrades in a cluster, or "". A
-// reason remains valid until a newer accepted observation reports Upgradeable=True; the absence of
-// the condition does not end it. seen must be sorted by time. problem returns the reason why an
-// observation is not accepted.
+// upgradeRefusal returns the operator's latest reason for blocking upgrades in a cluster, or "". A reason
+// remains valid until a newer accepted observation reports Upgradeable=True. An observation without the
+// condition does not end it. seen must be sorted by time. problem returns the reason why an observation is not
+// accepted.
 func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string)) string {
 	isWithdrawn := func(o Observation) bool {
 		return !o.At.IsZero() && slices.ContainsFunc(seen, func(later Observation) bool {
@@ -250,8 +250,8 @@ func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string
 	return ""
 }
 
-// Problem returns the reason why an observation is not accepted at time now for the given clusters
-// of an environment, or "". All commands use it.
+// Problem returns the reason why an observation is not accepted at time now for the given clusters of an
+// environment. It returns "" for an accepted observation. All commands use this method.
 func (r Criteria) Problem(environment string, clusters []string, o Observation, now time.Time) (cause Cause, note string) {
 	switch cause, note = r.checkIdentity(environment, clusters, o); {
 	case cause != "":
@@ -266,8 +266,8 @@ func (r Criteria) Problem(environment string, clusters []string, o Observation, 
 	return "", ""
 }
 
-// checkIdentity is [Criteria.Problem] without the checks of the time: it checks which cluster was
-// observed, and the signature.
+// checkIdentity is [Criteria.Problem] without the checks of the time. It checks the environment, the cluster
+// and the signature.
 func (r Criteria) checkIdentity(environment string, clusters []string, o Observation) (cause Cause, note string) {
 	var missing []string
 	for _, f := range [][3]string{{"environment", o.Environment, environment}, {"cluster", o.Cluster, "any"}, {"UID of kube-system", o.ClusterUID, "any"}} {
@@ -288,8 +288,8 @@ func (r Criteria) checkIdentity(environment string, clusters []string, o Observa
 	return "", ""
 }
 
-// checkObservation returns the reason why the operator was not healthy at an observation, or "".
-// The soak time is not checked.
+// checkObservation returns the reason why an observation does not show a healthy operator, or "". It does not
+// check the soak time.
 func checkObservation(pin Pin, o Observation) (cause Cause, note string) {
 	switch {
 	case o.Absent:
@@ -304,7 +304,7 @@ func checkObservation(pin Pin, o Observation) (cause Cause, note string) {
 	return "", ""
 }
 
-// matches reports whether an observation is of the bundle of the pin.
+// matches reports whether the operator was observed with the bundle of the pin.
 func (p Pin) matches(o Observation) bool {
 	if o.Bundle == "" || p.Bundle == "" {
 		return o.Checksum != "" && o.Checksum == p.Checksum
@@ -312,10 +312,10 @@ func (p Pin) matches(o Observation) bool {
 	return o.Bundle == p.Bundle
 }
 
-// healthySince returns the start of the period in which the operator has been healthy with the
-// pinned bundle without interruption. seen must be sorted by time, and the last observation
-// healthy. Between two observations, the operator counts as healthy if Since of the later one is
-// not after the earlier one. If Since is unknown, they must not be more than rule.Within apart.
+// healthySince returns the time since which the operator has been healthy with the pinned bundle without
+// interruption. seen must be sorted by time, and its last observation must be healthy. Between two
+// observations, the operator counts as healthy if Since of the later observation is not after the earlier
+// observation. If Since is unknown, the two observations must not be more than rule.Within apart.
 func healthySince(rule Criteria, pin Pin, seen []Observation) time.Time {
 	last := seen[len(seen)-1]
 	out, first := last.At, last.At

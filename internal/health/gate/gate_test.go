@@ -28,8 +28,8 @@ func pin(clusters int) gate.Pin {
 	return p
 }
 
-// good returns an observation from an hour ago of a cluster that has been healthy with the pin for
-// a day, changed by edit.
+// good returns an observation, changed by edit, of a cluster that has been healthy with the pin for a day. The
+// observation is an hour old.
 func good(cluster string, edit func(o *gate.Observation)) gate.Observation {
 	o := gate.Observation{Cluster: cluster, Operator: "ops/db", At: hours(-1), Since: hours(-25), Version: "2.0.0", Bundle: bundleB, Healthy: true, Upgradeable: "True"}
 	if edit != nil {
@@ -46,7 +46,7 @@ func all(verdict gate.Verdict) string {
 	return strings.Join(text, "; ")
 }
 
-// TestJudge has cases with observations of one of two clusters.
+// TestJudge varies the observation of one of two clusters.
 func TestJudge(t *testing.T) {
 	rule := gate.Criteria{Healthy: 100_000, Soak: gate.Span(24 * time.Hour), Clusters: 1, Within: gate.Span(6 * time.Hour)}
 	at := func(hour float64) func(o *gate.Observation) {
@@ -176,7 +176,7 @@ func TestThousandClusters(t *testing.T) {
 	}
 }
 
-// TestNumbers requires more clusters than are healthy, or than exist.
+// TestNumbers requires more healthy clusters than there are, or more than there are clusters.
 func TestNumbers(t *testing.T) {
 	seen := []gate.Observation{good("c1", nil), good("c2", nil)}
 	for _, c := range []struct {
@@ -200,8 +200,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestEvidence forges the observation of one of two clusters, under a rule that requires identified
-// and signed observations: alone, and together with an observation of a blocked upgrade.
+// TestEvidence forges the observation of one of two clusters. The rule requires identified and signed
+// observations. Each forged observation is judged alone, and together with an observation of a blocked upgrade.
 func TestEvidence(t *testing.T) {
 	rule := gate.Criteria{Healthy: 100_000, Soak: gate.Span(4 * time.Hour), Clusters: 1, Within: gate.Span(6 * time.Hour), Identified: true, Signed: true}
 	full := func(cluster, uid string, edit func(o *gate.Observation)) gate.Observation {

@@ -17,7 +17,7 @@ type history struct {
 	healthy []bool
 }
 
-// good reports whether a cluster had a bundle and was healthy in all hours of a range.
+// good reports whether a cluster had this bundle and was healthy in each hour of a range, including from and to.
 func (h history) good(bundle string, from, to int) bool {
 	for i := max(from, 0); i <= to; i++ {
 		if h.bundle[i] != bundle || !h.healthy[i] {
@@ -27,7 +27,7 @@ func (h history) good(bundle string, from, to int) bool {
 	return from >= 0
 }
 
-// since returns the hour since which the cluster has had its current bundle and health.
+// since returns the hour since which the cluster has been healthy with the bundle that it has at hour.
 func (h history) since(hour int) int {
 	from := hour
 	for from > 0 && h.bundle[from-1] == h.bundle[hour] && h.healthy[from-1] {
@@ -36,7 +36,7 @@ func (h history) since(hour int) int {
 	return from
 }
 
-// ring is an environment whose clusters adopt its pin at random times.
+// ring is an environment whose clusters upgrade to its pin at random times.
 type ring struct {
 	pin      string
 	clusters []history
@@ -76,8 +76,8 @@ func (r *ring) live(t *rapid.T, hour int) {
 	}
 }
 
-// suffices is the model of the gate. It uses the history of the clusters, and only the times of
-// observations.
+// suffices is the model of the gate. It uses the history of the clusters. Of the observations, it uses only the
+// times.
 func (r *ring) suffices(rule gate.Criteria, bundle string, hour int) bool {
 	within, soak := int(time.Duration(rule.Within)/time.Hour), int(time.Duration(rule.Soak)/time.Hour)
 	good := 0
@@ -105,8 +105,8 @@ func drawRule(t *rapid.T) gate.Criteria {
 	}
 }
 
-// TestRollouts promotes bundles through several environments and compares the gate with the model.
-// Only healthy environments pass, and each verdict that does not pass lists its clusters.
+// TestRollouts promotes bundles through several environments and compares the gate with the model. Only healthy
+// environments pass. Each verdict that does not pass must list the clusters that are the reason.
 func TestRollouts(t *testing.T) {
 	promoted, held, runs := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -165,8 +165,8 @@ func drawSeen(t *rapid.T) []gate.Observation {
 	}), 0, 12).Draw(t, "seen")
 }
 
-// TestMonotone adds an observation. A good one cannot revoke a pass, any other cannot cause one,
-// and a weaker rule cannot revoke a pass.
+// TestMonotone adds an observation to a set of observations. A good observation must not turn a pass into a failure.
+// Any other observation must not turn a failure into a pass. A weaker rule must not turn a pass into a failure.
 func TestMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule, p, seen := drawRule(t), pin(rapid.IntRange(1, 3).Draw(t, "clusters")), drawSeen(t)
@@ -209,7 +209,7 @@ func TestMonotone(t *testing.T) {
 	})
 }
 
-// TestRefusalIsNotHidden adds random observations to one of a blocked upgrade (Upgradeable=False).
+// TestRefusalIsNotHidden adds random observations to an observation of a blocked upgrade (Upgradeable=False).
 // The pin must not pass unless a newer, recent observation has Upgradeable=True.
 func TestRefusalIsNotHidden(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
