@@ -84,7 +84,7 @@ func fieldsFlux() map[Field]string {
 	}
 }
 
-// readHelmRelease reads a HelmRelease as a Subscription of its chart. Fields that have no equivalent are faults.
+// readHelmRelease reads a HelmRelease as a Subscription for its chart. Fields that have no equivalent are faults.
 func (r *reader) readHelmRelease(n *yamlnode.Node) {
 	var o typedObject[specHelmRelease, json.RawMessage]
 	c := r.decode(n, &o)
@@ -142,9 +142,9 @@ func (r *reader) readHelmRelease(n *yamlnode.Node) {
 	r.declareChart(c, s, source, c.mapping("spec.values", o.Spec.Values))
 }
 
-// addLocalChart adds the catalog of a chart in a directory of this repository. source is the ID of the catalog,
-// and name that of the GitRepository, which is taken for this repository. It returns the name of the chart, or ""
-// after it has added a fault.
+// addLocalChart adds the catalog of a chart in a directory of this repository. source is the ID of the catalog.
+// name is the name of a GitRepository, which is assumed to be this repository. addLocalChart returns the name
+// of the chart, or "" if it has added a fault.
 func (r *reader) addLocalChart(pos diag.Pos, source, name, dir string) string {
 	chart := ""
 	if r.chartIn != nil && fs.ValidPath(dir) {
@@ -178,7 +178,7 @@ func (r *reader) readChartSource(n *yamlnode.Node) {
 	r.set.ChartSources = append(r.set.ChartSources, src)
 }
 
-// ValuesRef is a reference of a HelmRelease to values in a ConfigMap.
+// ValuesRef is a reference from a HelmRelease to values in a ConfigMap.
 type ValuesRef struct {
 	ConfigMap string // "namespace/name"
 	Key       string
@@ -203,7 +203,7 @@ func (r *reader) readConfigMap(n *yamlnode.Node) {
 	r.set.ConfigMaps = append(r.set.ConfigMaps, m)
 }
 
-// addReferredValues merges the values in the ConfigMaps that d refers to, in their order, and then its own.
+// addReferredValues merges the values in the ConfigMaps that d refers to, in this order, and then d's own values.
 func (s *Set) addReferredValues(d *Subscription) error {
 	if len(d.ValuesFrom) == 0 {
 		return nil

@@ -126,7 +126,7 @@ func withFields(t *testing.T, object map[string]any, fields map[string]string) s
 	return string(text)
 }
 
-// checkFields tries each field of an object that installs a chart. read adds fields to it.
+// checkFields tries each field of an object that installs a chart. read reads the object with fields added.
 func checkFields(t *testing.T, fields []olmField, read func(fields map[string]string) (*declare.Set, error)) {
 	t.Helper()
 	digest := func(fields map[string]string) (string, error) {

@@ -244,18 +244,18 @@ func (l *loader) findFiles() {
 	l.dirs = uniqueByPath(l.dirs)
 }
 
-// addInvalid adds a fault of a whole path: LoadFS then returns no set.
+// addInvalid adds a fault that concerns a whole path. LoadFS then returns no set.
 func (l *loader) addInvalid(pos diag.Pos, err error) {
 	l.errs.Add(pos, diag.Errorf(pos, "%w", err))
 	l.invalid = true
 }
 
-// addUnread adds an unread part for a file or directory that cannot be read.
+// addUnread adds an Unread for a file or directory that cannot be read.
 func (l *loader) addUnread(f candidate, err error) {
 	l.addParts(f.entry, unreadAll(l.pos(f.path), err, Unread{partial: true}))
 }
 
-// addParts adds unread parts. entry is the index of their path.
+// addParts adds parts to l.unread. entry is the index of the path that contains them.
 func (l *loader) addParts(entry int, parts []Unread) {
 	for _, u := range parts {
 		u.entry = entry
@@ -405,8 +405,8 @@ func (l *loader) readFile(f candidate) {
 	l.parts = append(l.parts, part{set: r.set, entry: f.entry})
 }
 
-// parse parses a file. If an entry point applies it, objects without a namespace get the default
-// one.
+// parse parses a file. If an entry point applies the file, objects without a namespace get the default
+// namespace.
 func (l *loader) parse(f candidate, file string, data []byte) *reader {
 	namespace := ""
 	if f.applied != nil {
@@ -419,7 +419,7 @@ func (l *loader) parse(f candidate, file string, data []byte) *reader {
 	return r.parse(data)
 }
 
-// chartsOf returns a function that returns the name of the chart in a directory, or "".
+// chartsOf returns a function that looks up the name of the chart in a directory, or "" if there is none.
 func chartsOf(read func(file string) ([]byte, error)) func(dir string) string {
 	return func(dir string) string {
 		data, err := read(path.Join(dir, "Chart.yaml"))
@@ -454,7 +454,7 @@ func (l *loader) read(file string) ([]byte, error) {
 	return fs.ReadFile(l.fsys, file)
 }
 
-// appliedWarning returns a warning if the GitOps tool applies a directory that contains file, or
+// appliedWarning returns the text of a warning if a GitOps tool applies a directory that contains file, or else
 // "".
 func (l *loader) appliedWarning(file string) string {
 	for _, dir := range l.opt.Applied {

@@ -16,9 +16,8 @@ import (
 
 const argoGroup = "argoproj.io"
 
-// addApplication adds the directories that an Application applies. fields are the fields of n, or
-// of the Application that the ApplicationSet n creates. fieldPath is the path in n of the
-// Application's spec.
+// addApplication adds the directories that an Application applies. n is the Application, or an ApplicationSet
+// that creates it. fields are the fields of the Application. fieldPath is the path of its spec in n.
 func (s *scanner) addApplication(e *Entry, n *yamlnode.Node, fields map[string]any, fieldPath string) {
 	spec := k8s.Map(fields, "spec")
 	destination := k8s.Map(spec, "destination")
@@ -54,8 +53,8 @@ func (s *scanner) addApplication(e *Entry, n *yamlnode.Node, fields map[string]a
 	}
 }
 
-// overrideSource returns the source of an Application, with the parameters in .argocd-source files
-// of its directory.
+// overrideSource returns source, the source of an Application, with the parameters in the .argocd-source files
+// of dir.
 func (s *scanner) overrideSource(source map[string]any, dir, name string) map[string]any {
 	for _, file := range []string{".argocd-source.yaml", ".argocd-source-" + name + ".yaml"} {
 		var more map[string]any
@@ -146,8 +145,8 @@ func IsSelected(n *yamlnode.Node) bool {
 	return text == "true"
 }
 
-// InstallsChart reports whether an Application, or an ApplicationSet for each of its Applications, installs
-// a chart of another repository, and nothing else.
+// InstallsChart reports whether an Application installs a chart of another repository, and nothing else. For an
+// ApplicationSet, all its Applications must do so.
 func InstallsChart(n *yamlnode.Node) bool {
 	spec := k8s.Map(decode(n), "spec")
 	if template := k8s.Map(spec, "template"); template != nil {
@@ -174,11 +173,11 @@ func installsChart(spec map[string]any) bool {
 	return charts > 0
 }
 
-// IsChartSource reports whether a source of an Application with this chart and repoURL is a chart.
+// IsChartSource reports whether a source with this chart and repoURL in an Application is a Helm chart.
 func IsChartSource(chart, url string) bool { return chart != "" || strings.HasPrefix(url, "oci://") }
 
 // Applications returns the Applications that an ApplicationSet creates, and the reasons why it may create
-// others. [IsKnown] reports whether their texts are known.
+// others. Use [IsKnown] to check whether all values in an Application are known.
 func (r *Reader) Applications(n *yamlnode.Node) (apps []map[string]any, unknown []string) {
 	e := &Entry{}
 	r.scanner().generate(e, n, func(app map[string]any, err error) {
@@ -201,8 +200,8 @@ func (s *scanner) addApplicationSet(e *Entry, n *yamlnode.Node) {
 	})
 }
 
-// generate calls add with each Application that an ApplicationSet creates, and the fault of its template.
-// It adds the faults of generators to e.
+// generate calls add for each Application that an ApplicationSet creates, with the error of evaluating the
+// template. It adds the faults of generators to e.
 func (s *scanner) generate(e *Entry, n *yamlnode.Node, add func(app map[string]any, err error)) {
 	fields := decode(n)
 	spec := k8s.Map(fields, "spec")
@@ -266,7 +265,7 @@ func (e *Entry) addUnknown(reason string) {
 	}
 }
 
-// known returns text if it is known completely, or "".
+// known returns text if all of text is known, or else "".
 func known(text string) string {
 	if strings.Contains(text, unknownText) || strings.Contains(text, "{{") {
 		return ""

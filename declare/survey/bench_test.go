@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// generated returns a repository with about n files: operators with a base and two overlays, Applications
-// for one of them, and manifests of other kinds.
+// generated returns a repository with about n files: operators with a base and two overlays, an Application for
+// one overlay of each, and manifests of other kinds.
 func generated(b *testing.B, n int) fs.FS {
 	b.Helper()
 	files := map[string]string{}

@@ -23,10 +23,9 @@ func (a *Applied) Equal(b *Applied) bool {
 	return reflect.DeepEqual(without(*a), without(*b))
 }
 
-// Kustomization returns the content of the kustomization file from which a tool builds the
-// directory of a. If data, the content of the existing file, is not nil, the result is data with
-// the changes of a. Otherwise it is a new kustomization that lists resources. It returns nil if the
-// tool builds no kustomization there.
+// Kustomization returns the content of the kustomization file from which a tool builds a.Dir. data is the
+// content of the existing file. If data is not nil, the result is data with the changes of a. Otherwise the
+// result is a new kustomization that lists resources. It is nil if the tool builds no kustomization in a.Dir.
 func (a *Applied) Kustomization(data []byte, resources []string) ([]byte, error) {
 	c := a.Changes
 	var k types.Kustomization

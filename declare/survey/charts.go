@@ -53,8 +53,7 @@ type Templated struct {
 // maxTemplated is the maximum number of charts with values that one survey or entry point templates.
 const maxTemplated = 1_000
 
-// unknownValue replaces unknownText in values of charts, because it must be valid in YAML and in
-// names.
+// unknownValue replaces unknownText in values of charts, where the text must be valid in YAML and in names.
 const unknownValue = "qs0unknown0qs"
 
 // chartFiles are the files of a chart.
@@ -65,7 +64,7 @@ type chartFiles struct {
 	err   error
 }
 
-// readChart returns the files of the chart in a directory, which it reads once.
+// readChart returns the files of the chart in a directory. It reads each chart once.
 func (r *repository) readChart(dir string) *chartFiles {
 	c, known := r.charts[dir]
 	if !known {
@@ -81,8 +80,8 @@ func (r *repository) readChart(dir string) *chartFiles {
 	return c
 }
 
-// mentions reports whether a file of the chart, or the values, name a version of one of the API groups.
-// Packed subcharts are not searched.
+// mentions reports whether a file of the chart or the values contain a version of one of the API groups. Packed
+// subcharts are not searched.
 func (c *chartFiles) mentions(groups [][]byte, values []byte) bool {
 	for _, group := range groups {
 		version := slices.Concat(group, []byte("/v"))
@@ -98,8 +97,8 @@ func (c *chartFiles) mentions(groups [][]byte, values []byte) bool {
 	return false
 }
 
-// template returns the objects that a tool creates from the chart in a.Dir, in the order of Helm. It
-// returns none if nothing in the chart names one of the API groups.
+// template returns the objects that a tool creates from the chart in a.Dir, in Helm's order. It returns none if
+// the chart mentions none of the API groups.
 func (r *repository) template(charts *helm.Charts, groups [][]byte, a *Applied) ([]Templated, error) {
 	c := r.readChart(a.Dir)
 	values, err := r.chartValues(a.Chart)
@@ -188,7 +187,8 @@ func (r *repository) chartValues(c *Chart) (map[string]any, error) {
 	return out, nil
 }
 
-// fileOf returns the path in the repository of a template. source begins with the name of the chart.
+// fileOf returns the path of a template in the repository. source is its path in Helm's output, with the
+// chart's name first.
 func (c *chartFiles) fileOf(dir, source string) string {
 	_, in, _ := strings.Cut(source, "/")
 	for at := path.Dir(in); at != "."; at = path.Dir(at) {
@@ -199,8 +199,8 @@ func (c *chartFiles) fileOf(dir, source string) string {
 	return path.Join(dir, in)
 }
 
-// templatePos returns the position in a template of an object that the template creates. It is the position
-// of the document with the same kind and name, or else of the first document with the same kind.
+// templatePos returns the position in file of the document that creates an object. It is the document with the
+// same kind and name or, if there is none, the first document with the same kind.
 func (r *repository) templatePos(file string, object map[string]any) diag.Pos {
 	kind := regexp.MustCompile(`^[\s-]*["']?kind["']?:\s*["']?` + regexp.QuoteMeta(k8s.Text(object, "kind")) + `["']?\s*$`)
 	name := regexp.MustCompile(`(?:^|[\s{,])["']?name["']?:\s*["']?` + regexp.QuoteMeta(k8s.Text(object, "metadata", "name")) + `["']?\s*(?:$|[,}#])`)
@@ -239,9 +239,9 @@ type templatedChart struct {
 	err          error
 }
 
-// addTemplated templates the chart that a applies, once for the same values. It adds the declarations
-// in the result, and the objects of GitOps tools as entries. It returns an error if the chart names
-// API groups of such objects, but cannot be templated.
+// addTemplated templates the chart that a applies. If several entry points apply a chart with the same values,
+// it templates the chart once. It adds the resulting declarations, and the resulting objects of GitOps tools as
+// entries. It returns an error if the chart names API groups of such objects, but cannot be templated.
 func (s *scanner) addTemplated(a *Applied) error {
 	if a.Chart == nil {
 		if !s.repo.readChart(a.Dir).mentions(s.groups, nil) {
@@ -314,8 +314,8 @@ func (s *scanner) readTemplated(c *templatedChart, a *Applied) {
 	}
 }
 
-// templateCharts templates the charts that workspaces name and that entries apply, and the charts that
-// entries in these apply. It replaces the text of their templates by declarations.
+// templateCharts templates the charts that workspaces name, the charts that entries apply, and the charts that entries
+// in these charts apply. It replaces declarations found in the text of templates by the resulting declarations.
 func (s *scanner) templateCharts() {
 	done, faults := map[string]bool{}, map[string]error{}
 	template := func(a *Applied) {
@@ -421,8 +421,8 @@ func ArgoChart(source, app map[string]any, dir string, foreign func(url string) 
 	return c
 }
 
-// valueSources returns the sources of an Application that have a ref, by this ref. The value is true for a
-// source in another repository.
+// valueSources returns a map of the sources of an Application that have a ref. The key is the ref. The value is
+// true if the source is in another repository.
 func valueSources(spec map[string]any, foreign func(url string) bool) map[string]bool {
 	out := map[string]bool{}
 	for _, source := range k8s.Items(spec, "sources") {

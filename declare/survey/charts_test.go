@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/charttest"
 )
 
-// TestCharts finds the declarations in charts that an Application applies or a workspace names, also through
-// Applications in charts. It checks the object that applies each of them.
+// TestCharts finds the declarations in charts. An Application applies the chart, a workspace names it, or an
+// Application in another chart applies it. The test checks which object applies each declaration.
 func TestCharts(t *testing.T) {
 	app := func(name, source string) string {
 		return fmt.Sprintf("apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: %s}\nspec: {source: {%s}, destination: {namespace: ops, name: %s}}\n---\n", name, source, name)
@@ -72,8 +72,8 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// TestInstalledCharts finds the charts of other repositories that GitOps tools install, and the objects that
-// apply them.
+// TestInstalledCharts finds the objects of GitOps tools that install charts of other repositories, and the
+// entry points that apply these objects.
 func TestInstalledCharts(t *testing.T) {
 	const helm, label = "repoURL: https://charts.example.com, chart: lamp, targetRevision: 1.x", `, labels: {quayside.dev/operator: "true"}`
 	app := func(name, meta, source string) string {

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// TestDisk compares the survey of a directory on disk with that of the same files in memory. Ignored and
-// large files and links are not read.
+// TestDisk compares the survey of a directory on disk with the survey of the same files in memory. Files that
+// Git ignores, large files and links must not be read.
 func TestDisk(t *testing.T) {
 	files := map[string]string{
 		".gitignore":                       "ignored/\n*.tmp.yaml\n",

@@ -55,9 +55,9 @@ func (r *Reader) scanner() *scanner {
 	return s
 }
 
-// Entries reads the entry points in a file, such as an Application, and the entry points in the files
-// that they apply. If file is a kustomization, it returns the entry points in the built objects. It
-// returns nil if the file has none.
+// Entries reads the entry points in a file, such as an Application, and the entry points in the files that they
+// apply. If file is a kustomization, it returns the entry points in the built objects. It returns nil if there
+// are no entry points.
 func (r *Reader) Entries(file string) *Entries {
 	s := r.scanner()
 	if !s.readEntries(file) {
@@ -78,8 +78,8 @@ func (r *Reader) Chart(a *Applied) *Entries {
 	return s.collectEntries(map[string]bool{})
 }
 
-// Template returns the objects that a tool creates from the chart in a.Dir, in the order of Helm. It
-// returns none if nothing in the chart names the API group of a declaration or of a GitOps tool.
+// Template returns the objects that a tool creates from the chart in a.Dir, in Helm's order. It returns none if
+// the chart mentions no API group of declarations or of GitOps tools.
 func (r *Reader) Template(a *Applied) ([]Templated, error) {
 	if a.Chart == nil {
 		return nil, nil
@@ -120,7 +120,7 @@ func (s *scanner) collectEntries(seen map[string]bool) *Entries {
 	return out
 }
 
-// readEntries adds the entry points in a file. It reports whether there are any.
+// readEntries adds the entry points in a file, and reports whether it found any.
 func (s *scanner) readEntries(file string) bool {
 	before := len(s.objects)
 	if dir := path.Dir(file); s.repo.kustomization(dir) != nil && s.repo.kustomization(dir).file == file {
@@ -184,8 +184,8 @@ func isDirectory(fsys fs.FS, name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// At returns a copy of a for a directory below a.Dir. The copy lacks the changes to kustomizations,
-// because the tool does not make them there.
+// At returns a copy of a for a directory below a.Dir. The copy lacks the changes to kustomizations, because the
+// tool makes these only in a.Dir.
 func (a *Applied) At(dir string) *Applied {
 	out := *a
 	out.Dir, out.Changes = dir, Changes{DefaultNamespace: a.Changes.DefaultNamespace, Unknown: a.Changes.Unknown}

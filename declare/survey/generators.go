@@ -53,8 +53,8 @@ func (g generator) generate(spec map[string]any, before params, depth int) ([]pa
 	return selectParams(k8s.Map(spec, "selector"), out), err
 }
 
-// clusterParams returns the names of the parameters of a clusters generator. Their values are in
-// Secrets of Argo CD.
+// clusterParams returns the names of the parameters of a clusters generator. The values of these parameters are
+// in Secrets of Argo CD.
 func clusterParams() []string {
 	return []string{"name", "nameNormalized", "server", "project", "metadata"}
 }
@@ -134,8 +134,8 @@ func (g generator) git(spec map[string]any, before params) ([]params, error) {
 	return out, nil
 }
 
-// withValues returns p with the additional parameter "values", the field values of a generator. Its
-// texts are evaluated with the parameters in p.
+// withValues returns p with the additional parameter "values": the generator's field values, whose texts are
+// evaluated with the parameters in p.
 func (g generator) withValues(p, values map[string]any) map[string]any {
 	if len(values) == 0 {
 		return p
@@ -283,8 +283,8 @@ func (g generator) matrix(spec map[string]any, before params, depth int) ([]para
 	return out, nil
 }
 
-// merge returns the parameter sets of the first generator. To each set it adds the parameters of the sets of
-// other generators with equal values of the merge keys.
+// merge returns the parameter sets of the first generator. It extends each set by the parameters of those sets
+// of the other generators that have the same values for the merge keys.
 func (g generator) merge(spec map[string]any, before params, depth int) ([]params, error) {
 	keys, _ := spec["mergeKeys"].([]any)
 	list, _ := spec["generators"].([]any)

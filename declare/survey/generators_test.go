@@ -14,7 +14,7 @@ func appSet(generators, template string) string {
 	return "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n  generators:\n" + generators + "  template:\n    metadata: {name: x}\n    spec:\n" + template
 }
 
-// TestGenerators evaluates ApplicationSets. Each result is a directory, with the cluster and "?" for a guess.
+// TestGenerators evaluates ApplicationSets. A result is a directory with its cluster; "?" marks a guess.
 func TestGenerators(t *testing.T) {
 	const path = "      source: {path: '{{path}}'}\n      destination: {name: '{{name}}'}\n"
 	for name, c := range map[string]struct {
@@ -134,7 +134,7 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// TestChart finds the directories that values of a chart of Applications name.
+// TestChart finds directories whose paths are values of a chart that creates Applications.
 func TestChart(t *testing.T) {
 	s := newSurvey(t, filesOf(map[string]string{
 		"chart/Chart.yaml": "name: c\n", "chart/values.yaml": "apps: {a: {path: ops/a}}\n", "ops/a/a.yaml": request("a"),

@@ -21,12 +21,11 @@ type Application struct {
 	Cluster     string // name, server or kubeconfig of the target cluster; empty: not set or unknown
 }
 
-// Applications returns the declarations that a GitOps tool applies, sorted by position. For each
-// cluster, it returns the first object that applies the declaration to it. declared are the
-// declared paths of a workspace, and others are the declared paths of other workspaces. A
-// kustomization outside of these paths counts as applied, because the object that applies it may be
-// in another repository. So does a Policy that clusters enforce. Declarations for which wanted
-// returns false are omitted.
+// Applications returns the declarations that a GitOps tool applies, sorted by position. For each cluster, it
+// returns the first object that applies the declaration to that cluster. declared are the declared paths of a
+// workspace, and others are the declared paths of other workspaces. A kustomization outside of these paths
+// counts as applied, because the object that applies it may be in another repository. So does a Policy that
+// clusters enforce. Declarations for which wanted returns false are omitted.
 func (s *Survey) Applications(declared, others []string, wanted func(Declaration) bool) []Application {
 	files, inputs := s.included(declared)
 	_, more := s.included(others)
@@ -109,8 +108,7 @@ func (s *Survey) Includes(declared []string) func(file string) bool {
 	}
 }
 
-// Appliers returns the directories that entries apply and that contain a declaration, sorted by
-// position.
+// Appliers returns those directories that entries apply and that contain d, sorted by position.
 func (s *Survey) Appliers(d Declaration) []*Applied {
 	if d.templated {
 		return slices.SortedStableFunc(slices.Values(d.applied), func(a, b *Applied) int { return a.Pos.Compare(b.Pos) })
@@ -143,8 +141,8 @@ func (s *Survey) Changing(dir string, declared []string) (applied []*Applied, ku
 	return applied, kustomizations
 }
 
-// isNamed reports whether a workspace names the chart that creates the entry, directly or through others. Nothing
-// in the repository is then known to apply it.
+// isNamed reports whether the entry is created by a chart that a workspace names, directly or through other
+// charts. Then no known object of the repository applies the entry.
 func (e *Entry) isNamed() bool {
 	for e.within != nil {
 		if e = e.within.Entry; e.By == "" {
@@ -205,8 +203,8 @@ func (s *Survey) included(declared []string) (files, dirs map[string]bool) {
 	return files, dirs
 }
 
-// keeps reports whether the kustomization of a still contains a declaration after its patches,
-// which may delete it. It returns true if there is no kustomization, or if it cannot be built.
+// keeps reports whether the built kustomization of a contains a declaration. A patch may have deleted the
+// declaration. It returns true if there is no kustomization, or if the kustomization cannot be built.
 func (s *Survey) keeps(a *Applied, d Declaration) bool {
 	if s.repo.kustomization(a.Dir) == nil {
 		return true

@@ -124,8 +124,8 @@ func (s *scanner) addNested(a *Applied, seen map[string]bool) error {
 	return nil
 }
 
-// applyObjects returns the objects that a tool applies for a. If an object uses a variable whose
-// value is unknown, the variable becomes unknownText.
+// applyObjects returns the objects that a tool applies for a. It replaces variables whose values are unknown
+// with unknownText.
 func (s *scanner) applyObjects(a *Applied) ([]map[string]any, error) {
 	var own string
 	var data []byte
@@ -187,9 +187,9 @@ func (c Changes) substitute(objects []map[string]any) []map[string]any {
 	return out
 }
 
-// addBuilt records the objects of GitOps tools among built objects. file is the kustomization file.
-// An object gets the position of the object with the same kind and name in files, or else the
-// beginning of file.
+// addBuilt records those built objects that belong to GitOps tools. file is the kustomization file. The
+// position of an object is that of the object with the same kind and name in files, or else the beginning of
+// file.
 func (s *scanner) addBuilt(objects []map[string]any, file string, files []string) {
 	positions := map[string]diag.Pos{}
 	for _, name := range files {
@@ -219,8 +219,8 @@ func (s *scanner) addBuilt(objects []map[string]any, file string, files []string
 	}
 }
 
-// builtObjects returns the objects of GitOps tools in the repository. Where a topmost kustomization
-// changes objects, they are in their built form, otherwise as in their files.
+// builtObjects returns the objects of GitOps tools in the repository. Objects that a topmost kustomization
+// changes are in their built form, all others as in their files.
 func (s *scanner) builtObjects() []entryObject {
 	all := s.objects
 	byFile := map[string]bool{}

@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Policy is a Policy of Open Cluster Management, which makes clusters create the objects in it.
+// Policy is a Policy of Open Cluster Management. It makes clusters create the objects that it contains.
 type Policy struct {
 	By         string // such as `Policy "etcd"`
 	Pos        diag.Pos
@@ -31,7 +31,7 @@ func (p *Policy) String() string {
 	return fmt.Sprintf("%s (%s) for the clusters of %s", p.By, p.Pos, strings.Join(p.Placements, ", "))
 }
 
-// binding binds policies, or a set of policies, to the clusters of a placement.
+// binding binds a policy or a set of policies to the clusters of a placement.
 type binding struct {
 	kind, namespace, name string // of the policy or the set
 	placement             string
@@ -85,8 +85,8 @@ func (s *scanner) placementsOf(kind, namespace, name string) []string {
 	return out
 }
 
-// isSameNamespace reports whether two namespaces may be the same. One of them is empty if a kustomization or a
-// tool sets it.
+// isSameNamespace reports whether two namespaces may be the same. The namespace is empty if a kustomization or
+// a tool sets it later.
 func isSameNamespace(a, b string) bool { return a == b || a == "" || b == "" }
 
 // policyOf returns the Policy n, or nil for other objects.
@@ -178,8 +178,8 @@ func (r *repository) generatedPolicy(dir string, n, p *yamlnode.Node, pos diag.P
 	return out
 }
 
-// placementTitle returns the placement that a PolicyGenerator names, such as `Placement "prod"`. It returns "" if
-// the generator makes one.
+// placementTitle returns the placement that a PolicyGenerator names, such as `Placement "prod"`. It returns ""
+// if the generator makes its own placement.
 func (r *repository) placementTitle(dir string, n *yamlnode.Node) string {
 	for _, field := range [][2]string{{"placementName", "Placement"}, {"placementRuleName", "PlacementRule"}} {
 		if name := textAt(n, field[0]); name != "" {
@@ -228,8 +228,8 @@ func (s *Survey) Policies(d Declaration) []*Policy {
 	return out
 }
 
-// generatedPolicies returns the enforced policies that generators make. The keys are the files
-// whose declarations the policies contain.
+// generatedPolicies returns the enforced policies that generators make, by file. A policy contains the
+// declarations in its file.
 func (s *Survey) generatedPolicies() map[string][]*Policy {
 	out := map[string][]*Policy{}
 	for _, dir := range slices.Sorted(maps.Keys(s.repo.kustomizations)) {

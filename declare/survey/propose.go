@@ -19,8 +19,8 @@ type Proposal struct {
 	choices []choice
 }
 
-// minShared is the number of operators that must have a variant with the same name, so that this name is an
-// environment of the whole workspace.
+// minShared is the minimum number of operators that must have a variant with the same name. Only then is this
+// name an environment of the whole workspace.
 const minShared = 2
 
 // Choice is a path for spec.declarations.
@@ -37,7 +37,7 @@ type choice struct {
 	applied     bool            // whether an object of a GitOps tool applies it
 }
 
-// Propose returns paths that declare all operators of the repository, except those in the paths
+// Propose returns paths that declare all operators of the repository, except operators within the paths in
 // taken.
 func (s *Survey) Propose(taken []string) Proposal {
 	byChoice := map[Choice]*choice{}
@@ -95,7 +95,7 @@ func (s *Survey) Propose(taken []string) Proposal {
 }
 
 // separatePolicies returns the directories with policies that install the same operator on the clusters of
-// different placements. These policies are for different environments, so that each needs a path of its own.
+// different placements. These policies are for different environments, so each policy needs its own path.
 func (s *Survey) separatePolicies() map[string]bool {
 	first, out := map[string]Declaration{}, map[string]bool{}
 	for _, d := range s.Declarations {
@@ -126,8 +126,8 @@ func (s *Survey) placementOf(d Declaration) string {
 }
 
 // directoriesOfBases returns the directories below the top that contain bases: kustomizations that others
-// include. Any other kustomization in such a directory is an unused base if it has no operator and nothing
-// includes it. To declare it could give a namespace two OperatorGroups.
+// include. If another kustomization in such a directory has no operator and nothing includes it, it is an
+// unused base. A declared path must not include unused bases: a namespace could get two OperatorGroups.
 func (s *Survey) directoriesOfBases() map[string]bool {
 	out := map[string]bool{}
 	for name := range s.lowerDirs() {
@@ -138,9 +138,9 @@ func (s *Survey) directoriesOfBases() map[string]bool {
 	return out
 }
 
-// choiceOf returns the path for declaring the directory that an entry point applies. It is the file
-// of the entry point if the tool changes the declarations or does not apply the whole directory.
-// Otherwise it is the directory.
+// choiceOf returns the path for declaring the directory that an entry point applies. If the tool changes the
+// declarations or does not apply the whole directory, the path is the file of the entry point. Otherwise the
+// path is the directory.
 func (s *Survey) choiceOf(a *Applied) Choice {
 	partial := !a.recurse && s.repo.kustomization(a.Dir) == nil && s.hasDeclarationsBelow(a.Dir)
 	if a.Guess == "" && (a.Chart != nil || s.changes(a) || partial || a.include+a.exclude != "" || a.ignore != nil && a.recurse && a.Dir == ".") {
@@ -190,8 +190,8 @@ func (s *Survey) lowerDirs() map[string]bool {
 	return s.lower
 }
 
-// nearestKustomization returns the kustomization in the directory of a file, or else in the nearest
-// one above. It returns nil if there is none.
+// nearestKustomization returns the kustomization in the directory of a file, or else in its nearest parent
+// directory. It returns nil if there is none.
 func (s *Survey) nearestKustomization(file string) *kustomization {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		if k := s.repo.kustomization(dir); k != nil || dir == "." {
@@ -200,8 +200,8 @@ func (s *Survey) nearestKustomization(file string) *kustomization {
 	}
 }
 
-// Unlisted returns the directory of the nearest kustomization, if it does not list the file of a declaration,
-// and nothing else applies or includes this file. Otherwise, it returns "".
+// Unlisted returns the directory of the nearest kustomization, if that kustomization does not list the file of
+// d, and nothing else applies or includes this file. Otherwise, it returns "".
 func (s *Survey) Unlisted(d Declaration) string {
 	isPatch := d.IsOperator() && d.Package == ""
 	k := s.nearestKustomization(d.Pos.File)
@@ -211,9 +211,9 @@ func (s *Survey) Unlisted(d Declaration) string {
 	return path.Dir(k.file)
 }
 
-// plainPath returns the path for declaring a file outside of kustomizations. It is the directory of
-// the file. It is the file itself if that directory is the top of the repository, contains a
-// kustomization at any depth, or has declarations in subdirectories.
+// plainPath returns the path for declaring a file outside of kustomizations. It is the directory of the file,
+// unless that directory is the top of the repository, contains a kustomization at any depth, or has
+// declarations in subdirectories. Then it is the file itself.
 func (s *Survey) plainPath(file string) string {
 	dir := path.Dir(file)
 	if dir == "." || s.hasDeclarationsBelow(dir) {
@@ -256,8 +256,8 @@ func (p *Proposal) dropUnapplied() {
 	})
 }
 
-// nameEnvironments sets the environments of choices that have operators in common. The name is the
-// cluster, or the part in which the paths differ.
+// nameEnvironments sets the environments of choices that have operators in common. The name is the cluster or,
+// without a cluster, the part in which the paths differ.
 func (p *Proposal) nameEnvironments() {
 	count := map[string]int{}
 	variants := p.variants()
@@ -332,9 +332,9 @@ func differences(paths []string) []string {
 	return out
 }
 
-// Choose returns the paths for environments, sorted. If several paths declare an operator, it takes
-// the path of the first environment that has one. open are the remaining paths with operators that
-// none of the chosen paths declares.
+// Choose returns the paths for environments, sorted. If several paths declare an operator, Choose takes the
+// path of the first of these environments that has such a path. open are the remaining paths with operators
+// that none of the chosen paths declares.
 func (p Proposal) Choose(environments []string) (chosen, open []Choice) {
 	picked, covered := map[int]bool{}, map[string]bool{}
 	isCovered := func(operator string) bool { return covered[operator] }

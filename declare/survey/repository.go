@@ -55,7 +55,7 @@ func (r *repository) read(name string) []byte {
 // Open opens a file or a directory.
 func (r *repository) Open(name string) (fs.File, error) { return r.fsys.Open(name) }
 
-// ReadDir returns the content of a directory, which it reads once.
+// ReadDir returns the entries of a directory. It reads each directory once.
 func (r *repository) ReadDir(dir string) ([]fs.DirEntry, error) {
 	list, known := r.lists[dir]
 	if known {
@@ -66,7 +66,7 @@ func (r *repository) ReadDir(dir string) ([]fs.DirEntry, error) {
 	return list, err
 }
 
-// list returns the content of a directory. A missing directory is empty.
+// list returns the entries of a directory. For a missing directory, it returns none.
 func (r *repository) list(dir string) []fs.DirEntry {
 	list, _ := r.ReadDir(dir)
 	return list
@@ -95,7 +95,7 @@ func (r *repository) isChart(dir string) bool {
 	return slices.ContainsFunc(r.list(dir), func(d fs.DirEntry) bool { return d.Name() == "Chart.yaml" })
 }
 
-// chartOf returns the Helm chart that has the file as a template, and whether there is one.
+// chartOf returns the directory of the Helm chart to whose templates a file belongs, and whether there is such a chart.
 func (r *repository) chartOf(name string) (string, bool) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if path.Base(dir) == "templates" && r.isChart(path.Dir(dir)) {
@@ -183,8 +183,8 @@ type generatorConfig struct {
 	text string
 }
 
-// kustomization returns the kustomization in a directory, or nil if there is none. An invalid one
-// lists nothing.
+// kustomization returns the kustomization in a directory, or nil if there is none. If the file is invalid, the
+// result lists nothing.
 func (r *repository) kustomization(dir string) *kustomization {
 	k, known := r.kustomizations[dir]
 	if known {
@@ -266,7 +266,7 @@ func decode(n *yamlnode.Node) map[string]any {
 	return out
 }
 
-// documents returns the objects in a file. Instead of a List, it returns the items.
+// documents returns the objects in a file. It replaces a List by the items of the List.
 func documents(file string, data []byte) ([]*yamlnode.Node, error) {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: maxSize, Nodes: 200_000})
 	if err != nil {

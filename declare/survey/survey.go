@@ -213,10 +213,10 @@ func newScanner(fsys fs.FS, skip func(dir string) bool, foreign func(url string)
 	return &scanner{Survey: s, sources: map[string]sourceObject{}, foreign: foreign, groups: relevantGroups(), patches: map[string]bool{}, listed: map[string]bool{}, templated: map[string]*templatedChart{}}
 }
 
-// New surveys a repository. It skips directories for which skip returns true, files that Git ignores, and
-// large files. foreign reports whether a URL belongs to another repository. A missing directory is treated as
-// empty. charts renders charts, and results remembers results between runs. charts and results may be nil.
-// named returns the charts that workspaces name, with [Named]. It may search for files.
+// New surveys a repository. It skips directories for which skip returns true, files that Git ignores, and large
+// files. foreign reports whether a URL belongs to another repository. A missing directory is treated as empty.
+// charts renders charts, and results remembers results between runs. charts and results may be nil. named
+// returns the charts that workspaces name, each created with [Named]. named may search the survey for files.
 func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool, charts *helm.Charts, results *memo.Results, named func(*Survey) []*Applied) (*Survey, error) {
 	s := newScanner(fsys, skip, foreign)
 	s.charts, s.results = charts, results
@@ -252,7 +252,8 @@ func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool, 
 	return s.Survey, nil
 }
 
-// Named returns the chart in a directory that spec.declarations of a workspace names. pos is the position there.
+// Named returns the chart in dir, which a workspace names in spec.declarations. pos is its position in the
+// settings.
 func Named(dir string, c *Chart, pos diag.Pos) *Applied {
 	return &Applied{Entry: &Entry{Pos: pos}, Pos: pos, Dir: dir, Chart: c, Changes: Changes{DefaultNamespace: c.Namespace}}
 }
@@ -331,7 +332,7 @@ func (s *scanner) finish() {
 	}
 }
 
-// isTemplateName reports whether a file is a template of a manifest, by its name.
+// isTemplateName reports whether the name of a file is that of a manifest template.
 func isTemplateName(name string) bool {
 	return slices.Contains([]string{".j2", ".jinja", ".jinja2", ".tpl", ".tmpl", ".gotmpl", ".template"}, path.Ext(name))
 }
@@ -384,8 +385,8 @@ func (s *scanner) scanFile(name string, data []byte) {
 	}
 }
 
-// scanManifest is scanFile for a file that is no template, by its name. It reports whether it recorded
-// something, which depends only on data.
+// scanManifest is like scanFile, for a file whose name is not that of a template. It reports whether it
+// recorded something. This depends only on data.
 func (s *scanner) scanManifest(name string, data []byte) bool {
 	docs, err := documents(name, data)
 	if err != nil {
@@ -437,8 +438,8 @@ func (s *scanner) scanDocument(file string, n *yamlnode.Node) {
 	}
 }
 
-// scanObject records n if it is a declaration, and declarations nested in it. holder is the object
-// that contains n, or n itself.
+// scanObject records n if n is a declaration, and declarations nested in n. holder is the object that contains
+// n, or n itself.
 func (s *scanner) scanObject(file string, n, holder *yamlnode.Node) {
 	if n.Kind == yamlnode.ScalarNode {
 		if strings.Contains(n.Value, "\n") && isRelevant(s.groups, []byte(n.Value)) {
@@ -599,8 +600,8 @@ func (s *scanner) addEntry(o entryObject) {
 	}
 }
 
-// addDirs adds the directory of a to e. If parts of its path are unknown, it adds every directory
-// of the repository that matches the known parts.
+// addDirs adds the directory of a to e. If parts of the path are unknown, it adds every directory of the
+// repository that matches the known parts.
 func (s *scanner) addDirs(e *Entry, a Applied, complete func(*Applied)) {
 	dirs := []string{a.Dir}
 	switch fixed := fixedDir(a.Dir); {
@@ -631,8 +632,8 @@ func (s *scanner) isForeign(url string) bool {
 }
 
 // addChart adds the directories that the values of a Helm chart name, if a template of the chart contains an
-// Application and nothing in the repository deploys the chart. Such a chart may or may not apply the
-// directories.
+// Application and nothing in the repository deploys the chart. These directories are guesses: the chart may or
+// may not apply them.
 func (s *scanner) addChart(template string) {
 	chart, _ := s.repo.chartOf(template)
 	if s.rendered[chart] {

@@ -219,8 +219,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestSurveyProperty compares the packages found as applied with those in the output of kustomize and in
-// the directories without a kustomization, in random repositories.
+// TestSurveyProperty surveys random repositories. The packages that the survey reports as applied must be those
+// in the output of kustomize and in the directories without a kustomization.
 func TestSurveyProperty(t *testing.T) {
 	dirs := []string{"a", "a/b", "a/b/c", "d", "d/e", "f"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -269,8 +269,8 @@ func TestSurveyProperty(t *testing.T) {
 	})
 }
 
-// applies returns the packages that a tool gets from a directory: with a kustomization by a
-// build; without one from its files and, if recurse is set, its subdirectories.
+// applies returns the packages that a tool gets from a directory. If there is a kustomization, the tool builds
+// it. Otherwise it reads the files and, if recurse is set, the subdirectories.
 func applies(t *rapid.T, files map[string]string, dir string, recurse bool) map[string]bool {
 	out := map[string]bool{}
 	if _, is := files[dir+"/kustomization.yaml"]; is {
@@ -326,12 +326,12 @@ func policyOf(name, pkg string) string {
 	return fmt.Sprintf("apiVersion: policy.open-cluster-management.io/v1\nkind: Policy\nmetadata: {name: %s, namespace: policies}\nspec:\n  remediationAction: enforce\n  policy-templates:\n  - objectDefinition:\n      apiVersion: policy.open-cluster-management.io/v1beta1\n      kind: OperatorPolicy\n      metadata: {name: o}\n      spec: {subscription: {name: %s, namespace: ops}}\n", name, pkg)
 }
 
-// bindingOf returns a PlacementBinding for a Policy, as a document after others.
+// bindingOf returns a PlacementBinding for a Policy, as a YAML document that can be appended to others.
 func bindingOf(policy, placement string) string {
 	return fmt.Sprintf("---\napiVersion: policy.open-cluster-management.io/v1\nkind: PlacementBinding\nmetadata: {name: %s, namespace: policies}\nplacementRef: {apiGroup: cluster.open-cluster-management.io, kind: Placement, name: %s}\nsubjects: [{apiGroup: policy.open-cluster-management.io, kind: Policy, name: %s}]\n", policy, placement, policy)
 }
 
-// TestPlacements names the placements that select the clusters of policies.
+// TestPlacements checks which placements the survey names for the clusters of policies.
 func TestPlacements(t *testing.T) {
 	set := "apiVersion: policy.open-cluster-management.io/v1\nkind: PolicySet\nmetadata: {name: s, namespace: policies}\nspec: {policies: [p]}\n---\n"
 	generator := "apiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\npolicyDefaults: {placement: {placementPath: placement.yaml}}\npolicies: [{name: p, remediationAction: enforce, manifests: [{path: ../ops/a.yaml}]%s}]\n"

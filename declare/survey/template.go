@@ -32,7 +32,7 @@ type params struct {
 	unknown []string // names of parameters without a known value, or of maps that contain such; "*": all parameters not in values
 }
 
-// with returns the parameters of p and q. Those of q take precedence.
+// with returns the parameters of p and q. If both have a parameter, the value in q takes precedence.
 func (p params) with(q params) params {
 	out := params{values: k8s.Merge(p.values, q.values)}
 	for _, name := range slices.Concat(p.unknown, q.unknown) {
@@ -146,8 +146,8 @@ func fillPlaceholders(text string, p params, flat map[string]string) string {
 // maxTemplate is the maximum size of a template in bytes.
 const maxTemplate = 64 << 10
 
-// runTemplate evaluates a Go template. It does not support loops and nested templates, so the
-// length of the template limits the time.
+// runTemplate evaluates a Go template. It rejects loops and nested templates, so that the length of the
+// template limits the time.
 func runTemplate(text string, p params, options []string) (string, error) {
 	if len(text) > maxTemplate {
 		return "", fmt.Errorf("the template has more than %d bytes", maxTemplate)

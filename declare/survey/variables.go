@@ -104,10 +104,10 @@ type valueIndex struct {
 	generating []string // directories of kustomizations that generate ConfigMaps
 }
 
-// findValues returns the values of a ConfigMap for the Kustomization in a file. For a Secret, it
-// returns the keys, each with an empty value. If objects with this name differ, it uses those in
-// the directory of the file. It returns false if there is none, if these still differ, or if the
-// values are unknown.
+// findValues returns the values of a ConfigMap for the Kustomization in a file. For a Secret, it returns the
+// keys, each with an empty value. If several objects with this name differ, it uses only those in the directory
+// of the file. It returns false if there is no object, if these objects differ, too, or if the values are
+// unknown.
 func (s *scanner) findValues(kind, namespace, name, file string) (map[string]string, bool) {
 	if s.values == nil {
 		return nil, false
@@ -192,7 +192,7 @@ func newValueObject(file string, fields map[string]any) valueObject {
 // isPlaceholder reports whether a plugin of Argo CD replaces a text.
 func isPlaceholder(text string) bool { return strings.Contains(text, "<path:") }
 
-// builtValues returns the ConfigMaps with a name that a kustomization builds. If it cannot be
+// builtValues returns the ConfigMaps called name that a kustomization builds. If the kustomization cannot be
 // built, the result is a ConfigMap with unknown values.
 func (s *scanner) builtValues(dir, name string) []valueObject {
 	file := s.repo.kustomization(dir).file
@@ -209,7 +209,7 @@ func (s *scanner) builtValues(dir, name string) []valueObject {
 	return out
 }
 
-// isIncluded reports whether a kustomization of another directory includes dir or the file in it.
+// isIncluded reports whether a kustomization in another directory includes dir or the file in dir.
 func (s *scanner) isIncluded(dir, file string) bool {
 	for other, k := range s.repo.kustomizations {
 		if k != nil && other != dir && (slices.Contains(k.resources, dir) || slices.Contains(k.resources, file)) {
