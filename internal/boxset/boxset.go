@@ -1,6 +1,6 @@
-// Package boxset computes with unions of products of sets, such as the requests of a webhook, the objects of
-// a selector, or the traffic of a network policy. It does not enumerate the elements of a product. So the
-// cost does not depend on the number of elements.
+// Package boxset implements set operations on unions of boxes. A box is a product of sets. For example, the
+// requests that a webhook rule matches are the product of sets of groups, versions, resources and operations.
+// The elements of a box are never enumerated, so the cost does not depend on their number.
 package boxset
 
 import (
@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// Values is a set of strings: some strings, or all strings except some. The zero value is empty.
+// Values is a set of strings: the listed strings, or all strings except the listed ones. The zero value is
+// the empty set.
 type Values struct {
 	except bool
 	list   []string // sorted, without duplicates
@@ -99,7 +100,7 @@ const MaxValues = 5_000_000
 // ErrTooLarge means that a difference needs more than MaxValues comparisons.
 var ErrTooLarge = errors.New("too many combinations to compare")
 
-// Minus returns the points that are in a box of a, but in no box of b, as boxes that are not empty.
+// Minus returns non-empty boxes with the points that are in a box of a, but in no box of b.
 // The boxes are not modified. The error is ErrTooLarge.
 func Minus(a, b []Box) ([]Box, error) {
 	var out []Box
@@ -125,7 +126,7 @@ func Minus(a, b []Box) ([]Box, error) {
 	return out, nil
 }
 
-// size returns the number of values in all dimensions, and of the dimensions.
+// size returns 1, plus the number of dimensions, plus the number of listed values in all dimensions.
 func (b Box) size() int {
 	n := 1
 	for _, v := range b {

@@ -62,7 +62,7 @@ func TestMinusAgrees(t *testing.T) {
 	})
 }
 
-// TestTooLarge subtracts boxes that leave a piece for every combination of dimensions.
+// TestTooLarge subtracts boxes so that the difference needs a box for every combination of dimensions.
 func TestTooLarge(t *testing.T) {
 	var cuts []Box
 	for i := range 40 {

@@ -99,7 +99,7 @@ func (b *Budget) take(cost uint64) bool {
 	return enough
 }
 
-// Holds evaluates the rule. Once it has returned ErrCost, it always does.
+// Holds returns the result of the rule. After it has returned ErrCost, every later call returns ErrCost.
 func (r *Rule) Holds(vars map[string]any) (bool, error) {
 	if r.exceeded || r.budget.remaining == 0 {
 		r.exceeded = true

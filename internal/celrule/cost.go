@@ -11,8 +11,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// estimator returns the cost of a function call, which grows with the size of its arguments. CEL's
-// own estimate omits most of this cost, and custom functions.
+// estimator returns the cost of a function call, which grows with the size of the arguments. CEL's own
+// estimate omits most of this cost, and the whole cost of custom functions.
 type estimator struct{}
 
 const (

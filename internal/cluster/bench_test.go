@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/testing/clustertest"
 )
 
-// newInstalledServer returns a server with n operators of 66 objects each, and references to these.
+// newInstalledServer returns a server with n operators of 66 objects each, and references to these objects.
 func newInstalledServer(b *testing.B, n int) (*clustertest.Server, []v1alpha1.ObjectReference) {
 	b.Helper()
 	kinds := [][2]string{

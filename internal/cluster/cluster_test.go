@@ -207,7 +207,7 @@ func answer(w http.ResponseWriter, text string) {
 	_, _ = w.Write([]byte(text))
 }
 
-// TestReadFaults simulates every kind of failure for the objects of one kind. The others must be
+// TestReadFaults simulates every kind of failure for the objects of one kind. Objects of other kinds must be
 // read as usual.
 func TestReadFaults(t *testing.T) {
 	for _, c := range []struct {
@@ -393,8 +393,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestListExpires simulates a list that expires at its second page. It is listed again, and each
-// object returned once. If it expires again, this is an error.
+// TestListExpires simulates a list that expires at its second page. The client must start the list again, and
+// return each object once. If the list expires a second time, List must report an error.
 func TestListExpires(t *testing.T) {
 	s := clustertest.New(t)
 	for i := range 300 {

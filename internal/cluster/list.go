@@ -44,8 +44,8 @@ type page struct {
 	limit     int    // maximum number of objects; 0: all
 }
 
-// retryExpired calls list. If the list expired on the server between two pages, it calls list once
-// more.
+// retryExpired calls list. If the list expired on the server between two pages, retryExpired calls list a
+// second time.
 func retryExpired(list func() error) error {
 	err := list()
 	if hasCode(err, http.StatusGone) {
@@ -54,8 +54,8 @@ func retryExpired(list func() error) error {
 	return err
 }
 
-// listPages lists objects in pages, and calls keep with each object. If p.limit is reached, it
-// returns how many more objects there are at least.
+// listPages lists objects in pages, and calls keep with each object. If it stops at p.limit, it
+// returns the minimum number of remaining objects.
 func (c *Client) listPages(ctx context.Context, r resource, p page, keep func(map[string]any)) (int64, error) {
 	opts := metav1.ListOptions{LabelSelector: p.labels}
 	for read := 0; ; {

@@ -52,8 +52,8 @@ func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v
 	return out, nil
 }
 
-// groupByKind groups refs by kind. It returns the kinds, and the kind of each ref. If refs contains
-// an object twice, it is read once.
+// groupByKind groups refs by kind. It returns the kinds, and the kind of each ref. An object that
+// refs contains twice is read once.
 func groupByKind(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
 	var kinds []*kind
 	byName := map[[2]string]*kind{}

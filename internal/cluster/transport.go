@@ -64,8 +64,8 @@ func (b *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	}
 }
 
-// isRetryable reports whether a request may succeed if it is sent again, and cannot be executed
-// twice.
+// isRetryable reports whether a request may succeed when it is sent again, and is safe to send again because
+// the server does not execute it twice.
 func isRetryable(method string, code int) bool {
 	return code == http.StatusTooManyRequests ||
 		method == http.MethodGet && (code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout)

@@ -20,15 +20,15 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Writer reads and changes single objects. It does not retry a change, because the server may have
-// executed it: the caller must read the object first. It is safe for concurrent use.
+// Writer reads and changes single objects. It does not retry a failed change, because the server may have
+// executed the change. Before a retry, the caller must read the object. It is safe for concurrent use.
 type Writer struct {
 	client  *Client
 	manager string
 }
 
-// NewWriter returns a Writer for the cluster of c. manager is the field manager of all changes
-// except Apply.
+// NewWriter returns a Writer for the cluster of c. manager is the field manager of all changes except those
+// by [Writer.Apply].
 func NewWriter(c *Client, manager string) *Writer { return &Writer{c, manager} }
 
 // RequestError is returned for a failed request about one object.

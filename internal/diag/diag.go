@@ -58,8 +58,8 @@ func (p Pos) Compare(q Pos) int {
 // values.
 type Fields map[string]Pos
 
-// At returns the position of a field. If it is unknown, At returns the position of the nearest
-// enclosing field, and if there is none, whole.
+// At returns the position of a field. If this position is unknown, At returns the position of the nearest
+// enclosing field or, if that is unknown, too, whole.
 func (f Fields) At(field string, whole Pos) Pos {
 	for field != "" {
 		if p, ok := f[field]; ok {
@@ -79,8 +79,8 @@ type Error struct {
 	Hint string // command or edit that fixes the error; may be empty
 }
 
-// Error returns "position: message: cause", without empty parts. The hint, and all but the first
-// error of a cause that is a List, are on separate lines.
+// Error returns "position: message: cause", without empty parts. The hint is on a separate line. If the cause
+// is a List, each of its errors after the first is also on a separate line.
 func (e *Error) Error() string {
 	if e.Hint != "" {
 		return (&Error{Pos: e.Pos, Msg: e.Msg, Err: e.Err}).Error() + "\n  hint: " + sanitize.Line(e.Hint)
@@ -216,7 +216,7 @@ type Fault struct {
 	Hint     string `json:"hint,omitempty" doc:"the command or the edit that fixes it"`
 }
 
-// FaultOf returns err as a fault: its position and its message are separate.
+// FaultOf converts err to a fault, with the position separate from the message.
 func FaultOf(err error) Fault {
 	one, ok := err.(*Error) //nolint:errorlint // an error that wraps an *Error keeps its whole message
 	if !ok {

@@ -21,7 +21,7 @@ func TestErrorIsOneLine(t *testing.T) {
 	}
 }
 
-// TestLinesDrop checks that positions stay the same while a text is read piece by piece.
+// TestLinesDrop checks that positions in a text that is read in parts equal those in the whole text.
 func TestLinesDrop(t *testing.T) {
 	text := "one\ntwo\n\nthree, which is long\r\nfour"
 	whole := diag.Lines{File: "f", Text: []byte(text), Line: 1}

@@ -66,7 +66,7 @@ func Nearest(word string, among []string) []string {
 	return names
 }
 
-// firstWords returns the beginning of name with as many words, separated by "-", as word has.
+// firstWords returns the beginning of name, with as many words as word has. "-" separates words.
 func firstWords(name, word string) string {
 	words := strings.Split(name, "-")
 	return strings.Join(words[:min(len(words), strings.Count(word, "-")+1)], "-")

@@ -70,8 +70,8 @@ func (w Waiver) Selectors() string {
 	return w.Rule + " (" + strings.Join(more, ", ") + ")"
 }
 
-// Matches reports whether s matches pattern: s equals it, or if pattern ends in "*", begins with
-// the text before.
+// Matches reports whether s matches pattern: s equals pattern, or pattern ends in "*" and s begins with
+// the text before the "*".
 func Matches(pattern, s string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(s, prefix)
@@ -128,8 +128,8 @@ func MarkWaived(ws []Warning, waivers []Waiver, today string) []Warning {
 }
 
 // ReviewWarnings returns the results of Review for the waivers that are about warnings of one step.
-// ws are all warnings of the step. Waivers for warnings without a step are reviewed together with
-// step Resolving, and only for their expiry.
+// ws are all warnings of the step. The results for step Resolving include waivers for warnings without a step,
+// but only if these expire.
 func ReviewWarnings(step Step, ws []Warning, waivers []Waiver, today string) []Warning {
 	var own []Waiver
 	var used []bool

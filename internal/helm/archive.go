@@ -50,9 +50,9 @@ func ReadArchive(r io.Reader) (map[string][]byte, error) {
 	return c.files, nil
 }
 
-// ReadDirectory returns the files of a chart in the root directory of fsys. It reads them as
-// [ReadArchive] does, so that a link is an error too, unless fsys resolves links itself. Files that
-// .helmignore lists are left out.
+// ReadDirectory returns the files of a chart in the root directory of fsys, like [ReadArchive]. It omits
+// files that .helmignore lists. A link is an error, unless fsys itself resolves
+// links.
 func ReadDirectory(fsys fs.FS) (map[string][]byte, error) {
 	ignored, err := readIgnoreFile(fsys)
 	if err != nil {

@@ -30,14 +30,14 @@ type sharedCharts struct {
 	done    map[string]func() (*Rendered, error) // by a hash of the input
 }
 
-// NewCharts returns a Charts whose child processes run program, which must call engine.Serve. The first one
-// starts with the first chart. If program is empty, it is the result of [FindProgram].
+// NewCharts returns a Charts whose child processes run program, which must call engine.Serve. No process
+// starts before the first chart. If program is empty, the processes run the result of [FindProgram].
 func NewCharts(program string) *Charts {
 	return &Charts{func() (string, []string, error) { return "", nil, nil }, &sharedCharts{program: program, done: map[string]func() (*Rendered, error){}}}
 }
 
-// For returns a Charts for a cluster with another Kubernetes version and other APIs. It calls offered when it
-// templates the first chart. It shares processes and results with c.
+// For returns a Charts for a cluster with another Kubernetes version and other APIs. The result shares
+// processes and results with c. It does not call offered before it templates a chart.
 func (c *Charts) For(offered func() (kubeVersion string, apiVersions []string, err error)) *Charts {
 	if c == nil {
 		return nil
@@ -116,10 +116,10 @@ func (c *Charts) Close() {
 	}
 }
 
-// ReadRepositoryChart is like [ReadDirectory] for a chart in a directory of a repository. It adds the
-// subcharts that Chart.yaml refers to as file:// of another directory, like 'helm dependency build' does.
-// dirs has the directory of each subchart, by its path in the chart. If there is an error, it still returns
-// the files that it has read.
+// ReadRepositoryChart is like [ReadDirectory] for a chart in a directory of a repository. Like
+// 'helm dependency build', it adds the subcharts in other directories to which Chart.yaml refers by file://.
+// dirs has the directory of each such subchart, by the path of the subchart in the chart. If there is an
+// error, it still returns the files that it has read.
 func ReadRepositoryChart(repo fs.FS, dir string) (files map[string][]byte, dirs map[string]string, err error) {
 	files, dirs = map[string][]byte{}, map[string]string{}
 	return files, dirs, addChartDir(repo, dir, "", files, dirs, 0)

@@ -108,9 +108,9 @@ func TestCorpus(t *testing.T) {
 		equal, refused, failed, others, skipped, (childrenCPU() - start).Seconds(), spent.Seconds(), helmCPU, time.Since(begin))
 }
 
-// BenchmarkCorpus templates all real charts with their default values, each twice, as resolve and render do: in
-// the child processes of a pool. It reports the CPU time beside that of one process of helm template for each
-// chart: QUAYSIDE_HELM names the program; without it, the CPU time in the corpus is compared.
+// BenchmarkCorpus templates all real charts with their default values in the child processes of a pool. It
+// compares the CPU time with that of helm template, in one process for each chart. QUAYSIDE_HELM names the
+// program of Helm. If it is empty, the benchmark uses the CPU times in the corpus.
 func BenchmarkCorpus(b *testing.B) {
 	files := corpusFiles(b)
 	charts := b.TempDir()

@@ -73,8 +73,8 @@ func TestHostileCharts(t *testing.T) {
 		})
 	}
 	p.Close()
-	// Linux counts the memory of this process at the start of a child as memory of the child, and each of the two
-	// only roughly.
+	// Linux counts the memory of this process at the start of a child as memory of the child. Both numbers are only
+	// approximate.
 	if rss := childrenRSS(); rss > max(850<<20, ownRSS()/8*9) {
 		t.Errorf("a child used %d MiB", rss>>20)
 	} else {

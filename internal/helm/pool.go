@@ -315,8 +315,8 @@ func (c *child) ask(ctx context.Context, req *wire.Request, blobs [][]byte) (*wi
 	}
 }
 
-// failure returns the error for a process that ended without an answer. current is the last template that it
-// began to execute.
+// failure returns the error for a process that ended without an answer. current is the last template that
+// the process began to execute.
 func (c *child) failure(ctx context.Context, current string, err error) error {
 	c.kill()
 	if ctx.Err() != nil {

@@ -196,7 +196,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestDeterminism checks that generated values are refused, with a likely value.
+// TestDeterminism checks that generated values are errors. The hint must name a value that replaces them.
 func TestDeterminism(t *testing.T) {
 	p := newPool(t)
 	for name, c := range map[string]struct{ values, text, want string }{

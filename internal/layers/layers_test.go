@@ -40,8 +40,8 @@ func levels() [][]string {
 	}
 }
 
-// exceptions returns the allowed imports of areas that are not of a lower level. TestImports allows
-// at most five.
+// exceptions returns, for an area, the other areas that it may import although they are not of a lower level.
+// TestImports allows at most five.
 func exceptions() map[string][]string {
 	return nil
 }
@@ -58,8 +58,8 @@ func forbidden() map[string][]string {
 	}
 }
 
-// ioImports returns the packages with access to the outside of the program, and the packages of
-// the standard library that they import for it.
+// ioImports returns the packages that may access the operating system or the network, each with the packages
+// of the standard library that it may import for this access.
 func ioImports() map[string][]string {
 	return map[string][]string{
 		"catalog/cache":                           {"os", "context", "syscall", "time"},
@@ -306,7 +306,7 @@ func (r rules) checkFile(fsys fs.FS, name string) ([]string, error) {
 	return out, nil
 }
 
-// onlyUses reports whether a file uses no other names of a package.
+// onlyUses reports whether a file uses no names of a package except those in names.
 func onlyUses(f *ast.File, pkg string, names []string) bool {
 	only := true
 	ast.Inspect(f, func(n ast.Node) bool {

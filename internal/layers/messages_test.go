@@ -13,7 +13,7 @@ import (
 )
 
 // TestMessages checks the form of the texts of errors, faults and warnings in all programs and packages.
-// The linters check only those of errors.New and fmt.Errorf.
+// The linters check only the texts in calls of errors.New and fmt.Errorf.
 func TestMessages(t *testing.T) {
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -50,7 +50,7 @@ func TestPlacesExist(t *testing.T) {
 	}
 }
 
-// TestAttacksAreTested checks that each row of docs/security.md names a test, and that these exist.
+// TestAttacksAreTested checks that each row of docs/security.md names a test, and that these tests exist.
 func TestAttacksAreTested(t *testing.T) {
 	page, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
@@ -88,8 +88,8 @@ func TestPlacesFindsFaults(t *testing.T) {
 	}
 }
 
-// places parses a page. It returns a fault for each missing path in backquotes, and for each name that
-// is not declared in the Go file before it, as in `file.go`: `Name`.
+// places parses a page. It returns a fault for each path in backquotes that does not exist. For names after
+// the path of a Go file, as in `file.go`: `Name`, it returns a fault for each name that the file lacks.
 func places(root fs.FS, page string) (faults []string) {
 	for line := range strings.Lines(page) {
 		for _, quoted := range regexp.MustCompile("`([^` :<]+/[^` :<]*)`(:(?:,? `\\w+`)+)?").FindAllStringSubmatch(line, -1) {

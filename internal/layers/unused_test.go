@@ -41,10 +41,10 @@ func kept() map[string]string {
 	return out
 }
 
-// TestUnused finds every constant, variable, type and field that the program does not use. make lint
-// also runs deadcode, which finds unreachable functions and methods, but nothing else; the linter
-// unused does not look at exported names, and takes a field that is only written for used. Tests, and
-// packages whose names end in "test", do not count as uses.
+// TestUnused finds every constant, variable, type and field that the program does not use. The tools of make
+// lint do not find all of them: deadcode finds only unreachable functions and methods. The linter unused
+// ignores exported names, and accepts a field that the program sets but never reads. Uses in tests, and in
+// packages whose names end in "test", do not count.
 //
 // Cached results of this test are valid: it reads the sources itself, and uses the go command only
 // for imported packages.
@@ -292,8 +292,8 @@ func (p *program) fields(pkg *checkedPackage, owner types.Object, t ast.Expr) {
 
 var templateField = regexp.MustCompile(`\.([A-Z]\w*)`)
 
-// mention records the uses in a piece of source, except those of self. Setting a field is not a use
-// of it.
+// mention records the objects that n uses, except self. Setting a field is not a use of the
+// field.
 func (p *program) mention(pkg *checkedPackage, n ast.Node, self types.Object) {
 	set := map[*ast.Ident]bool{}
 	ast.Inspect(n, func(n ast.Node) bool {

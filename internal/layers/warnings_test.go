@@ -113,8 +113,8 @@ func sources(t *testing.T) []string {
 	return out
 }
 
-// warningsIn returns the literals of warnings in n: n itself, or the elements of a list. It also
-// recognizes the unqualified type name of package diag.
+// warningsIn returns the literals of warnings in n: n itself or, if n is a list, its elements. It also
+// recognizes the type name without "diag.", which package diag itself uses.
 func warningsIn(n *ast.CompositeLit) []*ast.CompositeLit {
 	is := func(e ast.Expr) bool {
 		if sel, ok := e.(*ast.SelectorExpr); ok {

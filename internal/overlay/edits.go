@@ -59,8 +59,8 @@ func parseTargets(patches []types.Patch) []Edit {
 	return out
 }
 
-// Edits returns the changes that building o makes to the objects that it lists, in order. It
-// returns false if the build makes other changes, or if only kustomize can determine them.
+// Edits returns the changes that building o makes to the listed objects, in order. It
+// returns false if the build makes other changes, or if only kustomize can determine the changes.
 func (o *Overlay) Edits() ([]Edit, bool) {
 	var out []Edit
 	plain := true
@@ -284,6 +284,6 @@ func (o *Overlay) patchPosition(message string) diag.Pos {
 	return diag.Pos{File: o.File}
 }
 
-// accumulationPath matches the directories in an error message of kustomize, from the outermost to
-// the innermost one that it was processing.
+// accumulationPath matches the directories in an error message of kustomize. kustomize lists the directories
+// that it was processing, outermost first.
 var accumulationPath = regexp.MustCompile(`accumulation of path '/([^']+)'`)

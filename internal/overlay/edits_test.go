@@ -20,8 +20,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// editedFiles returns three objects, a kustomization that lists them, and a second one that builds on it
-// and may change them.
+// editedFiles returns three objects and two kustomizations. The first lists the objects. The second builds on
+// the first, and may change the objects.
 func editedFiles() map[string]string {
 	deployment := func(name string) string {
 		return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name + ", namespace: ns, annotations: {a: b}}\n" +

@@ -15,7 +15,7 @@ import (
 )
 
 // flatten returns the files of a build for kustomize. It replaces a kustomization that only lists and edits
-// objects by one that lists the edited objects, because kustomize searches all objects for each patch.
+// objects by a list of the edited objects: kustomize is slow, because it searches all objects for each patch.
 func (o *Overlay) flatten() map[string][]byte {
 	files := o.All()
 	all := o.Kustomizations()
@@ -75,7 +75,7 @@ func (o *Overlay) buildListed() ([][]byte, bool) {
 	return out, true
 }
 
-// editsByKey returns the edits for each object. It returns false if Edits does.
+// editsByKey returns the edits for each object. It returns false if [Overlay.Edits] returns false.
 func (o *Overlay) editsByKey() (map[k8s.Key][]Edit, bool) {
 	edits, ok := o.Edits()
 	out := map[k8s.Key][]Edit{}
@@ -193,8 +193,8 @@ func splitDocuments(text []byte) [][]byte {
 	return out
 }
 
-// singleObject returns the object in a file. It returns false if the file does not have exactly
-// one.
+// singleObject returns the object in a file. It returns false unless the file has exactly one
+// object.
 func singleObject(text []byte) (map[string]any, bool) {
 	docs, err := yamlnode.Objects("", text, yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {

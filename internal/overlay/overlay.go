@@ -37,9 +37,9 @@ import (
 )
 
 // Limits of a build. maxLoaded is the maximum number of bytes that are loaded. A file counts once
-// for each reference to it, and each kustomization counts as bytesPerKustomization: if each level
-// includes the next one twice, the number doubles with every level. maxDepth is the maximum number
-// of levels, because each level processes all objects below it again.
+// for each reference to it. Each loaded kustomization counts as bytesPerKustomization, because their number
+// doubles with every level if each level includes the next level twice. maxDepth is the maximum number
+// of levels. It is needed because each level processes all objects of the lower levels again.
 const (
 	maxLoaded             = 64 << 20
 	bytesPerKustomization = 1 << 10
@@ -71,9 +71,9 @@ func New(source Source) *Files {
 	}
 }
 
-// NewTolerant returns Files that skip plugins that are programs, instead of returning errors: see
+// NewTolerant returns Files that skip a plugin that is a program, instead of returning an error: see
 // [Overlay.Skipped]. PolicyGenerator of Open Cluster Management is evaluated. list returns the
-// names of the manifests in a directory, sorted. results remembers the results of builds; it may be
+// names of the manifests in a directory, sorted. results caches the results of builds. results may be
 // nil.
 func NewTolerant(source Source, list func(dir string) []string, results *memo.Results) *Files {
 	f := New(source)
@@ -117,8 +117,8 @@ var ErrOutside = errors.New("is outside of the repository")
 
 var errTooDeep = fmt.Errorf("kustomizations are nested deeper than %d levels", maxDepth)
 
-// Open collects the input for building a directory. An error has the position of an invalid
-// reference: to a missing file, to a file outside of the source, or to a program. Open then also
+// Open collects the input for building a directory. It returns an error for each reference to a missing file,
+// to a file outside of the source, or to a program, with the position of the reference. Open then also
 // returns the overlay, with the rest of its input, but this overlay cannot be built.
 func (f *Files) Open(dir string) (*Overlay, error) {
 	dir, err := f.resolveLinks(dir)
@@ -337,8 +337,8 @@ func shellWord(s string) string {
 	return s
 }
 
-// addDirectory adds the overlay of a directory to the input of o. It returns the error of that
-// overlay.
+// addDirectory adds sub, the overlay of a directory, to the input of o. It returns the error that opening
+// sub caused.
 func (o *Overlay) addDirectory(sub *Overlay) error {
 	o.children = append(o.children, sub)
 	o.Plain = o.Plain && sub.Plain
@@ -424,8 +424,8 @@ func (o *Overlay) Changes() bool { return !o.onlyLists }
 // IsComponent reports whether o is a kustomize component, which cannot be built alone.
 func (o *Overlay) IsComponent() bool { return o.kustomization.Kind == types.ComponentKind }
 
-// Count returns the number of objects that building o loads, counted as often as they are referred
-// to. A file without objects is an error with its position.
+// Count returns the number of objects that building o loads. An object counts once for each reference
+// to it. A file without objects is an error with the position of the file.
 func (o *Overlay) Count() (int, error) {
 	return memo.Remember(o.results, "overlay.Count", o.input(), func() (int, error) { return countObjects(o) })
 }
@@ -492,7 +492,7 @@ func (o *Overlay) Resources() []string {
 }
 
 // Build returns the objects of a kustomize build as JSON, in the order of kustomize. An error has
-// the position of the patch that it is about, or else of o.
+// the position of the failed patch or, for other errors, of o.
 func (o *Overlay) Build() ([][]byte, error) {
 	return memo.Remember(o.results, "overlay.Build", o.input(), o.buildObjects)
 }
@@ -543,8 +543,8 @@ func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-// encode returns the JSON of an object, like MarshalJSON. That encodes the object as YAML and parses the
-// result, so that empty values in flow style become empty strings.
+// encode returns the same JSON of an object as MarshalJSON. MarshalJSON encodes the object as YAML and parses
+// the result, so that empty values in flow style become empty strings.
 func encode(o kyaml.RNode) ([]byte, error) {
 	if hasEmpty(o.YNode()) {
 		return o.MarshalJSON()

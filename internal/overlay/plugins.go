@@ -61,7 +61,7 @@ func (p Plugin) fault() error {
 }
 
 // addCharts skips the charts in the field helmCharts of o if f is tolerant. Otherwise it returns an
-// error for each.
+// error for each chart.
 func (f *Files) addCharts(o *Overlay) error {
 	var faults diag.List
 	for i, chart := range o.kustomization.HelmCharts {
@@ -76,8 +76,8 @@ func (f *Files) addCharts(o *Overlay) error {
 	return faults.Err()
 }
 
-// chartDir returns the directory in which kustomize looks for a chart before it downloads it. It
-// returns "" if there is no chart.
+// chartDir returns the directory in which kustomize looks for a chart before downloading the chart. It
+// returns "" if this directory has no chart.
 func (f *Files) chartDir(o *Overlay, chart types.HelmChart) string {
 	home := types.HelmDefaultHome
 	if g := o.kustomization.HelmGlobals; g != nil && g.ChartHome != "" {

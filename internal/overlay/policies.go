@@ -307,8 +307,8 @@ func objectsOf(file string, data []byte) ([]policyManifest, error) {
 }
 
 // policyPatches returns the kustomize patches for a patch of a manifest. If the manifest has only
-// one object, the patches change this object, also its name and namespace. Otherwise the patch must
-// identify its object.
+// one object, the patches change this object and may also change its name and namespace. Otherwise patch must
+// identify the object that it changes.
 func policyPatches(patch map[string]any, objects []policyManifest) ([]types.Patch, error) {
 	var object map[string]any
 	if len(objects) != 1 || json.Unmarshal(objects[0].text, &object) != nil {

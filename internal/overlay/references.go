@@ -129,7 +129,7 @@ func (f *Files) addPluginFiles(o *Overlay, v any) error {
 }
 
 // resolveLinks returns the target of a path after following symbolic links. kustomize also follows
-// links before it checks where a file is.
+// links before it checks whether a file is inside the root directory.
 func (f *Files) resolveLinks(name string) (string, error) {
 	if dir, _ := path.Split(name); len(dir) > 1 && f.plain[dir[:len(dir)-1]] && fs.ValidPath(name) {
 		if _, err := f.source.ReadLink(name); err != nil {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLike draws two revisions of files with links, components and plugins, most of them equal.
+// TestLike draws two revisions of files with links, components and plugins. Most files are equal in both.
 // It checks that opening the second revision gives the same results and errors with and without
 // reuse of the first.
 func TestLike(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// PatchedLevels returns the kustomizations of the build that are not the user's and directly include a
-// component of the user, children first. The result may contain o. isUser reports whether a kustomization
-// file is the user's.
+// PatchedLevels returns the rendered kustomizations of the build that directly include a component of the
+// user, children first. The result may contain o. isUser reports whether a kustomization file is the user's
+// and not rendered.
 func (o *Overlay) PatchedLevels(isUser func(file string) bool) []*Overlay {
 	var levels []*Overlay
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {
@@ -27,9 +27,9 @@ func (o *Overlay) PatchedLevels(isUser func(file string) bool) []*Overlay {
 	return levels
 }
 
-// OwnResources returns the smallest kustomizations of the build that include a kustomization of the
-// user as a resource: they contain the user's own objects. isUser reports whether a kustomization
-// file is the user's.
+// OwnResources returns the kustomizations of the build that contain the user's own objects: those of the user
+// that a rendered kustomization includes as a resource, or the rendered one if it has no other resources.
+// isUser reports whether a kustomization file is the user's.
 func (o *Overlay) OwnResources(isUser func(file string) bool) []*Overlay {
 	var out []*Overlay
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {

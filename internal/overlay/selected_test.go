@@ -11,8 +11,8 @@ import (
 )
 
 // TestBuildSelected draws rendered patches and a user's patches above them. It checks that
-// BuildSelected returns the objects that the user's patches change, and the same content of them as
-// Build.
+// BuildSelected returns the objects that the user's patches change, and with the same content as Build
+// returns them.
 func TestBuildSelected(t *testing.T) {
 	const user = "top/c/kustomization.yaml"
 	changed := 0

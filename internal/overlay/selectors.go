@@ -172,10 +172,9 @@ func matchesAnyImage(name string, images []string) bool {
 	return err == nil && slices.ContainsFunc(images, pattern.MatchString)
 }
 
-// HasTargets reports whether every selector and strategic merge patch selects something: one of the
-// objects by kind and name, or one of the images. It checks the files for which include returns
-// true. For a target with labels or annotations it returns false, because only a build can decide
-// that.
+// HasTargets reports whether every selector and strategic merge patch selects one of the objects, by kind and
+// name, or one of the images. It checks the files for which include returns true. For a target with labels or
+// annotations it returns false, because only a build can determine which objects have them.
 func (o *Overlay) HasTargets(include func(file string) bool, objects []k8s.Key, images []string) bool {
 	images = append(o.newImageNames(), images...)
 	for k := range o.Kustomizations() {
@@ -225,7 +224,7 @@ func selectorOf(gvk resid.Gvk, namespace, name string) types.Selector {
 }
 
 // selectsAny reports whether a target selects one of the objects by kind and name. known is false
-// if this depends on its labels or annotations.
+// if this depends on the labels or annotations of the objects.
 func selectsAny(target types.Selector, objects []k8s.Key) (found, known bool) {
 	target.Version = ""
 	regex, err := types.NewSelectorRegex(&target)
@@ -237,8 +236,8 @@ func selectsAny(target types.Selector, objects []k8s.Key) (found, known bool) {
 	}), true
 }
 
-// targetsOf returns the target of a patch. If it has none, it returns selectors for the objects in
-// the text of the patch.
+// targetsOf returns the target of a patch. If the patch has no target, it returns selectors for the objects
+// in the text of the patch.
 func (o *Overlay) targetsOf(p types.Patch) []types.Selector {
 	if p.Target != nil {
 		return []types.Selector{*p.Target}

@@ -76,10 +76,10 @@ func (o *Overlay) origins() []string {
 	return out
 }
 
-// Places returns the origins of the keys and values of object i of the build, by their positions in
-// n, which is the object, parsed from text. A value that a patch sets is from the patch. An unchanged value is
-// from the file of the resource. A namespace may be from the field namespace of a kustomization.
-// Other values have no origin.
+// Places returns the origins of the keys and values of object i of the build, by their positions in n. n is
+// the object, parsed from text. The origin of a value that a patch sets is the patch. The origin of an
+// unchanged value is the file of the resource. The origin of a namespace may be the field namespace of a
+// kustomization. Other values have no origin.
 func (t *Trace) Places(i int, text []byte, n *yamlnode.Node) map[diag.Pos]diag.Pos {
 	results := t.top.results
 	for k := range t.top.Kustomizations() {
@@ -117,7 +117,7 @@ func (t *Trace) places(i int, n *yamlnode.Node) map[diag.Pos]diag.Pos {
 	return p.origins
 }
 
-// origin returns the document that object i is from, and its file. It returns nil if unknown.
+// origin returns the source document of object i, and the file of this document. It returns nil if unknown.
 func (t *Trace) origin(i int, n *yamlnode.Node) (doc *yamlnode.Node, file string) {
 	now := objectIDOf(n)
 	if doc, file := t.findListed(now); doc != nil {
@@ -147,8 +147,8 @@ func (t *Trace) origin(i int, n *yamlnode.Node) (doc *yamlnode.Node, file string
 	}
 }
 
-// findListed returns the only document with an identity in the listed files, and its file. It returns nil if
-// there is none, or if there are several.
+// findListed returns the document with the identity id in the listed files, and the file of the document. It
+// returns nil if there is no such document, or if there are several.
 func (t *Trace) findListed(id objectID) (doc *yamlnode.Node, file string) {
 	for _, name := range t.listed {
 		if !bytes.Contains(t.files[name], []byte(id.name)) {
@@ -206,8 +206,8 @@ func objectIDOf(n *yamlnode.Node) (h objectID) {
 	return h
 }
 
-// mayBeRenamed reports whether the name of h can be the name of was with a prefix or a suffix. h and was must
-// have the same apiVersion and kind.
+// mayBeRenamed reports whether h can be the object was, renamed by a prefix or suffix: both have the same
+// apiVersion and kind, and the name of h contains the name of was.
 func (h objectID) mayBeRenamed(was objectID) bool {
 	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
 }
@@ -335,8 +335,8 @@ func parsePatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchTex
 }
 
 // inlinePosition returns a function that converts positions in the text of a field to positions in
-// the file of o. It is exact if the text is a literal block. Otherwise, all positions are the
-// beginning of the field.
+// the file of o. If the text is a literal block, the results are exact. Otherwise, the function always
+// returns the beginning of the field.
 func (o *Overlay) inlinePosition(field, text string) func(diag.Pos) diag.Pos {
 	whole := o.position(field)
 	lines := strings.Split(string(o.ownFiles[o.File]), "\n")
@@ -356,7 +356,7 @@ func (o *Overlay) inlinePosition(field, text string) func(diag.Pos) diag.Pos {
 }
 
 // matches reports whether a patch may apply to object n. origin is the object in its original file,
-// or nil if unknown: the patch may use its original name.
+// or nil if unknown. It is needed because the patch may use the original name of the object.
 func (p patchText) matches(n, origin *yamlnode.Node) bool {
 	heads := []*yamlnode.Node{n}
 	if origin != nil {

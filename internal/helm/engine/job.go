@@ -170,7 +170,7 @@ func (j *job) capabilities(c *chart.Chart) (*common.Capabilities, error) {
 	return caps, nil
 }
 
-// render renders the chart once and returns the text of each template without NOTES.txt.
+// render renders the chart once and returns the text of each template except NOTES.txt.
 func (j *job) render(c *chart.Chart, caps *common.Capabilities, again bool) (map[string]string, error) {
 	defer j.watch.reset()
 	options := common.ReleaseOptions{Name: j.req.Release, Namespace: j.req.Namespace, Revision: 1, IsInstall: true}

@@ -76,8 +76,8 @@ func (w *watch) fail(msg string) {
 	os.Exit(0) //nolint:forbidigo // templates cannot be cancelled: the process ends while one runs
 }
 
-// enter records that a template begins, or the work on another file. It writes the name of an outermost
-// template at once, because a process without memory cannot report it.
+// enter records the beginning of a template, or of the work on another file. It writes the name of an
+// outermost template at once, because a process that exceeds its memory limit can no longer report the name.
 func (w *watch) enter(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 const Variable = "QUAYSIDE_CHART_TEMPLATES"
 
 // BuildVersion returns the version of the program's module. Program and child must have the same
-// one, because the protocol has no version, and the same chart must give the same objects.
+// version, because the protocol has no version, and the same chart must give the same objects.
 func BuildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -95,7 +95,7 @@ type Resource struct {
 	Size       int
 }
 
-// Error is the reason why a chart cannot be templated. Path is "" if it is none of the chart's files.
+// Error is the reason why a chart cannot be templated. Path is "" if the error is in none of the chart's files.
 type Error struct {
 	Path      string
 	Line, Col int
