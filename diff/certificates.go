@@ -23,8 +23,8 @@ func certificateRules() []RuleInfo {
 	}
 }
 
-// compareCertificates reports requests for certificates with an identity of the cluster, and requests for
-// certificates of an authority, in any field of any object.
+// compareCertificates reports objects that newly request a certificate with an identity of the cluster, or the
+// certificate of a certificate authority. It searches objects of all kinds.
 func compareCertificates(c *comparison) {
 	for _, p := range c.changed {
 		if p.after == nil || p.after.Key().Is(crdKind) {
@@ -67,8 +67,8 @@ func compareCertificates(c *comparison) {
 	}
 }
 
-// foreignNames returns the names that a Certificate gains. It omits names of Services in its namespace, and
-// the common name of a certificate that is not for clients.
+// foreignNames returns the names that a Certificate gains. It omits the names of Services in the namespace of
+// the Certificate. It omits the common name if the certificate is not for clients.
 func foreignNames(p pair) []string {
 	if !p.after.Key().Is(certificateKind) {
 		return nil
@@ -94,13 +94,13 @@ func foreignNames(p pair) []string {
 
 const certificateKind = "Certificate.cert-manager.io"
 
-// certificateAuthority stands for the permission to issue certificates in requestedIdentities.
+// certificateAuthority is the element of requestedIdentities for the certificate of a certificate authority.
 const certificateAuthority = "authority"
 
 // requestedIdentities returns the identities of the cluster for which an object requests a certificate,
-// sorted: users and groups with the prefix "system:", and certificateAuthority if it requests the certificate
-// of an authority. Of a kind for certificates, it searches the whole object. Of other kinds, it searches
-// annotations and attributes of cert-manager.
+// sorted: users and groups with the prefix "system:", and certificateAuthority for the certificate of a
+// certificate authority. In an object of a kind for certificates, it searches the spec. In every object, it
+// searches the fields with "cert-manager.io/" in their names, such as annotations.
 func requestedIdentities(o map[string]any) []string {
 	var out []string
 	isCertificate := strings.Contains(k8s.Text(o, "kind"), "Certificate")
@@ -110,7 +110,7 @@ func requestedIdentities(o map[string]any) []string {
 		switch x := v.(type) {
 		case map[string]any:
 			for _, key := range sortedKeys(x) {
-				// The API server sets the user and the groups in a request.
+				// The API server sets these fields of a certificate request.
 				if key != "status" && !(whole && isCertificate && slices.Contains([]string{"username", "groups", "uid", "extra", "managedFields"}, key)) {
 					visit(key, x[key], whole || isCertificate && key == "spec" || strings.Contains(key, "cert-manager.io/"))
 				}
@@ -205,8 +205,8 @@ func identitiesOfRequest(der []byte) []string {
 	return out
 }
 
-// isSelfSigned reports whether the Issuer of a Certificate signs each certificate by its own key and belongs
-// to the same operator. Nobody trusts such an authority yet.
+// isSelfSigned reports whether the Issuer of a Certificate is self-signed and belongs to the operator of the
+// Certificate. Nobody trusts such a certificate authority yet.
 func (c *comparison) isSelfSigned(o *Object) bool {
 	ref := k8s.Map(o.Content, "spec", "issuerRef")
 	if kind := k8s.Text(ref, "kind"); !o.Key().Is(certificateKind) || kind != "" && kind != "Issuer" {

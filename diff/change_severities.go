@@ -152,8 +152,8 @@ func (f fieldChange) isHardening() bool {
 	}, text)
 }
 
-// changesPodField reports whether one of the given fields is on the path of the change in the pod
-// spec, or in the values before and after.
+// changesPodField reports whether the path of the change, below the pod spec, contains one of the given
+// fields, or whether its value before or after contains one.
 func (f fieldChange) changesPodField(fields ...string) bool {
 	at := f.podAt()
 	found := slices.ContainsFunc(f.path[len(at):], func(s step) bool { return s.by == "" && slices.Contains(fields, s.key) })
@@ -197,8 +197,8 @@ func (f fieldChange) hasConversionWebhook() bool {
 	return k8s.At(f.objects.after.Content, "spec", "conversion", "webhook") != nil
 }
 
-// isServiceTarget reports whether the change may send the traffic of a Service with clients to other pods, or
-// expose it to other clients.
+// isServiceTarget reports whether the change of an existing Service may send its traffic to other pods, or
+// admit other clients.
 func (f fieldChange) isServiceTarget() bool {
 	return f.objects.before != nil && (f.path.key(1) == "selector" || f.path.key(1) == "loadBalancerSourceRanges")
 }

@@ -101,8 +101,8 @@ func (a *itemGroups[T]) add(item T, clusters []string, key ...any) {
 	a.clusters[i] = append(a.clusters[i], clusters...)
 }
 
-// each calls f with every item and the sorted names of its clusters, or nil if the item has all
-// clusters.
+// each calls f with every item and the sorted names of its clusters. clusters is nil if the item
+// applies to all clusters.
 func (a *itemGroups[T]) each(all []string, f func(item T, clusters []string)) {
 	for i, item := range a.items {
 		itemClusters := slices.Compact(slices.Sorted(slices.Values(a.clusters[i])))

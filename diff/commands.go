@@ -34,16 +34,15 @@ func trustVariables() []string {
 		"AWS_ROLE_ARN AWS_WEB_IDENTITY_TOKEN_FILE AWS_ENDPOINT_URL AWS_CA_BUNDLE GOOGLE_APPLICATION_CREDENTIALS AZURE_CLIENT_ID AZURE_FEDERATED_TOKEN_FILE VAULT_ADDR VAULT_SKIP_VERIFY")
 }
 
-// variableReference is a reference to a variable that the kubelet expands, and its escaped form.
+// variableReference matches a reference $(NAME), which the kubelet expands, and its escaped form $$(NAME).
 var variableReference = regexp.MustCompile(`\$?\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)`)
 
-// executedCode returns the code that a container executes because of its settings, by field and file. The
-// code consists of:
+// executedCode returns the code that a container executes because of its settings. The keys are the field or,
+// for the content of a file, the field and the path of the file. The code consists of:
 //   - command lines with an interpreter, with the variables and files that the command line names
 //   - command lines whose program is a variable or in a volume
-//   - variables for the loader
-//   - volumes over the directories of programs
-//
+//   - the variables in loaderVariables
+//   - volumes that are mounted over directories of programs
 // References $(NAME) are expanded. The content of ConfigMaps and Secrets is part of the code.
 func (v *view) executedCode(namespace string, pod, ctr map[string]any) map[string]string {
 	out := map[string]string{}
@@ -176,8 +175,8 @@ type mountedFile struct{ at, text string }
 
 type mountedFiles []mountedFile
 
-// mountedFiles returns the volumes of a container. If the state has the content of a volume, it also returns
-// its files.
+// mountedFiles returns the files in the volumes of a container. If the state does not have the content of a
+// volume, it returns the mount path instead, with a description of the volume as the text.
 func (v *view) mountedFiles(namespace string, pod, ctr map[string]any) mountedFiles {
 	var out mountedFiles
 	for _, m := range k8s.Items(ctr, "volumeMounts") {
@@ -224,8 +223,8 @@ func (v *view) volumeFiles(namespace string, volume map[string]any) map[string]s
 // filePath is an absolute path in a text.
 var filePath = regexp.MustCompile(`/[^\s'"();|&<>=,:$` + "`" + `]*`)
 
-// named returns the files that a text names by their path, or by the path of a directory above or below the
-// file.
+// named returns the files whose path occurs in a text. A path in the text also selects the files above and
+// below the path.
 func (files mountedFiles) named(text string) mountedFiles {
 	var paths []string
 	for _, p := range filePath.FindAllString(text, -1) {
@@ -241,16 +240,16 @@ func (files mountedFiles) named(text string) mountedFiles {
 	})
 }
 
-// isProgramDir reports whether programs, libraries, or scripts that run at the start are looked up in
-// a directory or file.
+// isProgramDir reports whether name is a directory or file in which the system looks up programs,
+// libraries or startup scripts.
 func isProgramDir(name string) bool {
 	return slices.Contains([]string{"/usr", "/usr/local", "/etc"}, name) || slices.ContainsFunc(strings.Fields("/bin /sbin /lib /lib32 /lib64 /usr/bin /usr/sbin /usr/lib /usr/lib32 /usr/lib64 /usr/libexec /usr/local/bin /usr/local/sbin /usr/local/lib "+
 		"/etc/ld.so.preload /etc/ld.so.conf /etc/ld.so.conf.d /etc/ld.so.cache /etc/profile /etc/profile.d /etc/bash.bashrc /etc/cron.d /etc/cron.daily /etc/crontab /etc/init.d /docker-entrypoint.d /docker-entrypoint-initdb.d"),
 		func(dir string) bool { return isPathIn(name, dir) })
 }
 
-// isScript reports whether a command line has an interpreter, or an option for code with more than one
-// word after it.
+// isScript reports whether a command line has an interpreter, or an option such as -c that is followed
+// by an argument of several words.
 func isScript(words []string) bool {
 	for i, word := range words {
 		if slices.Contains(interpreters(), path.Base(word)) {
@@ -283,8 +282,8 @@ func containsWord(text, name string) bool {
 	return false
 }
 
-// compareCode reports code in the settings of a container that is added or changed. old is nil if the
-// container is added.
+// compareCode reports added and changed code in the settings of a container. old is nil if the container
+// is added.
 func (d podDiff) compareCode(name string, old, now map[string]any, at fieldPath) {
 	namespace := d.p.after.Key().Namespace
 	was, is := d.c.before.executedCode(namespace, d.old, old), d.c.after.executedCode(namespace, d.now, now)

@@ -91,8 +91,8 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	return c.report(), nil
 }
 
-// add records a finding about an object. It has the configured severity of the rule. Without one, it has the
-// default severity, limited by capped.
+// add records a finding about an object. The finding has the configured severity of the rule. If none is
+// configured, it has the default severity, but at most the lowest severity in capped.
 func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severity) {
 	r, ok := c.rules[rule]
 	if !ok {

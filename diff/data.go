@@ -67,9 +67,9 @@ func compareDeletions(c *comparison) {
 	}
 }
 
-// isForeignGroup reports whether an existing operator adds a CRD in the API group of another owner. This is
-// another operator or, unless the operator owned kinds in the group's domain, a component in the table of
-// powers.
+// isForeignGroup reports whether an existing operator adds a CRD in the API group of another owner: of another
+// operator, or of a component in the table of powers. A component does not count if the operator owned kinds
+// in the domain of the group before.
 func isForeignGroup(c *comparison, crd *Object) bool {
 	kind := crd.definedKind()
 	own, others := false, false
@@ -144,8 +144,8 @@ func (c *comparison) reportRemovedCRD(crd *Object) {
 	}
 }
 
-// newGroups returns the API groups of added CRDs that define the same kind as a removed one, joined
-// by commas.
+// newGroups returns the API groups of the added CRDs that define the same kind as the removed CRD gone,
+// joined by commas.
 func (c *comparison) newGroups(gone k8s.Key) string {
 	var out []string
 	for k := range c.after.crds {

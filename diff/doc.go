@@ -2,7 +2,7 @@
 //
 // It compares the states object by object. A finding has a rule, a severity and an operator.
 // Examples: a CRD that breaks stored objects, a custom resource that the new CRD rejects, added
-// permissions, other images, new webhooks, an API version that the target Kubernetes no longer
+// permissions, changed images, added webhooks, an API version that the target Kubernetes no longer
 // serves, a lower Pod Security level, a deletion that loses data, a changed immutable field, a
 // skipped upgrade step. Report formats are text, Markdown, JSON, SARIF and HTML. [Judge] applies a
 // policy to a report.

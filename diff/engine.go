@@ -14,9 +14,9 @@ import (
 )
 
 // EngineObjects returns the objects in files that configure a GitOps tool. A file that is not a Kubernetes
-// object, such as clusters.yaml, is returned as an object of kind File. A list of clusters in the file
-// becomes a map with the cluster names as keys. The name of such an object is the path of the file or, if dir
-// is not empty, the path of a file with this name in dir. The error lists all invalid files.
+// object, such as clusters.yaml, is returned as an object of kind File. The name of this object is the path of
+// the file or, if dir is not empty, the path of a file with the same base name in dir. A list of clusters in
+// the file becomes a map with the cluster names as keys. The error lists all invalid files.
 func EngineObjects(files []File, dir string) ([]Object, error) {
 	var out []Object
 	var faults diag.List
@@ -101,7 +101,7 @@ func forEachField(v any, in string, visit func(in, name string, v any)) {
 }
 
 // SourceTexts returns the repository URLs, revisions, projects and source names in an object of a
-// GitOps tool, and the parent of each path in a field named directory.
+// GitOps tool. It also returns the parent directory of each value of a field named directory.
 func (o *Object) SourceTexts() []string {
 	var out []string
 	forEachField(k8s.At(o.Content, "spec"), "", func(in, name string, v any) {

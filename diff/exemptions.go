@@ -77,8 +77,8 @@ func isSchemaDefault(keyword string, v any) bool {
 	return false
 }
 
-// isOperatorVersion reports whether both values end with the operator's version of their side, and
-// are otherwise equal.
+// isOperatorVersion reports whether the value before ends with the old version of the operator, the
+// value after ends with the new version, and the rest is equal.
 func (f fieldChange) isOperatorVersion() bool {
 	operator := f.objects.after.Operator
 	was, had := f.c.before.pin(operator)

@@ -92,7 +92,7 @@ func identityOf(v any) any {
 }
 
 // compare compares the values a and b of the field at a path. claims are the covered paths at or
-// below it.
+// below this path.
 func (d *fieldDiff) compare(at fieldPath, claims []fieldPath, a, b any) {
 	if len(d.changes) >= maxChanges || equalValues(a, b) || d.isExempt(at, a, b) {
 		return

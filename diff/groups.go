@@ -167,9 +167,8 @@ func (o OperatorReport) objectCounts() string {
 	return "objects: " + strings.Join(out, ", ")
 }
 
-// objectLists returns one line with the added objects, one with the removed objects, and one with the change of
-// requests and limits. Empty lists
-// are omitted.
+// objectLists returns one line with the added objects, one with the removed objects, and one with the
+// change of requests and limits. It omits empty lines.
 func (o OperatorReport) objectLists() []string {
 	var out []string
 	if len(o.Added) > 0 {

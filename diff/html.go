@@ -334,8 +334,8 @@ func clusterNames(clusters []string) string {
 	return sanitize.Truncate(strings.TrimSuffix(clusterPrefix(clusters), ": "), 600)
 }
 
-// formatRanges returns the indexes of names in list as ranges, such as "0-2 7". Both are sorted. It
-// returns "" if names is empty.
+// formatRanges returns the indexes of names in list as ranges, such as "0-2 7". Both arguments must be
+// sorted. It returns "" if names is empty.
 func formatRanges(names, list []string) string {
 	var out []string
 	first, last := -1, -1

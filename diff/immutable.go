@@ -107,8 +107,8 @@ func lostMeanwhile(kind string) string {
 	return "what depends on it fails meanwhile"
 }
 
-// checkImmutable reports a change of an immutable field. Only the manifests determine whether the field is
-// added or removed. Its values include the defaults of the API server.
+// checkImmutable reports a change of an immutable field. A field is added or removed if only one of the two
+// manifests sets it. The compared values include the defaults of the API server.
 func (c *comparison) checkImmutable(p pair, field immutableField) {
 	change := "changed"
 	switch {

@@ -30,7 +30,7 @@ type Input struct {
 //
 // From Input.Own, it parses only files that may contain Namespaces or custom resources of the CRDs on either
 // side. Invalid files in Own are not an error, because repositories often contain templates and other invalid
-// YAML. State.Skipped of the side after lists its invalid files.
+// YAML. The field Skipped of the second State lists the invalid files of after.
 func Read(before, after Input) (State, State, error) {
 	a, err := after.state(byPath(before.Tree), nil)
 	if err != nil {

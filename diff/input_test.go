@@ -139,8 +139,8 @@ func TestReadAgreesWithObjects(t *testing.T) {
 	}
 }
 
-// workspace renders the newest versions of all bundles of the corpus that can be installed
-// together. argocd-operator has the given version.
+// workspace renders the operators of the corpus that can be installed together, each in its newest
+// version. Only argocd-operator has the given version.
 func workspace(b *testing.B, argocd string) Input {
 	b.Helper()
 	root := os.Getenv("QUAYSIDE_CORPUS")

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// soonDays is the number of days before the end of support from which a version is reported. It leaves time
-// to upgrade several environments.
+// soonDays is the number of days within which the support of a version must end for a finding. It leaves
+// time to upgrade several environments.
 const soonDays = 90
 
 func lifecycleRules() []RuleInfo {

@@ -23,7 +23,7 @@ func metadataRules() []RuleInfo {
 // instanceLabel is the label by which Argo CD may track the objects of an Application.
 const instanceLabel = "app.kubernetes.io/instance"
 
-// compareMetadata reports added, changed and removed annotations and labels that control a program of
+// compareMetadata reports added, changed and removed annotations and labels that control a program in
 // metadataTable. It searches added and changed objects at any depth. It also reports owner references.
 func compareMetadata(c *comparison) {
 	r := otherChanges{c: c, at: map[string]int{}}
@@ -238,7 +238,7 @@ func (e metadataEntry) isWritten() bool {
 	return profile.Writes(o.Content, e.key(), e.after, leaves, e.c.after.recreates(o))
 }
 
-// isOfOwnDomain reports whether the object's operator owned kinds of a domain before the change.
+// isOfOwnDomain reports whether the object's operator owned kinds in an API group of a domain before the change.
 func (e metadataEntry) isOfOwnDomain(domain string) bool {
 	operator := e.objects.after.Operator
 	for kind, owner := range e.c.before.owners {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMetadataIsCode adds and changes annotations and labels on objects of several kinds and in their
-// templates. The severity is the same in both cases.
+// TestMetadataIsCode adds and changes annotations on objects of several kinds and in their templates. An
+// added object, an added annotation and a changed annotation must have the same severity.
 func TestMetadataIsCode(t *testing.T) {
 	const claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: ops%s}}"
 	const set = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s, namespace: ops}, spec: {volumeClaimTemplates: [{metadata: {name: d%s}}], template: {metadata: {labels: {a: b}}, spec: {containers: []}}}}"

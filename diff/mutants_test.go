@@ -136,8 +136,8 @@ func value(t testing.TB, text string) any {
 	return normalizeNumbers(v)
 }
 
-// TestMutants checks that the default policy rejects the dangerous changes in the table, and that no
-// pull request with one is merged automatically if only findings of low severity are.
+// TestMutants checks that the default policy rejects the dangerous changes in the table. It also checks
+// that none of them is merged automatically if the limit for automatic merges is low severity.
 func TestMutants(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "mutants", "table.txt"))
 	if err != nil {
@@ -264,8 +264,8 @@ func findingsText(t testing.TB, before, after State) (string, bool) {
 	return b.String(), len(r.Findings) > 0
 }
 
-// unreportedChanges returns the changes of an object's fields that a report does not contain, alone or
-// together with the previous change. It tests every nth field.
+// unreportedChanges changes every nth field of an object, alone and together with the previous change. It
+// returns the number of tested changes, and the changes that are not in the report.
 func unreportedChanges(t testing.TB, s State, key k8s.Key, nth int) (tried int, out []string) {
 	t.Helper()
 	i := slices.IndexFunc(s.Objects, func(o Object) bool { return o.Key() == key })

@@ -69,9 +69,9 @@ func compareNetworkPolicies(c *comparison) {
 	}, networkPolicyKind)
 }
 
-// traffic is the effect of a NetworkPolicy as boxes. Their dimensions are the direction, the labels of the
-// pods ("pod …"), the protocol and the port. For the peer, these are the labels of its namespace and pods
-// ("namespace …", "peer …"), or its address.
+// traffic is the effect of a NetworkPolicy as boxes. The dimensions of a box are the direction, the labels of
+// the selected pods ("pod …"), the protocol, the port, and those of the peer. A peer is described by the labels
+// of its namespace and pods ("namespace …", "peer …"), or by its address.
 type traffic struct {
 	allowed  []boxset.Box
 	isolated []boxset.Box // pods and directions for which other traffic is blocked
@@ -89,12 +89,12 @@ func newRanges() *ranges {
 	return &ranges{addresses: []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}, ports: []int{0}}
 }
 
-// directions returns, for each direction, its name and the fields of a policy with its rules and peers.
+// directions returns each direction as its name, the field with its rules, and the field with their peers.
 func directions() [][3]string {
 	return [][3]string{{"Ingress", "ingress", "from"}, {"Egress", "egress", "to"}}
 }
 
-// compare returns the effects of a NetworkPolicy before and after, in the same ranges.
+// compare returns the effects of a NetworkPolicy before and after. Both use the same ranges.
 func (r *ranges) compare(p pair) (before, after traffic) {
 	for _, o := range []*Object{p.before, p.after} {
 		if o != nil {

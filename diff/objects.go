@@ -87,7 +87,7 @@ func (r *otherChanges) addObject(rule string, o *Object, severity Severity, mess
 	r.add(o, Finding{Rule: rule, Severity: severity, Message: message, explains: wholeObject()})
 }
 
-// addAdded reports an added object. Its fields are judged like added fields of an existing object, even if
+// addAdded reports an added object. Its fields are rated like added fields of an existing object, even if
 // there is a finding about the whole object.
 func (r *otherChanges) addAdded(p pair) {
 	severity := r.c.addedSeverity(p.after)
@@ -221,8 +221,8 @@ func fieldNames(changes []change) []string {
 	return out
 }
 
-// format returns the values before and after for display. If secret is true, the object is a
-// Secret: only values in metadata are returned, otherwise "".
+// format returns the values before and after for display. secret means that the object is a Secret.
+// For fields of a Secret outside of metadata, it returns "".
 func (ch change) format(secret bool) (before, after string) {
 	if secret && ch.path.key(0) != "metadata" {
 		return "", ""

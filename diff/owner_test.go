@@ -24,7 +24,7 @@ func TestOwnerOf(t *testing.T) {
 	}
 }
 
-// TestWithNamespaces checks that objects without the namespace of their operator get it from others.
+// TestWithNamespaces checks that objects with only a package as operator get the namespace of their operator.
 func TestWithNamespaces(t *testing.T) {
 	given := []Object{{Operator: "p"}, {Operator: "b/p"}, {Operator: "a/p"}, {Operator: "other"}, {}}
 	var got []string

@@ -109,8 +109,8 @@ func (c *comparison) accountOwners(operator, namespace, name string) []string {
 	return slices.DeleteFunc(slices.Clone(c.accounts[k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name}]), func(owner string) bool { return c.isOperator(owner, operator) })
 }
 
-// addAccounts adds the operator of an object to the owners in c.accounts of each ServiceAccount that the
-// object is, runs pods as, or binds.
+// addAccounts records the operator of o in c.accounts as an owner of ServiceAccounts. These are o itself, the
+// accounts that the pods in o run as, and the accounts that the binding o grants a role.
 func (c *comparison) addAccounts(o *Object) {
 	add := func(s k8s.Subject) {
 		if i, found := slices.BinarySearch(c.accounts[s], o.Operator); !found && o.Operator != "" && s.Kind == "ServiceAccount" {
@@ -136,8 +136,8 @@ func (c *comparison) addAccounts(o *Object) {
 	}
 }
 
-// ownsName reports whether the object to which o refers, in its namespace, belongs to the same operator. If
-// no state has the object, prefixOwner determines the owner of the name.
+// ownsName reports whether the object with this kind and name in the namespace of o belongs to the operator
+// of o. If no state has the object, prefixOwner determines the owner of the name.
 func ownsName(c *comparison, o *Object, kind, name string) bool {
 	for _, v := range []*view{c.before, c.after} {
 		if ref := v.byKey[k8s.Key{Kind: kind, Namespace: o.Key().Namespace, Name: name}]; ref != nil {
@@ -153,9 +153,9 @@ func (c *comparison) ownsPrefix(operator, namespace, name string) bool {
 	return owner != "" && c.isOperator(owner, operator)
 }
 
-// prefixOwner returns the operator to which a name in a namespace belongs, or "". The name must begin with
-// the name of the operator's package, or of an object that the operator had there before. If several
-// operators match, the longest such name decides. For a new operator, it uses the state after the change.
+// prefixOwner returns the operator to which a name in a namespace belongs, or "". The name must begin with a
+// name in ownedNames of the state before, such as the name of the operator's package. The longest match
+// decides. operator wins a tie. If operator is new, prefixOwner uses the state after the change instead.
 func (c *comparison) prefixOwner(operator, namespace, name string) string {
 	longest, owner := 0, ""
 	note := func(prefix, by string) {
@@ -231,8 +231,8 @@ func referencesOf(c *comparison, key k8s.Key) string {
 	return c.references[key]
 }
 
-// foreignReferences returns the objects of other operators to which an object refers, except in its pods. The
-// value is the path of one reference.
+// foreignReferences returns the objects of other operators to which o refers outside of its pods. The values
+// are the path of one reference to each object.
 func foreignReferences(c *comparison, o *Object) map[k8s.Key][]string {
 	out := map[k8s.Key][]string{}
 	pods := k8s.PodTemplates(o.Content)

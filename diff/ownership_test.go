@@ -27,8 +27,8 @@ func definition(plural, group, kind, scope string) string {
 		"add {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: PLURAL.GROUP}, spec: {group: GROUP, scope: SCOPE, names: {kind: KIND, plural: PLURAL}, versions: [{name: v1, served: true, storage: true}]}}")
 }
 
-// TestKindsOfOthers adds a custom resource to the operator that ships its CRD. The kind belongs to the
-// operator only if it did so in the state before, and never if the kind is in the table of kinds.
+// TestKindsOfOthers adds a custom resource to the operator that ships its CRD. The operator owns the kind
+// only if it owned the kind or its API group before. It never owns a kind in the table of powers.
 func TestKindsOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		want           Severity
@@ -83,7 +83,7 @@ func TestKindsOfTheCSV(t *testing.T) {
 	}
 }
 
-// TestNamespacesOfOthers adds objects to namespaces, of an operator or of the user.
+// TestNamespacesOfOthers adds objects to namespaces of their operator, of the user, of the cluster and of nobody.
 func TestNamespacesOfOthers(t *testing.T) {
 	const (
 		object = "add {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: NS"
@@ -132,8 +132,8 @@ func TestAccountsOfOthers(t *testing.T) {
 	}.check(t)
 }
 
-// TestAddedIsChangedFromNothing adds an object with a field, and the field to the object without it. The
-// addition of the object must not be rated lower.
+// TestAddedIsChangedFromNothing compares two changes: adding an object with a field, and adding the field to
+// the existing object. Adding the object must not be rated lower.
 func TestAddedIsChangedFromNothing(t *testing.T) {
 	for _, c := range []struct{ object, name, set string }{
 		{"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: ops}}", "ServiceAccount a", "metadata.annotations.eks.amazonaws.com/role-arn x"},
@@ -157,8 +157,8 @@ func TestAddedIsChangedFromNothing(t *testing.T) {
 	}
 }
 
-// TestEveryAddedField adds each object with and without each of its fields. A field that is added to an
-// object must not be rated higher than the added object.
+// TestEveryAddedField adds each object, and adds each of its fields to the object without the field. Adding a
+// field must not be rated higher than adding the object.
 func TestEveryAddedField(t *testing.T) {
 	base := mutantBase(t)
 	rated := func(r *Report, key k8s.Key) (out Severity) {

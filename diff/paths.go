@@ -8,13 +8,13 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// step is one step of a path into a document. Its meaning depends on the field by:
+// step is one step of a path into a document. The value of by determines its meaning:
 //
-//   - "": the field of a mapping; key is its name
-//   - ".": the scalar element of a list; key is its value
-//   - "#": the element of a list; key is its index
+//   - "": a field of a mapping, with the name key
+//   - ".": a scalar element of a list, with the value key
+//   - "#": an element of a list, with the index key
 //   - "*": the order of a list
-//   - otherwise: the element of a list; by is the name of a field of it, and key its value
+//   - otherwise: an element of a list, with the value key in the field by
 type step struct{ key, by string }
 
 // fieldPath is the path of a field in a document. Its methods return new paths.

@@ -224,8 +224,8 @@ func (d podDiff) compareContainers() {
 	}
 }
 
-// identityFields returns the fields of an added container that the finding about the container covers. Other
-// fields are judged like added fields.
+// identityFields returns the fields of an added container that the finding about the container covers. Its
+// other fields are rated like fields that are added to an existing container.
 func identityFields(at fieldPath) []fieldPath {
 	var out []fieldPath
 	for _, name := range []string{"name", "image", "imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy"} {
@@ -288,8 +288,8 @@ func devicesOf(ctr map[string]any) []string {
 	return slices.Compact(out)
 }
 
-// coversHostPort reports whether a container with the port have can already be reached through the port now
-// of another container: same host port and protocol, and the same host address or all addresses.
+// coversHostPort reports whether the port have already opens the host port of now: both have the same host port
+// and protocol, and have listens on the host address of now or on all addresses.
 func coversHostPort(have, now map[string]any) bool {
 	all := func(ip string) bool { return slices.Contains([]string{"", "0.0.0.0", "::"}, ip) }
 	a, b := k8s.Text(have, "hostIP"), k8s.Text(now, "hostIP")
@@ -432,7 +432,7 @@ func movedBetweenLists(was, is []string) bool {
 	})
 }
 
-// splitChanges formats the settings that differ: those before and those after.
+// splitChanges formats the settings that differ: was with the values in old, is with the values in now.
 func splitChanges(old, now map[string]string) (was, is string) {
 	var removed, added []string
 	for _, k := range unionKeys(old, now) {

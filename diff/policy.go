@@ -200,8 +200,8 @@ func splitWaived(judges []*judge, f Finding, all []string) []judgedFinding {
 	return parts
 }
 
-// appliesToDiff reports whether a waiver can match a finding of this comparison. scanned means that
-// scan results were compared: otherwise, waivers for vulnerabilities match nothing.
+// appliesToDiff reports whether a waiver can match a finding of this comparison. If scanned is
+// false, scan results were not compared, and waivers for vulnerabilities match nothing.
 func (p Policy) appliesToDiff(w diag.Waiver, scanned bool) bool {
 	if !scanned && (w.Vulnerability != "" || strings.HasPrefix(w.Rule, "vulnerabilities.")) {
 		return false

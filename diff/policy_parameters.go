@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// isPolicyGroup reports whether an API group has bindings and admission policies that take parameters or read
-// ConfigMaps.
+// isPolicyGroup reports whether an API group contains admission policies that take parameters or read
+// ConfigMaps, and the bindings of these policies.
 func isPolicyGroup(group string) bool {
 	return slices.ContainsFunc([]string{"admissionregistration.k8s.io", "kyverno.io", "gatekeeper.sh", "kubewarden.io"}, func(of string) bool { return inGroup(group, of) })
 }

@@ -199,9 +199,9 @@ func TestWaivedInSomeClusters(t *testing.T) {
 	}
 }
 
-// TestFailOnByCluster applies different levels of clusters to a finding, which is rejected only in the
-// clusters whose level it reaches. The fault lists these clusters unless they are all clusters of the
-// finding.
+// TestFailOnByCluster judges a finding by a policy with different levels for clusters. The finding is refused
+// only in the clusters whose level its severity reaches. The fault lists these clusters, unless they are all
+// clusters of the finding.
 func TestFailOnByCluster(t *testing.T) {
 	all := []string{"dev", "prod-1", "prod-2", "stage"}
 	strict := []Level{{[]string{"prod-2"}, Off}, {[]string{"prod-*", "stage"}, High}}

@@ -40,9 +40,9 @@ func locateFindings(found []Finding) {
 	}
 }
 
-// blame sets the position of a finding that an overlay may have caused to the most likely line in
-// files. It prefers files that contain the name of the object, and the line with most matches of
-// field, value and name. If no line matches, the position is the first file.
+// blame sets the position of f to the line in files that most likely caused the finding. files are
+// overlays. It prefers files that contain the name of the object, and the line with most matches of
+// field, value and name. If no line matches, the position is the first file, without a line.
 func (f *Finding) blame(files []File) {
 	f.Place.Path = files[0].Path
 	marks := []string{f.Object.Name, f.Object.Name, f.After, f.After, imageName(f.After)}

@@ -93,7 +93,7 @@ func workloadKinds() []string {
 		"*.actions.summerwind.dev *.actions.github.com *.agones.dev *.openfaas.com *.fission.io *.k8up.io")
 }
 
-// admissionKinds returns the kinds that read, change or refuse the writes of others.
+// admissionKinds returns the kinds whose objects make a controller read, change or refuse the writes of others.
 func admissionKinds() []string {
 	return strings.Fields("*.admissionregistration.k8s.io *.kyverno.io *.gatekeeper.sh *.kubewarden.io *.jspolicy.com *.kubemod.io *.styra.com SidecarSet.apps.kruise.io Instrumentation.opentelemetry.io")
 }
@@ -198,8 +198,8 @@ func dangers(plural func(group, kind string) string) []danger {
 	return out
 }
 
-// target returns the common request of a grant and the danger, without a verb. It returns false if there is
-// none.
+// target returns the requests that both the grant and the danger cover, as a grant without a verb. It returns
+// false if there are none.
 func (d danger) target(g k8s.Grant) (k8s.Grant, bool) {
 	t := k8s.Grant{Namespace: g.Namespace, Group: d.group, Resource: d.resource, Name: g.Name}
 	if d.subgroups && inGroup(g.Group, d.group) {

@@ -17,7 +17,7 @@ func rbacKinds() []string {
 }
 
 // comparePermissions compares the effective permissions of every subject before and after. A change of roles
-// and bindings that leaves these unchanged is not reported.
+// and bindings that does not change effective permissions is not reported.
 func comparePermissions(c *comparison) {
 	touched := false
 	c.each(func(pair) { touched = true }, rbacKinds()...)
@@ -98,7 +98,7 @@ func (c *comparison) addCycles(old, now [][]string) {
 }
 
 // computePermissions returns the permissions of all subjects in a state, including the default
-// permissions of a new cluster. Each of the unbound roles is a subject with its permissions.
+// permissions of a new cluster. Each role in unbound is itself a subject (see roleSubject).
 func computePermissions(v *view, unbound []k8s.Key) (*k8s.Permissions, error) {
 	_, defaults := k8s.DefaultRBAC()
 	objects := slices.Clone(defaults)
@@ -338,8 +338,8 @@ func (d rbacDiff) isForeignSubject() bool {
 	return d.subject.Kind == "User"
 }
 
-// had reports whether the subject already had the effect of a grant. It compares with the permissions of at
-// least the same severity in the same namespace and in the whole cluster.
+// had reports whether the subject already had a grant with the same effect as r and at least the same
+// severity, in namespace or in the whole cluster.
 func (d rbacDiff) had(r rating, namespace string) bool {
 	return r.effect != "" && slices.ContainsFunc(d.before, func(g k8s.Grant) bool {
 		if g.Namespace != "" && g.Namespace != namespace {
@@ -440,8 +440,8 @@ func (d rbacDiff) reportLost(grants []k8s.Grant) {
 	}
 }
 
-// findSource returns the role that grants a clause in state v, and the index of the rule in it. It prefers
-// roles of the subject's operator. It returns nil if there is no such role.
+// findSource returns the role in v that grants a clause, and the index of the granting rule in this role. It
+// prefers roles of the subject's operator. It returns nil if there is no such role.
 func (d rbacDiff) findSource(v *view, b clause) (*Object, int) {
 	for _, own := range []bool{true, false} {
 		for _, o := range v.order {

@@ -53,8 +53,8 @@ func fixedSeverity(s Severity) rateFunc {
 	return func(*rater, string, k8s.Subject, k8s.Grant, int) Severity { return s }
 }
 
-// limitedSeverity returns a rateFunc that returns all for a grant on all objects, and one for a
-// grant on a single cluster-scoped object. In a namespace, the severity is at most medium.
+// limitedSeverity returns a rateFunc. It returns the severity all for a grant on all objects, and the
+// severity one for a grant on a single cluster-scoped object. In a namespace, it returns at most medium.
 func limitedSeverity(all, one Severity) rateFunc {
 	return func(_ *rater, _ string, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 		switch {
@@ -241,7 +241,7 @@ func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) rating {
 	return worst
 }
 
-// dangersOf returns the dangers that a grant on a group may include, in the order of the table.
+// dangersOf returns the dangers that a grant on an API group may include, in the order of the table.
 func (r *rater) dangersOf(group string) []danger {
 	out, known := r.byGroup[group]
 	if !known {
@@ -274,8 +274,8 @@ func (r *rater) ruleSeverity(rule string, of k8s.Subject, g k8s.Grant) Severity 
 	return r.rules[rule].Severity
 }
 
-// isSystemNamespace reports whether a permission in a namespace is as strong as one in the whole cluster.
-// This excludes the namespace of the subject, unless it is one of Kubernetes, because its accounts are known.
+// isSystemNamespace reports whether a permission in a namespace is as strong as one in the whole cluster. It
+// returns false for the subject's own namespace, whose accounts are known, unless Kubernetes creates it.
 func (r *rater) isSystemNamespace(of k8s.Subject, namespace string) bool {
 	return r.isSystem(namespace) && (of.Namespace != namespace || k8s.IsDefaultNamespace(namespace))
 }

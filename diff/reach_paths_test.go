@@ -11,14 +11,14 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// every returns a function that reports whether a generated change is tested: with -whole each one,
-// otherwise every nth.
+// every returns a function that reports whether to test the next generated change. With -whole it
+// always returns true, otherwise at every nth call.
 func every(n int) func() bool {
 	i := -1
 	return func() bool { i++; return *whole || i%n == 0 }
 }
 
-// podPower is a field that gives a pod power, at the pod or in a container.
+// podPower is a field that gives a pod power, in the pod spec or in a container.
 type podPower struct {
 	want      Severity
 	pod, ctr  string // fields in YAML
@@ -73,8 +73,8 @@ func podCarriers() []string {
 	return out
 }
 
-// TestEveryPodWithPower gives pods power in each kind of object and of container: in an added object, in
-// a changed one, and in an added container.
+// TestEveryPodWithPower sets each field in podPowers in each kind of object and each kind of container: in
+// an added object, in a changed object, and in an added container.
 func TestEveryPodWithPower(t *testing.T) {
 	base := mutantBase(t)
 	plain := "{name: c, image: a}"
@@ -118,8 +118,8 @@ func TestEveryPodWithPower(t *testing.T) {
 	t.Logf("%d changes", tried)
 }
 
-// TestEveryKindWithPower adds and changes objects of each kind in the table of powers: of the operator
-// that has the CRD of the kind, and of the operator that adds it.
+// TestEveryKindWithPower adds and changes an object of each kind in the table of powers. The object's
+// operator has the CRD of the kind, or adds it together with the object, or the CRD is missing.
 func TestEveryKindWithPower(t *testing.T) {
 	base := mutantBase(t)
 	tried := 0
@@ -162,8 +162,8 @@ func TestEveryKindWithPower(t *testing.T) {
 	t.Logf("%d changes", tried)
 }
 
-// TestEveryPermissionWithPower grants each permission in the table of powers by several paths. No path is
-// rated lower than a rule that is added to the role of an account.
+// TestEveryPermissionWithPower grants each permission in the table of powers in several ways. If a rule in the
+// role of an account is rated at least high, so must be every other way to grant the permission.
 func TestEveryPermissionWithPower(t *testing.T) {
 	base := mutantBase(t)
 	const meta = "{apiVersion: rbac.authorization.k8s.io/v1, kind: "
@@ -277,8 +277,8 @@ func TestEveryMetadataWithPower(t *testing.T) {
 	t.Logf("%d changes", tried)
 }
 
-// TestRealKindsWithPower changes custom resources of published CRDs: those of another operator, and pods
-// with power at a random place in those of the operator itself.
+// TestRealKindsWithPower changes custom resources of published CRDs. If the operator owns the kind, the
+// resource has a pod with power at a random place. Otherwise, any resource or write permission is tested.
 func TestRealKindsWithPower(t *testing.T) {
 	type kind struct{ group, version, name, plural, scope string }
 	seen := map[string]bool{}

@@ -75,7 +75,7 @@ func TestPodFields(t *testing.T) {
 	}.check(t)
 }
 
-// TestDataOfOthers gets data of others by claims.
+// TestDataOfOthers adds claims that get existing data of other operators.
 func TestDataOfOthers(t *testing.T) {
 	claim := func(spec string) string {
 		return "add {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: demo-a, namespace: ops}, spec: {" + spec + "}}"
@@ -91,7 +91,7 @@ func TestDataOfOthers(t *testing.T) {
 	}.check(t)
 }
 
-// TestNamesOfOthers adds objects with names that belong to another operator, and refers to its objects.
+// TestNamesOfOthers adds objects that have a name of another operator or refer to its objects.
 func TestNamesOfOthers(t *testing.T) {
 	object := func(kind, name, rest string) string {
 		return "add {apiVersion: v1, kind: " + kind + ", metadata: {name: " + name + ", namespace: ops}" + rest + "}"
@@ -119,7 +119,7 @@ func TestNamesOfOthers(t *testing.T) {
 	}.check(t)
 }
 
-// TestSelectedByLabels changes labels and selectors by which Services, policies and webhooks select.
+// TestSelectedByLabels changes the selectors of Services, policies and webhooks, and the labels that they match.
 func TestSelectedByLabels(t *testing.T) {
 	service := func(selector string) string {
 		return "add {apiVersion: v1, kind: Service, metadata: {name: vault, namespace: ops" + theirs + "}, spec: {selector: " + selector + ", ports: [{port: 443}]}} then\n"
@@ -146,7 +146,7 @@ func TestSelectedByLabels(t *testing.T) {
 	}.check(t)
 }
 
-// TestRequests grants requests that are no reads of objects, and permissions to subjects of others.
+// TestRequests grants requests on subresources, binds foreign subjects, and adds other objects that give access.
 func TestRequests(t *testing.T) {
 	rules := func(r string) string { return "set ClusterRole demo rules [{" + r + "}]" }
 	binding := func(subject string) string {

@@ -317,8 +317,8 @@ spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: thing
 	}
 }
 
-// TestLeftBehind checks that an operator is reported as left behind only if its piece is removed
-// although it is not leaving.
+// TestLeftBehind checks that a removed operator is reported as left behind only if a GitOps tool applies each
+// operator separately and the operator is not being uninstalled.
 func TestLeftBehind(t *testing.T) {
 	objects := parsed(t, "ns/demo", "a.yaml", `
 {apiVersion: v1, kind: Namespace, metadata: {name: ns}}
@@ -355,8 +355,8 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// TestRemovedObject checks that the finding about a removed object and the uninstall plan agree whether
-// it is deleted.
+// TestRemovedObject checks that the finding about a removed object and the uninstall plan agree on whether
+// the object is deleted.
 func TestRemovedObject(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Namespace\nmetadata: {name: gone"
 	for annotations, want := range map[string]string{

@@ -21,8 +21,8 @@ type ResourceChange struct {
 	MemoryLimit   int64 `json:"memoryLimit,omitempty" doc:"in bytes, of the containers that have one"`
 }
 
-// resourceChange returns what the pods of the object request more after the change. Objects that are
-// not workloads, and pod templates that the API server refuses, count as nothing.
+// resourceChange returns the requests and limits after the change minus those before. Objects that are
+// not workloads, and pod templates that the API server refuses, count as zero.
 func (p pair) resourceChange() ResourceChange {
 	return resourcesOf(p.after).plus(resourcesOf(p.before), -1)
 }
@@ -88,8 +88,8 @@ func (r *Report) ResourceChange() ResourceChange {
 	return out
 }
 
-// resourceLine returns a line about the change in all clusters together, or "". It returns "" if the line of
-// the only operator says the same.
+// resourceLine returns a line about the change in all clusters together. It returns "" if there is no change,
+// or if there is only one cluster and only one operator changes, because its own line is enough.
 func (r *Report) resourceLine() string {
 	total := r.ResourceChange()
 	changed := 0

@@ -44,7 +44,7 @@ func TestResourceChange(t *testing.T) {
 	}
 }
 
-// TestResourcesByCluster checks that clusters with different changes have their own, in every output.
+// TestResourcesByCluster checks that each cluster has its own change, and that every output has the sum.
 func TestResourcesByCluster(t *testing.T) {
 	part := func(cluster, cpu string) Part {
 		state := func(cpu string) State {

@@ -59,8 +59,8 @@ func compareResources(c *comparison) {
 	}
 }
 
-// customResources returns the custom resources of the state whose CRD is in the state, both of the user and
-// of operators.
+// customResources returns the custom resources of the state whose CRD is in the state. It includes the user's
+// own and those of operators.
 func customResources(v *view) []*Object {
 	var out []*Object
 	for i := range v.Resources {

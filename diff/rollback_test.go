@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestRollback compares an upgrade with its revert, which is accepted by the default policy unless data is
+// TestRollback compares an upgrade with its revert. The default policy accepts the revert, unless data is
 // lost.
 func TestRollback(t *testing.T) {
 	const plain = "{type: object}"

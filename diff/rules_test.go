@@ -62,8 +62,8 @@ func TestGoldenRulesAreDocumented(t *testing.T) {
 	goldentest.Compare(t, filepath.Join("..", "docs", "diff-rules.md"), []byte(b.String()))
 }
 
-// TestRulesHaveCases checks that the expectations of this package contain the severity and ID of
-// every rule.
+// TestRulesHaveCases checks that some test in this package expects a finding of each rule, as text with
+// the severity and the ID of the rule.
 func TestRulesHaveCases(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {
@@ -116,8 +116,8 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// TestGoneImages checks the finding about an image that its registry no longer serves: only if the
-// image before was still served.
+// TestGoneImages checks that an image that its registry no longer serves is reported, but not if it
+// replaces an image that was not served either.
 func TestGoneImages(t *testing.T) {
 	const gone, old = "images.gone", "k8s.gcr.io/pause:3.1"
 	served := "registry.k8s.io/pause@sha256:" + strings.Repeat("a", 64)

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// compareSecrets reports Secrets that an object newly uses and that belong to others, or to no object in the
+// compareSecrets reports new uses of Secrets of other operators, and new uses of Secrets that are not in the
 // tree.
 func compareSecrets(c *comparison) {
 	for _, p := range c.changed {
@@ -94,8 +94,8 @@ func (c *comparison) secretSeverity(o *Object, secret k8s.Key) Severity {
 	return High
 }
 
-// isSecretOfOthers reports whether a Secret belongs to another operator: by its name, because the operator
-// renders or uses it, or because a Certificate of the operator writes it.
+// isSecretOfOthers reports whether a Secret belongs to another operator than o. The name of the Secret may
+// belong to the other operator, or the other operator renders the Secret, uses it or has a Certificate for it.
 func isSecretOfOthers(c *comparison, o *Object, secret k8s.Key) bool {
 	owners := []string{c.prefixOwner(o.Operator, secret.Namespace, secret.Name), referencesOf(c, secret)}
 	for _, v := range []*view{c.before, c.after} {

@@ -10,10 +10,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// compareSelected reports changed labels that change the selection by objects of others. These are pods that
-// a Service or NetworkPolicy newly selects or a NetworkPolicy no longer selects, and Namespaces that a
-// webhook or NetworkPolicy selects differently. It also reports Services and PodDisruptionBudgets that newly
-// select pods of others. It ignores selectors that match everything.
+// compareSelected reports pods that a Service or NetworkPolicy newly selects or a NetworkPolicy no longer
+// selects, and Namespaces that a webhook or NetworkPolicy selects differently, because their labels change. It
+// also reports Services and PodDisruptionBudgets that newly select pods of other operators. It ignores
+// selectors that match everything.
 func compareSelected(c *comparison) {
 	for _, p := range c.changed {
 		switch {

@@ -18,8 +18,8 @@ func settingFindings() []Finding {
 	return append(out, Finding{Rule: "settings.catalogs", Field: "spec.y", After: "c", Severity: Low})
 }
 
-// TestSettings checks findings about settings: they belong to no cluster, and have the higher of two
-// severities.
+// TestSettings checks findings about settings. They belong to no cluster. Their severity is the higher of
+// the severities that the two sides configure.
 func TestSettings(t *testing.T) {
 	demo := stateRunning(t, "1.0.0", image("a"))
 	want := []string{

@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestSeverityOfChange makes single changes of the objects of mutantBase. Each case contains the highest
-// severity of its findings, so that both sides of each condition are tested. If a line of edits ends with
-// "then", the edit is made in both states, before the change.
+// TestSeverityOfChange changes single objects of mutantBase and checks the highest severity of the findings.
+// Each condition of the severity tables has a case that meets it and one that does not. If a line of edits
+// ends with "then", the edit is made in both states, before the change.
 func TestSeverityOfChange(t *testing.T) {
 	const (
 		secret  = "add {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: ops}"
@@ -176,8 +176,8 @@ func TestSchemaPath(t *testing.T) {
 	}
 }
 
-// TestRoleGrants compares roles as sets of grants, up to a size. A rule that grants nothing, or has
-// other fields, is a member of the set.
+// TestRoleGrants converts roles to sets of grants, up to a maximum size. A rule that grants nothing, or
+// that has unknown fields, is itself a member of the set.
 func TestRoleGrants(t *testing.T) {
 	rule := func(n int) map[string]any {
 		var names []any
@@ -205,7 +205,7 @@ func TestRoleGrants(t *testing.T) {
 	}
 }
 
-// TestComparedContent converts subjects to a set, unless two are equal or there are none.
+// TestComparedContent converts the subjects of a binding to a set, unless two are equal or there are none.
 func TestComparedContent(t *testing.T) {
 	binding := func(names ...string) *Object {
 		subjects := []any{}
@@ -221,8 +221,8 @@ func TestComparedContent(t *testing.T) {
 	}
 }
 
-// TestSourceOfGrant finds the role that grants something: of the subject's operator before others, and
-// for a Role only in its namespace.
+// TestSourceOfGrant checks that findSource prefers a role of the subject's operator, and that a Role grants
+// permissions only in its own namespace.
 func TestSourceOfGrant(t *testing.T) {
 	role := func(kind, namespace, name, operator string) Object {
 		return Object{Operator: operator, Content: map[string]any{

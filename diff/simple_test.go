@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestSimple distinguishes files that kustomize loads unchanged from files that it splits, or omits or
-// rejects in part.
+// TestSimple checks that Simple accepts files that kustomize loads unchanged. It must not accept a file that
+// kustomize splits, or of which kustomize omits or rejects a part.
 func TestSimple(t *testing.T) {
 	const a, b = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\n"
 	for text, want := range map[string]bool{

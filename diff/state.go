@@ -183,9 +183,9 @@ func newView(s State) (*view, error) {
 	return v, faults.Err()
 }
 
-// withNamespaces sets the operator of objects to "namespace/package" instead of "package", if another object
-// has the former. CRDs have no label for the namespace of their operator, and a tree without its lock has no
-// pins. If a package has several operators, the first one provides the CRD.
+// withNamespaces replaces the operator "package" of objects by "namespace/package", if another object has such
+// an operator. CRDs have no label for the namespace of their operator, and without the lock there are no pins
+// to look it up. If several namespaces have the package, it uses the first namespace.
 func withNamespaces(objects []Object) []Object {
 	full := map[string]string{}
 	for i := range objects {
@@ -327,8 +327,8 @@ func pairObjects(before, after *view) []pair {
 	return out
 }
 
-// normalPairs returns the pairs of pairObjects that differ in the form of [admit.Types.Normal]. It replaces
-// the objects in the pairs and in both views by this form.
+// normalPairs returns the pairs of pairObjects that still differ in their normal form (see
+// [admit.Types.Normal]). It replaces the objects in the pairs and in both views by their normal form.
 func normalPairs(before, after *view, types *admit.Types) []pair {
 	var out []pair
 	for _, p := range pairObjects(before, after) {
@@ -359,8 +359,8 @@ func (v *view) normalize(o *Object, types *admit.Types) *Object {
 	return &out
 }
 
-// isSameObject reports whether two objects are equal, apart from the versions of their operator that
-// quayside writes.
+// isSameObject reports whether two objects are equal, apart from operator versions that quayside writes on
+// them.
 func isSameObject(before, after *view, a, b *Object) bool {
 	if a.Raw != nil && a.Document == b.Document && bytes.Equal(a.Raw, b.Raw) {
 		return true
@@ -368,8 +368,8 @@ func isSameObject(before, after *view, a, b *Object) bool {
 	return equalValues(before.plainContent(a), after.plainContent(b))
 }
 
-// plainContent returns the content of an object without the label and annotation for the version, if
-// quayside writes their values.
+// plainContent returns the content of an object without the label and the annotation in which quayside
+// writes the operator version. It keeps them if they have another value.
 func (v *view) plainContent(o *Object) map[string]any {
 	content := o.Whole()
 	meta := k8s.Map(content, "metadata")
@@ -390,8 +390,8 @@ func (v *view) plainContent(o *Object) map[string]any {
 	return out
 }
 
-// writesVersion reports whether quayside writes this version on an object, as a label or an annotation. It
-// writes the version of the operator on Deployments and CRDs. Operators of one package share CRDs.
+// writesVersion reports whether quayside writes this version on an object, as a label or an annotation. On a
+// Deployment, it is the version of the operator. On a CRD, it may be that of any operator of the package.
 func (v *view) writesVersion(o *Object, version string) bool {
 	isCRD := o.Key().Is(crdKind)
 	if version == "" || !isCRD && !o.Key().Is("Deployment.apps") {

@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// unboundRoles returns the added and changed roles without a binding in either state, because somebody else
-// may bind them. It omits roles that are aggregated into another one by labels: the subjects of that role get
-// their permissions.
+// unboundRoles returns the added and changed roles that are not bound in both states. Somebody else may bind
+// them. It omits roles that are aggregated into another role by labels: comparing the subjects of the other
+// role covers their permissions.
 func unboundRoles(c *comparison) []k8s.Key {
 	bound := func(v *view) map[k8s.Key]bool {
 		out := map[k8s.Key]bool{}
@@ -51,7 +51,7 @@ func unboundRoles(c *comparison) []k8s.Key {
 	return out
 }
 
-// addAggregated adds the roles among objects that a ClusterRole aggregates.
+// addAggregated adds the ClusterRoles in objects that role aggregates to roles.
 func addAggregated(roles map[k8s.Key]bool, role map[string]any, objects []map[string]any) {
 	for _, m := range k8s.Items(role, "aggregationRule", "clusterRoleSelectors") {
 		selector, ok := k8s.SelectorOf(m)
@@ -93,9 +93,9 @@ func isEveryone(s k8s.Subject) bool {
 	return false
 }
 
-// roleNameSeverity rates the ordinary permissions of a role without a binding, by its name. It is high for
-// the name of another operator, and low for a name of the role's own operator. For other names it is medium,
-// because the cluster may contain a role with this name.
+// roleNameSeverity rates the ordinary permissions of a role without a binding by the name of the role. It
+// returns High for a name of another operator, and Low for a name of the role's own operator. For other names
+// it returns Medium, because the cluster may contain a role with this name.
 func (c *comparison) roleNameSeverity(o *Object) Severity {
 	name := o.Key().Name
 	plain := func(s string) string { return strings.NewReplacer("-", "", ":", "", ".", "").Replace(s) }

@@ -11,11 +11,11 @@ import (
 // Unserved returns the findings about objects of a state that the given Kubernetes version, such as
 // "1.37", does not accept, most severe first:
 //
-//   - - objects with an API version that this Kubernetes version does not serve (api.removed, according to
+//   - objects with an API version that this Kubernetes version does not serve (api.removed, according to
 //     apiTable)
 //   - the user's custom resources that the CRDs of the state reject (resources.rejected) or do
 //     not serve (resources.version-not-served)
-//   - - invalid CRDs (resources.schema-invalid). Only CRDs of the user and CRDs that an overlay changes are
+//   - invalid CRDs (resources.schema-invalid). Only CRDs of the user and CRDs that an overlay changes are
 //     checked, because render has checked the CRDs of bundles.
 //   - with lower severity, objects with a deprecated API version (api.deprecated)
 //

@@ -48,7 +48,7 @@ func formatValue(v any) string {
 	return string(data)
 }
 
-// Limits for displayed values in bytes. The JSON report has all of them.
+// Limits for displayed values in bytes. They do not apply to the JSON report.
 const (
 	maxShown   = 300 // longer values are shown as hunks
 	hunkMargin = 40  // equal text on both sides of a hunk
@@ -56,8 +56,8 @@ const (
 )
 
 // shownValues returns the values of the finding for display. Of long values, it returns only the parts that
-// differ, each with some surrounding text. If the parts are longer than limit, it cuts the middle of each. It
-// counts the parts that still do not fit.
+// differ, each with some surrounding text. If the parts are together longer than limit bytes, it cuts the
+// middle of each part. If they still do not fit, it appends the number of omitted parts to after.
 func (f Finding) shownValues(limit int) (before, after string) {
 	a, b := f.Before, f.After
 	if max(len(a), len(b)) <= maxShown {
@@ -76,7 +76,7 @@ func (f Finding) shownValues(limit int) (before, after string) {
 	return strings.Join(was, " … "), strings.Join(is, " … ")
 }
 
-// changedParts returns the parts of two texts that differ, before and after, with the text around them.
+// changedParts returns the parts in which a and b differ, with some surrounding text: the part of a, then of b.
 func changedParts(a, b string) [][2]string {
 	type span struct{ a0, a1, b0, b1 int }
 	var spans []span
@@ -106,8 +106,8 @@ func changedParts(a, b string) [][2]string {
 	return out
 }
 
-// wordEdits returns the ranges of a, each with its replacement, that turn a into b. Sequences of words that
-// occur once in each text are kept.
+// wordEdits returns the edits that turn a into b, in order: ranges of a with their replacements. It does not
+// edit sequences of words that occur exactly once in each text.
 func wordEdits(a, b string) []udiff.Edit {
 	const sequence = 4 // words
 	x, y := splitWords(a), splitWords(b)
@@ -150,7 +150,7 @@ func wordEdits(a, b string) []udiff.Edit {
 	return out
 }
 
-// splitWords returns the starts of the words and of the other characters in s, and its length.
+// splitWords returns the offset of each word and of each other character in s, followed by the length of s.
 func splitWords(s string) []int {
 	var starts []int
 	word := false

@@ -71,7 +71,7 @@ func (m mount) String() string {
 	return text
 }
 
-// volumeReach is the part of a volume that is outside of its pod.
+// volumeReach is a source of a volume outside of the pod, such as a directory of the node.
 type volumeReach struct {
 	rule   string
 	source string // identifies the directory, claim or other source outside the pod
@@ -79,8 +79,8 @@ type volumeReach struct {
 	dir    string // directory of the node, for rule pods.host-path
 }
 
-// volumeReaches returns the parts of a volume that are outside of the pod. A volume of an unknown type counts
-// as outside.
+// volumeReaches returns the sources of a volume outside of the pod. A volume of an unknown type counts as
+// outside.
 func (d podDiff) volumeReaches(v map[string]any) []volumeReach {
 	var out []volumeReach
 	for _, typ := range sortedKeys(v) {
@@ -144,8 +144,8 @@ func projectedReaches(s map[string]any) []volumeReach {
 	return out
 }
 
-// compareVolumes reports volumes that newly reach something outside of the pod. It compares them, with their
-// mounts, with all volumes of the pod before.
+// compareVolumes reports volumes through which the pod newly reaches something outside of the pod. It compares
+// each volume and its mounts with all volumes and mounts of the old pod.
 func (d podDiff) compareVolumes() {
 	type use struct {
 		volumeReach
@@ -192,7 +192,7 @@ func (d podDiff) compareVolumes() {
 	d.comparePropagation()
 }
 
-// comparePropagation reports mounts that become visible on the node, of volumes of any type.
+// comparePropagation reports mounts that newly have Bidirectional propagation: the node sees mounts inside them.
 func (d podDiff) comparePropagation() {
 	for _, v := range k8s.Items(d.now, "volumes") {
 		name := k8s.Text(v, "name")

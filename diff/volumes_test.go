@@ -39,8 +39,8 @@ const (
 	mounted = "\n" + podEdit + "containers.0.volumeMounts.1 "
 )
 
-// TestVolumes changes volumes with their mounts. A volume of a type that is not known to stay in the
-// pod is reported, and so is a mount that reaches more of it.
+// TestVolumes changes volumes and their mounts. A finding must report each volume whose type may reach
+// outside of the pod, and each mount that reaches more of such a volume.
 func TestVolumes(t *testing.T) {
 	volume := func(source string) string { return podEdit + "volumes.2 {name: v, " + source + "}" }
 	edits{
@@ -88,7 +88,7 @@ func TestHostPorts(t *testing.T) {
 	}.check(t)
 }
 
-// TestSecretsOfOthers refers to Secrets in each way in which the API can.
+// TestSecretsOfOthers refers to Secrets in each way that the API has.
 func TestSecretsOfOthers(t *testing.T) {
 	volume := func(source string) string { return podEdit + "volumes.2 {name: v, " + source + "}" }
 	edits{

@@ -131,7 +131,7 @@ func removedWebhook(p pair, name string) []fieldPath {
 	return []fieldPath{webhookAt(name)}
 }
 
-// reportAdded reports an added webhook, and whether it can block all writes in the cluster.
+// reportAdded reports an added webhook, and calls checkWide for it.
 func (d webhookDiff) reportAdded() {
 	requests := requestBoxes(d.now)
 	f := Finding{After: formatValue(formatRequests(requests)), Message: fmt.Sprintf("webhook covers %s, failure policy %s", diag.Some(formatRequests(requests), 4), failurePolicy(d.now))}
@@ -142,7 +142,7 @@ func (d webhookDiff) reportAdded() {
 	d.checkWide(requests)
 }
 
-// checkWide reports whether newly covered requests can block all writes in the cluster.
+// checkWide adds a finding if the webhook blocks vital requests (see vitalRequests) while its operator is down.
 func (d webhookDiff) checkWide(requests []boxset.Box) {
 	if danger := vitalRequests(requests); failurePolicy(d.now) == "Fail" && matchesEverything(d.now, "namespaceSelector") && matchesEverything(d.now, "objectSelector") && len(danger) > 0 {
 		shown := formatRequests(danger)
