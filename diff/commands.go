@@ -43,6 +43,7 @@ var variableReference = regexp.MustCompile(`\$?\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\
 //   - command lines whose program is a variable or in a volume
 //   - the variables in loaderVariables
 //   - volumes that are mounted over directories of programs
+//
 // References $(NAME) are expanded. The content of ConfigMaps and Secrets is part of the code.
 func (v *view) executedCode(namespace string, pod, ctr map[string]any) map[string]string {
 	out := map[string]string{}
