@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Action is one change of one object, or its backup.
+// Action is one change to one object, or a backup of the object.
 type Action struct {
 	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restart|restore|resume|scale|suspend|transfer-fields|remove-finalizer|remove-labels|remove-owner"`
 	Object k8s.Ref `json:"object" form:"required"`
@@ -71,19 +71,19 @@ type verb struct {
 	canSkip            bool       // whether a person may skip the action if others deleted or recreated the object
 	outcome            Outcome    // outcome, unless the action created the object
 
-	// fault returns the reason why a plan must not contain this action, or "". nil: any is allowed.
+	// fault returns the reason why a plan must not contain this action, or "". If fault is nil, every action is
+	// allowed.
 	fault func(p *Plan, step StepKind, a Action) string
-	// shown is the function for Plan.Shown. nil: no object shows whether the action is done.
+	// shown implements Plan.Shown. If it is nil, the state of an object never shows whether the action is done.
 	shown func(p *Plan, a Action, o k8s.Object) (done, known bool)
-	// isSettled reports whether the action needs no further request. The error is the reason why it
-	// cannot be executed.
+	// isSettled reports whether the action needs no further request. It returns an error if the action cannot
+	// be executed.
 	isSettled func(t Attempt) (bool, error)
 	// request returns the next request, and whether more requests follow.
 	request func(t Attempt) (q Request, more bool)
-	// undo returns the action that undoes a started action, or false if there is none. It may be
-	// nil.
+	// undo returns the action that undoes a started action, or false if there is none. The function may be nil.
 	undo func(a Action, done ExecutedAction, before k8s.Object) (Action, bool)
-	// kubectl returns the kubectl command for the action. nil: it is derived from the request.
+	// kubectl returns the kubectl command for the action. If it is nil, the request determines the command.
 	kubectl func(p *Plan, a Action, rendered k8s.Object) string
 }
 
@@ -156,23 +156,23 @@ func verbs() map[Verb]verb {
 	}
 }
 
-// ConcernsOLM reports whether the action is on one of OLM's controllers.
+// ConcernsOLM reports whether the object of the action is one of OLM's controllers.
 func (v Verb) ConcernsOLM() bool { return verbs()[v].ofOLM }
 
-// Detaches reports whether OLM must be stopped during the action, if the plan stops it.
+// Detaches reports whether OLM must be stopped during the action if the plan stops OLM.
 func (v Verb) Detaches() bool { return verbs()[v].detaches }
 
 // Deletes reports whether an action deletes its object.
 func (v Verb) Deletes() bool { return verbs()[v].outcome == DidDelete }
 
-// CanSkip reports whether a person may skip the action if others deleted or recreated its object.
+// CanSkip reports whether the user may skip the action if others deleted or recreated the object.
 func (v Verb) CanSkip() bool { return verbs()[v].canSkip }
 
-// Outcome returns the outcome of the action if it did not create its object.
+// Outcome returns the outcome of the action, unless the action created its object.
 func (v Verb) Outcome() Outcome { return verbs()[v].outcome }
 
-// Shown reports whether the state of an object shows that an action is done. o is nil if the object
-// does not exist. known is false if no state shows it, or if a later deletion hides it.
+// Shown reports whether the state of an object shows that an action is done. o is nil if the object does not
+// exist. known is false if no state can show this, or if the object was deleted afterwards.
 func (p *Plan) Shown(a Action, o k8s.Object) (done, known bool) {
 	shown := verbs()[a.Do].shown
 	if shown == nil {
@@ -181,9 +181,8 @@ func (p *Plan) Shown(a Action, o k8s.Object) (done, known bool) {
 	return shown(p, a, o)
 }
 
-// IsDone reports whether an existing object already has the changes of an action. The action must
-// be one that only changes metadata: annotate, remove-labels, remove-finalizer, remove-owner or
-// transfer-fields.
+// IsDone reports whether an existing object already has the changes of an action. The action must change only
+// metadata: annotate, remove-labels, remove-finalizer, remove-owner or transfer-fields.
 func (a Action) IsDone(o k8s.Object) bool {
 	field := "annotations"
 	if a.Do == Unlabel {

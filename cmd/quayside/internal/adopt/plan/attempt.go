@@ -23,8 +23,8 @@ type Attempt struct {
 	Requests int // number of requests sent in this attempt
 }
 
-// Request is a request to the API server. At most one field is set. Without a field, the object is
-// only read, for its backup.
+// Request is a request to the API server. At most one field is set. If none is set, the program only reads the
+// object, for a backup.
 type Request struct {
 	Apply  k8s.Object // applied with the plan's field manager
 	Create k8s.Object
@@ -32,8 +32,8 @@ type Request struct {
 	Delete *cluster.DeleteOptions
 }
 
-// ChangedError is returned for an object that another program or user changed, so that it no longer
-// matches the plan.
+// ChangedError is returned if another program or a user changed an object so that it no longer matches the
+// plan.
 type ChangedError struct {
 	Object  k8s.Ref
 	Message string // problem and solution
@@ -45,8 +45,8 @@ func (t Attempt) changedf(format string, args ...any) error {
 	return &ChangedError{t.Object, fmt.Sprintf(format, args...)}
 }
 
-// IsSettled reports whether the action needs no further request. The error is the reason why it
-// cannot be executed.
+// IsSettled reports whether the action needs no further request. It returns an error if the action cannot be
+// executed.
 func (t Attempt) IsSettled() (bool, error) {
 	v, known := verbs()[t.Do]
 	if !known {
@@ -55,14 +55,14 @@ func (t Attempt) IsSettled() (bool, error) {
 	return v.isSettled(t)
 }
 
-// Request returns the next request, and whether more requests follow. The request after q is for
-// the object that the API server returns for q.
+// Request returns the next request, and whether more requests follow. For the request after q, t.Live must be
+// the object that the API server returned for q.
 func (t Attempt) Request() (q Request, more bool) { return verbs()[t.Do].request(t) }
 
 // liveText returns a string field of the live object's metadata.
 func (t Attempt) liveText(field string) string { return k8s.Text(t.Live, "metadata", field) }
 
-// isDying reports whether the live object is the planned one and is being deleted.
+// isDying reports whether the live object has the planned UID and is being deleted.
 func (t Attempt) isDying() bool {
 	return k8s.At(t.Live, "metadata", "deletionTimestamp") != nil && t.liveText("uid") == t.UID
 }
@@ -81,8 +81,8 @@ func (t Attempt) checkSame() error {
 	return nil
 }
 
-// isNeverSettled is for actions that leave no trace in the object. Only the journal shows whether
-// they are done.
+// isNeverSettled is isSettled for actions that leave no trace in the object. Only the journal shows whether
+// such an action is done.
 func isNeverSettled(t Attempt) (bool, error) { return false, t.checkSame() }
 
 func saveObject(Attempt) (q Request, more bool) { return Request{}, false }
@@ -99,7 +99,7 @@ func isMetadataSettled(t Attempt) (bool, error) {
 
 func mergePatch(patch map[string]any) Request { return Request{Patch: &cluster.Patch{Merge: patch}} }
 
-// jsonPatch returns a JSON patch that is rejected if a metadata field has changed since the object
+// jsonPatch returns a JSON patch that the API server rejects if a metadata field has changed since the object
 // was read.
 func (t Attempt) jsonPatch(field string, ops ...cluster.Operation) Request {
 	test := cluster.Operation{Op: "test", Path: "/metadata/" + field, Value: t.liveText(field)}
@@ -122,9 +122,8 @@ func patchMetadata(t Attempt) (q Request, more bool) {
 	return mergePatch(map[string]any{"metadata": map[string]any{"uid": t.liveText("uid"), field: values}}), false
 }
 
-// isApplySettled always returns false, because applying an unchanged object has no effect. It
-// returns an error if the object was created after the plan was made, unless by an earlier attempt
-// of this action or by the plan's manager.
+// isApplySettled always returns false, because repeating an apply does no harm. It returns an error if somebody
+// created the object after the plan was made, except an earlier attempt of this action or the plan's manager.
 func isApplySettled(t Attempt) (bool, error) {
 	switch {
 	case t.Rendered == nil:
@@ -153,7 +152,8 @@ func applyObject(t Attempt) (q Request, more bool) {
 	return Request{Apply: o}, false
 }
 
-// isCreateSettled reports whether an earlier attempt created the object, or it was never deleted.
+// isCreateSettled reports whether the object exists, because an earlier attempt created it or it was never
+// deleted.
 func isCreateSettled(t Attempt) (bool, error) {
 	switch {
 	case t.Live != nil && t.UID != "" && t.liveText("uid") == t.UID:
@@ -168,8 +168,8 @@ func isCreateSettled(t Attempt) (bool, error) {
 
 func createObject(t Attempt) (q Request, more bool) { return Request{Create: t.Rendered}, false }
 
-// isDeleteSettled reports whether the object is missing, or the planned object is being deleted. If
-// its dependents must be kept, a deletion by others counts only if it keeps them, too.
+// isDeleteSettled reports whether the planned object is missing or being deleted. If its dependents must be
+// kept, a deletion by others counts only if it keeps the dependents, too.
 func isDeleteSettled(t Attempt) (bool, error) {
 	switch {
 	case t.Live == nil, t.isDying() && (t.Sent || t.Do == Delete), t.isBeingOrphaned():
@@ -180,8 +180,8 @@ func isDeleteSettled(t Attempt) (bool, error) {
 	return false, t.checkSame()
 }
 
-// isBeingOrphaned reports whether the planned object is being deleted without its dependents. Then
-// "orphan" is its only remaining finalizer.
+// isBeingOrphaned reports whether the planned object is being deleted but its dependents are kept. In this
+// state, "orphan" is the only remaining finalizer.
 func (t Attempt) isBeingOrphaned() bool {
 	return t.isDying() && slices.Equal(k8s.Texts(t.Live, "metadata", "finalizers"), []string{"orphan"})
 }
@@ -190,9 +190,9 @@ func deleteObject(t Attempt) (q Request, more bool) {
 	return Request{Delete: &cluster.DeleteOptions{UID: t.UID}}, false
 }
 
-// orphanDependents deletes an object but keeps its dependents. If another program has restored a
-// finalizer that the step removed, it first removes the finalizer again. The deletion fails if the
-// object has changed since it was read.
+// orphanDependents deletes an object but keeps its dependents. If another program has restored a finalizer that
+// the step removed before, it first removes this finalizer again. The deletion fails if the object has changed
+// since it was read.
 func orphanDependents(t Attempt) (q Request, more bool) {
 	free := slices.DeleteFunc(slices.Clone(t.Step.Actions), func(a Action) bool { return a.Do != Unfinalize || a.Object.Key() != t.Object.Key() })
 	for _, a := range free[min(t.Requests, len(free)):] {
@@ -240,8 +240,8 @@ func isUnfinalizeSettled(t Attempt) (bool, error) {
 	return isMetadataSettled(t)
 }
 
-// removeItem returns operations that remove the list item at a path. They fail unless the item, or
-// its field key, has the value.
+// removeItem returns operations that remove the list item at a path. The operations fail if the item, or its
+// field key, does not have the given value.
 func removeItem(at, key, value string) []cluster.Operation {
 	return []cluster.Operation{{Op: "test", Path: at + key, Value: value}, {Op: "remove", Path: at}}
 }
@@ -263,9 +263,8 @@ func removeOwner(t Attempt) (q Request, more bool) {
 	return t.jsonPatch("uid", removeItem(fmt.Sprintf("/metadata/ownerReferences/%d", t.Index), "/uid", t.Owner)...), false
 }
 
-// isTransferSettled reports whether the previous managers own no field of the object any more. It
-// returns an error for CRDs and APIServices of OLM: their CA certificate is a field of OLM, and would
-// be lost.
+// isTransferSettled reports whether the previous managers no longer own a field of the object. It returns an
+// error for CRDs and APIServices of OLM. They would lose their CA certificate, because it is a field of OLM.
 func isTransferSettled(t Attempt) (bool, error) {
 	if t.Managers != nil {
 		return isMetadataSettled(t)
@@ -276,14 +275,15 @@ func isTransferSettled(t Attempt) (bool, error) {
 	return isMetadataSettled(t)
 }
 
-// replaceManagedFields returns a patch of managedFields that fails if the object has changed since
-// it was read.
+// replaceManagedFields returns a patch that replaces managedFields. The patch fails if the object has changed
+// since it was read.
 func (t Attempt) replaceManagedFields(entries []any) Request {
 	return t.jsonPatch("resourceVersion", cluster.Operation{Op: "replace", Path: "/metadata/managedFields", Value: entries})
 }
 
 // transferOwnership makes the plan's field manager the owner of the fields of OLM or Helm, as if it had applied
-// them. The next apply then removes those that are not in the tree. It changes only managedFields.
+// them. The next apply then removes the fields that the tree does not have. The request changes only
+// managedFields.
 func transferOwnership(t Attempt) (q Request, more bool) {
 	return t.replaceManagedFields(t.transferFields(k8s.List(t.Live, "metadata", "managedFields"), t.Plan.Manager, t.Live.APIVersion())), false
 }
@@ -306,8 +306,8 @@ func (t Attempt) restored() k8s.Object {
 	return RestoreValues(t.Live, t.Rendered, t.Plan.Manager, t.Writer)
 }
 
-// restoreObject first restores the earlier values of an object, and then its managedFields. The
-// second request is needed because the first makes this program the manager of the restored fields.
+// restoreObject restores the earlier values of an object in a first request, and its managedFields in a second
+// one. The first request makes this program the manager of the restored fields, which the second undoes.
 func restoreObject(t Attempt) (q Request, more bool) {
 	if ops := replaceOperations(t.Live, t.restored()); len(ops) > 0 && t.Requests == 0 {
 		return t.jsonPatch("resourceVersion", ops...), !t.DryRun
@@ -319,8 +319,8 @@ func restoreObject(t Attempt) (q Request, more bool) {
 	return t.replaceManagedFields(managed), false
 }
 
-// replaceOperations returns a JSON patch from one object to the other. In the metadata, it changes
-// only labels and annotations.
+// replaceOperations returns a JSON patch that turns from into to. In the metadata, it changes only labels and
+// annotations.
 func replaceOperations(from, to k8s.Object) []cluster.Operation {
 	ops := diffMembers("/", k8s.Without(from, "metadata"), k8s.Without(to, "metadata"))
 	pick := func(o k8s.Object) map[string]any {

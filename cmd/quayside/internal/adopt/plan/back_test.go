@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// The objects of the test plan: objects of OLM, objects that it installed, and objects of the tree.
+// The objects of the test plan: OLM's objects, objects that OLM installed, and objects of the tree.
 func sub() k8s.Ref {
 	return k8s.Ref{APIVersion: olmV1alpha1, Kind: "Subscription", Namespace: "ops", Name: "etcd"}
 }
@@ -52,7 +52,7 @@ func livePlan() *plan.Plan {
 	return &plan.Plan{Mode: plan.Live, Operators: []plan.Operator{{Namespace: "ops", Package: "etcd", CSV: "etcd.v1"}}, Steps: steps}
 }
 
-// before returns the objects before the plan.
+// before returns the objects as they were before the plan.
 func before() map[k8s.Ref]k8s.Object {
 	s := k8s.With(k8s.New(olmV1alpha1, "Subscription", "ops", "etcd"), any("s"), "metadata", "uid")
 	s["spec"] = map[string]any{"name": "etcd", "installPlanApproval": "Manual"}
@@ -61,7 +61,7 @@ func before() map[k8s.Ref]k8s.Object {
 	return map[k8s.Ref]k8s.Object{sub(): s, namespace("ops"): n, condition(): k8s.New("operators.coreos.com/v2", "OperatorCondition", "ops", "etcd.v1")}
 }
 
-// executedActions returns all actions of the steps up to last, as executed.
+// executedActions returns all actions of the steps up to last, in the form of executed actions.
 func executedActions(p *plan.Plan, last int) []plan.ExecutedAction {
 	var out []plan.ExecutedAction
 	for _, s := range p.Steps[:last] {
@@ -76,7 +76,7 @@ func executedActions(p *plan.Plan, last int) []plan.ExecutedAction {
 	return out
 }
 
-// summarizeSteps summarizes the steps of a plan.
+// summarizeSteps returns a summary of each step of a plan.
 func summarizeSteps(p *plan.Plan) []string {
 	var out []string
 	for _, s := range p.Steps {
@@ -117,9 +117,9 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestSubscribeInOrder checks that the Subscription of a required operator is created before that
-// of its dependent, whatever their names. Otherwise OLM would create its own Subscription for the
-// required operator.
+// TestSubscribeInOrder checks that the Subscription of a required operator is created before the Subscription
+// of its dependent, regardless of their names. Otherwise OLM would create another Subscription for the required
+// operator.
 func TestSubscribeInOrder(t *testing.T) {
 	ref := func(kind, name string) k8s.Ref {
 		return k8s.Ref{APIVersion: olmV1alpha1, Kind: kind, Namespace: "ops", Name: name}
@@ -151,7 +151,7 @@ func TestSubscribeInOrder(t *testing.T) {
 	}
 }
 
-// TestMakeBeforeDetach returns to OLM without a reinstallation by OLM.
+// TestMakeBeforeDetach returns to OLM before the detach, so that OLM need not install the operator again.
 func TestMakeBeforeDetach(t *testing.T) {
 	p := livePlan()
 	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: executedActions(p, 3), Before: before()})
@@ -168,7 +168,7 @@ func TestMakeBeforeDetach(t *testing.T) {
 	}
 }
 
-// TestMakeAfterCleanUp checks the instructions if an object of OLM was already deleted.
+// TestMakeAfterCleanUp checks the instructions for a namespace in which an object of OLM was already deleted.
 func TestMakeAfterCleanUp(t *testing.T) {
 	p := livePlan()
 	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: executedActions(p, 6), Before: before()})

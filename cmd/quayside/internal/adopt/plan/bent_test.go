@@ -17,7 +17,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// newOperator returns objects of all kinds of an operator installed by OLM, and its part of the tree.
+// newOperator returns objects of all kinds for an operator installed by OLM, and its part of the tree.
 func newOperator(ns, pkg string) (live []k8s.Object, tree []render.Rendered) {
 	version := pkg + ".v1"
 	add := func(apiVersion, kind, namespace, name string, labels map[string]string, fields map[string]any, owners ...k8s.Object) k8s.Object {
@@ -78,7 +78,7 @@ func oddValues() *rapid.Generator[any] {
 	return rapid.SampledFrom([]any{nil, "", "x", strings.Repeat("a", 300), true, int64(-1), 1.5, []any{}, []any{nil}, []any{"x", map[string]any{}}, map[string]any{}, map[string]any{"a": nil}})
 }
 
-// spoilValue returns a copy of a value with a part replaced by a value of another type.
+// spoilValue returns a copy of a value in which one part is replaced by a value of another type.
 func spoilValue(t *rapid.T, v any) any {
 	m, ok := v.(map[string]any)
 	if list, isList := v.([]any); isList && len(list) > 0 && rapid.Bool().Draw(t, "below") {
@@ -94,7 +94,7 @@ func spoilValue(t *rapid.T, v any) any {
 	return k8s.With(m, spoilValue(t, m[key]), key)
 }
 
-// bendObjects changes objects in ways that no API server permits, or that occur in edited dumps.
+// bendObjects changes objects in ways that an API server does not permit but that occur in edited dumps.
 func bendObjects(t *rapid.T, live []k8s.Object) []k8s.Object {
 	live = slices.Clone(live)
 	for range rapid.IntRange(0, 6).Draw(t, "bends") {
@@ -127,9 +127,9 @@ func bendObjects(t *rapid.T, live []k8s.Object) []k8s.Object {
 	return live
 }
 
-// TestBentClusters inspects and plans clusters with objects that are missing, duplicate, foreign or
-// malformed. Every object must be in one class, operators without the objects that they need must
-// not be adopted, and nothing may panic.
+// TestBentClusters inspects clusters with objects that are missing, duplicate, foreign or malformed, and makes
+// their plans. Every object must be in one class. Operators without the objects that they need must not be
+// adopted. Nothing may panic.
 func TestBentClusters(t *testing.T) {
 	states := map[adopt.State]int{}
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt"
 )
 
-// selectOperators selects the operators to adopt, with their objects. For a skipped operator, it records the
-// reason.
+// selectOperators selects the operators to adopt, with their objects. It records the reason for each operator
+// that it skips.
 func (m *facts) selectOperators() (*selection, error) {
 	s := &selection{facts: m, planned: []Operator{}, skipped: []SkippedOperator{}}
 	if err := s.checkNamespaces(); err != nil {
@@ -67,8 +67,8 @@ func (m *selection) checkNamespaces() error {
 	return nil
 }
 
-// isAdoptable reports whether a plan has something to do for an operator: OLM manages it, or
-// objects, fields or labels of OLM remain.
+// isAdoptable reports whether a plan can do something for an operator: OLM manages the operator, or objects,
+// fields or labels of OLM remain.
 func (m *selection) isAdoptable(op *operator) bool {
 	switch op.State {
 	case adopt.Adoptable, adopt.WithRestart, adopt.CannotLeave, adopt.NeedsDecision, adopt.MustWait, adopt.NotSelected:
@@ -81,8 +81,8 @@ func (m *selection) isAdoptable(op *operator) bool {
 	return false
 }
 
-// refusalReasons returns the reasons why an operator cannot be adopted. It does not consider
-// whether the operators that must leave OLM together with it can be adopted.
+// refusalReasons returns the reasons why an operator cannot be adopted. It ignores the other operators that
+// must leave OLM together with this one.
 func (m *selection) refusalReasons(op *operator) []string {
 	var out []string
 	if op.State.StaysWithOLM() {
@@ -118,8 +118,8 @@ func (m *selection) refusalReasons(op *operator) []string {
 	return out
 }
 
-// separateExtensions adds a reason to operators of OLM v1 if the plan also adopts operators of OLM
-// v0. 'adopt run' can execute only plans without operators of OLM v1.
+// separateExtensions adds a reason to operators of OLM v1 if the plan also adopts operators of OLM v0, because
+// 'adopt run' can only execute plans without operators of OLM v1.
 func (m *selection) separateExtensions() {
 	isAdopted := func(op *operator) bool { return op.adopted && len(op.reasons) == 0 }
 	if !slices.ContainsFunc(m.operators, func(op *operator) bool { return isAdopted(op) && op.Extension == "" }) {
@@ -150,14 +150,14 @@ func (m *selection) addTies() {
 	}
 }
 
-// tie is a pair of operators in a namespace that must leave OLM together, and the reason.
+// tie is a pair of operators in one namespace that must leave OLM together, with the reason.
 type tie struct {
 	a, b *operator
 	why  string
 }
 
-// ties returns the pairs of operators that must leave OLM together. In such a pair, one operator requires the
-// other in the same namespace, or both operators share an object of OLM that the detach step deletes.
+// ties returns the pairs of operators in one namespace that must leave OLM together. Either one of the two
+// requires the other, or both share an object of OLM that the detach step deletes.
 func (m *selection) ties() []tie {
 	var out []tie
 	add := func(a, b, why string) {
@@ -188,8 +188,8 @@ func (m *selection) staysWithOLM(key string) bool {
 	return op != nil && !op.adopted && op.State != adopt.NotOLM && op.State != adopt.AlreadyAdopted
 }
 
-// sortDependentsFirst returns the operators in an order in which each comes before those that it
-// requires. Within a cycle, the order is undefined.
+// sortDependentsFirst sorts operators so that each comes before the operators that it requires. Within a cycle,
+// the order is undefined.
 func (m *selection) sortDependentsFirst(ops []*operator) []*operator {
 	needs := map[string][]string{}
 	for _, p := range m.Lock.Pins {

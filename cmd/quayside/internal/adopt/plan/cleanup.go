@@ -11,9 +11,9 @@ import (
 )
 
 // Deletion order of OLM's leftover objects:
-//   - The roles of an OperatorGroup come after the OperatorGroup, which would recreate them, and before
-//     the roles that they aggregate: the aggregation controller of Kubernetes recreates a role whose
-//     rules change during its deletion.
+//   - Roles of an OperatorGroup come after the OperatorGroup, because OLM would recreate them. They come before
+//     the roles that they aggregate: the aggregation controller recreates a role whose rules change while it is
+//     deleted.
 //   - An Operator comes last, because OLM recreates it while any object has its label.
 const (
 	rankWebhook = iota
@@ -58,9 +58,9 @@ func deletionRank(o *snapshot.LiveObject) int {
 	return rankRole
 }
 
-// needsCleanUp reports whether the clean-up deletes an object. It keeps objects of the tree, and
-// objects that quayside created. It deletes OperatorConditions that the tree no longer has, even if
-// quayside created them.
+// needsCleanUp reports whether the clean-up deletes an object. It keeps objects of the tree and objects that
+// quayside created. Exception: it deletes an OperatorCondition that the tree no longer has, even if quayside
+// created it.
 func needsCleanUp(i item) bool {
 	made := i.live != nil && i.live.Labels[k8s.LabelManagedBy] == k8s.Manager && !i.Is("OperatorCondition."+k8s.OLMGroup)
 	return i.RemovedAt == adopt.AtCleanUp && i.live != nil && i.ours == nil && !made
@@ -69,7 +69,7 @@ func needsCleanUp(i item) bool {
 // isRole reports whether an item is a role, which must be deleted after its bindings.
 func isRole(i item) bool { return i.Is("Role."+k8s.RBACGroup) || i.Is("ClusterRole."+k8s.RBACGroup) }
 
-// addCleanUpStep adds the step that deletes OLM's leftover objects of a block.
+// addCleanUpStep adds the step that deletes the objects that OLM left behind for a block.
 func (m *planBuilder) addCleanUpStep(b *block) {
 	items := b.itemsWhere(needsCleanUp)
 	slices.SortStableFunc(items, func(x, y item) int {
@@ -121,8 +121,8 @@ func (m *planBuilder) unlabelActions(b *block) []Action {
 	return out
 }
 
-// isComponentLabel reports whether a label is the component label of an operator in b or in an
-// earlier block.
+// isComponentLabel reports whether a label is the component label of an operator in block b or in an earlier
+// block.
 func (m *selection) isComponentLabel(b *block, label string) bool {
 	for _, other := range m.blocks {
 		for _, op := range other.operators {

@@ -6,8 +6,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Check is a condition on objects. Conditions on unchanged state compare the objects with the state
-// that verify.Capture recorded before the first step of the namespace.
+// Check is a condition on objects. Some conditions compare the objects with the state that verify.Capture
+// recorded before the first step of the namespace.
 type Check struct {
 	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|installed|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-release|same-version|stopped|succeeded|uid|unused"`
 	Objects []k8s.Ref `json:"objects,omitempty" doc:"Scope. Absent: all objects of the namespace's operators."`
@@ -67,20 +67,20 @@ func conditions() map[Condition]condition {
 	}
 }
 
-// Describe describes a fulfilled condition.
+// Describe returns a description of the condition when it is fulfilled.
 func (c Condition) Describe() string { return conditions()[c].text }
 
 // Seconds returns the maximum time in seconds to wait for a condition after a step.
 func (c Condition) Seconds() int { return cmp.Or(conditions()[c].seconds, 15) }
 
-// CanSkip reports whether a person may continue although a condition of a step is not fulfilled.
-// This is impossible if OLM would act on the operators, or if the plan no longer matches the
-// cluster.
+// CanSkip reports whether the user may continue although this condition of a step is not fulfilled. The user
+// must not continue if OLM would act on the operators, or if the plan no longer matches the cluster.
 func (c Condition) CanSkip(step StepKind) bool {
 	return conditions()[c].canSkip || c == Deleted && step == CleanUp
 }
 
-// IsWhole reports whether a condition is about the namespace or cluster, not about single objects.
+// IsWhole reports whether a condition is about the whole namespace or cluster, not about the objects of a
+// check.
 func (c Condition) IsWhole() bool { return conditions()[c].isWhole }
 
 // NeedsEvidence reports whether a condition compares with the state before the first step.

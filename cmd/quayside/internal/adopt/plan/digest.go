@@ -17,8 +17,8 @@ import (
 // LockDigest returns the digest that identifies a lock in a plan.
 func LockDigest(lock *lockfile.File) string { return string(catalog.DigestOf(lockfile.Format(lock))) }
 
-// TreeDigest returns the digest that identifies a rendered tree in a plan. It does not depend on
-// the order of the objects.
+// TreeDigest returns the digest that identifies a rendered tree in a plan. The order of the objects does not
+// matter.
 func TreeDigest(rendered []render.Rendered) string {
 	var lines []string
 	for _, r := range rendered {
@@ -32,8 +32,8 @@ func TreeDigest(rendered []render.Rendered) string {
 	return string(catalog.DigestOf([]byte(strings.Join(lines, "\n"))))
 }
 
-// recordState adds the current state of OLM's declarations and of the Deployments to the plan, for
-// the operators that leave OLM.
+// recordState adds to the plan the current state of OLM's declarations and Deployments for the operators that
+// leave OLM.
 func (m *planBuilder) recordState() {
 	found := map[k8s.Ref]State{}
 	add := func(o *snapshot.LiveObject) {
@@ -76,8 +76,8 @@ func (m *planBuilder) recordState() {
 // SpecText returns the spec of an object as JSON.
 func SpecText(o k8s.Object) string { return jsonText(k8s.Map(o, "spec")) }
 
-// TemplateDigest returns the digest of the pod template of a Deployment or ReplicaSet. It is equal
-// for a Deployment and its current ReplicaSet.
+// TemplateDigest returns the digest of the pod template of a Deployment or ReplicaSet. A Deployment and its
+// current ReplicaSet have the same digest.
 func TemplateDigest(o k8s.Object) string {
 	return string(catalog.DigestOf([]byte(jsonText(k8s.Without(k8s.Map(o, "spec", "template"), "metadata", "labels", "pod-template-hash")))))
 }

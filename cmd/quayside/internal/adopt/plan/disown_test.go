@@ -36,7 +36,7 @@ func newOLM() []k8s.Object {
 	return out
 }
 
-// accounts returns the trees of operators x: their ServiceAccounts.
+// accounts returns the tree for the operators x in these namespaces. It consists of their ServiceAccounts.
 func accounts(namespaces []string) []k8s.Object {
 	var out []k8s.Object
 	for _, namespace := range namespaces {
@@ -45,7 +45,7 @@ func accounts(namespaces []string) []k8s.Object {
 	return out
 }
 
-// withUIDs returns the objects of a cluster with UIDs, and the Namespace that identifies it.
+// withUIDs adds UIDs to the objects of a cluster, and the Namespace whose UID identifies the cluster.
 func withUIDs(objects []k8s.Object) []k8s.Object {
 	var out []k8s.Object
 	for _, o := range append(slices.Clone(objects), k8s.New("v1", "Namespace", "", "kube-system")) {
@@ -109,8 +109,8 @@ func step(t *testing.T, p *plan.Plan, name plan.StepKind, namespace string) plan
 	return plan.Step{}
 }
 
-// TestDisownState checks that a plan has the specs of the Subscriptions, OperatorGroups and catalogs and the
-// digests of the pod templates of the operators that leave OLM, and is refused with another state.
+// TestDisownState checks that a plan records the specs of Subscriptions, OperatorGroups and catalogs, and the
+// digests of pod templates. The plan must be refused if the cluster has another state.
 func TestDisownState(t *testing.T) {
 	live := append(newInstallation("a"), newOLM()...)
 	live[1] = k8s.With(live[1], map[string]any{"name": "x", "source": "c", "sourceNamespace": "olm"}, "spec")
@@ -142,9 +142,9 @@ func TestDisownState(t *testing.T) {
 	}
 }
 
-// TestAPIServicesAreDisowned checks that the labels of an APIService that name its
-// ClusterServiceVersion are removed before the ClusterServiceVersion, and that OLM is restarted after
-// all operators left.
+// TestAPIServicesAreDisowned checks that a plan first removes the labels of an APIService that name its
+// ClusterServiceVersion, and then deletes the ClusterServiceVersion. OLM must be restarted after all operators
+// have left.
 func TestAPIServicesAreDisowned(t *testing.T) {
 	labels := map[string]any{"olm.owner": "x.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "a", "olm.managed": "true"}
 	api := k8s.With(k8s.New("apiregistration.k8s.io/v1", "APIService", "", "v1.x.example.com"), any(labels), "metadata", "labels")

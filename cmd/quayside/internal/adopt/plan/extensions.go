@@ -9,13 +9,12 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// extensionController is the Deployment of OLM v1 that acts on ClusterExtensions and their
-// revisions. OLM v1's other Deployment, catalogd, changes no installed object, so it can keep
-// running.
+// extensionController is the Deployment of OLM v1 that acts on ClusterExtensions and their revisions. The other
+// Deployment of OLM v1, catalogd, can keep running: it changes no installed object.
 const extensionController = "operator-controller-controller-manager"
 
-// findExtensionController returns the Deployment of OLM v1's controller, or none unless there is
-// exactly one.
+// findExtensionController returns the Deployment of OLM v1's controller. If there is not exactly one, it
+// returns none.
 func (m *facts) findExtensionController() []Workload {
 	out := m.deploymentsNamed(extensionController, "")
 	if len(out) != 1 {
@@ -24,8 +23,8 @@ func (m *facts) findExtensionController() []Workload {
 	return out
 }
 
-// controllerNames returns the names of OLM's controllers that manage the operators of the blocks,
-// for messages.
+// controllerNames returns, for messages, the names of the OLM controllers that manage the operators of the
+// blocks.
 func controllerNames(blocks []*block) string {
 	if slices.ContainsFunc(blocks, (*block).hasExtension) {
 		return extensionController
@@ -41,13 +40,12 @@ func (m *selection) extensionBlocks() []*block {
 	return slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return !b.hasExtension() })
 }
 
-// extensions returns the ClusterExtensions that the detach of a block deletes.
+// extensions returns the ClusterExtensions that the detach step of a block deletes.
 func (b *block) extensions() []k8s.Ref {
 	return itemRefs(b.itemsWhere(func(i item) bool { return i.live != nil && i.Is("ClusterExtension."+k8s.OLMv1Group) }))
 }
 
-// declarationKinds returns the kinds of OLM objects that declare the operators of a block, for
-// messages.
+// declarationKinds returns, for messages, the kinds of OLM objects that declare the operators of a block.
 func (b *block) declarationKinds() string {
 	if b.hasExtension() {
 		return "ClusterExtensions"
@@ -55,10 +53,9 @@ func (b *block) declarationKinds() string {
 	return "Subscriptions and OperatorGroups"
 }
 
-// releaseActions returns the actions that remove ownerReferences to objects of OLM v1. With such a reference,
-// the deletion of the owner would also delete the object. For a CRD, it would also delete all custom
-// resources. CRDs come first. For each object, the last reference is removed first, so that the positions of
-// the other references stay valid.
+// releaseActions returns the actions that remove ownerReferences to objects of OLM v1. An object with such a
+// reference would be deleted together with its owner, and a CRD with all custom resources. CRDs come first. For
+// each object, the last reference is removed first, because the positions of the others then stay valid.
 func releaseActions(b *block) []Action {
 	if !b.hasExtension() {
 		return nil
@@ -94,8 +91,8 @@ func releaseActions(b *block) []Action {
 	return out
 }
 
-// finalizerActions returns the actions that remove OLM v1's finalizers from an object, in list
-// order.
+// finalizerActions returns actions that remove OLM v1's finalizers from an object, in the order of
+// metadata.finalizers.
 func finalizerActions(i item) []Action {
 	if i.Group != k8s.OLMv1Group {
 		return nil

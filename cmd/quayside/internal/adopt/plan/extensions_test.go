@@ -31,15 +31,15 @@ const (
 	extensions  = "olm.operatorframework.io/v1"
 )
 
-// ownedBy adds an ownerReference as operator-controller writes it.
+// ownedBy returns o with the ownerReference that operator-controller would write.
 func ownedBy(o, owner k8s.Object, controller bool) k8s.Object {
 	by := map[string]any{"apiVersion": owner.APIVersion(), "kind": owner.Kind(), "name": owner.Name(), "uid": k8s.Text(owner, "metadata", "uid"), "controller": controller, "blockOwnerDeletion": true}
 	return k8s.With(o, any(append(slices.Clone(k8s.List(o, "metadata", "ownerReferences")), by)), "metadata", "ownerReferences")
 }
 
-// newExtension returns the objects of a cluster with an operator that OLM v1 installed, and its tree.
-// With revisions, ClusterObjectSets own the objects, of which the first still owns the CRD; otherwise
-// the ClusterExtension does.
+// newExtension returns the objects of a cluster with an operator that OLM v1 installed, and its tree. The
+// ClusterExtension owns the objects. If revisions is true, ClusterObjectSets own them, and the first of these
+// still owns the CRD.
 func newExtension(revisions bool) (live []k8s.Object, tree []render.Rendered) {
 	withUID := func(o k8s.Object) k8s.Object { return k8s.With(o, any("u-"+o.Key().String()), "metadata", "uid") }
 	put := func(o k8s.Object) k8s.Object {
@@ -124,7 +124,7 @@ func inspectExtension(t interface{ Fatal(args ...any) }, live []k8s.Object, tree
 	return in
 }
 
-// kubectl carries out a command that a plan prints.
+// kubectl executes a command that a plan prints for an action.
 func kubectl(t *testing.T, c *runtest.Cluster, p *plan.Plan, a plan.Action, object k8s.Object) {
 	t.Helper()
 	command, ctx := p.Kubectl(a, object), context.Background()
@@ -162,8 +162,8 @@ func kubectl(t *testing.T, c *runtest.Cluster, p *plan.Plan, a plan.Action, obje
 	c.Settle()
 }
 
-// TestExtensionLeaves carries out the printed commands of a plan for OLM v1. The operator keeps its CRD,
-// custom resources, Deployment and account; the objects of OLM v1 are deleted.
+// TestExtensionLeaves executes the printed commands of a plan for OLM v1. The operator must keep its CRD,
+// custom resources, Deployment and account. The objects of OLM v1 must be deleted.
 func TestExtensionLeaves(t *testing.T) {
 	for _, revisions := range []bool{false, true} {
 		live, tree := newExtension(revisions)
@@ -220,8 +220,8 @@ func newWidgets() []k8s.Object {
 	return out
 }
 
-// newVerifier records the state of a cluster, and returns a function that returns the findings of adopt
-// verify.
+// newVerifier records the state of a cluster. It returns a function that returns the findings of 'adopt
+// verify'.
 func newVerifier(t *testing.T, c *runtest.Cluster, p *plan.Plan) func() []string {
 	t.Helper()
 	before, err := verify.Capture(context.Background(), c, p, "widgets")
@@ -245,8 +245,8 @@ func newVerifier(t *testing.T, c *runtest.Cluster, p *plan.Plan) func() []string
 	}
 }
 
-// TestLostResourcesAreFound deletes a ClusterExtension as kubectl does by default, with which everything
-// is deleted that OLM v1 installed, and all custom resources.
+// TestLostResourcesAreFound deletes a ClusterExtension as kubectl does by default. This also deletes everything
+// that OLM v1 installed, and all custom resources. adopt verify must report the loss.
 func TestLostResourcesAreFound(t *testing.T) {
 	live, tree := newExtension(true)
 	c := runtest.New(append(live, newWidgets()...)...)
@@ -284,8 +284,8 @@ func isOwnedBy(o k8s.Object, uid string) bool {
 	return slices.ContainsFunc(k8s.Items(o, "metadata", "ownerReferences"), func(by map[string]any) bool { return k8s.Text(by, "uid") == uid })
 }
 
-// TestExtensionsInAnyOrder checks that the plan does not depend on the order of the objects, and that it
-// removes the references of every kept object to an owner, those of CRDs first, before it deletes it.
+// TestExtensionsInAnyOrder checks that the plan does not depend on the order of the objects. Before it deletes
+// an owner, it must remove the references to this owner from all kept objects, and first from CRDs.
 func TestExtensionsInAnyOrder(t *testing.T) {
 	for _, revisions := range []bool{false, true} {
 		live, tree := newExtension(revisions)
@@ -307,7 +307,7 @@ func TestExtensionsInAnyOrder(t *testing.T) {
 	}
 }
 
-// checkOwners checks the order of a plan's actions.
+// checkOwners checks that a plan removes references to owners before it deletes the owners.
 func checkOwners(t *testing.T, p *plan.Plan, live []k8s.Object, tree []render.Rendered) {
 	t.Helper()
 	kept := map[k8s.Key]bool{}
@@ -355,7 +355,7 @@ func checkOwners(t *testing.T, p *plan.Plan, live []k8s.Object, tree []render.Re
 	}
 }
 
-// TestExtensionWebhooks checks that a plan names the webhooks of the tree that have no CA at first.
+// TestExtensionWebhooks checks that a plan lists the webhooks of the tree that have no CA at first.
 func TestExtensionWebhooks(t *testing.T) {
 	live, tree := newExtension(false)
 	hook := k8s.New("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "widgets.widget.v")
@@ -369,7 +369,7 @@ func TestExtensionWebhooks(t *testing.T) {
 	}
 }
 
-// TestExtensionsAreNotRun checks that a plan for OLM v1 is refused before anything is written.
+// TestExtensionsAreNotRun checks that adopt run refuses a plan for OLM v1 before it writes anything.
 func TestExtensionsAreNotRun(t *testing.T) {
 	live, tree := newExtension(true)
 	p, err := plan.Make(inspectExtension(t, live, tree))

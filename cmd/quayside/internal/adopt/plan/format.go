@@ -18,8 +18,8 @@ func Schema() []byte {
 	return jsonschema.Of("https://quayside.dev/schema/adoption-plan.schema.json", "quayside adoption plan", Plan{})
 }
 
-// Format encodes a plan as YAML, with fields in the order of their definition and one action per
-// line. Parse decodes it to an equal plan. Equal plans have equal encodings.
+// Format encodes a plan as YAML, with fields in the order of their definition and one action per line. Parse
+// decodes the YAML to an equal plan. Equal plans have equal encodings.
 func Format(p *Plan) []byte {
 	w := &writer{}
 	w.WriteString("# Written by quayside adopt plan. Review and commit it, and execute it with quayside adopt run.\n")
@@ -46,7 +46,7 @@ func (w *writer) writeFields(v reflect.Value, indent string) {
 	}
 }
 
-// writeList writes a list after the colon of its key.
+// writeList writes a list. The key and its colon are already written.
 func (w *writer) writeList(v reflect.Value, indent string) {
 	if v.Len() == 0 {
 		w.WriteString(" []\n")
@@ -106,8 +106,8 @@ func (w *writer) writeFlow(v reflect.Value) {
 	}
 }
 
-// encodedFields returns the fields of a struct to write: fields that are not empty, required
-// fields, and lists and maps that are not nil.
+// encodedFields returns the fields of a struct to write. These are required fields, fields that are not empty,
+// and lists and maps that are not nil.
 func encodedFields(v reflect.Value) []reflect.StructField {
 	return slices.DeleteFunc(slices.Clone(yamlnode.Fields(v.Type())), func(f reflect.StructField) bool {
 		value := v.FieldByIndex(f.Index)
@@ -118,8 +118,8 @@ func encodedFields(v reflect.Value) []reflect.StructField {
 	})
 }
 
-// formatScalar returns a scalar as YAML. It returns false if the value is a list, a map or a
-// struct other than k8s.Ref.
+// formatScalar returns a scalar or a k8s.Ref as YAML. It returns false if the value is a list, a map or another
+// struct.
 func formatScalar(v reflect.Value) (string, bool) {
 	switch x := v.Interface().(type) {
 	case k8s.Ref:

@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Kubectl returns the kubectl command for an action, without a trailing line break. The object to
-// apply follows as a here-document; if rendered is nil, the command reads it from standard input.
-// If there is no kubectl command for the action, the result is a comment.
+// Kubectl returns the kubectl command for an action, without a trailing line break. The command contains the
+// object to apply as a here-document or, if rendered is nil, reads it from standard input. If there is no
+// kubectl command for the action, Kubectl returns a comment.
 func (p *Plan) Kubectl(a Action, rendered k8s.Object) string {
 	v := verbs()[a.Do]
 	if v.kubectl != nil {
@@ -37,7 +37,7 @@ func (p *Plan) Kubectl(a Action, rendered k8s.Object) string {
 	return "kubectl patch " + targetName(a.Object) + " --type=" + patchType + " --patch " + quoteValue(string(text))
 }
 
-// unchanged returns the metadata that the object of an action must still have.
+// unchanged returns the metadata that must not have changed since the plan was made.
 func (a Action) unchanged() k8s.Object {
 	annotations := map[string]any{}
 	for _, key := range a.Unset {
@@ -100,13 +100,13 @@ func kubectlRestart(_ *Plan, a Action, _ k8s.Object) string {
 	return "kubectl rollout restart " + targetName(a.Object)
 }
 
-// noKubectl returns a function whose result is a comment that explains why there is no command.
+// noKubectl returns a function that returns a comment with the reason why there is no command.
 func noKubectl(why string) func(*Plan, Action, k8s.Object) string {
 	return func(_ *Plan, a Action, _ k8s.Object) string { return "# " + a.Object.String() + ": " + why }
 }
 
-// Script returns the plan as kubectl commands for execution by hand, with the manual steps, and
-// with the checks as comments. rendered are the objects to apply.
+// Script returns the plan as kubectl commands for execution by hand. It contains the manual steps, and the
+// checks as comments. rendered contains the objects to apply.
 func (p *Plan) Script(rendered []render.Rendered) string {
 	tree := map[k8s.Key]k8s.Object{}
 	for _, r := range rendered {

@@ -9,15 +9,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// hasLeftovers reports whether OLM no longer manages an operator, but its objects still have fields or labels
-// of OLM. It returns false if the lock has settings of OLM for the operator.
+// hasLeftovers reports whether OLM no longer manages an operator whose objects still have fields or labels of
+// OLM. It returns false if the lock keeps OLM's settings for the operator.
 func (m *facts) hasLeftovers(op *adopt.Operator) bool {
 	pin, pinned := m.Lock.Pin(op.Namespace, op.Package)
 	forgotten := op.State == adopt.AlreadyAdopted || op.State == adopt.NotOLM
 	return pinned && pin.Adopted == nil && forgotten && slices.ContainsFunc(m.itemsOf(op), hasOLMMarks)
 }
 
-// itemsOf returns the objects of an operator, including those that it shares with others.
+// itemsOf returns the objects of an operator, including the objects that it shares with other operators.
 func (m *facts) itemsOf(op *adopt.Operator) []item {
 	var out []item
 	for _, o := range op.Objects {
@@ -32,8 +32,8 @@ func (m *facts) itemsOf(op *adopt.Operator) []item {
 }
 
 // hasOLMMarks reports whether an object still has fields of OLM that the tree would remove. Without
-// managedFields, it looks for labels of OLM. It returns false for CRDs and APIServices, because
-// they would lose their CA, and for Namespaces, because OLM's webhooks select them by label.
+// managedFields, it looks for labels of OLM. It returns false for CRDs and APIServices, which would lose their
+// CA, and for Namespaces, which OLM's webhooks select by label.
 func hasOLMMarks(i item) bool {
 	if i.live == nil || i.ours == nil || k8s.IsCRD(i.ours) || i.Is("APIService."+k8s.APIServiceGroup) || i.Is("Namespace") {
 		return false
@@ -52,8 +52,8 @@ func isLabelOfOLM(key string) bool {
 	return strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, k8s.OLMGroup+"/")
 }
 
-// needsRestart reports whether the pods of a Deployment restart when the tree is applied, after the
-// plan's manager became the owner of OLM's fields.
+// needsRestart reports whether applying the tree restarts the pods of a Deployment once the plan's manager owns
+// OLM's fields.
 func (m *facts) needsRestart(i item) bool {
 	if !i.Is("Deployment.apps") || i.live == nil || i.ours == nil {
 		return false
@@ -69,8 +69,8 @@ func isUpgraded(i item) bool {
 	return slices.Contains(i.Fields, adopt.Field{Path: "metadata.annotations.quayside.dev/version", Kind: adopt.OtherValue})
 }
 
-// unservedReasons returns the reasons why the operator's objects in the tree cannot be applied:
-// their kinds are not served by the cluster.
+// unservedReasons returns a reason for each of the operator's objects in the tree whose kind the cluster does
+// not serve. Such an object cannot be applied.
 func (m *facts) unservedReasons(op *operator) []string {
 	served := func(group, kind string) bool {
 		defines := func(crd k8s.Object) bool {
@@ -90,8 +90,8 @@ func (m *facts) unservedReasons(op *operator) []string {
 	return out
 }
 
-// addLeftoverSteps adds the steps for operators that OLM no longer manages. They remove OLM's fields and
-// labels from their objects.
+// addLeftoverSteps adds the steps for operators that OLM no longer manages. The steps remove OLM's fields and
+// labels from the objects of the operators.
 func (m *planBuilder) addLeftoverSteps(b *block) {
 	if slices.ContainsFunc(b.items, b.needsGuard) {
 		m.addGuardSteps(b)
@@ -121,8 +121,8 @@ func (m *planBuilder) addLeftoverSteps(b *block) {
 	m.addCleanUpStep(b)
 }
 
-// changedItems returns the items that differ from the tree or have marks of OLM. It also returns
-// the bindings of such roles, because a changed role changes the permissions of the subjects.
+// changedItems returns the items that differ from the tree or have marks of OLM. For each such role, it also
+// returns the bindings, because a changed role changes the permissions of their subjects.
 func (b *block) changedItems() []item {
 	differs := func(i item) bool { return i.live != nil && i.ours != nil && (len(i.Fields) > 0 || hasOLMMarks(i)) }
 	roles := map[k8s.Key]bool{}

@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// CheckLimits returns an error for each action that no plan may have. An action is not allowed in two cases:
+// CheckLimits returns an error for each action that is forbidden in all plans. There are two cases:
 //   - The verb is not allowed in this kind of step, or on this object.
-//   - The action changes metadata that is neither OLM's nor an annotation that protects from pruning.
+//   - The action changes metadata other than OLM's metadata and the annotations that protect from pruning.
 //
 // Call CheckLimits before a plan is executed.
 func (p *Plan) CheckLimits() error {
@@ -148,8 +148,8 @@ func listKinds(group, kinds string) string {
 	return strings.ReplaceAll(kinds+" ", " ", "."+group+" ")
 }
 
-// CheckDerived returns an error unless p equals derived, a plan that was made from the current
-// cluster, lock and inspection. It ignores differences in Skipped.
+// CheckDerived returns an error if p differs from derived, a plan that was made from the current cluster, lock
+// and inspection. Differences in Skipped are ignored.
 func (p *Plan) CheckDerived(derived *Plan) error {
 	known := map[string]bool{}
 	for _, s := range derived.Steps {
@@ -172,13 +172,13 @@ func (p *Plan) CheckDerived(derived *Plan) error {
 	return nil
 }
 
-// actionText returns an action and its step as text, for comparison.
+// actionText returns the text of an action and its step, for comparing actions.
 func actionText(s Step, a Action) string {
 	return string(Format(&Plan{Steps: []Step{{Name: s.Name, Namespace: s.Namespace, Actions: []Action{a}}}}))
 }
 
-// firstDifference returns the first line of a that differs from b, or "" if the texts are equal.
-// The result is "the end" if that line is empty or missing in a.
+// firstDifference returns the first line of a that differs from b, or "" if the texts are equal. If this line
+// is empty or a has ended, it returns "the end".
 func firstDifference(a, b string) string {
 	if a == b {
 		return ""
@@ -192,7 +192,7 @@ func firstDifference(a, b string) string {
 	return "the end"
 }
 
-// CheckRevert returns an error if an action of back, a plan for returning to OLM, undoes no action
+// CheckRevert returns an error if back, a plan for returning to OLM, has an action that does not undo an action
 // of p.
 func (p *Plan) CheckRevert(back *Plan) error {
 	undone := map[Verb]map[k8s.Ref]bool{}

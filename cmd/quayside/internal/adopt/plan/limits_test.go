@@ -68,8 +68,8 @@ func clonePlan(t *testing.T, p *plan.Plan) *plan.Plan {
 	return out
 }
 
-// TestForgedActions adds a forbidden action to a plan, in the most similar step. CheckLimits must
-// reject each.
+// TestForgedActions adds a forbidden action to a plan, in the most similar step. CheckLimits must reject the
+// plan.
 func TestForgedActions(t *testing.T) {
 	p := newPlan(t)
 	if err := p.CheckLimits(); err != nil {
@@ -118,8 +118,8 @@ func TestForgedActions(t *testing.T) {
 	}
 }
 
-// TestOnlyDerived changes an action, check, text or field of a plan. CheckDerived must reject every
-// plan that differs from the one derived from the cluster.
+// TestOnlyDerived changes an action, check, text or field of a plan. CheckDerived must reject every plan that
+// differs from the plan made from the cluster.
 func TestOnlyDerived(t *testing.T) {
 	p := newPlan(t)
 	if err := clonePlan(t, p).CheckDerived(p); err != nil {
@@ -170,8 +170,8 @@ func TestOnlyDerived(t *testing.T) {
 	refused("OLM", "the plan differs from", func(f *plan.Plan) { f.OLM[0].Replicas = 9 })
 }
 
-// TestReturnOnlyNames replaces the object of each action in a revert plan. CheckRevert must reject
-// objects that the executed plan does not list.
+// TestReturnOnlyNames replaces the object of each action in a plan for reverting. CheckRevert must reject
+// objects that the executed plan does not contain.
 func TestReturnOnlyNames(t *testing.T) {
 	p := newPlan(t)
 	var executed []plan.ExecutedAction

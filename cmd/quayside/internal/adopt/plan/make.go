@@ -33,9 +33,8 @@ const (
 	Kind       = "AdoptionPlan"
 )
 
-// Make returns the plan for adopting operators from OLM. Operators that it does not adopt are in
-// Skipped, with the reasons. It returns an error if the snapshot is incomplete. It does not modify
-// its input.
+// Make returns the plan for adopting operators from OLM. Skipped contains the operators that it does not adopt,
+// with the reasons. It returns an error if the snapshot is incomplete. It does not modify its input.
 func Make(in Input) (*Plan, error) {
 	f, err := newFacts(in)
 	if err != nil {
@@ -51,8 +50,8 @@ func Make(in Input) (*Plan, error) {
 	return m.result()
 }
 
-// result returns the finished plan, or an error if an action is on an existing object without a
-// UID.
+// result returns the finished plan. It returns an error if the plan changes an existing object whose UID is
+// unknown.
 func (m *planBuilder) result() (*Plan, error) {
 	for _, s := range m.plan.Steps {
 		for _, a := range s.Actions {
@@ -108,8 +107,8 @@ func newBuilder(chosen *selection) *planBuilder {
 	}}
 }
 
-// checkComplete returns an error if some kinds could not be listed for the snapshot, because their objects
-// would appear to be missing.
+// checkComplete returns an error if some kinds could not be listed for the snapshot. Their objects would appear
+// to be missing.
 func checkComplete(s *snapshot.Snapshot) error {
 	var kinds []string
 	for _, u := range s.Unread {
@@ -148,9 +147,8 @@ func (m *selection) find(key string) *operator {
 	return nil
 }
 
-// block is a group of operators in one namespace whose steps are planned together. It contains either
-// operators that OLM manages, or operators that OLM no longer manages but whose objects have leftovers of OLM
-// (hasLeftovers).
+// block is a group of operators in one namespace whose steps are planned together. Either OLM manages all of
+// them, or OLM manages none of them but their objects have leftovers of OLM (hasLeftovers).
 type block struct {
 	namespace    string
 	hasLeftovers bool
@@ -166,8 +164,8 @@ type item struct {
 	ours k8s.Object           // nil if the tree does not have it
 }
 
-// ref returns the reference to an item, with the apiVersion of the tree or, if the tree does not
-// have it, of the cluster.
+// ref returns the reference to an item, with the apiVersion of the tree. For an item that is only in the
+// cluster, it has the apiVersion of the cluster.
 func (i item) ref() k8s.Ref {
 	if i.ours != nil {
 		return k8s.RefTo(i.ours)
@@ -179,12 +177,12 @@ func refToLive(o *snapshot.LiveObject) k8s.Ref {
 	return k8s.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// assignObjects assigns each object to the block whose steps handle it. For an object that several
-// blocks share:
-//   - If it is new, the first block applies it. This does not affect the operators of later blocks.
-//   - If it exists, the last block handles it. The earlier blocks have it in others: they only remove
-//     OLM's labels, because OLM recreates an Operator while any object has its label.
-//   - If an operator that stays with OLM needs it, no block handles it. All have it in others.
+// assignObjects assigns each object to the block that handles it in its steps. If several blocks share an
+// object:
+//   - If the object is new, the first block applies it. This does not affect the operators of later blocks.
+//   - If it exists, the last block handles it. It is in the field others of the earlier blocks, which only
+//     remove OLM's labels: OLM recreates an Operator while any object has its label.
+//   - If an operator that stays with OLM needs it, no block handles it. It is in others of all blocks.
 func (m *selection) assignObjects() {
 	for _, b := range m.blocks {
 		for _, op := range b.operators {
@@ -241,7 +239,7 @@ func namespaceOf(operator string) string {
 	return namespace
 }
 
-// blockFor returns the block for an operator. It adds the block if necessary.
+// blockFor returns the block for an operator. If there is none, it adds one.
 func (m *selection) blockFor(op *operator) *block {
 	for _, b := range m.blocks {
 		if b.namespace == op.Namespace && b.hasLeftovers == op.hasLeftovers {

@@ -29,9 +29,9 @@ func TestIncompleteSnapshotIsRejected(t *testing.T) {
 	}
 }
 
-// TestGuardIsKeptByTree checks that a Namespace that Argo CD applies from other files keeps its
-// guard when the tree is applied. Otherwise Argo CD would ask for confirmation to delete it until it
-// applies the Namespace from the tree.
+// TestGuardIsKeptByTree checks that a Namespace keeps its guard when the plan applies the tree, if Argo CD
+// applies the Namespace from other files. Otherwise, until Argo CD applies the tree, it would ask the user to
+// confirm the deletion of the Namespace.
 func TestGuardIsKeptByTree(t *testing.T) {
 	const options, tracking = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/tracking-id"
 	live := func(apiVersion, kind, namespace, name string) k8s.Object {

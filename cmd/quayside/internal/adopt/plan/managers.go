@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// IsWrittenByOLM reports whether an entry of managedFields belongs to one of OLM's controllers.
-// Entries for the status subresource do not count.
+// IsWrittenByOLM reports whether an entry of managedFields belongs to one of OLM's controllers. It ignores
+// entries for the status subresource.
 func IsWrittenByOLM(entry map[string]any) bool {
 	return slices.Contains([]string{"olm", "catalog", "olm.install"}, k8s.Text(entry, "manager")) && k8s.Text(entry, "subresource") == ""
 }
@@ -22,12 +22,12 @@ func AppliedBy(o k8s.Object, manager string) bool {
 	})
 }
 
-// isApply reports whether an entry of managedFields is for server-side apply by a manager.
+// isApply reports whether an entry of managedFields is the entry for server-side apply by manager.
 func isApply(entry map[string]any, manager string) bool {
 	return k8s.Text(entry, "manager") == manager && k8s.Text(entry, "operation") == "Apply"
 }
 
-// writers contains the paths of an object's fields by writer, in the form of adopt.Field.Path.
+// writers contains the paths of an object's fields, by writer. Paths have the form of adopt.Field.Path.
 type writers struct {
 	mine   map[string]bool // fields that OLM or the plan's manager wrote
 	others map[string]bool
@@ -46,8 +46,8 @@ func writersOf(o k8s.Object, manager string) writers {
 	return w
 }
 
-// collectPaths adds the paths in a fieldsV1 set to into. It omits list items that have no name,
-// with all their fields.
+// collectPaths adds the paths in a fieldsV1 set to into. It omits list items without a name, and all fields in
+// them.
 func collectPaths(into map[string]bool, at string, fields map[string]any) {
 	for key, v := range fields {
 		below, _ := v.(map[string]any)
@@ -65,8 +65,8 @@ func collectPaths(into map[string]bool, at string, fields map[string]any) {
 	}
 }
 
-// itemName returns the name in the key of a list item in managedFields. It returns "" if the key
-// consists of other fields.
+// itemName returns the name in the key of a list item in managedFields. If the key has other fields, it returns
+// "".
 func itemName(key string) string {
 	text, ok := strings.CutPrefix(key, "k:")
 	var by map[string]any
@@ -76,10 +76,9 @@ func itemName(key string) string {
 	return k8s.Text(by, "name")
 }
 
-// drops reports whether applying the tree removes field f from the cluster, once the plan's manager
-// owns OLM's fields. Only the cluster has f. If another manager also wrote f, it is not removed. If
-// its writer is unknown, it counts as removed if it is in a list item, or if the object has no
-// managedFields.
+// drops reports whether applying the tree removes field f from the cluster, once the plan's manager owns OLM's
+// fields. f must be a field that the tree does not have. It is kept if another manager also wrote it. If its
+// writer is unknown, it counts as removed in a list item, or if the object has no managedFields.
 func (w writers) drops(f adopt.Field) bool {
 	switch {
 	case w.others[f.Path]:
@@ -90,7 +89,7 @@ func (w writers) drops(f adopt.Field) bool {
 	return len(w.mine)+len(w.others) == 0 || strings.Contains(f.Path, "[")
 }
 
-// transferFields returns managedFields with the manager in place of the previous ones.
+// transferFields returns managedFields in which manager has replaced the previous managers.
 func (a Action) transferFields(entries []any, manager, apiVersion string) []any {
 	var out []any
 	fields := map[string]any{}
@@ -111,8 +110,8 @@ func (a Action) transferFields(entries []any, manager, apiVersion string) []any 
 	return append(out, entry)
 }
 
-// mergeFieldSets merges two sets in the fieldsV1 format, which maps each field to the set of its
-// own fields.
+// mergeFieldSets merges two sets in the fieldsV1 format. This format maps each field to the set of the fields
+// below it.
 func mergeFieldSets(a, b map[string]any) map[string]any {
 	out := k8s.Copy(a)
 	for k, v := range b {

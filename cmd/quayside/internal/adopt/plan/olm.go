@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// findControllers returns the Deployments of OLM's two controllers. It returns none unless exactly
-// these two exist, in one namespace.
+// findControllers returns the Deployments of OLM's two controllers. Unless exactly these two exist, in one
+// namespace, it returns none.
 func (m *facts) findControllers() []Workload {
 	out := append(m.deploymentsNamed("catalog-operator", "catalog-operator"), m.deploymentsNamed("olm-operator", "olm-operator")...)
 	if len(out) != 2 || out[0].Object.Namespace != out[1].Object.Namespace {
@@ -19,8 +19,8 @@ func (m *facts) findControllers() []Workload {
 	return out
 }
 
-// deploymentsNamed returns the Deployments with a name, in all namespaces. If app is not empty,
-// they must also have that value of the label app.
+// deploymentsNamed returns the Deployments with a name, in all namespaces. If app is not empty, it returns only
+// those with this value of the label app.
 func (m *facts) deploymentsNamed(name, app string) []Workload {
 	out := []Workload{}
 	for _, o := range m.Snapshot.Kind("apps", "Deployment") {
@@ -54,9 +54,9 @@ func (m *planBuilder) addStartStep(blocks []*block) {
 		func(w Workload) Action { return Action{Do: Scale, From: 0, To: w.Replicas} })
 }
 
-// addRestartStep adds the step that restarts OLM's controllers once, if the plan detaches
-// operators. OLM deletes some objects when it starts: this must be checked before a later,
-// unexpected restart.
+// addRestartStep adds the step that restarts OLM's controllers once, if the plan detaches operators. OLM
+// deletes some objects when it starts. The plan checks this now, so that a later, unexpected restart does no
+// harm.
 func (m *planBuilder) addRestartStep(blocks []*block) {
 	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detachedItems()) > 0 }) {
 		return
@@ -66,8 +66,8 @@ func (m *planBuilder) addRestartStep(blocks []*block) {
 		func(Workload) Action { return Action{Do: RestartPods} })
 }
 
-// addControllerStep adds a step with one action for each of OLM's controllers, and with a
-// postcondition. If the controllers were not found in the cluster, it is a manual step.
+// addControllerStep adds a step with one action for each of OLM's controllers, and a postcondition. If the
+// controllers were not found in the cluster, the step is manual.
 func (m *planBuilder) addControllerStep(s Step, is Condition, manual string, action func(Workload) Action) {
 	if len(m.plan.OLM) == 0 {
 		s.Manual = manual
@@ -82,8 +82,8 @@ func (m *planBuilder) addControllerStep(s Step, is Condition, manual string, act
 	m.addStep(s)
 }
 
-// isOpenShift reports whether the cluster is OpenShift, whose version operator restarts OLM if it
-// is stopped.
+// isOpenShift reports whether the cluster is OpenShift. Its version operator starts OLM again if the plan stops
+// OLM.
 func (m *facts) isOpenShift() bool {
 	return m.Snapshot.Get(k8s.Key{Group: "config.openshift.io", Kind: "ClusterVersion", Name: "version"}) != nil
 }
@@ -93,7 +93,7 @@ func (m *planBuilder) stopsOLM() bool {
 	return m.Mode == Stopped && slices.ContainsFunc(m.blocks, func(b *block) bool { return len(b.detachedItems()) > 0 })
 }
 
-// addUnmanageStep adds a manual step so that OpenShift's version operator does not start OLM again.
+// addUnmanageStep adds a manual step that prevents OpenShift's version operator from starting OLM again.
 func (m *planBuilder) addUnmanageStep() {
 	if !m.stopsOLM() || !m.isOpenShift() {
 		return
@@ -121,8 +121,8 @@ func (m *planBuilder) addManageStep() {
 	})
 }
 
-// addUninstallStep adds a manual step to uninstall OLM, if the plan adopts the last operators of
-// OLM. It adds none on OpenShift, where OLM is part of the platform.
+// addUninstallStep adds a manual step to uninstall OLM if the plan adopts OLM's last operators. On OpenShift,
+// it adds no step, because OLM is part of the platform.
 func (m *planBuilder) addUninstallStep() {
 	if !slices.ContainsFunc(m.blocks, func(b *block) bool { return !b.hasLeftovers && !b.hasExtension() }) || m.isOpenShift() {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Plan describes the migration of a cluster's operators from OLM, in steps. A step begins only when
-// the previous one is done and its checks passed.
+// Plan describes in steps how a cluster's operators leave OLM. A step begins only when the previous step is
+// done and its checks passed.
 type Plan struct {
 	APIVersion string            `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
 	Kind       string            `json:"kind" form:"required const=AdoptionPlan" doc:"AdoptionPlan"`
@@ -42,8 +42,8 @@ func (p *Plan) Namespaces() []string {
 	return slices.Compact(out)
 }
 
-// ConfidentialNamespaces returns the namespaces of the Secrets and ConfigMaps that are read to make
-// the plan again, sorted.
+// ConfidentialNamespaces returns the namespaces whose Secrets and ConfigMaps must be read to make the plan
+// again, sorted.
 func (p *Plan) ConfidentialNamespaces() []string {
 	out := p.Namespaces()
 	if p.IsForReleases() {
@@ -64,7 +64,7 @@ func (p *Plan) IsForExtensions() bool {
 	return slices.ContainsFunc(p.Operators, func(op Operator) bool { return op.Extension != "" })
 }
 
-// Mode is the treatment of OLM's controllers while operators are detached.
+// Mode is the way in which a plan treats OLM's controllers.
 type Mode string
 
 // The modes.
@@ -110,7 +110,7 @@ type SkippedOperator struct {
 	Reasons   []string `json:"reasons"`
 }
 
-// Step is a part of a plan. It is done before the next step begins.
+// Step is a part of a plan. It must be done before the next step begins.
 type Step struct {
 	Number    int      `json:"number" doc:"From 1."`
 	Name      StepKind `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|restart|fields|clean-up|certificates|uninstall|suspend|forget|hand-back|records|subscribe|approve|withdraw|unguard|resume"`

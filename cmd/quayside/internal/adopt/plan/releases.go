@@ -43,8 +43,8 @@ func (m *selection) separateReleases() {
 	}
 }
 
-// addReleaseSteps adds the steps for operators of Helm. Helm keeps a release only in Secrets, so that
-// nothing has to be stopped, except a HelmRelease of Flux. The Secrets are deleted last: until then,
+// addReleaseSteps adds the steps for operators of Helm. Helm keeps a release only in Secrets, so that nothing
+// has to be stopped except a HelmRelease of Flux. The step that deletes the Secrets is the last: until then,
 // Helm can manage the operators again at any time.
 func (m *planBuilder) addReleaseSteps(b *block) {
 	flux := b.itemsWhere(func(i item) bool { return i.live != nil && i.Is("HelmRelease."+snapshot.FluxGroup) })
@@ -92,20 +92,20 @@ func (m *planBuilder) addReleaseSteps(b *block) {
 	})
 }
 
-// isHook reports whether an object is a hook of a release that is not in the cluster.
+// isHook reports whether an object is a hook of a release and does not exist in the cluster.
 func (m *planBuilder) isHook(b *block, i item) bool {
 	return slices.ContainsFunc(b.operators, func(op *operator) bool { return op.Release != nil && slices.Contains(op.Release.Hooks, i.String()) })
 }
 
-// losesSettings reports whether an object with the CA of a webhook or an API has a field that the
-// tree does not have. The object keeps it, because another program may need it.
+// losesSettings reports whether the tree lacks a field of an object that contains the CA of a webhook or an
+// API. The object keeps the field, because another program may need it.
 func losesSettings(i item) bool {
 	return (k8s.IsCRD(i.ours) || i.IsWebhookConfig() || i.Is("APIService."+k8s.APIServiceGroup)) &&
 		slices.ContainsFunc(i.Changes(), func(f adopt.Field) bool { return f.Kind == adopt.OnlyLive })
 }
 
-// helmManagers returns the field managers that Helm used for an object, by the fields that only Helm
-// writes, sorted. In Flux, Terraform and others, its name is that of the program that contains Helm.
+// helmManagers returns Helm's field managers for an object, sorted. It finds them by the fields that only Helm
+// writes, because in Flux, Terraform and others the name is that of the program that embeds Helm.
 func helmManagers(i item) []string {
 	found := map[string]bool{}
 	if i.live != nil {
@@ -118,8 +118,8 @@ func helmManagers(i item) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// isWrittenByHelm reports whether an entry of managedFields has an annotation that Helm sets on the
-// objects of a release.
+// isWrittenByHelm reports whether an entry of managedFields has an annotation that Helm sets on all objects of
+// a release.
 func isWrittenByHelm(entry map[string]any) bool {
 	for key := range k8s.Map(entry, "fieldsV1", "f:metadata", "f:annotations") {
 		if strings.HasPrefix(key, "f:meta.helm.sh/release-") {
@@ -129,8 +129,8 @@ func isWrittenByHelm(entry map[string]any) bool {
 	return false
 }
 
-// Records returns the records of Helm's releases that the plan deletes in the steps of a namespace,
-// by namespace and name of the release.
+// Records returns Helm's release records that the plan deletes in the steps of a namespace. The key is the
+// namespace and the name of the release.
 func (p *Plan) Records(namespace string) map[[2]string][]k8s.Ref {
 	out := map[[2]string][]k8s.Ref{}
 	for _, s := range p.Steps {
@@ -184,8 +184,8 @@ func undoSuspend(a Action, _ ExecutedAction, _ k8s.Object) (Action, bool) {
 	return a, true
 }
 
-// undoDelete returns an action that creates a deleted record of Helm again. No other deletion can
-// be undone.
+// undoDelete returns an action that creates a deleted release record of Helm again. Other deletions cannot be
+// undone.
 func undoDelete(a Action, _ ExecutedAction, _ k8s.Object) (Action, bool) {
 	if !snapshot.IsReleaseRecord(a.Object.Key()) {
 		return Action{}, false
@@ -193,7 +193,7 @@ func undoDelete(a Action, _ ExecutedAction, _ k8s.Object) (Action, bool) {
 	return Action{Do: Create, Object: a.Object, UID: a.UID}, true
 }
 
-// newRecord returns a Secret to create, from its backup.
+// newRecord returns a Secret to create, made from its backup.
 func newRecord(backup k8s.Object) k8s.Object {
 	meta := map[string]any{}
 	for _, key := range []string{"name", "namespace", "labels", "annotations"} {

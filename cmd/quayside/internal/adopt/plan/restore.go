@@ -8,10 +8,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// RestoreValues returns a live object with the earlier values of the fields that the given managers
-// wrote, and of fields that are missing now. It keeps the owners, the finalizers, the status, and
-// fields that only other managers wrote. It restores a list as a whole. If nothing differs, the
-// result is live itself.
+// RestoreValues returns a live object with the earlier values of fields that the given managers wrote, and of
+// fields that are missing now. It keeps owners, finalizers, status, and fields that only other managers wrote.
+// A list is restored as a whole. If nothing differs, RestoreValues returns live itself.
 func RestoreValues(live, before k8s.Object, managers ...string) k8s.Object {
 	theirs := fields{}
 	for _, entry := range k8s.Items(live, "metadata", "managedFields") {
@@ -41,8 +40,8 @@ func RestoreValues(live, before k8s.Object, managers ...string) k8s.Object {
 	return out
 }
 
-// restoreFields returns a mapping with the earlier values of the fields in theirs, and of fields
-// that are missing in live. Other fields keep their live values.
+// restoreFields returns a mapping that has the earlier values of fields in theirs, and of fields that live
+// lacks. All other fields keep their live values.
 func restoreFields(live, before map[string]any, theirs fields) map[string]any {
 	out := maps.Clone(before)
 	if out == nil {
@@ -65,8 +64,9 @@ func restoreFields(live, before map[string]any, theirs fields) map[string]any {
 	return out
 }
 
-// RestoreManagedFields returns the managedFields of a restored object: the entries in before except entries
-// for subresources, and the entries of live by new writers other than the given managers.
+// RestoreManagedFields returns the managedFields of a restored object. These are the entries in before, except
+// entries for subresources, and the entries in live of writers that are not in before. It omits live entries of
+// managers.
 func RestoreManagedFields(live, before k8s.Object, managers ...string) []any {
 	var out []any
 	there := map[fieldWriter]bool{}
@@ -83,8 +83,8 @@ func RestoreManagedFields(live, before k8s.Object, managers ...string) []any {
 	return out
 }
 
-// HasNewManager reports whether one of the given managers has an entry in managedFields now, but
-// had none before.
+// HasNewManager reports whether one of the given managers has an entry in the managedFields of live but not in
+// those of before.
 func HasNewManager(live, before k8s.Object, managers ...string) bool {
 	had := fieldWriters(before)
 	return slices.ContainsFunc(k8s.Items(live, "metadata", "managedFields"), func(entry map[string]any) bool {
@@ -93,8 +93,8 @@ func HasNewManager(live, before k8s.Object, managers ...string) bool {
 	})
 }
 
-// hasLostManager reports whether a manager of OLM or Helm owned fields of the object before, and owns
-// none now.
+// hasLostManager reports whether a manager of OLM or Helm that owned fields of the object before no longer owns
+// any.
 func hasLostManager(live, before k8s.Object) bool {
 	has := fieldWriters(live)
 	return slices.ContainsFunc(k8s.Items(before, "metadata", "managedFields"), func(entry map[string]any) bool {
@@ -102,7 +102,7 @@ func hasLostManager(live, before k8s.Object) bool {
 	})
 }
 
-// fieldWriter identifies the writer in an entry of managedFields.
+// fieldWriter identifies the writer of an entry in managedFields.
 type fieldWriter struct{ manager, operation, subresource string }
 
 func writerOf(entry map[string]any) fieldWriter {
@@ -117,8 +117,8 @@ func fieldWriters(o k8s.Object) map[fieldWriter]bool {
 	return out
 }
 
-// fields contains the fields of a mapping that a manager wrote. The value is nil for a field that
-// is no mapping, or that the manager wrote as a whole.
+// fields contains the fields of a mapping that a manager wrote. The value is nil for a field that is no
+// mapping, and for a mapping that the manager wrote as a whole.
 type fields map[string]fields
 
 // add adds fields in the format of managedFields.

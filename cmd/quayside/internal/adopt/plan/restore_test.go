@@ -70,8 +70,8 @@ func withoutFields(m, fields map[string]any) map[string]any {
 	return out
 }
 
-// TestRestored applies fields to an object and removes others, and checks that RestoreValues
-// returns the earlier object, with the current owners and status and the later changes of others.
+// TestRestored applies fields to an object and removes other fields. RestoreValues must return the earlier
+// object with the current owners and status, and with the later changes by others.
 func TestRestored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := func(name string) map[string]any { return mapping(3).Draw(t, name) }
@@ -112,8 +112,8 @@ func TestRestored(t *testing.T) {
 	})
 }
 
-// TestManaged checks that the earlier managers get their fields back, and that the given managers
-// lose theirs.
+// TestManaged checks that the earlier managers own their fields again, and that the given managers lose their
+// fields.
 func TestManaged(t *testing.T) {
 	entry := func(manager, operation, subresource, field string) any {
 		e := map[string]any{"manager": manager, "operation": operation, "fieldsV1": map[string]any{"f:" + field: map[string]any{}}}

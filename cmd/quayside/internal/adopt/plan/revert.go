@@ -12,14 +12,14 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// ExecutedAction is an action of a plan that was started, even if it was not completed.
+// ExecutedAction is an action that was started, but may not be complete.
 type ExecutedAction struct {
 	Step       int    // number of the step in the plan
 	Action     int    // number of the action in the step, from 1
 	CreatedUID string // UID of the object that the action created; empty if none
 }
 
-// RevertInput is a plan with the part that was executed.
+// RevertInput is a plan, and the part of it that was executed.
 type RevertInput struct {
 	Plan     *Plan
 	Executed []ExecutedAction       // in the order of execution
@@ -27,16 +27,16 @@ type RevertInput struct {
 	Stopped  bool                   // whether OLM is stopped by the plan
 }
 
-// Revert is a plan for returning operators to OLM, with the objects that it needs.
+// Revert is a plan for returning operators to OLM, with the objects that its actions need.
 type Revert struct {
 	Plan    *Plan
 	Objects map[k8s.Ref]k8s.Object // objects to create, and backups to restore from
 }
 
 // MakeRevert returns the plan for returning operators to OLM. It covers the namespaces whose clean-up has not
-// begun. Skipped contains the other namespaces, with instructions. The plan has no steps if no action was
-// started. It creates the Subscriptions before it deletes objects of the tree, so that no required object is
-// ever missing.
+// begun. Skipped contains the other namespaces, with instructions. If no action was started, the plan has no
+// steps. The plan creates the Subscriptions before it deletes objects of the tree, so that operators never lack
+// required objects.
 func MakeRevert(in RevertInput) *Revert {
 	m := &revertBuilder{RevertInput: in, result: &Revert{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]ExecutedAction{}}
 	for _, d := range in.Executed {
@@ -106,8 +106,8 @@ func (m *revertBuilder) executedParts() []*executedPart {
 	return out
 }
 
-// wasDetached reports whether OLM managed none of the plan's operators in a namespace when the plan
-// was made.
+// wasDetached reports whether OLM managed none of the plan's operators in a namespace at the time the plan was
+// made.
 func (m *revertBuilder) wasDetached(namespace string) bool {
 	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op Operator) bool { return op.Namespace == namespace && !op.Detached })
 }
@@ -152,8 +152,8 @@ func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 	}
 }
 
-// undos returns the actions that can undo an action. The earlier state of the object decides which
-// one does.
+// undos returns the actions that may undo an action. The earlier state of the object determines which of them
+// does.
 func undos(a Action) []Action {
 	var out []Action
 	if undo := verbs()[a.Do].undo; undo != nil {
@@ -180,8 +180,8 @@ func undoAnnotate(a Action, _ ExecutedAction, before k8s.Object) (Action, bool) 
 	return undo, true
 }
 
-// undoApply returns an action that restores an object which existed before, or deletes a new one.
-// It does not delete a new object that contains others, such as a Namespace.
+// undoApply returns an action that restores an object if it existed before, and otherwise deletes it. A new
+// object that contains others, such as a Namespace, is not deleted.
 func undoApply(a Action, done ExecutedAction, before k8s.Object) (Action, bool) {
 	uid := cmp.Or(a.UID, done.CreatedUID)
 	switch {
@@ -198,8 +198,8 @@ func undoTransfer(a Action, _ ExecutedAction, before k8s.Object) (Action, bool) 
 	return Action{Do: Restore, Object: a.Object, UID: a.UID}, before != nil
 }
 
-// undoOrphan returns an action that creates a deleted Subscription again. OLM then installs the
-// operator from it.
+// undoOrphan returns an action that creates a deleted Subscription again. OLM then installs the operator of
+// this Subscription.
 func undoOrphan(a Action, _ ExecutedAction, _ k8s.Object) (Action, bool) {
 	return Action{Do: Create, Object: a.Object}, a.Object.Kind == "Subscription"
 }
@@ -275,8 +275,8 @@ func (m *revertBuilder) suspendText(back []*executedPart) string {
 		" Otherwise it would undo the next steps and delete the Subscriptions. Resume it when all steps are done."
 }
 
-// addControllerSteps adds the steps of the original plan that stop or start OLM's controllers,
-// including manual ones. They are for the whole cluster, so each is added once.
+// addControllerSteps adds the steps of the original plan that stop or start OLM's controllers, including manual
+// steps. Such a step is for the whole cluster. It is therefore added only once.
 func (m *revertBuilder) addControllerSteps(name StepKind, is Condition) {
 	seen := map[string]bool{}
 	for _, s := range m.Plan.Steps {
@@ -290,9 +290,8 @@ func (m *revertBuilder) addControllerSteps(name StepKind, is Condition) {
 	}
 }
 
-// addDetachStep adds a step that completes an interrupted detach and waits for the deletions.
-// Otherwise, a ClusterServiceVersion without Subscription would remain, and OLM could not install
-// the operator.
+// addDetachStep adds a step that completes an interrupted detach and waits for the deletions. A
+// ClusterServiceVersion that remained without a Subscription would prevent OLM from installing the operator.
 func (m *revertBuilder) addDetachStep(at *executedPart) {
 	if at.detach == nil {
 		return
@@ -337,7 +336,7 @@ func inNamespace(at *executedPart) string {
 	return " in " + at.namespace
 }
 
-// addSubscribeStep adds a step that creates the deleted Subscriptions again. Operators that others
+// addSubscribeStep adds a step that creates the deleted Subscriptions again. Operators that other operators
 // require come first.
 func (m *revertBuilder) addSubscribeStep(at *executedPart) {
 	s := Step{Name: Subscribe, Namespace: at.namespace, Title: "Recreate the Subscriptions at the running versions" + inNamespace(at)}
@@ -351,9 +350,10 @@ func (m *revertBuilder) addSubscribeStep(at *executedPart) {
 	}
 }
 
-// deletedSubscriptions returns the backups of the Subscriptions that the detach deletes. Required operators
-// come before their dependents. Otherwise OLM could create a second Subscription for a required operator. The
-// detach has the reverse order: it deletes the ClusterServiceVersions of dependents first.
+// deletedSubscriptions returns the backups of the Subscriptions that the detach step deletes. Required
+// operators come before their dependents, because OLM could otherwise create a second Subscription for a
+// required operator. The detach step has the reverse order: it deletes the ClusterServiceVersions of dependents
+// first.
 func (m *revertBuilder) deletedSubscriptions(at *executedPart) []k8s.Object {
 	var out []k8s.Object
 	var csvs []string
@@ -370,8 +370,8 @@ func (m *revertBuilder) deletedSubscriptions(at *executedPart) []k8s.Object {
 	return out
 }
 
-// newSubscription returns a Subscription to create, from its backup. Its startingCSV is the
-// installed version in the status of the backup.
+// newSubscription returns a Subscription to create, made from its backup. Its startingCSV is the installed
+// version in the backup's status.
 func newSubscription(sub k8s.Object) k8s.Object {
 	meta := map[string]any{}
 	for _, key := range []string{"name", "namespace", "labels", "annotations"} {
@@ -394,8 +394,8 @@ func newSubscription(sub k8s.Object) k8s.Object {
 	return k8s.With(k8s.Without(sub, "status"), any(meta), "metadata")
 }
 
-// addWaitStep adds a step that waits until OLM has installed the operators. If the Subscriptions
-// require approval, it is a manual step.
+// addWaitStep adds a step that waits until OLM has installed the operators. If the Subscriptions require
+// approval, the step is manual.
 func (m *revertBuilder) addWaitStep(at *executedPart) {
 	if at.detach == nil {
 		return
@@ -439,7 +439,7 @@ func refRank(r k8s.Ref) int {
 	return i
 }
 
-// addUnguardStep adds a step that restores the annotations that the guard changed.
+// addUnguardStep adds a step that restores the annotations that the guard step changed.
 func (m *revertBuilder) addUnguardStep(at *executedPart) {
 	s := Step{Name: Unguard, Namespace: at.namespace, Title: "Let GitOps tools prune again" + inNamespace(at)}
 	gone := deletedRefs(at.detach)

@@ -19,7 +19,7 @@ type PermissionRule struct {
 	Verbs     []string // sorted
 }
 
-// scope is the set of objects of a permission. An empty name means all objects.
+// scope identifies the objects of a permission. An empty name means all objects.
 type scope struct{ namespace, group, resource, name string }
 
 // permissionSet contains the permitted verbs for each scope.
@@ -40,14 +40,13 @@ func scopeOf(r k8s.Ref) scope {
 	return scope{r.Namespace, group, k8s.Resource(group, r.Kind), r.Name}
 }
 
-// Rules returns exactly the permissions that are needed to execute a plan, to check the results,
-// and to return to OLM. rendered contains the objects to apply; applying a role or binding needs
-// the permission to grant its permissions. The rules are sorted by namespace, group, resource and
-// names. The resource of a custom resource is assumed to be the plural of its kind.
+// Rules returns exactly the permissions that are needed to execute a plan, to check the results, and to return
+// to OLM. rendered contains the objects to apply. To apply a role or binding, one needs the permission to grant
+// its permissions. The rules are sorted by namespace, group, resource and names. The resource of a custom
+// resource is assumed to be the plural of its kind.
 //
-// seen is the snapshot that the plan was made from, or nil once a step has begun. Before the first
-// step, the plan is made again from the cluster. This needs the permissions to list the kinds of
-// the snapshot.
+// seen is the snapshot that the plan was made from, or nil once a step has begun. Before the first step, the
+// plan is made again from the cluster. Rules then adds the permissions to list the kinds of the snapshot.
 func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []PermissionRule {
 	tree := map[k8s.Key]k8s.Object{}
 	for _, o := range rendered {
@@ -70,7 +69,7 @@ func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []Permission
 	return r.rules()
 }
 
-// addDerivation adds the permissions to list the kinds that are read to make the plan again.
+// addDerivation adds the permissions to list all kinds that are needed to make the plan again.
 func (r permissionSet) addDerivation(p *Plan, seen *snapshot.Snapshot) {
 	for _, k := range seen.ListedKinds() {
 		of := scope{"", k.Group, k8s.Resource(k.Group, k.Kind), ""}
@@ -103,7 +102,7 @@ func (r permissionSet) addAction(a Action, rendered k8s.Object) {
 	}
 }
 
-// addGrants adds the permission to grant the permissions of a role, or of the role of a binding.
+// addGrants adds the permission to grant the permissions of o, which is a role or a binding of a role.
 func (r permissionSet) addGrants(of scope, o k8s.Object) {
 	switch {
 	case of.group != k8s.RBACGroup:
@@ -147,7 +146,7 @@ func (r permissionSet) addChecks(s Step) {
 	r.add(scope{"", "authorization.k8s.io", "subjectaccessreviews", ""}, "create")
 }
 
-// rules returns the permissions as rules. Objects of one resource with the same verbs share a rule.
+// rules returns the permissions as rules. Objects of one resource with the same verbs are in one rule.
 func (r permissionSet) rules() []PermissionRule {
 	type group struct {
 		scope
@@ -177,8 +176,8 @@ func (r permissionSet) rules() []PermissionRule {
 	return out
 }
 
-// Roles converts rules to a ClusterRole for the whole cluster and a Role for each namespace, all
-// with the same name. The rules must be sorted by namespace.
+// Roles converts rules to a ClusterRole for the whole cluster and a Role for each namespace. All of them have
+// the given name. The rules must be sorted by namespace.
 func Roles(name string, rules []PermissionRule) []k8s.Object {
 	var out []k8s.Object
 	for i, r := range rules {

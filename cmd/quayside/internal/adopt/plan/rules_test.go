@@ -44,7 +44,7 @@ func small() (*plan.Plan, []k8s.Object) {
 	return p, []k8s.Object{role, binding}
 }
 
-// TestRules checks that the permissions are exactly those for each action and for its reversal.
+// TestRules checks that the permissions are exactly those that each action and its reversal need.
 func TestRules(t *testing.T) {
 	var got []string
 	p, rendered := small()
@@ -85,8 +85,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRulesOfDerivation checks that the rules for a plan that has not begun add only the verb list,
-// and list Secrets and ConfigMaps only in the namespaces of its operators.
+// TestRulesOfDerivation checks the rules for a plan that has not begun. Their only additional verb must be
+// list, and for Secrets and ConfigMaps only in the namespaces of the plan's operators.
 func TestRulesOfDerivation(t *testing.T) {
 	p, rendered := small()
 	p.Operators = []plan.Operator{{Namespace: "a", Package: "x"}}
@@ -122,8 +122,8 @@ func TestRulesOfDerivation(t *testing.T) {
 	}
 }
 
-// TestKubectlKeepsGuards checks that the command applies an object with its guard annotations in
-// place of the tree's.
+// TestKubectlKeepsGuards checks that in the object of an apply command, guard annotations replace the
+// annotations of the tree.
 func TestKubectlKeepsGuards(t *testing.T) {
 	p, rendered := small()
 	o := k8s.Annotate(rendered[0], map[string]string{"k": "tree", "l": "tree"})
@@ -136,8 +136,7 @@ func TestKubectlKeepsGuards(t *testing.T) {
 	}
 }
 
-// TestKubectl checks the command of each action, and that no part of an object is interpreted by
-// the shell.
+// TestKubectl checks the command of each action. The shell must not interpret any part of an object.
 func TestKubectl(t *testing.T) {
 	p, rendered := small()
 	want := []string{

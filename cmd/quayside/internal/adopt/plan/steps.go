@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// addSteps adds all steps. The first steps detach the operators of all namespaces, during one stop
-// of OLM. The other steps do not need a stopped OLM.
+// addSteps adds all steps. The first steps detach the operators of all namespaces, while OLM is stopped once.
+// The other steps do not need a stopped OLM.
 func (m *planBuilder) addSteps() {
 	if m.plan.IsForReleases() {
 		for _, b := range m.blocks {
@@ -64,7 +64,7 @@ func (m *planBuilder) addSteps() {
 	m.addUninstallStep()
 }
 
-// addStep adds a step. It ignores a step that has neither actions nor a manual instruction.
+// addStep adds a step, unless the step has neither actions nor a manual instruction.
 func (m *planBuilder) addStep(s Step) {
 	if s.Manual == "" && len(s.Actions) == 0 {
 		return
@@ -125,9 +125,8 @@ func (b *block) existingItems() []item {
 	return b.itemsWhere(func(i item) bool { return i.live != nil && i.ours != nil })
 }
 
-// detachedItems returns the objects that must be deleted to detach the operators from OLM, in
-// deletion order: first the Subscriptions, then for each operator its ClusterServiceVersion and the
-// copies.
+// detachedItems returns the objects that must be deleted to detach the operators from OLM, in deletion order.
+// Subscriptions come first. Then, for each operator, its ClusterServiceVersion comes before the copies.
 func (b *block) detachedItems() []item {
 	all := b.itemsWhere(func(i item) bool { return i.RemovedAt == adopt.AtDetach })
 	turn := func(i item) int {
@@ -160,15 +159,13 @@ func compareBool(a, b bool) int {
 
 func isCopy(o *snapshot.LiveObject) bool { return o.Labels[snapshot.CopiedFrom] != "" }
 
-// needsGuard reports whether a GitOps tool could delete an object when its declaration is removed
-// from Git.
+// needsGuard reports whether a GitOps tool could delete an object once its declaration is removed from Git.
 func (b *block) needsGuard(i item) bool {
 	return i.live != nil && !isCopy(i.live) && i.Is("Subscription."+k8s.OLMGroup, "OperatorGroup."+k8s.OLMGroup, "ClusterExtension."+k8s.OLMv1Group)
 }
 
-// backedUpItems returns the items to back up: those that will be deleted, and those that the tree
-// or the garbage collector changes. It omits copies of ClusterServiceVersions, which OLM makes
-// again.
+// backedUpItems returns the items to back up: those to be deleted, and those that the tree or the garbage
+// collector changes. It omits copies of ClusterServiceVersions, because OLM would create them again.
 func (b *block) backedUpItems() []item {
 	return b.itemsWhere(func(i item) bool {
 		switch {
@@ -183,8 +180,8 @@ func (b *block) backedUpItems() []item {
 	})
 }
 
-// addGuardSteps adds a step that prevents GitOps tools from pruning objects whose declarations the
-// adoption removes from Git: OLM's declarations, and the Namespace with everything in it.
+// addGuardSteps adds a step that prevents GitOps tools from pruning objects whose declarations the adoption
+// removes from Git. These are OLM's declarations, and the Namespace with everything in it.
 func (m *planBuilder) addGuardSteps(b *block) {
 	items := b.itemsWhere(b.needsGuard)
 	for _, group := range m.Snapshot.Kind(k8s.OLMGroup, "OperatorGroup") {
@@ -237,7 +234,7 @@ func appliersOf(items []item, selects func(item) bool) string {
 	return strings.Join(out, "; ")
 }
 
-// healthyChecks returns checks that OLM has no work left for the operators of a block, and that
+// healthyChecks returns checks for two conditions: OLM has no work left for the operators of a block, and
 // nothing has changed since the plan was made.
 func healthyChecks(b *block) []Check {
 	if !b.isInstalled() {
@@ -246,7 +243,7 @@ func healthyChecks(b *block) []Check {
 	return append(succeededChecks(b), Check{Check: SameVersion})
 }
 
-// succeededChecks returns checks that OLM has no work left for the operators of the blocks.
+// succeededChecks returns checks for the condition that OLM has no work left for the operators of the blocks.
 func succeededChecks(blocks ...*block) []Check {
 	var csvs, extensions []k8s.Ref
 	for _, b := range blocks {
@@ -282,9 +279,9 @@ func itemRefs(items []item) []k8s.Ref {
 	return out
 }
 
-// addPrepareStep adds a step that applies new objects of the tree. It omits objects that the
-// cluster would reject: OLM could not create these either. New webhooks use OLM's certificates.
-// Until OLM's webhooks are deleted, the API server calls both.
+// addPrepareStep adds a step that applies new objects of the tree. It omits objects that the cluster would
+// reject, and that OLM could therefore not create either. New webhooks use OLM's certificates. Until OLM's
+// webhooks are deleted, the API server calls both the old and the new webhooks.
 func (m *planBuilder) addPrepareStep(b *block, added []item) {
 	title := "Add the tree's objects with new names to " + b.namespace
 	var applied []item
@@ -335,8 +332,8 @@ func (m *planBuilder) addDetachStep(b *block, detached []item) {
 	m.addStep(s)
 }
 
-// disownActions returns actions that remove the owner labels from APIServices. OLM deletes an
-// APIService if the ClusterServiceVersion in these labels is missing.
+// disownActions returns actions that remove OLM's owner labels from APIServices. OLM would delete an APIService
+// when the ClusterServiceVersion in its labels is missing.
 func disownActions(b *block) []Action {
 	if len(b.installedCSVs()) == 0 {
 		return nil
@@ -356,11 +353,11 @@ func disownActions(b *block) []Action {
 	return out
 }
 
-// ownerLabels returns OLM's labels for the owner of a cluster-scoped object.
+// ownerLabels returns the labels in which OLM records the owner of a cluster-scoped object.
 func ownerLabels() []string { return []string{"olm.owner", "olm.owner.kind", "olm.owner.namespace"} }
 
-// operatorAnnotations returns OLM's annotations that tie a ClusterServiceVersion to its
-// OperatorGroup.
+// operatorAnnotations returns the annotations in which OLM records the OperatorGroup of a
+// ClusterServiceVersion.
 func operatorAnnotations() []string {
 	return []string{"olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"}
 }
@@ -369,7 +366,8 @@ func operatorAnnotations() []string {
 const finalizer = "operators.coreos.com/csv-cleanup"
 
 // isLostInLiveMode reports whether an object is lost if OLM runs during the detach. This happens to
-// an OperatorCondition: OLM makes the ClusterServiceVersion its owner again, so both are deleted.
+// OperatorConditions: OLM makes the ClusterServiceVersion their owner again, and they are deleted together with
+// it.
 func isLostInLiveMode(o adopt.ClassifiedObject) bool {
 	return o.Group == k8s.OLMGroup && o.Kind == "OperatorCondition"
 }
@@ -382,8 +380,8 @@ func (b *block) packageNames() string {
 	return strings.Join(out, ", ")
 }
 
-// unchangedChecks returns checks that the workloads are unchanged. If the tree has another version
-// of an operator, it omits the checks of permissions and conversion, which may then differ.
+// unchangedChecks returns checks that the workloads are unchanged. If the tree has another version of an
+// operator, permissions and conversions may differ, and unchangedChecks omits their checks.
 func unchangedChecks(blocks ...*block) []Check {
 	if slices.ContainsFunc(blocks, func(b *block) bool { return b.hasLeftovers && slices.ContainsFunc(b.items, isUpgraded) }) {
 		return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Available}, {Check: NoRestart}}
@@ -391,7 +389,7 @@ func unchangedChecks(blocks ...*block) []Check {
 	return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Conversion}, {Check: Available}, {Check: Permissions}, {Check: NoRestart}}
 }
 
-// addApplyStep adds the step that applies the objects of the tree that exist in the cluster.
+// addApplyStep adds the step that applies the tree's objects that exist in the cluster.
 func (m *planBuilder) addApplyStep(b *block) {
 	m.addStep(Step{
 		Name: Tree, Namespace: b.namespace, Title: "Apply the rest of the tree to " + b.namespace,
@@ -408,7 +406,7 @@ func readyChecks(b *block) []Check {
 	return append([]Check{{Check: IsReady, Objects: deployments}}, unchangedChecks(b)...)
 }
 
-// applyActions returns the actions that apply items which exist in the cluster.
+// applyActions returns the actions that apply items. The items must exist in the cluster.
 func (m *planBuilder) applyActions(items []item) []Action {
 	var out []Action
 	for _, i := range sortByPhase(items) {
@@ -421,10 +419,10 @@ func (m *planBuilder) applyActions(items []item) []Action {
 	return out
 }
 
-// newApplyAction returns an action that applies an existing object. If a GitOps tool currently
-// applies the object from other files, the action sets the annotations that prevent pruning, until
-// the tool applies the tree. Otherwise, a user might confirm the deletion of the object when the
-// merge removes it from the other files.
+// newApplyAction returns an action that applies an existing object. If a GitOps tool currently applies the
+// object from other files, the action also sets the annotations that prevent pruning. They stay until the tool
+// applies the tree. Without them, a user might confirm the deletion of the object when the merge removes it
+// from the other files.
 func newApplyAction(i item) Action {
 	a := newAction(Apply, i)
 	a.Force = true
@@ -442,9 +440,9 @@ func newApplyAction(i item) Action {
 	return a
 }
 
-// addTransferStep adds a step that makes the plan's manager the owner of OLM's fields, for
-// operators whose pods the tree restarts anyway. It omits CRDs and APIServices, which would lose
-// their CA.
+// addTransferStep adds a step that makes the plan's manager the owner of OLM's fields. The step covers
+// operators whose pods the tree restarts anyway. It omits CRDs and APIServices, because they would lose their
+// CA.
 func (m *planBuilder) addTransferStep(b *block) {
 	restarts := map[string]bool{}
 	for _, op := range m.plan.Operators {
@@ -473,7 +471,7 @@ func (m *planBuilder) addTransferStep(b *block) {
 	m.addStep(s)
 }
 
-// addCertificatesStep adds a manual step to replace OLM's certificates of a namespace before they
+// addCertificatesStep adds a manual step to replace the certificates that OLM issued in a namespace before they
 // expire.
 func (m *planBuilder) addCertificatesStep(b *block) {
 	first := ""

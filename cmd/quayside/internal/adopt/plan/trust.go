@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// untrustedObjects returns the objects of the tree whose CA is missing or is not OLM's. Because of
-// them, the API server would reject the certificates of an operator.
+// untrustedObjects returns the objects of the tree whose CA is missing or is not OLM's. With such an object,
+// the API server would reject the certificates of the operator.
 func (m *facts) untrustedObjects(op *operator) []k8s.Ref {
 	authorities := map[[2]string]map[string]bool{} // CA certificates by namespace and name of the Service
 	for _, o := range op.Objects {
@@ -36,9 +36,9 @@ func (m *facts) untrustedObjects(op *operator) []k8s.Ref {
 }
 
 // isTrusted reports whether the API server accepts the certificates of a Service with this client
-// configuration. The configuration must contain all CA certificates of OLM. If needsCA is false, the
-// configuration may also contain no certificates, because the cluster then keeps the certificates of OLM. A
-// configuration without a Service is always trusted.
+// configuration. The configuration must contain all CA certificates in authorities. If needsCA is false, it may
+// also contain none, because the cluster then keeps OLM's certificates. A configuration without a Service is
+// always trusted.
 func isTrusted(client map[string]any, authorities map[string]bool, needsCA bool) bool {
 	have := certificatesIn(k8s.Text(client, "caBundle"))
 	switch {

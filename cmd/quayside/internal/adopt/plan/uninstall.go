@@ -15,8 +15,7 @@ import (
 // packagesAPI is the APIService of OLM's packageserver.
 const packagesAPI = "v1.packages." + k8s.OLMGroup
 
-// NeededError is returned if OLM cannot be uninstalled. By lists the operators and objects that
-// need it.
+// NeededError is returned if OLM cannot be uninstalled. By lists the operators and objects that need OLM.
 type NeededError struct{ By []string }
 
 // Error lists the operators and objects that need OLM.
@@ -29,9 +28,9 @@ func IsReadForUninstall(group, kind string) bool {
 	return group != "" || kind != "Secret" && kind != "ConfigMap"
 }
 
-// MakeUninstall returns the plan for uninstalling OLM. With crds, it also deletes OLM's CRDs that
-// have no custom resources. The error is a *NeededError if OLM is still needed. MakeUninstall does
-// not use in.Report, and does not modify its input.
+// MakeUninstall returns the plan for uninstalling OLM. If crds is true, the plan also deletes OLM's CRDs that
+// have no custom resources. If OLM is still needed, the error is a *NeededError. MakeUninstall does not use
+// in.Report, and does not modify its input.
 func MakeUninstall(in Input, crds bool) (*Plan, error) {
 	in.Mode = Removal
 	f, err := newFacts(in)
@@ -99,8 +98,8 @@ func usesOfOLM(s *snapshot.Snapshot, d *adopt.Diagnosis) []string {
 	return out
 }
 
-// olmDeclarations returns packageserver and the objects of OLM's kinds. Without operators they have
-// no effect. They are deleted first, while OLM still runs and can remove their finalizers.
+// olmDeclarations returns packageserver and the objects of OLM's kinds. Without operators, these objects have
+// no effect. They are deleted first, because OLM must still run to remove their finalizers.
 func olmDeclarations(s *snapshot.Snapshot) []*snapshot.LiveObject {
 	var out []*snapshot.LiveObject
 	for _, csv := range s.Kind(k8s.OLMGroup, "ClusterServiceVersion") {
@@ -114,8 +113,8 @@ func olmDeclarations(s *snapshot.Snapshot) []*snapshot.LiveObject {
 	return out
 }
 
-// olmPrograms returns OLM's Deployments with their Services, ServiceAccounts and permissions, the
-// API of packageserver, and other objects that OLM created for itself.
+// olmPrograms returns the programs of OLM and what belongs to them: Deployments, their Services,
+// ServiceAccounts and permissions, the API of packageserver, and other objects that OLM created for itself.
 func (m *facts) olmPrograms(namespace string) []*snapshot.LiveObject {
 	names := programNames()
 	accounts := map[string]bool{}
@@ -166,8 +165,8 @@ func (m *facts) olmPrograms(namespace string) []*snapshot.LiveObject {
 	return out
 }
 
-// isRoleOfOLM reports whether a role is part of OLM's manifests, or OLM created it for
-// packageserver or an OperatorGroup.
+// isRoleOfOLM reports whether a role is part of OLM's manifests, or was created by OLM for packageserver or an
+// OperatorGroup.
 func isRoleOfOLM(o *snapshot.LiveObject) bool {
 	return o.Name == "aggregate-olm-edit" || o.Name == "aggregate-olm-view" || o.Labels["olm.owner.kind"] == "OperatorGroup" || o.Labels["olm.owner"] == snapshot.Packageserver ||
 		slices.ContainsFunc(o.Owners, func(by snapshot.Owner) bool { return by.Name == packagesAPI })
@@ -212,8 +211,8 @@ func liveItems(objects []*snapshot.LiveObject) []item {
 	return out
 }
 
-// addReleaseStep adds a manual step to remove OLM's manifests from Git, if a GitOps tool applies
-// them.
+// addReleaseStep adds a manual step to remove OLM's manifests from Git. Without a GitOps tool that applies
+// them, it adds none.
 func (m *planBuilder) addReleaseStep(objects []*snapshot.LiveObject) {
 	appliers := appliersOf(liveItems(objects), func(item) bool { return true })
 	if appliers == "" {
@@ -225,7 +224,7 @@ func (m *planBuilder) addReleaseStep(objects []*snapshot.LiveObject) {
 	})
 }
 
-// addDeleteStep adds a step that deletes the given objects of OLM itself.
+// addDeleteStep adds a step that deletes objects of OLM itself.
 func (m *planBuilder) addDeleteStep(title string, objects []*snapshot.LiveObject, before ...Check) {
 	if len(objects) == 0 {
 		return

@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// newRemovableOLM returns OLM without operators, with its permissions, an OperatorCondition of the tree,
-// and objects of others that a plan must not touch.
+// newRemovableOLM returns OLM without operators but with its permissions. It returns as kept an
+// OperatorCondition of the tree and objects of others, which a plan must not touch.
 func newRemovableOLM() (live, kept []k8s.Object) {
 	bind := func(kind, namespace, name, account, role string) k8s.Object {
 		o := k8s.New(rbacV1, kind, namespace, name)
@@ -52,7 +52,7 @@ func newRemovableOLM() (live, kept []k8s.Object) {
 	return live, kept
 }
 
-// planUninstall returns the plan for a lock with the operator a/x, whose tree has the rendered objects.
+// planUninstall returns the plan for uninstalling OLM. The lock has the operator a/x, whose tree is rendered.
 func planUninstall(t *testing.T, live []k8s.Object, crds bool, rendered ...k8s.Object) (*plan.Plan, error) {
 	t.Helper()
 	items := []any{}
@@ -74,8 +74,8 @@ func planUninstall(t *testing.T, live []k8s.Object, crds bool, rendered ...k8s.O
 	return plan.MakeUninstall(in, crds)
 }
 
-// TestUninstallKeepsWatchedCRDs checks that a CRD of OLM stays if an operator of the tree watches its
-// objects.
+// TestUninstallKeepsWatchedCRDs checks that a CRD of OLM is kept if an operator of the tree watches objects of
+// its kind.
 func TestUninstallKeepsWatchedCRDs(t *testing.T) {
 	removed, kept := newRemovableOLM()
 	live := withUIDs(slices.Concat(removed, kept))
@@ -95,7 +95,7 @@ func TestUninstallKeepsWatchedCRDs(t *testing.T) {
 	}
 }
 
-// TestUninstall deletes OLM from a cluster, with and without its CRDs, and nothing else.
+// TestUninstall deletes OLM from a cluster, with and without its CRDs. Nothing else may be deleted.
 func TestUninstall(t *testing.T) {
 	for _, crds := range []bool{false, true} {
 		removed, kept := newRemovableOLM()
@@ -137,7 +137,7 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
-// TestUninstallIsRefused checks that OLM stays as long as anything needs it, in the plan and in the run.
+// TestUninstallIsRefused checks that neither the plan nor the run deletes OLM as long as anything needs it.
 func TestUninstallIsRefused(t *testing.T) {
 	removed, kept := newRemovableOLM()
 	live := slices.Concat(removed, kept)
