@@ -91,15 +91,14 @@ const (
 
 // LoadFS reads the declarations in the given paths:
 //
-//   - - A path that names a file is read, whatever its extension. If the file contains Applications,
+//   - A path that names a file is read, whatever its extension. If the file contains Applications,
 //     ApplicationSets or Flux Kustomizations, the files that these objects apply are read, with the changes
 //     that the tool makes. A HelmRelease, or an Application or ApplicationSet that only installs a chart of
 //     another repository, is a declaration.
 //   - A path with *, ? or [ is a pattern, if there is no such file. It must match something.
 //   - A directory with a Helm chart is rendered with the values of the path. Files that its Applications and
 //     ApplicationSets apply are read, too.
-//   - A directory with a kustomization is built like kustomize does, from files of the whole
-//     file system.
+//   - A directory with a kustomization is built as by kustomize, from files of the whole file system.
 //   - Any other directory is searched for files that end in .yaml, .yml or .json. Names with a
 //     leading dot are skipped. If the search finds a directory with a kustomization, LoadFS builds
 //     it instead of reading its files, unless another kustomization includes it.
@@ -108,9 +107,9 @@ const (
 // Overrides, replace declarations of earlier paths with the same dialect, namespace and name.
 //
 // A fault of an object, a file or a kustomization does not affect other declarations. The set contains
-// everything that can be read, and lists unread parts in Unread. A kustomization that cannot be built is only
-// a warning if no path names it and it certainly contains no declarations. Plugins that are programs are
-// skipped with a warning.
+// everything that can be read. Its Unread lists the rest. A kustomization that cannot be built is only a
+// warning if no path names it and it certainly contains no declarations. Plugins that are programs are skipped
+// with a warning.
 //
 // The error is a diag.List of all faults, including those in Unread. It wraps fs.ErrNotExist if a path does
 // not exist, unless [LoadOptions.Absent] lists it. A symbolic link out of the file system is an error. The

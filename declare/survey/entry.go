@@ -37,9 +37,9 @@ type Reader struct {
 	results *memo.Results
 }
 
-// NewReader returns a reader of a repository. It assumes that every entry point applies this
-// repository, unless it names a chart of another one. charts renders charts, and results
-// remembers the results of kustomizations; both may be nil.
+// NewReader returns a reader of a repository. It assumes that every entry point applies this repository, unless
+// the entry point names a chart of another repository. charts renders charts. results remembers the results of
+// kustomizations. Both may be nil.
 func NewReader(fsys fs.FS, skip func(dir string) bool, charts *helm.Charts, results *memo.Results) *Reader {
 	return &Reader{newRepository(fsys, skip), &valueIndex{}, charts, results}
 }

@@ -24,8 +24,8 @@ type Application struct {
 // Applications returns the declarations that a GitOps tool applies, sorted by position. For each cluster, it
 // returns the first object that applies the declaration to that cluster. declared are the declared paths of a
 // workspace, and others are the declared paths of other workspaces. A kustomization outside of these paths
-// counts as applied, because the object that applies it may be in another repository. So does a Policy that
-// clusters enforce. Declarations for which wanted returns false are omitted.
+// counts as applied, because the object that applies it may be in another repository. A Policy that clusters
+// enforce also counts as applied. Declarations for which wanted returns false are omitted.
 func (s *Survey) Applications(declared, others []string, wanted func(Declaration) bool) []Application {
 	files, inputs := s.included(declared)
 	_, more := s.included(others)

@@ -365,7 +365,7 @@ func (p Proposal) Choose(environments []string) (chosen, open []Choice) {
 	return chosen, open
 }
 
-// anyKey reports whether the predicate is returns true for at least one key of m.
+// anyKey reports whether the predicate is holds for at least one key of m.
 func anyKey(m map[string]bool, is func(key string) bool) bool {
 	for key := range m {
 		if is(key) {

@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// SubstituteVariables replaces the variables in an object, like Flux does after the build. A
-// variable without a value is empty. unknown are the variables whose values are unknown, sorted.
+// SubstituteVariables replaces the variables in an object, as Flux does after the build. A variable without a
+// value becomes empty. unknown are the variables whose values are unknown, sorted.
 func (c Changes) SubstituteVariables(object []byte) (out []byte, unknown []string) {
 	var fields map[string]any
 	if !c.Substitutes || json.Unmarshal(object, &fields) != nil {
@@ -106,7 +106,7 @@ type valueIndex struct {
 
 // findValues returns the values of a ConfigMap for the Kustomization in a file. For a Secret, it returns the
 // keys, each with an empty value. If several objects with this name differ, it uses only those in the directory
-// of the file. It returns false if there is no object, if these objects differ, too, or if the values are
+// of the file. It returns false if there is no object, if these objects also differ, or if the values are
 // unknown.
 func (s *scanner) findValues(kind, namespace, name, file string) (map[string]string, bool) {
 	if s.values == nil {

@@ -15,8 +15,8 @@ import (
 
 const argoFiles = "../../../../ci/argocd"
 
-// TestArgoPlugin runs the generate command of the plugin like Argo CD: in a copy of the repository
-// without history, with the Application's parameter in a variable.
+// TestArgoPlugin runs the plugin's generate command as Argo CD does: in a copy of the repository without
+// history, with the Application's parameter in an environment variable.
 func TestArgoPlugin(t *testing.T) {
 	var plugin struct {
 		APIVersion, Kind string

@@ -22,9 +22,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
-// The benchmarks run bin/quayside as a child process, and get the CPU time and memory from the
-// operating system. The yardstick is another child process, which reads every token of the same
-// bytes with encoding/json.
+// The benchmarks run bin/quayside as a child process, and get the CPU time and memory from the operating
+// system. The yardstick is another child process: it reads every token of the same catalog with encoding/json.
 
 // resourceUsage is the resources that a child process used.
 type resourceUsage struct {

@@ -111,8 +111,8 @@ func (a *app) build(ctx context.Context, here *workspace.Project, sources []stri
 	return &builtImage{packed: c.Packed, catalog: c}, nil
 }
 
-// onlyBundle returns the source if there is only one and it is a bundle directory. Otherwise it
-// returns false.
+// onlyBundle returns the only source if there is one source and it is a bundle directory. Otherwise it returns
+// false.
 func onlyBundle(here *workspace.Project, sources []string) (workspace.Argument, bool) {
 	if len(sources) != 1 {
 		return workspace.Argument{}, false

@@ -251,8 +251,8 @@ func measureCommand(t testing.TB, prefix []string, cache, dir, command string) u
 	return u
 }
 
-// withoutNetwork returns a command prefix that runs the command in an empty network namespace, or
-// nil if the user may not create one.
+// withoutNetwork returns a prefix that makes a command run in an empty network namespace. It returns nil if the
+// user may not create network namespaces.
 func withoutNetwork(t testing.TB) []string {
 	t.Helper()
 	if err := exec.Command("unshare", "-n", "true").Run(); err != nil {

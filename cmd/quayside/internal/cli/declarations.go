@@ -74,8 +74,8 @@ func countRead(states []workspace.DeclarationState) (read, selected int) {
 	return read, selected
 }
 
-// declarationTable returns a table of declarations. Those that are not read come first, and charts that are
-// not selected last.
+// declarationTable returns a table of declarations. Declarations that are not read come first, and charts that
+// are not selected come last.
 func declarationTable(states []workspace.DeclarationState) *terminal.Table {
 	t := &terminal.Table{Head: []string{"declaration", "position", "clusters", "applied by", "state"}}
 	for _, group := range []workspace.DeclarationState{{Selected: true}, {Selected: true, Read: true}, {}} {

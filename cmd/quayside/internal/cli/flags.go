@@ -20,8 +20,8 @@ import (
 )
 
 // operatorFlag is a flag that selects all operators (--upgrade) or some
-// (--upgrade=[namespace/]package[@version]). A target without a namespace gets one from
-// workspace.WithNamespace.
+// (--upgrade=[namespace/]package[@version]). If a target has no namespace, workspace.WithNamespace adds one
+// later.
 type operatorFlag struct {
 	name     string // name of the flag, such as "upgrade"; empty for arguments
 	versions bool   // whether values may have a version
@@ -94,7 +94,7 @@ func (f *operatorFlag) String() string { return "" }
 // Type returns the name of the value in usage lines.
 func (f *operatorFlag) Type() string { return "operator" }
 
-// Set adds one operator, or all.
+// Set adds one operator to the selected ones, or selects all operators.
 func (f *operatorFlag) Set(s string) error {
 	if s == allOperators {
 		f.all = true

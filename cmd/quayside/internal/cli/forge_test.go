@@ -19,8 +19,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/forgetest"
 )
 
-// inJob runs quayside like a CI job of a forge, with the token in GIT_TOKEN. It fails the test if
-// the output contains the token.
+// inJob runs quayside as a CI job of a forge does, with the token in GIT_TOKEN. It fails the test if the output
+// contains the token.
 func inJob(t *testing.T, s *forgetest.Server, dir string, args ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -123,8 +123,8 @@ func TestPullRequests(t *testing.T) {
 	}
 }
 
-// TestDeclinedPullRequests checks that a pull request that a person closed is opened again only if a
-// person names its operator, and that the others are not affected.
+// TestDeclinedPullRequests checks that a pull request that a person closed is opened again only if a person
+// names its operator, and that other pull requests are not affected.
 func TestDeclinedPullRequests(t *testing.T) {
 	for _, kind := range forgeKinds() {
 		s := forgetest.New(t, kind)

@@ -77,7 +77,7 @@ func readComponent(t *testing.T) component {
 	return c
 }
 
-// with returns the jobs with inputs inserted like by GitLab, or an error for an invalid input.
+// with returns the jobs after it has inserted inputs as GitLab does. An invalid input is an error.
 func (c component) with(t *testing.T, inputs map[string]string) (map[string]labJob, error) {
 	t.Helper()
 	required := map[string]string{"image": "registry.example.com/ci@sha256:" + strings.Repeat("0", 64)} // inputs without a default
@@ -104,8 +104,8 @@ func (c component) with(t *testing.T, inputs map[string]string) (map[string]labJ
 	return jobs, refused
 }
 
-// TestComponentInputs checks that every input that is used in a script has options or an anchored
-// regular expression, so that it cannot contain commands.
+// TestComponentInputs checks that no input can insert commands into a script: every input that a script uses
+// must have options or an anchored regular expression.
 func TestComponentInputs(t *testing.T) {
 	c := readComponent(t)
 	for name, in := range c.inputs {
@@ -138,8 +138,8 @@ func TestComponentInputs(t *testing.T) {
 	}
 }
 
-// runLab runs a job like a runner: in a new clone, with all lines in one shell that stops at the
-// first error.
+// runLab runs a job as a runner does: in a new clone, with all lines in one shell that stops at the first
+// error.
 func runLab(t *testing.T, s *forgetest.Server, bare, branch, token string, inputs map[string]string, name string) (dir, log string, err error) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "project")
@@ -235,7 +235,7 @@ func TestComponent(t *testing.T) {
 	}
 }
 
-// TestComponentTree runs the job after a merge twice: it opens one merge request with the tree.
+// TestComponentTree runs the job after a merge twice. Only the first run may open a merge request with the tree.
 func TestComponentTree(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil || runtime.GOOS != "linux" {
 		t.Skip("the component fetches with curl, on Linux")

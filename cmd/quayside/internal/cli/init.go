@@ -257,9 +257,9 @@ func pathNames(paths []declare.Path) []string {
 	return names
 }
 
-// review reads the declarations of the new workspace, and writes quayside.yaml again: with a comment for each
-// declaration that is not read, and with the catalogs that the declarations name and that are not declared.
-// It returns a summary, or "" if the repository has no declarations. It also returns the added catalogs whose
+// review reads the declarations of the new workspace, and writes quayside.yaml again. It adds a comment for
+// each declaration that is not read, and each catalog that a declaration names and that is not declared. It
+// returns a summary, or "" if the repository has no declarations. It also returns the added catalogs whose
 // source is unknown.
 func (o *initOptions) review(dir string, open []declare.Path) (summary string, missing []string, err error) {
 	p, err := o.openNew(dir)

@@ -32,7 +32,7 @@ func (h *lockHistory) git(t failer, args ...string) string {
 	return string(out)
 }
 
-// at returns the lock of a workspace in a commit. Without a lock, it returns an empty one.
+// at returns the lock of a workspace in a commit. If there is none, it returns an empty lock.
 func (h *lockHistory) at(t failer, commit, dir string) *lockfile.File {
 	t.Helper()
 	name := dir + "/quayside.lock"

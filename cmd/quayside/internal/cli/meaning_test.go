@@ -106,9 +106,9 @@ func wrongValue(line, old string) string {
 	return old + "x"
 }
 
-// TestMeaning makes one mistake at a time in valid repositories. Each must cause an error, a warning
-// or a difference in diff, so that no operator is removed or held back silently. With -whole it
-// tests every mutant, otherwise a sample.
+// TestMeaning makes one mistake at a time in valid repositories. Each mistake must cause an error, a warning or
+// a difference in diff: no operator may be removed or held back silently. With -whole it tests every mutant,
+// otherwise a sample.
 func TestMeaning(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs four commands for every mutant")
@@ -185,8 +185,8 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
-// copyCorpus copies the operators that the file corpus of an archive lists, one a line, and removes
-// that file. It returns false if there is no corpus.
+// copyCorpus copies the operators that the file corpus in an archive lists, one a line, and removes that file.
+// It returns false if this needs QUAYSIDE_CORPUS and the variable is not set.
 func copyCorpus(t *testing.T, archive *txtar.Archive, dir string) bool {
 	t.Helper()
 	i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "corpus" })

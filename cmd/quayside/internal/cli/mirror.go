@@ -167,7 +167,7 @@ func (o *mirrorOptions) copyImages(ctx context.Context, s *workspace.Project, co
 	return nil
 }
 
-// printCopies prints the copies with their states. It returns an error for the failed ones.
+// printCopies prints the copies with their states. It returns an error for the copies that failed.
 func (o *mirrorOptions) printCopies(copies []inventory.ImageCopy) error {
 	t := &terminal.Table{Head: []string{"state", "from", "to"}}
 	var errs []error

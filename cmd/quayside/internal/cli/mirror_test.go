@@ -21,7 +21,7 @@ func TestMirrorCarriesSignatures(t *testing.T) {
 			s := newSignedWorkspace(t)
 			s.sign(s.images...) // the image of two pins gets two signatures
 			s.run(0, "resolve")
-			// The images of the operators do not exist, so they are not copied.
+			// The registry of the operators' images is blocked, because these images do not exist.
 			put(t, s.dir, "mirrors.conf", "[[registry]]\nlocation = \"registry.example.com\"\nblocked = true\n")
 			plain := read(t, s.dir, "quayside.yaml")
 			put(t, s.dir, "quayside.yaml", plain+"  mirrors: [mirrors.conf]\n")

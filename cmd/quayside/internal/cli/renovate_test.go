@@ -24,8 +24,8 @@ func environments() map[string]string {
 	return map[string]string{"envs/dev": "0.9.2", "regions/eu/prod": "0.9.0"}
 }
 
-// newFleet returns a bare repository with several environments, and a clone. Each environment can
-// upgrade etcd and memcached.
+// newFleet returns a bare repository with several environments, and a clone. In each environment, etcd and
+// memcached can be upgraded.
 func newFleet(t *testing.T) (bare, work string) {
 	t.Helper()
 	fleet.Do(func() {
@@ -95,9 +95,8 @@ func lockedVersions(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// TestEditedLocks edits versions in the locks of some environments like a bot, and runs the commands
-// of the recipe several times. Exactly these operators must be upgraded, and everything must be up
-// to date.
+// TestEditedLocks edits versions in the locks of some environments as a bot does, and runs the commands of the
+// recipe twice. Exactly the edited operators must be upgraded, and all locks and trees must be up to date.
 func TestEditedLocks(t *testing.T) {
 	_, work := newFleet(t)
 	for dir := range environments() {

@@ -182,8 +182,8 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	return &workspace.DiffersError{Msg: unhealthy}
 }
 
-// writeObserved writes the observations to --save. With --sign, it writes the signature to a file
-// beside it.
+// writeObserved writes the observations to --save. With --sign, it also writes a signature file beside that
+// file.
 func (o *statusOptions) writeObserved(ctx context.Context, p *workspace.Project, seen *status.Status) error {
 	name, data := o.argPath(o.save), health.FormatObserved(seen.Summary)
 	if o.Key != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/testing/gittest"
 )
 
-// lockAsOther locks the work tree of a repository like another command.
+// lockAsOther locks the work tree of a repository as another command would.
 func lockAsOther(t *testing.T, file string) (release func()) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o666)

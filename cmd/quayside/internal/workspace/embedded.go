@@ -12,11 +12,11 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// refreshEmbedded updates the pins in the lock of the problem whose bundles are embedded in a local catalog
-// and have changed content, and adds a reason for each. All fields of such a pin are then from one reading of
+// refreshEmbedded updates the pins in pr.Lock whose bundles are embedded in a local catalog and changed there.
+// It adds a reason for each updated pin to pr.stale. All fields of such a pin then come from the same state of
 // the catalog. Holds and approvals have no effect, because no other source has the locked content. Pins whose
-// content the catalog no longer has are added to lost. Content that cannot be read is ignored, because
-// rendering reports it.
+// content the catalog no longer has are added to pr.lost. Unreadable content is ignored, because rendering
+// reports it.
 func (pr *Problem) refreshEmbedded(ctx context.Context, x *catalog.Index) error {
 	if pr.Lock == nil {
 		return nil
@@ -72,6 +72,6 @@ func embeddedPin(ctx context.Context, c *Contents, pin lockfile.Pin, cat *catalo
 	return c.AddDigest(ctx, resolve.WithEntry(pin, b), nil)
 }
 
-// LacksContent reports whether the source of a pin no longer has the locked content. Then only caches of
-// earlier runs can render the lock, and no verdict may depend on these.
+// LacksContent reports whether the source of a pin no longer has the locked content. Then the lock can only be
+// rendered from caches of earlier runs, and no verdict may depend on caches.
 func (pr *Problem) LacksContent() bool { return len(pr.stale)+len(pr.lost) > 0 }

@@ -87,8 +87,8 @@ type fetchError struct{ err error }
 func (e *fetchError) Error() string { return e.err.Error() }
 func (e *fetchError) Unwrap() error { return e.err }
 
-// NoContentError is returned for a bundle that is neither in the store nor in its catalog, which
-// may have dropped it.
+// NoContentError is returned for a bundle that is neither in the store nor in its catalog. The catalog may have
+// dropped the bundle.
 type NoContentError struct{ Catalog catalog.ID }
 
 // Error names the catalog.

@@ -108,7 +108,7 @@ func (c *Contents) openPublished(ctx context.Context, p lockfile.Pin) (fs.FS, er
 }
 
 // AddDigest returns p with the digest of the bundle's image or, if the catalog embeds the bundle, of its
-// manifests. It reuses the digest in before, which may be nil, if that pins the same bundle.
+// manifests. If the lock before pins the same bundle, it reuses that digest. before may be nil.
 func (c *Contents) AddDigest(ctx context.Context, p lockfile.Pin, before *lockfile.File) (lockfile.Pin, error) {
 	if imageref.DigestIn(p.Image) != "" || p.ContentDigest != "" {
 		return p, nil

@@ -187,8 +187,8 @@ func firstProblem(files []*health.Summary, pin lockfile.Pin) (health.OperatorHea
 }
 
 // observationProblem returns the reason why an observed operator must not be upgraded from pin, or "". An
-// upgrade requires that the operator is Ready at the locked pin and does not report itself as not
-// upgradeable. During a rollout, it is held back even if its previous version is healthy.
+// upgrade requires that the operator is Ready at the locked pin and does not report itself as not upgradeable.
+// During a rollout, an operator is held back even if its previous version is healthy.
 func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	switch {
 	case o.Upgradeable != "" && o.Upgradeable != metav1.ConditionTrue:

@@ -16,9 +16,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// TestSeveralObserved combines the observations of one operator in several clusters. They
-// decide whether it is held back, and whether the leftover objects of the operator that it
-// replaces are removed.
+// TestSeveralObserved combines the observations of one operator in several clusters. All of them together
+// decide whether the operator is held back, and whether leftover objects of the replaced operator are removed.
 func TestSeveralObserved(t *testing.T) {
 	pin := lockfile.Pin{Namespace: "ops", Package: "demo", Version: "1.0.0", Bundle: "demo.v1.0.0", Image: "q/d@sha256:" + strings.Repeat("0", 64)}
 	observe := func(state health.State, pkg string, pin catalog.Digest, upgradeable metav1.ConditionStatus) *health.Summary {

@@ -22,7 +22,7 @@ type DeclarationPath struct {
 // NewDeclarations returns the entries of spec.declarations that can hold new declarations. These
 // are the entries of the first group that is not empty:
 //
-// - the entry to
+// - the entry that to names
 // - the entry in spec.newDeclarations
 // - directories in the workspace, which need not exist
 // - directories in the repository

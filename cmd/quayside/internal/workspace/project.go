@@ -334,8 +334,8 @@ func (p *Opened) Waive(ws []diag.Warning) []diag.Warning {
 	return diag.MarkWaived(ws, p.Settings.Policy.Waivers, p.today())
 }
 
-// reviewWaivers returns warnings about the waivers, for example about unused ones. ws are all
-// warnings of the step, which the waivers may match.
+// reviewWaivers returns warnings about the waivers, such as unused waivers. ws are all warnings of the step,
+// which the waivers may match.
 func (p *Opened) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
 	return p.JudgeUnused(diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.today()))
 }
@@ -353,8 +353,8 @@ func (p *Opened) JudgeUnused(ws []diag.Warning) []diag.Warning {
 // Configured reports whether the workspace has a quayside.yaml.
 func (r Root) Configured() bool { return r.exists(setting.FileName) }
 
-// SuggestWorkspaces returns an error if the directory has no settings, lock or declarations, but
-// contains directories with a workspace. The error lists these.
+// SuggestWorkspaces returns an error if the directory has no settings, lock or declarations, but contains
+// directories with a workspace. The error lists these workspaces.
 func (p *Opened) SuggestWorkspaces() error {
 	if p.Configured() || p.exists(LockFile) || p.exists(p.Settings.Declarations[0].Path) {
 		return nil

@@ -169,7 +169,7 @@ func TestCatalogForms(t *testing.T) {
 	}
 }
 
-// TestFaultsNameTheFile checks that errors name the invalid file like the user does.
+// TestFaultsNameTheFile checks that errors name the invalid file relative to the workspace, or with its revision.
 func TestFaultsNameTheFile(t *testing.T) {
 	t.Run("settings", func(t *testing.T) {
 		rev := commitFiles(t, fstest.MapFS{"quayside.yaml": {Data: []byte("nonsense: true\n")}})

@@ -90,8 +90,8 @@ func (pr *Problem) allWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.W
 	return diag.SortWarnings(slices.Concat(withoutHeldWarnings(ws, holds), pr.holdWarnings(holds), pr.merge.notCompared, pr.unread.warnings(pr.Unattended)))
 }
 
-// addDigests returns lock with content digests and signers for all pins. It reuses the digest in the lock of
-// the problem if that pins the same bundle. In an unattended run, the error is a *fetchError.
+// addDigests returns lock with content digests and signers for all pins. It reuses the digest in the problem's
+// lock if that lock pins the same bundle. In an unattended run, the error is a *fetchError.
 func addDigests(ctx context.Context, pr *Problem, lock *lockfile.File) (*lockfile.File, error) {
 	out, err := pinContents(ctx, pr.project, lock, pr.Lock)
 	if err == nil {
@@ -106,8 +106,8 @@ func addDigests(ctx context.Context, pr *Problem, lock *lockfile.File) (*lockfil
 	return out, nil
 }
 
-// pinContents returns lock with content digests for all pins. It reuses the digest in before if that pins the
-// same bundle.
+// pinContents returns lock with content digests for all pins. It reuses the digest in the lock before if that
+// lock pins the same bundle.
 func pinContents(ctx context.Context, p *Project, lock, before *lockfile.File) (*lockfile.File, error) {
 	c, err := p.Contents()
 	if err != nil {

@@ -44,7 +44,7 @@ func (p *Opened) Neighbor(dir string) (*Project, error) {
 	return Open(p.beside(dir), env)
 }
 
-// Follows reports whether the workspace follows another one of the repository.
+// Follows reports whether other is the upstream environment of this workspace.
 func (p *Opened) Follows(other *Opened) bool {
 	return rules.Follows(p.repoPath(), p.Settings, other.repoPath(), other.Settings)
 }

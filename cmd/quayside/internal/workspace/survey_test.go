@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 )
 
-// TestSurveyedOnce surveys the repository of a workspace once, and again for a copy with other settings.
+// TestSurveyedOnce checks that a workspace surveys its repository once, and a copy with other settings again.
 func TestSurveyedOnce(t *testing.T) {
 	dir := t.TempDir()
 	request := func(name string) {

@@ -186,8 +186,8 @@ func (p *Registries) openImage(ctx context.Context, ref string) (*image.Image, e
 	return im, nil
 }
 
-// chooseSigner returns the signer to record in the lock for an image, or "" if no signature is
-// required. If there are several valid signers, it prefers before, the recorded one.
+// chooseSigner returns the signer to record in the lock for an image, or "" if no signature is required. If
+// there are several valid signers, it prefers before, the recorded signer.
 func (p *Registries) chooseSigner(ctx context.Context, ref string, digest catalog.Digest, before string) (string, error) {
 	got, err := p.Verify(ctx, ref, digest)
 	switch {

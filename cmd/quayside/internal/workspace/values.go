@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// valueWarnings returns warnings about values of declarations that have no effect, because the bundle has no
-// templates, or that look like secrets.
+// valueWarnings returns warnings about values in declarations: values that have no effect because the bundle is
+// not a chart, and values that look like secrets.
 func valueWarnings(set *declare.Set, lock *lockfile.File) []diag.Warning {
 	var out []diag.Warning
 	for _, s := range set.Subscriptions {

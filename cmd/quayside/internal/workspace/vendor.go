@@ -124,7 +124,7 @@ func (p *Project) ImagesToVendor(ctx context.Context, lock *lockfile.File, opt V
 	return out, p.Waive(warnings), nil
 }
 
-// withSignatures returns an image. If quayside.yaml requires signatures, it also returns these.
+// withSignatures returns the image src and, if quayside.yaml requires signatures, the signatures of the image.
 func (p *Registries) withSignatures(ctx context.Context, src oci.Reference, digest string) ([]oci.VendoredImage, error) {
 	out := []oci.VendoredImage{{Name: src.String(), Digest: digest}}
 	got, err := p.Verify(ctx, "image:"+src.String(), catalog.Digest(digest))
@@ -137,9 +137,9 @@ func (p *Registries) withSignatures(ctx context.Context, src oci.Reference, dige
 	return out, nil
 }
 
-// unpinnedCatalog returns the image of a catalog that is not in the lock, and its required
-// signatures, because a later resolution may need it. It opens the image and, unless opt.Check is
-// set, fetches it, so that errors occur early.
+// unpinnedCatalog returns the image of a catalog that is not in the lock but that a later resolution may need.
+// It also returns the required signatures of the image. It opens the image and, unless opt.Check is set,
+// fetches it, so that errors occur early.
 func (p *Registries) unpinnedCatalog(ctx context.Context, ref source.Ref, opt VendorOptions) ([]oci.VendoredImage, error) {
 	client, err := p.Client()
 	if err != nil {
