@@ -17,9 +17,9 @@ type Address struct {
 	Project string // path such as "acme/fleet"; on GitLab, groups can be nested
 }
 
-// Locate returns the Address of the repository of a Git remote. kind is one of [Kinds]. If kind is empty,
-// Locate derives it from the host name of a public server, or from the variables of a CI job. getenv returns
-// the variables. If the remote is not the address of a server, Locate returns the repository of the CI job.
+// Locate returns the Address of a Git remote. kind is one of [Kinds]. If kind is empty, Locate derives it from
+// the host name of a public server, or from the variables of a CI job, which it reads with getenv. If the
+// remote is not the address of a server, Locate returns the repository of the CI job.
 func Locate(kind, repository string, getenv func(string) string) (Address, error) {
 	at, known := remote.Parse(repository)
 	for _, a := range remote.APIs() {
@@ -57,7 +57,7 @@ func Locate(kind, repository string, getenv func(string) string) (Address, error
 	return Address{}, fmt.Errorf("unknown forge at %s: set --forge to %s", at.Host, strings.Join(Kinds(), ", "))
 }
 
-// serverPath returns the path of a repository, without the path of the server's own URL.
+// serverPath returns the path of a repository below the URL of its server.
 func serverPath(server *url.URL, project string) string {
 	return strings.TrimPrefix(project, strings.Trim(server.Path, "/")+"/")
 }

@@ -115,8 +115,8 @@ func cancelGitHub(ctx context.Context, c *Client, p pull) error {
 	return c.mutate(ctx, "mutation($id: ID!) {disablePullRequestAutoMerge(input: {pullRequestId: $id}) {clientMutationId}}", map[string]any{"id": p.NodeID})
 }
 
-// mutate sends a GraphQL mutation. It decodes errors from the body, because GraphQL returns status
-// 200 for them.
+// mutate sends a GraphQL mutation. It decodes errors from the body, because GraphQL reports errors with status
+// 200.
 func (c *Client) mutate(ctx context.Context, query string, variables map[string]any) error {
 	var got struct {
 		Errors []struct {
@@ -132,8 +132,8 @@ func (c *Client) mutate(ctx context.Context, query string, variables map[string]
 	return err
 }
 
-// mergeGitLab enables the automatic merge on GitLab. It requires a pipeline of the commit that has
-// not failed: without one, GitLab would merge at once. Before version 17.11, auto_merge was called
+// mergeGitLab enables the automatic merge on GitLab. It requires that the commit has a pipeline that runs or
+// succeeded: without a pipeline, GitLab would merge at once. Before version 17.11, auto_merge was called
 // merge_when_pipeline_succeeds.
 func mergeGitLab(ctx context.Context, c *Client, p pull, commit string) error {
 	var got struct {

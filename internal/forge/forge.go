@@ -1,10 +1,10 @@
-// Package forge opens and updates pull requests, and keeps one comment of a pull request up to
-// date. It supports GitHub, GitLab, Gitea and Forgejo. It deletes and approves nothing. It merges
-// only by the server's automatic merge.
+// Package forge opens and updates pull requests, and keeps one comment of a pull request up to date. It
+// supports GitHub, GitLab, Gitea and Forgejo. It deletes and approves nothing. It merges only through the
+// automatic merge of the server.
 //
-// All operations are idempotent: they do not change a pull request or comment that is already
-// correct. The token is sent only to the configured server, over https or to the local machine. It
-// appears in no error.
+// All operations are idempotent: they do not change a pull request or comment that is already correct. The
+// token is sent only to the configured server, which must be on the local machine or use https. Errors never
+// contain the token.
 //
 // Start from [Open] and [Client.Propose].
 package forge
@@ -36,12 +36,11 @@ type Pull struct {
 	Title string
 	Body  string // text in Markdown
 
-	// Proposal identifies the proposed changes. It is written to the text as an HTML comment; see
-	// Declined.
+	// Proposal identifies the proposed changes. Propose writes it to the text as an HTML comment; see
+	// [Client.Declined].
 	Proposal string
 
-	// Labels, Reviewers and Draft are only set on a new pull request. A reviewer "team/x" is a
-	// team.
+	// Labels, Reviewers and Draft are only set on a new pull request. A reviewer "team/x" is the team x.
 	Labels, Reviewers []string
 	Draft             bool
 
@@ -75,9 +74,9 @@ type Client struct {
 	http  *http.Client
 }
 
-// Propose opens a pull request from p.Head into p.Base, or updates the title and text of the open
-// one. It ignores pull requests from forks, even if the branch name is the same. It never reopens a
-// closed pull request, but opens a new one; see [Client.Declined].
+// Propose opens a pull request from p.Head into p.Base. If one is already open, Propose updates its title and
+// text. It ignores pull requests from forks, even if the branch name is the same. It never reopens a closed
+// pull request, but opens a new one; see [Client.Declined].
 func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
 	operation := fmt.Sprintf("proposing %s in %s", p.Head, c.at.Project)
 	p, err := c.withBase(ctx, p)
@@ -119,13 +118,12 @@ func (c *Client) withBase(ctx context.Context, p Pull) (Pull, error) {
 	return p, err
 }
 
-// maxClosedPages is the maximum number of pages to search for a closed pull request. The search is
-// needed on Gitea, which cannot list the pull requests of one branch.
+// maxClosedPages is the maximum number of pages to search for a closed pull request. Only Gitea needs many
+// pages, because it cannot list the pull requests of one branch.
 const maxClosedPages = 20
 
-// Declined returns the number of a pull request that was closed without merging it, with the
-// branches and the proposal of p. It returns 0 if there is none, or if a pull request of these
-// branches is open.
+// Declined returns the number of a pull request with the branches and the proposal of p that was closed without
+// merging. It returns 0 if there is none, or if a pull request with these branches is open.
 func (c *Client) Declined(ctx context.Context, p Pull) (number int64, err error) {
 	err = c.withOpen(ctx, p, "looking up closed pull requests of", func(p Pull, open *pull) error {
 		if open != nil {
@@ -149,9 +147,8 @@ func (c *Client) Declined(ctx context.Context, p Pull) (number int64, err error)
 	return number, nil
 }
 
-// withOpen looks up the open pull request with the branches of p, and calls do with it, or with nil
-// if there is none. If p.Base is empty, it is set to the default branch. operation is the start of
-// error messages.
+// withOpen looks up the open pull request with the branches of p. It calls do with p and this pull request, or
+// nil. If p.Base is empty, do gets p with the default branch. Error messages start with operation.
 func (c *Client) withOpen(ctx context.Context, p Pull, operation string, do func(p Pull, open *pull) error) error {
 	var open *pull
 	withBase, err := c.withBase(ctx, p)
@@ -167,8 +164,8 @@ func (c *Client) withOpen(ctx context.Context, p Pull, operation string, do func
 	return nil
 }
 
-// Withdraw marks the open pull request of p's branches, if there is one, so that Declined ignores
-// it. Call it before the branch is deleted, which closes the pull request.
+// Withdraw marks the open pull request with p's branches, if there is one, so that Declined ignores it later.
+// Call Withdraw before you delete the branch, because the forge then closes the pull request.
 func (c *Client) Withdraw(ctx context.Context, p Pull) error {
 	return c.withOpen(ctx, p, "withdrawing", func(p Pull, open *pull) error {
 		if open == nil || !strings.Contains(open.body(), proposalMark) {
@@ -223,8 +220,8 @@ func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, 
 	return result, c.automerge(ctx, p, have, &result)
 }
 
-// keepProposedLine returns body with the proposedMark line of have. It returns body unchanged
-// unless both have this line.
+// keepProposedLine returns body with the proposedMark line of have. If body or have lacks this line, it returns
+// body unchanged.
 func keepProposedLine(body, have string) string {
 	i, j := strings.LastIndex(body, proposedMark), strings.LastIndex(have, proposedMark)
 	if i < 0 || j < 0 {
@@ -234,8 +231,8 @@ func keepProposedLine(body, have string) string {
 	return body[:i] + strings.TrimRight(line, "\r") + "\n"
 }
 
-// automerge enables the automatic merge of a pull request that is old enough. If the forge refuses,
-// it adds the reason to result and returns no error.
+// automerge enables the automatic merge of a pull request whose text is old enough. If the forge refuses,
+// automerge adds the reason to result and returns no error.
 func (c *Client) automerge(ctx context.Context, p Pull, have pull, result *RequestResult) error {
 	a := p.Automerge
 	if a == nil || !a.Allowed {
@@ -259,8 +256,8 @@ func (c *Client) automerge(ctx context.Context, p Pull, have pull, result *Reque
 	return err
 }
 
-// CancelAutomerge disables the automatic merge of an open pull request. Otherwise a new commit
-// could be merged because of the decision about an earlier one.
+// CancelAutomerge disables the automatic merge of an open pull request. Otherwise the forge could merge a new
+// commit because of the decision about an earlier commit.
 func (c *Client) CancelAutomerge(ctx context.Context, p Pull) error {
 	return c.withOpen(ctx, p, "cancelling the automatic merge of", func(_ Pull, open *pull) error {
 		if open == nil {
@@ -294,9 +291,9 @@ func (c *Client) defaultBranch(ctx context.Context) (string, error) {
 	return got.DefaultBranch, err
 }
 
-// Comment creates or updates a comment on a pull request. marker is the first line of the comment,
-// by which it is found. If create is false, Comment only updates. It ignores comments by other
-// authors, who could later edit a report that readers trust.
+// Comment creates or updates a comment on a pull request. It finds the comment by its first line, marker. If
+// create is false, Comment only updates. It ignores comments by other authors, because these authors could
+// later edit a report that readers trust.
 func (c *Client) Comment(ctx context.Context, number int64, marker, text string, create bool) (RequestResult, error) {
 	want := marker + "\n" + text
 	result, err := c.comment(ctx, number, marker, want, create)
@@ -348,8 +345,8 @@ func (c *Client) comment(ctx context.Context, number int64, marker, want string,
 	return result, err
 }
 
-// userName returns the name of the user who owns the token. It returns "" if the token may not look
-// it up, such as the token of a CI job.
+// userName returns the name of the user who owns the token. It returns "" if the token, such as that of a CI
+// job, may not look up its user.
 func (c *Client) userName(ctx context.Context) (string, error) {
 	var got person
 	err := c.do(ctx, http.MethodGet, "user", nil, &got)

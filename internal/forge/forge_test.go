@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/forgetest"
 )
 
-// forEachKind runs a test against a server of each kind, at the address in the variables of a CI
-// job.
+// forEachKind runs a test against a server of each kind. It gets the server's address from the variables of a
+// CI job.
 func forEachKind(t *testing.T, test func(t *testing.T, s *forgetest.Server, c *forge.Client)) {
 	for _, kind := range forge.Kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -40,8 +40,8 @@ func getenv(env map[string]string) func(string) string {
 	return func(key string) string { return env[key] }
 }
 
-// TestPropose opens a pull request among those of others, leaves it unchanged, and updates it in
-// place.
+// TestPropose opens a pull request next to those of other authors, proposes it again without a change, and
+// updates it.
 func TestPropose(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		others := []forgetest.Pull{
@@ -83,8 +83,8 @@ func TestPropose(t *testing.T) {
 	})
 }
 
-// TestDeclined finds the pull request that was closed without merging it, by branches and proposal, also
-// on the third page and after its branch was deleted.
+// TestDeclined checks that Declined finds a pull request that was closed without merging, by its branches and
+// proposal. It must also find it on the third page, and after the branch was deleted.
 func TestDeclined(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		p := forge.Pull{Head: "upgrade/a", Title: "Update a", Body: "text\n", Proposal: "sha256:1"}
@@ -141,7 +141,7 @@ func TestDeclined(t *testing.T) {
 	})
 }
 
-// TestDecorations sets labels, reviewers and the draft only when the pull request is opened.
+// TestDecorations checks that Propose sets labels, reviewers and the draft only when it opens the pull request.
 func TestDecorations(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		p := forge.Pull{Head: "a", Base: "main", Title: "t", Labels: []string{"operators", "nightly"}, Reviewers: []string{"alice", "team/sre"}, Draft: true}
@@ -167,7 +167,7 @@ func TestDecorations(t *testing.T) {
 	})
 }
 
-// TestRefusedDecorations opens a pull request although the forge refuses its reviewers.
+// TestRefusedDecorations checks that Propose opens a pull request although the forge refuses its reviewers.
 func TestRefusedDecorations(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		s.Refuse(func(method, path string) int {
@@ -183,8 +183,8 @@ func TestRefusedDecorations(t *testing.T) {
 	})
 }
 
-// TestAutomerge switches the automatic merge on when a title is old enough, and off before another
-// commit.
+// TestAutomerge checks that the automatic merge is enabled only when the proposal is old enough, and that
+// CancelAutomerge disables it before another commit.
 func TestAutomerge(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		day := 24 * time.Hour
@@ -232,8 +232,7 @@ func TestAutomerge(t *testing.T) {
 	})
 }
 
-// TestConcurrentPropose simulates two concurrent runs: the second finds the pull request of the
-// first.
+// TestConcurrentPropose simulates two concurrent runs. The second run must find the pull request of the first.
 func TestConcurrentPropose(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		s.Race(forgetest.Pull{From: forgetest.Project, Head: "a", Base: "main", Title: "other"})
@@ -247,8 +246,8 @@ func TestConcurrentPropose(t *testing.T) {
 	})
 }
 
-// TestComment keeps a single comment up to date, among comments of others and on the third page.
-// Another workspace has a separate comment.
+// TestComment updates a single comment among comments of other authors, also on the third page. Another
+// workspace has a separate comment.
 func TestComment(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		const marker = "<!-- quayside:diff -->"
@@ -321,7 +320,8 @@ func TestCommentOfAJob(t *testing.T) {
 	})
 }
 
-// TestRefusals checks that errors contain the cause but not the token, which the server returns.
+// TestRefusals checks that errors contain the cause. They must not contain the token, although the server's message
+// does.
 func TestRefusals(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		at, err := forge.Locate("", "x", getenv(s.Env()))
@@ -368,8 +368,7 @@ func checkRefusal(t *testing.T, err error, token string, says ...string) {
 	}
 }
 
-// TestHostileServer checks that no answer exceeds the limits or redirects the token to another
-// host.
+// TestHostileServer checks that no response can exceed the limits or redirect the token to another host.
 func TestHostileServer(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("request to another host, with %q", r.Header.Get("Authorization"))
@@ -420,7 +419,7 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// TestLocate finds a repository by its remote, the flag for the kind, and the CI job.
+// TestLocate locates repositories by their remote, the flag for the kind, and the variables of a CI job.
 func TestLocate(t *testing.T) {
 	actions := map[string]string{"GITHUB_SERVER_URL": "https://github.com", "GITHUB_API_URL": "https://api.github.com", "GITHUB_REPOSITORY": "acme/fleet"}
 	enterprise := map[string]string{"GITHUB_SERVER_URL": "https://ghe.example.com", "GITHUB_API_URL": "https://ghe.example.com/api/v3", "GITHUB_REPOSITORY": "acme/fleet"}

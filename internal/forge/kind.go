@@ -165,8 +165,8 @@ type side struct {
 	} `json:"repo"` // null if the fork was deleted
 }
 
-// isAutomerged reports whether the automatic merge is on. On Gitea it is always false, because the
-// API does not return this.
+// isAutomerged reports whether the automatic merge is enabled. On Gitea it always returns false, because
+// Gitea's API does not return this setting.
 func (p pull) isAutomerged() bool { return p.Auto != nil || p.AutoGitLab }
 
 func (p pull) number() int64 { return max(p.Number, p.IID) }

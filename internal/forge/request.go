@@ -27,8 +27,7 @@ const (
 	maxPages       = 100
 )
 
-// Open returns a client for the repository of a Git remote; see [Locate]. The token is in
-// GIT_TOKEN.
+// Open returns a client for the repository of a Git remote; see [Locate]. It reads the token from GIT_TOKEN.
 func Open(kind, repository string, getenv func(string) string) (*Client, error) {
 	at, err := Locate(kind, repository, getenv)
 	if err != nil {
@@ -81,8 +80,8 @@ func (c *Client) do(ctx context.Context, method, path string, body, out any) err
 	return err
 }
 
-// list calls visit with each page of a list, until visit returns false. It counts pages itself, and
-// never follows an address in a response.
+// list calls visit with each page of a list, until visit returns false. It computes the address of each page
+// itself, and never follows an address in a response.
 func list[T any](ctx context.Context, c *Client, path string, visit func([]T) bool) error {
 	mark := "?"
 	if strings.Contains(path, "?") {
@@ -174,8 +173,7 @@ func (c *Client) responseError(method, path string, answer *http.Response, data 
 	return &statusError{answer.StatusCode, c.maskToken(sanitize.Line(text))}
 }
 
-// plainMessage returns the text of a message in a response. A value that is no string is returned
-// as JSON.
+// plainMessage returns the text of a message in a response. It returns a value that is not a string as JSON.
 func plainMessage(v any) string {
 	if s, ok := v.(string); ok {
 		return s

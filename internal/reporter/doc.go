@@ -4,15 +4,15 @@
 //
 // # Reads
 //
-// The reporter runs one watch for each listed kind, limited to objects with the label
-// quayside.dev/package. The watch starts with the first Installation that lists the kind and ends
-// with the last. For kinds without health, the reporter requests only metadata. It drops unused
-// fields of other kinds before it caches objects. When a workload with expected images changes, it
-// lists the pods of the workload. Without changes, it only keeps the watches open.
+// The reporter runs one watch for each listed kind, limited to objects with the label quayside.dev/package. The
+// watch starts with the first Installation that lists the kind and ends when no Installation lists it. For
+// kinds without health, the reporter requests only metadata. For other kinds, it removes unused fields before
+// it caches the objects. When a workload with expected images changes, it lists the pods of the workload.
+// Without changes, it only keeps the watches open.
 //
-// A kind that is forbidden or missing does not affect other kinds: its objects count as unreadable,
-// and the watch is retried with increasing delays. While the API server is unreachable, the latest
-// status remains.
+// A kind that is forbidden or missing does not affect other kinds. Its objects count as unreadable, and the
+// reporter retries the watch with increasing delays. While the API server is unreachable, the latest status
+// remains.
 //
 // # Writes
 //

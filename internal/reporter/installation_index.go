@@ -43,13 +43,13 @@ func newInstallationIndex() *installationIndex {
 	return &installationIndex{entries: map[types.NamespacedName]*entry{}}
 }
 
-// specChange is the difference between the current spec of an Installation and the recorded one.
+// specChange is the difference between the recorded spec of an Installation and its current spec.
 type specChange struct {
 	added, removed []schema.GroupVersionKind // kinds that are newly listed, and kinds that are no longer listed
 	spec           bool                      // whether the spec of a known Installation changed
 }
 
-// update records the current state of an Installation, and returns the changes.
+// update records the current spec of an Installation, and returns its entry and the changes.
 func (r *installationIndex) update(in *v1alpha1.Installation) (*entry, specChange) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

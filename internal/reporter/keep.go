@@ -46,8 +46,8 @@ func (w *watches) watchKind(ctx context.Context, kind schema.GroupVersionKind, k
 	}
 }
 
-// watchOnce watches a kind until ctx ends or the watch fails. It returns the error, which is not
-// temporary. It calls onSynced when the store contains all objects.
+// watchOnce watches a kind until ctx ends or the watch fails with an error that is not temporary. It returns
+// this error, or nil if ctx ended. It calls onSynced when the store contains all objects.
 func (w *watches) watchOnce(ctx context.Context, kind schema.GroupVersionKind, k *kindWatch, onSynced func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -140,9 +140,8 @@ func failureOf(err error) readFailure {
 // failureStreak tracks consecutive failures to read a kind.
 type failureStreak struct{ since time.Time }
 
-// add records the result of an attempt to read the kind. It returns a failure only if the attempts
-// have failed for some seconds, because a server that has just started may refuse permitted
-// requests.
+// add records the result of an attempt to read the kind. It returns a failure only after the attempts have
+// failed for some seconds, because a server that has just started may refuse requests that are permitted.
 func (t *failureStreak) add(err error, now time.Time) readFailure {
 	v := failureOf(err)
 	switch {

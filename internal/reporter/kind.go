@@ -27,8 +27,8 @@ type kindInformer struct {
 	done  <-chan struct{}
 }
 
-// openKind returns a function that creates a controller-runtime cache for a single kind. A cache
-// ends with its own context, and its errors do not affect other kinds.
+// openKind returns a function that creates a controller-runtime cache for a single kind. Each cache has its own
+// context, and its errors do not affect other kinds.
 func openKind(mgr manager.Manager, strip toolscache.TransformFunc) openFunc {
 	return func(ctx context.Context, kind schema.GroupVersionKind, o watchCallbacks) (store, error) {
 		rendered, err := labels.NewRequirement(k8s.LabelPackage, selection.Exists, nil)
@@ -53,7 +53,7 @@ func openKind(mgr manager.Manager, strip toolscache.TransformFunc) openFunc {
 	}
 }
 
-// newUnindexedInformer creates an informer that can find objects only by name.
+// newUnindexedInformer creates an informer without indexes: it finds objects only by name.
 func newUnindexedInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, _ toolscache.Indexers) toolscache.SharedIndexInformer {
 	return toolscache.NewSharedIndexInformer(lw, o, resync, toolscache.Indexers{})
 }

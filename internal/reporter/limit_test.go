@@ -48,8 +48,8 @@ func eventually(t *testing.T, ok func() bool) {
 	}
 }
 
-// TestKindsAreBounded acquires more kinds than the limit. The excess kinds must have an error, and be
-// watched after others are released.
+// TestKindsAreBounded acquires more kinds than the limit. The excess kinds must have an error. After other
+// kinds are released, they must be watched.
 func TestKindsAreBounded(t *testing.T) {
 	const beyond = 7
 	var kinds []schema.GroupVersionKind

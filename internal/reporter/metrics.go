@@ -46,8 +46,8 @@ func (f *metricStore) forget(name types.NamespacedName) {
 	delete(f.byName, name)
 }
 
-// all returns the metrics by namespace and package, which identify a series. If several
-// Installations have the same, it selects the first by name.
+// all returns the metrics by namespace and package, which identify a series. Of several Installations with the
+// same namespace and package, it selects the first by name.
 func (f *metricStore) all() map[types.NamespacedName]installationMetrics {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,8 +63,7 @@ func (f *metricStore) all() map[types.NamespacedName]installationMetrics {
 
 type buildInfo struct{ version, golang string }
 
-// collector exports the current metrics to Prometheus. There are no series for deleted
-// Installations.
+// collector exports the current metrics to Prometheus, without series for deleted Installations.
 type collector struct {
 	metrics *metricStore
 	kinds   func() map[string]int // number of kinds, by state

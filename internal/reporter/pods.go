@@ -15,21 +15,20 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// podReader lists the pods of workloads. It does so only when a workload has changed, because every
-// start, stop or replacement of a pod changes the status of its workload.
+// podReader lists the pods of workloads. It lists them only when a workload has changed, because every start,
+// stop or replacement of a pod changes the status of its workload.
 type podReader struct {
 	list func(ctx context.Context, namespace string, selector labels.Selector) ([]map[string]any, error)
 }
 
-// podCache contains the pods of one Installation, as listed last.
+// podCache contains the result of the last listing of an Installation's pods.
 type podCache struct {
 	fingerprint string // fingerprint of the workloads at that time
 	pods        []map[string]any
 }
 
-// read returns the pods of the workloads in got that have expected images. If none of these
-// workloads has changed, it returns cached. If listing pods is forbidden, it returns no pods and no
-// error.
+// read returns the pods of those workloads in got for which images are expected. If none of these workloads has
+// changed, it returns cached. If listing pods is forbidden, it returns no pods and no error.
 func (p podReader) read(ctx context.Context, cached podCache, got []v1alpha1.Observed) (podCache, error) {
 	var workloads []v1alpha1.Observed
 	for _, o := range got {

@@ -45,7 +45,7 @@ func deployment(ready int64) v1alpha1.Observed {
 	}
 }
 
-// pod returns a pod of the Deployment with an image digest that repeats the letter.
+// pod returns a pod of the Deployment. Its image digest consists of the letter.
 func pod(letter string) map[string]any {
 	return stripPod(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "operator-1", Labels: map[string]string{"app": "operator"}},
@@ -96,7 +96,7 @@ func TestPodsAreListedOnWorkloadChange(t *testing.T) {
 	}
 }
 
-// TestPodDigestsSetImagesMatch follows digests from pods to the condition.
+// TestPodDigestsSetImagesMatch checks that the digests of pods determine the condition ImagesMatch.
 func TestPodDigestsSetImagesMatch(t *testing.T) {
 	for _, tt := range []struct {
 		name string

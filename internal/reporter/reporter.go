@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// settleDelay is the delay between a change and the evaluation of an Installation. It combines
-	// changes, because an object changes many times a second during a rollout.
+	// settleDelay is the delay between a change and the evaluation of an Installation. It combines the changes
+	// of a rollout, in which an object changes many times a second.
 	settleDelay = 200 * time.Millisecond
 	// judgeInterval is the interval at which an Installation that is not ready is evaluated again,
 	// even without a change, because some results depend on time.
@@ -40,7 +40,7 @@ const (
 	// resyncInterval is the interval at which all Installations are evaluated again from the
 	// caches. Some results depend on time, such as the expiry of a certificate.
 	resyncInterval = time.Hour
-	// readGrace is the maximum time for reading a kind. After it, the reporter is not ready.
+	// readGrace is the maximum time for reading a kind. If reading takes longer, the reporter is not ready.
 	readGrace = 15 * time.Second
 )
 
@@ -109,9 +109,9 @@ func (r *reporter) enqueue(names []types.NamespacedName) {
 // enqueues the Installations that list the kind.
 func (r *reporter) kindChanged(kind schema.GroupVersionKind) { r.enqueue(r.index.expectingKind(kind)) }
 
-// objectChanged is called when an object changes. It enqueues the Installations that list the
-// object. If the object defines kinds, such as a CRD, it also retries the kinds of the same group
-// that could not be read.
+// objectChanged is called when an object changes. It enqueues the Installations that list the object. If the
+// object defines kinds, as a CRD does, objectChanged also retries the kinds of the same group that could not be
+// read.
 func (r *reporter) objectChanged(kind schema.GroupVersionKind, name types.NamespacedName) {
 	if isDefinition(kind.GroupKind()) {
 		_, group, _ := strings.Cut(name.Name, ".")
@@ -173,8 +173,8 @@ func (r *reporter) report(ctx context.Context, m *entry, in *v1alpha1.Installati
 	return reconcile.Result{}, nil
 }
 
-// ready returns an error while some kinds have not been read. Once the reporter has been ready, a
-// further kind may take up to readGrace. A standby reporter needs only the Installations.
+// ready returns an error while some kinds have not been read. Once the reporter has been ready, ready tolerates
+// a new kind that is not read for up to readGrace. A standby reporter is ready when it has the Installations.
 func (r *reporter) ready(ctx context.Context, elected <-chan struct{}) error {
 	informer, err := r.installations.GetInformer(ctx, &v1alpha1.Installation{}, cache.BlockUntilSynced(false))
 	if err != nil {

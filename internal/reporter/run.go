@@ -45,8 +45,8 @@ type Config struct {
 	Version                 string // version of the program, exported as a metric
 }
 
-// Run runs the reporter until ctx ends; then it returns nil. It returns an error if the API server
-// is unreachable at the start, if it cannot listen on an address, or if it loses the Lease.
+// Run runs the reporter until ctx ends, and then returns nil. It returns an error if the API server is
+// unreachable at the start, if the reporter cannot listen on an address, or if it loses the Lease.
 func Run(ctx context.Context, config *rest.Config, opt Config) error {
 	strip := newStripper().strip
 	mgr, err := newManager(config, opt, strip)

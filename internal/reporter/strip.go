@@ -40,16 +40,15 @@ type stripper struct {
 	labels map[[2]string]map[string]string
 }
 
-// maxShared is the maximum number of shared label sets. When it is exceeded, the stripper starts
-// with an empty set.
+// maxShared is the maximum number of shared label sets. When it is reached, the stripper forgets all of them.
 const maxShared = 10_000
 
 func newStripper() *stripper {
 	return &stripper{labels: map[[2]string]map[string]string{}}
 }
 
-// strip is a TransformFunc for informers. It returns objects of unknown types unchanged. It can be
-// called twice for the same object.
+// strip is a TransformFunc for informers. It returns objects of unknown types unchanged. Informers may call it
+// twice for the same object.
 func (s *stripper) strip(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *metav1.PartialObjectMetadata:
@@ -83,8 +82,8 @@ func stripInstallation(o *v1alpha1.Installation) *v1alpha1.Installation {
 // intern returns the shared copy of a string.
 func intern(t string) string { return unique.Make(t).Value() }
 
-// internLabels returns a shared set of the labels that affect the status. The caller must not
-// modify it.
+// internLabels returns those labels that affect the status, as a shared map. The caller must not modify the
+// map.
 func (s *stripper) internLabels(labels map[string]string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestStrippedObjectsHaveSameHealth checks that complete and stripped objects get the same verdict.
+// TestStrippedObjectsHaveSameHealth checks that each object has the same health before and after it is stripped.
 func TestStrippedObjectsHaveSameHealth(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, text := range map[string]string{

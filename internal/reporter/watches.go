@@ -27,7 +27,7 @@ type watchCallbacks struct {
 	fault   func(error)                // called when a request failed; the watch continues to retry
 }
 
-// openFunc starts a watch of a kind, which ends with ctx. The watch continues after interruptions.
+// openFunc starts a watch of a kind. The watch continues after interruptions, until ctx ends.
 type openFunc func(ctx context.Context, kind schema.GroupVersionKind, o watchCallbacks) (store, error)
 
 // watches runs one watch for every kind that an Installation lists. It is safe for concurrent use.
@@ -140,7 +140,7 @@ func (w *watches) launch(kind schema.GroupVersionKind, k *kindWatch) {
 	})
 }
 
-// retry retries at once the kinds that could not be read, if which returns true for them.
+// retry immediately retries those kinds that could not be read and for which which returns true.
 func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,12 +154,12 @@ func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 	}
 }
 
-// missingMessage is the message for a missing object. It mentions the label, because objects
-// without it are not watched.
+// missingMessage is the message for a missing object. It mentions the label, because the reporter does not
+// watch objects without this label.
 const missingMessage = "it does not exist, or does not have the label " + k8s.LabelPackage
 
-// observe returns the observations of objects, in order. It returns false while one of their kinds
-// is starting.
+// observe returns the observations of objects, in their order. It returns false while the watch of one of their
+// kinds is starting.
 func (w *watches) observe(ctx context.Context, objects []v1alpha1.ObjectReference) ([]v1alpha1.Observed, bool, error) {
 	kinds := w.snapshot()
 	out := make([]v1alpha1.Observed, 0, len(objects))
@@ -193,7 +193,7 @@ func (w *watches) snapshot() map[schema.GroupVersionKind]kindWatch {
 	return out
 }
 
-// States of a kind in metrics. The state of a kind that cannot be read is the reason.
+// States of a kind in metrics. For a kind that cannot be read, the state is the reason.
 const (
 	stateWatched  = "Watched"
 	stateStarting = "Starting"

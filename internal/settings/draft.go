@@ -28,8 +28,8 @@ type Draft struct {
 	Mirrors           []string
 }
 
-// Text returns the content of quayside.yaml with the settings of the draft. Other useful fields are
-// included as comments. Parse accepts the result.
+// Text returns the content of quayside.yaml with the settings of the draft. Other useful fields are included as
+// comments. [Parse] accepts the text.
 func (d Draft) Text() []byte {
 	var b bytes.Buffer
 	write := func(lines ...string) { b.WriteString(strings.Join(lines, "\n") + "\n") }
@@ -151,8 +151,8 @@ type FileLines struct {
 	Lines []string
 }
 
-// CompanionFiles returns lines for other files of the workspace. They keep Git from changing the
-// line breaks of the lock, and the GitOps tool from applying declarations.
+// CompanionFiles returns lines for other files of the workspace. These lines prevent that Git changes the line
+// breaks of the lock, and that the GitOps tool applies declarations.
 func (d Draft) CompanionFiles() []FileLines {
 	out := []FileLines{{".gitattributes", []string{"/quayside.lock text eol=lf"}}}
 	if name := d.profileAbout().IgnoreFile; name != "" {
@@ -161,8 +161,7 @@ func (d Draft) CompanionFiles() []FileLines {
 	return out
 }
 
-// profileAbout returns the properties of the draft's profile. It returns the zero value if the
-// profile is unknown.
+// profileAbout returns the properties of the draft's profile, or the zero value if the profile is unknown.
 func (d Draft) profileAbout() profile.About {
 	tool, err := profile.Lookup(d.Profile)
 	if err != nil {

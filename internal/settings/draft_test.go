@@ -12,8 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/provided"
 )
 
-// TestDraft parses the output of drafts, and checks that it contains exactly the settings of the
-// draft.
+// TestDraft parses the texts of drafts, and checks that each text has exactly the settings of its draft.
 func TestDraft(t *testing.T) {
 	name := rapid.StringMatching(`[a-z]([a-z0-9-]{0,8}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {

@@ -20,8 +20,8 @@ type Setting struct {
 	Pos   diag.Pos        // position of the value; zero if it is a default
 }
 
-// Effective returns the effective settings, in the order of the schema. spec.extends, and fields
-// without a value and default, are omitted.
+// Effective returns the effective settings, in the order of the schema. It omits spec.extends and fields that
+// have neither a value nor a default.
 func (w *Workspace) Effective() []Setting {
 	var out []Setting
 	_, spec := yamlnode.Field(w.effective(), "spec")
@@ -159,8 +159,7 @@ func fromJSON(raw json.RawMessage) *yamlnode.Node {
 	return out
 }
 
-// plainStyle changes the style of a decoded tree from JSON to block style with only necessary
-// quotes.
+// plainStyle changes the style of a decoded tree from JSON to block style without unnecessary quotes.
 func plainStyle(n *yamlnode.Node) {
 	if n.Style = 0; n.Kind == yamlnode.ScalarNode && n.ShortTag() == "!!str" {
 		n.Style = stringNode(n.Value).Style
@@ -170,7 +169,7 @@ func plainStyle(n *yamlnode.Node) {
 	}
 }
 
-// mappingNode returns a mapping. content alternates between keys and values.
+// mappingNode returns a mapping. In content, keys and values alternate.
 func mappingNode(content ...any) *yamlnode.Node {
 	out := &yamlnode.Node{Kind: yamlnode.MappingNode, Tag: "!!map"}
 	for i := 0; i+1 < len(content); i += 2 {
@@ -192,7 +191,7 @@ func stringNode(s string) *yamlnode.Node {
 	return n
 }
 
-// forEachLeaf calls each for every scalar, empty list and empty mapping in n, with its field path.
+// forEachLeaf calls each with every scalar, empty list and empty mapping in n, and the path of its field.
 func forEachLeaf(n *yamlnode.Node, field string, each func(field string, n *yamlnode.Node)) {
 	switch {
 	case n.Kind == yamlnode.MappingNode && len(n.Content) > 0:

@@ -25,9 +25,9 @@ const (
 	maxBytes = 4 << 20 // maximum bytes of one file
 )
 
-// lineSpan is the number of line numbers reserved for each file in the merged tree. Line numbers of
-// file i are increased by i*lineSpan, so that the line of a node also identifies its file. (The
-// FileSet of go/token does the same with offsets.)
+// lineSpan is the number of line numbers reserved for each file in the merged tree. The line numbers of file i
+// are increased by i*lineSpan, so that the line of a node also identifies its file. (token.FileSet does the
+// same with offsets.)
 const lineSpan = 2 * maxBytes
 
 // layer is one file in the chain of spec.extends.
@@ -44,8 +44,8 @@ type loader struct {
 	errs   diag.List
 }
 
-// load parses a file and the files that it extends. It returns false if the settings cannot be
-// validated because of a fault.
+// load parses a file and the files that it extends. It returns false if a fault makes it impossible to validate
+// the settings.
 func (l *loader) load(name, file string, data []byte) bool {
 	docs, err := yamlnode.Documents(name, data, yamlnode.Limits{Bytes: maxBytes, Depth: 50, Nodes: 100_000})
 	if err != nil {
@@ -79,7 +79,7 @@ func (l *loader) load(name, file string, data []byte) bool {
 	return l.extend(name, file, docs[0])
 }
 
-// extend loads the file named by spec.extends in root, if it is set.
+// extend loads the file that spec.extends in root names. Without spec.extends, it does nothing.
 func (l *loader) extend(name, file string, root *yamlnode.Node) bool {
 	var f struct {
 		Spec struct {
@@ -125,15 +125,15 @@ func (l *loader) extend(name, file string, root *yamlnode.Node) bool {
 	return l.load(shown, base, data)
 }
 
-// locate converts a position in the merged tree to the file and line.
+// locate converts a position in the merged tree to a position in a file.
 func (l *loader) locate(p diag.Pos) diag.Pos {
 	p.File = l.layers[p.Line/lineSpan].name
 	p.Line %= lineSpan
 	return p
 }
 
-// mergedTree returns the settings of quayside.yaml merged with the inherited ones. Only spec is
-// inherited. Inherited paths are changed to be relative to the workspace.
+// mergedTree returns the settings of quayside.yaml, merged with the inherited settings. Only spec is inherited.
+// In the result, inherited paths are relative to the workspace.
 func (l *loader) mergedTree() *yamlnode.Node {
 	m := merger{reset: map[*yamlnode.Node]bool{}}
 	var spec *yamlnode.Node
@@ -185,8 +185,8 @@ func (l *loader) extendedFiles() []string {
 	return out
 }
 
-// copyTree returns a copy of n with all line numbers increased by lines. A node with several
-// aliases is copied for each.
+// copyTree returns a copy of n with all line numbers increased by lines. For each alias of a node, it makes a
+// separate copy of the node.
 func copyTree(n *yamlnode.Node, lines int) *yamlnode.Node {
 	out := *n
 	out.Line += lines

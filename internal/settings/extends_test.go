@@ -20,8 +20,8 @@ import (
 
 const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n"
 
-// load loads envs/dev/quayside.yaml of a repository. It adds a header of two lines to files without
-// one.
+// load loads envs/dev/quayside.yaml of a repository. To files without apiVersion and kind, it adds these two
+// lines.
 func load(files map[string]string) (*settings.Workspace, error) {
 	text := func(name string) ([]byte, error) {
 		data, ok := files[name]
@@ -228,7 +228,7 @@ func TestLongChain(t *testing.T) {
 	}
 }
 
-// TestSources checks that the path in each kind of catalog source is rebased.
+// TestSources checks that Load rebases the path in each kind of catalog source.
 func TestSources(t *testing.T) {
 	for _, s := range source.Schemes() {
 		in, want := s.Name+":a/b", s.Name+":../../a/b"
@@ -245,8 +245,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestRelativeFieldsAreRebased compares the fields that the schema describes as relative with the
-// fields that are rebased.
+// TestRelativeFieldsAreRebased compares the fields that the schema describes as relative with the fields that
+// Load rebases.
 func TestRelativeFieldsAreRebased(t *testing.T) {
 	var schema any
 	if err := json.Unmarshal(settings.Schema(), &schema); err != nil {
@@ -298,8 +298,8 @@ func TestEmptyBase(t *testing.T) {
 	}
 }
 
-// TestWindowsAreAdded checks that the windows of an environment are added to inherited ones, and that it can
-// end an inherited freeze.
+// TestWindowsAreAdded checks that an environment adds its windows to the inherited windows, and that it can end
+// an inherited freeze.
 func TestWindowsAreAdded(t *testing.T) {
 	w, err := load(archive(`
 -- base.yaml --

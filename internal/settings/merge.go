@@ -33,9 +33,9 @@ func listRules() map[string]listRule {
 	}
 }
 
-// relativeFields returns the fields with a path that is relative to the file. Each has a function
-// that applies rebase to the path in the value. spec.output is not included, because each workspace
-// has its own, nor is spec.gitops.path, which is relative to the repository.
+// relativeFields returns the fields whose value has a path relative to the settings file. The function of a
+// field applies rebase to the path in the value. Two fields are missing: spec.output, because each workspace
+// has its own output, and spec.gitops.path, because it is relative to the repository.
 func relativeFields() map[string]func(value string, rebase func(string) string) string {
 	whole := func(value string, rebase func(string) string) string { return rebase(value) }
 	out := map[string]func(value string, rebase func(string) string) string{
@@ -64,7 +64,7 @@ func rebaseSource(value string, rebase func(string) string) string {
 	return string(source.Ref(value).MapPath(rebase))
 }
 
-// rebaseIn returns a function like rebaseSource, for sources without the start of their scheme.
+// rebaseIn returns a function like rebaseSource, for sources of one scheme that are written without the scheme.
 func rebaseIn(scheme string) func(value string, rebase func(string) string) string {
 	return func(value string, rebase func(string) string) string {
 		return strings.TrimPrefix(rebaseSource(scheme+value, rebase), scheme)
@@ -79,8 +79,8 @@ func rebaseDirectory(value string, rebase func(string) string) string {
 	return value
 }
 
-// rebaseScalars applies rebase to the paths in n, the value of field, in place. Invalid paths are
-// not changed: validation reports them.
+// rebaseScalars applies rebase to the paths in n, the value of field. It modifies n. Invalid paths remain:
+// validation reports them.
 func rebaseScalars(n *yamlnode.Node, field string, rebase func(string) string) {
 	switch n.Kind { //nolint:exhaustive // other nodes contain no paths
 	case yamlnode.MappingNode:
@@ -106,17 +106,17 @@ func rebaseScalars(n *yamlnode.Node, field string, rebase func(string) string) {
 	}
 }
 
-// merger merges YAML trees. The result for a chain of files does not depend on the order in which neighbors
-// are merged.
+// merger merges YAML trees. Merging is associative: in a chain of files, it does not matter which neighbors are
+// merged first.
 type merger struct {
-	// reset contains the nodes that replace inherited values instead of being merged. Between the file of the
-	// node and the file of the inherited value, another file in the chain has null or a value of another
-	// kind.
+	// reset contains the nodes that replace inherited values instead of being merged. In the chain between the
+	// file of the node and the file of the inherited value, another file sets the field to null or to a value
+	// of another kind.
 	reset map[*yamlnode.Node]bool
 }
 
-// merge returns over with the values that it inherits from base. Either may be nil. field is the
-// field of both, with [] for any item of a list. The arguments are not modified.
+// merge returns over with the values that over inherits from base. Both are values of field and may be nil. In
+// field, [] stands for any item of a list. merge does not modify its arguments.
 func (m merger) merge(field string, base, over *yamlnode.Node) *yamlnode.Node {
 	switch {
 	case base == nil:
@@ -165,8 +165,8 @@ func (m merger) mergeMapping(field string, base, over *yamlnode.Node) []*yamlnod
 	return content
 }
 
-// mergeKeyed merges two lists whose entries are identified by keys. Inherited entries keep their
-// place. Duplicates in over are kept: validation reports them.
+// mergeKeyed merges two lists. The fields keys identify an entry. Inherited entries keep their place.
+// Duplicates in over remain: validation reports them.
 func (m merger) mergeKeyed(field string, keys []string, base, over *yamlnode.Node) []*yamlnode.Node {
 	content := append([]*yamlnode.Node{}, base.Content...)
 	at := map[string]int{}
@@ -189,8 +189,8 @@ func (m merger) mergeKeyed(field string, keys []string, base, over *yamlnode.Nod
 	return content
 }
 
-// listIdentity returns the values that identify an entry of a list. It returns false if the last of
-// them is empty.
+// listIdentity returns the values of keys in an entry of a list, joined. It returns false if the value of the
+// last key is empty.
 func listIdentity(entry *yamlnode.Node, keys []string) (string, bool) {
 	parts := make([]string, len(keys))
 	for i, key := range keys {

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// settings draws the settings of one file. Its values contain the file number.
+// settings draws the settings of one file. The values contain the number of the file.
 func settings(t *rapid.T, file int) *yamlnode.Node {
 	text := func() string { return fmt.Sprintf("f%d", file) }
 	scalar := func(label string) string {
@@ -94,7 +94,7 @@ func scalars(n *yamlnode.Node, each func(*yamlnode.Node)) {
 
 func empty() *yamlnode.Node { return &yamlnode.Node{Kind: yamlnode.MappingNode, Tag: "!!map"} }
 
-// TestMergingNothing checks that a merge with empty settings has no effect.
+// TestMergingNothing merges settings with empty settings, which must have no effect.
 func TestMergingNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := settings(t, 1)
@@ -107,7 +107,7 @@ func TestMergingNothing(t *testing.T) {
 	})
 }
 
-// TestMergingIsAssociative compares merges of a chain from both ends.
+// TestMergingIsAssociative merges three files in both orders, (a+b)+c and a+(b+c), and compares the results.
 func TestMergingIsAssociative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := settings(t, 1), settings(t, 2), settings(t, 3)
@@ -124,7 +124,7 @@ func TestMergingIsAssociative(t *testing.T) {
 	})
 }
 
-// TestMergedPositions checks that the position of each merged value is in the last file that sets it.
+// TestMergedPositions checks that the position of each merged value is in the last file that sets the value.
 func TestMergedPositions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := merger{reset: map[*yamlnode.Node]bool{}}

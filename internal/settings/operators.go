@@ -41,9 +41,9 @@ func (v validator) checkOperators(field string, patterns []string) {
 	}
 }
 
-// AddOperators returns the text of quayside.yaml with additional patterns in the operators of a cluster. If
-// spec.clusters is not set, it adds an entry for the cluster. Comments, quotes and order are kept. If the
-// style of the file or an inherited setting prevents such an edit, the error contains the edit to make by
+// AddOperators adds patterns to the operators of a cluster in the text of quayside.yaml, and returns the new
+// text. If spec.clusters is not set, it adds an entry for the cluster. It keeps comments, quotes and order. If
+// the style of the file or an inherited setting prevents the edit, the error describes how to edit the file by
 // hand.
 func AddOperators(text []byte, cluster string, patterns []string) ([]byte, error) {
 	w, err := Parse(FileName, text)
@@ -59,8 +59,7 @@ func AddOperators(text []byte, cluster string, patterns []string) ([]byte, error
 	return nil, diag.Hintf(at, "add it by hand: {name: "+cluster+", operators: "+formatPatterns(patterns)+"}", "YAML style not supported: cannot change the operators of cluster %s in spec.clusters", cluster)
 }
 
-// isExtended reports whether after is before with the additional patterns for a cluster, and no
-// other change.
+// isExtended reports whether after differs from before only by the additional patterns for a cluster.
 func isExtended(before, after *Workspace, cluster string, patterns []string) bool {
 	want, have := *before, *after
 	want.Fields = have.Fields
@@ -88,8 +87,8 @@ func isSet(w *Workspace, field string) bool {
 	return ok
 }
 
-// insertOperators returns the text with the patterns inserted. The result is only correct if the
-// file has a usual style; the caller checks it.
+// insertOperators returns the text with the patterns inserted. The result is correct only if the file has a
+// usual style. The caller must check the result.
 func insertOperators(text []byte, w *Workspace, cluster string, patterns []string) []byte {
 	lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n")+"\n", "\n")
 	lines = lines[:len(lines)-1]
@@ -122,8 +121,8 @@ func insertOperators(text []byte, w *Workspace, cluster string, patterns []strin
 	return []byte(strings.Join(lines, ""))
 }
 
-// insertAfter inserts entries after the scalar at a position. In block style, each gets its own
-// line, indented like the key or item of the scalar. Otherwise they are on the same line.
+// insertAfter inserts entries after the scalar at a position. In block style, each entry gets its own line,
+// indented like the key or item of the scalar. In flow style, the entries are inserted in the line of the scalar.
 func insertAfter(lines []string, at diag.Pos, prefix string, entries []string) {
 	line := []rune(lines[at.Line-1])
 	before, rest := string(line[:at.Col-1]), string(line[at.Col-1:])

@@ -8,8 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestAddOperators adds operators to a cluster in files of several styles, which otherwise keep their
-// text.
+// TestAddOperators adds operators to a cluster in files of several styles. The other text must not change.
 func TestAddOperators(t *testing.T) {
 	const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n"
 	for name, tc := range map[string]struct{ text, want string }{
@@ -45,7 +44,7 @@ func TestAddOperators(t *testing.T) {
 	}
 }
 
-// FuzzAddOperators checks that the result is a file with the operators, and that nothing was removed.
+// FuzzAddOperators checks that the result is a valid file with the added operators, and that no text was removed.
 func FuzzAddOperators(f *testing.F) {
 	for _, text := range []string{
 		"", "spec: {}\n", "spec:\n  clusters: []\n", "spec:\n  clusters:\n  - name: prod\n    operators: []\n", "spec:\n  clusters: [{name: prod, operators: [x/y]}]\n",

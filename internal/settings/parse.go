@@ -36,8 +36,8 @@ func Parse(name string, data []byte) (*Workspace, error) {
 	return Load(name, data, Repository{Dir: "."})
 }
 
-// Load decodes quayside.yaml and the files that it extends, merges them, sets defaults and
-// validates the result. The error is a diag.List with positions in the file that sets the value.
+// Load decodes quayside.yaml and the files that it extends, merges them, sets defaults and validates the
+// result. The error is a diag.List. The position of a fault is in the file that sets the faulty value.
 func Load(name string, data []byte, repo Repository) (*Workspace, error) {
 	l := loader{repo: repo}
 	if !l.load(name, path.Join(repo.Dir, FileName), data) {
@@ -130,7 +130,7 @@ func (w *Workspace) setDerivedFields() {
 	g.Defaults()
 }
 
-// addMissing returns list with the elements of more that are not in it.
+// addMissing returns list, extended by the elements of more that are not in list.
 func addMissing(list, more []string) []string {
 	return append(list, slices.DeleteFunc(more, func(s string) bool { return slices.Contains(list, s) })...)
 }
@@ -152,12 +152,10 @@ func (w *Workspace) fillPromotion() {
 	}
 }
 
-// Title returns the name of the workspace in directory dir: metadata.name, or else the name of the
-// directory.
+// Title returns metadata.name or, if it is not set, the base name of dir, the directory of the workspace.
 func (w *Workspace) Title(dir string) string { return cmp.Or(w.Name, path.Base(dir)) }
 
-// FollowsPath reports whether Follows is the path of a directory, and not the name of an
-// environment.
+// FollowsPath reports whether Follows is the path of a directory. Otherwise, it is the name of an environment.
 func (w *Workspace) FollowsPath() bool {
 	return strings.Contains(w.Follows, "/") || w.Follows == "." || w.Follows == ".."
 }
@@ -190,9 +188,8 @@ func (w *Workspace) ClusterNames() []string {
 	return names
 }
 
-// ClusterName returns name if there is a cluster with this name, otherwise an error. If name is
-// empty, it returns the name of the only cluster. flag is the command-line flag to mention in
-// errors.
+// ClusterName returns name, or an error if there is no cluster with this name. If name is empty, it returns the
+// name of the only cluster. Errors mention the command-line flag.
 func (w *Workspace) ClusterName(name, flag string) (string, error) {
 	have := w.ClusterNames()
 	switch {
@@ -293,8 +290,8 @@ func (v validator) checkVersion(field, value string) {
 	}
 }
 
-// checkPaths validates the paths of declarations, mirrors and output. The output must not be one of
-// the declarations.
+// checkPaths validates the paths of declarations, mirrors and output. The path of the output must differ from
+// the paths of the declarations.
 func (v validator) checkPaths() {
 	w := v.w
 	for i, d := range w.Declarations {

@@ -84,9 +84,9 @@ func (v validator) checkPattern(field, text string) {
 	}
 }
 
-// CheckRules validates all references to rules in the policy. findings are the names of the
-// built-in rules. A user-defined rule must not have the name of a built-in rule or of a warning
-// code. spec.policy.severity and waivers must refer to existing rules. The error is a diag.List.
+// CheckRules validates the names of rules in the policy. findings holds the names of the built-in rules. The
+// name of a user-defined rule must not be a built-in rule or a warning code. spec.policy.severity and waivers
+// must refer to existing rules. The error is a diag.List.
 func (w *Workspace) CheckRules(findings []string) error {
 	var errs diag.List
 	c := ruleChecker{w: w, findings: findings, errs: &errs}
@@ -115,7 +115,7 @@ func (c *ruleChecker) addf(field, format string, args ...any) {
 	c.errs.Addf(c.w.At(field), "%s: %s", field, fmt.Sprintf(format, args...))
 }
 
-// checkOwnRules validates the names of the user-defined rules and collects them.
+// checkOwnRules validates and collects the names of the user-defined rules.
 func (c *ruleChecker) checkOwnRules() {
 	for i, r := range c.w.Policy.Rules {
 		field := diag.Item("spec.policy.rules", i) + ".name"

@@ -54,7 +54,7 @@ quayside.yaml:20:14: spec.policy.waivers[8].rule: unknown rule "unchekced" (did 
 	}
 }
 
-// TestRulesWithout checks that a rule requires a name and an expression.
+// TestRulesWithout checks that a rule without a name or expression is a fault.
 func TestRulesWithout(t *testing.T) {
 	const text = `apiVersion: quayside.dev/v1alpha1
 kind: Workspace

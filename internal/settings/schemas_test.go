@@ -35,10 +35,10 @@ func loadGolden(t *testing.T, name string) *settings.Workspace {
 	return w
 }
 
-// TestV1Alpha1 parses settings of schema v1alpha1, which all releases must support. No flag updates
-// the expectations. New fields are added to these files manually until the first release.
-// Afterwards the files must not change, and new fields need new files. Optional fields may be
-// missing in the expectations.
+// TestV1Alpha1 parses settings of schema v1alpha1, which all releases must support. No flag updates the
+// expected results in testdata/v1alpha1. Until the first release, new fields are added to these files by hand.
+// Afterwards the files must not change, and new fields need new files. The expected results may lack optional
+// fields.
 func TestV1Alpha1(t *testing.T) {
 	set := map[string]bool{}
 	for _, name := range []string{"argocd", "flux", "hub"} {
@@ -73,7 +73,7 @@ func TestV1Alpha1(t *testing.T) {
 	}
 }
 
-// common returns got without the fields that are missing in want.
+// common returns got without the fields that want lacks.
 func common(want, got any) any {
 	switch want := want.(type) {
 	case map[string]any:
@@ -119,7 +119,7 @@ func schemaFields(field string, node any) []string {
 	return out
 }
 
-// TestEffectiveIsSettings checks that printed effective settings can be parsed.
+// TestEffectiveIsSettings checks that the printed effective settings are valid settings.
 func TestEffectiveIsSettings(t *testing.T) {
 	for _, name := range []string{"argocd.yaml", "flux.yaml", "hub.yaml"} {
 		w := loadGolden(t, name)

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust"
 )
 
-// checkTrust validates each entry of spec.trust: it must be complete, and must not be unreachable
-// because of an earlier entry.
+// checkTrust validates each entry of spec.trust. An entry must be complete, and no earlier entry may match all
+// its images.
 func (v validator) checkTrust() {
 	for i, t := range v.w.Trust {
 		field := diag.Item("spec.trust", i)
@@ -54,8 +54,7 @@ func (v validator) checkKeyless(field string, t Trust) {
 	v.checkRelative(field+".trustRoot", t.TrustRoot)
 }
 
-// checkExclusive adds a fault for each field in others that is not empty. with is the field that
-// they conflict with.
+// checkExclusive adds a fault for each non-empty field in others. with names the field that excludes them.
 func (v validator) checkExclusive(field, with string, others map[string]string) {
 	for _, name := range []string{"identity", "identityRegexp", "issuer", "trustRoot"} {
 		if others[name] != "" {
@@ -96,8 +95,8 @@ func (v validator) checkMatch(field string, i int) {
 	}
 }
 
-// normalPrefix returns the normal form of a pattern, for comparing patterns. An invalid pattern is
-// returned unchanged: it is reported when the entries are used.
+// normalPrefix returns the normal form of a pattern, for comparing patterns. It returns an invalid pattern
+// unchanged: the pattern is reported when the entries are used.
 func normalPrefix(s string) string {
 	if normal, err := imageref.NormalPrefix(s); err == nil {
 		return normal

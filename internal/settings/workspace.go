@@ -78,15 +78,15 @@ type Workspace struct {
 // defaultOutput is the default directory of the rendered tree.
 const defaultOutput = "rendered"
 
-// Output is the place of the rendered tree. In YAML, it may be only the path.
+// Output is the place of the rendered tree. Its short form in YAML is the path.
 type Output struct {
 	Path       string `json:"path" yamlnode:"text" default:"\"rendered\"" form:"nonempty" doc:"Directory of the tree, relative to this file; with repository, from the top of that repository, where it must be set."`
 	Repository string `json:"repository" doc:"URL of another Git repository, which the tree is written to. 'quayside propose --tree' commits it there. This repository then has only the lock."`
 	Branch     string `json:"branch" doc:"Branch of the repository that the GitOps tool reads. Default: main."`
 }
 
-// OutputDir returns the directory of the rendered tree, relative to the workspace. If the tree is in
-// another repository, quayside renders it for this directory, but does not write it there.
+// OutputDir returns the directory of the rendered tree, relative to the workspace. If the tree belongs in
+// another repository, quayside renders it as if it were in this directory, but does not write it there.
 func (w *Workspace) OutputDir() string {
 	if w.Output.Repository != "" {
 		return defaultOutput
@@ -115,9 +115,9 @@ type CatalogSettings struct {
 // ID returns the ID of the catalog.
 func (c CatalogSettings) ID() catalog.ID { return catalog.ID{Namespace: c.Namespace, Name: c.Name} }
 
-// Trust requires signatures for catalog and bundle images in matching repositories, or for
-// observations. A signature must be by one of Keys, or by an identity with a certificate from an
-// authority in TrustRoot.
+// Trust requires signatures for catalog and bundle images in matching repositories, or for observations. A
+// signature must be made with one of Keys, or by an identity whose certificate is from an authority in
+// TrustRoot.
 type Trust struct {
 	Match          string   `json:"match" form:"required nonempty" doc:"Repository, such as quay.io/org/catalog; a * at the end matches any text, as in quay.io/org/*. \"observations\" matches files of 'quayside status --save --sign' instead."`
 	Keys           []string `json:"keys" form:"nonempty" doc:"Files with public keys in PEM form, such as cosign.pub, relative to this file. A signature by one of them is enough."`
@@ -158,8 +158,7 @@ type Vulnerabilities struct {
 	Added []string `json:"added" form:"enum=critical|high|medium|low|negligible|unknown" doc:"A new vulnerability is refused if scanners rate it with one of these severities; an empty list refuses none. Default: spec.policy.failOn decides."`
 }
 
-// Promotion configures the observed health that an operator needs in the upstream environment before it is
-// promoted.
+// Promotion configures how healthy an operator must be in the upstream environment before it is promoted.
 type Promotion struct {
 	Healthy        gate.Share `json:"healthy" default:"\"100%\"" form:"pattern=^[0-9]+(\\.[0-9]{1,3})?%$" doc:"Required share of clusters in which the pinned version is healthy."`
 	Soak           gate.Span  `json:"soak" default:"\"0s\"" doc:"Soak time: minimum time of uninterrupted health, such as 24h."`
@@ -173,8 +172,8 @@ func (p *Promotion) Criteria() gate.Criteria {
 	return gate.Criteria{Healthy: p.Healthy, Soak: p.Soak, Clusters: p.Clusters, Within: p.ObservedWithin, Identified: true, Signed: p.Signed}
 }
 
-// Propose configures pull requests. Labels, Reviewers and Draft apply only to new pull requests, so
-// that later changes by a person are kept.
+// Propose configures pull requests. Labels, Reviewers and Draft apply only to new pull requests, because people
+// may change them later.
 type Propose struct {
 	Labels    []string   `json:"labels" form:"nonempty" doc:"Labels of a new pull request."`
 	Reviewers []string   `json:"reviewers" form:"nonempty" doc:"Users who are asked to review a new pull request; team/NAME is a team of GitHub or Gitea."`
@@ -188,7 +187,7 @@ type Automerge struct {
 	After       gate.Span `json:"after" default:"\"0s\"" doc:"Minimum time since the upgrade was first proposed, such as 3d. The first run after this time enables the automatic merge."`
 }
 
-// Window is a time in which operators may change, or may not.
+// Window is a recurring time in which operators may change, or must not change.
 type Window struct {
 	Kind         string    `json:"kind" form:"required enum=allow|deny" doc:"Whether operators may change while the window is open (allow), or may not (deny)."`
 	Schedule     string    `json:"schedule" form:"required nonempty" doc:"Start of the window: a cron expression with five fields, such as \"0 22 * * 1-4\"."`
@@ -238,8 +237,8 @@ func Default() *Workspace {
 	}
 }
 
-// At returns the position of the value of a field such as "spec.catalogs[0].source". If the field
-// is not set, it returns the position of the nearest enclosing field, or else of the file.
+// At returns the position of the value of a field such as "spec.catalogs[0].source". If the field is not set,
+// At returns the position of the nearest enclosing field, or of the file if there is none.
 func (w *Workspace) At(field string) diag.Pos {
 	return w.Fields.At(field, diag.Pos{File: w.File})
 }

@@ -145,7 +145,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestOpenShift checks the defaults of OpenShift, and that set values remain.
+// TestOpenShift checks the defaults for OpenShift, and that they do not replace values that are set.
 func TestOpenShift(t *testing.T) {
 	const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n"
 	parse := func(spec string) *settings.Workspace {

@@ -18,10 +18,10 @@ func Lock(name string, wait time.Duration) (unlock func(), err error) {
 	return LockFile(f, wait)
 }
 
-// LockFile locks an open directory or file against other processes and other callers in this process. The
-// lock is held until unlock is called or the process ends. If the lock is still held elsewhere after wait,
-// LockFile returns an error. It creates no file. On file systems without locks, nothing is locked. unlock
-// closes f. If LockFile fails, it closes f itself.
+// LockFile locks an open directory or file against other processes and other callers in this process, until
+// unlock is called or the process ends. If another caller still holds the lock after wait, LockFile returns an
+// error. It creates no file. On file systems without locks, it locks nothing. unlock closes f. If LockFile
+// fails, LockFile closes f.
 func LockFile(f *os.File, wait time.Duration) (unlock func(), err error) {
 	unlock = func() { unlockAndClose(f) }
 	for until := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
@@ -48,9 +48,9 @@ func (s *Store) OpenLock(name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, strings.TrimPrefix(DigestOf([]byte(name)), "sha256:")), os.O_RDWR|os.O_CREATE, 0o600)
 }
 
-// ShareDir marks an open directory as in use, until release is called or the process ends. If no
-// other process uses the directory, it first calls tidy, which removes leftover files. release
-// closes f; if ShareDir fails, it closes f itself.
+// ShareDir marks an open directory as in use, until release is called or the process ends. If no other process
+// uses the directory, ShareDir first calls tidy, which removes leftover files. release closes f. If ShareDir
+// fails, ShareDir closes f.
 func ShareDir(f *os.File, tidy func() error) (release func(), err error) {
 	if tryLock(f) == nil {
 		err = tidy()
@@ -64,8 +64,8 @@ func ShareDir(f *os.File, tidy func() error) (release func(), err error) {
 	return func() { unlockAndClose(f) }, nil
 }
 
-// unlockAndClose unlocks and closes f. Closing alone is not enough: between fork and exec, a child
-// process has the file open, which keeps the lock.
+// unlockAndClose unlocks and closes f. Closing alone is not enough: between fork and exec, a child process has
+// the file open and thereby keeps the lock.
 func unlockAndClose(f *os.File) {
 	unlockFile(f)
 	_ = f.Close()

@@ -15,9 +15,9 @@ import (
 // maxFiles is the maximum number of files of one kind. Beyond it, the oldest are removed.
 const maxFiles = 64
 
-// PutFile stores a file under kind and key. write writes its content. An existing file is replaced
-// atomically. The store does not verify such files: the reader must check the content. If there are
-// more than maxFiles files of this kind, the least recently used ones are removed.
+// PutFile stores a file under kind and key. write writes the content. An existing file is replaced atomically.
+// The store does not verify such files: the reader must check the content. If there are more than maxFiles
+// files of this kind, PutFile removes the least recently used files.
 func (s *Store) PutFile(kind, key string, write func(f *os.File) error) error {
 	if err := s.put(kind, key, write); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (s *Store) Record(kind, key string) ([]byte, error) {
 	return data, nil
 }
 
-// recordPath returns the path of a record. It contains a hash of the key, because the key may be
-// any text.
+// recordPath returns the path of a record. The path contains a hash of the key, because the key may be any
+// text.
 func (s *Store) recordPath(kind, key string) (string, error) {
 	if kind == "" {
 		return "", errors.New("record without a kind")

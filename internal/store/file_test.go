@@ -50,7 +50,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestFilesArePruned writes more files than the limit: the most recently used ones remain.
+// TestFilesArePruned writes more files than the limit. The most recently used files must remain.
 func TestFilesArePruned(t *testing.T) {
 	s := open(t)
 	nothing := func(*os.File) error { return nil }

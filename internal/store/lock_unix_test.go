@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestUnlockWithInheritedFile releases a lock while its file has another open descriptor, like that
-// of a child process between fork and exec.
+// TestUnlockWithInheritedFile releases a lock while another descriptor of the file is open, as in a child
+// process between fork and exec.
 func TestUnlockWithInheritedFile(t *testing.T) {
 	dir := t.TempDir()
 	f, err := os.Open(dir)

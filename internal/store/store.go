@@ -1,10 +1,9 @@
 // Package store caches fetched content by its digest.
 //
-// A blob is stored as blobs/sha256/<hex> in the directory of the store. It is verified while it is
-// written, and again by every read. A blob that no longer matches its digest is removed and
-// reported as a [*CorruptError]; the caller can fetch it again. Several processes may use one store
-// concurrently. The store never follows a symbolic link, never contains credentials and never opens
-// a network connection.
+// A blob is stored as blobs/sha256/<hex> in the directory of the store. The store verifies it when it is
+// written, and again at every read. The store removes a blob that no longer matches its digest, and reports a
+// [*CorruptError]. The caller can then fetch the blob again. Several processes may use one store concurrently.
+// The store never follows a symbolic link, never contains credentials and never opens a network connection.
 //
 // Start from [Open], [Store.Put] and [Store.Get].
 package store
@@ -36,9 +35,9 @@ const (
 	staleAge = 24 * time.Hour // age at which temporary files are removed
 )
 
-// Open returns the store in dir. dir need not exist: the first write creates it. A store on a
-// read-only disk can be read. Open removes temporary files that are older than a day. If dir cannot
-// contain a store, it returns an [Absent] store.
+// Open returns the store in dir. dir need not exist: the first write creates it. A store on a read-only disk
+// can be read. Open removes temporary files that are older than a day. If dir cannot contain a store, Open
+// returns an [Absent] store.
 func Open(dir string) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("opening the store: no directory given")
@@ -55,8 +54,8 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// Absent returns a store without content. Its reads and writes return cause, so that only callers
-// that use the store fail.
+// Absent returns a store without content. Its reads and writes return cause, so that a caller fails only when
+// it uses the store.
 func Absent(cause error) *Store { return &Store{fault: absent{cause}} }
 
 // absent is the error of an absent store. It also matches [fs.ErrNotExist].
@@ -126,10 +125,10 @@ func (s *Store) Size(digest string) (int64, error) {
 	return info.Size(), nil
 }
 
-// Get opens the blob for reading. It is verified while it is read: if its content does not match
-// the digest, the last read returns a [*CorruptError] instead of io.EOF, and the blob is removed.
-// Do not trust the content before io.EOF; [Verifier.Drain] verifies all of it. If the store does
-// not have the blob, the error is [fs.ErrNotExist].
+// Get opens the blob for reading. The reader verifies the content: if it does not match the digest, the last
+// read returns a [*CorruptError] instead of io.EOF and removes the blob. Do not trust the content before
+// io.EOF; [Verifier.Drain] reads to the end. If the store does not have the blob, the error is
+// [fs.ErrNotExist].
 func (s *Store) Get(digest string) (*Verifier, error) {
 	path, err := s.blobPath(digest)
 	if err != nil {
@@ -147,8 +146,8 @@ func (s *Store) Get(digest string) (*Verifier, error) {
 	return v, nil
 }
 
-// Read returns the content of the blob, verified. More than limit bytes are an error. Other errors are the
-// same as for [Store.Get].
+// Read returns the verified content of the blob. It returns an error for more than limit bytes. Other errors
+// are the same as for [Store.Get].
 func (s *Store) Read(digest string, limit int64) ([]byte, error) {
 	r, err := s.Get(digest)
 	if err != nil {
@@ -169,7 +168,7 @@ func (s *Store) Read(digest string, limit int64) ([]byte, error) {
 	return data.Bytes(), r.Drain()
 }
 
-// Remove removes the blob. It is not an error if the store does not have it.
+// Remove removes the blob. It returns nil if the store does not have the blob.
 func (s *Store) Remove(digest string) error {
 	path, err := s.blobPath(digest)
 	if err == nil {
@@ -181,9 +180,9 @@ func (s *Store) Remove(digest string) error {
 	return nil
 }
 
-// Temp creates an empty temporary file that only the owner can read: in the store or, if that is
-// not writable, in the temporary directory of the system. The caller must close and remove it.
-// [Open] removes leftover files in the store after a day.
+// Temp creates an empty temporary file that only the owner can read. The file is in the store or, if the store
+// is not writable, in the temporary directory of the system. The caller must close and remove it. [Open]
+// removes leftover files in the store after a day.
 func (s *Store) Temp(prefix string) (*os.File, error) {
 	if f, err := s.temp(prefix); err == nil {
 		return f, nil
@@ -275,8 +274,8 @@ func (s *Store) blobPath(digest string) (string, error) {
 	return filepath.Join(s.dir, "blobs", "sha256", strings.TrimPrefix(digest, "sha256:")), nil
 }
 
-// openRegular opens a regular file. Other files and symbolic links are errors. If another process
-// replaces the file in the meantime, it tries again.
+// openRegular opens a regular file. It returns an error for other files and symbolic links. If another process
+// replaces the file in the meantime, openRegular tries again.
 func openRegular(path string) (*os.File, error) {
 	for range maxOpenAttempts {
 		before, err := os.Lstat(path)
@@ -301,7 +300,7 @@ func openRegular(path string) (*os.File, error) {
 // maxOpenAttempts is the maximum number of attempts to open a file that is being replaced.
 const maxOpenAttempts = 100
 
-// syncDir writes a renamed file's directory to disk, if the system supports it.
+// syncDir writes a directory to disk (fsync) after a file in it was renamed, if the system supports this.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync() // ignore the error: some file systems cannot, and blobs are verified when they are read

@@ -245,8 +245,8 @@ func TestOpenWhileReplaced(t *testing.T) {
 	}
 }
 
-// runUntilMiddle runs a test as a separate process with one additional environment variable, until
-// the process reports that it has reached the middle. kill ends the process.
+// runUntilMiddle runs a test in a separate process, with an additional environment variable. It returns when
+// the process reports that it has reached the middle of the test. kill kills the process.
 func runUntilMiddle(t *testing.T, test, variable string) (kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
@@ -305,9 +305,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// announcing is a reader that reports the first Read on standard output and then waits for the
-// kill. It sleeps instead of blocking, because the runtime ends a process whose goroutines are
-// all blocked.
+// announcing is a reader that reports the first Read on standard output and then waits until the process is
+// killed. It sleeps, because the Go runtime ends a process whose goroutines are all blocked.
 type announcing struct{}
 
 func (announcing) Read([]byte) (int, error) {
@@ -339,8 +338,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestUnusable opens stores at unusable paths: they are empty, writes fail with the path in the
-// error, and temporary files still work.
+// TestUnusable opens stores at unusable paths. Such a store must be empty, errors of writes must contain the
+// path, and temporary files must still work.
 func TestUnusable(t *testing.T) {
 	if _, err := Open(""); err == nil {
 		t.Error("no directory: no error")

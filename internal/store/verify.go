@@ -60,17 +60,17 @@ type Verifier struct {
 	onMismatch func(*MismatchError) error
 }
 
-// NewVerifier returns a reader for the content of r. At the end it returns a [*MismatchError]
-// unless r has exactly size bytes with this digest. A negative size means that the size is unknown.
+// NewVerifier returns a reader for the content of r. At the end, Read returns a [*MismatchError] unless r has
+// exactly size bytes with this digest. A negative size means that the size is unknown.
 func NewVerifier(r io.ReadCloser, digest string, size int64) *Verifier {
 	return &Verifier{r: r, h: sha256.New(), digest: digest, size: size}
 }
 
-// NewUnverified returns a Verifier that does not verify r, for content whose digest is unknown. The
-// caller must verify what results from the content.
+// NewUnverified returns a Verifier that does not verify r, for content whose digest is unknown. The caller must
+// verify the result that it computes from the content.
 func NewUnverified(r io.ReadCloser) *Verifier { return &Verifier{r: r, size: -1} }
 
-// OnMismatch sets a function that converts the error of a mismatch. It returns v.
+// OnMismatch sets a function that converts a MismatchError to another error. It returns v.
 func (v *Verifier) OnMismatch(f func(*MismatchError) error) *Verifier {
 	v.onMismatch = f
 	return v

@@ -67,8 +67,8 @@ func (s *Server) Kubeconfig(more ...string) string {
 	return KubeconfigOf(s.URL, ca, Token, more...)
 }
 
-// KubeconfigOf is like [Server.Kubeconfig], for any server and token. If ca is nil, the client
-// trusts the certificates of the machine.
+// KubeconfigOf is like [Server.Kubeconfig], for any server and token. If ca is nil, the client trusts the CAs
+// of the machine.
 func KubeconfigOf(server string, ca []byte, token string, more ...string) string {
 	contexts := []any{}
 	for _, name := range append([]string{"test"}, more...) {
@@ -238,8 +238,7 @@ func (s *Server) objectsAt(w http.ResponseWriter, r *http.Request, apiVersion st
 	writeJSON(w, http.StatusOK, formatObject(r, o, false))
 }
 
-// formatObject returns the object in the requested form: whole, or only its metadata. Items of
-// lists have no kind.
+// formatObject returns the whole object or only its metadata, as requested. An item of a list has no kind.
 func formatObject(r *http.Request, o Object, item bool) Object {
 	out := maps.Clone(o)
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {

@@ -6,9 +6,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Settle sets the status of every object that the controllers of a cluster would set. Deployments
-// are available and have running pods, CRDs are established, APIServices are available,
-// certificates are ready, and webhooks have a CA.
+// Settle sets the status of all objects as the controllers of a cluster would. Deployments are available and
+// have running pods, CRDs are established, APIServices are available, certificates are ready, and webhooks have
+// a CA.
 func (s *Server) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

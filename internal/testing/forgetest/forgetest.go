@@ -122,22 +122,21 @@ func (s *Server) Change(number int, change func(*Pull)) {
 	change(&s.pulls[number-1])
 }
 
-// Refuse makes the server fail requests with the status code that a function returns. 0 means
-// success.
+// Refuse makes the server answer requests with the status code that the function code returns. 0 means success.
 func (s *Server) Refuse(code func(method, path string) int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure = code
 }
 
-// Race opens pull request p by another client, just before the next one is opened.
+// Race makes another client open pull request p, just before the server opens the next pull request.
 func (s *Server) Race(p Pull) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.concurrent = &p
 }
 
-// Writes returns the requests since the last call that are not GET.
+// Writes returns the requests other than GET since the last call.
 func (s *Server) Writes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,8 +276,7 @@ func (s *Server) listPulls(w http.ResponseWriter, r *http.Request) {
 	s.page(w, r, all)
 }
 
-// page writes one page of a list. Its link to the next page is on another host, which clients must
-// not follow.
+// page writes one page of a list. The link to the next page points to another host: clients must not follow it.
 func (s *Server) page(w http.ResponseWriter, r *http.Request, all []any) {
 	n, err := strconv.Atoi(r.URL.Query().Get("page"))
 	if err != nil {
@@ -347,7 +345,7 @@ func (s *Server) editPull(w http.ResponseWriter, r *http.Request, number string)
 	writeError(w, http.StatusNotFound, "no such pull request")
 }
 
-// change changes a pull request and answers with it.
+// change changes a pull request and responds with the changed pull request.
 func (s *Server) change(w http.ResponseWriter, number string, change func(*Pull)) {
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 || n > len(s.pulls) {

@@ -16,10 +16,10 @@ func Main(m *testing.M) {
 	m.Run()
 }
 
-// FixSeed sets the seed of property tests. Use it instead of Main in a TestMain that does more.
+// FixSeed sets the seed of property tests. Use it instead of [Main] if TestMain also does other things.
 func FixSeed(seed int) { set("rapid.seed", seed) }
 
-// DefaultChecks sets the number of inputs for each property test of a package. The default is 100.
+// DefaultChecks sets the number of inputs for each property test of a package, which is otherwise 100.
 // -rapid.checks takes precedence.
 func DefaultChecks(n int) { set("rapid.checks", n) }
 

@@ -61,8 +61,8 @@ func (e entry) flux() string {
 	return out
 }
 
-// applicationSet returns an ApplicationSet that makes an Application for each unit and cluster. Units with
-// the same path below their directories can be found by a pattern.
+// applicationSet returns an ApplicationSet that makes an Application for each unit and cluster. If all units
+// have the same path below their directories, the generator may find them by a pattern.
 func (e entry) applicationSet() string {
 	dir, cluster, namespace := "{{dir}}", "{{name}}", "{{namespace}}"
 	elements := func(fields func(u unit, i instance) string) string {

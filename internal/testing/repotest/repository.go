@@ -21,7 +21,7 @@ type Operator struct {
 	Cluster string
 }
 
-// String returns the operator as a cluster gets it.
+// String returns the fields of the operator that reach a cluster.
 func (o Operator) String() string {
 	return fmt.Sprintf("%s/%s %s %s %s", o.Namespace, o.Name, o.Package, o.Channel, o.Config)
 }
@@ -232,7 +232,7 @@ func (e entry) files() map[string]string {
 // name returns the last step of the directory.
 func (u unit) name() string { return u.dir[strings.LastIndex(u.dir, "/")+1:] }
 
-// applied returns the operators of u that reach a cluster and that can be read.
+// applied returns the operators of u that reach a cluster and that quayside can read.
 func (e entry) applied(u unit) []Operator {
 	var out []Operator
 	instances := e.clusters
@@ -253,7 +253,7 @@ func (e entry) applied(u unit) []Operator {
 	return out
 }
 
-// built returns the operators of u as the tool builds them, without the default namespace.
+// built returns the operators of u as the tool builds them, before it sets the default namespace.
 func (e entry) built(u unit) []Operator {
 	list := u.sourceOperators()
 	switch {

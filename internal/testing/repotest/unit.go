@@ -65,7 +65,7 @@ func (u unit) file(s source) string {
 	}
 }
 
-// drawUnit draws a unit. forms are channels of the sources.
+// drawUnit draws a unit. forms holds channels for the sources.
 func drawUnit(t *rapid.T, dir string, forms []string) unit {
 	u := unit{dir: dir}
 	for i := range rapid.IntRange(1, 3).Draw(t, "operators") {
@@ -179,13 +179,13 @@ func (l layer) patches() string {
 	return out
 }
 
-// patchChannel returns a list with a patch that sets the channel of the operator with a name, or of all.
+// patchChannel returns a list of one patch. It sets the channel of an operator or, without a name, of all.
 func patchChannel(channel, name string) string {
 	return "[{target: {kind: Subscription" + strings.TrimSuffix(field(", name: ", name), "\n") + "}, patch: " + fmt.Sprintf("%q", "- {op: replace, path: /spec/channel, value: "+channel+"}") + "}]"
 }
 
-// apply returns operators as the kustomization of the layer builds them. The patches of a tool precede the
-// replacements.
+// apply returns operators as the kustomization of the layer builds them. Patches of the tool are applied before
+// the replacements of the layer.
 func (l layer) apply(list []Operator, tool changes) []Operator {
 	out := slices.Clone(list)
 	for i := range out {
@@ -244,7 +244,7 @@ func or(a, b string) string {
 	return b
 }
 
-// relative returns the path to a directory from another one of the same unit.
+// relative returns the path from one directory to another directory of the same unit.
 func relative(from, to string) string {
 	a, b := strings.Split(from, "/"), strings.Split(to, "/")
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Intercept handles a request instead of the server. It writes a response, or passes the request to
-// next.
+// Intercept handles a request instead of the server. It must write a response or pass the request to next, the
+// server.
 type Intercept = func(w http.ResponseWriter, r *http.Request, next http.Handler)
 
 // Guard records and intercepts the requests to a server. It is safe for concurrent use.

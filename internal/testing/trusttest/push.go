@@ -27,8 +27,8 @@ type Simple struct {
 	Annotations map[string]string
 }
 
-// PushSimple pushes signatures of an image to a repository such as "127.0.0.1:5000/org/name". The
-// tag is the one that cosign uses for the image's digest.
+// PushSimple pushes signatures of an image to a repository such as "127.0.0.1:5000/org/name". It uses the tag
+// that cosign derives from the image's digest.
 func PushSimple(tb testing.TB, repo, digest string, sigs ...Simple) {
 	tb.Helper()
 	var layers []mutate.Addendum
@@ -38,9 +38,8 @@ func PushSimple(tb testing.TB, repo, digest string, sigs ...Simple) {
 	pushImage(tb, repo+":"+strings.Replace(digest, ":", "-", 1)+".sig", newArtifact(tb, types.OCIConfigJSON, layers...))
 }
 
-// PushBundle pushes a sigstore bundle to a repository, as a referrer of the image with a digest. If
-// the registry has no referrers API, it adds the bundle to the index that is tagged with the
-// digest.
+// PushBundle pushes a sigstore bundle to a repository, as a referrer of the image with this digest. If the
+// registry has no referrers API, PushBundle adds the bundle to the index that is tagged with the digest.
 func PushBundle(tb testing.TB, repo, digest string, bundle []byte) {
 	tb.Helper()
 	subject, err := v1.NewHash(digest)

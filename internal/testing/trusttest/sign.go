@@ -55,7 +55,7 @@ func (k *Key) Private(tb testing.TB, password string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED SIGSTORE PRIVATE KEY", Bytes: der})
 }
 
-// Simple signs the image with a digest in cosign's simple signing format.
+// Simple signs the image with this digest, in cosign's simple signing format.
 func (k *Key) Simple(tb testing.TB, digest string) Simple {
 	tb.Helper()
 	payload := Payload(digest)

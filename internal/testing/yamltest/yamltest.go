@@ -20,7 +20,7 @@ func Decode(data []byte) (any, error) {
 	return Plain(v), nil
 }
 
-// Plain converts number types of decoders to int64 if the value is an exact integer. It modifies v.
+// Plain converts the decoders' number types to int64 where the value is an exact integer. It modifies v.
 func Plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
