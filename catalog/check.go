@@ -137,8 +137,8 @@ func (p *Package) checkMembership(faults *diag.List) {
 	}
 }
 
-// checkVersions adds a fault for each pair of bundles with the same version. Bundles may differ
-// only in build metadata or release.
+// checkVersions adds a fault for each pair of bundles with the same version. Versions that differ only
+// in build metadata, and equal versions with different releases, are not a fault.
 func (p *Package) checkVersions(faults *diag.List) {
 	seen := make(map[string]*Bundle, len(p.bundles))
 	for _, b := range p.bundles {

@@ -65,9 +65,9 @@ type differ struct {
 	pkg     string // name of the current package
 }
 
-// diffParts compares two lists of parts by name. For a part in both lists, it calls both with a copy of c. A
-// part in only one list is a change: a copy of c with the result of describe as From or To. nameField returns
-// the field of the copy for the name of the part.
+// diffParts compares two lists of parts by name. For a part in both lists, it calls the function both
+// with a copy of c. For a part in only one list, it adds a copy of c, with the result of describe as From or To.
+// nameField returns the field of the copy that holds the name of the part.
 func diffParts[T any](d *differ, c Change, old, new []*T, name func(*T) string, nameField func(*Change) *string, describe func(*T) string, both func(c Change, a, b *T)) {
 	byName := map[string][2]*T{}
 	for side, list := range [][]*T{old, new} {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lampCatalog returns a catalog with a package of two versions in one channel, modified by change.
+// lampCatalog returns a catalog with one package. It has two versions in one channel. change modifies it.
 func lampCatalog(t *testing.T, change func(*PackageData)) *Catalog {
 	t.Helper()
 	bundle := func(name, version string) BundleData {

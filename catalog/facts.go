@@ -31,8 +31,8 @@ func Read(ps []Property) Facts {
 	return f
 }
 
-// Reader decodes properties. It caches the results, because successive versions of an operator have
-// mostly the same properties.
+// Reader decodes properties. It caches the results, because most properties of successive
+// versions of an operator are equal.
 type Reader struct {
 	gvks     map[string]cachedResult[GVK]
 	requires map[requirementKey]cachedResult[*Requirement]

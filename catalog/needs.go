@@ -5,8 +5,8 @@ import (
 )
 
 // Needs lists the packages, APIs and labels in the requirements of bundles, but not how "all", "any" and
-// "not" combine them. A bundle that provides none of the items cannot meet the requirements. A bundle that
-// provides an item meets some requirements only if it also provides other items.
+// "not" combine them. A bundle that provides none of the items cannot meet any of the requirements. A
+// bundle that provides some of the items may not meet any of them either.
 type Needs struct {
 	Anything bool // a requirement may be met by any bundle of any package
 	Packages []string
@@ -34,8 +34,8 @@ func (n *Needs) Add(r Requirement) {
 	}
 }
 
-// addAll adds the items of one of the parts of a RequireAll: the first part that not every bundle may meet.
-// One part is enough, because a bundle must meet all of them.
+// addAll adds the items of the first part of a RequireAll that restricts the candidates. The other parts are
+// not needed, because a bundle must meet all parts.
 func (n *Needs) addAll(parts []Requirement) {
 	for _, sub := range parts {
 		var one Needs

@@ -158,7 +158,7 @@ const (
 
 // EdgeFrom returns the kind of the upgrade edge from bundle to e, or "" if there is none. The
 // channel may not contain bundle. v is the version of bundle, or nil if unknown. EdgeFrom does not
-// compare versions: a skipRange may include the version of e itself or higher ones.
+// compare versions: a skipRange may include the version of e itself or higher versions.
 func (e *Entry) EdgeFrom(bundle string, v *Version) Edge {
 	switch {
 	case bundle != "" && e.data.Replaces == bundle:

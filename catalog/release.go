@@ -36,8 +36,8 @@ func ParseRelease(s string) (Release, error) {
 	return out, nil
 }
 
-// Compare orders the releases of one version. No release sorts first; others compare like semver
-// prereleases.
+// Compare orders the releases of one version. A missing release sorts first. Other releases compare
+// like semver prereleases.
 func (r Release) Compare(other Release) int {
 	if len(r) == 0 || len(other) == 0 {
 		return min(len(r), 1) - min(len(other), 1)

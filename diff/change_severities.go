@@ -153,7 +153,7 @@ func (f fieldChange) isHardening() bool {
 }
 
 // changesPodField reports whether the path of the change, below the pod spec, contains one of the given
-// fields, or whether its value before or after contains one.
+// fields, or whether the value before or after contains one of them.
 func (f fieldChange) changesPodField(fields ...string) bool {
 	at := f.podAt()
 	found := slices.ContainsFunc(f.path[len(at):], func(s step) bool { return s.by == "" && slices.Contains(fields, s.key) })

@@ -20,8 +20,8 @@ type CompareOptions struct {
 	// BaseSeverity is Severity as configured in the state before. If it is not nil, the higher of
 	// both severities applies, so that a branch cannot hide its own findings.
 	BaseSeverity map[string]Severity
-	// Settings are findings of the rules settings.* and state.*. Their severity limits the default
-	// severity of the rule; zero limits nothing.
+	// Settings are findings of the rules settings.* and state.*. The severity of such a finding is an upper
+	// limit for the default severity of the rule. Zero means no limit.
 	Settings         []Finding
 	PolicyOnlyChange bool // nothing but the policy and trust settings differs
 

@@ -72,8 +72,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestFolding checks that equal findings of one object are combined: up to low severity for any
-// fields, above it only for fields with the same name.
+// TestFolding checks that equal findings about one object are combined. Findings above low severity are
+// combined only if the fields have the same name.
 func TestFolding(t *testing.T) {
 	of := func(s Severity, fields ...string) []string {
 		var in []Finding

@@ -34,8 +34,8 @@ const (
 
 // Objects parses the Kubernetes objects in files, in order. It skips files that are neither YAML
 // nor JSON, and documents without apiVersion, kind or name. Object.Operator is set from the owner
-// labels. The labels of a CRD do not contain the namespace of the operator: it is looked up in
-// pins. The error lists all invalid files.
+// labels. The labels of a CRD do not contain the namespace of the operator: Objects looks up the
+// namespace in pins. The error lists all invalid files.
 func Objects(files []File, pins []lockfile.Pin) ([]Object, error) {
 	return collectObjects(files, pins, nil, nil)
 }

@@ -148,7 +148,7 @@ func TestPageFits(t *testing.T) {
 	}
 }
 
-// TestPlanOfManyLinesFits checks that a long plan shows its first lines and the number of others.
+// TestPlanOfManyLinesFits checks that a long plan shows its first lines and the number of the other lines.
 func TestPlanOfManyLinesFits(t *testing.T) {
 	lines := slices.Repeat([]string{"kubectl delete"}, 50)
 	space := byteBudget(10 * (itemOverhead + len(lines[0]) + 6))

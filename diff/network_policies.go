@@ -89,7 +89,7 @@ func newRanges() *ranges {
 	return &ranges{addresses: []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}, ports: []int{0}}
 }
 
-// directions returns each direction as its name, the field with its rules, and the field with their peers.
+// directions returns each direction as its name, its field of a policy with rules, and its field of a rule with peers.
 func directions() [][3]string {
 	return [][3]string{{"Ingress", "ingress", "from"}, {"Egress", "egress", "to"}}
 }

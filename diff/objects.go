@@ -139,8 +139,8 @@ func (r *otherChanges) checkName(p pair) {
 	r.add(o, Finding{Rule: "objects.foreign-name", Severity: High, Field: "metadata.name", After: key.Name, Message: "the name belongs to " + owner, path: fieldAt("metadata", "name"), explains: noField()})
 }
 
-// checkReferences reports new references of an object to objects of other operators, by kind and name, and to
-// accounts of others. Other rules report references in pods and bindings.
+// checkReferences reports new references from an object to accounts of other operators, and to other objects
+// of these operators by kind and name. Other rules report references in pods and bindings.
 func (r *otherChanges) checkReferences(p pair) {
 	o := p.after
 	if o.Operator == "" || o.Follows || o.Key().Group == k8s.RBACGroup || o.Key().Is(crdKind) {

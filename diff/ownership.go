@@ -94,9 +94,9 @@ func (c *comparison) isNamespaced(o *Object) bool {
 	return k8s.Namespaced(key.Group, key.Kind) && key.Namespace != ""
 }
 
-// accountOwners returns the operators to which a ServiceAccount belongs, except the given one, sorted. In one
-// of the states, such an operator renders the account, runs pods as it, or binds roles to it. The user's own
-// objects may use any account.
+// accountOwners returns the operators other than operator to which a ServiceAccount belongs, sorted. Before or
+// after the change, such an operator renders the account, runs pods as it, or binds roles to it. The user's
+// own objects do not count.
 func (c *comparison) accountOwners(operator, namespace, name string) []string {
 	if c.accounts == nil {
 		c.accounts = map[k8s.Subject][]string{}
@@ -309,7 +309,7 @@ func (c *comparison) ownsNamespace(operator, namespace string) bool {
 	return ns != nil && !c.isSystemNamespace(namespace) && (operator == "" || ns.Operator == "" || c.isOperator(ns.Operator, operator))
 }
 
-// ownsService reports whether a Service in the namespace of an object is of the same operator.
+// ownsService reports whether the Service with this name in the namespace of o belongs to the operator of o.
 func (c *comparison) ownsService(o *Object, name string) bool {
 	for _, v := range []*view{c.before, c.after} {
 		if s := v.byKey[k8s.Key{Kind: "Service", Namespace: o.Key().Namespace, Name: name}]; s != nil {

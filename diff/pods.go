@@ -480,8 +480,8 @@ func compareSecurityLevels(c *comparison) {
 	}
 }
 
-// compareSecurityLevel does the work of compareSecurityLevels for one pod of o. old is the pod before,
-// if there was one.
+// compareSecurityLevel does the work of compareSecurityLevels for the pod p of o. The first pod in old, if
+// there is one, is the pod before.
 func (c *comparison) compareSecurityLevel(o *Object, p pod, old []pod) {
 	oldLevel, _ := enforcedLevel(c.before, o.Key().Namespace)
 	newLevel, known := enforcedLevel(c.after, o.Key().Namespace)

@@ -26,8 +26,8 @@ const (
 	deleteVerbs = writeVerbs + " delete deletecollection"
 )
 
-// powers returns the table. The first row with a kind applies to the kind. Without a row, kindSeverityOf
-// rates objects of the kind, and a permission to write them is ordinary.
+// powers returns the table. The first row with a kind applies to the kind. For a kind without a row,
+// kindSeverityOf rates the objects, and a permission to write them is ordinary.
 func powers() []power {
 	const rbac = ".rbac.authorization.k8s.io"
 	return []power{
@@ -105,7 +105,7 @@ func deliveryKinds() []string {
 
 // installerKinds returns the kinds whose controllers install or run something for the author of an object,
 // with the controllers' permissions. These are kinds of GitOps tools, package managers, provisioners of
-// clusters and clouds, restores, and tools that run commands in the pods of others.
+// clusters and clouds, tools that restore backups, and tools that run commands in the pods of others.
 func installerKinds() []string {
 	return strings.Fields("*.operators.coreos.com *.olm.operatorframework.io *.cattle.io *.harvesterhci.io *.projectsveltos.io *.k14s.io *.carvel.dev *.crossplane.io *.upbound.io " +
 		"*.open-cluster-management.io *.karmada.io *.clusternet.io *.kcp.io *.kubestellar.io *.kurator.dev *.gardener.cloud *.oam.dev *.kluctl.io *.kro.run *.weave.works *.kpt.dev " +
@@ -177,7 +177,7 @@ type danger struct {
 	isKind    bool   // the first danger that matches a resource and isKind applies to it
 }
 
-// dangers returns the permissions with the effect of a row of the table of powers, in the order of the table.
+// dangers returns the permissions that give the power of a row in the table of powers, in the order of the table.
 // plural returns the resource of a kind.
 func dangers(plural func(group, kind string) string) []danger {
 	var out []danger

@@ -101,8 +101,8 @@ func TestReadingIsBounded(t *testing.T) {
 	}
 }
 
-// TestReadingIsCounted checks that each format shows as many changes as fit and the number of
-// others.
+// TestReadingIsCounted checks that each format shows as many changes as fit, and the number of the
+// other changes.
 func TestReadingIsCounted(t *testing.T) {
 	links := []ReadingLink{{What: "support", URL: "https://a.example/new", Before: "https://a.example/old"}, {What: "repository", URL: "https://b.example"}}
 	for _, c := range []struct {

@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// unboundRoles returns the added and changed roles that are not bound in both states. Somebody else may bind
-// them. It omits roles that are aggregated into another role by labels: comparing the subjects of the other
-// role covers their permissions.
+// unboundRoles returns the added and changed roles that have no binding in at least one state that contains
+// them. Somebody else may bind them. It omits roles that are aggregated into another role by labels: comparing
+// the subjects of the other role covers their permissions.
 func unboundRoles(c *comparison) []k8s.Key {
 	bound := func(v *view) map[k8s.Key]bool {
 		out := map[k8s.Key]bool{}

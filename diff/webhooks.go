@@ -194,7 +194,7 @@ func (d webhookDiff) compareDefaulted(rule, field string, defaultValue any) {
 	}
 }
 
-// compareRules compares the requests that the webhook receives. Newly covered requests are judged like the
+// compareRules compares the requests that the webhook receives. Newly covered requests are rated like the
 // requests of an added webhook.
 func (d webhookDiff) compareRules() {
 	old, now := requestBoxes(d.old), requestBoxes(d.now)

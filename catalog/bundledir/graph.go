@@ -49,8 +49,8 @@ func newestFirst(a, b *member) int {
 // defaultChannel returns the default channel of a package: the default that the newest bundle declares. If
 // that channel does not exist, the next older bundle decides, and so on. Adding the bundles to an index in
 // version order gives the same result. If no bundle declares an existing channel, the default is the only
-// channel of the package. With several channels, it is the first channel by name of the newest bundle, with a
-// warning.
+// channel of the package or, if there are several channels, the first channel (by name) of the newest bundle.
+// The latter case causes a warning.
 func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*member) (string, []diag.Warning) {
 	absent := ""
 	for _, m := range newestFirst {

@@ -372,8 +372,8 @@ func TestHugeEntry(t *testing.T) {
 	}
 }
 
-// TestSwapped replaces the entry of a package by that of another one, and changes the order of
-// packages.
+// TestSwapped replaces the entry of a package by the entry of another package, and changes the order
+// of packages.
 func TestSwapped(t *testing.T) {
 	entries := unpack(t, write(t, sample(2)))
 	if _, _, err := queryIndex(pack(t, entries), "key"); err != nil {

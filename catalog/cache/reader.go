@@ -117,7 +117,7 @@ func (b *catalogReader) readAll(ctx context.Context) error {
 	return nil
 }
 
-// findDigest sets the digest of a catalog that was opened by its index, if it was requested.
+// findDigest sets the digest of a catalog that was opened by its index, if the caller of Open requested digests.
 func (b *catalogReader) findDigest(ctx context.Context) error {
 	if !b.digests {
 		return nil

@@ -75,8 +75,8 @@ func (s *stamp) note(t time.Time) {
 	}
 }
 
-// sum returns a checksum of the stamp. If two stamps have equal checksums and the older one is
-// settled, the files have not changed.
+// sum returns a checksum of the stamp. If two stamps have equal checksums and the older stamp
+// is settled, the files have not changed.
 func (s *stamp) sum() string {
 	sum := sha256.Sum256(s.text)
 	return hex.EncodeToString(sum[:])

@@ -108,8 +108,8 @@ func TestCorpusCatalogs(t *testing.T) {
 	}
 }
 
-// TestCorpusProblems loads the catalogs of the resolution problems. New must return an error for
-// those marked as broken, and for no others.
+// TestCorpusProblems loads the catalogs of the resolution problems. New must return an error
+// for the problems that are marked as broken, and only for them.
 func TestCorpusProblems(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if root == "" {

@@ -126,7 +126,7 @@ func (e *encoder) encodeAnnotations(t *rawMetadata) {
 
 // decodeLongDescription decodes the first line of spec.description, unless an annotation contains a
 // short description. The last result is cached, because a description may be very long, and most
-// versions of an operator have the same one.
+// versions of an operator have the same description.
 func (d *decoder) decodeLongDescription(t *rawMetadata) {
 	if d.in.kind() != '"' || t.short {
 		d.in.skip()

@@ -21,9 +21,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestCorpus renders every package of a full-size catalog: the whole graph, the short one, and
-// from the middle of each channel up. Every version must have a box, and no picture may be too
-// wide.
+// TestCorpus renders every package of a full-size catalog: the whole graph, the short graph, and the
+// short graph with a pin in the middle of each channel. Every version must have a box, and no picture
+// may be too wide.
 func TestCorpus(t *testing.T) {
 	for _, p := range corpus(t, "full.tar.zst") {
 		whole := graph.New(p, nil, nil)

@@ -38,8 +38,8 @@ func (f fileBased) Bundle(_ context.Context, pkg, name string, known *catalog.Bu
 	return newEmbeddedBundle(pkg)(fbc.Objects(f.fsys, pkg, name))
 }
 
-// newEmbeddedBundle returns a converter from the embedded manifests of a bundle of pkg to a bundle directory.
-// If reading the manifests has failed with err, the converter returns err.
+// newEmbeddedBundle returns a function that converts the embedded manifests of a bundle of pkg to a bundle
+// directory. If its argument err is not nil, the function returns err.
 func newEmbeddedBundle(pkg string) func(objects [][]byte, err error) (fs.FS, error) {
 	return func(objects [][]byte, err error) (fs.FS, error) {
 		switch {

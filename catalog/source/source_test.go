@@ -43,8 +43,8 @@ import (
 // their scheme: the package lamp with the bundles lamp.v1.0.0 and lamp.v1.1.0.
 type example struct {
 	// put writes an edition of the catalog below dir and returns the part of the reference after
-	// the colon. Editions differ only in a description; the broken one also has a fault in the
-	// file fault.
+	// the colon. Editions differ only in a description. The edition "broken" also has a fault
+	// in the file fault.
 	put       func(t *testing.T, dir, edition string) (rest string)
 	fault     string // path below the directory of the catalog; empty if rest names the file
 	wrong     string // an invalid path; empty: a file in place of a directory, or a directory in place of a file

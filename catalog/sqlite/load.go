@@ -248,9 +248,9 @@ func (l *loader) readCSV(_, bundle string) (manifests [][]byte, err error) {
 	return manifests, err
 }
 
-// edges returns the bundles that b replaces and skips. Newer schemas have them as columns of
-// operatorbundle. In older schemas, each row of channel_entry has one of them: the first is the
-// replaced bundle, the others are skipped.
+// edges returns the bundles that b replaces and skips. Newer schemas store them in columns
+// of operatorbundle. In older schemas, each row of channel_entry stores one of these bundles: the first
+// row the replaced bundle, the other rows the skipped bundles.
 func (l *loader) edges(b *bundleRow, rows []entryRow) (replaces string, skips []string) {
 	if l.has("operatorbundle", "replaces", "skips") {
 		for name := range strings.SplitSeq(b.skips, ",") {

@@ -83,8 +83,8 @@ func (l *loader) readAPIs() error {
 	return nil
 }
 
-// readAPITable reads one of the API tables. Depending on the schema, its rows refer to a bundle or
-// to a channel entry of the bundle.
+// readAPITable reads one of the API tables. Depending on the schema, a row of the table refers to a
+// bundle or to a channel entry of the bundle.
 func (l *loader) readAPITable(table string, take func(*bundleRow, catalog.GVK)) error {
 	var query string
 	switch {
