@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// maxAttempts is the maximum number of attempts for one action. An attempt fails if OLM or another
-// program changes the object between the read and the write.
+// maxAttempts is the maximum number of attempts for one action. An attempt fails if another program, such as
+// OLM, changes the object between the read and the write.
 const maxAttempts = 25
 
 // action is an action that is being executed.
@@ -26,9 +26,8 @@ type action struct {
 	number int // number of the action in the step, from 1
 }
 
-// runAction executes one action of a step. It writes a journal entry before it sends the request,
-// and one afterwards. If the action is already done, it writes only the second entry. In a dry run
-// it writes none.
+// runAction executes one action of a step. It writes a journal entry before the first request and another one
+// afterwards. If the action is already done, it writes only the latter. In a dry run, it writes none.
 func (r *runner) runAction(ctx context.Context, s plan.Step, number int) (ActionResult, error) {
 	a := &action{runner: r, number: number}
 	a.Attempt = plan.Attempt{Action: s.Actions[number-1], Plan: r.Plan, Step: s, Writer: Manager, DryRun: r.DryRun}
@@ -46,8 +45,8 @@ func (r *runner) runAction(ctx context.Context, s plan.Step, number int) (Action
 	}
 }
 
-// try reads the object and executes the action if necessary. canRetry reports whether the action
-// may be tried again after an error.
+// try reads the object, and executes the action if necessary. canRetry reports whether the caller may try again
+// after an error.
 func (a *action) try(ctx context.Context) (out ActionResult, canRetry bool, err error) {
 	out = ActionResult{Do: a.Do, Object: a.Object}
 	if a.Live, err = a.Cluster.Get(ctx, a.Object); err != nil {
@@ -120,7 +119,7 @@ func (a *action) send(ctx context.Context) (after k8s.Object, err error) {
 	return after, err
 }
 
-// isRetryable reports whether the action may succeed if the object is read again.
+// isRetryable reports whether the action may succeed after the object is read again.
 func isRetryable(err error) bool {
 	var refused *cluster.RequestError
 	switch {
@@ -167,8 +166,8 @@ func (a *action) recordOutcome(o k8s.Object, outcome plan.Outcome) error {
 	return a.record(Did, o, outcome)
 }
 
-// checkOLMStopped checks an action that detaches an operator. It returns an error if a controller of OLM that
-// the plan stopped is running again.
+// checkOLMStopped returns an error if a controller of OLM that the plan stopped is running again. It checks
+// only before actions that detach an operator.
 func (a *action) checkOLMStopped(ctx context.Context) error {
 	if a.Plan.Mode != plan.Stopped || !a.Do.Detaches() || a.DryRun {
 		return nil

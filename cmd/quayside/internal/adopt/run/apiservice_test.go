@@ -20,9 +20,9 @@ func withoutSteps(p *plan.Plan, names ...plan.StepKind) *plan.Plan {
 	return &out
 }
 
-// TestAPIServices leaves the labels on an APIService that name its ClusterServiceVersion, or removes
-// them, in both modes. With them, the run must stop at the start of OLM after which the API is missing;
-// without them, the API must survive every later restart of OLM.
+// TestAPIServices runs plans in both modes that keep or remove the labels of an APIService with its
+// ClusterServiceVersion. If they are kept, OLM deletes the API at its next start, and the run must stop there.
+// If they are removed, the API must survive every later restart of OLM.
 func TestAPIServices(t *testing.T) {
 	api := newRef("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com")
 	for _, mode := range []plan.Mode{plan.Stopped, plan.Live} {

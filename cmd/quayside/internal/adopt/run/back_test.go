@@ -15,13 +15,13 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// olmObject reports whether OLM recreates the object when it installs.
+// olmObject reports whether OLM creates the object again when it installs the operator.
 func olmObject(o k8s.Object) bool {
 	return o.Is("operators.coreos.com", "ClusterServiceVersion") || o.Is("operators.coreos.com", "Subscription") || o.Is("operators.coreos.com", "InstallPlan")
 }
 
-// comparableObjects returns the objects that must be unchanged after a revert, without owners and
-// status: all except those that OLM recreates.
+// comparableObjects returns the objects that must be unchanged after a revert, without owners and status. It
+// omits the objects that OLM creates again.
 func comparableObjects(c *runtest.Cluster) []k8s.Object {
 	var out []k8s.Object
 	for _, o := range state(c) {
@@ -38,8 +38,8 @@ func comparableObjects(c *runtest.Cluster) []k8s.Object {
 	return out
 }
 
-// newBackScene returns a scene for reverts: the plan backs up all objects that it changes and ends
-// with a clean-up, and OLM installs Subscriptions.
+// newBackScene returns a scene for reverts. The plan backs up all objects that it changes, and ends with a
+// clean-up. OLM installs the operators of Subscriptions.
 func newBackScene(t testing.TB) *scene {
 	t.Helper()
 	s := newScene(t)
@@ -103,9 +103,9 @@ func wasKilled(do func()) (dead bool) {
 	return false
 }
 
-// TestRevertAfterKill kills a run before its clean-up at a random request or write, and reverts it,
-// with further kills. The previous objects must be unchanged with their UIDs, no object of the tree
-// may remain, no pod may restart, and the Subscription must have the running version.
+// TestRevertAfterKill kills a run before its clean-up at a random request or write. It then reverts the run,
+// with further kills. The previous objects must be unchanged and have their UIDs. No object of the tree may
+// remain. No pod may restart. The Subscription must have the running version.
 func TestRevertAfterKill(t *testing.T) {
 	whole := newBackScene(t)
 	want := comparableObjects(whole.cluster)
@@ -149,7 +149,7 @@ func TestRevertAfterKill(t *testing.T) {
 	})
 }
 
-// approver records the texts of manual steps, and confirms none.
+// approver records the texts of manual steps, and confirms no step.
 type approver struct {
 	quiet
 	texts []string
@@ -183,8 +183,8 @@ func TestApproveNamesInstallPlan(t *testing.T) {
 	}
 }
 
-// TestRevertRestoresFieldManagers reverts a run that stopped between the transfer of fields and the
-// apply of an object. OLM must manage its fields again.
+// TestRevertRestoresFieldManagers reverts a run that stopped after it had transferred an object's fields and
+// before it applied the object. OLM must manage its fields again.
 func TestRevertRestoresFieldManagers(t *testing.T) {
 	s := newBackScene(t)
 	deploy := newRef("apps/v1", "Deployment", "ops", "etcd")
@@ -218,7 +218,7 @@ func TestRevertRestoresFieldManagers(t *testing.T) {
 	}
 }
 
-// replace replaces a text in a file that has it.
+// replace replaces a text in a file. The file must contain the text.
 func replace(t *testing.T, f *runtest.Files, name, old, now string) {
 	t.Helper()
 	data, err := f.Read(name)
@@ -230,8 +230,8 @@ func replace(t *testing.T, f *runtest.Files, name, old, now string) {
 	}
 }
 
-// TestForgedBackups alters, swaps and forges backups and the revert plan, and removes the digests
-// from the journal. Each must be rejected before anything is restored.
+// TestForgedBackups alters and swaps backups, removes digests from the journal, and forges the plan for the
+// revert. Each of these must be rejected before anything is restored.
 func TestForgedBackups(t *testing.T) {
 	s := newBackScene(t)
 	for n := 1; n <= 6; n++ {
@@ -280,7 +280,7 @@ func TestForgedBackups(t *testing.T) {
 	}
 	s.killAfter(1000, true)
 	replace(t, s.files, "back/plan.yaml", "apps/v1 Deployment ops/etcd", "apps/v1 Deployment ops/other")
-	// The journal of the revert has the digest of the saved plan, so it is forged too.
+	// The journal of the revert contains the digest of the saved plan, so the test also forges the digest.
 	text, _ := s.files.Read("back/plan.yaml")
 	forged, err := plan.Parse("plan.yaml", text)
 	if err != nil {
@@ -294,8 +294,8 @@ func TestForgedBackups(t *testing.T) {
 	}
 }
 
-// TestForgedPlan runs a forged plan that deletes a Namespace, with a matching journal. It must be
-// rejected before its first action.
+// TestForgedPlan runs a forged plan that deletes a Namespace, with a matching journal. The run must reject the
+// plan before its first action.
 func TestForgedPlan(t *testing.T) {
 	s := newScene(t)
 	before := state(s.cluster)

@@ -30,8 +30,8 @@ func (m *meddler) ConfirmStep(ctx context.Context, s plan.Step) (bool, error) {
 	return m.quiet.ConfirmStep(ctx, s)
 }
 
-// TestChangedByOthers changes the cluster before a step. The run must stop there with the problem
-// and its solution, and must not delete anything else.
+// TestChangedByOthers changes the cluster before a step. The run must stop at this step with the problem and
+// its solution. It must not delete anything else.
 func TestChangedByOthers(t *testing.T) {
 	sub, csv := newRef(olmV1alpha1, "Subscription", "ops", "etcd"), newRef(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)
 	operator := newRef("apps/v1", "Deployment", "olm", "olm-operator")
@@ -92,9 +92,9 @@ func TestChangedByOthers(t *testing.T) {
 	}
 }
 
-// TestChangedSincePlan changes a declaration of OLM or a pod template before the first step, or when
-// OLM has stopped. The run must stop before it writes anything else, with each field, its previous and
-// its current value and the remedy, and OLM must run again.
+// TestChangedSincePlan changes a declaration of OLM or a pod template before the first step, or after OLM has
+// stopped. The run must stop before it writes anything else, and OLM must run again. The error must contain the
+// field, its previous and current values, and the remedy.
 func TestChangedSincePlan(t *testing.T) {
 	sub, deploy := newRef(olmV1alpha1, "Subscription", "ops", "etcd"), newRef("apps/v1", "Deployment", "ops", "etcd")
 	for _, at := range []plan.StepKind{plan.Guard, plan.Backup} {
@@ -130,8 +130,8 @@ func TestChangedSincePlan(t *testing.T) {
 	}
 }
 
-// TestChangeUndone changes a declaration when OLM has stopped, and undoes the change, which is not the
-// object's earlier generation. The run must continue.
+// TestChangeUndone changes a declaration after OLM has stopped, and undoes the change. The object then has its
+// earlier content, but a higher generation. The run must continue.
 func TestChangeUndone(t *testing.T) {
 	s := newScene(t)
 	set := func(channel string) {
@@ -149,8 +149,8 @@ func TestChangeUndone(t *testing.T) {
 	}
 }
 
-// TestOLMStartedMeanwhile scales OLM up between two deletions. The run must stop before the next
-// one; repeated, it stops OLM again and continues without losses.
+// TestOLMStartedMeanwhile scales OLM up between two deletions. The run must stop before the next deletion. A
+// second run must stop OLM again and continue without losses.
 func TestOLMStartedMeanwhile(t *testing.T) {
 	s := newScene(t)
 	operator := newRef("apps/v1", "Deployment", "olm", "olm-operator")
@@ -194,8 +194,7 @@ func TestFinalizerComesBack(t *testing.T) {
 	}
 }
 
-// TestAnotherCluster checks the errors for a cluster, a journal and steps that do not belong to the
-// plan.
+// TestAnotherCluster checks the errors if the cluster, the journal or the steps do not belong to the plan.
 func TestAnotherCluster(t *testing.T) {
 	s := newScene(t)
 	if _, err := s.run(t, func(in *run.Input) { in.Done = []int{77} }); err == nil || !strings.Contains(err.Error(), "no step 77") {
@@ -218,7 +217,7 @@ func TestAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestFieldsOfOthers stops if another manager has a field and the plan does not force the apply.
+// TestFieldsOfOthers checks that a run stops if another manager owns a field, unless the plan forces the apply.
 func TestFieldsOfOthers(t *testing.T) {
 	s := newScene(t)
 	for i := range s.plan.Steps {
@@ -239,7 +238,7 @@ func TestFieldsOfOthers(t *testing.T) {
 	}
 }
 
-// TestManual stops at a blocking manual step until it is confirmed as done.
+// TestManual checks that a run stops at a blocking manual step until the user confirms that the step is done.
 func TestManual(t *testing.T) {
 	s := newScene(t)
 	s.plan.Steps[0] = plan.Step{Number: 1, Name: plan.Suspend, Namespace: "ops", Title: "suspend", Manual: "Suspend it."}
@@ -253,8 +252,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestDeclined stops when a step is declined, and starts OLM again, which no detach needs stopped.
-// Repeated, the run stops OLM again and continues.
+// TestDeclined declines a step. The run must stop and start OLM again, because no detach is unfinished. A
+// second run must stop OLM again and continue.
 func TestDeclined(t *testing.T) {
 	s := newScene(t)
 	res, err := s.run(t, func(in *run.Input) { in.Prompter = &quiet{no: 4} })
@@ -270,7 +269,7 @@ func TestDeclined(t *testing.T) {
 	}
 }
 
-// TestInterrupted ends after the current action.
+// TestInterrupted checks that an interrupted run ends after the current action.
 func TestInterrupted(t *testing.T) {
 	s := newScene(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -299,7 +298,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestDryRun sends everything as dry run, and changes neither the cluster nor the journal.
+// TestDryRun checks that a dry run sends only dry-run requests, and changes neither cluster nor journal.
 func TestDryRun(t *testing.T) {
 	s := newScene(t)
 	before := s.cluster.Objects()

@@ -15,8 +15,8 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// checkPreconditions evaluates the preconditions of a step once, without waiting. It returns a
-// *StepError for the first one that is not fulfilled.
+// checkPreconditions evaluates the preconditions of a step once, without waiting. If one is not fulfilled, it
+// returns a *StepError for the first such condition.
 func (r *runner) checkPreconditions(ctx context.Context, s plan.Step) error {
 	for _, c := range r.remainingPreconditions(s) {
 		findings, err := r.check(ctx, s, c, false)
@@ -33,9 +33,9 @@ func (r *runner) checkPreconditions(ctx context.Context, s plan.Step) error {
 	return nil
 }
 
-// check evaluates a check of a step, and returns the violations. If the step is for the whole
-// cluster and the check lists no objects, check evaluates it for every namespace that leaves OLM.
-// Before the step (after is false), it omits namespaces whose detach has begun.
+// check evaluates check c of a step, and returns the violations. If the step is for the whole cluster and c
+// lists no objects, it evaluates c for every namespace that leaves OLM. If after is false, the step has not
+// been executed, and namespaces whose detach has begun are omitted.
 func (r *runner) check(ctx context.Context, s plan.Step, c plan.Check, after bool) ([]verify.Finding, error) {
 	namespaces := []string{s.Namespace}
 	if s.Namespace == "" && c.Objects == nil {
@@ -61,8 +61,8 @@ func (r *runner) check(ctx context.Context, s plan.Step, c plan.Check, after boo
 	return slices.DeleteFunc(out, r.Journal.isSkipped), nil
 }
 
-// remainingPreconditions returns the preconditions for starting or resuming a step. When it resumes
-// a step, objects of actions that were already sent are no longer checked.
+// remainingPreconditions returns the preconditions for starting or resuming a step. If the step is resumed, the
+// conditions omit the objects of actions that were already sent.
 func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	touched := map[k8s.Key]bool{}
 	for _, other := range r.Plan.Steps {
@@ -86,9 +86,9 @@ func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	return out
 }
 
-// awaitPostconditions waits until the postconditions of a step are fulfilled. It returns a
-// *StepError if one is not fulfilled in time. If OLM reacts to the step, it first waits until OLM
-// has processed every object. Otherwise, OLM could still change an object after its check.
+// awaitPostconditions waits until the postconditions of a step are fulfilled. If one is not fulfilled in time,
+// it returns a *StepError. If OLM reacts to the step, it first waits until OLM has processed every object,
+// because OLM could otherwise change an object after its check.
 func (r *runner) awaitPostconditions(ctx context.Context, s plan.Step) error {
 	begun, pause := r.Clock.Now(), firstPause
 	synced := !slices.Contains([]plan.StepKind{plan.Start, plan.Restart, plan.CleanUp}, s.Name)

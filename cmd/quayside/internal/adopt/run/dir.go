@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// JournalDir returns the directory of a journal on disk. The first write creates the directory. Only its
-// owner can read it, because a journal is confidential.
+// JournalDir returns the directory of a journal on disk. The first write creates the directory. Only its owner
+// can read the directory, because a journal is confidential.
 func JournalDir(name string) Files { return dir{filetree.OpenUserDir(name)} }
 
 type dir struct{ filetree.Dir }

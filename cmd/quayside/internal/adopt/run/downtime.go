@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/plan"
 )
 
-// downtime returns the time for which a plan has stopped OLM, in total and in the current stop. current is 0
-// if OLM is running.
+// downtime returns for how long a plan has stopped OLM: in total, and since the current stop began. current is
+// 0 if OLM is running.
 func (j *Journal) downtime(p *plan.Plan, now time.Time) (total, current time.Duration) {
 	var since time.Time
 	for _, e := range j.entries {
@@ -42,16 +42,16 @@ func (r *runner) findStep(matches func(plan.Step) bool) *plan.Step {
 	return &r.Plan.Steps[i]
 }
 
-// unfinishedDetach returns the detach step that has begun but is not done, or nil. OLM must not be
-// started before that step is done.
+// unfinishedDetach returns the detach step that has begun but is not done, or nil. Until that step is done, OLM
+// must not be started.
 func (r *runner) unfinishedDetach() *plan.Step {
 	return r.findStep(func(s plan.Step) bool {
 		return s.Name == plan.Detach && r.Journal.HasBegun(s.Number) && !r.Journal.HasEnded(s.Number)
 	})
 }
 
-// limitDowntime starts OLM if it has been stopped for longer than MaxDowntime, unless a detach is
-// unfinished.
+// limitDowntime starts OLM early if OLM has been stopped for longer than MaxDowntime. It does nothing while a
+// detach is unfinished.
 func (r *runner) limitDowntime(ctx context.Context) error {
 	if _, current := r.Journal.downtime(r.Plan, r.Clock.Now()); r.MaxDowntime == 0 || r.DryRun || current <= r.MaxDowntime {
 		return nil
@@ -59,8 +59,8 @@ func (r *runner) limitDowntime(ctx context.Context) error {
 	return r.startOLMEarly(ctx)
 }
 
-// startOLMEarly starts OLM before the plan's step for this, unless a detach is unfinished. The
-// journal then has entries for the actions of that step, but not for its end.
+// startOLMEarly executes the actions of the step that starts OLM before this step is due, unless a detach is
+// unfinished. The journal then has entries for these actions, but none for the end of the step.
 func (r *runner) startOLMEarly(ctx context.Context) error {
 	start := r.firstStepOfKind(plan.Start)
 	if start == nil || len(r.Journal.Stopped(r.Plan)) == 0 {
@@ -82,8 +82,8 @@ func (r *runner) startOLMEarly(ctx context.Context) error {
 	return nil
 }
 
-// stopOLMAgain repeats the step that stops OLM, if step s needs this and OLM is running. This
-// happens after startOLMEarly, or if a user started OLM.
+// stopOLMAgain repeats the step that stops OLM if OLM is running and step s needs a stopped OLM. OLM may be
+// running because of startOLMEarly, or because a user started it.
 func (r *runner) stopOLMAgain(ctx context.Context, s plan.Step) error {
 	stop := r.firstStepOfKind(plan.Stop)
 	needed := slices.ContainsFunc(s.Before, func(c plan.Check) bool { return c.Check == plan.IsStopped })

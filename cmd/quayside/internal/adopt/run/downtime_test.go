@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// newFleetScene returns a scene with the operator in two namespaces, ops and db. Its plan stops OLM
-// once for both.
+// newFleetScene returns a scene with the operator in two namespaces, ops and db. The plan stops OLM only once
+// for both namespaces.
 func newFleetScene(t testing.TB) *scene {
 	t.Helper()
 	s := newScene(t)
@@ -61,7 +61,7 @@ func newFleetScene(t testing.TB) *scene {
 	return s
 }
 
-// countStarts returns a counter of the starts of OLM from now on.
+// countStarts returns a counter that counts the starts of OLM from now on.
 func countStarts(s *scene) *int {
 	n := 0
 	s.cluster.Before = func(c runtest.Call) error {
@@ -73,7 +73,7 @@ func countStarts(s *scene) *int {
 	return &n
 }
 
-// TestOneStop checks that OLM is stopped once for two namespaces, and that its down time is measured.
+// TestOneStop checks that OLM is stopped once for two namespaces, and that the downtime of OLM is measured.
 func TestOneStop(t *testing.T) {
 	s := newFleetScene(t)
 	n := countStarts(s)
@@ -86,8 +86,8 @@ func TestOneStop(t *testing.T) {
 	}
 }
 
-// TestDowntimeIsLimited keeps the pods of one namespace from becoming ready for minutes: OLM must be
-// started again meanwhile, stopped again for the other namespace, and nothing may be lost.
+// TestDowntimeIsLimited keeps the pods of one namespace from becoming ready for minutes. Meanwhile OLM must be
+// started again. For the other namespace, it must be stopped again. Nothing may be lost.
 func TestDowntimeIsLimited(t *testing.T) {
 	s := newFleetScene(t)
 	deploy := newRef("apps/v1", "Deployment", "ops", "etcd")
@@ -111,8 +111,8 @@ func TestDowntimeIsLimited(t *testing.T) {
 	}
 }
 
-// TestStopIsRefused checks that OLM stays stopped while a detach is unfinished, and that the run
-// reports the step.
+// TestStopIsRefused checks that OLM stays stopped while a detach is unfinished, and that the run reports the
+// detach step.
 func TestStopIsRefused(t *testing.T) {
 	s := newFleetScene(t)
 	s.cluster.Before = func(c runtest.Call) error {
@@ -132,8 +132,7 @@ func TestStopIsRefused(t *testing.T) {
 	}
 }
 
-// slowPods is a cluster in which the Deployment ops/etcd has no ready pods until some time after it
-// was applied.
+// slowPods is a cluster in which the Deployment ops/etcd has no ready pods before the time until.
 type slowPods struct {
 	*runtest.Cluster
 	clock *runtest.Clock
@@ -148,8 +147,8 @@ func (s *slowPods) Get(ctx context.Context, at k8s.Ref) (k8s.Object, error) {
 	return o, err
 }
 
-// TestDowntimeOfSingleSteps executes each step by itself, slowly: OLM must be stopped again for the second
-// namespace.
+// TestDowntimeOfSingleSteps executes each step in a run of its own, with pauses. OLM must be stopped again for
+// the second namespace.
 func TestDowntimeOfSingleSteps(t *testing.T) {
 	s := newFleetScene(t)
 	n := countStarts(s)

@@ -28,7 +28,7 @@ var (
 	errPostcondition = errors.New("step done, but its postcondition failed")
 )
 
-// Error returns the step and the reason, followed by the violations, one per line.
+// Error returns the step and the reason. The violations follow, one per line.
 func (e *StepError) Error() string {
 	text := fmt.Sprintf("step %d (%s): %s", e.Step.Number, stepName(e.Step), sanitize.Line(e.Err.Error()))
 	if errors.Is(e.Err, context.Canceled) {
@@ -59,8 +59,8 @@ func stepName(s plan.Step) string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// Differs reports whether the step stopped because of the state of the cluster or a decision of the
-// user, rather than a technical failure.
+// Differs reports whether the step stopped because of the state of the cluster or a decision of the user, not
+// because of a technical failure.
 func (e *StepError) Differs() bool {
 	var changed *plan.ChangedError
 	return len(e.Findings) > 0 || errors.As(e.Err, &changed) || errors.Is(e.Err, errDeclined) || errors.Is(e.Err, errManual)

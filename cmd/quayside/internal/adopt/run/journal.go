@@ -25,7 +25,7 @@ type Files interface {
 	Read(name string) ([]byte, error)
 	// Write writes a file atomically, and creates its directories.
 	Write(name string, data []byte) error
-	// Append appends to a file. The data is on disk when it returns.
+	// Append appends data to a file. When it returns, the data is on disk.
 	Append(name string, data []byte) error
 }
 
@@ -81,8 +81,8 @@ type Journal struct {
 	torn    bool // whether the last line is incomplete
 }
 
-// OpenJournal reads the journal of a plan. Without entries, the journal is empty. It is an error if
-// the journal belongs to another plan. OpenJournal writes nothing.
+// OpenJournal reads the journal of a plan. If there are no entries, the journal is empty. If the journal
+// belongs to another plan, OpenJournal returns an error. It writes nothing.
 func OpenJournal(files Files, p *plan.Plan) (*Journal, error) {
 	j := &Journal{files: files, digest: Digest(p)}
 	data, err := files.Read(logName)
@@ -110,7 +110,7 @@ func OpenJournal(files Files, p *plan.Plan) (*Journal, error) {
 	return j, nil
 }
 
-// Digest identifies a plan by its content, independent of its formatting.
+// Digest returns a digest that identifies a plan by its content, regardless of the formatting.
 func Digest(p *plan.Plan) string {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -120,7 +120,7 @@ func Digest(p *plan.Plan) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// add appends an entry, which is on disk when add returns.
+// add appends an entry. When add returns, the entry is on disk.
 func (j *Journal) add(e Entry) error {
 	if len(j.entries) == 0 && e.Event != Opened {
 		if err := j.add(Entry{Time: e.Time, Event: Opened, Schema: journalSchema, Plan: j.digest}); err != nil {
@@ -167,7 +167,7 @@ func (j *Journal) has(step int, event Event) bool {
 	return slices.ContainsFunc(j.entries, func(e Entry) bool { return e.Step == step && e.Event == event })
 }
 
-// lastEntry returns the last entry of an action with an event, or nil.
+// lastEntry returns the last entry with this event for an action, or nil.
 func (j *Journal) lastEntry(step, action int, event Event) *Entry {
 	for i := len(j.entries) - 1; i >= 0; i-- {
 		if e := &j.entries[i]; e.Step == step && e.Action == action && e.Event == event {
@@ -177,8 +177,8 @@ func (j *Journal) lastEntry(step, action int, event Event) *Entry {
 	return nil
 }
 
-// Stopped returns the controllers of OLM that the plan has stopped, or begun to stop, and not
-// started again.
+// Stopped returns the controllers of OLM that the plan has stopped, or begun to stop, and has not started
+// again.
 func (j *Journal) Stopped(p *plan.Plan) []k8s.Ref {
 	stopped := map[k8s.Key]bool{}
 	for _, e := range j.entries {
@@ -210,7 +210,8 @@ func actionOf(p *plan.Plan, e Entry) *plan.Action {
 	return nil
 }
 
-// Evidence returns the state of a namespace that was captured before its first step, or nil.
+// Evidence returns the evidence of a namespace, captured before its first step. It returns nil if there is
+// none.
 func (j *Journal) Evidence(namespace string) (*verify.Evidence, error) {
 	name := evidenceName(namespace)
 	data, err := j.files.Read(name)
@@ -255,8 +256,8 @@ func (j *Journal) HasStarted() bool {
 	return slices.ContainsFunc(j.entries, func(e Entry) bool { return e.Event == Began })
 }
 
-// Backup returns the backup of an object, or nil if there is none. It is an error if the journal
-// has no entry with the digest of the backup file.
+// Backup returns the backup of an object, or nil if there is none. If no entry of the journal has the digest of
+// the backup file, it returns an error.
 func (j *Journal) Backup(ref k8s.Ref) (k8s.Object, error) {
 	name := backupName(ref)
 	data, err := j.files.Read(name)
@@ -280,8 +281,8 @@ func (j *Journal) saveBackup(o k8s.Object) error {
 	return j.files.Write(backupName(k8s.RefTo(o)), formatBackup(o))
 }
 
-// formatBackup encodes an object for its backup file. For a Secret, it encodes only the metadata,
-// unless it is a record of Helm.
+// formatBackup encodes an object for its backup file. For a Secret that is no record of Helm, it encodes only
+// the metadata.
 func formatBackup(o k8s.Object) []byte {
 	if o.Is("", "Secret") && !snapshot.IsReleaseRecord(o.Key()) {
 		o = k8s.Object{"apiVersion": o["apiVersion"], "kind": o["kind"], "metadata": o["metadata"]}
@@ -302,7 +303,7 @@ func backupName(ref k8s.Ref) string {
 	return "backup/" + fileName(k8s.Fit(kind, 60)) + "/" + fileName(k8s.Fit(k.Namespace, 63)) + "/" + k8s.Fit(fileName(k.Name), 200) + ".json"
 }
 
-// fileName converts a name to a file name that is valid on every system.
+// fileName converts a name to a file name that is valid on every operating system.
 func fileName(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {

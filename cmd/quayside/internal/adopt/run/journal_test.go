@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestJournalOnDisk truncates the last line of a journal, as in a crash, and continues. Of a
-// Secret, only the metadata may be written.
+// TestJournalOnDisk truncates the last line of a journal, as a crash may do, and continues the run. Only the
+// metadata of a Secret may be written.
 func TestJournalOnDisk(t *testing.T) {
 	s, dir := newScene(t), filepath.Join(t.TempDir(), "plan.journal")
 	secret := newRef("v1", "Secret", "ops", "etcd-cert")

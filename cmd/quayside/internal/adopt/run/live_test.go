@@ -38,7 +38,7 @@ func configMap(name, value string) k8s.Object {
 	return k8s.With(k8s.New("v1", "ConfigMap", "ns", name), any(value), "data", "key")
 }
 
-// TestVerbs performs every request in order on an in-memory API server.
+// TestVerbs sends every kind of request to an in-memory API server, one after the other.
 func TestVerbs(t *testing.T) {
 	values := runtest.New(k8s.New("v1", "Namespace", "", "ns"), k8s.With(k8s.New("v1", "Secret", "ns", "s"), any("c2VjcmV0"), "data", "password"))
 	c, ctx := writer(t, runtest.Serve(t, values)), t.Context()
@@ -104,8 +104,8 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// TestRequestsNeedName checks that a request without a name is not sent, and that only the metadata of a
-// Secret is read.
+// TestRequestsNeedName checks that a request without a name is not sent. It also checks that only the metadata
+// of a Secret is read.
 func TestRequestsNeedName(t *testing.T) {
 	values := runtest.New(k8s.New("v1", "Namespace", "", "ns"), k8s.With(k8s.New("v1", "Secret", "ns", "s"), any("c2VjcmV0"), "data", "password"))
 	c, ctx := writer(t, runtest.Serve(t, values)), t.Context()

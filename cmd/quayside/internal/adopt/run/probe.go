@@ -22,8 +22,7 @@ type probing struct {
 	done   chan struct{}
 }
 
-// startProbes starts the probes before the first step of this run. Without Input.Watch, it does
-// nothing.
+// startProbes starts the probes before the first step of this run. If Input.Watch is 0, it does nothing.
 func (r *runner) startProbes(ctx context.Context) error {
 	if r.Watch == 0 || r.DryRun || r.probes != nil {
 		return nil
@@ -57,16 +56,16 @@ func (r *runner) startProbes(ctx context.Context) error {
 	return nil
 }
 
-// beginStep makes the probes expect the deletions of a step.
+// beginStep makes the probes expect the deletions that a step causes.
 func (p *probing) beginStep(s plan.Step) {
 	if p != nil && int64(s.Number) > p.step.Load() {
 		p.step.Store(int64(s.Number))
 	}
 }
 
-// endProbes ends the probes and writes their results to the journal. If the run completed all steps
-// and started OLM, it first waits until OLM has run for Input.Watch. A last round of probes checks
-// the final state.
+// endProbes ends the probes and writes their results to the journal. If the run completed all steps and started
+// OLM, endProbes first waits until OLM has run for Input.Watch. It sends a last round of probes for the final
+// state.
 func (r *runner) endProbes(ctx context.Context, begun time.Time, failed bool) error {
 	if r.probes == nil {
 		return nil

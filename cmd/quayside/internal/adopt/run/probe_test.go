@@ -20,8 +20,8 @@ import (
 
 const etcdV1, etcdV2 = "etcd.example.com/v1", "etcd.example.com/v2"
 
-// newProbedScene returns a scene with a CRD that is converted by a webhook, a custom resource and a
-// webhook for its updates.
+// newProbedScene returns a scene with a custom resource. One webhook converts its CRD, and another validates
+// its updates.
 func newProbedScene(t testing.TB) *scene {
 	t.Helper()
 	s := newScene(t)
@@ -43,7 +43,7 @@ func newProbedScene(t testing.TB) *scene {
 	return s
 }
 
-// probed runs the plan with probes, and returns their figures by kind.
+// probed runs the plan with probes, and returns the results of the probes by kind.
 func (s *scene) probed(t testing.TB, say run.Prompter) map[verify.ProbeKind]verify.ProbeResult {
 	t.Helper()
 	res, err := s.run(t, func(in *run.Input) {
@@ -59,8 +59,8 @@ func (s *scene) probed(t testing.TB, say run.Prompter) map[verify.ProbeKind]veri
 	return out
 }
 
-// TestProbes runs a plan without a gap: every kind is probed and no probe fails. The run ends when OLM
-// has run for the time of the probes.
+// TestProbes runs a plan in which nothing fails. Every kind must be probed, and no probe may fail. The run must
+// end when OLM has run for Input.Watch.
 func TestProbes(t *testing.T) {
 	s := newProbedScene(t)
 	begun := s.clock.Now()
@@ -80,7 +80,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// gapPrompter makes reads of an object fail while a step is being confirmed.
+// gapPrompter makes reads of an object fail while it confirms a step.
 type gapPrompter struct {
 	quiet
 	scene *scene
@@ -120,7 +120,7 @@ func (g *gapPrompter) ConfirmStep(_ context.Context, s plan.Step) (bool, error) 
 	return true, nil
 }
 
-// TestProbesFindGap makes one API fail for three seconds. Only its probes fail.
+// TestProbesFindGap makes one API fail for three seconds. Only probes of this API may fail.
 func TestProbesFindGap(t *testing.T) {
 	s := newProbedScene(t)
 	say := &gapPrompter{scene: s, key: k8s.Key{Group: "apiregistration.k8s.io", Kind: "APIService", Name: "v1.etcd.example.com"}, reads: make(chan bool)}
@@ -139,7 +139,7 @@ func TestProbesFindGap(t *testing.T) {
 	}
 }
 
-// TestProbesOfWebhooks answers the dry-run updates with errors.
+// TestProbesOfWebhooks answers the dry-run updates of the probes with errors.
 func TestProbesOfWebhooks(t *testing.T) {
 	resource := schema.GroupResource{Group: "etcd.example.com", Resource: "etcds"}
 	for name, tc := range map[string]struct {
@@ -172,8 +172,8 @@ func TestProbesOfWebhooks(t *testing.T) {
 	}
 }
 
-// TestProbesIgnoreEarlierErrors breaks a conversion before the first run: it is not probed. A second run,
-// after a step has begun, counts the same error as a failure.
+// TestProbesIgnoreEarlierErrors breaks a conversion before the first run, which must not probe it. A second
+// run, after a step has begun, must count the same error as a failure.
 func TestProbesIgnoreEarlierErrors(t *testing.T) {
 	s := newProbedScene(t)
 	s.cluster.Before = func(c runtest.Call) error {
@@ -197,8 +197,8 @@ func TestProbesIgnoreEarlierErrors(t *testing.T) {
 	}
 }
 
-// TestProbesFindReplacement replaces a custom resource, and breaks its conversion and a permission, for
-// good: the gap lasts until the end.
+// TestProbesFindReplacement replaces a custom resource and permanently breaks its conversion. The gap must last
+// until the end of the run.
 func TestProbesFindReplacement(t *testing.T) {
 	s := newProbedScene(t)
 	var broken atomic.Bool

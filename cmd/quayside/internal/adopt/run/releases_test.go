@@ -25,7 +25,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// chart is a release of Helm in a fake cluster, and the tree that replaces it.
+// chart is a Helm release in a fake cluster, and the tree that replaces the release.
 type chart struct {
 	cluster *runtest.Cluster
 	tree    []render.Rendered
@@ -37,8 +37,8 @@ type chart struct {
 	hooks    []any
 }
 
-// installChart returns a cluster in which Helm has installed a release twice. With flux, a HelmRelease
-// in another namespace manages it.
+// installChart returns a cluster in which Helm has installed a release twice. If flux is true, a HelmRelease in
+// another namespace manages the release.
 func installChart(t testing.TB, flux bool) *chart {
 	t.Helper()
 	c := &chart{
@@ -132,7 +132,7 @@ func (c *chart) putRecord(t testing.TB, revision int, status string, text []byte
 	c.cluster.Put(secret)
 }
 
-// plan returns the plan for the cluster, with the inspected operator.
+// plan returns the plan for the cluster, and the inspected operator.
 func (c *chart) plan(t testing.TB) (*plan.Plan, adopt.Operator) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": c.cluster.Objects()})
@@ -164,10 +164,10 @@ func (c *chart) scene(p *plan.Plan) *scene {
 	return s
 }
 
-// TestRelease adopts an operator of Helm, and returns it. No pod restarts, no object is recreated,
-// and only Helm's records are deleted. With flux, the HelmRelease is suspended before. Afterwards no
-// trace of Helm is left on the objects of the release. The return restores everything, and the
-// records with their content.
+// TestRelease adopts an operator of Helm, and returns it to Helm. No pod may restart, no object may be
+// recreated, and only Helm's records may be deleted. With flux, the HelmRelease must be suspended. The objects
+// of the release must have no trace of Helm. The return must restore everything, including the content of the
+// records.
 func TestRelease(t *testing.T) {
 	for _, flux := range []bool{false, true} {
 		c := installChart(t, flux)
@@ -224,8 +224,8 @@ func uidsOf(c *runtest.Cluster) map[k8s.Key]string {
 	return out
 }
 
-// withoutUIDs returns objects without the UIDs of Helm's records, which a return creates again, and
-// without empty metadata.
+// withoutUIDs returns objects without empty metadata. For Helm's records, it also removes the UIDs, because a
+// return creates the records again.
 func withoutUIDs(objects []k8s.Object) []k8s.Object {
 	var out []k8s.Object
 	for _, o := range objects {
@@ -242,7 +242,7 @@ func withoutUIDs(objects []k8s.Object) []k8s.Object {
 	return out
 }
 
-// TestReleaseStays tests the reasons why an operator stays with Helm. Each names what to change.
+// TestReleaseStays checks the reasons why an operator stays with Helm. Each reason must contain a remedy.
 func TestReleaseStays(t *testing.T) {
 	lamp := newRef("apps/v1", "Deployment", "lights", "lamp")
 	edit := func(path string, value any) func(testing.TB, *chart) {
@@ -293,8 +293,8 @@ func TestReleaseStays(t *testing.T) {
 	}
 }
 
-// TestReleaseOfOthers tests that a field that others set stays, that equal objects with other values
-// are no obstacle, and that hooks are named and not applied.
+// TestReleaseOfOthers checks that a field set by others is kept, and that different values are no obstacle if
+// the objects are equal. Hooks must be listed but not applied.
 func TestReleaseOfOthers(t *testing.T) {
 	c := installChart(t, false)
 	c.values = map[string]any{"replicas": 2, "unused": true}
@@ -327,8 +327,8 @@ func TestReleaseOfOthers(t *testing.T) {
 	}
 }
 
-// TestReleaseKilled tests the return after a request to delete a record was not answered: the record
-// that still exists is kept, and the other one is created again.
+// TestReleaseKilled interrupts a run at the request that deletes a record, and returns to Helm. The record that
+// still exists must be kept, and the other record must be created again.
 func TestReleaseKilled(t *testing.T) {
 	c := installChart(t, true)
 	p, _ := c.plan(t)
@@ -363,7 +363,7 @@ func (s *scene) revert(t testing.TB, p *plan.Plan) {
 	check(t, err)
 }
 
-// TestNewRevision tests that a revision that Helm adds during a run stops it before the next change.
+// TestNewRevision adds a revision of Helm during a run. The run must stop before its next change.
 func TestNewRevision(t *testing.T) {
 	c := installChart(t, false)
 	p, _ := c.plan(t)

@@ -37,7 +37,7 @@ type StepReport struct {
 	Ended *time.Time `json:"ended,omitempty"`
 }
 
-// AcceptedFinding is a finding that a person accepted so that the run could continue.
+// AcceptedFinding is a finding that the user accepted so that the run could continue.
 type AcceptedFinding struct {
 	Time    time.Time      `json:"time"`
 	Step    int            `json:"step"`

@@ -17,7 +17,7 @@ import (
 // killed is the panic value that simulates a kill of the program.
 type killed struct{}
 
-// untilKilled runs a plan and reports whether it was killed.
+// untilKilled runs a plan, and reports whether the run was killed.
 func (s *scene) untilKilled(t testing.TB) (err error, dead bool) { //nolint:revive // the error is that of the run
 	defer func() {
 		if r := recover(); r != nil {
@@ -31,8 +31,8 @@ func (s *scene) untilKilled(t testing.TB) (err error, dead bool) { //nolint:revi
 	return err, false
 }
 
-// killAfter kills the program at the nth request or write: before it is executed, or, if taken is
-// set, afterwards with the response lost.
+// killAfter kills the program at the nth request or write. The program is killed before the request is sent. If
+// taken is true, it is killed after the request was executed, before it gets the response.
 func (s *scene) killAfter(n int, taken bool) {
 	left := n
 	count := func() {
@@ -59,7 +59,7 @@ func (s *scene) killAfter(n int, taken bool) {
 	s.files.Before = func(string) error { count(); return nil }
 }
 
-// countEvents returns how often each object had this event.
+// countEvents returns for each object the number of events of the kind what. It ignores the namespace olm.
 func countEvents(events []runtest.Event, what string) map[k8s.Key]int {
 	out := map[k8s.Key]int{}
 	for _, e := range events {
@@ -70,8 +70,8 @@ func countEvents(events []runtest.Event, what string) map[k8s.Key]int {
 	return out
 }
 
-// TestKilledAnywhere kills a run after any number of requests and writes, repeatedly. The final
-// cluster must be that of a run without kills, and nothing may be deleted or created twice.
+// TestKilledAnywhere repeatedly kills a run after a random number of requests and writes. The final cluster
+// must equal that of a run without kills. No object may be deleted or created twice.
 func TestKilledAnywhere(t *testing.T) {
 	whole := newScene(t)
 	if _, err := whole.run(t, nil); err != nil {
@@ -106,8 +106,8 @@ func TestKilledAnywhere(t *testing.T) {
 	})
 }
 
-// TestLostAnswers loses the response to a random request, or makes the server busy. The run must
-// succeed without a restart.
+// TestLostAnswers loses the response to a random request, or makes the server busy. The run must succeed
+// without being started again.
 func TestLostAnswers(t *testing.T) {
 	whole := newScene(t)
 	if _, err := whole.run(t, nil); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Names of the journal's subdirectory for the return to OLM, and of the plan file in it.
+// Names of the journal's subdirectory for the return to OLM, and of the plan file in this subdirectory.
 const (
 	revertDir      = "back/"
 	revertPlanName = "plan.yaml"
@@ -29,10 +29,10 @@ func (b subdirectory) Append(name string, data []byte) error {
 	return b.Files.Append(b.dir+name, data)
 }
 
-// PlanRevert returns the plan for returning to OLM, and the journal of the return. It makes the
-// plan from the executed part of p. Once the journal of the return has entries, it uses the saved
-// plan instead. If the journal of p does not have the UID of a created object, because the response
-// was lost, it reads the UID from the cluster. PlanRevert writes nothing.
+// PlanRevert returns the plan for returning to OLM, and the journal of the return. It makes the plan from the
+// executed part of p. Once the return has begun, it uses the saved plan instead. If a response was lost, the
+// journal of p lacks the UID of a created object, and PlanRevert reads the UID from the cluster. It writes
+// nothing.
 func (j *Journal) PlanRevert(ctx context.Context, c Client, p *plan.Plan) (*plan.Revert, *Journal, error) {
 	in, err := j.executedActions(ctx, c, p)
 	if err != nil {
@@ -60,7 +60,7 @@ func (j *Journal) PlanRevert(ctx context.Context, c Client, p *plan.Plan) (*plan
 	return rev, log, err
 }
 
-// SaveRevert saves the plan for returning to OLM, before it is executed.
+// SaveRevert saves the plan for returning to OLM. The caller must call it before executing the plan.
 func (j *Journal) SaveRevert(rev *plan.Revert) error {
 	return j.files.Write(revertDir+revertPlanName, plan.Format(rev.Plan))
 }
@@ -99,8 +99,8 @@ func (j *Journal) executedActions(ctx context.Context, c Client, p *plan.Plan) (
 	return in, nil
 }
 
-// createdUID returns the UID of the object that an action created. If the journal does not have it,
-// createdUID reads the live object. It returns "" unless the plan's manager applied that object.
+// createdUID returns the UID of the object that an action created. If the journal lacks the UID, it reads the
+// live object. If the plan's manager has not applied that object, it returns "".
 func (j *Journal) createdUID(ctx context.Context, c Client, p *plan.Plan, step, action int) (string, error) {
 	if did := j.lastEntry(step, action, Did); did != nil {
 		return did.UID, nil
@@ -112,9 +112,9 @@ func (j *Journal) createdUID(ctx context.Context, c Client, p *plan.Plan, step, 
 	return k8s.Text(live, "metadata", "uid"), nil
 }
 
-// approvalCommands returns a sentence with the commands that approve the InstallPlans of an Approve
-// step. These are the InstallPlans that install only the versions in the step's postconditions.
-// approvalCommands waits up to 15 seconds for OLM to create them. For other steps it returns "".
+// approvalCommands returns a sentence with the commands that approve the InstallPlans for an Approve step.
+// These are InstallPlans that install only versions in the step's postconditions. approvalCommands waits up to
+// 15 seconds until OLM has created them. For other steps, it returns "".
 func (r *runner) approvalCommands(ctx context.Context, s plan.Step) (string, error) {
 	if s.Name != plan.Approve {
 		return "", nil

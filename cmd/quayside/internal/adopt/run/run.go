@@ -36,7 +36,7 @@ type Input struct {
 	ProbeInterval time.Duration // pause between two rounds of probes; 0: one second
 }
 
-// Clock provides the time. Sleep returns early, with an error, when ctx ends.
+// Clock provides the time. If ctx ends, Sleep returns early with an error.
 type Clock interface {
 	Now() time.Time
 	Sleep(ctx context.Context, d time.Duration) error
@@ -44,18 +44,18 @@ type Clock interface {
 
 // Prompter reports progress and asks the user for decisions.
 type Prompter interface {
-	// ConfirmStep announces the next step and returns whether to do it.
+	// ConfirmStep announces the next step, and returns whether the run may execute it.
 	ConfirmStep(ctx context.Context, s plan.Step) (bool, error)
-	// ConfirmManualStep announces a manual step and returns whether it is done.
+	// ConfirmManualStep announces a manual step, and returns whether the user has done it.
 	ConfirmManualStep(ctx context.Context, s plan.Step) (bool, error)
 	// ReportAction reports the result of an action.
 	ReportAction(s plan.Step, a ActionResult)
-	// ReportWaiting reports conditions that do not hold yet.
+	// ReportWaiting reports the conditions that are not fulfilled yet.
 	ReportWaiting(s plan.Step, missing []verify.Finding)
-	// ReportOLM reports that OLM was started early, before the step that starts it. If started is
-	// false, it reports that OLM stays stopped until step s is done.
+	// ReportOLM reports that OLM was started before its step s was due. If started is false, it reports that
+	// OLM stays stopped until step s is done.
 	ReportOLM(s plan.Step, started bool)
-	// ReportProbing reports that all steps are done, and that probing continues for the time left.
+	// ReportProbing reports that all steps are done, and that the probes continue for the duration left.
 	ReportProbing(left time.Duration)
 }
 
@@ -100,12 +100,12 @@ type ActionResult struct {
 	Changes []adopt.Field `json:"changes,omitempty" doc:"In a dry run: the fields that would change."`
 }
 
-// Run executes the steps of a plan in order, from the first that is not done. If a step fails, it
-// returns the result so far and a *StepError with the reason. If the next step is a clean-up step
-// that was not requested, it returns without an error, and that step has the state Waiting. The
-// result lists the controllers of OLM that are stopped.
+// Run executes the steps of a plan in order, starting with the first step that is not done. If a step fails,
+// Run returns the result so far and a *StepError with the reason. Before a clean-up step that was not
+// requested, it returns without an error, and the step has the state Waiting. The result lists the controllers
+// of OLM that are stopped.
 //
-// When ctx ends, Run completes the current request and records it.
+// When ctx ends, Run still completes and records the current request.
 func Run(ctx context.Context, in Input) (*Progress, error) {
 	r := &runner{Input: in, rendered: map[k8s.Key]k8s.Object{}, before: map[string]*verify.Evidence{}, result: &Progress{Stopped: []k8s.Ref{}, Ways: []Way{}}}
 	for _, o := range in.Rendered {
@@ -214,13 +214,13 @@ func (r *runner) checkKnownSteps() error {
 	return nil
 }
 
-// isBlocking reports whether a step must be done before later steps. This is not so for two manual
-// steps: Certificates, which may be due years later, and Uninstall, which affects only OLM.
+// isBlocking reports whether a step must be done before later steps. Two kinds of manual steps are not
+// blocking: Certificates, which may be due years later, and Uninstall, which affects only OLM.
 func isBlocking(s plan.Step) bool {
 	return s.Manual == "" || s.Name != plan.Certificates && s.Name != plan.Uninstall
 }
 
-// runStep executes one step. It writes a failure to the result and the journal.
+// runStep executes one step. If the step fails, runStep records the failure in the result and the journal.
 func (r *runner) runStep(ctx context.Context, s plan.Step, out *StepResult) error {
 	err := r.executeStep(ctx, s, out)
 	var failed *StepError
@@ -317,9 +317,8 @@ func (r *runner) runManualStep(ctx context.Context, s plan.Step, out *StepResult
 	return r.recordEntry(Entry{Event: Ended, Step: s.Number, Outcome: plan.ByHand})
 }
 
-// loadEvidence returns the state of a namespace that was captured before its first step. Until a
-// step of the namespace has begun, each run captures it again. Without a namespace, the result is
-// nil.
+// loadEvidence returns the state of a namespace as captured before its first step. Until a step of the
+// namespace has begun, each run captures the state again. If namespace is "", the result is nil.
 func (r *runner) loadEvidence(ctx context.Context, namespace string) (*verify.Evidence, error) {
 	if e := r.before[namespace]; e != nil || namespace == "" {
 		return e, nil
@@ -349,7 +348,7 @@ func (r *runner) recordEntry(e Entry) error {
 	return r.Journal.add(e)
 }
 
-// runActions executes the remaining actions of a step. A dry run tries all actions.
+// runActions executes the actions of a step that are not done. In a dry run, it tries all actions.
 func (r *runner) runActions(ctx context.Context, s plan.Step, out *StepResult) error {
 	again := r.DryRun || r.Journal.HasEnded(s.Number)
 	for i := range s.Actions {

@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestRun adopts an operator step by step, and checks that only OLM's objects are lost.
+// TestRun adopts an operator step by step, and checks that only objects of OLM are lost.
 func TestRun(t *testing.T) {
 	s := newScene(t)
 	res, err := s.run(t, nil)
@@ -52,8 +52,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestGuardIsApplied checks that an object is applied with the plan's annotations in place of the
-// tree's, and with the tree's other content.
+// TestGuardIsApplied checks that an object is applied with the content of the tree, except that the annotations
+// of the plan replace those of the tree.
 func TestGuardIsApplied(t *testing.T) {
 	const prune = "argocd.argoproj.io/sync-options"
 	s := newScene(t)

@@ -77,8 +77,8 @@ func ownedFields(below ...string) map[string]any {
 // component is OLM's component label of the operator.
 const component = "operators.coreos.com/etcd.ops"
 
-// scene is a cluster with an operator of OLM that watches two namespaces, the plan to adopt it, and
-// the rendered lock.
+// scene is a cluster with an operator installed by OLM that watches two namespaces. It includes the plan for
+// adopting the operator, and the rendered lock.
 type scene struct {
 	cluster  *runtest.Cluster
 	plan     *plan.Plan
@@ -174,7 +174,7 @@ func (s *scene) journal(t *testing.T) []run.Entry {
 	}
 }
 
-// record writes the state of the cluster into the plan.
+// record writes the current state of the cluster into the plan.
 func (s *scene) record() {
 	sub, deploy := newRef(olmV1alpha1, "Subscription", "ops", "etcd"), newRef("apps/v1", "Deployment", "ops", "etcd")
 	s.plan.State = []plan.State{
@@ -249,7 +249,7 @@ func thePlan() *plan.Plan {
 	return p
 }
 
-// quiet confirms every step except one.
+// quiet confirms every step except the step no.
 type quiet struct {
 	asked  []int
 	manual bool
@@ -285,8 +285,7 @@ func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Progress, error
 	return run.Run(context.Background(), in)
 }
 
-// state returns all objects of a cluster without versions and timestamps, and without traces of
-// restarts of OLM.
+// state returns all objects of a cluster without versions, timestamps, and traces of OLM's restarts.
 func state(c *runtest.Cluster) []k8s.Object {
 	out := slices.DeleteFunc(slices.Clone(c.Objects()), func(o k8s.Object) bool { return o.Kind() == "ReplicaSet" && o.Namespace() == "olm" })
 	for i, o := range out {

@@ -19,15 +19,14 @@ const (
 	NewPlan  Way = "new-plan" // make a new plan, because no step has begun
 )
 
-// canSkipChange reports whether a person may accept that others deleted or recreated the object of
-// an action.
+// canSkipChange reports whether the user may accept that others deleted or recreated the object of an action.
 func canSkipChange(step plan.StepKind, do plan.Verb) bool {
 	return do.CanSkip() && step != plan.Prepare
 }
 
-// skip records findings that stop a step as accepted, if Input.Skip is set and this is the first
-// step of the run. It returns the findings that still stop the step. Later steps also ignore
-// accepted findings.
+// skip accepts findings that stop a step if Input.Skip is set and this is the first step of the run. It records
+// accepted findings in the journal, and later steps ignore them. It returns the findings that still stop the
+// step.
 func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) ([]verify.Finding, error) {
 	controller := func(f verify.Finding) bool {
 		return slices.ContainsFunc(r.Plan.OLM, func(w plan.Workload) bool { return w.Object == f.Object })
@@ -43,17 +42,17 @@ func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) 
 	return nil, nil
 }
 
-// isSkipped reports whether a finding was accepted earlier. Findings about permissions must list
-// the same permissions.
+// isSkipped reports whether a finding was accepted earlier. A finding about permissions counts as accepted only
+// if it lists the same permissions.
 func (j *Journal) isSkipped(f verify.Finding) bool {
 	return slices.ContainsFunc(j.entries, func(e Entry) bool {
 		return e.Event == Skipped && e.Finding != nil && e.Finding.Code == f.Code && e.Finding.Object == f.Object && (f.Account == "" || e.Finding.Message == f.Message)
 	})
 }
 
-// skipChange accepts that others deleted or recreated the object of an action (err), if Input.Skip
-// is set or the change was accepted earlier. Otherwise it returns err. After acceptance, an apply
-// action is still executed (settled is false), and any other action counts as done.
+// skipChange accepts that others deleted or recreated the object of an action if Input.Skip is set, or if this
+// was accepted earlier. Otherwise it returns err. An accepted apply action is still executed (settled is
+// false). Any other accepted action counts as done.
 func (a *action) skipChange(err error) (settled bool, _ error) {
 	var changed *plan.ChangedError
 	if a.DryRun || !errors.As(err, &changed) || !canSkipChange(a.Step.Name, a.Do) {
@@ -79,7 +78,7 @@ func (a *action) skipChange(err error) (settled bool, _ error) {
 	return false, nil
 }
 
-// waysToContinue returns the ways to continue after a run ended with an error.
+// waysToContinue returns the ways in which the user can continue after a run ended with err.
 func (r *runner) waysToContinue(err error) []Way {
 	var step *StepError
 	var changed *plan.ChangedError
@@ -108,8 +107,8 @@ func (r *runner) waysToContinue(err error) []Way {
 	return out
 }
 
-// canRevert reports whether a namespace can return to OLM, because its clean-up has not begun. For
-// "" it reports whether any namespace can.
+// canRevert reports whether a namespace can return to OLM: a step has begun, but not its clean-up. For "", it
+// reports whether any namespace can.
 func (r *runner) canRevert(namespace string) bool {
 	begun, cleaned := map[string]bool{}, map[string]bool{}
 	for _, s := range r.Plan.Steps {

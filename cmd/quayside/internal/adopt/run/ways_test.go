@@ -71,8 +71,8 @@ func disturbances() map[string]disturbance {
 	}
 }
 
-// TestNoDeadEnd disturbs the cluster before each step, or declines the step. A stopped run must list
-// the ways to continue, and each must work: to undo the disturbance, to skip, and to revert.
+// TestNoDeadEnd disturbs the cluster before each step, or declines the step. If the run stops, it must list the
+// ways to continue. Each of them must work: undoing the disturbance, skipping, and reverting.
 func TestNoDeadEnd(t *testing.T) {
 	stops := 0
 	for name, d := range disturbances() {
@@ -137,8 +137,8 @@ func TestNoDeadEnd(t *testing.T) {
 	}
 }
 
-// TestSkipIsRecorded checks that a skipped finding stops neither this run nor later ones, that its
-// reason is in the journal, and that findings of the next step still stop the run.
+// TestSkipIsRecorded checks that a skipped finding stops neither this run nor later runs. The reason must be in
+// the journal. Findings of the next step must still stop the run.
 func TestSkipIsRecorded(t *testing.T) {
 	account, deploy := newRef("v1", "ServiceAccount", "ops", "etcd"), newRef("apps/v1", "Deployment", "ops", "etcd")
 	s := newBackScene(t)
@@ -162,8 +162,8 @@ func TestSkipIsRecorded(t *testing.T) {
 	}
 }
 
-// TestSkipIsOfOnePermission checks that skipping a gained permission does not skip another one that
-// the same account gains later.
+// TestSkipIsOfOnePermission skips the finding about a gained permission. A permission that the same account
+// gains later must still stop the run.
 func TestSkipIsOfOnePermission(t *testing.T) {
 	s := newBackScene(t)
 	grant := func(verb string) func() {

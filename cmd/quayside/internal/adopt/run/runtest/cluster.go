@@ -1,7 +1,6 @@
-// Package runtest provides an in-memory cluster for tests of the migration from OLM. It consists of
-// an API server (UIDs, resourceVersions, preconditions, finalizers, SubjectAccessReviews, and
-// server-side apply with the code of Kubernetes), and of simulations of the garbage collector, the
-// Deployment controller and OLM, which run only on request.
+// Package runtest provides an in-memory cluster for tests of the migration from OLM. Its API server has UIDs,
+// resourceVersions, preconditions, finalizers, SubjectAccessReviews, and server-side apply with the code of
+// Kubernetes. The garbage collector, the Deployment controller and OLM are simulated, and run only on request.
 //
 // Start with [New] and [Cluster.Settle].
 package runtest
@@ -140,7 +139,7 @@ func (c *Cluster) Objects() []k8s.Object {
 	return out
 }
 
-// Events returns the events since the last call.
+// Events returns the events since its last call.
 func (c *Cluster) Events() []Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +182,7 @@ func (c *Cluster) dropCachedPermissions(o k8s.Object) {
 	}
 }
 
-// drop removes an object. With a CRD, it also removes the custom resources.
+// drop removes an object. If the object is a CRD, drop also removes the custom resources.
 func (c *Cluster) drop(key k8s.Key, by string) {
 	o := c.objects[key]
 	if o == nil {
@@ -203,8 +202,8 @@ func (c *Cluster) drop(key k8s.Key, by string) {
 	}
 }
 
-// change replaces old by o if they differ. If o is being deleted and has no finalizers, it removes
-// the object.
+// change replaces old by o if they differ. If o is being deleted and has no finalizers, change removes the
+// object.
 func (c *Cluster) change(old, o k8s.Object, by string) k8s.Object {
 	o = k8s.With(o, k8s.At(old, "metadata", "resourceVersion"), "metadata", "resourceVersion")
 	if k8s.Equal(withoutTimes(old), withoutTimes(o)) {
@@ -256,7 +255,7 @@ func (c *Cluster) call(ctx context.Context, call Call, do func() error) error {
 	return nil
 }
 
-// convertError converts an error of the API server to the error that the client returns for it.
+// convertError converts an error of the API server to the error that the client would return for it.
 func (c Call) convertError(err error) error {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {
@@ -499,7 +498,7 @@ func (c *Cluster) Delete(ctx context.Context, ref k8s.Ref, opt cluster.DeleteOpt
 	})
 }
 
-// remove starts the deletion of an object. Without finalizers, the object is removed at once.
+// remove starts the deletion of an object. An object without finalizers is removed at once.
 func (c *Cluster) remove(o k8s.Object, orphan bool, by string) {
 	finalizers := k8s.List(o, "metadata", "finalizers")
 	if orphan && !slices.Contains(finalizers, any("orphan")) {

@@ -88,7 +88,7 @@ func (f fieldTracker) manager(o k8s.Object) (*managedfields.FieldManager, single
 	return m, of, err
 }
 
-// apply applies an object server-side for a manager. old is nil for a new object.
+// apply applies an object server-side as a manager. old is nil for a new object.
 func (f fieldTracker) apply(old, applied k8s.Object, manager string, force bool) (k8s.Object, error) {
 	m, of, err := f.manager(applied)
 	if err != nil {

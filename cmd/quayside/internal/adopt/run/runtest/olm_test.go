@@ -11,7 +11,7 @@ import (
 
 const olm = "operators.coreos.com"
 
-// newOLMCluster returns a cluster with OLM, an operator with an APIService and a copy of its
+// newOLMCluster returns a cluster with OLM and an operator. The operator has an APIService, a copy of its
 // ClusterServiceVersion, and a CRD with its component label.
 func newOLMCluster() (c *runtest.Cluster, csv, api k8s.Ref) {
 	with := func(o k8s.Object, v any, path ...string) k8s.Object { return k8s.With(o, v, path...) }
@@ -50,8 +50,8 @@ func scale(c *runtest.Cluster, n int64) {
 	c.Settle()
 }
 
-// TestAPIServicesOfCluster checks that OLM deletes an APIService, and a copy, of a missing
-// ClusterServiceVersion seconds after its next start, not before; and no APIService without labels.
+// TestAPIServicesOfCluster deletes a ClusterServiceVersion. Seconds after its next start, but not before, OLM
+// must delete the copies and the APIServices that refer to it. It must keep an APIService without labels.
 func TestAPIServicesOfCluster(t *testing.T) {
 	for _, live := range []bool{false, true} {
 		for _, labelled := range []bool{true, false} {
@@ -85,7 +85,7 @@ func TestAPIServicesOfCluster(t *testing.T) {
 	}
 }
 
-// TestOperator checks that OLM creates an Operator again while an object has its component label.
+// TestOperator checks that OLM recreates an Operator as long as an object has the component label.
 func TestOperator(t *testing.T) {
 	c, _, _ := newOLMCluster()
 	operator, crd := k8s.Ref{APIVersion: olm + "/v1", Kind: "Operator", Name: "x.ops"}, k8s.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "xs.example.com"}

@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/run"
 )
 
-// Clock is a fake clock. Sleep advances it and the time of the cluster.
+// Clock is a fake clock. Sleep advances both the clock and the time of the cluster.
 type Clock struct {
 	Cluster *Cluster
 

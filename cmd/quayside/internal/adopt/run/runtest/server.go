@@ -22,9 +22,9 @@ import (
 	"github.com/quayside/quayside/internal/testing/clustertest"
 )
 
-// Serve starts an API server on loopback for the objects of a cluster, and returns a kubeconfig.
-// The server is closed at the end of the test. After every change, the time of the cluster advances,
-// so that the controllers can act.
+// Serve starts an API server on loopback for the objects of a cluster, and returns a kubeconfig. The server is
+// closed at the end of the test. After every change, it advances the time of the cluster, so that the
+// controllers can act.
 func Serve(t testing.TB, c *Cluster) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler{c})
@@ -64,7 +64,7 @@ func write(w http.ResponseWriter, code int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 }
 
-// handle handles a request; nil means not found.
+// handle handles a request. If it returns nil, the object was not found.
 func (h handler) handle(r *http.Request) (any, error) {
 	if r.Header.Get("Authorization") != "Bearer "+clustertest.Token {
 		return nil, apierrors.NewUnauthorized("Unauthorized")
@@ -158,8 +158,8 @@ func (h handler) review(r *http.Request, sent object) (any, error) {
 	return object{"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": object{"allowed": allowed}}, err
 }
 
-// kinds returns the kinds of one group and version by their plural names: built-in kinds, and
-// kinds of existing objects.
+// kinds returns the kinds of one group and version by their plural names. It knows built-in kinds and the kinds
+// of existing objects.
 func (h handler) kinds(apiVersion string) map[string]string {
 	out := map[string]string{}
 	add := func(version, kind string) {

@@ -12,15 +12,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// syncDelay is the time that olm-operator needs after its start to process every object.
+// syncDelay is the time from the start of olm-operator until it has processed every object.
 const syncDelay = 4 * time.Second
 
-// Settle runs the controllers of the cluster until nothing changes: OLM, if c.OLM is set and
-// olm-operator has replicas, the Deployment controller and the garbage collector. No time passes.
+// Settle runs the controllers of the cluster until nothing changes: the Deployment controller, the garbage
+// collector, and OLM if c.OLM is set and olm-operator has replicas. No time passes.
 func (c *Cluster) Settle() { c.AdvanceTime(0) }
 
-// AdvanceTime advances the time of the cluster, and runs the controllers until nothing changes,
-// before and afterwards.
+// AdvanceTime advances the time of the cluster. Before and afterwards, it runs the controllers until nothing
+// changes.
 func (c *Cluster) AdvanceTime(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,8 +87,8 @@ func (c *Cluster) removeOwner(uid string) {
 	}
 }
 
-// updateDeployments gives every Deployment its desired number of pods. It creates a ReplicaSet for
-// a new pod template.
+// updateDeployments gives every Deployment its desired number of pods. For a new pod template, it creates a
+// ReplicaSet.
 func (c *Cluster) updateDeployments() {
 	for _, k := range c.keys() {
 		if k.Kind != "Deployment" || k.Group != "apps" {
@@ -154,8 +154,8 @@ type olmProcess struct {
 	synced bool // whether it has processed every object since it started
 }
 
-// olmPod returns an identifier of the running olm-operator process, or "" if OLM is not running. It
-// is derived from the annotations of the pod template, which a restart changes.
+// olmPod returns an identifier of the running olm-operator process, or "" if OLM is not running. The identifier
+// contains the annotations of the pod template, because a restart changes them.
 func (c *Cluster) olmPod() string {
 	for k, o := range c.objects {
 		if k.Kind == "Deployment" && k.Name == "olm-operator" && c.OLM && plan.Replicas(o) > 0 {
@@ -165,9 +165,9 @@ func (c *Cluster) olmPod() string {
 	return ""
 }
 
-// runOLM simulates OLM as observed in clusters: a new process first does nothing, then processes
-// every object, and then reacts to changes. The process that runs at the start of the simulation
-// has already processed every object.
+// runOLM simulates OLM as observed in clusters. A new process does nothing for syncDelay, then processes every
+// object, and from then on reacts to changes. A process that already runs at the start of the simulation has
+// processed every object.
 func (c *Cluster) runOLM() {
 	if pod := c.olmPod(); pod != c.process.pod || !c.seen {
 		c.process, c.seen = olmProcess{pod: pod, since: c.now, synced: !c.seen}, true
@@ -200,8 +200,8 @@ func (c *Cluster) runOLM() {
 	}
 }
 
-// deleteUnowned deletes the objects that OLM deletes when it starts: copies without an original,
-// and APIServices whose labels name a missing ClusterServiceVersion.
+// deleteUnowned deletes the objects that OLM deletes when it starts. These are copies whose original is
+// missing, and APIServices whose labels name a missing ClusterServiceVersion.
 func (c *Cluster) deleteUnowned() {
 	for _, k := range c.keys() {
 		o := c.objects[k]
@@ -236,8 +236,8 @@ func (c *Cluster) createOperators() {
 	}
 }
 
-// install creates the ClusterServiceVersions of Subscriptions. It makes them owners of all objects
-// with OLM's label in their namespace, and sets the labels of their APIServices again.
+// install creates the ClusterServiceVersions that Subscriptions request. It makes them owners of all objects in
+// their namespace that have OLM's label, and restores the labels of their APIServices.
 func (c *Cluster) install() {
 	for _, k := range c.keys() {
 		sub := c.objects[k]
@@ -261,7 +261,7 @@ func (c *Cluster) install() {
 	}
 }
 
-// cleanUp deletes the objects that OLM deletes because of its finalizer on a ClusterServiceVersion.
+// cleanUp deletes the objects that OLM deletes when it removes its finalizer from a ClusterServiceVersion.
 func (c *Cluster) cleanUp(csv k8s.Key) {
 	owner := map[string]string{"olm.owner": csv.Name, "olm.owner.namespace": csv.Namespace, "olm.owner.kind": "ClusterServiceVersion"}
 	for _, k := range c.keys() {
