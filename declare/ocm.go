@@ -281,8 +281,8 @@ func embeddedDeclarations(n *yamlnode.Node) []*yamlnode.Node {
 	})
 }
 
-// readEmbedded reads the declarations in the ConfigurationPolicy n. policy is the Policy that
-// contains it, or n.
+// readEmbedded reads the declarations in the ConfigurationPolicy n. policy is the Policy that contains n, or n
+// itself.
 func (r *reader) readEmbedded(n, policy *yamlnode.Node) {
 	action, pos := scalarField(specOf(n), "remediationAction"), r.at(n)
 	if outer := scalarField(specOf(policy), "remediationAction"); outer != "" {

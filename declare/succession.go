@@ -6,8 +6,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// Operator returns the operator that s installs as "namespace/package". It returns "" if only the
-// bundle determines the namespace or the package.
+// Operator returns "namespace/package" of the operator that s installs. It returns "" if only the bundle
+// determines the namespace or the package.
 func (s Subscription) Operator() string {
 	if s.Namespace == "" || s.Package == "" {
 		return ""

@@ -116,8 +116,8 @@ func (l *loader) addMentioned(dir string, dirs map[string]bool) {
 	}
 }
 
-// mentionedDirs returns the directories with a kustomization whose names occur in an unreadable
-// kustomization.
+// mentionedDirs returns the directories that have a kustomization and whose names occur in the unreadable
+// kustomization in dir.
 func (l *loader) mentionedDirs(dir string) []string {
 	data, err := l.read(Kustomization(l.fsys, dir))
 	if err != nil {

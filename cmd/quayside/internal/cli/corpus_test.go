@@ -63,8 +63,8 @@ spec: {package: %[1]s}
 	return pkgs
 }
 
-// solvable returns the packages that can be installed together: for each requirement of the head of the default
-// channel, the head of another such package meets it.
+// solvable returns the packages that can be installed together at the heads of their default channels: these
+// heads meet the requirements of each other.
 func solvable(t testing.TB, root string) []string {
 	t.Helper()
 	content, err := bundledir.LoadFS(os.DirFS(root))
@@ -170,8 +170,8 @@ func TestCorpus(t *testing.T) {
 	checkSameOutput(t, first, second)
 }
 
-// everyFourth returns every fourth directory. That is enough, because the tests of render build each bundle of
-// the corpus. kustomize is slow with many operators.
+// everyFourth returns every fourth directory. kustomize is slow with many operators, and the tests of render
+// already build each bundle of the corpus.
 func everyFourth(dirs []string) []string {
 	var out []string
 	for i := 0; i < len(dirs); i += 4 {

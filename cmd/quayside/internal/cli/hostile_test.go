@@ -16,8 +16,8 @@ import (
 
 const configsLabel = "operators.operatorframework.io.index.configs.v1"
 
-// TestHostileImages reads catalogs with a damaged or malicious layer. Each must be an error with
-// exit code 2, without written files.
+// TestHostileImages reads catalogs with a damaged or malicious layer. Each must cause an error with exit code
+// 2, and no file may be written.
 func TestHostileImages(t *testing.T) {
 	catalogJSON := []byte(`{"schema":"olm.package","name":"p","defaultChannel":"c"}`)
 	good := entry{name: "configs/catalog.json", data: catalogJSON}

@@ -56,7 +56,7 @@ func TestNightlyJobs(t *testing.T) {
 }
 
 // growingFleet is a copy of examples/fleet with a catalog in the repository. Its directory has origin.git, and
-// the clone of a person, desk.
+// desk, the clone of a person.
 type growingFleet struct {
 	t     *testing.T
 	dir   string

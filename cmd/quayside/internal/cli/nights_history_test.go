@@ -206,8 +206,8 @@ func (h *history) requirement(pkg, version string) (other, lowest string) {
 	return other, of[len(of)-1].version
 }
 
-// catalog returns the JSON of a package with some entries. For the versions in empty, the catalog has an image
-// that cannot be fetched instead of the content.
+// catalog returns the JSON of a package with some entries. For the versions in empty, it omits the content and
+// names an image that cannot be fetched.
 func (h *history) catalog(pkg string, entries []channelEntry, channel string, empty map[string]bool) string {
 	var b strings.Builder
 	put := func(v any) {

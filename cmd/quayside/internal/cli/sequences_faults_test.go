@@ -38,8 +38,8 @@ func TestSequencesFindFaults(t *testing.T) {
 	}
 }
 
-// buildWithout builds the tests of this package. In file of package rules, functions only return values of
-// without.
+// buildWithout builds the tests of this package. without has return values for functions in a file of package
+// rules.
 func buildWithout(t *testing.T, file string, without map[string]string) string {
 	dir := t.TempDir()
 	source, err := filepath.Abs(filepath.Join("..", "rules", file))

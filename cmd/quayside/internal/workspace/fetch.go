@@ -167,7 +167,7 @@ func (c *Contents) readEmbedded(ctx context.Context, p lockfile.Pin) ([]bundle.M
 	return readManifests(p, fsys)
 }
 
-// readManifests returns the manifests of a pin in files, which the content digest of the pin covers.
+// readManifests returns the manifests in files that the content digest of the pin covers.
 func readManifests(p lockfile.Pin, files fs.FS) ([]bundle.Manifest, error) {
 	if p.Format != "" {
 		return bundle.NamedManifests(files)

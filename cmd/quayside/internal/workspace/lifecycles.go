@@ -11,9 +11,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Lifecycles returns a function that looks up the support lifecycle of a pinned version in its
-// locked catalog. The function returns nil if the catalog has none, or cannot be read. It reads
-// each package once, and calls report with each error.
+// Lifecycles returns a function that looks up the support lifecycle of a pinned version in its locked catalog.
+// The function returns nil if the catalog has no lifecycle, or cannot be read. It reads each package once, and
+// calls report with each error.
 func (p *Registries) Lifecycles(ctx context.Context, report func(string)) func(lockfile.Pin) *catalog.SupportedVersion {
 	type key struct {
 		catalog lockfile.Catalog

@@ -179,8 +179,8 @@ func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error
 }
 
 // StateFindings evaluates the rules about a lock, its fleet, and the settings and locks of other workspaces.
-// The workspace may be at a revision. StateFindings reads no catalog: it finds operators that cannot run by the
-// properties in the lock. It returns nil if the declarations are invalid.
+// The workspace may be at a revision. StateFindings reads no catalog: only the properties in the lock show that
+// an operator cannot run. It returns nil if the declarations are invalid.
 func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, clusters fleet.Fleet, remotes *gitrepo.Remotes) (rules.Findings, error) {
 	set, err := completeDeclarations(p, lock)
 	if err != nil || lock == nil {
@@ -220,8 +220,8 @@ func ChangeState(p *Project, before, after *lockfile.File, severities map[string
 	return s
 }
 
-// OutsideWindow returns a copy of lock. It sets the reason in each pin for which found has a finding that the
-// pin changes outside of its windows.
+// OutsideWindow returns a copy of lock. It sets the reason in each pin that, according to found, changes
+// outside of its windows.
 func OutsideWindow(lock *lockfile.File, found rules.Findings, reason string) *lockfile.File {
 	pins := slices.Clone(lock.Pins)
 	for i, pin := range pins {
@@ -397,8 +397,8 @@ func (p *Opened) readRepository() (*rules.Repository, error) {
 	return r, nil
 }
 
-// CheckPatterns returns an error for each name or pattern in the settings of clusters and operators
-// that matches nothing.
+// CheckPatterns returns an error for each name or pattern of clusters or operators in the settings that matches
+// nothing.
 func (p *Project) CheckPatterns() error {
 	lock, err := p.LockIfAny()
 	s := p.state(lock)

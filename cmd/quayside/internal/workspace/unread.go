@@ -130,8 +130,8 @@ func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfi
 
 // mayBeIn returns a predicate for unread files and objects that may contain a missing object of a pin. by is
 // the "namespace/name" of the declaration of the pin. If this declaration is unread, it is the missing object.
-// Otherwise the missing object is the OperatorGroup of the pin, if unread. mayBeIn returns nil if no object is
-// missing, or if nothing unread can contain the missing object.
+// Otherwise the missing object is the OperatorGroup of the pin, if that is unread. mayBeIn returns nil if no
+// object is missing, or if nothing unread can contain the missing object.
 func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string) func(declare.Unread) bool {
 	ns, name, _ := strings.Cut(by, "/")
 	condition := func(u declare.Unread) bool { return u.MayDeclare(ns, name, pin.Package) }
