@@ -57,7 +57,7 @@ func (v Values) Minus(w Values) Values {
 	return v.And(w)
 }
 
-// Or returns the strings that are in one of the sets.
+// Or returns the strings that are in at least one of the sets.
 func (v Values) Or(w Values) Values { return Except().Minus(Except().Minus(v).Minus(w)) }
 
 // Box is a product of sets. It contains the points whose value in each dimension is in the set of this
@@ -135,7 +135,7 @@ func (b Box) size() int {
 	return n
 }
 
-// cutBox appends the parts of a box that are outside of cut to out.
+// cutBox appends to out the parts of box that are outside of cut.
 func cutBox(out []Box, box, cut Box) []Box {
 	if box.And(cut).Empty() {
 		return append(out, box)

@@ -18,7 +18,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// Limits of rules. maxLength is in bytes. The others are costs in steps; a step takes about 50 ns.
+// Limits of rules. maxLength is in bytes. The other limits are costs in steps. A step takes about 50 ns.
 const (
 	maxLength       = 10_000
 	evaluationLimit = 100_000    // for one evaluation

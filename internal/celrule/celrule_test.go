@@ -60,7 +60,7 @@ func TestBadRules(t *testing.T) {
 	}
 }
 
-// TestCostly checks short rules with a very long run time, of which CEL counts only one step.
+// TestCostly checks short rules with a very long run time, for which CEL counts only one step.
 func TestCostly(t *testing.T) {
 	times := func(n int, s string) string { return strings.Repeat(s, n) }
 	for _, rule := range []string{

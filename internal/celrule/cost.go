@@ -94,8 +94,8 @@ func valueCost(v ref.Val, limit uint64) uint64 {
 	return sum
 }
 
-// boundedCall is a call of an expensive function. It fails before it starts if it would cost more
-// than evaluationLimit. CEL itself counts the cost only after a call, and a call on nested lists
+// boundedCall is a call of an expensive function. If the cost would exceed evaluationLimit, the call fails
+// before the function starts. CEL itself counts the cost only after a call, and a call on nested lists
 // may take years.
 type boundedCall struct {
 	interpreter.InterpretableCall

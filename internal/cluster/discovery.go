@@ -19,8 +19,8 @@ type resource struct {
 	namespaced bool
 }
 
-// requestNamespace returns the namespace for a request. It is "" for a cluster-scoped kind, and for
-// all namespaces.
+// requestNamespace returns the namespace for a request. It returns "" for a cluster-scoped kind, and if
+// namespace is "", which means all namespaces.
 func (r resource) requestNamespace(namespace string) string {
 	if r.namespaced {
 		return namespace

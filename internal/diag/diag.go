@@ -18,7 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// Pos is a position in a file. Line and Col count from 1; Col is in bytes. If Line is 0, the position is the
+// Pos is a position in a file. Line and Col count from 1. Col is in bytes. If Line is 0, the position is the
 // whole file. If only Col is 0, the position is the whole line.
 type Pos struct {
 	File string // path as the user would write it, slash-separated: "subscriptions/etcd.yaml"

@@ -15,7 +15,7 @@ const maxNear = 128
 const minLike = 3
 
 // Nearest returns up to three names in among that are most similar to word, most similar first. If
-// some names differ only in case, it returns only those. Otherwise the order is:
+// some names differ from word only in case, it returns only these names. Otherwise the order is:
 //   - names that begin with word
 //   - names that differ from word in a few letters
 //   - names whose beginning differs from word in a few letters

@@ -23,8 +23,8 @@ type Waiver struct {
 	Pos Pos `json:"-"`
 }
 
-// Subject is the smallest unit that a waiver can accept: a finding about one field or one
-// vulnerability in one cluster, or a warning.
+// Subject is the smallest unit that a waiver can accept. It is a warning, or a finding in one cluster about
+// one field or one vulnerability.
 type Subject struct {
 	Rule            string
 	Operator        string
@@ -83,8 +83,8 @@ func Matches(pattern, s string) bool {
 const noticeDays = 14
 
 // Review returns a warning for each waiver that has expired, that expires within 14 days, or that was not
-// used. used[i] reports whether waivers[i] was used. objects[i] are the objects that the other selectors of
-// waivers[i] select. objects may be nil. today is the current day, such as "2026-11-24". If today is empty,
+// used. used[i] reports whether waivers[i] was used. objects[i] are the names to suggest instead of the object
+// of waivers[i]. objects may be nil. today is the current day, such as "2026-11-24". If today is empty,
 // no waiver expires.
 func Review(waivers []Waiver, used []bool, objects [][]string, today string) []Warning {
 	var out []Warning
@@ -128,8 +128,8 @@ func MarkWaived(ws []Warning, waivers []Waiver, today string) []Warning {
 }
 
 // ReviewWarnings returns the results of Review for the waivers that are about warnings of one step.
-// ws are all warnings of the step. The results for step Resolving include waivers for warnings without a step,
-// but only if these expire.
+// ws are all warnings of the step. For step Resolving, the results also include the waivers for warnings without
+// a step that have expired or will soon.
 func ReviewWarnings(step Step, ws []Warning, waivers []Waiver, today string) []Warning {
 	var own []Waiver
 	var used []bool

@@ -35,8 +35,8 @@ func Member(path, key string) string {
 // Item returns the path of an item of the list at path, such as "spec.catalogs[0]".
 func Item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// Redact hides user names and passwords in the URLs of a text, because both may be tokens. quayside applies it
-// to all output.
+// Redact hides user names and passwords in the URLs of a text. Either of them may be a token. quayside applies
+// Redact to all output.
 func Redact(s string) string {
 	return regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*:/{2,}|^//)[^/?#\s"'<>]*@`).ReplaceAllString(s, "${1}***@")
 }

@@ -75,8 +75,8 @@ type chartFile struct {
 // raw is a scalar as JSON.
 type raw = json.RawMessage
 
-// ReadMetadata parses the Chart.yaml of a chart, and the requirements.yaml of an old one. As in
-// Helm, unknown fields are ignored, and a chart whose version is no semantic version is an error.
+// ReadMetadata parses the Chart.yaml of a chart and, for an old chart, requirements.yaml. As in
+// Helm, unknown fields are ignored, and a version that is not a semantic version is an error.
 // Errors have positions.
 func ReadMetadata(files map[string][]byte) (Metadata, error) {
 	data, ok := files[metadataFile]

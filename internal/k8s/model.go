@@ -178,7 +178,7 @@ func (m *Permissions) aggregatedRules(ids []roleID, i int, reached *big.Int, kep
 		if !r.aggregated || kept[j] {
 			out = append(out, r.rules...)
 		}
-		// Only cluster-admin has this label, in every cluster.
+		// In every cluster, only cluster-admin has this label.
 		if r.aggregated && r.selects(map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"}) {
 			all, _ := builtinRoleRules(roleID{"ClusterRole", "", "cluster-admin"})
 			out = append(out, all...)
@@ -272,9 +272,9 @@ func (m *Permissions) expandRole(id roleID, scope string) ([]Grant, bool) {
 	return []Grant{{Namespace: scope, Role: strings.TrimSpace(id.kind + " " + id.name)}}, false
 }
 
-// expandRules returns the grants of rules: the products of their lists. As in the API server,
-// non-resource URLs apply only in the whole cluster. To limit memory, it stops just above
-// MaxGrants; the caller reports the error.
+// expandRules returns the grants of rules: the product of the lists in each rule. As in the API server,
+// non-resource URLs apply only in the whole cluster. To limit memory, expandRules stops just above
+// MaxGrants. The caller reports the error.
 func expandRules(rules []rule, scope string) []Grant {
 	var out []Grant
 	for _, r := range rules {

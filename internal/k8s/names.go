@@ -12,8 +12,8 @@ const (
 	MaxSubdomain = 253 // most other names
 )
 
-// Fit shortens name to at most limit bytes. A shortened name is the beginning of name and eight digits of a
-// hash of the whole name. A short name is returned unchanged.
+// Fit shortens name to at most limit bytes. A shortened name consists of the beginning of name, and eight
+// digits of a hash of the whole name. A name within the limit is returned unchanged.
 func Fit(name string, limit int) string {
 	if len(name) <= limit {
 		return name

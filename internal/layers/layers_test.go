@@ -225,7 +225,7 @@ type rules struct {
 	exceptions, forbidden, ioImports map[string][]string
 }
 
-// area returns the area of a package and its level, or "" if it is in none.
+// area returns the area of a package and the level of the area, or "" if the package is in no area.
 func (r rules) area(pkg string) (string, int) {
 	best, at := "", 0
 	for level, areas := range r.levels {
@@ -355,7 +355,7 @@ func (r rules) internalViolation(pkg, own string) string {
 	}
 }
 
-// within reports whether imported is one of roots or a subpackage of one.
+// within reports whether imported is one of roots, or a subpackage of one of them.
 func within(imported string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		return imported == root || strings.HasPrefix(imported, root+"/")

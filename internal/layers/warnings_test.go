@@ -140,7 +140,7 @@ func warningsIn(n *ast.CompositeLit) []*ast.CompositeLit {
 	return out
 }
 
-// isHold reports whether e is the type of a hold or a finding, whose code becomes that of a warning.
+// isHold reports whether e is the type of a hold or a finding. Their codes become codes of warnings.
 func isHold(e ast.Expr) bool {
 	if id, ok := e.(*ast.Ident); ok {
 		return id.Name == "Finding"

@@ -62,7 +62,7 @@ func DefaultCertDirs(getenv func(string) string) []string {
 	return dirs
 }
 
-// credential is a login to a registry; it may be empty. Never print it.
+// credential is a login to a registry, or empty. Never print it.
 type credential struct {
 	config authn.AuthConfig
 	origin string // file that contains the login, for messages
@@ -71,7 +71,7 @@ type credential struct {
 
 func (c credential) found() bool { return c.origin != "" }
 
-// account is a repository with the login that is used for it.
+// account is a repository and the login for this repository.
 type account struct {
 	repo  name.Repository
 	login credential

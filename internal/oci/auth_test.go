@@ -250,7 +250,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// newBackend returns a handler that fetches from srv without its intercept function.
+// newBackend returns a handler that fetches the same path from srv, marked to bypass the intercept function.
 func newBackend(t *testing.T) func(http.ResponseWriter, *http.Request, *ocitest.Server) {
 	t.Helper()
 	return func(w http.ResponseWriter, r *http.Request, srv *ocitest.Server) {

@@ -25,7 +25,7 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// Client opens and pushes images. The zero value can open layouts and archives; registries also
+// Client opens and pushes images. The zero value can open layouts and archives. Registries also
 // need a Store. A Client is safe for concurrent use once its fields are set. It must not be copied.
 type Client struct {
 	Store       *store.Store   // cache for content from registries

@@ -89,7 +89,7 @@ type anyFiles []byte
 func (a anyFiles) open(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(a)), nil }
 func (a anyFiles) Close() error                       { return nil }
 
-// FuzzLayout reads any bytes as the index of a layout, also of a vendored one.
+// FuzzLayout reads any bytes as the index of a layout, and of the vendored layout.
 func FuzzLayout(f *testing.F) {
 	entry := `{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` + zeroDigest + `","size":1,"annotations":{"` + refName + `":"quay.io/a/b:v1"}}`
 	f.Add([]byte(`{"schemaVersion":2,"manifests":[`+entry+`]}`), "")

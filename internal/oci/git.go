@@ -38,8 +38,8 @@ func (c *Client) gitServer(at string, limit int64) (gitrepo.Server, error) {
 	return gitrepo.Server{URL: at, Transport: through, Username: login.login.config.Username, Password: login.login.config.Password}, err
 }
 
-// GitTags returns the commits of the tags of a Git repository by name. The rules for URLs are the same as in
-// Download. With Offline, it returns the tags of the last call.
+// GitTags returns the commit of each tag of a Git repository, by the name of the tag. The rules for URLs are
+// the same as in Download. With Offline, it returns the tags of the last call.
 func (c *Client) GitTags(ctx context.Context, at string) (map[string]string, error) {
 	var tags map[string]string
 	if c.Offline {

@@ -80,9 +80,9 @@ type Layer struct {
 }
 
 // Open returns the uncompressed tar stream of the layer. It detects gzip, zstd and uncompressed
-// layers by their first bytes. The content is verified only when the reader returns io.EOF: do not
-// trust it before. A [*store.CorruptError] means that a damaged copy was removed from the store;
-// opening the layer again fetches it.
+// layers by their first bytes. Do not trust the content before the reader returns io.EOF: only then, it is
+// verified. A [*store.CorruptError] means that a damaged copy was removed from the store. Opening the layer
+// again fetches a new copy.
 func (l Layer) Open(ctx context.Context) (io.ReadCloser, error) {
 	raw, err := l.open(ctx)
 	if err != nil {

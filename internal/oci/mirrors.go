@@ -301,9 +301,9 @@ type Rewrite struct {
 	Tags, Digests bool   // the mirror serves references by tag, by digest, or both
 }
 
-// Rewrites returns, for each prefix, the first mirror for references by tag and the first one for
-// references by digest, in the order of the rules. If a prefix has no mirror for one of the two,
-// clusters pull these images from the original registry.
+// Rewrites returns, for each prefix, the first mirror for references by tag and the first mirror for
+// references by digest, in the order of the rules. If a prefix has no mirror for one kind of references,
+// clusters pull the images of these references from the original registry.
 func (m Mirrors) Rewrites() []Rewrite {
 	type key struct {
 		prefix string

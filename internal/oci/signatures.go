@@ -24,7 +24,7 @@ const (
 	maxSignatureBytes = 1 << 20 // maximum bytes of one signature
 )
 
-// Signature is an unverified signature of an image. Its parts match their digests; package
+// Signature is an unverified signature of an image. Only the digests of its parts were verified. Package
 // internal/oci/trust verifies the signature itself.
 type Signature struct {
 	Name        string            // location: "quay.io/org/x:sha256-….sig" or "quay.io/org/x@sha256:…"

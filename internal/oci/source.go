@@ -32,11 +32,11 @@ type Reference struct {
 // ParseReference parses one of
 //
 //	image:quay.io/org/name:tag           a registry, by tag (default: latest);
-//	image:quay.io/org/name@sha256:…      by digest; a tag before it has no effect;
+//	image:quay.io/org/name@sha256:…      a registry, by digest; a tag before the digest has no effect;
 //	quay.io/org/name@sha256:…            the same;
 //	oci://quay.io/org/name:tag           a registry, in the syntax of Flux and Helm;
 //	oci:path[:tag | @sha256:…]           an OCI layout directory;
-//	oci-archive:path[:tag | @sha256:…]   a tar file of one;
+//	oci-archive:path[:tag | @sha256:…]   an OCI layout in a tar file;
 //	docker-archive:path[:name:tag]       an archive written by docker save.
 //
 // A layout or archive with a single image needs no tag.

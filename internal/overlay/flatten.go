@@ -100,8 +100,8 @@ func encodeEdited(object map[string]any, edits []Edit) ([]byte, bool) {
 }
 
 // isLoadedUnchanged reports whether kustomize certainly accepts an object and keeps all its fields.
-// It returns false for annotations that kustomize interprets, for the key "<<", which it drops, and
-// for fractions, which it formats differently.
+// It returns false for annotations that kustomize interprets, for the key "<<", which kustomize drops, and
+// for fractions, which kustomize formats differently.
 func isLoadedUnchanged(object k8s.Object) bool {
 	if _, has := object["items"]; has && strings.HasSuffix(object.Kind(), "List") {
 		return false

@@ -206,7 +206,7 @@ func (f *Files) parse(file string, data []byte) (*parsedKustomization, error) {
 	return p, nil
 }
 
-// position returns the position of a field in File. If it is unknown, it returns the position of
+// position returns the position of a field in File or, if the position of the field is unknown, the position of
 // File.
 func (o *Overlay) position(field string) diag.Pos {
 	return o.positions().At(field, diag.Pos{File: o.File})

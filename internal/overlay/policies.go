@@ -38,8 +38,8 @@ type policyGenerator struct {
 	} `json:"policies"`
 }
 
-// policySettings are the fields that a policy inherits from the defaults, and a manifest from its
-// policy.
+// policySettings are the fields that a policy inherits from the defaults, and that a manifest inherits from
+// its policy.
 type policySettings struct {
 	Namespace         string `json:"namespace"`
 	RemediationAction string `json:"remediationAction"`

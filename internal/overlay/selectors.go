@@ -29,9 +29,9 @@ type Selector struct {
 	image  string         // regular expression for image names
 }
 
-// Selectors returns the selectors in the files for which include returns true, with the number of
-// objects that they select in a build of o. built are the objects of the build. Counting the
-// objects of a target requires another kustomize build, because earlier changes affect its
+// Selectors returns the selectors in the files for which include returns true, each with the number of
+// objects that it selects in a build of o. built are the objects of the build. Counting the objects that a
+// target selects requires another kustomize build, because earlier changes in the build affect the
 // selection.
 func (o *Overlay) Selectors(include func(file string) bool, built [][]byte) ([]Selector, error) {
 	files := o.flatten()

@@ -18,7 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Trace maps values in the objects of a build to the places that they are from.
+// Trace maps values in the objects of a build to their positions in the files of the build.
 type Trace struct {
 	top     *Overlay
 	load    func()            // sets the fields below before their first use
@@ -49,9 +49,9 @@ func (t *Trace) loadFiles() {
 	t.listed = slices.Compact(t.listed)
 }
 
-// origins returns the file of each object of a build, or "" if it is unknown. It builds o again, with the
-// origin annotations of kustomize. The original build must not have these annotations, because patches could
-// read them.
+// origins returns the file of each object of a build, or "" if the file is unknown. It builds o again, with
+// the origin annotations of kustomize. The original build must not have these annotations, because patches
+// could read them.
 func (o *Overlay) origins() []string {
 	marked := o.kustomization
 	marked.BuildMetadata = append(slices.Clone(marked.BuildMetadata), types.OriginAnnotations)

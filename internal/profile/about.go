@@ -170,7 +170,7 @@ func Engines() []string {
 	return out
 }
 
-// Guard returns o with annotations that protect it from pruning by any tool.
+// Guard returns o with annotations that protect o from pruning by any tool.
 func Guard(o k8s.Object) k8s.Object {
 	for _, l := range profileTable() {
 		o = l.profile.Guard(o)

@@ -43,7 +43,7 @@ type ArgoCDSettings struct {
 	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences" doc:"Argo CD: fields that other controllers write."`
 }
 
-// ArgoCDCluster contains the fields of an entry of spec.clusters that only Argo CD uses. If both fields are
+// ArgoCDCluster has the fields that only Argo CD uses, in an entry of spec.clusters. If both fields are
 // empty, the destination is the cluster in which Argo CD runs.
 type ArgoCDCluster struct {
 	Server      string `json:"server" doc:"URL of the API server in Argo CD. Default: the cluster in which Argo CD runs."`

@@ -19,9 +19,9 @@ const Flux Name = "flux"
 
 const (
 	fluxPrefix = "kustomize.toolkit.fluxcd.io/"
-	// stageKey is an annotation of the objects that the first and the last Kustomization of the
-	// overlay of a cluster apply. The last one also applies the user's own objects, which have no
-	// labels of quayside.
+	// stageKey is an annotation of objects in the overlay of a cluster. It marks the objects that the first and
+	// the last Kustomization of the overlay apply. The last Kustomization also applies the user's own objects,
+	// which have no labels of quayside.
 	stageKey   = "quayside.dev/stage"
 	stageFirst = "first"
 	stageLast  = "last"
@@ -53,7 +53,7 @@ func (k *sourceKind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// FluxCluster contains the fields of an entry of spec.clusters that only Flux uses.
+// FluxCluster has the fields that only Flux uses, in an entry of spec.clusters.
 type FluxCluster struct {
 	KubeConfig string `json:"kubeConfig" doc:"Secret in spec.gitops.namespace with the kubeconfig of this cluster, for a Flux that runs in another cluster. Default: Flux runs in this cluster."`
 }

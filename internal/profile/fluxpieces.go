@@ -121,7 +121,7 @@ func (c fluxCluster) kustomizations(t Tree) []k8s.Object {
 const environmentKey = "quayside.dev/environment"
 
 // Inputs returns a ResourceSetInputProvider of Flux Operator for each cluster. A ResourceSet can
-// select them by their labels.
+// select these objects by their labels.
 func (flux) Inputs(t Tree) ([]k8s.Object, map[string][]byte) {
 	var out []k8s.Object
 	for _, c := range t.Clusters {

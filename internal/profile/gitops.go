@@ -73,8 +73,8 @@ func missingFaults(profile Name, object string, values map[string]string) []Faul
 	return out
 }
 
-// duplicateFaults returns a fault for each cluster with the same address as an earlier one. address
-// returns the address of a cluster, which may be empty, and the field that contains it.
+// duplicateFaults returns a fault for each cluster with the same address as an earlier cluster. address
+// returns the field that contains the address of a cluster, and the address, which may be empty.
 func duplicateFaults(clusters []Cluster, address func(Cluster) (field, addr string)) []Fault {
 	var out []Fault
 	first := map[string]string{}

@@ -33,7 +33,7 @@ type Profile interface {
 	// Annotate returns an object of the tree with annotations for the tool.
 	Annotate(o k8s.Object, at ApplyPosition) k8s.Object
 
-	// AnnotateInstallation returns an Installation with annotations that make the tool apply it
+	// AnnotateInstallation returns an Installation with annotations that make the tool apply the Installation
 	// without waiting for the reporter. It is called before Annotate.
 	AnnotateInstallation(o k8s.Object) k8s.Object
 
@@ -168,8 +168,8 @@ func containsText(v any, text string) bool {
 	return false
 }
 
-// Writes reports whether a profile writes an annotation with this value on o, at any position in the order of
-// application. leaves is true if the operator of o is being uninstalled or replaced. recreated is true if the
+// Writes reports whether a profile adds an annotation with this key and value to o, at any [ApplyPosition].
+// leaves is true if the operator of o is being uninstalled or replaced. recreated is true if the
 // settings of the workspace select o to be recreated.
 func Writes(o k8s.Object, key, value string, leaves, recreated bool) bool {
 	bare := k8s.Without(o, "metadata", "annotations", key)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestShared changes each setting of a cluster. Clusters may share pieces only if the setting does not affect
-// the content of pieces. The test expects that every new setting affects it, except settings of a tool.
+// the content of pieces. The test expects that every new setting affects the content, except settings of a tool.
 func TestShared(t *testing.T) {
 	for _, f := range yamlnode.Fields(reflect.TypeFor[profile.Cluster]()) {
 		var c profile.Cluster

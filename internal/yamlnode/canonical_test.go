@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// values maps JSON values to their canonical form and to flow YAML on one line. Both are empty
+// values maps JSON values to their canonical form and to flow YAML on one line. Both texts are empty
 // for a value that must be rejected.
 func values() map[string][2]string {
 	deep := strings.Repeat("[", 101) + strings.Repeat("]", 101)

@@ -57,8 +57,8 @@ type Document struct {
 	nodes  []*yaml.Node
 }
 
-// origin is the origin of a value or key in the input. offset is where the value or key begins in the JSON.
-// at is its offset in the YAML, or the index of its node.
+// origin links a value or key in the JSON to the input. offset is the beginning of the value or key in the
+// JSON. at is its beginning in the YAML, or the index of its node.
 type origin struct{ offset, at int }
 
 // Pos returns the position in the YAML of the value or key at an offset of the JSON.

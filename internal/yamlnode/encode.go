@@ -282,8 +282,8 @@ func isReserved(s string) bool {
 	return false
 }
 
-// isNumeric reports whether s may be a number, a time or a date in YAML 1.1 or 1.2: it begins like
-// one, and has only characters of these types.
+// isNumeric reports whether s may be a number, a time or a date in YAML 1.1 or 1.2: s begins like such a
+// value, and has only characters that such values may have.
 func isNumeric(s string) bool {
 	if c := s[0]; c != '+' && c != '-' && c != '.' && (c < '0' || c > '9') {
 		return false

@@ -138,9 +138,9 @@ func FlowJSON(b *bytes.Buffer, raw []byte) error {
 	return encodeCanonical(b, raw, func(e *encoder, v any) { e.flow(v) })
 }
 
-// BlockJSON writes a JSON value to b as the YAML value of a key in column indent. It starts after the colon
-// and ends with a line break. The format is the same as in [Encode], except that every string is on one line,
-// as in [Quote].
+// BlockJSON writes a JSON value to b as the YAML value of a key in column indent. The output begins after the
+// colon and ends with a line break. The format is the same as in [Encode], except that every string is on one
+// line, as in [Quote].
 func BlockJSON(b *bytes.Buffer, raw []byte, indent int) error {
 	return encodeCanonical(b, raw, func(e *encoder, v any) { e.value(v, indent) })
 }

@@ -78,7 +78,7 @@ func (s *Stream) split(text []byte, last bool) (int, []byte, error) {
 }
 
 // cutDocument searches text from offset at for the end of the first document. It returns the end
-// and true, or, if it needs more text, the offset at which to continue and false. last means that
+// and true. If it needs more text, it returns the offset at which to continue, and false. last means that
 // there is no more text.
 func cutDocument(text []byte, at int, last bool) (int, bool) {
 	for at < len(text) {

@@ -31,7 +31,7 @@ type Limits struct {
 }
 
 // MaxFaults is the maximum number of faults that are listed for one document or file. A hostile
-// document could have one for each byte.
+// document could have a fault for each byte.
 const MaxFaults = 100
 
 func (l Limits) orDefaults() Limits {

@@ -133,7 +133,7 @@ func sortDependencies(c *chart.Chart) {
 	}
 }
 
-// checkDependencies returns an error if a dependency of Chart.yaml has no subchart.
+// checkDependencies returns an error if the chart lacks the subchart for a dependency in Chart.yaml.
 func checkDependencies(c *chart.Chart) error {
 	var missing []string
 	for _, d := range c.Metadata.Dependencies {

@@ -39,8 +39,8 @@ func (t *Types) Canonical(object k8s.Object) k8s.Object {
 	return k8s.Object((&canonicalizer{types: t}).object(of, object))
 }
 
-// Repeat is a group of items of a list that server-side apply rejects, because they have the same
-// key.
+// Repeat is a group of list items with the same key. Server-side apply rejects such
+// items.
 type Repeat struct {
 	List  string           // path of the list, such as "spec.template.spec.containers[0].env"
 	Key   string           // such as `name="MODE"`, or the value of an item that is no mapping

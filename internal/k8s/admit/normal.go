@@ -89,8 +89,8 @@ func linuxCapabilities(names []any) []any {
 	return out
 }
 
-// fillMap returns a copy of m with the fields of defaults that it lacks and that are not empty, at
-// any depth.
+// fillMap returns a copy of m. It adds, at any depth, the fields in defaults that m lacks and that are not
+// empty.
 func fillMap[M ~map[string]any](m, defaults M) M {
 	out := maps.Clone(m)
 	for name, d := range defaults {

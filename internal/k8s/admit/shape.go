@@ -161,9 +161,9 @@ func (w *typeChecker) checkObject(of reflect.Type, v any) {
 	}
 }
 
-// checkRequired adds a fault for each required field of a struct that m does not have. A field is
-// required if the API server demands it (requiredFields) or, if that is unknown, if its type has no
-// omitempty. Numbers and booleans are not checked: a missing one is the zero value.
+// checkRequired adds a fault for each required field that m does not have. A field is required if the API
+// server demands it, according to requiredFields. A field that is not in requiredFields is required unless
+// it has omitempty. Numbers and booleans are not checked, because a missing value means the zero value.
 func (w *typeChecker) checkRequired(of reflect.Type, fields map[string]typeField, m map[string]any) {
 	rules := w.types.requiredFields()[of]
 	for name, f := range fields {

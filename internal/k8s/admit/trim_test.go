@@ -49,7 +49,7 @@ spec:
               fixed: {type: object, default: {size: 1}, properties: {size: {type: integer, description: a size}}}
 `
 
-// nodes calls fn for s and each schema inside it, with its path.
+// nodes calls fn for s and each schema inside s, with the path of the schema.
 func nodes(s map[string]any, at string, fn func(at string, s map[string]any)) {
 	fn(at, s)
 	properties := k8s.Map(s, "properties")

@@ -130,7 +130,7 @@ func (t *Types) fieldsOf(of reflect.Type) map[string]typeField {
 	return out
 }
 
-// Part is the Go type of a part of an object or of a CSV.
+// Part is the Go type of one part of an object or CSV, such as the affinity of a pod.
 type Part struct{ of reflect.Type }
 
 // Fields returns the names of the part's fields, sorted.

@@ -1,4 +1,4 @@
-// Package requests sums the CPU and memory that pods of workloads request, and their limits.
+// Package requests computes the sums of the CPU and memory requests and limits of the pods of workloads.
 //
 // Start from [OfWorkload].
 package requests

@@ -143,7 +143,7 @@ func TestCommonName(t *testing.T) {
 	}
 }
 
-// TestDefault checks that OpenShift's own provider is the default there, and nowhere else.
+// TestDefault checks that OpenShift's own provider is the default on OpenShift, and nowhere else.
 func TestDefault(t *testing.T) {
 	if got := certificates.Default(false); got != certificates.CertManager {
 		t.Errorf("on Kubernetes: %s", got)

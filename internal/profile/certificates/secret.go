@@ -15,7 +15,7 @@ import (
 const Secret Name = "secret"
 
 // SecretSettings names the Secrets with the serving certificates of webhooks, and the CA that
-// signed them. If an operator has webhooks, either CAFile or CASecret is required.
+// signed the certificates. If an operator has webhooks, either CAFile or CASecret is required.
 type SecretSettings struct {
 	Name     string `json:"name" default:"\"%s-cert\"" doc:"Name of the Secret with tls.crt and tls.key, in the operator's namespace. %s is replaced by the name of the Service."`
 	CAFile   string `json:"caFile" doc:"File with the certificates of the CA in PEM, relative to this file."`

@@ -121,7 +121,7 @@ func (p *parser) fold(blank int) {
 }
 
 // plainLine returns one line of a plain scalar without trailing spaces. more is false if the line
-// ends with a comment; ok is false if the line is not supported.
+// ends with a comment. ok is false if the line is not supported.
 func (p *parser) plainLine(line []byte) (text []byte, more, ok bool) {
 	more = true
 	if i := commentStart(line); i >= 0 {
