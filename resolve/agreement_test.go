@@ -18,8 +18,8 @@ const (
 	agreements = "testdata/conformance/problems.tsv"
 )
 
-// agreement is a line of the table: the answers of OLM and quayside for one namespace of a problem,
-// the verdict, and the reason for a difference.
+// agreement is a line of the table for one namespace of a problem: OLM's answer, quayside's answer, the
+// verdict, and the reason for a difference.
 type agreement struct{ problem, namespace, olm, quayside, verdict, reason string }
 
 func (a agreement) key() string { return a.problem + " " + a.namespace }
@@ -28,8 +28,8 @@ func (a agreement) line() string {
 	return strings.Join([]string{a.problem, a.namespace, a.olm, a.quayside, a.verdict, a.reason}, "\t")
 }
 
-// acceptedReasons returns the reasons for different answers, by the number of the rule that
-// demandingRule returns, or by OLM's outcome.
+// acceptedReasons returns the reasons why quayside's answer may differ from OLM's. The key is a result of
+// demandingRule or an outcome of OLM.
 func acceptedReasons() map[string]string {
 	return map[string]string{
 		"error": "rule 4: an accident does not spread: what cannot be read is not used, and OLM stops resolving the namespace",
@@ -42,8 +42,8 @@ func acceptedReasons() map[string]string {
 	}
 }
 
-// compareAnswer returns the line of one namespace. The fault is empty unless the answer differs
-// from OLM's and neither a rule nor the table has a reason for the difference.
+// compareAnswer returns the line of one namespace. If the answer differs from OLM's, and neither a rule nor the
+// table gives a reason, it also returns a fault. Otherwise, the fault is empty.
 func (p *problem) compareAnswer(t *testing.T, want expectation, got answer, table map[string]agreement) (row agreement, fault string) {
 	row = agreement{problem: p.ID, namespace: want.Namespace, olm: want.summary(p), quayside: "=", verdict: agreed}
 	fault = want.check(p, got)
@@ -132,9 +132,9 @@ func readAgreements(t *testing.T) map[string]agreement {
 	return out
 }
 
-// checkAgreements compares the lines with the table, or writes the table with -update. It ignores
-// problems that are missing from the table. If there are such problems, QUAYSIDE_CONFORMANCE has
-// another set of problems, and lines of the table without a problem are accepted.
+// checkAgreements compares the lines with the table, or writes the table with -update. It ignores problems that
+// are missing from the table. Such problems mean that QUAYSIDE_CONFORMANCE has another set of problems. In this
+// case, it also ignores lines of the table that have no problem.
 func checkAgreements(t *testing.T, table map[string]agreement, rows []agreement, skipped int) {
 	t.Helper()
 	lines := []string{"# problem\tnamespace\tOLM\tquayside\tverdict\treason"}

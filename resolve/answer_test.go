@@ -50,8 +50,8 @@ func (p *problem) declarations(t *testing.T) (*declare.Set, resolve.Options) {
 	return decl, opt
 }
 
-// solve returns quayside's answer for each namespace after all rounds. It checks that the first round
-// equals the result of a single hop.
+// solve returns quayside's answer for each namespace after all rounds. It checks that the first of these rounds
+// equals the only round of a run with a single hop.
 func (p *problem) solve(t *testing.T, x *catalog.Index) map[string]answer {
 	t.Helper()
 	decl, opt := p.declarations(t)
@@ -124,7 +124,7 @@ func formatPin(p lockfile.Pin) string {
 	return fmt.Sprintf("%s %s", p.Bundle, strings.Join(slices.Compact(subs), ","))
 }
 
-// csvs returns the names of installed bundles without their subscriptions, sorted.
+// csvs removes the subscriptions from a list of installed bundles and returns the names, sorted.
 func csvs(installed []string) []string {
 	var names []string
 	for _, i := range installed {

@@ -31,8 +31,8 @@ func fullSizeIndex(b *testing.B) *catalog.Index {
 	return x
 }
 
-// declareSubscriptions declares subscriptions to n packages that have a common solution, packages
-// with dependencies first.
+// declareSubscriptions declares subscriptions to n packages that have a common solution. It prefers packages
+// with dependencies.
 func declareSubscriptions(b *testing.B, x *catalog.Index, n int) *declare.Set {
 	b.Helper()
 	decl := &declare.Set{OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}}
@@ -130,9 +130,8 @@ func findElevenHops(b *testing.B, x *catalog.Index) (*declare.Set, *lockfile.Fil
 	return nil, nil
 }
 
-// BenchmarkGrowth resolves one subscription with a chain of ten dependencies in catalogs of
-// increasing size, with fifty versions per package. The cost should depend only on the required
-// packages.
+// BenchmarkGrowth resolves one subscription with a chain of ten dependencies in catalogs of different sizes.
+// Each package has fifty versions. The cost should depend only on the required packages.
 func BenchmarkGrowth(b *testing.B) {
 	for _, packages := range []int{10, 100, 1000} {
 		x := newSyntheticIndex(b, packages, 50)
@@ -155,8 +154,8 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// newSyntheticIndex returns packages in chains of ten: each version of one requires its
-// own version of the next.
+// newSyntheticIndex returns packages in chains of ten: each version of a package requires at least the same
+// version of the next package in the chain.
 func newSyntheticIndex(b *testing.B, packages, versions int) *catalog.Index {
 	b.Helper()
 	c := catalog.Content{ID: catalog.ID{Namespace: "olm", Name: "full"}}

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// TestBruteForceAgrees compares a resolution without a previous lock with a naive search that
-// implements only the documented order.
+// TestBruteForceAgrees compares the resolver, run without a previous lock, with a naive search that implements
+// only the documented order.
 func TestBruteForceAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := drawUniverse(t)
@@ -69,8 +69,8 @@ func (u universe) solveNaively() ([]string, bool) {
 	return out, ok
 }
 
-// withOtherChannels adds the same bundles in other channels, even if they are skipped there, for a
-// subscription without a channel.
+// withOtherChannels adds, for a subscription without a channel, the same bundles in other channels, even in
+// channels that skip them.
 func (u universe) withOtherChannels(of []node, s declare.Subscription) []node {
 	if len(s.Channels) > 0 {
 		return of
@@ -108,8 +108,8 @@ func (u universe) withOtherChannels(of []node, s declare.Subscription) []node {
 	return out
 }
 
-// nodes returns every entry that can be chosen: default channels first, then by package and
-// channel, and within a channel from the head down, without skipped entries.
+// nodes returns every channel entry that can be chosen: entries of default channels first, then by package, by
+// channel, and from the head of the channel down. Skipped entries are omitted.
 func (u universe) nodes() []node {
 	var out []node
 	for _, c := range u.cats {
@@ -201,8 +201,8 @@ func isCompatible(n node, chosen []node) bool {
 	return true
 }
 
-// providers returns the nodes that meet a requirement of by: those of its own catalog first, then by
-// priority, then by name.
+// providers returns the nodes that meet a requirement of node by: first the nodes in the catalog of by, then
+// the others by priority and name of their catalogs.
 func (u universe) providers(by node, m func(presentBundle) bool) []node {
 	var out []node
 	for _, n := range u.nodes() {

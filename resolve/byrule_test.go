@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// demandingRule returns the number of the rule, as in the package comment, that demands an answer
-// different from OLM's, or 0. It depends only on the problem and the answers, not on a list of
-// exceptions. The answer must be sound.
+// demandingRule returns the number of the rule in the package comment that demands another answer than OLM's,
+// or 0 if there is none. The result depends only on the problem and the answers, not on a list of exceptions.
+// An unsound answer gives 0.
 func (p *problem) demandingRule(t *testing.T, e expectation, got answer) int {
 	switch {
 	case got.Outcome == "conflict" && got.fault == "" && p.needsDowngrade(t, e):
@@ -55,8 +55,8 @@ func (p *problem) objects(ns, kind string) []object {
 	return out
 }
 
-// replaced returns the ClusterServiceVersions without a subscription that were replaced, directly or
-// indirectly, by one with a subscription.
+// replaced returns the ClusterServiceVersions that have no subscription because a ClusterServiceVersion with a
+// subscription replaced them, directly or indirectly.
 func (p *problem) replaced(ns string) map[string]bool {
 	csvs, current := p.objects(ns, "ClusterServiceVersion"), map[string]bool{}
 	for _, s := range p.objects(ns, "Subscription") {
@@ -75,8 +75,8 @@ func (p *problem) replaced(ns string) map[string]bool {
 	return gone
 }
 
-// ignoresReplaced reports whether OLM's answer contains a replaced ClusterServiceVersion, and got
-// equals quayside's answer without the replaced ones.
+// ignoresReplaced reports whether OLM's answer contains a replaced ClusterServiceVersion, and got equals
+// quayside's answer to the problem without the replaced ClusterServiceVersions.
 func (p *problem) ignoresReplaced(t *testing.T, e expectation, got answer) bool {
 	gone := p.replaced(e.Namespace)
 	inTheWay := slices.ContainsFunc(e.Installed, func(i install) bool { return gone[i.CSV] && len(i.Subscriptions) == 0 })
@@ -92,8 +92,8 @@ func (p *problem) ignoresReplaced(t *testing.T, e expectation, got answer) bool 
 	return ok && without.solve(t, x)[e.Namespace].differs(got) == ""
 }
 
-// refusesDowngrade reports whether got equals OLM's answer up to the first downgrade, and in the end
-// for all packages that OLM never downgrades.
+// refusesDowngrade reports whether got and OLM's answer have equal rounds before OLM's first downgrade, and in
+// the end the same bundles of all packages that OLM never downgrades.
 func (p *problem) refusesDowngrade(e expectation, got answer) bool {
 	round, pkgs := p.firstDowngrade(e)
 	want := e.asAnswer(p)
@@ -107,8 +107,8 @@ func (p *problem) refusesDowngrade(e expectation, got answer) bool {
 	return slices.EqualFunc(want.Rounds[:round], got.Rounds[:round], slices.Equal) && slices.Equal(others(want.Installed), others(got.Installed))
 }
 
-// needsDowngrade reports whether OLM downgrades, and quayside gives OLM's answer if downgrades are
-// allowed.
+// needsDowngrade reports whether OLM's answer contains a downgrade, and quayside gives the same answer when it
+// may downgrade.
 func (p *problem) needsDowngrade(t *testing.T, e expectation) bool {
 	if round, _ := p.firstDowngrade(e); round < 0 || e.Outcome != "fixpoint" {
 		return false
@@ -126,8 +126,8 @@ func (p *problem) needsDowngrade(t *testing.T, e expectation) bool {
 	return e.asAnswer(p).differs(down) == ""
 }
 
-// followsDocumentedOrder reports whether got differs from OLM's answer only in the channels and
-// catalogs of generated subscriptions, and each different one is the first in the documented order.
+// followsDocumentedOrder reports whether got differs from OLM's answer only in the channels and catalogs of
+// generated subscriptions, and the documented order prefers got for each of these subscriptions.
 func (p *problem) followsDocumentedOrder(e expectation, got answer) bool {
 	want := e.asAnswer(p)
 	versions := p.versions()
@@ -158,8 +158,8 @@ func (p *problem) followsDocumentedOrder(e expectation, got answer) bool {
 		(e.Nondeterministic || slices.EqualFunc(want.Rounds, got.Rounds, slices.Equal))
 }
 
-// rank returns the rank of a catalog and channel for a dependency in the documented order of its first
-// dependent. A lower rank is preferred.
+// rank returns the place of a catalog and channel in the order of preference of a dependency. The order depends
+// on the first operator that requires the dependency. The lowest rank is preferred.
 func (p *problem) rank(got answer, pin lockfile.Pin, id catalog.ID, channel string) []string {
 	var by []lockfile.Pin
 	for _, r := range lockfile.New(got.pins).RequiredBy(pin) {
@@ -179,8 +179,8 @@ func (p *problem) rank(got answer, pin lockfile.Pin, id catalog.ID, channel stri
 	return []string{no(own), fmt.Sprintf("%010d", 1<<30-p.Catalogs[id.Name].Priority), no(id.Namespace == pin.Namespace), id.Name, no(isDefault), channel}
 }
 
-// firstDowngrade returns the first round in which OLM downgraded a package, or -1, and all packages
-// that it ever downgraded.
+// firstDowngrade returns the first round in which OLM downgrades a package, or -1. It also returns all packages
+// that OLM downgrades in any round.
 func (p *problem) firstDowngrade(e expectation) (round int, pkgs map[string]bool) {
 	last := map[string]catalog.Version{}
 	for _, s := range p.objects(e.Namespace, "Subscription") {
@@ -209,8 +209,8 @@ func (p *problem) firstDowngrade(e expectation) (round int, pkgs map[string]bool
 	return round, pkgs
 }
 
-// isPreferred reports whether got is preferred to every alternative: of the first subscription by
-// name whose versions differ, got has the higher version.
+// isPreferred reports whether got is preferred to every alternative: got has the higher version of the first
+// package, in the order of the subscriptions' names, whose versions differ.
 func (p *problem) isPreferred(e expectation, got answer) bool {
 	versions := p.versions()
 	of := func(names []string, pkg string) catalog.Version {

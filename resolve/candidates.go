@@ -75,8 +75,8 @@ func (w *chooser) targetOf(s *want) *Target {
 	return nil
 }
 
-// boundTarget returns the upgrade target for s, if the target has a position for messages and its version is
-// not installed. Otherwise, it returns nil.
+// boundTarget returns the upgrade target for s. It returns nil if there is no target, if the target has no
+// version or no position for messages, or if the target version is installed.
 func (w *chooser) boundTarget(s *want) *Target {
 	t := w.targetOf(s)
 	if t == nil || t.Version == "" || t.At.IsZero() || s.current != nil && s.current.hasVersion(t.Version) {
@@ -117,8 +117,8 @@ func (w *chooser) options(s *want) options {
 	return w.upgradeCandidates(s, pkgs, how)
 }
 
-// isEdited reports whether the declaration of s requests another package, channel or catalog than at the time
-// when its pin was recorded. If it does not and the requested one is missing, the catalog has changed.
+// isEdited reports whether the declaration of s was edited after its pin was recorded: it requests another
+// package, channel or catalog. If isEdited is false and a requested item is missing, the catalog has changed.
 func (w *chooser) isEdited(s *want) bool {
 	pin := s.current.pin
 	isNew := !slices.Contains(pin.RequestedBy, s.key()) // the pin belongs to other declarations, or to a dependency
@@ -204,9 +204,9 @@ func (w *chooser) listCatalogs(ns string) string {
 	return " (available: " + joinNames(names) + ")"
 }
 
-// noPackage returns the fault that catalog c lacks the package of s or, if c is nil, that all
-// visible catalogs lack it. The fault suggests similar names. They are never used instead, because
-// another package is another operator.
+// noPackage returns the fault that catalog c lacks the package of s or, if c is nil, that all visible catalogs
+// lack it. The fault suggests similar names. A package with a similar name is another operator, so it is never
+// used instead.
 func (w *chooser) noPackage(s *want, c *catalog.Catalog) *fault {
 	searched := w.catalogs(s.ns)
 	where, withdrawn := "in any visible catalog", true
@@ -237,7 +237,7 @@ func (w *environment) unreadableCatalogs(ns string) []string {
 	return out
 }
 
-// checkChannels returns a fault if no catalog has one of the requested channels, otherwise nil.
+// checkChannels returns a fault if channels are requested, but no catalog has any of them. Otherwise, it returns nil.
 func (w *chooser) checkChannels(s *want, pkgs []*catalog.Package) *fault {
 	for _, name := range s.channels {
 		for _, p := range pkgs {
@@ -282,8 +282,8 @@ func (s *want) entriesOf(pkgs []*catalog.Package, list func(*catalog.Channel) []
 	return es
 }
 
-// versionFilter returns a function that reports whether the declaration of s allows a bundle and
-// version. A malformed version range is a fault. It implements Rule 9.
+// versionFilter returns a function that reports whether the declaration of s allows a bundle and version. A
+// malformed version range is a fault. It implements Rule 9 of the package comment.
 func (s *want) versionFilter() (func(bundle string, v catalog.Version) bool, *fault) {
 	switch {
 	case s.decl != nil && len(s.decl.Allowed) > 0:
@@ -311,7 +311,7 @@ func (s *want) describeAllowed() string {
 	return fmt.Sprintf("in the range %q", s.decl.Range)
 }
 
-// installCandidates returns the candidates for a new installation. It implements Rule 1.
+// installCandidates returns the candidates for a new installation. It implements Rule 1 of the package comment.
 func (w *chooser) installCandidates(s *want, pkgs []*catalog.Package) options {
 	allowed, bad := s.versionFilter()
 	if bad != nil {
@@ -352,9 +352,9 @@ func (w *chooser) offeredEntries(s *want, ch *catalog.Channel) []*catalog.Entry 
 
 func (s *want) isV1() bool { return s.decl != nil && s.decl.Dialect == declare.V1 }
 
-// rank sorts the entries for a declaration in the form of OLM v1: entries that are not deprecated
-// first, then by priority of the catalog, then newest first, by version and release. For other
-// declarations it returns es unchanged. It implements Rule 9.
+// rank returns the entries for a ClusterExtension (OLM v1) sorted: entries that are not deprecated first, then
+// by priority of the catalog, then the newest version and release first. For other declarations it returns es
+// unchanged. It implements Rule 9 of the package comment.
 func (w *chooser) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
 	if !s.isV1() {
 		return es
@@ -368,8 +368,8 @@ func (w *chooser) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
 	return es
 }
 
-// checkTies returns a fault if the user must choose a catalog: the first entry and an entry of
-// another catalog have the same priority and the same deprecation. It implements Rule 9.
+// checkTies returns a fault if the user must choose a catalog: the first entry and an entry of another catalog
+// have the same priority and the same deprecation. It implements Rule 9 of the package comment.
 func checkTies(s *want, es []*catalog.Entry) *fault {
 	first := es[0].Channel().Package()
 	for _, e := range es[1:] {

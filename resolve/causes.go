@@ -7,9 +7,9 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// cause explains a constraint of the solver problem in terms of operators. In the problem, each
-// cause has a tag. Constraints of equal causes have the same tag, so an unsatisfiable core contains
-// all or none of them. Causes implement Rule 2.
+// cause explains a constraint of the solver problem in terms of operators. Each cause has a tag in the problem.
+// Constraints with equal causes have the same tag, so an unsatisfiable core contains either all of these
+// constraints or none. Causes implement Rule 2.
 type cause interface {
 	order() causeOrder
 	about() fact
@@ -17,8 +17,8 @@ type cause interface {
 	describe(t *explainer, of []int) string // explains the cause; of are the atoms of its constraint, of which at least one or at most one must be chosen
 }
 
-// fact is the bundle or namespace that a cause describes. Causes embed it. Its methods are the defaults for
-// causes that no declaration leads to.
+// fact is the bundle or namespace that a cause describes. Every cause embeds a fact. The methods of fact are
+// the defaults for causes that do not result from a declaration.
 type fact struct {
 	ns     string
 	bundle string // empty if the fact describes the namespace
@@ -126,7 +126,7 @@ type banCause struct {
 	why ban
 }
 
-// ban is the reason why a bundle cannot be chosen. The zero value means that it can.
+// ban is the reason why a bundle cannot be chosen. The zero value means that the bundle can be chosen.
 type ban struct {
 	kind banKind
 	text string // reason as the end of a sentence: "is deprecated (olm.deprecated)"
@@ -179,8 +179,8 @@ func (c replacementCause) describe(*explainer, []int) string {
 	return fmt.Sprintf("%s replaces %s: only one of them can be installed", c.bundle, c.inst.bundle)
 }
 
-// overlapCause means that two installs would provide the same API to a namespace that both watch
-// (rule 10).
+// overlapCause means that two installed bundles would provide the same API to a namespace that both watch (rule
+// 10).
 type overlapCause struct {
 	fact
 	other string

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/celrule"
 )
 
-// celRules holds the data that all CEL constraints share: the CEL environment, created for the
-// first constraint because most catalogs have none, and the cost budget.
+// celRules holds the data that all CEL constraints share: the CEL environment and the cost budget. The
+// environment is created for the first constraint, because most catalogs have no constraint.
 type celRules struct {
 	env      *cel.Env
 	budget   *celrule.Budget

@@ -65,8 +65,8 @@ func (r Reason) Sentence() string {
 	return text
 }
 
-// declarationField is the field with the digest of the declaration. If it differs, other fields
-// usually differ as well. Messages mention it only if no other field differs.
+// declarationField is the field with the digest of the declaration. If the digest differs, other fields usually
+// differ as well. So messages mention the digest only if no other field differs.
 const declarationField = "declarationDigest"
 
 // fieldTitle returns the name of a field of the lock as words, such as "install mode" for
@@ -113,10 +113,10 @@ type Verdict struct {
 	Warnings  []diag.Warning // warnings of Resolve without upgrades
 }
 
-// Check reports whether lock still satisfies decl: whether Resolve without upgrades would leave it
-// unchanged. A newer version in a catalog does not make a lock out of date. Values from a catalog
-// that has changed since the lock was written are reported as unchecked. If the lock cannot be
-// updated, the error is of type explain.Conflicts.
+// Check reports whether lock still satisfies decl: whether Resolve without upgrades would return the same lock.
+// A newer version in a catalog does not make a lock out of date. If a catalog has changed since the lock was
+// written, Check reports the values from this catalog as unchecked. If Resolve finds conflicts, the error is of
+// type explain.Conflicts.
 func Check(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt Options) (*Verdict, error) {
 	opt.Upgrade, opt.Named, opt.Hops, opt.From, opt.KeepGoing = false, nil, 1, nil, false
 	opt.fresh = true
@@ -155,9 +155,8 @@ type checker struct {
 	Verdict
 }
 
-// compare adds the reasons for one change from the lock to the next lock. If the catalog of a pin
-// has changed since the lock was written, differences in fields from the catalog count as
-// unchecked.
+// compare adds the reasons for one difference between the lock and the next lock. If the catalog of a pin has
+// changed since the lock was written, the values from the catalog are unchecked.
 func (c *checker) compare(change lockfile.Change) {
 	r := Reason{Namespace: change.Namespace, Package: change.Package, Text: reasonFor(change)}
 	isLeaving := change.Leaving != "" || change.Pruned
@@ -257,8 +256,7 @@ func hasPath(pkg *catalog.Package, from, to string) bool {
 	return ok && slices.ContainsFunc(b.Entries(), func(e *catalog.Entry) bool { return e.EdgeFrom(from, version) != catalog.NoEdge })
 }
 
-// addUnread adds the reason that the catalog of a pin was not loaded. It does this once for each
-// catalog.
+// addUnread adds the reason that the catalog of a pin was not loaded. It adds only one reason for each catalog.
 func (c *checker) addUnread(p lockfile.Pin) {
 	id := p.Catalog.ID
 	r := Reason{Catalog: id.String(), Text: "is not declared"}

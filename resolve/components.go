@@ -57,8 +57,8 @@ func (s *splitter) components(pairs [][2]int) [][]*Part {
 	return out
 }
 
-// connectByPins connects all parts that change the packages and APIs which one pin requires. The
-// pin itself may be unchanged.
+// connectByPins connects parts if they change packages or APIs that the same pin requires. The parts need not
+// change this pin.
 func (s *splitter) connectByPins(read *factReader, subjects []map[string]bool, connect func(a, b int)) {
 	for _, pin := range s.prev.Pins {
 		var needed map[string]bool
@@ -78,8 +78,8 @@ func (s *splitter) connectByPins(read *factReader, subjects []map[string]bool, c
 	}
 }
 
-// connectCycles connects the parts whose operators would require each other in a cycle after all
-// upgrades. Such operators are rendered as one unit of the tree.
+// connectCycles connects parts whose operators would require each other in a cycle after all upgrades. render
+// puts such operators into one unit of the tree.
 func (s *splitter) connectCycles(connect func(a, b int)) {
 	all := &lockfile.File{Pins: slices.Clone(s.prev.Pins)} // a lock with all pins, before and after the upgrades
 	changers := map[string][]int{}
@@ -124,8 +124,8 @@ func intersects(a, b map[string]bool) bool {
 	return false
 }
 
-// subjects returns the set of packages and APIs that the changed pins of a part provide or require, in the
-// old or new version.
+// subjects returns the set of packages and APIs that the old or new versions of the changed pins of a part
+// provide or require.
 func (p *Part) subjects(read *factReader, prev *lockfile.File) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range lockfile.Diff(prev, p.Result.Partial) {

@@ -61,11 +61,10 @@ type generated struct {
 	Name, Package, Channel, Source, SourceNamespace string
 }
 
-// TestConformance compares quayside's answers with OLM's, problem by problem, and both with
-// testdata/conformance/problems.tsv, which has the reason for each difference.
-// QUAYSIDE_CONFORMANCE may be any directory of problems: the answer to a problem that is missing
-// from the table must equal OLM's or follow from a rule. Each mismatch is reported as one line of
-// JSON.
+// TestConformance compares quayside's answer to each problem with OLM's answer, and both answers with the table
+// testdata/conformance/problems.tsv, which has the reason for each difference. QUAYSIDE_CONFORMANCE may name
+// another directory of problems. The answer to a problem that is missing from the table must equal OLM's answer
+// or follow from a rule. Each mismatch is reported as one line of JSON.
 func TestConformance(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if dir == "" {
@@ -142,8 +141,8 @@ func readProblems(t *testing.T, file string) []problem {
 	return out
 }
 
-// asAnswer returns OLM's result in the form of an answer. An installed bundle that OLM plans again
-// is not a change.
+// asAnswer converts OLM's result to an answer. If OLM plans a bundle again that is already installed, this is
+// not a change.
 func (e *expectation) asAnswer(p *problem) answer {
 	a := answer{Outcome: e.Outcome, Installed: []string{}}
 	for _, i := range e.Installed {
@@ -171,9 +170,9 @@ func (e *expectation) asAnswer(p *problem) answer {
 	return a
 }
 
-// checkEndless returns the fault of an answer to a problem for which OLM does not terminate, or "".
-// The rounds must equal OLM's up to the first downgrade, and the bundles that OLM plans again and
-// again must be installed.
+// checkEndless returns the error in got, or "", for a problem for which OLM does not terminate. The rounds must
+// equal OLM's rounds before its first downgrade. The bundles that OLM plans in an endless loop must be
+// installed.
 func (e *expectation) checkEndless(p *problem, got answer) string {
 	want := e.asAnswer(p).Rounds
 	if at, _ := p.firstDowngrade(*e); at >= 0 {
@@ -214,9 +213,9 @@ func (p *problem) wasInstalled(ns, csv string) bool {
 // terminates reports whether OLM's resolution terminates without an error.
 func (e *expectation) terminates() bool { return e.Outcome == "fixpoint" || e.Outcome == "unsat" }
 
-// check returns the fault of got, or "". If OLM fails or does not terminate, quayside's rules
-// apply: failures are isolated (4), nothing is downgraded (5), and the bundles that OLM plans again
-// and again are installed. The answer must be sound in any case.
+// check returns the error in got, or "". If OLM fails or does not terminate, it checks the rules of the package
+// comment instead: failures are isolated (rule 4), nothing is downgraded (rule 5), and the bundles in OLM's
+// endless loop are installed. In every case, got must be sound.
 func (e *expectation) check(p *problem, got answer) string {
 	switch e.Outcome {
 	case "unsat":
@@ -240,9 +239,8 @@ func (e *expectation) check(p *problem, got answer) string {
 	return e.asAnswer(p).differs(got)
 }
 
-// checkAlternatives returns the fault of an answer to a problem for which OLM's answer is not
-// deterministic, or "". The subscriptions of only one of OLM's runs are known. They are compared only if
-// the bundles are equal.
+// checkAlternatives returns the error in got, or "", for a problem for which OLM has several possible answers.
+// Only one of these answers includes the subscriptions. They are compared if its bundles equal those of got.
 func (e *expectation) checkAlternatives(p *problem, got answer) string {
 	want := e.asAnswer(p)
 	want.Rounds = got.Rounds

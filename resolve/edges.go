@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/declare"
 )
 
-// upgradeCandidates returns the candidates for an upgrade of the installed bundle, including the
-// installed bundle if the declaration allows it. It implements Rule 1 and Rule 5.
+// upgradeCandidates returns the candidates for an upgrade of the installed bundle, including the installed
+// bundle if the declaration allows it. It implements Rule 1 and Rule 5 of the package comment.
 func (w *chooser) upgradeCandidates(s *want, pkgs []*catalog.Package, how preference) options {
 	allowed, bad := s.versionFilter()
 	if bad != nil {
@@ -59,8 +59,8 @@ func (w *chooser) upgradeCandidates(s *want, pkgs []*catalog.Package, how prefer
 	return out
 }
 
-// noSuccessor returns the fault for an installed version that the declaration of s does not allow. Either the
-// package has no allowed version, or no upgrade edge leads to one.
+// noSuccessor returns the fault that the declaration of s does not allow the installed version, and that the
+// upgrade to an allowed version is impossible: there is none, or no upgrade edge leads to one.
 func (w *chooser) noSuccessor(s *want, pkgs []*catalog.Package, allowed func(string, catalog.Version) bool) *fault {
 	installed := s.current.versionText()
 	if !slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return allowed(e.Name(), e.Bundle().Version()) }) {
@@ -110,8 +110,7 @@ func (w *chooser) downgradeFault(s *want, to *catalog.Entry) *fault {
 		s.pkg, s.current.versionText(), to.Bundle().Version())}
 }
 
-// requestsOtherBundle reports whether the declaration of s names a bundle, and another one is
-// installed.
+// requestsOtherBundle reports whether the declaration of s names a bundle that is not the installed bundle.
 func requestsOtherBundle(s *want, pkgs []*catalog.Package) bool {
 	if s.decl == nil || s.decl.Bundle == "" {
 		return false
@@ -123,8 +122,8 @@ func requestsOtherBundle(s *want, pkgs []*catalog.Package) bool {
 }
 
 // upgradeEntries returns the channel entries that s can be upgraded to, most preferred first. In a promotion,
-// the entries of the bundle in the upstream lock are returned. With a target version, the first step of the
-// shortest path to the target is returned.
+// these are the entries of the bundle in the upstream lock. With a target version, the only result is the first
+// step of the shortest path to the target.
 func (w *chooser) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.Entry {
 	cur := s.current
 	if pin := w.pinToReach(s); pin != nil {
@@ -147,8 +146,8 @@ func (w *chooser) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.En
 	return w.rank(s, es)
 }
 
-// notSuccessorReason returns the reason why atom a cannot replace the installed bundle of s, a subscription
-// that no declaration requests. It returns "" if it can. It implements Rule 5 and Rule 12.
+// notSuccessorReason returns the reason why atom a cannot replace the installed bundle of s, or "" if it can.
+// No declaration requests s. It implements Rule 5 and Rule 12 of the package comment.
 func (w *chooser) notSuccessorReason(s *want, a *atom) string {
 	i := s.current
 	lower := i.facts.hasVersion && i.facts.compare(a.facts.version, a.facts.release) > 0
@@ -175,7 +174,7 @@ func (i *installed) hasEdgeTo(e *catalog.Entry) bool {
 }
 
 // withOtherChannels adds, after each entry, the entries of the same bundle in other permitted channels. The
-// subscription accepts any of them.
+// subscription accepts each of these entries.
 func withOtherChannels(s *want, es []*catalog.Entry) []*catalog.Entry {
 	if len(s.channels) == 1 {
 		return es
@@ -215,7 +214,7 @@ func (s *want) disallows(t *Target, pkgs []*catalog.Package) bool {
 	})
 }
 
-// hasVersion reports whether version is the version or the bundle name of i.
+// hasVersion reports whether version, a version or a bundle name, is that of i.
 func (i *installed) hasVersion(version string) bool {
 	return i.bundle == version || i.facts.hasVersion && i.facts.version.String() == version
 }

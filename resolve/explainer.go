@@ -27,7 +27,7 @@ type taggedCause struct {
 	of  []int // atoms of its constraint, of which at least one or at most one must be chosen
 }
 
-// newExplainer returns an explainer for core, an unsatisfiable core of p. It implements Rule 2.
+// newExplainer returns an explainer for core, an unsatisfiable core of p. It implements Rule 2 of the package comment.
 func (b *builder) newExplainer(p solve.Problem, core []int) *explainer {
 	t := &explainer{b: b, explained: map[int]bool{}, involved: map[int]bool{}}
 	for _, tag := range core {
@@ -68,9 +68,8 @@ func (t *explainer) conflict() *explain.Conflict {
 	return c
 }
 
-// uniqueConflicts sorts conflicts and removes duplicates. If conflicts differ only in the suggested changes,
-// it keeps the conflict of the last round, because the changes of the last round were tried on the resulting
-// lock.
+// uniqueConflicts sorts conflicts and removes duplicates. If conflicts differ only in the suggested changes, it
+// keeps the conflict of the last round: its changes were tried on the lock that the run returns.
 func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
 	var out []*explain.Conflict
 	for _, c := range cs {
@@ -89,8 +88,8 @@ func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
 	return out
 }
 
-// chain returns the lines of the explanation: each declaration, with the requirements of its
-// candidates below it, and then the violated rules.
+// chain returns the lines of the explanation. They contain each declaration, below it the requirements of its
+// candidates, and at the end the violated rules.
 func (t *explainer) chain() []explain.Link {
 	var out []explain.Link
 	for _, x := range t.causes {
@@ -109,9 +108,9 @@ func (t *explainer) chain() []explain.Link {
 	return out
 }
 
-// consequences returns the lines below the given atoms: the requirements and bans of their bundles
-// that are part of the conflict, each with its own consequences below it. A cause that several
-// bundles share has one line.
+// consequences returns the lines below the given atoms: the requirements and bans of their bundles, if they are
+// part of the conflict. Below each requirement are its own consequences. A cause that several bundles share has
+// one line.
 func (t *explainer) consequences(atoms []int, depth int) []explain.Link {
 	names := map[fact]bool{}
 	for _, id := range atoms {
@@ -168,7 +167,7 @@ func (t *explainer) names(atoms []int) []string {
 	return names
 }
 
-// describeRequirement describes requirement r of some bundles, and the atoms that meet it.
+// describeRequirement returns a text about requirement r of the given bundles, and about the atoms that meet r.
 func (t *explainer) describeRequirement(bundles []string, r *requirement, atoms []int) string {
 	verb := " requires "
 	if len(bundles) > 1 {

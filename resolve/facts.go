@@ -49,8 +49,8 @@ func (f *facts) isEquivalent(g *facts) bool {
 	return f.version.Equals(g.version) && f.release == g.release && slices.Equal(f.apis, g.apis) && slices.Equal(f.labels, g.labels) && slices.Equal(f.needs, g.needs)
 }
 
-// factReader computes facts. It caches compiled requirements, because most versions of an operator
-// have the same ones.
+// factReader computes facts. It caches compiled requirements, because most versions of an operator have the
+// same requirements.
 type factReader struct {
 	rules    celRules
 	bundles  map[*catalog.Bundle]*facts
@@ -79,8 +79,8 @@ func (r *factReader) bundle(b *catalog.Bundle) *facts {
 	return f
 }
 
-// numberAPIs sets f.apiNumbers. It reuses the numbers of the previous call if the APIs are the same, as for
-// most consecutive bundles.
+// numberAPIs sets f.apiNumbers. If the APIs are the same as in the previous call, it reuses the numbers. This
+// is true for most consecutive bundles.
 func (r *factReader) numberAPIs(f *facts) {
 	if slices.Equal(f.apis, r.last.apis) {
 		f.apiNumbers = r.last.apiNumbers

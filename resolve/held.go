@@ -13,7 +13,7 @@ import (
 // HeldBack is the kind of reason why an operator is not upgraded.
 type HeldBack string
 
-// The kinds of reasons: those in the declaration, then those in the catalogs, then those in the cluster or in
+// The kinds of reasons: first the reasons in the declaration, then in the catalogs, then in the cluster or in
 // other operators.
 const (
 	HeldByApproval    HeldBack = "approval"       // approval is Manual: upgraded only if the user names it
@@ -29,8 +29,8 @@ const (
 	HeldByConflict    HeldBack = "conflict"       // the next bundle conflicts with another operator or a requirement
 )
 
-// HeldUpgrade is the reason why an operator is not upgraded. The zero value means that it is
-// upgraded, or that no upgrade is available.
+// HeldUpgrade is the reason why an operator is not upgraded. The zero value means that the operator is upgraded
+// or has no available upgrade.
 type HeldUpgrade struct {
 	By      HeldBack
 	Text    string   // the reason for messages; empty if no message is needed
@@ -69,9 +69,9 @@ func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]HeldUpgrade)
 	return st, out
 }
 
-// reportHeld warns that a requested upgrade was held back. Without a request, it warns only of a fault, a
-// withdrawn version, or a missing upgrade path to the channel head. It suggests flags for a run that starts
-// from lock. It implements Rule 6.
+// reportHeld warns that a requested upgrade was held back. If no upgrade was requested, it warns only about a
+// fault, a withdrawn version, or a missing upgrade path to the channel head. The flags that it suggests apply
+// to a run whose previous lock is lock. It implements Rule 6 of the package comment.
 func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	s := root.want
 	if !r.staysInstalled(s) {
@@ -118,8 +118,8 @@ func (r *round) staysInstalled(s *want) bool {
 	return ok && r.b.atoms[id].bundle() == s.current.bundle
 }
 
-// holdReason returns the reason why s is not upgraded. opts are its candidates. It calls solved,
-// which returns the resolved round, only if opts contains an upgrade.
+// holdReason returns the reason why s is not upgraded. opts are the candidates of s. solved returns the
+// resolved round. It is called only if opts contains an upgrade.
 func (w *world) holdReason(s *want, opts options, solved func() *round) HeldUpgrade {
 	how, stay := w.preference(s)
 	switch {
@@ -158,8 +158,8 @@ func (w *world) faultReason(s *want, f *fault) HeldUpgrade {
 	return HeldUpgrade{By: HeldByFault, Text: f.msg}
 }
 
-// nextDisallowed returns the first entry of a higher version that has an upgrade edge from the
-// installed bundle, but that the declaration of s does not allow. It returns nil if there is none.
+// nextDisallowed returns the first channel entry with a higher version and an upgrade edge from the installed
+// bundle, if the declaration of s does not allow this entry. It returns nil if there is no such entry.
 func (w *world) nextDisallowed(s *want) *catalog.Entry {
 	pkgs, bad := w.packages(s)
 	if bad != nil || !s.limitsVersions() {
@@ -198,8 +198,8 @@ func (r *round) conflictReason(s *want) HeldUpgrade {
 	return HeldUpgrade{By: r.b.banReason(better), offered: r.b.atoms[better[0]].bundle(), Text: why.text, Refused: why.refused}
 }
 
-// banReason returns HeldByInstallMode or HeldByCluster if this is the reason of every ban. If both occur, the
-// last atom decides. If an atom has no such ban, it returns HeldByConflict.
+// banReason returns HeldByInstallMode or HeldByCluster if every atom has a ban for one of these reasons. If both
+// reasons occur, the reason of the last atom is returned. If an atom has no such ban, it returns HeldByConflict.
 func (b *builder) banReason(ids []int) HeldBack {
 	words := map[banKind]HeldBack{banInstallMode: HeldByInstallMode, banCluster: HeldByCluster}
 	by := HeldByConflict
@@ -214,8 +214,8 @@ func (b *builder) banReason(ids []int) HeldBack {
 	return by
 }
 
-// strandedReason returns the reason why the installed bundle of s has no upgrade path to the
-// channel head. If it has one, it returns the zero value. It implements Rule 14.
+// strandedReason returns the reason why the installed bundle of s has no upgrade path to the channel head. If
+// there is a path, it returns the zero value. It implements Rule 14 of the package comment.
 func (w *world) strandedReason(s *want) HeldUpgrade {
 	pkgs, bad := w.packages(s)
 	if bad != nil || s.namesBundle() {
@@ -242,8 +242,8 @@ func (w *world) strandedReason(s *want) HeldUpgrade {
 	return h
 }
 
-// upgradeFlag returns a message suffix with the flags that upgrade s to h.to, or "" if there are no such
-// flags. It resolves once from lock to prove the suggestion. It implements Rule 13.
+// upgradeFlag returns a message suffix with the flags that upgrade s to h.to, or "" if no flags do this. To prove
+// the suggestion, it resolves once with lock as the previous lock. It implements Rule 13 of the package comment.
 func (w *world) upgradeFlag(s *want, h HeldUpgrade, lock *lockfile.File) string {
 	if h.to == nil {
 		return ""
@@ -277,8 +277,8 @@ func (w *world) upgradeFlag(s *want, h HeldUpgrade, lock *lockfile.File) string 
 // namesBundle reports whether the declaration of s names a single bundle. Such a bundle has its own catalog.
 func (s *want) namesBundle() bool { return s.decl != nil && s.decl.Bundle != "" }
 
-// droppedBy returns the catalog that no longer has the pinned bundle of i, or "" if the catalog has
-// it. It implements Rule 14.
+// droppedBy returns the catalog that no longer has the pinned bundle of i, or "" if the catalog has it. It
+// implements Rule 14 of the package comment.
 func (w *world) droppedBy(i *installed) string {
 	if _, read := w.x.Catalog(i.cat); i.pin == nil || i.entry != nil || !read {
 		return ""

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// dependentCatalog returns the operators "app", which requires "db" of at least its own version, and
-// "other", and a function for their declarations.
+// dependentCatalog returns the operators "app", "db" and "other", and a function for their declarations. Each
+// version of app requires at least the same version of db.
 func dependentCatalog(t *testing.T) (*catalog.Index, func(name, start string) declare.Subscription) {
 	t.Helper()
 	id := catalog.ID{Namespace: "olm", Name: "c"}
@@ -60,7 +60,7 @@ func dependentCatalog(t *testing.T) (*catalog.Index, func(name, start string) de
 	}
 }
 
-// TestWithHolds resolves again with holds of the operators whose bundles are refused.
+// TestWithHolds refuses bundles, and resolves again with holds of their operators.
 func TestWithHolds(t *testing.T) {
 	x, declared := dependentCatalog(t)
 	decl := &declare.Set{
@@ -147,8 +147,8 @@ func TestWithHolds(t *testing.T) {
 	}
 }
 
-// TestBondOfDependency splits an upgrade of an operator that requires an upgrade of its dependency,
-// which is not declared.
+// TestBondOfDependency splits an upgrade of an operator that requires an upgrade of its dependency. The
+// dependency is not declared.
 func TestBondOfDependency(t *testing.T) {
 	x, declared := dependentCatalog(t)
 	decl := &declare.Set{OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}}

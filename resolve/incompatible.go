@@ -21,8 +21,8 @@ type Incompatibility struct {
 // FindIncompatible returns the pins of a lock that do not support the given versions of Kubernetes and
 // OpenShift (rule 7), in the order of the lock. An empty version is not checked. The supported versions come
 // from the catalogs. If a catalog no longer has the bundle of a pin, the limit for OpenShift comes from the
-// properties in the lock. The limit for Kubernetes is then unknown. If a version of Kubernetes is given,
-// unknown lists these pins.
+// properties in the lock, and the limit for Kubernetes is unknown. unknown lists the pins whose limit is
+// unknown, if a version of Kubernetes is given.
 func FindIncompatible(x *catalog.Index, lock *lockfile.File, kubernetes, openshift string) (found []Incompatibility, unknown []string) {
 	for _, p := range lock.Pins {
 		var m catalog.Metadata
@@ -69,8 +69,8 @@ func packageOf(x *catalog.Index, id catalog.ID, name string) *catalog.Package {
 	return p
 }
 
-// kubernetesMismatch returns the reason why a bundle does not support a version of Kubernetes, or "" if
-// it does or the version is empty. A version without a patch number counts as the newest patch.
+// kubernetesMismatch returns the reason why a bundle does not support a version of Kubernetes, or "" if the bundle
+// supports the version or the version is empty. A version without a patch number counts as the newest patch.
 func kubernetesMismatch(m catalog.Metadata, kubernetes string) string {
 	if isBelow(kubernetes, m.MinKubeVersion) {
 		return "needs Kubernetes " + m.MinKubeVersion
@@ -85,9 +85,9 @@ func kubernetesMismatch(m catalog.Metadata, kubernetes string) string {
 // chart. An empty version or range excludes nothing.
 func SupportsKubernetes(version, versions string) bool { return inRange(version, versions) }
 
-// inRange reports whether a version of Kubernetes is in a range, as Helm evaluates it. A version without
-// a patch number is in the range if its first or its newest patch is. If either is empty or malformed,
-// it returns true.
+// inRange reports whether a version of Kubernetes is in a range, as Helm evaluates it. A version without a
+// patch number is in the range if its first or its newest patch is. If the version or the range is empty or
+// malformed, it returns true.
 func inRange(version, within string) bool {
 	constraint, err := masterminds.NewConstraint(within)
 	if err != nil || version == "" || within == "" {
@@ -112,8 +112,8 @@ func openShiftMismatch(limit, openshift string) string {
 	return ""
 }
 
-// LifecycleOf returns the support periods for the version of a pin, or nil if the catalog has none.
-// The catalog need not have the bundle any more.
+// LifecycleOf returns the support periods for the version of a pin, or nil if the catalog has none. It also
+// finds them if the catalog no longer has the bundle.
 func LifecycleOf(x *catalog.Index, p lockfile.Pin) *catalog.SupportedVersion {
 	pkg := packageOf(x, p.Catalog.ID, p.Package)
 	if pkg == nil {

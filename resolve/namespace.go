@@ -9,10 +9,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Namespaced returns decl with an install namespace for every ClusterExtension that has none. If prev pins
-// the operator, the namespace of the pin is used, so that a new suggestion does not move an installed bundle.
-// Otherwise, it is the namespace suggested by the bundle that OLM v1 would install. If there is no such
-// bundle, it is the name of the package, and Resolve reports the missing bundle.
+// Namespaced returns decl with an install namespace for every ClusterExtension that has none. If prev pins the
+// operator, the namespace is the one of the pin, so that a new suggestion does not move an installed bundle.
+// Otherwise, the namespace is the suggestion of the bundle that OLM v1 would install. If there is no such
+// bundle, the namespace is the name of the package, and Resolve reports the missing bundle.
 //
 // The error is a diag.List of bundles whose suggestion is invalid or unknown, and of declarations that become
 // duplicates. decl is not modified. If every namespace is set, decl itself is returned.
@@ -50,8 +50,8 @@ func needsNamespace(s declare.Subscription) bool {
 	return s.Namespace == "" && s.Bundle == "" && s.Dialect == declare.V1
 }
 
-// PinOf returns the pin of a declaration without a namespace, and whether there is one. It compares
-// the name of the declaration and the package.
+// PinOf returns the pin of a declaration that has no namespace. The second result is false if there is none.
+// PinOf compares the names of the declaration and of the package.
 func PinOf(lock *lockfile.File, s declare.Subscription) (lockfile.Pin, bool) {
 	if lock == nil {
 		return lockfile.Pin{}, false

@@ -45,8 +45,8 @@ type Options struct {
 	// resolver can choose another candidate. If Objection is nil, there are no objections.
 	Objection func(namespace string, to *catalog.Bundle) string
 
-	// Command is the command to suggest flags for, such as "quayside resolve". If it is empty,
-	// suggestions refer to the command that the user runs.
+	// Command is the command to suggest flags for, such as "quayside resolve". If Command is empty, suggestions
+	// refer to the command that the user runs.
 	Command string
 
 	fresh bool // update the fields of every pin that come from its catalog
@@ -95,8 +95,8 @@ func IsHeld(holds []Hold, operator string) bool {
 	return slices.ContainsFunc(holds, func(h Hold) bool { return h.Operator == operator })
 }
 
-// WithHolds returns opt with further holds, and without upgrade targets for their operators. If opt already
-// has all of these holds, it returns an error. Another operator then requires the upgrade of a held one.
+// WithHolds returns opt with further holds, and without upgrade targets for their operators. If opt already has all
+// of these holds, another operator requires the upgrade of a held operator. In this case, it returns an error.
 func (opt Options) WithHolds(holds []Hold) (Options, error) {
 	further := slices.DeleteFunc(slices.Clone(holds), func(h Hold) bool { return IsHeld(opt.Held, h.Operator) })
 	if len(further) == 0 {
@@ -120,8 +120,8 @@ func (opt Options) withRequested() Options {
 }
 
 // withoutHeld returns the declarations without the declarations of held operators that are not pinned. If OLM
-// has installed such an operator, its ClusterServiceVersion is kept, so that its dependents do not install
-// another version instead.
+// has installed such an operator, its ClusterServiceVersion remains declared, so that the operators that
+// require it do not install another version.
 func withoutHeld(decl *declare.Set, prev *lockfile.File, held []Hold) *declare.Set {
 	if len(held) == 0 {
 		return decl

@@ -50,9 +50,9 @@ func (a Age) Withdrawn() bool { return a.HeldBack == HeldByWithdrawal || a.Dropp
 // Unsupported reports whether support for the pinned version had ended on the requested day.
 func (a Age) Unsupported() bool { return a.Support != nil && a.Support.State == catalog.Ended }
 
-// Outdated returns the age of every pin, sorted by namespace and package. It includes the reason
-// why an upgrade of all operators would not upgrade the pin, and the state of its support on a day,
-// such as "2027-01-31". If day is empty, the state of support is omitted.
+// Outdated returns the age of every pin, sorted by namespace and package. An age includes the reason why an
+// upgrade of all operators would not upgrade the pin. It also includes the state of the pin's support on day,
+// such as "2027-01-31", unless day is empty.
 func Outdated(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt Options, day string) []Age {
 	w := newWorld(x, decl, upgradeOptions(opt))
 	w.quiet = true
@@ -78,7 +78,7 @@ func Outdated(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt Opti
 	return out
 }
 
-// fillAge sets the fields of a for the installed bundle of s. pinned is its version.
+// fillAge sets the fields of a for the installed bundle of s. pinned is the version of this bundle.
 func (w *world) fillAge(a *Age, s *want, pinned string) {
 	_, a.HeldBackReason = w.preference(s)
 	pkgs, bad := w.packages(s)

@@ -8,10 +8,10 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// Overlaps: two installs in different namespaces that provide the same API and watch a common namespace break
-// each other. The solver never chooses a dependency that causes an overlap. An overlap between two
-// subscriptions is a conflict. The solver does not select an older version to avoid it: a version that lacks
-// the API by chance is not useful.
+// An overlap: two operators in different namespaces provide the same API and watch a common namespace. Such
+// operators break each other. The solver never chooses a dependency that causes an overlap. An overlap between
+// two subscriptions is a conflict. The solver does not avoid the conflict with an older version: a version that
+// lacks the API by chance is not useful.
 
 // installScope is the install namespace of an API provider, and the namespaces that it watches.
 type installScope struct {
@@ -35,8 +35,8 @@ func (b *builder) scopeOf(id int) installScope {
 	return installScope{ns: a.ns, watch: strings.Join(a.watch, ",")}
 }
 
-// forbidOverlaps excludes the overlaps in which one of the two providers is a dependency. It
-// implements Rule 10.
+// forbidOverlaps excludes the overlaps in which one of the two providers is a dependency. It implements Rule 10
+// of the package comment.
 func (b *builder) forbidOverlaps() {
 	if !b.hasSeveralNamespaces() {
 		return
@@ -83,9 +83,8 @@ func (b *builder) overlapTag(x, y string, g catalog.GVK) int {
 	return b.tag(overlapCause{fact{ns: x}, y, g}, nil)
 }
 
-// firstOverlap returns the first overlap between two satisfied subscriptions, as an unsatisfiable
-// core: the tags of both roots and of the overlap. It returns nil if there is none. It implements
-// Rule 10.
+// firstOverlap returns the first overlap between two satisfied subscriptions, or nil if there is none. The result is
+// an unsatisfiable core: the tags of both roots and of the overlap. It implements Rule 10 of the package comment.
 func (b *builder) firstOverlap(chosen []int) []int {
 	if b.w.opt.AllowOverlap || !b.hasSeveralNamespaces() {
 		return nil

@@ -35,9 +35,8 @@ func (w *converter) newLock(st *state, prev *lockfile.File) *lockfile.File {
 	return declared.With(pins)
 }
 
-// isCatalogCurrent reports whether the catalog of p was loaded and has the digest recorded in p. If
-// the digests cannot be compared, because p has no digest or another source, a loaded catalog
-// counts as current.
+// isCatalogCurrent reports whether the catalog of p was loaded and has the digest recorded in p. If p has no
+// digest or another source, the digests cannot be compared. In this case, a loaded catalog is current.
 func (w *converter) isCatalogCurrent(p *lockfile.Pin) bool {
 	c, read := w.x.Catalog(p.Catalog.ID)
 	return read && (p.Catalog.IsAt(c.Source(), c.Digest()) || p.Catalog.Digest == "" || p.Catalog.Source != lockfile.SourceName(c.Source()))
@@ -52,8 +51,8 @@ func (w *converter) usesCatalogData(i *installed) bool {
 	return w.opt.fresh || i.pin == nil || i.pin.Bundle != i.bundle || i.pin.Catalog.ID != i.cat || w.isCatalogCurrent(i.pin)
 }
 
-// lockedNamespaces returns the declared Namespaces for the lock. It omits metadata that the API
-// server and kubectl add.
+// lockedNamespaces returns the declared Namespaces for the lock. It omits the metadata that the API server and
+// kubectl add.
 func (w *converter) lockedNamespaces() []lockfile.Namespace {
 	var out []lockfile.Namespace
 	for _, n := range w.decl.Namespaces {
@@ -156,9 +155,9 @@ func (w *converter) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Ca
 	return lockfile.NewCatalog(id, c.Source(), c.Digest())
 }
 
-// catalogFields returns the fields of a pin that come from its catalog, sorted: the bundle, the channel
-// and the fields that [WithEntry] sets. Check reports a difference in them as unchecked if the catalog
-// has changed.
+// catalogFields returns the names of the fields of a pin that come from its catalog, sorted: the bundle, the
+// channel and the fields that [WithEntry] sets. If the catalog has changed, Check reports differences in these
+// fields as unchecked.
 func catalogFields() []string {
 	return []string{"bundle", "channel", "commit", "image", "properties", "relatedImages", "version"}
 }
@@ -181,9 +180,9 @@ func WithEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
 	return p
 }
 
-// channelOf returns the channel to record for a pin: the only channel that s permits, or else the
-// only permitted channel that has the bundle. A pin whose catalog is not current keeps its channel
-// if s permits it.
+// channelOf returns the channel to record for a pin: the only channel that s permits, or else the only
+// permitted channel that has the bundle. If the catalog is not current, it returns the recorded channel if s
+// permits it.
 func (w *converter) channelOf(i *installed, s *want, p lockfile.Pin) string {
 	if len(s.channels) == 1 {
 		return s.channels[0]
@@ -223,8 +222,8 @@ func (w *environment) declarationDigest(ns string, wants []*want) catalog.Digest
 	return catalog.DigestOf([]byte(strings.Join(parts, "\n")))
 }
 
-// HasDeclaration reports whether a pin was locked from the current declarations of its operator. It opens
-// no catalog. It returns true if it cannot tell.
+// HasDeclaration reports whether the digest in a pin is that of the current declarations of its operator. It
+// opens no catalog. If the declarations alone do not determine the digest, it returns true.
 func HasDeclaration(set *declare.Set, pin lockfile.Pin) bool {
 	var parts []string
 	for _, s := range set.Subscriptions {
@@ -270,8 +269,8 @@ func (w *converter) remaining(i *installed, s *want, limit int) []string {
 }
 
 // requirementsOf returns the requirements of i with the pins that meet them. If several pins meet a
-// requirement, it returns the pin that the lock records for the requirement. If the lock records none, it
-// returns the first pin by key. So unrelated operators do not change the result.
+// requirement, it returns the pin that the lock records for the requirement or, if the lock records none, the
+// first pin by key. The recorded pin is preferred so that unrelated operators do not change the result.
 func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 	var out []lockfile.Requirement
 	for _, r := range i.facts.needs {
@@ -300,8 +299,8 @@ func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 // dependent is an operator with a requirement that an installed bundle meets.
 type dependent struct{ by, requirement string } // by: "namespace/package"
 
-// dependents returns, for each installed bundle, the operators that require it. For a dependency
-// that is no longer required, it returns only operators that are no longer required either.
+// dependents returns, for each installed bundle, the operators that require it. An operator that is itself no
+// longer required counts only for bundles that are no longer required either.
 func (st *state) dependents() map[*installed][]dependent {
 	out, needed := map[*installed][]dependent{}, st.needed()
 	for _, by := range st.installed {
@@ -316,9 +315,9 @@ func (st *state) dependents() map[*installed][]dependent {
 	return out
 }
 
-// providersFor returns the installed bundles that meet requirement r of bundle by: only by if by meets r,
-// otherwise the providers in the namespace of by. If that namespace has no provider, it returns the providers
-// in other namespaces.
+// providersFor returns the installed bundles that meet requirement r of bundle by. If by itself meets r, the
+// result is only by. Otherwise, it is the providers in the namespace of by or, if there are none, those in
+// other namespaces.
 func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	if r.match(by.facts) {
 		return []*installed{by}
@@ -377,9 +376,9 @@ func (w *converter) listPinChanges(before, after *state) []PinChange {
 	return out
 }
 
-// withDropped adds a change for each pin of prev that is missing in now, unless ms contains one. ms lists an
-// operator in Options.Unpin as new. For such an operator, it sets the previous bundle, or removes the change
-// if the bundle is the same.
+// withDropped adds a change to ms for each pin of prev that is missing in now, unless ms contains its operator.
+// ms lists operators in Options.Unpin as new. In their changes, it sets the previous bundle. If this is also
+// the new bundle, it removes the change.
 func withDropped(ms []PinChange, prev, now *lockfile.File) []PinChange {
 	if prev == nil {
 		return ms

@@ -17,9 +17,9 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// findMisplaced returns the first fault in the origins of a namespace's pins, or "": a subscription
-// with neither a pin nor a conflict, a catalog or channel that is not the declared one, is not visible
-// or does not contain the bundle, or a generated name that differs from OLM's.
+// findMisplaced returns the first error in the origins of a namespace's pins, or "". Errors are: a subscription
+// has neither a pin nor a conflict; a catalog or channel is not the declared one, not visible, or without the
+// bundle; a generated name differs from OLM's.
 func (p *problem) findMisplaced(a answer, decl *declare.Set, ns string) string {
 	declared := map[string]declare.Subscription{}
 	for _, s := range decl.Subscriptions {
@@ -82,9 +82,9 @@ func (p *problem) entries(id catalog.ID, pkg, channel string) []string {
 	return out
 }
 
-// findNeedless returns a generated pin that meets no requirement after the first round, or "". It
-// considers the requirements in the catalogs, too: an existing ClusterServiceVersion may have fewer
-// than its bundle in the catalog, which caused the pin.
+// findNeedless returns an error about a generated pin that meets no requirement after the first round, or "".
+// It also considers the requirements in the catalogs: an existing ClusterServiceVersion may lack the
+// requirement of its bundle that caused the pin.
 func (p *problem) findNeedless(pins []lockfile.Pin, decl *declare.Set, ns string) string {
 	there := presentBundles(pins, decl, ns)
 	for _, pin := range pins {
@@ -113,9 +113,9 @@ var (
 	csvNamed          = regexp.MustCompile(`clusterserviceversion (\S+) exists`)
 )
 
-// checkConflict returns the fault of got if OLM finds no solution, or "". At least one subscription or
-// ClusterServiceVersion of OLM's error must be in a conflict. The others need not be: OLM reports one of
-// several contradicting sets, and that set is not minimal.
+// checkConflict returns the error in got, or "", for a problem for which OLM finds no solution. A conflict in
+// got must contain a subscription or ClusterServiceVersion of OLM's error. It need not contain all of them: OLM
+// reports one of several contradicting sets, and this set is not minimal.
 func (e *expectation) checkConflict(got answer) string {
 	said := strings.Join(append(e.ErrorsSeen, e.Error), ", ")
 	for _, c := range got.conflicts {
@@ -133,9 +133,9 @@ func (e *expectation) checkConflict(got answer) string {
 	return "a conflict of others than OLM's"
 }
 
-// checkError returns the fault of got if OLM fails with an error, or "". Only subscriptions that cause
-// the error may be in a conflict (rule 4), and subscriptions to a package that is already installed
-// without a subscription.
+// checkError returns the error in got, or "", for a problem for which OLM fails. Each conflict in got must
+// contain a subscription that causes OLM's error (rule 4), or whose package is already installed without a
+// subscription.
 func (e *expectation) checkError(p *problem, got answer) string {
 	groups := len(p.objects(e.Namespace, "OperatorGroup"))
 	blamed := map[string]bool{}
@@ -168,7 +168,7 @@ func (e *expectation) checkError(p *problem, got answer) string {
 	return ""
 }
 
-// unusable reports whether all and whether any of the bundles of a channel have a malformed requirement.
+// unusable reports whether all bundles of a channel have a malformed requirement, and whether any bundle has one.
 func (p *problem) unusable(id catalog.ID, pkg, channel string) (all, any bool) {
 	all = true
 	for _, has := range p.packages(id) {
@@ -195,8 +195,8 @@ func unreadable(p catalog.Property) bool {
 	return false
 }
 
-// malformed reports whether a constraint or one inside of it does not have exactly one known kind, or
-// has a malformed range or a rule that is not a boolean CEL expression.
+// malformed reports whether a constraint, or a constraint inside of it, is malformed: it does not have exactly
+// one known kind, its range is malformed, or its rule is not a boolean CEL expression.
 func malformed(constraint json.RawMessage) bool {
 	var c map[string]json.RawMessage
 	if json.Unmarshal(constraint, &c) != nil {

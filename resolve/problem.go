@@ -108,8 +108,8 @@ func (w *world) build(st *state, given relaxations) *builder {
 	for _, i := range st.installed {
 		b.installedAtom(i)
 	}
-	// Installed bundles without a subscription come first, because they have only one candidate. So
-	// their requirements precede those of the subscriptions.
+	// Installed bundles without a subscription come first, because each is its only candidate. So their
+	// requirements are met before the requirements of the subscriptions.
 	for _, i := range st.installed {
 		if i.unmanaged && given[party{inst: i}] < fullyIgnored {
 			tag := b.tag(installedCause{fact{i.ns, i.bundle}, i}, nil)
@@ -128,7 +128,7 @@ func (w *world) build(st *state, given relaxations) *builder {
 // orderedWants returns the subscriptions in the order in which the solver satisfies them: by namespace and
 // name. In a partial upgrade, the order is: operators to upgrade, other installed operators, new operators.
 // Dependencies that are no longer required come last, unless OLM would upgrade them. It implements Rule 3 and
-// Rule 12.
+// Rule 12 of the package comment.
 func (b *builder) orderedWants() []*want {
 	class := func(s *want) int {
 		how, _ := b.w.preference(s)
@@ -157,8 +157,8 @@ func (b *builder) tag(c cause, of []int) int {
 	return b.tags[c]
 }
 
-// requirementTag is tag for a requirementCause, the most frequent cause. It is faster, because it
-// needs no interface conversion.
+// requirementTag does the same as tag for a requirementCause, the most frequent cause. It is faster than tag,
+// because it needs no interface conversion.
 func (b *builder) requirementTag(c requirementCause, of []int) int {
 	t, ok := b.requirementTags[c]
 	if !ok {
@@ -181,7 +181,7 @@ func (b *builder) ban(id int, why ban) {
 	b.p.Bans = append(b.p.Bans, solve.Ban{Atom: id, Tag: tag})
 }
 
-// installedAtom returns the atom of an installed bundle. It adds the atom on the first call.
+// installedAtom returns the atom of an installed bundle. It adds the atom on the first call for the bundle.
 func (b *builder) installedAtom(i *installed) int {
 	key := atomKey{ns: i.ns, inst: i}
 	if id, ok := b.ids[key]; ok {
@@ -195,8 +195,7 @@ func (b *builder) installedAtom(i *installed) int {
 	return b.addAtom(key, a)
 }
 
-// relaxationOf returns the relaxation of an installed bundle. It is the highest relaxation of the bundle and
-// its subscriptions.
+// relaxationOf returns the highest relaxation among an installed bundle and its subscriptions.
 func (b *builder) relaxationOf(i *installed) relaxation {
 	level := b.relaxations[party{inst: i}]
 	for _, s := range b.st.wants {
@@ -216,7 +215,7 @@ func (b *builder) wantOf(i *installed) *want {
 	return nil
 }
 
-// entryAtom returns the atom of a channel entry in a namespace. It adds the atom on the first call.
+// entryAtom returns the atom of a channel entry in a namespace. It adds the atom on the first call for the entry.
 func (b *builder) entryAtom(ns string, e *catalog.Entry) int {
 	key := atomKey{ns: ns, entry: e}
 	if id, ok := b.ids[key]; ok {
@@ -268,8 +267,8 @@ func (b *builder) bans(a *atom) []ban {
 	return why
 }
 
-// objection returns the result of Options.Objection for a channel entry. If the bundle is installed
-// in the namespace, it returns "".
+// objection returns the result of Options.Objection for a channel entry, or "" if the bundle is already
+// installed in the namespace.
 func (b *builder) objection(a *atom) string {
 	isInstalled := func(i *installed) bool { return i.ns == a.ns && i.bundle == a.entry.Name() }
 	if b.w.opt.Objection == nil || slices.ContainsFunc(b.st.installed, isInstalled) {
@@ -303,10 +302,9 @@ func (b *builder) addAtom(key atomKey, a *atom) int {
 	return id
 }
 
-// rootOptions returns the candidates for a subscription. soft is true if the subscription may remain
-// unsatisfied. A fully relaxed subscription has no candidates. The subscription of a dependency is soft if it
-// was relaxed, or if it is neither to be upgraded nor held; it then keeps its pin if possible. It implements
-// Rule 12.
+// rootOptions returns the candidates for a subscription. soft is true if the subscription may remain unsatisfied. A
+// fully relaxed subscription has no candidates. A dependency is soft if it was relaxed, or if it should keep its
+// pin because it is neither to be upgraded nor held. It implements Rule 12 of the package comment.
 func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	if es, forced := b.w.forced[s]; forced {
 		return asOptions(es), false
@@ -324,11 +322,11 @@ func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	return opts, soft
 }
 
-// isOptional reports whether s is omitted, without a conflict, if there is no solution with it.
+// isOptional reports whether s may be omitted: if no solution includes s, s causes no conflict.
 func (b *builder) isOptional(s *want) bool { return b.w.opt.Lenient && s.current == nil }
 
-// banOthers bans the bundles that an optional subscription does not allow. Otherwise, a dependency on the
-// same package could install a banned bundle.
+// banOthers bans the bundles that an optional subscription does not allow. Without the ban, a dependency on the
+// same package could install such a bundle.
 func (b *builder) banOthers() {
 	for _, s := range b.st.wants {
 		if !b.isOptional(s) {

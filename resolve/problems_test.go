@@ -17,8 +17,7 @@ import (
 	"github.com/quayside/quayside/catalog/fbc"
 )
 
-// index returns the index of the problem's catalogs. It returns false if a catalog needs a corpus
-// that is missing.
+// index returns the index of the problem's catalogs. It returns false if the corpus of a catalog is missing.
 func (p *problem) index(t *testing.T, corpora map[string]*catalog.Content) (*catalog.Index, bool) {
 	t.Helper()
 	var cats []*catalog.Catalog

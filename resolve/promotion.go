@@ -20,8 +20,8 @@ func (w *chooser) upstreamPin(ns, pkg string) *lockfile.Pin {
 	return nil
 }
 
-// pinToReach returns the pin of s in the upstream lock, if s is installed with another bundle.
-// Otherwise it returns nil.
+// pinToReach returns the pin of s in the upstream lock, if the installed bundle of s is not the bundle of that
+// pin. Otherwise it returns nil.
 func (w *chooser) pinToReach(s *want) *lockfile.Pin {
 	if s.current == nil {
 		return nil

@@ -25,8 +25,8 @@ type universe struct {
 	decl declare.Set
 }
 
-// drawUniverse draws up to five packages of up to five versions in up to three catalogs, with edges of
-// all kinds, dependencies by package and by API, and subscriptions to some packages.
+// drawUniverse draws up to three catalogs of up to five packages, each with up to five versions. There are
+// edges of all kinds, dependencies by package and by API, and subscriptions to some packages.
 func drawUniverse(t *rapid.T) universe {
 	names := []string{"a", "b", "c", "d", "e"}[:rapid.IntRange(1, 5).Draw(t, "packages")]
 	var u universe
@@ -137,7 +137,7 @@ func (u universe) index(t *rapid.T) *catalog.Index {
 	return x
 }
 
-// shuffled returns u with all lists in another order, which is insignificant.
+// shuffled returns u with all lists in another order. The order of these lists must not affect the result.
 func (u universe) shuffled(t *rapid.T) universe {
 	v := universe{cats: rapid.Permutation(u.cats).Draw(t, "catalogs"), decl: u.decl}
 	for i := range v.cats {
@@ -257,9 +257,9 @@ func TestHeldBackStays(t *testing.T) {
 	}
 }
 
-// TestFollowedLock follows the lock of another environment: without permission nothing is
-// downgraded, operators change only to the bundles of that lock, a warning names each operator at
-// another version, and repeated resolving ends.
+// TestFollowedLock follows the lock of another environment. Without permission nothing is downgraded. Operators
+// change only to the bundles of that lock. A warning names each operator whose bundle differs from that lock.
+// After all hops, resolving again changes nothing.
 func TestFollowedLock(t *testing.T) {
 	moved, stayed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -343,8 +343,8 @@ func TestAllHopsReachTheEnd(t *testing.T) {
 	})
 }
 
-// TestLocksAreSound checks the lock of every round: first without a previous lock, then from the
-// resulting lock with other declarations.
+// TestLocksAreSound checks the lock of every round of two runs: one without a previous lock, and one with the
+// resulting lock as previous lock and other declarations.
 func TestLocksAreSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
@@ -367,8 +367,8 @@ func TestLocksAreSound(t *testing.T) {
 	})
 }
 
-// checkRounds resolves and checks the lock of every round, even if there are conflicts, and returns
-// the last one.
+// checkRounds resolves, checks the lock of every round, even if there are conflicts, and returns the lock of
+// the last round.
 func checkRounds(t *rapid.T, x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) *lockfile.File {
 	all := opt.Hops
 	for hop := 1; ; hop++ {
@@ -389,7 +389,7 @@ func checkRounds(t *rapid.T, x *catalog.Index, decl *declare.Set, prev *lockfile
 	}
 }
 
-// requestedPins returns the pins that a declaration requests, directly or indirectly. Orphans
+// requestedPins returns the pins that a declaration requests, directly or indirectly. It omits orphans: they
 // affect no other pin, and may have unmet requirements.
 func requestedPins(pins []lockfile.Pin) []lockfile.Pin {
 	in := map[string]bool{}
@@ -405,8 +405,8 @@ func requestedPins(pins []lockfile.Pin) []lockfile.Pin {
 	return slices.DeleteFunc(slices.Clone(pins), func(p lockfile.Pin) bool { return !in[p.Key()] })
 }
 
-// TestConflictsAreTrueAndMinimal checks that a core has no solution unless any one of its tags is
-// removed, and that the subscriptions of the conflict alone have no solution.
+// TestConflictsAreTrueAndMinimal checks that a core has no solution, but has one after any of its tags is
+// removed. It also checks that the subscriptions of the conflict alone have no solution.
 func TestConflictsAreTrueAndMinimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
@@ -497,8 +497,8 @@ func pinSummaries(f *lockfile.File) []string {
 	return out
 }
 
-// without returns u without one package, or without one bundle: the oldest of a channel. It keeps bundles
-// with pins, and packages with subscriptions.
+// without returns u without one package, or without the oldest bundle of one channel. It never removes a bundle
+// with a pin or a package with a subscription.
 func (u universe) without(t *rapid.T, lock *lockfile.File) universe {
 	v := universe{decl: u.decl, cats: slices.Clone(u.cats)}
 	i := rapid.IntRange(0, len(v.cats)-1).Draw(t, "catalog")

@@ -2,8 +2,8 @@ package resolve
 
 import "slices"
 
-// relaxation is the degree to which a subscription or an installed bundle is ignored after a conflict, so
-// that the other subscriptions can be resolved (rule 4). A level includes the effects of all lower levels.
+// relaxation is the degree to which a subscription or an installed bundle is ignored after a conflict, so that
+// the other subscriptions can be resolved (rule 4). Each level includes the effects of all lower levels.
 type relaxation int
 
 const (
@@ -20,7 +20,7 @@ type party struct {
 	inst *installed
 }
 
-// key identifies p, also in other states.
+// key returns a string that identifies the same party in every state.
 func (p party) key() string {
 	if p.want != nil {
 		return p.want.key()
@@ -28,11 +28,11 @@ func (p party) key() string {
 	return "@" + p.inst.ns + "/" + p.inst.bundle
 }
 
-// relaxations is the relaxation of each party so far in a round. It implements Rule 4.
+// relaxations maps each party to its current relaxation in a round. It implements Rule 4 of the package comment.
 type relaxations map[party]relaxation
 
-// level returns the relaxation of p. It is at least keptInstalled for an installed bundle without a
-// subscription.
+// level returns the relaxation of p. For an installed bundle without a subscription, the result is at least
+// keptInstalled.
 func (r relaxations) level(p party) relaxation {
 	if p.inst != nil {
 		return max(r[p], keptInstalled)
@@ -40,9 +40,9 @@ func (r relaxations) level(p party) relaxation {
 	return r[p]
 }
 
-// relaxGenerated relaxes the dependencies among the parties, except upgrade targets, and reports whether
-// there were any. It is called before relax, because a dependency exists only for other operators and must
-// not cause a conflict. It implements Rule 12.
+// relaxGenerated relaxes the dependencies among the parties, except upgrade targets, and reports whether it
+// relaxed any. It is called before relax: a dependency exists only for other operators, so it must not cause a
+// conflict. It implements Rule 12 of the package comment.
 func (r relaxations) relaxGenerated(w *world, parties []party) bool {
 	any := false
 	for _, p := range parties {
@@ -53,9 +53,9 @@ func (r relaxations) relaxGenerated(w *world, parties []party) bool {
 	return any
 }
 
-// relax raises the lowest relaxation among the parties by one level. So new operators are dropped first.
-// Installed bundles and their dependencies are relaxed only if that is not enough, so that a valid lock
-// remains valid.
+// relax raises the lowest relaxation among the parties by one level. So new operators are omitted first.
+// Installed bundles and their dependencies are relaxed only if a conflict remains, so that a valid lock remains
+// valid.
 func (r relaxations) relax(parties []party) {
 	least := fullyIgnored
 	for _, p := range parties {

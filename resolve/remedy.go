@@ -74,9 +74,9 @@ func (t trial) apply(r remedy) (*world, *lockfile.File) {
 	return t.w.forTrial(&in.decl, in.opt), in.prev
 }
 
-// suggest tries the remedies of each conflict of r and adds those that work to the conflict. Each
-// try resolves again, starting with the lock in from. The parties of other conflicts remain
-// relaxed. It implements Rule 13.
+// suggest tries the remedies of each conflict of r, and adds the remedies that resolve the conflict to its
+// suggested changes. Each try resolves again with from as the previous lock. The parties of other conflicts
+// remain relaxed. It implements Rule 13 of the package comment.
 func (w *world) suggest(r *round, from *lockfile.File) {
 	for _, d := range r.disputes {
 		t := trial{w: w, prev: from, relaxations: map[string]relaxation{}}
@@ -89,9 +89,9 @@ func (w *world) suggest(r *round, from *lockfile.File) {
 	}
 }
 
-// tryRemedies tries at most maxTries remedies. It returns those for which solves returns true, and the
-// number of tries. Remedies that remove an operator are tried after all others. If nothing has worked before
-// the last try, that try is a removal even if other remedies remain.
+// tryRemedies tries at most maxTries remedies. It returns those for which solves returns true, and the number
+// of tries. Remedies that remove an operator are tried after all others. If no remedy has worked before the
+// last try, the last try is a removal, even if other remedies remain.
 func tryRemedies(remedies []remedy, solves func(remedy) bool) (changes []explain.Remedy, tried int) {
 	removes := func(r remedy) bool { return r.removes }
 	others := slices.DeleteFunc(slices.Clone(remedies), removes)

@@ -1,15 +1,15 @@
-// Package resolve selects the bundle of each operator. It computes the next lock from the catalogs,
-// the declarations and the previous lock. Where OLM's choice is deterministic, it follows OLM;
-// where OLM's choice depends on chance, it applies a fixed rule. It explains its results.
+// Package resolve selects the bundle of each operator. It computes the next lock from the catalogs, the
+// declarations and the previous lock. If OLM's choice is deterministic, it makes the same choice. If OLM's
+// choice depends on chance, it applies a fixed rule. It explains its results.
 //
 // Order of preference: The solver satisfies the subscriptions by namespace, then by name, and their
 // dependencies breadth first. A requirement that a chosen bundle already meets needs no choice. For each
-// choice, the solver takes the first candidate that leads to a solution. Within a channel, it prefers the
-// entry nearest to the head. For a dependency, it prefers installed bundles, then the catalog of the
-// requiring bundle, then the other catalogs. Other catalogs are sorted by priority, by proximity (catalogs of
-// the same namespace first) and by name. Within a catalog, it prefers default channels, then the first
-// package by name, then the first channel by name. In a partial upgrade, named operators are resolved first,
-// then pinned ones, then new ones. A candidate that leads to a solution is never skipped, so the result is
+// choice, the solver takes the first candidate that leads to a solution. Within a channel, it prefers the entry
+// nearest to the head. For a dependency, it prefers installed bundles, then the catalog of the requiring
+// bundle, then the other catalogs. Other catalogs are sorted by priority, by proximity (catalogs of the same
+// namespace first) and by name. Within a catalog, it prefers default channels, then the first package by name,
+// then the first channel by name. In a partial upgrade, the named operators are resolved first, then the pinned
+// operators, then the new operators. A candidate that leads to a solution is never skipped, so the result is
 // unique.
 //
 // The rules of resolution, by their numbers in the specification, and the code that implements
@@ -31,8 +31,7 @@
 //	14 stranded pins                    world.strandedReason, world.droppedBy
 //	15 preferences that OLM loses       builder.candidates
 //
-// Everything here is a pure function of its arguments. The package never reads a manifest, a file
-// or a clock.
+// Every function is a pure function of its arguments. The package never reads a manifest, a file or a clock.
 //
 // There is no compatibility promise yet: exported names may change in any release.
 //
@@ -57,9 +56,9 @@ const maxRounds = 1000
 // Resolve returns the lock that satisfies decl with the catalogs of x, and warnings and conflicts.
 // It starts from the pins of prev, which may be nil. It does not modify its arguments.
 //
-// With conflicts, the error is of type explain.Conflicts, and the result is returned as well: its
-// Partial is the lock of the operators without conflicts. With opt.KeepGoing, only conflicts about
-// replacing an operator are an error.
+// With conflicts, Resolve returns an error of type explain.Conflicts and also a result. Partial of this result
+// is the lock of the operators without conflicts. With opt.KeepGoing, only conflicts about replacing an
+// operator are an error.
 func Resolve(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*Result, error) {
 	return runUntilStable(x, withoutHeld(decl, prev, opt.Held), opt.withRequested(), func(w *world) (*Result, error) { return w.resolve(prev) })
 }
@@ -163,7 +162,7 @@ func (w *world) checkNamed(st *state, prev *lockfile.File) error {
 	return faults.Err()
 }
 
-// conflicts returns the conflicts of r, the round that started from st. Unless w is quiet, each has
+// conflicts returns the conflicts of r, the round that started from st. Unless w is quiet, each conflict has
 // suggested changes that are proven to resolve it.
 func (w *world) conflicts(r *round, prev *lockfile.File, st *state, hop int) []*explain.Conflict {
 	if len(r.disputes) > 0 && !w.quiet {
@@ -188,8 +187,8 @@ func (w *world) needsAnotherHop(hop int, r *round) bool {
 	return w.opt.Hops < 0 || hop+1 < w.opt.Hops
 }
 
-// equal reports whether both states have the same subscriptions, with the same installed bundles,
-// and the same installed bundles without a subscription.
+// equal reports whether both states have the same subscriptions with the same installed bundles, and whether
+// their installed bundles without a subscription are the same.
 func (st *state) equal(other *state) bool {
 	if len(st.wants) != len(other.wants) || len(st.installed) != len(other.installed) {
 		return false

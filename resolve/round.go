@@ -20,8 +20,8 @@ type round struct {
 	changed  bool
 }
 
-// runRound resolves once from st. After a conflict, it relaxes the parties of the conflict and
-// tries again, until the remaining constraints have a solution. It implements Rule 1.
+// runRound resolves once from st. After a conflict, it relaxes the parties of the conflict and tries again,
+// until the remaining constraints have a solution. It implements Rule 1 of the package comment.
 func (w *world) runRound(st *state) (*round, error) {
 	r, given := &round{}, relaxations{}
 	for {
@@ -50,8 +50,8 @@ func (w *world) runRound(st *state) (*round, error) {
 	}
 }
 
-// apply sets the state after the round from the chosen atoms: subscriptions, remaining bundles
-// without a subscription, and dependencies with their generated subscriptions.
+// apply computes the state after the round from the chosen atoms: the subscriptions, the remaining bundles
+// without a subscription, and the dependencies with their generated subscriptions.
 func (r *round) apply(chosen []int) {
 	r.picks = r.b.matchWants(chosen)
 	picked := r.listPicks(chosen)
@@ -122,7 +122,7 @@ func (b *builder) installedAs(a *atom) *installed {
 	return nil
 }
 
-// adopt returns i if it has a subscription. Otherwise it returns a copy that has one, with the
+// adopt returns i if i has a subscription. Otherwise it returns a copy of i that has a subscription and the
 // entry of a.
 func (i *installed) adopt(a *atom) *installed {
 	if !i.unmanaged {
@@ -136,8 +136,7 @@ func (i *installed) adopt(a *atom) *installed {
 	return &next
 }
 
-// install returns the installed bundle for atom id, which is new. It records the bundle that it
-// replaces.
+// install returns a new installed bundle for atom id. In this bundle, it records the bundle that it replaces.
 func (r *round) install(id int) *installed {
 	a := r.b.atoms[id]
 	i := &installed{ns: a.ns, bundle: a.entry.Name(), facts: a.facts, entry: a.entry, cat: a.catalog().ID(), isNew: true}
@@ -160,8 +159,8 @@ func (i *installed) replacesUnmanaged(old *installed) bool {
 	return old.unmanaged && i.ns == old.ns && i.entry.Replaces() == old.bundle
 }
 
-// recordReplacement records that i replaces old. If old itself is from an earlier round of this
-// run, i replaces the predecessor of old, and old is recorded as skipped.
+// recordReplacement records that i replaces old. If old was installed by an earlier round of this run, it
+// records old as skipped, and that i replaces the predecessor of old.
 func (i *installed) recordReplacement(old *installed) {
 	switch {
 	case old.bundle == i.bundle:
@@ -200,9 +199,9 @@ func (r *round) keptUnmanaged(picked []pick) []*installed {
 	})
 }
 
-// generateWants returns the dependencies among the picked bundles (have), which satisfy none of
-// wants, and the subscriptions that OLM would generate for them (more). If one subscription covers
-// several bundles, it is generated once. It implements Rule 12.
+// generateWants returns the dependencies (have), which are the picked bundles that satisfy none of wants, and
+// the subscriptions that OLM would generate for them (more). A subscription that covers several bundles is
+// generated once. It implements Rule 12 of the package comment.
 func generateWants(picked []pick, wants []*want) (more []*want, have []*installed) {
 	for _, p := range picked {
 		e := cmp.Or(p.atom.entry, p.after.entry)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestRules checks the table of the package comment: the identifiers in it exist, their comments
-// have the number of the rule, and all identifiers whose comments have one are in the table.
+// TestRules checks the table of the package comment. Each identifier in the table exists, and its comment
+// mentions the number of the rule. Each identifier whose comment mentions a rule is in the table.
 func TestRules(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	if err != nil {

@@ -247,7 +247,7 @@ func sorted(words []string) []string {
 	return out
 }
 
-// check returns the result of Check as one error: nil if the lock is up to date.
+// check returns the result of Check as one error, or nil if the lock is up to date.
 func check(x *catalog.Index, decl *declare.Set, lock *lockfile.File, opt resolve.Options) error {
 	v, err := resolve.Check(x, decl, lock, opt)
 	if err == nil && len(v.Stale) > 0 {

@@ -6,10 +6,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Scope returns the parts of the catalogs that Resolve, Check, Outdated and WhyNot need for these
-// arguments: the declared, pinned and named packages, and the requirements of installed bundles. An
-// index that contains only these parts, and what they require transitively, gives the same results
-// as a full index.
+// Scope returns the parts of the catalogs that Resolve, Check, Outdated and WhyNot need for these arguments:
+// the declared, pinned and named packages, and the requirements of installed bundles. An index that contains
+// only these parts, and everything that they require transitively, gives the same results as the full index.
 func Scope(decl *declare.Set, prev *lockfile.File, opt Options) catalog.Needs {
 	var n catalog.Needs
 	for i := range decl.Subscriptions {
@@ -33,8 +32,8 @@ func Scope(decl *declare.Set, prev *lockfile.File, opt Options) catalog.Needs {
 	return n.Sorted()
 }
 
-// addProperties adds the requirements in the properties of an installed bundle. Malformed
-// requirements are ignored, because no bundle can meet them.
+// addProperties adds the requirements in the properties of an installed bundle to n. It ignores malformed
+// requirements: no bundle can meet them, so they need no part of a catalog.
 func addProperties(n *catalog.Needs, ps []catalog.Property) {
 	for _, r := range catalog.Read(ps).Requires {
 		n.Add(r)

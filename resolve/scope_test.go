@@ -21,9 +21,9 @@ import (
 
 var whole = flag.Bool("whole", false, "solve every problem of the conformance data from a part of its catalogs, not only some") //nolint:gochecknoglobals // as flags are
 
-// reduceIndex returns the part of x that want contains, written to and read from an index file, and
-// the number of packages left out. held caches the index files by the result of name, unless that
-// is empty.
+// reduceIndex writes index files of the catalogs in x, reads the part that want needs from them, and returns
+// this part and the number of omitted packages. name returns the key of a catalog's file in the cache held.
+// With an empty key, the file is not cached.
 func reduceIndex(t testing.TB, x *catalog.Index, want catalog.Needs, held map[string][]byte, name func(catalog.ID) string) (*catalog.Index, int) {
 	t.Helper()
 	var indexes []*cache.Index
@@ -105,8 +105,8 @@ func collectOutput(t testing.TB, x *catalog.Index, decl *declare.Set, prev *lock
 	return out
 }
 
-// TestPartOfTheIndexIsEnough resolves random universes with the whole index and with the part that
-// Scope returns: the results must be the same.
+// TestPartOfTheIndexIsEnough resolves random universes with the full index and with the part that Scope
+// returns. The results must be the same.
 func TestPartOfTheIndexIsEnough(t *testing.T) {
 	left := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -185,7 +185,7 @@ func (u *universe) constrain(t *rapid.T) {
 	}
 }
 
-// TestPartOfTheIndexIsEnoughForProblems does the same for the problems of QUAYSIDE_CONFORMANCE.
+// TestPartOfTheIndexIsEnoughForProblems does this for the problems of QUAYSIDE_CONFORMANCE.
 func TestPartOfTheIndexIsEnoughForProblems(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if dir == "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// findUnsound returns the first fault of the pins of one namespace, or "": an unmet requirement, two
-// bundles of a package, two providers of an API, or a downgrade. It shares no code with the resolver.
+// findUnsound returns the first error in the pins of one namespace, or "". Errors are an unmet requirement, two
+// bundles of a package, two providers of an API, and a downgrade. It shares no code with the resolver.
 func findUnsound(pins []lockfile.Pin, decl *declare.Set, ns string) string {
 	there := presentBundles(pins, decl, ns)
 	owner := map[string]string{}
@@ -80,8 +80,8 @@ func (b presentBundle) claims() []string {
 	return slices.Compact(out)
 }
 
-// fields returns the string fields of a JSON object. The version of an API is returned as
-// apiVersion, to distinguish it from the version of a package, which is no claim.
+// fields returns the string fields of a JSON object. It also returns the version of an API as apiVersion:
+// version alone may be that of a package.
 func fields(raw json.RawMessage) map[string]string {
 	var v map[string]any
 	_ = json.Unmarshal(raw, &v)
@@ -97,8 +97,8 @@ func fields(raw json.RawMessage) map[string]string {
 	return out
 }
 
-// requirementTest returns the predicate for the bundles that meet a requirement, or nil if the property
-// is not a requirement or of an unknown type.
+// requirementTest returns a function that reports whether a bundle meets a requirement. It returns nil if the
+// property is not a requirement or has an unknown type.
 func requirementTest(p catalog.Property) func(presentBundle) bool {
 	v := fields(p.Value)
 	switch p.Type {
@@ -142,7 +142,7 @@ func inRange(v map[string]string) func(presentBundle) bool {
 	}
 }
 
-// meetsConstraint returns the predicate of a compound constraint. No bundle meets an unknown kind.
+// meetsConstraint does the same for a compound constraint. No bundle meets a constraint of an unknown kind.
 func meetsConstraint(c map[string]json.RawMessage) func(presentBundle) bool {
 	for key, raw := range c {
 		switch key {
@@ -169,7 +169,7 @@ func meetsConstraint(c map[string]json.RawMessage) func(presentBundle) bool {
 	return func(presentBundle) bool { return false }
 }
 
-// satisfiesRule returns the predicate of a CEL rule.
+// satisfiesRule returns a function that reports whether a bundle satisfies a CEL rule.
 func satisfiesRule(rule string) func(presentBundle) bool {
 	compare := func(a, b ref.Val) ref.Val {
 		x, err1 := semver.ParseTolerant(fmt.Sprint(a.Value()))
@@ -202,7 +202,7 @@ func satisfiesRule(rule string) func(presentBundle) bool {
 	}
 }
 
-// findDowngrade returns the first pin with a lower version than the installed one, or "".
+// findDowngrade returns an error about the first pin with a lower version than the installed bundle, or "".
 func findDowngrade(pins []lockfile.Pin, decl *declare.Set, ns string) string {
 	for _, s := range decl.Subscriptions {
 		for _, c := range decl.CSVs {

@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// watchOf returns the namespaces that bundle b would watch if it were installed in ns. An empty list means
-// all namespaces. The declaration takes precedence over the OperatorGroup. If neither sets the namespaces, b
-// watches all namespaces or, if it does not support this, only ns.
+// watchOf returns the namespaces that bundle b would watch if it were installed in ns. An empty list means all
+// namespaces. The declaration takes precedence over the OperatorGroup. If neither of them sets the namespaces,
+// b watches all namespaces or, if b does not support this, only ns.
 func (w *environment) watchOf(ns string, s *want, b *catalog.Bundle) []string {
 	if s != nil && s.decl != nil {
 		if s.decl.WatchAll {
@@ -36,8 +36,8 @@ func (w *environment) watchOf(ns string, s *want, b *catalog.Bundle) []string {
 
 func (w *environment) warnsOnly() bool { return w.opt.Requirements == "warn" }
 
-// cannotRun returns the reason why the bundle cannot run in its namespace or on the cluster, or the
-// zero value if it can. It implements rule 7.
+// cannotRun returns the reason why the bundle of a cannot run in its namespace or on the cluster. It returns
+// the zero value if the bundle can run. It implements rule 7 of the package comment.
 func (w *chooser) cannotRun(a *atom) ban {
 	b := a.entry.Bundle()
 	m := b.Metadata()
@@ -64,8 +64,8 @@ func (w *chooser) cannotRun(a *atom) ban {
 	return ban{}
 }
 
-// clusters returns the clusters that get an operator ("namespace/package"), with names for
-// messages. If all have the same version, it returns a single entry for the workspace.
+// clusters returns the clusters that get an operator ("namespace/package"), with names for messages. If all
+// clusters have the same version, it returns a single entry for the workspace.
 func (w *environment) clusters(operator string) []Cluster {
 	if len(w.opt.Clusters) == 0 {
 		return []Cluster{{Name: "the workspace", KubernetesVersion: w.opt.KubernetesVersion}}
@@ -86,9 +86,8 @@ func formatWatched(ns []string) string {
 	return "namespace " + strings.Join(ns, ", ")
 }
 
-// isBelow reports whether version have is lower than version want. A version without a patch
-// number, such as 1.34, counts as the newest patch. If either is empty or malformed, it returns
-// false.
+// isBelow reports whether version have is lower than version want. If have has no patch number, such as 1.34,
+// it counts as the newest patch. If either version is empty or malformed, it returns false.
 func isBelow(have, want string) bool {
 	h, v, ok := parseBoth(have, want)
 	if ok && strings.Count(have, ".") == 1 {
@@ -97,8 +96,8 @@ func isBelow(have, want string) bool {
 	return ok && h.LT(v)
 }
 
-// needsPatch reports whether have is a minor version without a patch number, and want is a patch of
-// it.
+// needsPatch reports whether have is a minor version without a patch number, and want is a patch of that
+// version.
 func needsPatch(have, want string) bool {
 	h, v, ok := parseBoth(have, want)
 	return ok && h.LT(v) && !isBelow(have, want)
@@ -122,8 +121,8 @@ func parseBoth(x, y string) (v, w semver.Version, ok bool) {
 	return v, w, err1 == nil && err2 == nil
 }
 
-// notPromoted returns the reason why a cannot be chosen: the upstream lock (Options.From) pins
-// another bundle of its package. If this is not the case, it returns "".
+// notPromoted returns the reason why a cannot be chosen, if the upstream lock (Options.From) pins another
+// bundle of the package. Otherwise, it returns "".
 func (w *chooser) notPromoted(a *atom) string {
 	pin := w.upstreamPin(a.ns, a.facts.pkg)
 	if pin == nil || pin.Bundle == a.entry.Name() {
@@ -141,8 +140,8 @@ func isOverlapping(a, b []string) bool {
 	return slices.ContainsFunc(a, func(ns string) bool { return slices.Contains(b, ns) })
 }
 
-// sharedProviders finds atoms in other namespaces that can meet a requirement
-// (Options.SharedDependencies). It implements Rule 10.
+// sharedProviders finds atoms in other namespaces that can meet a requirement (Options.SharedDependencies). It
+// implements Rule 10 of the package comment.
 type sharedProviders struct {
 	b         *builder
 	rooted    []int // atoms that are candidates of a root
@@ -176,10 +175,10 @@ func (b *builder) hasSeveralNamespaces() bool {
 	return slices.ContainsFunc(b.st.wants, func(s *want) bool { return s.ns != b.st.wants[0].ns })
 }
 
-// addShared extends c, the choice for requirement r of a, by atoms in other namespaces that watch the
-// namespace of a. Candidates of a root are preferred to new installs in the namespace of a. Other atoms are
-// never preferred. They meet the choice only if they are chosen for another reason, or if no alternative is
-// possible.
+// addShared adds atoms to c, the choice for requirement r of a: operators in other namespaces that watch the
+// namespace of a. Candidates of a root are preferred to new installs in the namespace of a. The other atoms are
+// never preferred. They meet the choice only if they are chosen for another reason, or if there is no
+// alternative.
 func (s *sharedProviders) addShared(a *atom, r *requirement, c solve.Choice) solve.Choice {
 	key := sharedKey{a.ns, r}
 	got, ok := s.memo[key]

@@ -13,11 +13,11 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// Each part of an upgrade becomes a branch. Users may merge any of the branches, in any order. So
-// every combination of parts must have a solution, not only each part alone. Parts that are
-// connected by a requirement are therefore joined; others cannot affect each other.
+// Each part of an upgrade becomes a branch. Users may merge any of the branches, in any order. So each part
+// alone and every combination of parts must have a solution. Therefore, parts that a requirement connects are
+// joined. Unconnected parts cannot affect each other.
 
-// Part is a part of an upgrade that can be applied separately.
+// Part is a subset of an upgrade that can be applied separately.
 type Part struct {
 	Operators []string // upgraded targets ("namespace/package"): declared operators first, each sorted
 	Result    *Result
@@ -35,8 +35,8 @@ type Bond struct {
 
 // Split divides the upgrade that opt requests into parts. Each part can be applied to prev on its own, or
 // together with other parts in any order. Git can merge the locks of the parts, and the merged lock satisfies
-// the declarations. So two targets are in the same part if a requirement connects them, or if Git cannot
-// merge their locks. No operator is upgraded in two parts. Parts are sorted by their first operators.
+// the declarations. To ensure this, two targets are in the same part if a requirement connects them, or if Git
+// cannot merge their locks. No operator is upgraded in two parts. Parts are sorted by their first operators.
 //
 // If connected targets have no common solution, the later target is postponed, with a warning. If prev itself
 // has conflicts, the error is the error of Resolve. With opt.KeepGoing, there is no error, and each part has
@@ -59,9 +59,9 @@ func Split(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options
 	return s.join(nil)
 }
 
-// Join joins parts of Split that must be applied together for another reason, such as a common object in
-// their rendered trees. pairs are indexes of parts. The other arguments and the results are the same as for
-// Split.
+// Join joins parts of Split that must be applied together for another reason, such as a common object in their
+// rendered trees. Each pair contains the indexes of two parts to join. The other arguments and the results are
+// the same as for Split.
 func Join(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options, parts []Part, pairs [][2]int) ([]Part, []diag.Warning, error) {
 	s := newSplitter(x, decl, prev, opt)
 	for _, p := range parts {
@@ -145,8 +145,8 @@ func (s *splitter) tryTargets(targets ...Target) (*Part, error) {
 	return p, nil
 }
 
-// areKnown reports whether prev itself has all of these conflicts. Unless keepGoing is set, a
-// conflict of prev is returned as an error.
+// areKnown reports whether prev, without the upgrade, has all of these conflicts. If prev has conflicts and
+// keepGoing is not set, it returns them as an error.
 func (s *splitter) areKnown(conflicts []*explain.Conflict) (bool, error) {
 	if len(conflicts) > 0 && s.known == nil {
 		plain, err := Resolve(s.x, s.decl, s.prev, s.opt)
@@ -193,8 +193,8 @@ func (p *Part) bonds(key string) []Bond {
 	return out
 }
 
-// join joins connected parts until none are connected. pairs are additional connections between
-// parts, by index.
+// join joins connected parts until no parts are connected, and returns the parts. Each of pairs is an
+// additional connection of two parts, by index.
 func (s *splitter) join(pairs [][2]int) ([]Part, []diag.Warning, error) {
 	for {
 		components := s.components(pairs)
@@ -218,8 +218,8 @@ func (s *splitter) join(pairs [][2]int) ([]Part, []diag.Warning, error) {
 	return out, diag.SortWarnings(s.warnings), nil
 }
 
-// joinParts joins parts into one part. If the parts have no common solution, it joins one part after the
-// other. A part that has no common solution with the joined parts is postponed, with a warning.
+// joinParts joins parts into one part. If the parts have no common solution, it joins one part after the other.
+// If a part has no common solution with the parts joined before, it is postponed, with a warning.
 func (s *splitter) joinParts(parts []*Part) (*Part, error) {
 	var all []Target
 	for _, p := range parts {
@@ -250,7 +250,7 @@ func (s *splitter) joinParts(parts []*Part) (*Part, error) {
 	return joined, nil
 }
 
-// withBonds returns p with the bonds of the parts that were joined into it.
+// withBonds sets the bonds of p to the bonds of the parts that were joined into p, and returns p.
 func (p *Part) withBonds(of ...*Part) *Part {
 	p.Bonds = nil
 	for _, key := range p.Operators {

@@ -21,9 +21,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// TestEachPartIsSound splits the upgrade of a random universe: the lock of each part is sound and
-// satisfies the declarations, its operators are upgraded, and every available upgrade is in a part
-// or reported as waiting. Merging one part after the other ends without available upgrades.
+// TestEachPartIsSound splits the upgrade of a random universe. The lock of each part is sound and satisfies the
+// declarations. The operators of a part are upgraded. Every available upgrade is in a part or reported as
+// waiting. After all parts are merged, one after the other, no upgrade is available.
 func TestEachPartIsSound(t *testing.T) {
 	several, together, left := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -90,9 +90,9 @@ func TestEachPartIsSound(t *testing.T) {
 	}
 }
 
-// TestPartsMergeInAnyOrder splits upgrades on several nights: after Git merged any open parts in any
-// order, the lock satisfies the declarations. A part may stay open for the next night if its upgrades
-// are still the same.
+// TestPartsMergeInAnyOrder splits upgrades on several nights. After Git has merged any open parts in any order,
+// the lock satisfies the declarations. A part may stay open for the next night if its upgrades are still the
+// same.
 func TestPartsMergeInAnyOrder(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -169,8 +169,8 @@ type branch struct {
 	base, lock *lockfile.File
 }
 
-// openBranches returns the branches that are open after a night: for each part a new branch, or an
-// earlier branch with the same upgrades if isLeft returns true.
+// openBranches returns the branches that are open after a night, one for each part. If an earlier branch has
+// the same upgrades and isLeft returns true, it returns the earlier branch, otherwise a new branch.
 func openBranches(before []branch, main *lockfile.File, parts []resolve.Part, isLeft func() bool) []branch {
 	var out []branch
 	for _, p := range parts {
@@ -193,7 +193,7 @@ func (b branch) upgrades() string {
 	return strings.Join(out, " ")
 }
 
-// mergeFile returns the result of git merge-file on two versions of base.
+// mergeFile returns the result of git merge-file for ours and theirs, which are two modified versions of base.
 func mergeFile(t *rapid.T, git, dir string, ours, base, theirs *lockfile.File) []byte {
 	var files []string
 	for i, f := range []*lockfile.File{ours, base, theirs} {
@@ -234,7 +234,7 @@ func mergeBranches(t *rapid.T, git, dir string, ours, base, theirs *lockfile.Fil
 	return run(nil, "cat-file", "blob", strings.TrimSpace(string(tree))+":quayside.lock")
 }
 
-// catalogsOfDay returns the catalogs of one day: the same bundles with another digest.
+// catalogsOfDay returns the catalogs of one day. The bundles are the same every day, but the digests differ.
 func (u universe) catalogsOfDay(t *rapid.T, day int) *catalog.Index {
 	later := u
 	later.cats = nil
@@ -289,8 +289,8 @@ func movedOperators(p resolve.Part) []string {
 	return out
 }
 
-// TestPartReasons checks the reasons of parts: an application requires the next version of a database,
-// and another operator is unrelated.
+// TestPartReasons checks the reasons of parts for three operators: an application that requires the next
+// version of a database, the database, and an unrelated operator.
 func TestPartReasons(t *testing.T) {
 	bundle := func(name, version string, more ...catalog.Property) catalog.BundleData {
 		b := catalog.BundleData{Name: name + ".v" + version, Image: "quay.io/example/" + name + "@sha256:" + catalog.DigestOf([]byte(name+version)).Hex(), Properties: more}

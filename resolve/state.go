@@ -66,9 +66,9 @@ func newState(wants []*want, others []*installed) *state {
 	return st
 }
 
-// needed returns the set of declared bundles, bundles without a subscription, and everything that they
-// require, directly or transitively. If several bundles with the same API meet a requirement, the set
-// contains only one of these bundles.
+// needed returns the set of declared bundles, bundles without a subscription, and all bundles that these
+// require, directly or transitively. If several bundles with the same API meet a requirement, the set contains
+// only one of them.
 func (st *state) needed() map[*installed]bool {
 	out := map[*installed]bool{}
 	var todo []*installed
@@ -118,8 +118,8 @@ func (st *state) pruned() *state {
 	return &next
 }
 
-// undeclaredWants returns the installed packages that no declaration requests, as subscriptions by
-// namespace and package.
+// undeclaredWants returns the installed packages that no declaration requests. The result maps namespace and
+// package to a subscription.
 func (st *state) undeclaredWants() map[pkgKey]*want {
 	out := map[pkgKey]*want{}
 	for _, i := range st.installed {
@@ -149,9 +149,9 @@ func (st *state) sort() {
 	})
 }
 
-// stateBefore returns the state before the first round. The installed bundle of a namespace and
-// package is the pin in the previous lock or, if there is none, the ClusterServiceVersion among the
-// declarations. It implements rule 8.
+// stateBefore returns the state before the first round. The installed bundle of a namespace and package is the
+// pin in the previous lock or, if there is none, the ClusterServiceVersion among the declarations. It
+// implements rule 8 of the package comment.
 func (w *converter) stateBefore(prev *lockfile.File) *state {
 	st := &state{}
 	for i := range w.decl.Subscriptions {
@@ -189,8 +189,8 @@ func (w *converter) defaultChannel(s *want) []string {
 	return []string{pkgs[0].DefaultChannel()}
 }
 
-// addPins adds the pins of prev to st and returns them by namespace and package. It implements
-// Rule 8.
+// addPins adds the pins of prev to st and returns them by namespace and package. It implements Rule 8 of the
+// package comment.
 func (w *converter) addPins(st *state, prev *lockfile.File) map[string]*installed {
 	locked := map[string]*installed{}
 	for _, p := range w.activePins(prev) {
@@ -223,7 +223,7 @@ func (w *converter) addPins(st *state, prev *lockfile.File) map[string]*installe
 	return locked
 }
 
-// switchCatalog changes the catalog of i to the catalog of s, if the latter has the same bundle.
+// switchCatalog changes the catalog of i to the catalog of s, if the catalog of s has the same bundle.
 func (w *converter) switchCatalog(i *installed, s *want) {
 	if s.cat == nil || *s.cat == i.cat {
 		return
@@ -255,9 +255,8 @@ func generatedWant(p *lockfile.Pin, inst *installed) *want {
 	return s
 }
 
-// fromPin returns the installed bundle for a pin. If the catalog of the pin is current, its data
-// replaces the recorded data. A bundle adopted from a cluster keeps the data of its
-// ClusterServiceVersion.
+// fromPin returns the installed bundle for a pin. If the catalog of the pin is current, the data in the catalog
+// replaces the data in the pin. A bundle adopted from a cluster keeps the data of its ClusterServiceVersion.
 func (w *converter) fromPin(p *lockfile.Pin, wants []*want) *installed {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	inst := &installed{ns: p.Namespace, bundle: p.Bundle, cat: p.Catalog.ID, pin: p, replaces: p.Replaces, entry: e}
@@ -322,8 +321,8 @@ func (w *converter) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog
 	return nil
 }
 
-// adoptUnpinned adds the ClusterServiceVersions that the lock does not pin to st. It implements
-// Rule 8.
+// adoptUnpinned adds the ClusterServiceVersions that the lock does not pin to st. It implements Rule 8 of the
+// package comment.
 func (w *converter) adoptUnpinned(st *state, locked map[string]*installed) {
 	taken := map[string]bool{} // "namespace/name" of the CSVs that belong to a subscription
 	byName := map[string]*declare.ClusterServiceVersion{}
@@ -383,8 +382,8 @@ func (w *converter) markReplaced(c *declare.ClusterServiceVersion, byName map[st
 	}
 }
 
-// warnStateDiffers warns if the status of a declared Subscription names another installed bundle
-// than the lock.
+// warnStateDiffers warns if the status of a declared Subscription names an installed bundle that differs from
+// the lock.
 func (w *converter) warnStateDiffers(s *want) {
 	if s.current.pin == nil || s.current.bundle == s.decl.InstalledCSV {
 		return
@@ -397,8 +396,8 @@ func (w *converter) hasSubscriptions(st *state, ns string) bool {
 	return slices.ContainsFunc(st.wants, func(s *want) bool { return s.ns == ns })
 }
 
-// fromCSV returns the installed bundle for a ClusterServiceVersion. Without a properties annotation, the
-// package is the package of its subscriptions, if all subscriptions name the same package.
+// fromCSV returns the installed bundle for a ClusterServiceVersion. If c has no properties annotation, the
+// package is the one that its subscriptions name, if they all name the same.
 func (w *converter) fromCSV(c *declare.ClusterServiceVersion, wants []*want) *installed {
 	f := w.facts.fromProperties(c.Properties)
 	inst := &installed{ns: c.Namespace, bundle: c.Name, facts: f, csv: c, replaces: c.Replaces}

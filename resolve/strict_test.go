@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// strictProblem is a problem in which package a requires b, which is in two catalogs, and in which the
-// replaced ClusterServiceVersion of a still exists.
+// strictProblem is a problem in which package a requires package b. Package b is in two catalogs. The replaced
+// ClusterServiceVersion of a still exists.
 const strictProblem = `{"id": "strict", "globalCatalogNamespace": "olm", "catalogs": {
   "cat": {"namespace": "olm", "fbc": [
     {"schema": "olm.package", "name": "a", "defaultChannel": "stable"},
@@ -38,9 +38,9 @@ const strictProblem = `{"id": "strict", "globalCatalogNamespace": "olm", "catalo
   "hops": [["a.v3.0.0", "b.v1.0.0"]], "steps": [{"install": [{"csv": "a.v3.0.0", "package": "a", "version": "3.0.0"}, {"csv": "b.v1.0.0", "package": "b", "version": "1.0.0"}]}],
   "generatedSubscriptions": [{"name": "b-stable-cat-olm", "package": "b", "channel": "stable", "source": "cat", "sourceNamespace": "olm"}]}]}}`
 
-// TestConformanceIsStrict changes one detail of quayside's answer or of OLM's expected result in each
-// case: the checks of TestConformance must detect it, and demandingRule must return the right rule
-// for the difference, or 0.
+// TestConformanceIsStrict changes, in each case, one detail of quayside's answer or of OLM's expected result.
+// The checks of TestConformance must detect the change, and demandingRule must return the right rule for it, or
+// 0.
 func TestConformanceIsStrict(t *testing.T) {
 	cat, more := catalog.ID{Namespace: "olm", Name: "cat"}, catalog.ID{Namespace: "olm", Name: "more"}
 	from := func(a *answer, id catalog.ID, channel string) { // pins b from another catalog or channel
@@ -120,8 +120,8 @@ func TestConformanceIsStrict(t *testing.T) {
 	}
 }
 
-// TestNeedsDowngrade checks that rule 5 explains a conflict where OLM downgrades an operator, but not
-// if OLM's answer differs in anything else.
+// TestNeedsDowngrade checks that rule 5 explains a conflict if OLM downgrades an operator, but not if OLM's
+// answer differs in any other way.
 func TestNeedsDowngrade(t *testing.T) {
 	const text = `{"id": "down", "globalCatalogNamespace": "olm", "catalogs": {"cat": {"namespace": "olm", "fbc": [
     {"schema": "olm.package", "name": "a", "defaultChannel": "stable"},
@@ -178,8 +178,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestMisplaced checks that findMisplaced detects changed origins of pins, which are not part of the
-// list of installed bundles.
+// TestMisplaced checks that findMisplaced detects changed origins of pins. The list of installed bundles does
+// not contain the origins.
 func TestMisplaced(t *testing.T) {
 	var p problem
 	if err := json.Unmarshal([]byte(strictProblem), &p); err != nil {

@@ -18,8 +18,8 @@ import (
 // leftover objects of the replaced operator stay in the lock until the successor is observed
 // running.
 
-// activePins returns the pins of prev that take part in resolution. A leaving operator takes part
-// again if it is declared and has no declared successor: this undoes a replacement.
+// activePins returns the pins of prev that take part in resolution. A leaving operator takes part again if it
+// is declared and has no declared successor. In this way, a replacement can be undone.
 func (w *converter) activePins(prev *lockfile.File) []*lockfile.Pin {
 	if prev == nil {
 		return nil
@@ -37,11 +37,11 @@ func (w *converter) activePins(prev *lockfile.File) []*lockfile.Pin {
 	return out
 }
 
-// pinsAndLeaving returns the pins and the leaving operators of the next lock. An operator that is
-// no longer required is leaving until its removal is observed. A replaced operator is leaving until
-// its successor is observed running, or until no declaration names the successor. If the successor
-// has no pin, the replaced operator keeps its own. If the successor is replaced in turn, its
-// predecessors get the new successor.
+// pinsAndLeaving returns the pins and the leaving operators of the next lock. An operator that is no longer
+// required is leaving until its removal is observed. A replaced operator is leaving until its successor is
+// observed running, or until no declaration names the successor. If the successor has no pin, the replaced
+// operator keeps its pin. If the successor is itself replaced, the new successor also becomes the successor of
+// the operators replaced earlier.
 func (w *converter) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pin, []lockfile.Leaving) {
 	if prev == nil {
 		return pins, nil
@@ -89,9 +89,9 @@ func (w *converter) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]
 	return pins, out
 }
 
-// newLeaving returns the leaving entry for operator p, which is no longer pinned. p may have
-// replaced another operator before. If that operator is pinned again, it becomes the successor of
-// p, so that both stay in the same unit of the tree.
+// newLeaving returns the leaving entry for operator p, which is no longer pinned. If p has replaced an operator
+// that is now pinned again, this operator becomes the successor of p. So both stay in the same unit of the
+// tree.
 func newLeaving(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfile.Leaving {
 	for _, l := range prev.Leaving {
 		if l.ReplacedBy == p.Key() && now[l.Key()] {
@@ -101,8 +101,8 @@ func newLeaving(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfi
 	return lockfile.Leaving{With: unitOf(prev, p, now), Pin: p}
 }
 
-// unitOf returns the remaining operators that are in a cycle of requirements with p: they require
-// p, and p requires them, directly or transitively. They are in the same unit of the tree as p.
+// unitOf returns the remaining operators that are in the same unit of the tree as p because of a cycle: they
+// require p, and p requires them, directly or transitively.
 func unitOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
 	var out []string
 	for key := range lock.Needed(p.Key()) {
@@ -131,8 +131,8 @@ func (w *converter) lastSuccessor(l lockfile.Leaving, prev *lockfile.File) strin
 	return ""
 }
 
-// refreshPin returns p with the current data of its bundle in the catalog. It returns p unchanged
-// if the catalog does not have the bundle, or if the bundle there has other content.
+// refreshPin returns p with the current data of its bundle in the catalog. It returns p unchanged if the
+// catalog does not have the bundle, or if the catalog is not current.
 func (w *converter) refreshPin(p lockfile.Pin) lockfile.Pin {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	if e == nil || !w.isCatalogCurrent(&p) {
@@ -168,8 +168,7 @@ func (w *converter) successionConflicts(prev, next *lockfile.File) []*explain.Co
 	return out
 }
 
-// lostAPIs returns the kinds that old provides, and successor does not in any version. The result
-// is sorted.
+// lostAPIs returns the kinds that old provides, but that successor does not provide in any version, sorted.
 func lostAPIs(old, successor lockfile.Pin) []catalog.GVK {
 	kept := catalog.Read(successor.Properties).Provides
 	return slices.DeleteFunc(catalog.Read(old.Properties).Provides, func(g catalog.GVK) bool {
@@ -208,7 +207,7 @@ func successionConflict(d *declare.Subscription, text, change string) *explain.C
 	}
 }
 
-// reportSuccessions warns about leaving operators, and about declarations that replace an operator
+// reportSuccessions warns about leaving operators. It also warns about declarations that replace an operator
 // that is not in the lock.
 func (w *converter) reportSuccessions(prev, next *lockfile.File) {
 	for _, l := range next.Leaving {

@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// remedies returns changes that may resolve the conflict. Only the first ones are tried, so the
-// most likely come first: corrections of names and targets, changes of settings and declarations
-// that the causes mention, flags, other versions, channels and catalogs, and finally removals. It
-// implements Rule 13.
+// remedies returns changes that may resolve the conflict. Only the first ones are tried, so the most likely
+// come first: corrections of names and targets, changes of settings and declarations that the causes mention,
+// flags, other versions, channels and catalogs, and finally removals. It implements Rule 13 of the package
+// comment.
 func (t *explainer) remedies() []remedy {
 	t.addCorrections()
 	t.addUnmanaged()
@@ -66,8 +66,8 @@ func (t *explainer) excludesEachOther() bool {
 	})
 }
 
-// hasSeveralVersions reports whether the conflict contains versions of the same package, which
-// exclude each other.
+// hasSeveralVersions reports whether the conflict contains several versions of a package. Such versions exclude
+// each other.
 func (t *explainer) hasSeveralVersions() bool {
 	return slices.ContainsFunc(t.causes, func(x taggedCause) bool {
 		_, is := x.cause.(onePackageCause)
@@ -172,8 +172,8 @@ func (t *explainer) addAlternatives() {
 	}
 }
 
-// addDeclaredVersion adds the command that declares the target version of s, if the declaration
-// does not allow that version.
+// addDeclaredVersion adds a remedy if the declaration of s does not allow the target version: the command that
+// declares that version.
 func (t *explainer) addDeclaredVersion(s *want) {
 	target := t.b.w.targetOf(s)
 	pkgs, bad := t.b.w.packages(s)
@@ -241,8 +241,7 @@ func (t *explainer) addChannel(s *want, name string) {
 	t.addEdit(s, s.pos(declare.FieldChannel, declare.FieldPackage), "request channel "+name, func(d *declare.Subscription) { d.Channels = []string{name} })
 }
 
-// addVersion adds a remedy that allows the newest version, if the declaration of s does not allow
-// it.
+// addVersion adds a remedy that allows the newest version, if the declaration of s does not allow that version.
 func (t *explainer) addVersion(s *want) {
 	pkgs, _ := t.b.w.packages(s)
 	allowed, bad := s.versionFilter()
@@ -273,9 +272,8 @@ func (t *explainer) namespaces() []string {
 	return slices.DeleteFunc(slices.Compact(out), func(ns string) bool { return ns == "" })
 }
 
-// addWatches adds remedies that change the watched namespaces of OperatorGroups and declarations.
-// Watching all namespaces is not suggested for operators that exclude each other, because it cannot
-// help.
+// addWatches adds remedies that change the watched namespaces of OperatorGroups and declarations. For operators
+// that exclude each other, no remedy watches all namespaces, because such a remedy cannot resolve the conflict.
 func (t *explainer) addWatches() {
 	watches := func(ns string, now []string) (out [][]string) {
 		for _, to := range [][]string{{ns}, nil} {
@@ -362,8 +360,8 @@ func (t *explainer) publishedVersions(s *want) []string {
 	return out
 }
 
-// addOtherTargets adds remedies with another target version for s, if the requested one does not
-// exist or takes part in the conflict.
+// addOtherTargets adds remedies with another target version for s, if the requested version does not exist or
+// takes part in the conflict.
 func (t *explainer) addOtherTargets(s *want) {
 	target, near := t.unknownTarget(s), []string{}
 	if target != nil {
@@ -413,8 +411,8 @@ func (t *explainer) pinnedTargets() []Target {
 	return out
 }
 
-// versionField returns the setting for the version of Kubernetes: the setting of the workspace, or of the
-// clusters whose version is too low for an operator that needs version v.
+// versionField returns the name of the setting for the version of Kubernetes. It is the setting of the
+// workspace, or of the clusters whose version is too low for an operator that needs version v.
 func (t *explainer) versionField(operator, v string) string {
 	if len(t.b.w.opt.Clusters) == 0 {
 		return "spec.kubernetesVersion"
@@ -470,8 +468,8 @@ func (t *explainer) addSettings() {
 	}
 }
 
-// addNamespaces adds remedies that move a declared subscription to another namespace: an existing
-// one, or a new one whose OperatorGroup watches only this namespace.
+// addNamespaces adds remedies that move a declared subscription to another namespace: an existing namespace, or
+// a new namespace whose OperatorGroup watches only the new namespace.
 func (t *explainer) addNamespaces() {
 	for _, s := range t.declaredWants() {
 		addMove := func(ns, text string, change func(*inputs)) {

@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// TestSuggestionsResolveConflicts applies each suggested change of each conflict and resolves again:
-// that conflict must not occur again, and if it was the only one, no other.
+// TestSuggestionsResolveConflicts applies each suggested change of each conflict and resolves again. The
+// conflict must not occur again. If it was the only conflict, no other conflict may occur.
 func TestSuggestionsResolveConflicts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)

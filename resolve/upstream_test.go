@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// verdict is the comparison of quayside's result with that of one of OLM's own tests.
+// verdict compares quayside's result with the result of one of OLM's own tests.
 type verdict struct {
 	olm, here []string // after each round: bundles, "conflict" or "error"
 	because   string   // the reason for a difference
@@ -53,7 +53,7 @@ func TestGoldenUpstream(t *testing.T) {
 	t.Logf("%d tests of OLM's resolver: %d agreed, %d differ for a reason, %d have nothing to compare", len(seen), count["agreed"], count["differs"], count["none"])
 }
 
-// judge returns "agreed", "differs" or "none", and the fault of the test case, or "".
+// judge returns the outcome "agreed", "differs" or "none". The fault is the error in the test case, or "".
 func (v verdict) judge() (outcome, fault string) {
 	equal := slices.Equal(v.olm, v.here)
 	switch {

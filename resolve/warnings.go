@@ -34,8 +34,7 @@ func (w *world) reportRound(r *round) {
 	}
 }
 
-// countSteps returns the number of different bundles among the candidates that are preferred to the
-// bundle with this name.
+// countSteps returns how many different bundles precede the bundle with this name in the list of candidates.
 func countSteps(candidates []option, name string) int {
 	seen := map[string]bool{}
 	for _, o := range candidates {
@@ -83,9 +82,9 @@ type obstacle struct {
 	refused []string // operators whose bundles Options.Objection rejected; sorted
 }
 
-// findObstacle returns the reason why root cannot choose any of the atoms. Either no solution contains one of
-// the atoms, or every such solution changes the choices of earlier roots. The reason does not mention the
-// subscription of root itself.
+// findObstacle returns the reason why root cannot choose any of the atoms. Either no solution contains any of
+// the atoms, or every solution with one of them changes the choices of earlier roots. The reason does not
+// mention the subscription of root itself.
 func (r *round) findObstacle(root root, of []int) obstacle {
 	p := r.b.p
 	p.Roots = slices.Clone(p.Roots)
@@ -125,8 +124,8 @@ func (r *round) findObstacle(root root, of []int) obstacle {
 	return out
 }
 
-// reportResult warns about the state after the last round, which becomes the lock. It implements
-// Rule 6.
+// reportResult warns about the state after the last round, which becomes the lock. It implements Rule 6 of the
+// package comment.
 func (w *world) reportResult(r *round, st *state, res *Result) {
 	reported := map[catalog.ID]bool{} // catalogs that a conflict already mentions
 	for _, c := range res.Conflicts {
@@ -173,8 +172,8 @@ func (w *world) reportResult(r *round, st *state, res *Result) {
 	}
 }
 
-// reportOrphans warns about dependencies that are no longer required. It mentions their unmet
-// requirements, and APIs that other operators provide as well. It implements Rule 6.
+// reportOrphans warns about dependencies that are no longer required. It mentions their unmet requirements, and
+// their APIs that other operators also provide. It implements Rule 6 of the package comment.
 func (w *world) reportOrphans(st *state) {
 	needed := st.needed()
 	for _, s := range st.wants {
@@ -198,8 +197,8 @@ func (w *world) reportOrphans(st *state) {
 	}
 }
 
-// reportBadRanges warns about malformed skipRanges in the channels that subscriptions use. It
-// implements Rule 4.
+// reportBadRanges warns about malformed skipRanges in the channels that subscriptions use. It implements Rule 4
+// of the package comment.
 func (w *world) reportBadRanges(st *state) {
 	for _, s := range st.wants {
 		pkgs, _ := w.packages(s)
@@ -235,9 +234,9 @@ func (w *world) reportDeprecated(i *installed, s *want) {
 // oneLine returns the message of an error with several lines as one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// reportCannotRun warns about a pinned bundle that cannot run in its namespace or on the cluster.
-// Such a bundle is pinned only if it was already installed, or if Options.Requirements is "warn".
-// It implements Rule 7.
+// reportCannotRun warns about a pinned bundle that cannot run in its namespace or on the cluster. Such a bundle
+// is pinned only if it was already installed, or if Options.Requirements is "warn". It implements Rule 7 of the
+// package comment.
 func (w *world) reportCannotRun(i *installed, s *want) {
 	a := &atom{ns: i.ns, entry: i.entry, facts: i.facts, watch: w.watchOf(i.ns, s, i.entry.Bundle())}
 	if no := w.cannotRun(a); no.kind != 0 {
@@ -245,8 +244,8 @@ func (w *world) reportCannotRun(i *installed, s *want) {
 	}
 }
 
-// reportUnchecked warns about version checks that were skipped, because the version of the cluster
-// is not set or has no patch number. It implements Rule 7.
+// reportUnchecked warns about version checks that were skipped, because the version of the cluster is not set
+// or has no patch number. It implements Rule 7 of the package comment.
 func (w *world) reportUnchecked(st *state) {
 	kube, shift := 0, 0
 	for _, i := range st.installed {
@@ -274,8 +273,8 @@ func (w *world) reportUnchecked(st *state) {
 	}
 }
 
-// reportOverlap warns about installs that provide the same API to a common namespace, if this is
-// allowed (Options.AllowOverlap).
+// reportOverlap warns about operators that provide the same API to a common namespace, if Options.AllowOverlap
+// permits such overlaps.
 func (w *world) reportOverlap(st *state) {
 	if !w.opt.AllowOverlap {
 		return

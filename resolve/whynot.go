@@ -144,8 +144,8 @@ func (q *question) answer() (*explain.Obstacles, error) {
 	return q.out, nil
 }
 
-// addOfferObstacles returns the candidates of the subscription that have the version. If there are
-// none, it adds the reasons to q.out.
+// addOfferObstacles returns the candidates of the subscription that have the version. If there are none, it
+// adds the reasons for their absence to q.out.
 func (q *question) addOfferObstacles() []*catalog.Entry {
 	opts := q.w.options(q.want)
 	var offered []*catalog.Entry
@@ -225,8 +225,8 @@ func (q *question) pinsVersion(r remedy) bool {
 	return trial{w: &next, prev: q.prev}.pinnedWith(q.target, r) == q.out.Bundle
 }
 
-// availableChanges returns changes after which the version may be installable. It implements
-// Rule 13.
+// availableChanges returns changes after which the version may be installable. It implements Rule 13 of the
+// package comment.
 func (q *question) availableChanges() []remedy {
 	key := q.target.Namespace + "/" + q.target.Package
 	var out []remedy

@@ -47,7 +47,7 @@ type entriesKey struct {
 	req *requirement
 }
 
-// installNamespace holds the settings of one install namespace. A fault in them affects only this
+// installNamespace holds the settings of one install namespace. A fault in these settings affects only this
 // namespace (Rule 4).
 type installNamespace struct {
 	group    *declare.OperatorGroup // nil if none is declared
@@ -57,9 +57,9 @@ type installNamespace struct {
 	faultPos diag.Pos
 }
 
-// runUntilStable calls f with a new world, again and again until no more CEL rules exceed the cost
-// limit. A rule that has exceeded it matches no bundle in the next call. So the result does not
-// depend on the order of evaluation.
+// runUntilStable calls f, each time with a new world, until no further CEL rule exceeds the cost limit, and
+// returns the last result. A rule that exceeded the limit matches no bundle in later calls. So the order of
+// evaluation does not affect the result.
 func runUntilStable[T any](x *catalog.Index, decl *declare.Set, opt Options, f func(*world) (T, error)) (T, error) {
 	read := newReader()
 	for {
@@ -92,8 +92,8 @@ func (w *world) forTrial(decl *declare.Set, opt Options) *world {
 	return next
 }
 
-// unreadableNeeds returns the unreadable catalogs that may contain the package of s. If s names a catalog,
-// only this one is considered. Otherwise, the result is nil if a readable catalog has the package.
+// unreadableNeeds returns the unreadable catalogs that may contain the package of s. If s names a catalog, it
+// considers only this catalog. Otherwise, the result is nil if a readable catalog has the package.
 func (w *environment) unreadableNeeds(s *want) []catalog.ID {
 	broken := w.x.Broken()
 	switch {
@@ -130,8 +130,8 @@ func (w *environment) namespace(ns string) *installNamespace {
 	return s
 }
 
-// applyGroup sets the watched namespaces from an OperatorGroup. Its selector is matched against the
-// labels of declared Namespaces (rule 11).
+// applyGroup sets the watched namespaces from an OperatorGroup. It matches the selector of the group against
+// the labels of declared Namespaces (rule 11).
 func (w *environment) applyGroup(s *installNamespace, g *declare.OperatorGroup) {
 	s.group, s.exclude = g, g.ExcludeGlobal
 	s.watch = g.TargetNamespaces
@@ -160,8 +160,8 @@ func (w *environment) isVisible(ns string, id catalog.ID) bool {
 	return id.Namespace == ns || w.isGlobal(id.Namespace) && !w.namespace(ns).exclude
 }
 
-// catalogs returns the catalogs that are visible in ns, most preferred first: by priority, then
-// those in ns, then by namespace and name. It implements Rule 3.
+// catalogs returns the catalogs that are visible in ns, most preferred first: sorted by priority, then catalogs
+// in ns first, then by namespace and name. It implements Rule 3 of the package comment.
 func (w *environment) catalogs(ns string) []*catalog.Catalog {
 	if cats, ok := w.visible[ns]; ok {
 		return cats
@@ -186,9 +186,9 @@ func (w *environment) catalogs(ns string) []*catalog.Catalog {
 	return cats
 }
 
-// providers returns the entries of a catalog that meet a requirement, most preferred first: entries
-// of default channels first, then by package, then by channel, and within a channel from the head
-// down. It implements Rule 3.
+// providers returns the entries of a catalog that meet a requirement, most preferred first: entries of default
+// channels first, then by package, then by channel, and within a channel from the head down. It implements Rule
+// 3 of the package comment.
 func (w *environment) providers(c *catalog.Catalog, r *requirement) []*catalog.Entry {
 	key := entriesKey{c, r}
 	if got, ok := w.entries[key]; ok {

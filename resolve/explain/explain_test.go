@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// locked returns a lock in which app is declared and requires db, db requires log, old is an
-// orphan, and db is also pinned in another namespace.
+// locked returns a lock in which the declared operator app requires db, and db requires log. The lock also
+// contains an orphan, old, and a second pin of db in another namespace.
 func locked() *lockfile.File {
 	pin := func(ns, pkg, version string, by []string, requires ...lockfile.Requirement) lockfile.Pin {
 		return lockfile.Pin{
@@ -70,8 +70,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestTreeOfCycle checks that each pin is listed, and expanded once: pins that several pins require, and
-// pins that only require each other.
+// TestTreeOfCycle checks that each pin is listed and is expanded only once, even if several pins require it or
+// pins only require each other.
 func TestTreeOfCycle(t *testing.T) {
 	lock := locked()
 	required := func(pin string) []lockfile.Requirement {
@@ -97,7 +97,7 @@ func TestTreeOfCycle(t *testing.T) {
 	}
 }
 
-// TestWhyIsShortestFirst checks the order of several chains, and that a cycle ends.
+// TestWhyIsShortestFirst checks the order of several chains, and that Why ends if there is a cycle.
 func TestWhyIsShortestFirst(t *testing.T) {
 	lock := locked()
 	lock.Pins[0].Requires = append(lock.Pins[0].Requires, lockfile.Requirement{Pin: "apps/log", Requirement: "r"})
@@ -117,8 +117,8 @@ func TestWhyIsShortestFirst(t *testing.T) {
 	}
 }
 
-// TestConflictText checks the title, the depth of the chain, the advice, and that texts of catalogs cannot
-// start a line.
+// TestConflictText checks the title, the depth of the chain, and the advice. It also checks that a text from a
+// catalog cannot start a new line.
 func TestConflictText(t *testing.T) {
 	for _, c := range []struct {
 		conflict explain.Conflict

@@ -2,9 +2,9 @@ package solve
 
 import "slices"
 
-// minimalCore returns a minimal unsatisfiable core, as tags. It begins with the failed assumptions
-// of the solver and drops each tag without which there is still a contradiction. A tag that is
-// needed in a set is needed in its subsets, too, and is tested only once.
+// minimalCore returns a minimal unsatisfiable core, as tags. It begins with the failed assumptions of the
+// solver, and drops each tag without which the remaining tags still contradict each other. A tag that a set
+// needs is also needed by its subsets. So each tag is tested only once.
 func minimalCore(p *Problem) ([]int, error) {
 	try, all := tryTags(p)
 	core, unsat, err := try(all)

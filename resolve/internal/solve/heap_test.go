@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHeapPopsByWeight compares pop with a linear search for the heaviest member, and among equal
-// weights for the lowest number.
+// TestHeapPopsByWeight compares pop with a linear search for the heaviest member. Of members with equal weight,
+// the search returns the one with the lowest number.
 func TestHeapPopsByWeight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const atoms = 20
@@ -62,8 +62,8 @@ func TestHeapPopsByWeight(t *testing.T) {
 	})
 }
 
-// TestHeapNeverOverflows decays the weights until they were scaled down many times: the order must
-// still depend on the most recent conflicts.
+// TestHeapNeverOverflows decays the weights so often that they are scaled down many times. The order must still
+// depend on the most recent conflicts.
 func TestHeapNeverOverflows(t *testing.T) {
 	var h heap
 	h.grow(4)

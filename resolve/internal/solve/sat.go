@@ -27,8 +27,8 @@ func noReason() reason { return reason{clause: -1, group: -1} }
 // conflict-driven clause learning (CDCL) with two watched literals. It is deterministic: the same
 // calls give the same results.
 //
-// Its propagation can be undone, and groups are not expanded to clauses. BenchmarkSolve compares it
-// with gophersat, which the tests use as a reference.
+// The solver can undo propagation, and does not expand groups to clauses. BenchmarkSolve compares it with
+// gophersat, which the tests use as a reference.
 type sat struct {
 	ok        bool // false if unsatisfiable even without assumptions
 	value     []int8
@@ -122,8 +122,7 @@ func (s *sat) attach(lits []lit) int32 {
 	return i
 }
 
-// addGroup adds an at-most-one group. It applies only if sel is true. If sel is noLit, it always
-// applies.
+// addGroup adds an at-most-one group. The group applies only if sel is true, or always if sel is noLit.
 func (s *sat) addGroup(lits []lit, sel lit) {
 	lits = slices.Clone(lits)
 	slices.Sort(lits)
@@ -259,9 +258,8 @@ func (s *sat) exclude(g int32, l lit) []lit {
 	return nil
 }
 
-// antecedents returns the literals of the clause or group that forced atom a. Those of a clause
-// include the literal of a itself. It returns nil if a was decided, assumed or set by a unit
-// clause.
+// antecedents returns the literals of the clause or group that forced atom a. The literals of a clause include
+// the literal of a itself. If a was decided, assumed or set by a unit clause, it returns nil.
 func (s *sat) antecedents(a int) []lit {
 	w := s.why[a]
 	switch {

@@ -38,9 +38,9 @@ func (q *queue) choose(atom int) {
 	}
 }
 
-// solveGreedily makes the choices in order. It excludes atoms by unit propagation only. If it finds an atom
-// for every choice, the result is the preferred solution, because an atom that propagation excludes cannot be
-// part of a solution. It returns false if no atom is left for a choice.
+// solveGreedily makes the choices in order. It excludes atoms by unit propagation only. If it finds an atom for
+// every choice, the result is the preferred solution: an atom that propagation excludes cannot be part of any
+// solution. It returns false if no atom is left for a choice.
 func solveGreedily(p *Problem, s *sat) ([]int, bool) {
 	defer s.backtrack(0)
 	q := newQueue(p)
@@ -56,8 +56,8 @@ func solveGreedily(p *Problem, s *sat) ([]int, bool) {
 	return q.chosen, true
 }
 
-// solveExactly makes the choices in order. For each atom, it runs the complete solver before
-// choosing it. It returns false if there is no solution.
+// solveExactly makes the choices in order. Before it chooses an atom, it checks with the complete solver that a
+// solution remains. It returns false if there is no solution.
 func solveExactly(p *Problem, s *sat) ([]int, bool, error) {
 	var taken []lit
 	test := func(more ...lit) (bool, error) {
@@ -105,8 +105,8 @@ func firstPossible(c Choice, can func(int) bool) (int, bool) {
 	return 0, false
 }
 
-// load returns a solver with the constraints of p. If selectors is true, every tag has a selector
-// literal, and its constraints apply only while the literal is assumed.
+// load returns a solver with the constraints of p. If selectors is true, every tag has a selector literal. The
+// constraints of the tag apply only while this literal is assumed.
 func load(p *Problem, selectors bool) *sat {
 	b := loader{s: newSAT(p.Atoms + p.Aux + 1), selectors: selectors, sel: map[int]lit{}}
 	rules := len(p.Links) + len(p.Roots) + len(p.Bans)

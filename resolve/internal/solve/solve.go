@@ -7,17 +7,16 @@
 // constraint, and contains only atoms that a choice needs. If there is a solution, the solver finds
 // it.
 //
-// If there is no solution, the result is a minimal unsatisfiable core: the tags of constraints that
-// contradict each other, but have a solution without any one of the tags.
+// If there is no solution, the result is a minimal unsatisfiable core: the tags of constraints that contradict
+// each other. If any one of these tags is removed, there is a solution.
 //
 // Start from [Problem], [Solve] and [Result].
 package solve
 
 import "errors"
 
-// Problem is a set of constraints on the atoms 1 to Atoms. A tag identifies a constraint for the
-// caller. Constraints with the same tag are in a core together, or not at all. Solve does not
-// modify a Problem.
+// Problem is a set of constraints on the atoms 1 to Atoms. A tag identifies a constraint for the caller. A core
+// contains either all constraints with the same tag, or none. Solve does not modify a Problem.
 type Problem struct {
 	Atoms  int
 	Roots  []Choice   // first choices, in order
@@ -62,8 +61,8 @@ type Result struct {
 // ErrTooHard is returned if the search exceeds its limit of conflicts.
 var ErrTooHard = errors.New("the search reached its limit without a result")
 
-// maxConflicts is the maximum number of conflicts in one search. Real catalogs cause a few; the
-// limit protects against hostile ones.
+// maxConflicts is the maximum number of conflicts in one search. Real catalogs cause only a few conflicts. The
+// limit protects against hostile catalogs.
 const maxConflicts = 10_000
 
 // Solve returns the preferred solution of a Problem, or a minimal unsatisfiable core. The error is

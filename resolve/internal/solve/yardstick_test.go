@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// clauses returns the constraints of p as an ordinary SAT problem for an independent solver. Each
-// pair of a group is a clause, because gophersat reports some unsatisfiable problems as satisfiable
-// if groups are cardinality constraints.
+// clauses returns the constraints of p as an ordinary SAT problem for an independent solver. Each pair of atoms
+// in a group becomes a clause: if groups are cardinality constraints, gophersat reports some unsatisfiable
+// problems as satisfiable.
 func clauses(p *Problem) [][]int {
 	var cnf [][]int
 	choice := func(atom int, c Choice) {
@@ -72,9 +72,9 @@ func TestSolveAgreesWithGophersat(t *testing.T) {
 	})
 }
 
-// tower returns a problem similar to that of a catalog: a chain of depth packages with the given
-// number of versions, in which version v needs version v or v+1 of the next package. If dead is
-// true, all versions of the last package are banned.
+// tower returns a problem similar to the problem of a catalog: a chain of depth packages, each with the given
+// number of versions. Version v of a package needs version v or v+1 of the next package. If dead is true, all
+// versions of the last package are banned.
 func tower(depth, versions int, dead bool) Problem {
 	p := Problem{Atoms: depth * versions, Needs: make([][]Choice, depth*versions+1)}
 	atom := func(d, v int) int { return d*versions + v + 1 }
