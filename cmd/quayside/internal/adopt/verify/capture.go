@@ -19,9 +19,8 @@ import (
 
 // Capture returns the current state of a namespace's operators. It gets the objects in the plan by name. It
 // lists OperatorGroups in the namespace, ReplicaSets and pods in the namespaces of the Deployments, and roles
-// and bindings in the whole cluster. For OLM v1 it also lists custom resources, and keeps the oldest 100 for
-// each CRD. If pods or custom resources cannot be listed, it records this in Unread. It returns any other
-// error.
+// and bindings in the whole cluster. For OLM v1, it also lists custom resources, and keeps the 100 oldest of
+// each CRD. If it cannot list pods or custom resources, it records this in Unread. Any other error is returned.
 func Capture(ctx context.Context, r Reader, p *plan.Plan, namespace string) (*Evidence, error) {
 	var refs []k8s.Ref
 	for _, h := range trackedObjects(p, namespace) {
@@ -50,8 +49,8 @@ func Capture(ctx context.Context, r Reader, p *plan.Plan, namespace string) (*Ev
 	return e, err
 }
 
-// captureObjects returns the state of the objects in refs, and the objects themselves, in this
-// order. It omits missing objects.
+// captureObjects returns the state of the objects in refs, and the objects themselves in the same order. It
+// omits missing objects.
 func captureObjects(ctx context.Context, r Reader, namespace string, refs []k8s.Ref) (*Evidence, []k8s.Object, error) {
 	read := make([]k8s.Object, len(refs))
 	err := runParallel(ctx, len(refs), func(ctx context.Context, i int) (err error) {
@@ -155,7 +154,7 @@ func newConversion(crd k8s.Object) *Conversion {
 	return c
 }
 
-// readPods adds the ReplicaSets and pods of the Deployments in e.
+// readPods adds to e the ReplicaSets and pods of its Deployments.
 func readPods(ctx context.Context, r Reader, e *Evidence) error {
 	done := map[string]bool{}
 	for _, o := range e.Objects {
@@ -216,8 +215,8 @@ func isOwnedBy(o k8s.Object, uid string) bool {
 	return slices.ContainsFunc(k8s.Items(o, "metadata", "ownerReferences"), func(w map[string]any) bool { return k8s.Text(w, "uid") == uid })
 }
 
-// targetNamespaces returns the namespaces that the operators of a namespace watch, sorted. A single
-// empty string means all namespaces.
+// targetNamespaces returns the namespaces that the operators in a namespace watch, sorted. If they watch all
+// namespaces, it returns a single empty string.
 func targetNamespaces(ctx context.Context, r Reader, namespace string) ([]string, error) {
 	groups, err := r.List(ctx, k8s.OLMGroup+"/v1", "OperatorGroup", namespace, "")
 	out := []string{}
@@ -228,7 +227,7 @@ func targetNamespaces(ctx context.Context, r Reader, namespace string) ([]string
 	return slices.Compact(out), err
 }
 
-// digest returns the digest of a JSON value. It does not depend on the order of keys.
+// digest returns the digest of a JSON value. The order of keys does not matter.
 func digest(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/sanitize"
 )
 
-// ChangedHint is the hint for changes that were made after the plan.
+// ChangedHint is the hint for changes that were made since the plan was made.
 const ChangedHint = "\thint: undo the change in the cluster; or keep it: run 'quayside import --update' for a Subscription, or edit the declaration, spec.config or an overlay; then run 'quayside resolve', and 'quayside adopt start NAMESPACE' with another --file"
 
 // DescribeChanges formats the findings of FindChanges, with a hint.
@@ -26,9 +26,9 @@ func DescribeChanges(found []Finding) string {
 	return text + "\n" + ChangedHint
 }
 
-// FindChanges compares OLM's declarations and the pod templates in namespaces with the plan. It
-// returns a finding with both values for each differing field. It also compares the catalogs, which
-// can be in other namespaces.
+// FindChanges compares OLM's declarations and the pod templates in namespaces with the plan. For each differing
+// field, it returns a finding with the previous and the current value. It also compares the catalogs, which may
+// be in other namespaces.
 func FindChanges(ctx context.Context, r Reader, p *plan.Plan, namespaces ...string) ([]Finding, error) {
 	states := slices.DeleteFunc(slices.Clone(p.State), func(s plan.State) bool {
 		return s.Object.Kind != "CatalogSource" && !slices.Contains(namespaces, s.Object.Namespace)
@@ -56,8 +56,8 @@ func FindChanges(ctx context.Context, r Reader, p *plan.Plan, namespaces ...stri
 	return slices.Concat(out...), err
 }
 
-// findChangedPods returns the changes to a Deployment's pod template. It finds the previous
-// template in a ReplicaSet, if that still exists.
+// findChangedPods returns the changes to a Deployment's pod template. It reads the previous template from its
+// ReplicaSet, if the ReplicaSet still exists.
 func findChangedPods(ctx context.Context, r Reader, s plan.State, o k8s.Object) ([]Finding, error) {
 	if plan.TemplateDigest(o) == s.Pods {
 		return nil, nil

@@ -12,10 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Check evaluates a check of a step, and returns the violations. Objects that the step itself
-// removes do not count as missing. before is the state before the first step of the namespace. If
-// it is nil, Check uses [PlannedEvidence], which has only UIDs. The error means that the check
-// could not be evaluated.
+// Check evaluates a check of a step, and returns the violations. Objects that the step itself removes are not
+// missing. before is the state before the first step of the namespace. If before is nil, Check uses
+// [PlannedEvidence], which contains only UIDs. It returns an error if it could not evaluate the check.
 func Check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
 	out, err := runCheck(ctx, r, p, step, before, c)
 	return slices.DeleteFunc(out, func(f Finding) bool { return f.Note }), err
@@ -68,7 +67,7 @@ func conditionTable() map[plan.Condition]conditionFunc {
 	}
 }
 
-// objects returns the objects in the check, or the result of otherwise if it lists none.
+// objects returns the objects in the check. If the check lists none, it returns the result of otherwise.
 func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	if c.refs != nil {
 		return c.refs
@@ -76,7 +75,7 @@ func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	return otherwise()
 }
 
-// checkEach gets the objects and calls do for each. A missing object is nil. It returns the
+// checkEach gets the objects in refs and calls do for each. For a missing object, do gets nil. It returns the
 // findings in the order of refs.
 func (c *checker) checkEach(ctx context.Context, refs []k8s.Ref, do func(context.Context, k8s.Ref, k8s.Object) ([]Finding, error)) ([]Finding, error) {
 	out := make([][]Finding, len(refs))
@@ -105,8 +104,8 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// operatorRefs returns the objects in the check. If it lists none, the result is of(op) for each
-// operator of the namespace, without references that have no name.
+// operatorRefs returns the objects in the check. If the check lists none, it returns of(op) for each operator
+// of the namespace. It omits references without a name.
 func (c *checker) operatorRefs(of func(plan.Operator) k8s.Ref) []k8s.Ref {
 	return c.objects(func() []k8s.Ref {
 		var out []k8s.Ref
@@ -134,8 +133,8 @@ func checkInstalled(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// checkNoPlan finds InstallPlans that OLM is executing. OLM never processes an InstallPlan without
-// a phase if a later one exists, so these are ignored.
+// checkNoPlan finds InstallPlans that OLM is executing. It ignores an InstallPlan without a phase if there is a
+// later one, because OLM then never processes it.
 func checkNoPlan(ctx context.Context, c *checker) ([]Finding, error) {
 	plans, err := c.List(ctx, k8s.OLMGroup+"/v1alpha1", "InstallPlan", c.at.Namespace, "")
 	var out []Finding
@@ -229,7 +228,7 @@ func checkDeleted(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// checkUnused finds custom resources of the CRDs. It ignores packageserver, which is part of OLM.
+// checkUnused finds custom resources of the CRDs. It ignores packageserver, because this is part of OLM.
 func checkUnused(ctx context.Context, c *checker) ([]Finding, error) {
 	return c.checkEach(ctx, c.refs, func(ctx context.Context, _ k8s.Ref, crd k8s.Object) ([]Finding, error) {
 		if crd == nil {
@@ -264,8 +263,8 @@ func checkSameRelease(ctx context.Context, c *checker) ([]Finding, error) {
 	return out, nil
 }
 
-// sameAsBefore returns a function that captures the objects again, and applies a rule to the
-// earlier and the current state of each.
+// sameAsBefore returns a function that captures the objects of the check again. For each object, the function
+// applies a rule to the earlier and the current state.
 func sameAsBefore(r compareRule) conditionFunc {
 	return func(ctx context.Context, c *checker) ([]Finding, error) {
 		before := &Evidence{Namespace: c.at.Namespace}

@@ -45,7 +45,7 @@ const (
 	NotAsPlanned      Code = "changed"            // an object changed since the plan was made
 )
 
-// comparison compares the states of operators before and after.
+// comparison compares the earlier state of operators with their state after a step of the plan.
 type comparison struct {
 	plan    *plan.Plan
 	step    int
@@ -87,8 +87,8 @@ func checkSameUID(c *comparison, was ObjectState, is *ObjectState) []Finding {
 	return nil
 }
 
-// affectsDetachedOperators reports whether the current step is for operators that OLM did not
-// manage when the plan was made. OLM does not issue their certificates.
+// affectsDetachedOperators reports whether the current step is for operators that OLM did not manage when the
+// plan was made. The certificates of such operators are not issued by OLM.
 func (c *comparison) affectsDetachedOperators() bool {
 	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && hasDetachedOperator(c.plan, s.Namespace) })
 }
@@ -152,16 +152,15 @@ func checkNoRestart(c *comparison, was ObjectState, is *ObjectState) []Finding {
 	return append(out, noteReplacedPods(was, is)...)
 }
 
-// mayRestart reports whether the plan restarts the pods of a Deployment, and the restart has been
-// triggered.
+// mayRestart reports whether the plan restarts the pods of a Deployment, and has already applied the
+// Deployment.
 func (c *comparison) mayRestart(ref k8s.Ref) bool {
 	return isRestarted(c.plan, ref) && slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool {
 		return s.Number <= c.step && slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do == plan.Apply && a.Object.Key() == ref.Key() })
 	})
 }
 
-// noteReplacedPods returns a note if pods were replaced or restarted although the Deployment is
-// unchanged.
+// noteReplacedPods returns a note if pods were replaced or restarted while the Deployment is unchanged.
 func noteReplacedPods(was ObjectState, is *ObjectState) []Finding {
 	if len(is.Pods.Restarts) == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// SnapshotReader returns a Reader for a snapshot. It answers access reviews from the RBAC objects
-// in the snapshot. It finds no pods, because snapshots do not contain them.
+// SnapshotReader returns a Reader for a snapshot. It answers access reviews by the RBAC objects in the
+// snapshot. It finds no pods, because snapshots have none.
 func SnapshotReader(s *snapshot.Snapshot) Reader { return &snapshotReader{Snapshot: s} }
 
 type snapshotReader struct {
@@ -72,7 +72,7 @@ func (d *snapshotReader) Allowed(ctx context.Context, r Review) (bool, error) {
 	return d.grants[s].Covers(r.grant()), nil
 }
 
-// cachedReader is a Reader that caches all results except the results of access reviews.
+// cachedReader is a Reader that caches all results except those of access reviews.
 type cachedReader struct {
 	Reader
 

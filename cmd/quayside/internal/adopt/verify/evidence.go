@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Evidence is the state of a namespace's operators that an adoption must not change. Evidence
-// captured twice in an unchanged cluster is equal.
+// Evidence is the state of a namespace's operators, as far as an adoption must not change it. While the cluster
+// is unchanged, capturing the evidence again gives the same result.
 type Evidence struct {
 	Schema    int           `json:"schema"`
 	Namespace string        `json:"namespace"`
@@ -22,7 +22,7 @@ type Evidence struct {
 	Unread    []string      `json:"unread,omitempty"`   // resources that could not be read; they are not compared
 }
 
-// ObjectState is the state of one object. Fields that its kind does not have are empty.
+// ObjectState is the state of one object. Fields that do not apply to the kind are empty.
 type ObjectState struct {
 	Ref        k8s.Ref          `json:"object"`
 	UID        string           `json:"uid"`
@@ -34,7 +34,7 @@ type ObjectState struct {
 	Available  *bool            `json:"available,omitempty"`  // only for an APIService
 }
 
-// Pods shows whether the pods of a Deployment were replaced.
+// Pods identifies the pods of a Deployment, so that replaced pods are detected.
 type Pods struct {
 	Template    string           `json:"template"`           // digest of spec.template
 	ReplicaSets []string         `json:"replicaSets"`        // UIDs of the ReplicaSets, sorted
@@ -48,8 +48,8 @@ type Conversion struct {
 	Certificates []string `json:"certificates,omitempty"` // digests of the trusted certificates, sorted
 }
 
-// isPossible reports whether the API server can convert: it cannot call a webhook Service without a
-// CA. Some bundles contain such a conversion, and OLM does not correct it.
+// isPossible reports whether the API server can convert. It cannot call the Service of a webhook without a CA.
+// Some bundles contain such a conversion, and OLM does not add the CA.
 func (c Conversion) isPossible() bool {
 	return c.Strategy == "None" || !strings.HasPrefix(c.Target, "Service ") || len(c.Certificates) > 0
 }
@@ -62,7 +62,7 @@ type Account struct {
 	Planned     []k8s.Grant `json:"planned,omitempty"` // permissions from objects that the plan applies
 }
 
-// Answer is an access review with its result.
+// Answer is an access review, together with its result.
 type Answer struct {
 	Review
 	Allowed bool `json:"allowed"`
@@ -97,8 +97,8 @@ func Parse(file string, text []byte) (*Evidence, error) {
 	return &e, nil
 }
 
-// PlannedEvidence returns the evidence that the plan contains: the UIDs of the namespace's objects
-// when the plan was made.
+// PlannedEvidence returns the evidence that is in the plan. It contains the UIDs that the namespace's objects
+// had when the plan was made.
 func PlannedEvidence(p *plan.Plan, namespace string) *Evidence {
 	e := &Evidence{Namespace: namespace}
 	for _, h := range trackedObjects(p, namespace) {

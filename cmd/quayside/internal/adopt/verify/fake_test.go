@@ -24,14 +24,14 @@ type fataler interface {
 	Fatal(args ...any)
 }
 
-// withOwner returns an object with an ownerReference to another one.
+// withOwner returns o with an ownerReference to owner.
 func withOwner(o, owner k8s.Object) k8s.Object {
 	return k8s.With(o, any([]any{map[string]any{
 		"apiVersion": owner.APIVersion(), "kind": owner.Kind(), "name": owner.Name(), "uid": k8s.Text(owner, "metadata", "uid"),
 	}}), "metadata", "ownerReferences")
 }
 
-// fakeCluster is a Reader of its objects.
+// fakeCluster is a cluster in memory. It implements Reader.
 type fakeCluster struct {
 	objects map[k8s.Key]k8s.Object
 	denies  func(verify.Review) bool // reviews to deny although RBAC permits them
@@ -50,7 +50,7 @@ func newCluster(objects ...k8s.Object) *fakeCluster {
 
 func (c *fakeCluster) put(o k8s.Object) { c.objects[o.Key()] = o }
 
-// copy returns an independent copy of the cluster.
+// copy returns a copy of the cluster that can be changed independently.
 func (c *fakeCluster) copy() *fakeCluster {
 	d := *c
 	d.objects = maps.Clone(c.objects)
@@ -87,7 +87,7 @@ func (c *fakeCluster) List(_ context.Context, apiVersion, kind, namespace, label
 	return out, nil
 }
 
-// updatePermissions computes the permissions from the current objects.
+// updatePermissions computes the permissions that the current objects grant.
 func (c *fakeCluster) updatePermissions() {
 	var objects []map[string]any
 	for _, o := range c.objects {
@@ -114,7 +114,7 @@ func (c *fakeCluster) Allowed(_ context.Context, r verify.Review) (bool, error) 
 	return k8s.NewGrantSet(c.model.Of(k8s.Subject{Kind: "ServiceAccount", Namespace: parts[2], Name: parts[3]})).Covers(g), nil
 }
 
-// newFakeObject returns an newFakeObject with a unique UID.
+// newFakeObject returns an object with a unique UID and the fields in more.
 func newFakeObject(apiVersion, kind, namespace, name string, more map[string]any) k8s.Object {
 	o := k8s.New(apiVersion, kind, namespace, name)
 	o = k8s.With(o, any(kind+"/"+namespace+"/"+name), "metadata", "uid")
@@ -122,7 +122,7 @@ func newFakeObject(apiVersion, kind, namespace, name string, more map[string]any
 	return o
 }
 
-// withOwner returns an object with an ownerReference to another one.
+// newVerbsRule returns a rule of a role for one resource.
 func newVerbsRule(group, resource string, verbs ...string) map[string]any {
 	return map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": k8s.Values(verbs...)}
 }
@@ -131,7 +131,7 @@ func withResourceName(r map[string]any, name string) map[string]any {
 	return k8s.With(r, any([]any{name}), "resourceNames")
 }
 
-// newRole returns a role and its binding to ServiceAccount op/sa.
+// newRole returns a role, and a binding of the role to the ServiceAccount op/sa.
 func newRole(namespace, name string, rules ...any) []k8s.Object {
 	prefix := ""
 	if namespace == "" {
@@ -146,7 +146,7 @@ func newRole(namespace, name string, rules ...any) []k8s.Object {
 	}
 }
 
-// newCA returns a caBundle with a certificate for each name.
+// newCA returns a caBundle that contains a certificate for each name.
 func newCA(names ...string) string {
 	var text []byte
 	for _, name := range names {
@@ -161,8 +161,8 @@ func newConversion(ca string) map[string]any {
 	}}}}
 }
 
-// world is a cluster with one operator in namespace op, which OLM installed for the namespaces a and
-// b, and with the tree that the adoption plan applies.
+// world is a cluster with one operator that OLM installed in namespace op. The operator watches the namespaces
+// a and b. world also contains the plan for adopting it, and the tree that this plan applies.
 type world struct {
 	*fakeCluster
 	plan *plan.Plan

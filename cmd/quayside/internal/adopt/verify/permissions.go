@@ -30,8 +30,8 @@ func (a rbacObjects) filterObjects(keep func(k8s.Object) bool) rbacObjects {
 	return rbacObjects{slices.DeleteFunc(slices.Clone(a.objects), func(o k8s.Object) bool { return !keep(o) })}
 }
 
-// permissions returns the permissions of subjects. It considers only bindings for which matters
-// returns true, because a large cluster has too many bindings.
+// permissions returns the permissions of subjects. It uses only bindings for which matters returns true. In a
+// large cluster, using all bindings would take too long.
 func (a rbacObjects) permissions(matters func(binding k8s.Object) bool) (*k8s.Permissions, error) {
 	var objects []map[string]any
 	for _, o := range a.objects {
@@ -60,8 +60,8 @@ func (a rbacObjects) accounts(subjects []k8s.Subject, p *plan.Plan) ([]Account, 
 	return out, nil
 }
 
-// subjectGrants returns the permissions of a subject. It ignores bindings to missing roles: these
-// exist for a short time, until the garbage collector deletes them.
+// subjectGrants returns the permissions of a subject. It ignores bindings to missing roles, which exist for a
+// short time until the garbage collector deletes them.
 func subjectGrants(m *k8s.Permissions, s k8s.Subject) []k8s.Grant {
 	return slices.DeleteFunc(append([]k8s.Grant{}, m.Of(s)...), func(g k8s.Grant) bool { return g.Role != "" })
 }
@@ -98,8 +98,8 @@ func subjectName(s k8s.Subject) string { return accountPrefix + s.Namespace + ":
 // accountPrefix is the prefix of the user names of ServiceAccounts.
 const accountPrefix = "system:serviceaccount:"
 
-// accountsOf returns the ServiceAccounts in objects, sorted: the accounts themselves, those that
-// pods use, and the subjects of bindings.
+// accountsOf returns the ServiceAccounts in objects, sorted. These are ServiceAccount objects, the accounts of
+// pods, and the subjects of bindings.
 func accountsOf(objects []k8s.Object) []k8s.Subject {
 	var out []k8s.Subject
 	put := func(namespace, name string) {
@@ -123,9 +123,8 @@ func accountsOf(objects []k8s.Object) []k8s.Subject {
 	return slices.Compact(out)
 }
 
-// isIntended reports whether the plan removes a permission on purpose, because only OLM needed it:
-// to read the Secret of a certificate that pods mount, or to write an OperatorCondition that is
-// removed.
+// isIntended reports whether the plan removes a permission on purpose, because it was only needed with OLM:
+// reading the Secret of a certificate that pods mount, or writing an OperatorCondition that the plan removes.
 func (g removedObjects) isIntended(have k8s.Grant) bool {
 	switch {
 	case have.Group == "" && have.Resource == "secrets":
@@ -137,15 +136,15 @@ func (g removedObjects) isIntended(have k8s.Grant) bool {
 	return false
 }
 
-// findLostGrants returns the permissions in had that are missing in have, except those that the
-// plan removes on purpose.
+// findLostGrants returns the permissions in had that have lacks, except permissions that the plan removes on
+// purpose.
 func (g removedObjects) findLostGrants(have, had []k8s.Grant) []k8s.Grant {
 	return slices.DeleteFunc(k8s.GainedGrants(have, had), g.isIntended)
 }
 
-// comparePermissions returns findings about permissions that accounts lost, or gained from objects
-// outside of the plan. For each account, it compares the RBAC objects, and then the results of
-// access reviews. It ignores changed results that the RBAC objects explain.
+// comparePermissions returns findings about permissions that accounts lost, or gained from objects outside of
+// the plan. For each account, it compares the permissions in RBAC objects, and then the results of access
+// reviews. It ignores a changed result if changed RBAC objects explain it.
 func (c *comparison) comparePermissions(before, after *Evidence) []Finding {
 	now := map[k8s.Subject]Account{}
 	for _, a := range after.Accounts {
@@ -180,8 +179,8 @@ func appliedBy(p *plan.Plan) map[k8s.Key]bool {
 	return out
 }
 
-// lostByCleanUp returns the permissions that the clean-up of a namespace would remove. It considers
-// ServiceAccounts, and other subjects that are bound to OLM's roles.
+// lostByCleanUp returns findings about the permissions that the clean-up of a namespace would remove. It checks
+// ServiceAccounts, and other subjects of bindings to OLM's roles.
 func (c *comparison) lostByCleanUp(now rbacObjects, namespace string) ([]Finding, error) {
 	removed := removedBy(&plan.Plan{Steps: stepsOf(c.plan, namespace)}, len(c.plan.Steps))
 	remaining := now.filterObjects(func(o k8s.Object) bool { return !removed.has(newObject(k8s.RefTo(o), o)) })
@@ -218,7 +217,7 @@ func stepsOf(p *plan.Plan, namespace string) []plan.Step {
 // maxListed is the maximum number of permissions in a finding.
 const maxListed = 5
 
-// groupFindings returns findings about changed permissions of a subject, one for each namespace.
+// groupFindings returns a finding for each namespace in which the permissions of a subject changed.
 func groupFindings(code Code, s k8s.Subject, change string, grants []k8s.Grant) []Finding {
 	byNamespace, order := map[string][]k8s.Grant{}, []string{}
 	for _, g := range grants {

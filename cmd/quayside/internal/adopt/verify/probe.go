@@ -15,17 +15,17 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// ProbeReader is a Reader with the additional requests that probes need.
+// ProbeReader is a Reader with the additional requests that probes send.
 type ProbeReader interface {
 	Reader
 	// First returns at most limit objects of a kind in all namespaces.
 	First(ctx context.Context, apiVersion, kind string, limit int) ([]k8s.Object, error)
-	// TryUpdate sends an update of an unchanged object as a dry run. The API server calls the
-	// webhooks, but stores nothing.
+	// TryUpdate sends an unchanged object as an update, in a dry run. The API server calls the webhooks but
+	// stores nothing.
 	TryUpdate(ctx context.Context, ref k8s.Ref) error
 }
 
-// ProbeKind is a kind of probe, named after the function of the cluster that it tests.
+// ProbeKind is a kind of probe. It is named after the function of the cluster that the probes test.
 type ProbeKind string
 
 // The kinds of probes.
@@ -60,8 +60,8 @@ const (
 	maxListedResources = 50
 )
 
-// Prober repeatedly tests whether the functions of a plan's operators still work as before the
-// first probe. It is not safe for concurrent use.
+// Prober tests repeatedly whether the functions of a plan's operators still work as they did at the first
+// probe. It is not safe for concurrent use.
 type Prober struct {
 	reader      ProbeReader
 	comparisons []comparison // comparisons, by number of the last begun step
@@ -80,8 +80,8 @@ type probeTarget struct {
 // unprobedError is returned for a target that cannot be probed.
 type unprobedError struct{ error }
 
-// NewProber returns a prober for the namespaces of a plan. It reads the current state, with which
-// the probes compare.
+// NewProber returns a prober for the namespaces of a plan. It reads the current state, which the probes later
+// compare with.
 func NewProber(ctx context.Context, r ProbeReader, p *plan.Plan) (*Prober, error) {
 	out := &Prober{reader: r, results: map[ProbeKind]*ProbeResult{}}
 	for n := range len(p.Steps) + 1 {
@@ -99,7 +99,7 @@ func NewProber(ctx context.Context, r ProbeReader, p *plan.Plan) (*Prober, error
 	return out, nil
 }
 
-// addNamespace adds the targets of a namespace. It skips objects in seen, and adds the new objects to seen.
+// addNamespace adds the targets of a namespace. It skips objects in seen, and adds all other objects to seen.
 func (p *Prober) addNamespace(ctx context.Context, pl *plan.Plan, namespace string, seen map[k8s.Key]bool) error {
 	var refs []k8s.Ref
 	for _, h := range trackedObjects(pl, namespace) {
@@ -150,7 +150,7 @@ func (p *Prober) add(kind ProbeKind, probe func(context.Context, Reader, *compar
 	p.results[kind].Targets++
 }
 
-// addReviews adds permissions of the accounts, without those that a step removes.
+// addReviews adds permissions of the accounts as targets, except permissions that a step removes.
 func (p *Prober) addReviews(ctx context.Context, pl *plan.Plan, e *Evidence, bodies []k8s.Object) error {
 	roles, err := readRBAC(ctx, p.reader)
 	if err != nil {
@@ -177,7 +177,7 @@ func (p *Prober) addReviews(ctx context.Context, pl *plan.Plan, e *Evidence, bod
 	return err
 }
 
-// addObject adds an object as a target. rules compare its earlier with its current state.
+// addObject adds an object as a target. The rules compare its earlier state (was) with its current state.
 func (p *Prober) addObject(kind ProbeKind, was ObjectState, rules ...compareRule) {
 	p.add(kind, func(ctx context.Context, r Reader, c *comparison) (string, error) {
 		now, _, err := captureObjects(ctx, r, was.Ref.Namespace, []k8s.Ref{was.Ref})
@@ -195,8 +195,8 @@ func (p *Prober) addObject(kind ProbeKind, was ObjectState, rules ...compareRule
 	})
 }
 
-// addResources adds the oldest custom resources of a CRD as targets. It adds the webhooks that the
-// API server calls for their updates to called.
+// addResources adds the oldest custom resources of a CRD as targets. It adds to called the webhooks that the
+// API server calls when these resources are updated.
 func (p *Prober) addResources(ctx context.Context, crd k8s.Object, webhooks []k8s.Object, called map[k8s.Key]bool) error {
 	group, kind := k8s.Text(crd, "spec", "group"), k8s.Text(crd, "spec", "names", "kind")
 	var storage, other string
@@ -242,8 +242,7 @@ func (p *Prober) addResources(ctx context.Context, crd k8s.Object, webhooks []k8
 	return nil
 }
 
-// callsForUpdate reports whether the API server calls a webhook configuration when a resource is
-// updated.
+// callsForUpdate reports whether the API server calls the webhooks in config when a resource is updated.
 func callsForUpdate(config k8s.Object, group, plural string) bool {
 	has := func(rule map[string]any, field, want string) bool {
 		values := k8s.Texts(rule, field)
@@ -256,8 +255,8 @@ func callsForUpdate(config k8s.Object, group, plural string) bool {
 	})
 }
 
-// webhookError returns the error of a dry-run update, or nil if it shows that the webhooks work: a
-// webhook denied the request, or the API server rejected it.
+// webhookError returns the error of a dry-run update. If the error shows that the webhooks work, it returns
+// nil: a webhook denied the request, or the API server rejected it.
 func webhookError(err error) error {
 	var status apierrors.APIStatus
 	switch {
@@ -271,9 +270,9 @@ func webhookError(err error) error {
 	return err
 }
 
-// Probe probes every target once. step returns the number of the last begun step: objects that the
-// plan removes up to this step do not count as failed. A target that fails before the first step is
-// not probed again, because the plan is not the cause.
+// Probe probes every target once. step returns the number of the last begun step. An object that the plan
+// removes up to this step does not count as failed. If a target already fails before the first step, the plan
+// is not the cause, and the target is not probed again.
 func (p *Prober) Probe(ctx context.Context, step func() int, now func() time.Time) {
 	r := &cachedReader{Reader: p.reader, entries: map[string]*cacheEntry{}}
 	problems, errs, times := make([]string, len(p.targets)), make([]error, len(p.targets)), make([]time.Time, len(p.targets))
@@ -309,7 +308,7 @@ func (p *Prober) Probe(ctx context.Context, step func() int, now func() time.Tim
 	p.targets = left
 }
 
-// record adds the result of a probe. An empty problem is a success.
+// record adds the result of a probe. If problem is empty, the probe succeeded.
 func (p *Prober) record(t *probeTarget, problem string, at time.Time) {
 	r := p.results[t.kind]
 	r.Probes++

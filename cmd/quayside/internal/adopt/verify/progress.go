@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/plan"
 )
 
-// observedProgress is the progress of a step or an action, as observed in the cluster.
+// observedProgress is the progress of a step or an action that the state of the cluster shows.
 type observedProgress int
 
 const (
@@ -17,9 +17,9 @@ const (
 	completed
 )
 
-// findProgress returns the number of the last completed step of a namespace, or 0. partly reports
-// whether the next step has started. Both are observed in the cluster or, for steps that cannot be
-// observed, taken from known.
+// findProgress returns the number of the last completed step of a namespace, or 0. partly reports whether the
+// next step has started. The cluster shows the progress of most steps. For the other steps, findProgress uses
+// known.
 func findProgress(ctx context.Context, r Reader, p *plan.Plan, namespace string, known KnownProgress) (last int, partly bool, err error) {
 	steps := stepsOf(p, namespace)
 	states := make([]observedProgress, len(steps))

@@ -46,8 +46,8 @@ const (
 	Unknown State = "unknown"
 )
 
-// CheckCluster returns an error if a plan is for another cluster, or if the Namespace that
-// identifies the cluster cannot be read.
+// CheckCluster returns an error if a plan is for another cluster, or if it cannot read the Namespace whose UID
+// identifies the cluster.
 func CheckCluster(ctx context.Context, r Reader, p *plan.Plan) error {
 	o, err := r.Get(ctx, k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
 	if err != nil {
@@ -59,7 +59,7 @@ func CheckCluster(ctx context.Context, r Reader, p *plan.Plan) error {
 	return nil
 }
 
-// KnownProgress is information about the progress of a plan that the cluster does not show.
+// KnownProgress contains information about the progress of a plan that the cluster cannot show.
 type KnownProgress struct {
 	Before map[string]*Evidence // state before the first step, by namespace
 	Ended  func(step int) bool  // reports whether a step was completed; nil: unknown
@@ -68,9 +68,8 @@ type KnownProgress struct {
 
 func (k KnownProgress) ended(step int) bool { return k.Ended != nil && k.Ended(step) }
 
-// Verify returns the progress of every namespace of a plan, with the results of the checks that are
-// due. It returns the error of CheckCluster, or an error if the progress or a check cannot be
-// evaluated.
+// Verify returns the progress of every namespace of a plan, with the results of the checks that are due. It
+// returns an error if CheckCluster does, or if it cannot determine the progress or evaluate a check.
 func Verify(ctx context.Context, r Reader, p *plan.Plan, known KnownProgress) (*Report, error) {
 	r = &cachedReader{Reader: r, entries: map[string]*cacheEntry{}}
 	if err := CheckCluster(ctx, r, p); err != nil {
@@ -136,8 +135,8 @@ func verifyNamespace(ctx context.Context, r Reader, p *plan.Plan, namespace stri
 	return out, nil
 }
 
-// dueChecks returns the checks that apply after the step last or, if begun is true, during that
-// step.
+// dueChecks returns the checks that apply after the step last. If begun is true, this step is not complete, and
+// dueChecks returns the checks that apply during it.
 func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	passed := func(name plan.StepKind) bool {
 		return slices.ContainsFunc(stepsOf(p, last.Namespace), func(s plan.Step) bool {
@@ -180,8 +179,7 @@ func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	return out
 }
 
-// evaluateCheck evaluates a check. The verdict is Unknown if the check needs evidence and none was
-// captured.
+// evaluateCheck evaluates a check. If the check needs evidence and none was captured, the verdict is Unknown.
 func evaluateCheck(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) (Verdict, error) {
 	v := Verdict{Check: c.Check, State: Passed}
 	if before == nil && c.Check.NeedsEvidence() {

@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// verifyWorld returns the result for the only namespace of a world.
+// verifyWorld returns the result of Verify for the only namespace of a world.
 func verifyWorld(t *testing.T, w *world, known verify.KnownProgress) verify.Namespace {
 	t.Helper()
 	rep, err := verify.Verify(context.Background(), w, w.plan, known)
@@ -24,8 +24,8 @@ func verifyWorld(t *testing.T, w *world, known verify.KnownProgress) verify.Name
 	return rep.Namespaces[0]
 }
 
-// TestProgress checks that the progress of a plan is observed correctly after each step and within
-// each step, and that all checks pass.
+// TestProgress checks after each step and within each step that Verify reports the correct progress. All checks
+// must pass.
 func TestProgress(t *testing.T) {
 	w := newWorld()
 	before := map[string]*verify.Evidence{"op": captureCluster(t, w.fakeCluster, w.plan)}
@@ -60,8 +60,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestWithoutEvidence checks that UIDs are compared even without evidence, and that the results of
-// checks that need evidence are unknown.
+// TestWithoutEvidence checks that UIDs are compared even if there is no evidence. Checks that need evidence
+// must be unknown.
 func TestWithoutEvidence(t *testing.T) {
 	w := newWorld()
 	w.updatePermissions()
@@ -83,7 +83,7 @@ func TestWithoutEvidence(t *testing.T) {
 	}
 }
 
-// TestReplacedPods checks that a restarted pod is a note, which fails no check.
+// TestReplacedPods checks that a restarted pod gives a note but fails no check.
 func TestReplacedPods(t *testing.T) {
 	w := newWorld()
 	known := verify.KnownProgress{Before: map[string]*verify.Evidence{"op": captureCluster(t, w.fakeCluster, w.plan)}}
@@ -96,8 +96,8 @@ func TestReplacedPods(t *testing.T) {
 	t.Error("no note about the restarted pod")
 }
 
-// TestPlannedChanges checks that planned changes are no findings: pods that the tree restarts,
-// after that step, and objects that are lost if OLM keeps running.
+// TestPlannedChanges checks that planned changes are no findings. These are restarts of pods by the tree, once
+// that step has begun, and the loss of certain objects if OLM keeps running.
 func TestPlannedChanges(t *testing.T) {
 	const detach, tree = 5, 6
 	w := newWorld()

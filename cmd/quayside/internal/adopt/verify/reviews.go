@@ -15,8 +15,8 @@ const (
 	maxDenied  = 500  // for permissions that must be denied
 )
 
-// buildReviews returns access reviews for the accounts of e: one for each permission in the RBAC
-// objects, and some that must be denied. If there are too many, it selects some of each account and
+// buildReviews returns access reviews for the accounts of e. There is one for each permission in the RBAC
+// objects, and there are some that must be denied. If there are too many, it selects some for each account and
 // namespace.
 func buildReviews(e *Evidence) []Review {
 	var denied []Review
@@ -52,8 +52,7 @@ func reviewOf(a Account, g k8s.Grant) Review {
 	}
 }
 
-// probeGrants returns permissions that an account should not have, in its own and in other
-// namespaces.
+// probeGrants returns permissions that an account probably does not have, in its own and in other namespaces.
 func probeGrants(a Account, targets []string) []k8s.Grant {
 	out := []k8s.Grant{
 		{Verb: "*", Group: "*", Resource: "*"},
@@ -77,8 +76,8 @@ func probeGrants(a Account, targets []string) []k8s.Grant {
 	return out
 }
 
-// limitReviews returns at most limit reviews, sorted. It selects about the same number for each
-// account and namespace. The same reviews give the same selection.
+// limitReviews returns at most limit reviews, sorted. It selects about the same number for each account and
+// namespace. For the same reviews, the selection is always the same.
 func limitReviews(all []Review, limit int) []Review {
 	if len(all) > limit {
 		all = interleaveReviews(all)[:limit]
@@ -87,7 +86,7 @@ func limitReviews(all []Review, limit int) []Review {
 	return all
 }
 
-// interleaveReviews orders the reviews so that accounts and namespaces alternate.
+// interleaveReviews sorts reviews so that accounts and namespaces alternate.
 func interleaveReviews(all []Review) []Review {
 	type turn struct {
 		Review
@@ -119,7 +118,7 @@ func (r Review) text() string {
 
 func (r Review) compare(s Review) int { return strings.Compare(r.text(), s.text()) }
 
-// askReviews sends access reviews to a cluster, several at once, and returns the answers.
+// askReviews sends access reviews to a cluster, several at once. It returns the answers in the same order.
 func askReviews(ctx context.Context, r Reader, reviews []Review) ([]Answer, error) {
 	out := make([]Answer, len(reviews))
 	err := runParallel(ctx, len(reviews), func(ctx context.Context, i int) (err error) {
@@ -130,8 +129,8 @@ func askReviews(ctx context.Context, r Reader, reviews []Review) ([]Answer, erro
 	return out, err
 }
 
-// compareAnswers returns findings about the access reviews of an account whose result changed. It
-// ignores changes that the RBAC objects explain.
+// compareAnswers returns findings about the account's access reviews with changed results. It ignores a change
+// if changed RBAC objects explain it.
 func compareAnswers(s k8s.Subject, had, have k8s.GrantSet, before, after []Answer) []Finding {
 	now := map[Review]bool{}
 	for _, a := range after {

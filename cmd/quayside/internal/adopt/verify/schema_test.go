@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/verify"
 )
 
-// TestSchema checks that evidence of another schema is rejected with both numbers.
+// TestSchema checks that evidence of another schema version is rejected. The error must contain both versions.
 func TestSchema(t *testing.T) {
 	text, err := (&verify.Evidence{Namespace: "ops"}).Format()
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// trackedObject is an object that a step of the namespace changes or deletes.
+// trackedObject is an object that a step of the namespace changes, deletes or checks.
 type trackedObject struct {
 	ref k8s.Ref
 	uid string // UID in the plan; empty: not in the plan
 }
 
-// trackedObjects returns the objects that the steps of a namespace change or delete, sorted by
-// kind, group, namespace and name. It omits objects that OLM may create and delete at any time:
-// copies of ClusterServiceVersions, InstallPlans and Operators.
+// trackedObjects returns the objects that the steps of a namespace change or delete, sorted by kind, group,
+// namespace and name. It omits objects that OLM may create or delete at any time: copies of
+// ClusterServiceVersions, InstallPlans and Operators.
 func trackedObjects(p *plan.Plan, namespace string) []trackedObject {
 	found := map[k8s.Key]trackedObject{}
 	put := func(h trackedObject) {
@@ -53,8 +53,8 @@ func trackedObjects(p *plan.Plan, namespace string) []trackedObject {
 	return out
 }
 
-// removedObjects describes the objects that a plan removes up to a certain step, including the
-// objects that these own.
+// removedObjects describes the objects that a plan removes up to a certain step, including objects that are
+// removed together with their owners.
 type removedObjects struct {
 	keys   map[k8s.Key]bool
 	owned  map[string]bool  // by UID of a removed owner: whether the objects that it owns are deleted, too
@@ -63,7 +63,7 @@ type removedObjects struct {
 	live   map[string]bool  // namespaces that are detached while OLM runs, so that their OperatorConditions are deleted
 }
 
-// removedBy returns the objects that a plan removes in its steps up to the given number.
+// removedBy returns the objects that a plan removes in its steps up to number.
 func removedBy(p *plan.Plan, number int) removedObjects {
 	g := removedObjects{map[k8s.Key]bool{}, map[string]bool{}, map[string]bool{}, map[k8s.Key]bool{}, map[string]bool{}}
 	for _, s := range p.Steps {
@@ -113,8 +113,7 @@ func isRestarted(p *plan.Plan, ref k8s.Ref) bool {
 	})
 }
 
-// hasDetachedOperator reports whether a namespace has an operator that OLM did not manage when the
-// plan was made.
+// hasDetachedOperator reports whether OLM did not manage some operator of a namespace when the plan was made.
 func hasDetachedOperator(p *plan.Plan, namespace string) bool {
 	return slices.ContainsFunc(p.Operators, func(op plan.Operator) bool { return op.Detached && op.Namespace == namespace })
 }

@@ -24,7 +24,7 @@ func captureCluster(t fataler, c *fakeCluster, p *plan.Plan) *verify.Evidence {
 	return e
 }
 
-// changesSince returns the findings of all conditions that compare a cluster with an earlier state.
+// changesSince returns the findings of all conditions that compare the cluster with the earlier state before.
 func changesSince(t fataler, c *fakeCluster, p *plan.Plan, step plan.Step, before *verify.Evidence) []verify.Finding {
 	t.Helper()
 	c.updatePermissions()
@@ -39,7 +39,7 @@ func changesSince(t fataler, c *fakeCluster, p *plan.Plan, step plan.Step, befor
 	return out
 }
 
-// findingCodes returns the findings as "code object", and those about permissions as "code namespace".
+// findingCodes returns findings as "code object". For findings about permissions, it returns "code namespace".
 func findingCodes(found []verify.Finding) []string {
 	out := []string{}
 	for _, f := range found {
@@ -53,8 +53,7 @@ func findingCodes(found []verify.Finding) []string {
 	return slices.Compact(out)
 }
 
-// TestChecksPassDuringPlan executes a plan step by step. All checks must pass, separately and
-// together.
+// TestChecksPassDuringPlan executes a plan step by step. All checks must pass, one by one and all together.
 func TestChecksPassDuringPlan(t *testing.T) {
 	w := newWorld()
 	before := captureCluster(t, w.fakeCluster, w.plan)
@@ -85,7 +84,7 @@ func TestChecksPassDuringPlan(t *testing.T) {
 	}
 }
 
-// change is an unplanned change of a cluster.
+// change is a change to a cluster that is not planned.
 type change struct {
 	name string
 	do   func(*fakeCluster)
@@ -144,7 +143,7 @@ func unplannedChanges() []change {
 	}
 }
 
-// TestCompare makes random changes to a cluster and checks that exactly the relevant ones are found.
+// TestCompare makes random changes to a cluster. The findings must be exactly the relevant changes.
 func TestCompare(t *testing.T) {
 	w := newWorld()
 	before := captureCluster(t, w.fakeCluster, w.plan)
@@ -167,8 +166,7 @@ func TestCompare(t *testing.T) {
 	})
 }
 
-// withoutImplied returns the codes without those that another finding about the same object implies or
-// hides.
+// withoutImplied returns codes without those that another code in the list implies or hides.
 func withoutImplied(codes []string) []string {
 	return slices.DeleteFunc(codes, func(code string) bool {
 		switch code {
@@ -179,7 +177,7 @@ func withoutImplied(codes []string) []string {
 	})
 }
 
-// TestConditions checks each condition with a cluster that violates it.
+// TestConditions checks each condition in a cluster that violates it.
 func TestConditions(t *testing.T) {
 	const prepare, stop, detach, tree, start, clean = 1, 2, 4, 5, 6, 7
 	csv := k8s.Key{Group: olm, Kind: "ClusterServiceVersion", Namespace: "op", Name: "x.v1"}
