@@ -157,8 +157,8 @@ func (v *SupportedVersion) LastDay() string {
 	return v.Phases[len(v.Phases)-1].End
 }
 
-// EndsWithin reports whether v is supported on day, but no longer supported the given number of
-// days later.
+// EndsWithin reports whether v is supported on day, and is no longer supported on the date that is
+// the given number of days later.
 func (v *SupportedVersion) EndsWithin(day string, days int) bool {
 	s := v.SupportOn(day)
 	return s != nil && s.State == Supported && s.Until < AddDays(day, days)

@@ -16,7 +16,7 @@ type change struct {
 	before, after any
 }
 
-// fieldChange is a changed field of an object that exists after. objects.before is nil if the object is
+// fieldChange is a changed field of an object that exists after the change. objects.before is nil if the object is
 // added.
 type fieldChange struct {
 	c       *comparison

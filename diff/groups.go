@@ -183,8 +183,8 @@ func (o OperatorReport) objectLists() []string {
 	return out
 }
 
-// title returns the name of the operator. If the change is not in all clusters, their names precede
-// it.
+// title returns the name of the operator. If only some clusters have the change, the names of these
+// clusters come first.
 func (o OperatorReport) title() string {
 	return clusterPrefix(o.Clusters) + cmp.Or(o.Name, "(no operator)")
 }

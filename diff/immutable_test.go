@@ -64,8 +64,8 @@ func TestImmutableFields(t *testing.T) {
 	}
 }
 
-// TestRecreated compares an object that the settings recreate: at the version of the entry, the change
-// of an immutable field is accepted, and only the options of the GitOps tool are exempt.
+// TestRecreated compares an object that an entry in spec.recreate selects. At the version in the entry, a
+// change of an immutable field has medium severity. Only the GitOps options for recreating are exempt.
 func TestRecreated(t *testing.T) {
 	state := func(version, annotations, spec, entry string) State {
 		text := "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: ops, annotations: {" + annotations + "}}\nspec: " + spec

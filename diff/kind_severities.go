@@ -53,8 +53,8 @@ func (c *comparison) addedSeverity(o *Object) Severity {
 	return c.kindSeverityOf(o).added
 }
 
-// contentSeverity returns the severity of an object whose content gives somebody power, and the reason. It
-// returns Off for other objects.
+// contentSeverity returns the severity of an object whose content gives somebody power, and the reason for the
+// severity. It returns Off for other objects.
 func (c *comparison) contentSeverity(o *Object) (Severity, string) {
 	switch key := o.Key(); {
 	case key.Is("Secret") && k8s.Text(o.Content, "type") == "kubernetes.io/service-account-token":

@@ -166,8 +166,8 @@ func (e metadataEntry) reader() (metadataReader, Severity) {
 	return reader, reader.severity
 }
 
-// readerOf returns the row of metadataTable for a key, and the domain in it that matches. The domain is
-// empty if a pattern matches.
+// readerOf returns the row of metadataTable for a key, and the matching domain in this row. The domain is
+// empty if a pattern of the row matches instead. ok is false if there is no row.
 func readerOf(key string) (reader metadataReader, domain string, ok bool) {
 	key = strings.ToLower(key)
 	of, _, _ := strings.Cut(key, "/")

@@ -345,8 +345,8 @@ func TestEveryFieldIsReported(t *testing.T) {
 	}
 }
 
-// TestOrderIsReported checks unusual changes, also of order, which a comparison by name or as a set
-// would not detect.
+// TestOrderIsReported makes changes, such as another order, that a comparison by name or as a set would
+// not detect.
 func TestOrderIsReported(t *testing.T) {
 	base := mutantBase(t)
 	const manager = "Deployment demo spec.template.spec.containers.0."

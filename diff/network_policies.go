@@ -302,7 +302,7 @@ func (r *ranges) mostPorts(v boxset.Values) bool {
 }
 
 // mostAddresses reports whether a set has at least half of all IPv4 addresses, or an eighth of all IPv6
-// addresses. An eighth of the IPv6 addresses is the public Internet.
+// addresses. The public Internet uses only an eighth of the IPv6 addresses.
 func (r *ranges) mostAddresses(v boxset.Values) bool {
 	var n4, n6 float64
 	for i, first := range r.addresses {

@@ -39,8 +39,8 @@ func (c *comparison) ownsGroup(operator, group, kind string) bool {
 	return had && !others
 }
 
-// kindOwners returns the owners of the kinds that have a CRD: the operator that renders the CRD. If its
-// pin has properties, the ClusterServiceVersion must list the kind as owned. Other kinds have no owner.
+// kindOwners returns the owner of each kind that has a CRD: the operator that renders the CRD. If the pin of the
+// operator has properties, they must include the kind as a provided API. Other kinds have no owner.
 func (v *view) kindOwners() map[k8s.Key]string {
 	pins := slices.Clone(v.Pins)
 	for _, l := range v.Leaving {

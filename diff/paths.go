@@ -40,8 +40,8 @@ func grantAt(verb, object string) fieldPath { return fieldAt("rules", verb+" "+o
 // subjectAt returns the path of a subject in a binding, after the conversion by comparedContent.
 func subjectAt(s k8s.Subject) fieldPath { return fieldAt("subjects", s.String()) }
 
-// fieldPathOf converts the path of a field of content. In keys, a list element is an index. In the result, it
-// is the name of the element, if the element has a name.
+// fieldPathOf converts keys, the path of a field in content, to a fieldPath. In keys, a list element has its
+// index as the key. In the result, a list element with a field "name" is identified by its name instead.
 func fieldPathOf(content any, keys []string) fieldPath {
 	var out fieldPath
 	for _, key := range keys {

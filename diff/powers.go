@@ -116,8 +116,8 @@ func installerKinds() []string {
 		"PushSecret.external-secrets.io ClusterExternalSecret.external-secrets.io ClusterPushSecret.external-secrets.io ClusterSecretStore.external-secrets.io")
 }
 
-// configurationKinds returns the kinds that configure the cluster itself or its nodes, on which their drivers
-// and plugins run as root.
+// configurationKinds returns the kinds that configure the cluster itself or its nodes. The drivers and plugins
+// that they configure run as root on the nodes.
 func configurationKinds() []string {
 	return strings.Fields("CSIDriver.storage.k8s.io DeviceClass.resource.k8s.io DeviceTaintRule.resource.k8s.io ResourceSlice.resource.k8s.io *.k8s.cni.cncf.io " +
 		"*.config.openshift.io *.operator.openshift.io *.security.openshift.io *.security-profiles-operator.x-k8s.io RuntimeClass.node.k8s.io *.flowcontrol.apiserver.k8s.io PodSecurityPolicy.policy PodSecurityPolicy.extensions")

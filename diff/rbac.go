@@ -124,9 +124,9 @@ func computePermissions(v *view, unbound []k8s.Key) (*k8s.Permissions, error) {
 	return m, nil
 }
 
-// renamedAccounts returns new ServiceAccounts and the account that each replaces. An account counts
-// as replaced if its operator adds exactly one account and removes exactly one in a namespace.
-// wasAt and isAt are the ServiceAccounts before and after.
+// renamedAccounts maps new ServiceAccounts to the accounts that they replace. If an operator adds exactly
+// one account and removes exactly one account in a namespace, the added account replaces the removed one.
+// wasAt and isAt contain the accounts before and after. It adds a finding for each replacement.
 func renamedAccounts(c *comparison, wasAt, isAt map[k8s.Subject]*Object) map[k8s.Subject]k8s.Subject {
 	type slot struct{ operator, namespace string }
 	only := func(here, there map[k8s.Subject]*Object) map[slot][]k8s.Subject {

@@ -50,7 +50,7 @@ func TestCodeInConfigMaps(t *testing.T) {
 	}.check(t)
 }
 
-// TestPodFields changes fields of pods: those that are not known to be harmless are of medium severity.
+// TestPodFields changes fields of pods. Fields that are not known to be harmless must have medium severity.
 func TestPodFields(t *testing.T) {
 	const c0 = podEdit + "containers.0."
 	edits{

@@ -28,8 +28,8 @@ func repositoryAt(page string) remote.Remote {
 	return r
 }
 
-// Comparison returns the URL of the forge's page that compares two versions of an operator, and its tags: a
-// for the previous version, b for the version of csv. It returns "" if the forge or the form of tags is
+// Comparison returns the URL of the forge's page that compares two versions of an operator, and the two tags:
+// a for the previous version, b for the version of csv. It returns "" if the forge or the form of tags is
 // unknown. The tags are guessed from the versions and may not exist.
 func Comparison(csv *bundle.CSV, previous string) (page, a, b string) {
 	r := repositoryAt(Address(csv.Annotations["repository"]))

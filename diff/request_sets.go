@@ -55,7 +55,7 @@ func closedValues(list []string, all ...string) boxset.Values {
 // maxShownRequests is the maximum number of requests that are formatted for display.
 const maxShownRequests = 1000
 
-// formatRequests formats requests as "create pods", without duplicates. Those on kinds of Kubernetes
+// formatRequests formats requests as "create pods", without duplicates. Requests on kinds of Kubernetes
 // come first. Values that are not limited are "*".
 func formatRequests(boxes []boxset.Box) []string {
 	var vital, others []string

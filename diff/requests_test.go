@@ -13,8 +13,8 @@ func sized(kind, name, replicas, resources string) string {
 		"\n  template: {spec: {containers: [{name: c, image: i, resources: " + resources + "}]}}"
 }
 
-// TestResourceChange checks the change of requests and limits of an operator: those of changed, added and
-// removed workloads with their replicas, in each cluster and in all clusters.
+// TestResourceChange checks the change of requests and limits of an operator. Changed, added and removed
+// workloads count, multiplied by their replicas, in each cluster and in all clusters together.
 func TestResourceChange(t *testing.T) {
 	const small, large = "{requests: {cpu: 100m, memory: 64Mi}, limits: {memory: 128Mi}}", "{requests: {cpu: 250m, memory: 64Mi}, limits: {cpu: 1, memory: 1Gi}}"
 	for name, c := range map[string]struct{ before, after, want string }{

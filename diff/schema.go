@@ -37,8 +37,8 @@ func (w *schemaWalk) compareSchemas(old, now map[string]any) {
 
 const preserveUnknown = "x-kubernetes-preserve-unknown-fields"
 
-// reportKeyword reports a finding about schema keywords of n. In status, its severity is at most
-// low: only the operator writes the status, and it is upgraded together with the CRD.
+// reportKeyword reports a finding about schema keywords of n. In status, the severity is at most low:
+// only the operator writes the status, and the operator is upgraded together with the CRD.
 func (w *schemaWalk) reportKeyword(rule string, n node, f Finding, more ...string) {
 	at, path := n.at, n.path.field(more...)
 	if at == "" {

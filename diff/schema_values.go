@@ -147,8 +147,8 @@ func (w *schemaWalk) comparePatternAndFormat(n node) {
 	}
 }
 
-// enforcedFormat returns format if the API server validates it, otherwise ""
-// (apiextensions-apiserver, supportedFormats, and the numeric ranges).
+// enforcedFormat returns format if the API server validates values of this format, otherwise "" (see
+// apiextensions-apiserver, supportedFormats; numeric formats are validated as ranges).
 func enforcedFormat(format string) string {
 	known := []string{
 		"bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13",

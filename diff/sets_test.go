@@ -57,8 +57,8 @@ func hasPoint(boxes []boxset.Box, point map[string]string) bool {
 	})
 }
 
-// TestWebhookRulesAgree checks the computed set of requests that a webhook newly covers: it matches every
-// request of a small API against the rules.
+// TestWebhookRulesAgree computes the set of requests that a webhook newly covers, and checks it with every
+// request of a small API.
 func TestWebhookRulesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) map[string]any {
@@ -157,7 +157,7 @@ func addLabels(point map[string]string, prefix string, have map[string]string, k
 	}
 }
 
-// TestSelectorsAgree checks the computed set of labels that a selector newly matches against all sets of labels.
+// TestSelectorsAgree computes the labels that a selector newly matches, and checks them with all sets of labels.
 func TestSelectorsAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, now := drawSelector(t, "old"), drawSelector(t, "now")
@@ -256,7 +256,7 @@ func drawPolicy(t *rapid.T, label string) map[string]any {
 	}
 }
 
-// TestNetworkPoliciesAgree checks the computed traffic that a policy newly allows against many connections.
+// TestNetworkPoliciesAgree computes the traffic that a policy newly allows, and checks it with many connections.
 func TestNetworkPoliciesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, now := drawPolicy(t, "old"), drawPolicy(t, "now")

@@ -79,7 +79,7 @@ func TestEveryHunkIsShown(t *testing.T) {
 	}
 }
 
-// TestLargeValues cuts values that are too long to show, and checks the message about the missing length.
+// TestLargeValues cuts values that are too long to show, and checks the number of omitted bytes.
 func TestLargeValues(t *testing.T) {
 	f := Finding{After: strings.Repeat("é", 50_000)}
 	if _, is := f.shownValues(1000); len(is) > 1100 || !strings.Contains(is, "(99000 bytes)") {

@@ -76,7 +76,7 @@ func (f Finding) shownValues(limit int) (before, after string) {
 	return strings.Join(was, " … "), strings.Join(is, " … ")
 }
 
-// changedParts returns the parts in which a and b differ, with some surrounding text: the part of a, then of b.
+// changedParts returns the parts in which a and b differ, with some surrounding text, as pairs: of a and of b.
 func changedParts(a, b string) [][2]string {
 	type span struct{ a0, a1, b0, b1 int }
 	var spans []span

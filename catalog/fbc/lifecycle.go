@@ -7,15 +7,15 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// lifecycleFields returns the fields of a lifecycle document. Its faults are stored in the document
-// and do not invalidate the catalog.
+// lifecycleFields returns the fields of a lifecycle document. Their codecs store faults in the document,
+// so that the faults do not invalidate the catalog.
 func lifecycleFields(schema, pkg member[object]) members[object] {
 	versions := fieldAt("versions", func(o *object) *[]catalog.SupportedVersion { return &o.lifecycle.Versions },
 		distinctCodec(maxReleases, releaseCodec(), func(v catalog.SupportedVersion) string { return v.Name }))
 	return members[object]{schema, tolerantField(pkg), tolerantField(versions), tolerantField(unknownFields[object]())}
 }
 
-// tolerantField returns m with its faults stored in the lifecycle document instead of the builder.
+// tolerantField returns a field like m that stores faults in the lifecycle document instead of the builder.
 func tolerantField(m member[object]) member[object] {
 	read := m.read
 	m.read = func(d *decoder, o *object) {

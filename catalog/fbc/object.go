@@ -121,8 +121,8 @@ func deprecationCodec() codec[catalog.DeprecationData] {
 	}.codec())
 }
 
-// positionedCodec returns f with the position of the value stored in *pos. It has no YAML filter,
-// because the fields of the value depend on the enclosing object.
+// positionedCodec returns a codec like f that also stores the position of the decoded value in *pos. It
+// has no YAML filter, because the fields of the value depend on the enclosing object.
 func positionedCodec[T any](pos func(*T) *diag.Pos, f codec[T]) codec[T] {
 	read := f.read
 	f.shape = nil

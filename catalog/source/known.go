@@ -33,7 +33,7 @@ func WellKnown() []Known {
 
 // FindKnown returns the public catalog with a short name and the reference to its image. ok is false if text
 // is not a short name. The image may depend on the MAJOR.MINOR version of OpenShift. This is the version in
-// text, such as "redhat@4.20", or else openshift. If it is needed, a missing or invalid version is an error.
+// text, such as "redhat@4.20", or else openshift. If the version is needed, a missing or invalid one is an error.
 func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 	name, version, given := strings.Cut(text, "@")
 	all := WellKnown()

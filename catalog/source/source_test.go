@@ -433,7 +433,7 @@ func TestRefs(t *testing.T) {
 	}
 }
 
-// TestBundles checks that every scheme that a declaration accepts for a bundle is a scheme for bundles.
+// TestBundles checks that Ref.Argument supports every scheme that a declaration accepts for a bundle.
 func TestBundles(t *testing.T) {
 	accepted := 0
 	for _, s := range source.Schemes() {

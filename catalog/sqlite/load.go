@@ -304,8 +304,8 @@ func (l *loader) addFault(err error) {
 	}
 }
 
-// setMissingFields completes c after encoding and decoding: it sets Embedded, and replaces all
-// positions by the database file.
+// setMissingFields completes c after encoding and decoding: it sets Embedded, and sets all
+// positions to the database file.
 func (l *loader) setMissingFields(c *catalog.Content) {
 	here := diag.Pos{File: l.file}
 	for i := range c.Warnings {
