@@ -179,8 +179,7 @@ func (c replacementCause) describe(*explainer, []int) string {
 	return fmt.Sprintf("%s replaces %s: only one of them can be installed", c.bundle, c.inst.bundle)
 }
 
-// overlapCause means that two installed bundles would provide the same API to a namespace that both watch (rule
-// 10).
+// overlapCause means that two installed bundles would provide an API to a namespace that both watch (rule 10).
 type overlapCause struct {
 	fact
 	other string

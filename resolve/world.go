@@ -186,9 +186,9 @@ func (w *environment) catalogs(ns string) []*catalog.Catalog {
 	return cats
 }
 
-// providers returns the entries of a catalog that meet a requirement, most preferred first: entries of default
-// channels first, then by package, then by channel, and within a channel from the head down. It implements Rule
-// 3 of the package comment.
+// providers returns the entries of a catalog that meet a requirement. They are sorted: default channels first,
+// then by package, by channel, and from the head of a channel down. It implements Rule 3 of the package
+// comment.
 func (w *environment) providers(c *catalog.Catalog, r *requirement) []*catalog.Entry {
 	key := entriesKey{c, r}
 	if got, ok := w.entries[key]; ok {
