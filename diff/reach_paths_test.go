@@ -278,7 +278,7 @@ func TestEveryMetadataWithPower(t *testing.T) {
 }
 
 // TestRealKindsWithPower changes custom resources of published CRDs. If the operator owns the kind, the
-// resource gets a pod with power at a random place. Otherwise, it gets a resource or a write permission.
+// resource gets a pod with power at a random place. Otherwise, the operator gets a resource or write permission.
 func TestRealKindsWithPower(t *testing.T) {
 	type kind struct{ group, version, name, plural, scope string }
 	seen := map[string]bool{}

@@ -45,8 +45,8 @@ func (f File) Read() ([]byte, error) {
 	return data, err
 }
 
-// LookupIn returns a [Resolver.Lookup] that resolves relative paths against dir. In messages, such a
-// path is dir, not made absolute, joined with the relative path.
+// LookupIn returns a [Resolver.Lookup] that resolves relative paths against dir. Messages show
+// such a path as dir joined with the path.
 func LookupIn(dir string) func(path string) (File, error) {
 	return func(name string) (File, error) {
 		shown := filepath.FromSlash(name)
