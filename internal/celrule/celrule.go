@@ -32,7 +32,7 @@ const (
 // ErrCost is returned for a rule that exceeds its own limit or the remaining budget.
 var ErrCost = errors.New("the rule takes too long to evaluate")
 
-// Budget is the cost that all rules of a run may still have together. It is not safe for concurrent
+// Budget is the remaining total cost for all rules of a run. It is not safe for concurrent
 // use.
 type Budget struct{ remaining, perRule uint64 }
 

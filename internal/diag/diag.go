@@ -59,7 +59,7 @@ func (p Pos) Compare(q Pos) int {
 type Fields map[string]Pos
 
 // At returns the position of a field. If this position is unknown, At returns the position of the nearest
-// enclosing field or, if that is unknown, too, whole.
+// enclosing field with a known position. If there is none, it returns whole.
 func (f Fields) At(field string, whole Pos) Pos {
 	for field != "" {
 		if p, ok := f[field]; ok {
@@ -129,8 +129,8 @@ func (l *List) Addf(pos Pos, format string, args ...any) {
 	*l = append(*l, Errorf(pos, format, args...))
 }
 
-// Add adds err. An *Error is added unchanged, a List as its errors, and any other error at pos. If
-// err is nil, nothing is added.
+// Add adds err. An *Error is added unchanged. If err is a List, its errors are added. Any other error is
+// added with the position pos. If err is nil, nothing is added.
 func (l *List) Add(pos Pos, err error) {
 	if err == nil {
 		return

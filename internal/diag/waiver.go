@@ -129,7 +129,7 @@ func MarkWaived(ws []Warning, waivers []Waiver, today string) []Warning {
 
 // ReviewWarnings returns the results of Review for the waivers that are about warnings of one step.
 // ws are all warnings of the step. For step Resolving, the results also include the waivers for warnings without
-// a step that have expired or will soon.
+// a step if these waivers have expired or expire soon.
 func ReviewWarnings(step Step, ws []Warning, waivers []Waiver, today string) []Warning {
 	var own []Waiver
 	var used []bool

@@ -23,8 +23,8 @@ const (
 )
 
 // ReadArchive returns the files of a chart in a .tgz archive, by path below the directory of the
-// chart: "Chart.yaml". Archives of subcharts stay packed. An archive that exceeds a limit, or that
-// has links, devices, absolute paths or paths that leave the directory, is an error.
+// chart, such as "Chart.yaml". It does not unpack archives of subcharts. An archive that exceeds a limit, or
+// that has links, devices, absolute paths or paths that leave the directory, is an error.
 func ReadArchive(r io.Reader) (map[string][]byte, error) {
 	packed := &countingReader{r: r}
 	z, err := gzip.NewReader(packed)

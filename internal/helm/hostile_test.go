@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestHostileCharts checks that charts that loop, exhaust memory or reach out of the process end with an
-// error that names chart and template, and do not harm the next chart.
+// TestHostileCharts runs charts that loop, exhaust memory or reach out of the process. Each must end with an
+// error that names chart and template, and must not harm the next chart.
 func TestHostileCharts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("spends the CPU time and memory that a chart may use")

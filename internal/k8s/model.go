@@ -244,8 +244,8 @@ func boundRole(b map[string]any) roleID {
 	return id
 }
 
-// RoleGrants returns the grants of a Role or ClusterRole that is bound in a namespace; "" means in
-// the whole cluster. known is false if the role does not exist.
+// RoleGrants returns the grants of a Role or ClusterRole that is bound in a namespace. If namespace is "", the
+// role is bound in the whole cluster. known is false if the role does not exist.
 func (m *Permissions) RoleGrants(kind, namespace, name string) (out []Grant, known bool) {
 	if kind == "ClusterRole" {
 		return m.expandRole(roleID{kind, "", name}, namespace)
@@ -259,8 +259,8 @@ func (m *Permissions) RoleGrants(kind, namespace, name string) (out []Grant, kno
 	return out, known
 }
 
-// expandRole returns the grants of a role that is bound in a scope; "" is the whole cluster. It
-// returns false if the role does not exist.
+// expandRole returns the grants of a role that is bound in a scope: a namespace, or "" for the whole cluster.
+// It returns false if the role does not exist.
 func (m *Permissions) expandRole(id roleID, scope string) ([]Grant, bool) {
 	rules, known := builtinRoleRules(id) // needed even if the set contains the role, because the API server restores missing rules of built-in roles
 	if r := m.roles[id]; r != nil {

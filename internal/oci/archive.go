@@ -205,8 +205,8 @@ func sameTag(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// archiveLayer returns a layer of a docker archive. diff is the digest of the uncompressed layer. Readers of
-// the layer verify it.
+// archiveLayer returns a layer of a docker archive. diff is the digest of the uncompressed layer. Reading
+// the layer verifies this digest.
 func archiveLayer(image string, f *tarFiles, path, diff string) Layer {
 	return Layer{
 		Digest: diff, Size: -1, image: image, diff: diff,
@@ -231,7 +231,7 @@ type dockerManifest struct {
 }
 
 // openDockerArchive opens an archive written by docker save. The configuration contains the digests
-// of the uncompressed layers, by which they are verified. The digest of the configuration is the
+// of the uncompressed layers, which are used to verify the layers. The digest of the configuration is the
 // digest of the image.
 func (c *Client) openDockerArchive(ctx context.Context, im *Image, src Reference) error {
 	archive, err := c.openTar(ctx, src.Name)

@@ -98,7 +98,7 @@ func findEntry(ms []v1.Descriptor, tag string) (string, error) {
 	}
 }
 
-// read returns the content of a file. A file that is larger than a manifest may be is an error.
+// read returns the content of a file. It returns an error if the file exceeds the size limit of manifests.
 func (l *layout) read(path string) ([]byte, error) {
 	f, err := l.files.open(path)
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	notarySignatureType = "application/vnd.cncf.notary.signature"
 )
 
-// referrers returns the digests of the manifests that refer to an image and whose artifact type the
-// function wanted accepts.
+// referrers returns the digests of manifests that refer to an image. The function wanted selects these
+// manifests by their artifact type.
 func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest string, wanted func(artifactType string) bool) ([]string, error) {
 	var out []string
 	ref := digest

@@ -74,7 +74,7 @@ func (c *Client) recordSignatures(ctx context.Context, up *upstream, src Referen
 	return out, c.Store.PutRecord(signatureRecords, src.String(), data)
 }
 
-// SignatureImages returns the locations of the signatures of an image for copying. These are the signatures
+// SignatureImages returns the locations of the signatures to copy together with an image: the signatures
 // of [Client.Signatures], and referrers with other kinds of signatures. It reads only manifests.
 func (c *Client) SignatureImages(ctx context.Context, ref string) ([]VendoredImage, error) {
 	up, src, err := c.parseSigned(ref)

@@ -267,7 +267,7 @@ func stockBuild(fsys filesys.FileSystem) (built resmap.ResMap, err error) {
 	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/top/c")
 }
 
-// TestBuildSurvivesPanic removes the name of an object and then selects it, for which kustomize panics.
+// TestBuildSurvivesPanic removes the name of an object and then selects the object, so that kustomize panics.
 func TestBuildSurvivesPanic(t *testing.T) {
 	tree := editedFiles()
 	tree["top/c/generated/kustomization.yaml"] = "resources: [../../../base]\npatches:\n" +

@@ -98,7 +98,7 @@ func (f *Files) chartDir(o *Overlay, chart types.HelmChart) string {
 }
 
 // addPlugins adds the files that plugin configurations refer to. data is the content of file, which
-// r refers to. Only the plugins of kustomize itself are allowed, because others are programs.
+// r refers to. Only the plugins of kustomize itself are allowed, because other plugins are programs.
 func (f *Files) addPlugins(o *Overlay, r reference, file string, data []byte) error {
 	o.hasOptionalFiles = true
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})

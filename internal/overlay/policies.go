@@ -69,7 +69,7 @@ type policyManifest struct {
 }
 
 // addPolicies replaces the generator r, a PolicyGenerator, by a file with the generated Policies,
-// one line for each. file is the file with the configuration, and docs are its documents.
+// one line for each Policy. file is the file with the configuration, and docs are its documents.
 func (f *Files) addPolicies(o *Overlay, r reference, file string, docs []*yamlnode.Node) error {
 	var out strings.Builder
 	var policies []generatedPolicy

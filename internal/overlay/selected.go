@@ -46,9 +46,9 @@ func (o *Overlay) OwnResources(isUser func(file string) bool) []*Overlay {
 	return out
 }
 
-// BuildSelected builds only some of the resource files of o: those with objects that a user's
-// kustomization selects. isUser reports whether a kustomization file is the user's. This is much
-// faster than building all objects. before lists the objects in the built files. Kustomizations
+// BuildSelected builds only those resource files of o that have objects which a user's kustomization
+// selects. That is much faster than building all objects. isUser reports whether a kustomization file is the
+// user's. before lists the objects in the built files. Kustomizations
 // that rename objects or run transformers are not built.
 func (o *Overlay) BuildSelected(isUser func(file string) bool) (before []k8s.Key, built [][]byte, err error) {
 	var targets []types.Selector
@@ -132,8 +132,8 @@ func (o *Overlay) BuildSelected(isUser func(file string) bool) (before []k8s.Key
 // selectedDir is the directory with the selected objects in a build by BuildSelected.
 const selectedDir = "selected"
 
-// renderedPatches returns the patches that have a target and are in rendered kustomizations (isUser
-// returns false), in the order of the build. They include the patches for the config of a cluster.
+// renderedPatches returns the patches that have a target and are in rendered kustomizations (isUser returns
+// false), in the order of the build. The result includes the patches for the config of a cluster.
 func (o *Overlay) renderedPatches(isUser func(file string) bool) []types.Patch {
 	var out []types.Patch
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {

@@ -356,7 +356,7 @@ func (o *Overlay) inlinePosition(field, text string) func(diag.Pos) diag.Pos {
 }
 
 // matches reports whether a patch may apply to object n. origin is the object in its original file,
-// or nil if unknown. It is needed because the patch may use the original name of the object.
+// or nil if unknown. origin is needed because the patch may use the original name of the object.
 func (p patchText) matches(n, origin *yamlnode.Node) bool {
 	heads := []*yamlnode.Node{n}
 	if origin != nil {

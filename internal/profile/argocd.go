@@ -83,8 +83,8 @@ func (argoCD) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	return k8s.With(o, merged, "metadata", "annotations", argoOptions)
 }
 
-// About returns the properties of Argo CD. Argo CD also runs Helm hooks, so the annotations of Helm
-// control it.
+// About returns the properties of Argo CD. Argo CD also runs Helm hooks, so annotations of Helm
+// control Argo CD.
 func (argoCD) About() About {
 	return About{
 		Tool: "Argo CD", Kind: "an Application", Namespace: "argocd", Manager: "argocd-controller",
@@ -427,8 +427,8 @@ func pieceWave(at ApplyPosition) int {
 }
 
 const (
-	// issuerWave is the wave for the workloads of operators that issue certificates. Their other
-	// objects are at most two waves away.
+	// issuerWave is the wave for the workloads of operators that issue certificates. The other objects of these
+	// operators are at most two waves away.
 	issuerWave = -25
 
 	// levelWaves is the number of waves between the workloads of consecutive levels of operators.

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// generatePaths is the annotation with the paths that an Application depends on. Argo CD compares only these
-// paths with the names of changed files. So whenever the content of one of these directories changes, a file
+// generatePaths is the annotation with the paths that an Application depends on. Argo CD compares these paths
+// only with the names of changed files. So whenever the content of one of these directories changes, a file
 // directly in the directory must change.
 const generatePaths = "argocd.argoproj.io/manifest-generate-paths"
 

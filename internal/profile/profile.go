@@ -40,8 +40,8 @@ type Profile interface {
 	// Guard returns an object with annotations that protect it from pruning.
 	Guard(o k8s.Object) k8s.Object
 
-	// Removal returns the effect of removing an object from the tree, which depends on its
-	// annotations.
+	// Removal returns the effect of removing an object from the tree, according to the annotations of the
+	// object.
 	Removal(o k8s.Object) Removal
 
 	// Applier returns the object of the tool that applies o, such as "Flux Kustomization ns/name",

@@ -6,8 +6,8 @@ import (
 )
 
 // FindUnreadable finds a character in v that go-yaml writes but cannot parse: DEL, a C1 control
-// character, U+FFFE or U+FFFF. It returns the character, and the first field, in the order of [Encode], whose
-// key or text contains such a character. kustomize parses its own output with go-yaml, so such a
+// character, U+FFFE or U+FFFF. It returns the first field, in the order of [Encode], whose key or text contains
+// such a character, and then the character. kustomize parses its own output with go-yaml, so such a
 // character makes a build fail or changes the text.
 func FindUnreadable(v map[string]any) (field string, char rune, found bool) {
 	return findUnreadable(v, "")

@@ -167,7 +167,7 @@ func syntaxError(file string, data []byte, err error) *diag.Error {
 }
 
 // countsFromZero reports whether a message of the YAML parser counts lines from 0. Some stages of the parser
-// do, the others count from 1.
+// count from 0, the others from 1.
 func countsFromZero(msg string) bool {
 	for _, s := range []string{"key", "'-' indicator", "node content", "',' or ']'", "',' or '}'", "<document start>", "<stream-start>"} {
 		if msg == "did not find expected "+s {

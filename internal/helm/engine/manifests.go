@@ -205,7 +205,7 @@ func splitLower(s scalar) []string {
 	return parts
 }
 
-// appendTo appends the object, or the items of a List, to an answer and to its objects.
+// appendTo adds the object, or the items of a List, to answer, and returns objects with their JSON appended.
 func (m manifest) appendTo(answer *wire.Answer, objects [][]byte) [][]byte {
 	if m.head.Kind == "List" {
 		var list struct {

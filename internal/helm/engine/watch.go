@@ -21,8 +21,8 @@ const (
 	tick      = 10 * time.Millisecond
 )
 
-// watch ends the process if the chart exceeds a limit. It also has the stack of templates that
-// are executed.
+// watch ends the process if the chart exceeds a limit. It also has the stack of the templates that
+// are being executed.
 type watch struct {
 	mu    sync.Mutex
 	out   io.Writer

@@ -7,8 +7,8 @@ import (
 )
 
 // trimDefinition returns a CRD without the parts of its schemas that are valid in any context.
-// Most of a schema is such parts: types and descriptions. If the CRD has a fault, the result has the same
-// fault, possibly at another position.
+// Most of a schema consists of such parts: types and descriptions. If the CRD has a fault, the result has the
+// same fault, possibly at another position.
 func trimDefinition(crd map[string]any) map[string]any {
 	var versions []any
 	for _, version := range k8s.List(crd, "spec", "versions") {

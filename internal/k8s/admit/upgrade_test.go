@@ -258,8 +258,8 @@ func oldValidator(t *rapid.T, spec map[string]any) validation.SchemaValidator {
 	return v
 }
 
-// drawSchema draws a schema that v1beta1 accepts. Schemas in "anyOf", "oneOf", "allOf" and "not" often have
-// the type of the enclosing schema, which is around.
+// drawSchema draws a schema that v1beta1 accepts. around is the type of the enclosing schema. Schemas in
+// "anyOf", "oneOf", "allOf" and "not" often have this type.
 func drawSchema(depth int, around string) *rapid.Generator[map[string]any] {
 	return rapid.Custom(func(t *rapid.T) map[string]any {
 		s := map[string]any{}

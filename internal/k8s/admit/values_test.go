@@ -41,7 +41,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestServiceValues checks that a Service without required ports is a fault, and that the volume claim templates of
+// TestServiceValues checks that a Service without required ports is invalid, and that the volume claim templates of
 // a StatefulSet count as volumes.
 func TestServiceValues(t *testing.T) {
 	for text, want := range map[string]string{

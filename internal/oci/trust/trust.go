@@ -121,7 +121,7 @@ func normalMatch(pattern string) (string, error) {
 	return "", fmt.Errorf("match %q: no repository can match: write it in full and in lower case, such as quay.io/org/* or docker.io/library/busybox", pattern)
 }
 
-// VerifyObservation verifies a sigstore bundle that signs data, by a signer of any rule for
+// VerifyObservation verifies that bundle, a sigstore bundle, is a signature of data by a signer of any rule for
 // [Observations].
 func (p *Policy) VerifyObservation(data, bundle []byte) error {
 	if p == nil || len(p.observations) == 0 {
@@ -226,8 +226,8 @@ func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statemen
 	return got, nil
 }
 
-// checkSignatures returns the valid signatures and statements of an image. If a required one is
-// missing, the error names the requirement, and the reasons why the existing ones are not accepted.
+// checkSignatures returns the valid signatures and statements of an image. If a required signature or statement
+// is missing, the error names the requirement, and the reasons why the existing ones are not accepted.
 func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []string) (*Verification, *Error) {
 	var got Verification
 	faults := map[string][]string{} // predicate type → reasons; "" for a signature of the image

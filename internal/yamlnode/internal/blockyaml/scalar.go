@@ -109,8 +109,8 @@ func (p *parser) plainLines(parent, at int) {
 	p.line(at)
 }
 
-// fold adds the replacement for a line break within a scalar: a space, or if there are blank lines,
-// one line break for each.
+// fold adds the replacement for a line break within a scalar: a space or, if there are blank lines,
+// one line break for each blank line.
 func (p *parser) fold(blank int) {
 	if blank == 0 {
 		p.text = append(p.text, ' ')
