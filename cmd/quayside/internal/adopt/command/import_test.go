@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestImportDumps imports every dump of a cluster with OLM: the lock must have exactly the
-// installed versions, be up to date and render, and a second import must change nothing.
+// TestImportDumps imports every dump of a cluster with OLM. The lock must have exactly the installed versions,
+// be up to date, and render. A second import must change nothing.
 func TestImportDumps(t *testing.T) {
 	top, cache := t.TempDir(), t.TempDir()
 	clitest.Unpack(t, filepath.Join(clitest.Corpus(t), "olm-clusters.tar.zst"), top)
@@ -70,7 +70,7 @@ func TestImportDumps(t *testing.T) {
 	}
 }
 
-// provideAPIs adds the APIs that operators of the corpus need from a cluster to the settings.
+// provideAPIs adds to the settings the APIs that operators of the corpus need from a cluster.
 func provideAPIs(t *testing.T, dir string) {
 	t.Helper()
 	file := filepath.Join(dir, "quayside.yaml")
@@ -80,8 +80,7 @@ func provideAPIs(t *testing.T, dir string) {
 	check(t, os.WriteFile(file, []byte(strings.Replace(string(text), "spec:\n", apis, 1)), 0o600))
 }
 
-// readDump returns the installed versions of the Subscriptions in a dump, and the names of its
-// catalogs.
+// readDump returns the versions that the Subscriptions of a dump have installed, and the names of the catalogs.
 func readDump(t *testing.T, name string) (installed map[string]string, catalogs []string) {
 	t.Helper()
 	data, err := os.ReadFile(name)

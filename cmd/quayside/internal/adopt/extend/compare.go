@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// findMismatches returns, by operator key, the reason why an operator cannot be imported: it would
-// not be pinned at the installed bundle, or it requires an operator that cannot be imported.
+// findMismatches returns the operators that cannot be imported, with the reason by operator key. Either the
+// operator would not be pinned at the installed bundle, or it requires an operator that cannot be imported.
 func (im *importer) findMismatches(res *workspace.Resolution) map[string]string {
 	reasons := map[string]string{}
 	for _, op := range im.operators {
@@ -81,8 +81,8 @@ func pinOf(lock *lockfile.File, op Operator) (lockfile.Pin, bool) {
 	return lock.Pins[i], true
 }
 
-// olmNamespaces returns the watched namespaces of a pin in OLM's form: a single empty string means
-// all namespaces.
+// olmNamespaces returns the watched namespaces of a pin in OLM's form. In this form, a single empty string
+// means all namespaces.
 func olmNamespaces(p lockfile.Pin) []string {
 	if len(p.WatchNamespaces) == 0 {
 		return []string{""}
@@ -112,8 +112,8 @@ func conflictReason(op Operator, res *workspace.Resolution) string {
 	return "not pinned in the lock"
 }
 
-// isExpected reports whether a pin existed before the import, or belongs to a declared or imported
-// operator.
+// isExpected reports whether a pin existed before the import, or belongs to a declared operator or an imported
+// one.
 func (im *importer) isExpected(pin lockfile.Pin) bool {
 	if im.before != nil {
 		if _, ok := im.before.Pin(pin.Namespace, pin.Package); ok {
@@ -127,8 +127,8 @@ func (im *importer) isExpected(pin lockfile.Pin) bool {
 	})
 }
 
-// findConflict reports whether the workspace already declares an object of the cluster. It returns
-// a Conflict if that declaration differs. set is the object as a parsed declaration.
+// findConflict reports whether the workspace already declares an object of the cluster. If that declaration
+// differs, it also returns a Conflict. set is the object, parsed as a declaration.
 func (im *importer) findConflict(o k8s.Object, set *declare.Set) (*Conflict, bool) {
 	conflict := func(pos diag.Pos, format string, args ...any) (*Conflict, bool) {
 		return &Conflict{Object: edit.NameOf(o), Position: pos.String(), Reason: fmt.Sprintf(format, args...), Operator: len(set.Subscriptions) > 0}, true
@@ -178,9 +178,9 @@ func (im *importer) findConflict(o k8s.Object, set *declare.Set) (*Conflict, boo
 	return nil, false
 }
 
-// updateDeclaration compares a declared Subscription with the cluster, and adds the differing
-// fields to the plan. If im.update is set, it also changes them. set is the object in the cluster
-// as a declaration.
+// updateDeclaration compares the declaration of a Subscription with the cluster, and adds differing fields to
+// pl. If im.update is set, it also changes these fields in the declaration. set is the object in the cluster,
+// parsed as a declaration.
 func (im *importer) updateDeclaration(pl *plan, o k8s.Object, set *declare.Set) error {
 	for _, want := range set.Subscriptions {
 		i := slices.IndexFunc(im.existing.Subscriptions, func(s declare.Subscription) bool {
@@ -217,7 +217,7 @@ func declarationDifference(have declare.Subscription, op Operator, before *lockf
 	return fmt.Sprintf("%s of package %s is installed, but not pinned: run 'quayside resolve', or remove the declaration and import again", op.Bundle, cmp.Or(op.Package, have.Package))
 }
 
-// lacksEntries reports whether a key or value of want is missing in have.
+// lacksEntries reports whether have lacks an entry of want, or has it with another value.
 func lacksEntries(have, want map[string]string) bool {
 	for key, value := range want {
 		if got, ok := have[key]; !ok || got != value {

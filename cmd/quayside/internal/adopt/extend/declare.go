@@ -118,8 +118,8 @@ func listCatalogs(s *snapshot.Snapshot) []ClusterCatalog {
 	return out
 }
 
-// globalCatalogNamespaces returns the namespaces of catalogs from which OLM installed operators in
-// other namespaces, sorted. OLM does so only from its global catalog namespace.
+// globalCatalogNamespaces returns the namespaces of the catalogs from which OLM installed operators in other
+// namespaces, sorted. OLM does so only for catalogs in its global catalog namespace.
 func (c *Installations) globalCatalogNamespaces() []string {
 	var out []string
 	for _, op := range c.Operators {
@@ -135,8 +135,8 @@ func csvKey(namespace, name string) k8s.Key {
 	return k8s.Key{Group: k8s.OLMGroup, Kind: "ClusterServiceVersion", Namespace: namespace, Name: name}
 }
 
-// bundleImages returns the bundle image of each ClusterServiceVersion, according to the
-// InstallPlans. If they differ, it prefers an image with a digest, then the image of the last plan.
+// bundleImages returns the bundle image of each ClusterServiceVersion, according to the InstallPlans. If these
+// have different images, it prefers an image with a digest, and then the image of the last InstallPlan.
 func bundleImages(s *snapshot.Snapshot) map[k8s.Key]string {
 	out := map[k8s.Key]string{}
 	for _, p := range s.InstallPlans() {
@@ -164,9 +164,9 @@ func (r *clusterReader) skip(o *snapshot.LiveObject, operator bool, format strin
 	r.Skipped = append(r.Skipped, newSkipped(o, operator, format, args...))
 }
 
-// chooseGroups selects the effective OperatorGroup of each namespace. OLM ignores a namespace with several
-// OperatorGroups. In such a namespace, the effective OperatorGroup is the group with which the operators were
-// installed. If this group is unknown, chooseGroups returns a reason for the namespace.
+// chooseGroups selects the effective OperatorGroup of each namespace. OLM ignores a namespace that has several.
+// In such a namespace, the effective OperatorGroup is the one with which the operators were installed. If it is
+// unknown, chooseGroups returns a reason for the namespace.
 func (r *clusterReader) chooseGroups() map[string]string {
 	in := map[string][]snapshot.OperatorGroup{}
 	for _, g := range r.s.OperatorGroups() {
@@ -191,8 +191,8 @@ func (r *clusterReader) chooseGroups() map[string]string {
 	return ambiguous
 }
 
-// effectiveGroup returns the name of the OperatorGroup that the ClusterServiceVersions of a
-// namespace were installed with. It returns "" if they differ.
+// effectiveGroup returns the name of the OperatorGroup with which the ClusterServiceVersions of a namespace
+// were installed. If they were installed with different ones, it returns "".
 func (r *clusterReader) effectiveGroup(namespace string) string {
 	var names []string
 	for key, csv := range r.originals {
@@ -207,8 +207,8 @@ func (r *clusterReader) effectiveGroup(namespace string) string {
 	return ""
 }
 
-// addSubscription adds the operator that a Subscription installed. If none is installed, or if
-// ambiguous is not empty, it adds the Subscription to Skipped with the reason.
+// addSubscription adds the operator that a Subscription installed. If there is no such operator, or ambiguous
+// is not empty, it adds the Subscription to Skipped with the reason.
 func (r *clusterReader) addSubscription(sub snapshot.Subscription, ambiguous string) {
 	key := csvKey(sub.Namespace, sub.InstalledCSV)
 	csv, there := r.originals[key]
@@ -274,8 +274,8 @@ func (r *clusterReader) addExtension(o *snapshot.LiveObject) {
 	r.Operators = append(r.Operators, op)
 }
 
-// addUnowned adds to Skipped each ClusterServiceVersion that no Subscription lists as installed. It
-// returns their number.
+// addUnowned adds to Skipped the ClusterServiceVersions that no Subscription lists as installed. It returns
+// their number.
 func (r *clusterReader) addUnowned(owned map[k8s.Key]bool) int {
 	before := len(r.Skipped)
 	next := map[k8s.Key]string{}

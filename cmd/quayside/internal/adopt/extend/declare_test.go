@@ -38,7 +38,7 @@ func newSnapshotOf(t interface{ Fatal(args ...any) }, objects []k8s.Object) *sna
 	return s
 }
 
-// drawCluster draws objects of a cluster, some of them inconsistent.
+// drawCluster draws objects of a cluster. Some of them are inconsistent.
 func drawCluster(t *rapid.T) []k8s.Object {
 	var out []k8s.Object
 	namespaces := []string{"a", "b", "kube-system"}
@@ -90,9 +90,8 @@ func drawCluster(t *rapid.T) []k8s.Object {
 	return rapid.Permutation(out).Draw(t, "order")
 }
 
-// TestEveryInstallationIsReported checks that every object that describes an installation is either
-// declared or skipped with a reason, that the declarations parse, and that the order of objects has
-// no effect.
+// TestEveryInstallationIsReported checks that every object that describes an installation is either declared,
+// or skipped with a reason. The declarations must be valid. The order of objects must have no effect.
 func TestEveryInstallationIsReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects := drawCluster(t)
@@ -157,7 +156,8 @@ func TestEveryInstallationIsReported(t *testing.T) {
 	})
 }
 
-// TestSelector checks that a selector is declared only if it selects the namespaces in OLM's status.
+// TestSelector checks that a selector is declared only if it selects exactly the namespaces in the status that
+// OLM wrote.
 func TestSelector(t *testing.T) {
 	group := func(found ...string) []k8s.Object {
 		ns := func(name string, labels map[string]string) k8s.Object {

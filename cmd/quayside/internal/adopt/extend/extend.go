@@ -93,12 +93,12 @@ func (r *ImportReport) IsComplete() bool {
 		!slices.ContainsFunc(r.Conflicts, func(c Conflict) bool { return c.Operator }) && len(r.Unread) == 0
 }
 
-// Import declares the operators that are installed in a cluster, and pins the installed versions.
-// contents are the sources of catalogs that only the cluster can reach.
+// Import declares the operators that are installed in a cluster, and pins the installed versions. contents are
+// the sources of catalogs that only the cluster can reach.
 //
-// Import adds declarations. With update, it also changes the channel, the approval and the config
-// of existing ones. It reports other differences as conflicts. It skips an operator that cannot be
-// pinned at the installed bundle, and reports the reason. The Edit is nil if nothing changes.
+// Import adds declarations. If update is true, it also changes the channel, the approval and the config in
+// existing declarations. It reports other differences as conflicts. It skips an operator that cannot be pinned
+// at the installed bundle, and reports the reason. If nothing changes, the Edit is nil.
 func Import(ctx context.Context, p *workspace.Project, c *Installations, contents []CatalogContent, update bool) (*edit.Edit, *ImportReport, error) {
 	im := importer{project: p, cluster: c, update: update, operators: slices.Clone(c.Operators), skipped: slices.Clone(c.Skipped)}
 	var err error
@@ -148,8 +148,8 @@ type importer struct {
 	conflicts []Conflict // conflicts of operators
 }
 
-// configure sets im.settings to the settings of the workspace, which must already contain the
-// catalogs of contents. A new workspace gets settings with these catalogs.
+// configure sets im.settings to the settings of the workspace. These must already contain the catalogs of
+// contents. For a new workspace, configure makes settings with these catalogs.
 func (im *importer) configure(contents []CatalogContent) error {
 	im.settings = im.project.Settings
 	var missing []setting.CatalogSettings
@@ -223,7 +223,7 @@ func (im *importer) configFile(id catalog.ID) string {
 	return ""
 }
 
-// skip removes operators from the import. reasons are by operator key.
+// skip removes operators from the import. reasons maps the keys of these operators to the reasons.
 func (im *importer) skip(reasons map[string]string) {
 	im.operators = slices.DeleteFunc(im.operators, func(op Operator) bool {
 		reason, ok := reasons[op.Key()]
@@ -234,8 +234,8 @@ func (im *importer) skip(reasons map[string]string) {
 	})
 }
 
-// dropConflicting removes operators from the import that cannot be declared, or that the workspace
-// already declares differently.
+// dropConflicting removes from the import the operators that cannot be declared, or that the workspace already
+// declares differently.
 func (im *importer) dropConflicting() {
 	conflicting, reasons := map[string]bool{}, map[string]string{}
 	for _, op := range im.operators {
@@ -253,8 +253,8 @@ func (im *importer) dropConflicting() {
 	im.skip(reasons)
 }
 
-// findInCatalogs looks up every operator in its catalog. An operator that is not there is declared
-// by its bundle image, or skipped if the image is unknown.
+// findInCatalogs looks up every operator in its catalog. An operator that is missing there is declared by its
+// bundle image. If the image is unknown, the operator is skipped.
 func (im *importer) findInCatalogs(ctx context.Context) error {
 	if !slices.ContainsFunc(im.operators, im.needsLookup) {
 		return nil
@@ -297,8 +297,8 @@ func (im *importer) findInCatalogs(ctx context.Context) error {
 	return nil
 }
 
-// needsLookup reports whether an operator must be looked up in the catalogs. This is not necessary
-// if it is declared by image or already pinned.
+// needsLookup reports whether an operator must be looked up in the catalogs. This is not necessary if the
+// operator is declared by image or already pinned.
 func (im *importer) needsLookup(op Operator) bool {
 	return !op.ByImage && !isLocked(im.before, op)
 }
@@ -345,8 +345,8 @@ func findEntry(x *catalog.Index, op Operator) (*catalog.Entry, string) {
 	return nil, why
 }
 
-// findEntryInPackage returns the catalog entry of an installed operator in a package, or nil and
-// the reason.
+// findEntryInPackage returns the entry of an installed operator in a package of a catalog. If there is none, it
+// returns nil and the reason.
 func findEntryInPackage(pkg *catalog.Package, op Operator) (*catalog.Entry, string) {
 	id := pkg.Catalog().ID()
 	bundle, ok := pkg.Bundle(op.Bundle)
@@ -384,8 +384,8 @@ func declareByImage(op Operator, why string) (Operator, string) {
 	return op, ""
 }
 
-// installedPin returns an incomplete pin of the installed bundle, which the resolver completes. It
-// returns false if the watched namespaces are unknown.
+// installedPin returns an incomplete pin of the installed bundle, which the resolver will complete. If the
+// watched namespaces are unknown, it returns false.
 func installedPin(op Operator, e *catalog.Entry) (lockfile.Pin, bool) {
 	pin := lockfile.Pin{
 		Namespace: op.Namespace, Package: op.Package, Bundle: op.Bundle, Version: e.Bundle().Version().String(), RequestedBy: []string{op.Key()},
@@ -410,7 +410,7 @@ func unsupportedModeReason(pin lockfile.Pin, modes []catalog.InstallMode) string
 		pin.Bundle, catalog.ModeFor(pin.Namespace, pin.WatchNamespaces), formatNamespaces(olmNamespaces(pin)), edit.FormatModes(modes))
 }
 
-// lockWithPins returns the lock with pins of the installed bundles, which the resolver keeps.
+// lockWithPins returns the lock with pins of the installed bundles. The resolver keeps these pins.
 func (im *importer) lockWithPins() *lockfile.File {
 	lock := im.before
 	if lock == nil {
@@ -478,7 +478,7 @@ func installationCount(kind string) int {
 	return 1
 }
 
-// firstFault returns the first of several errors, without its position.
+// firstFault returns the first error in err, without its position.
 func firstFault(err error) string {
 	var list diag.List
 	if errors.As(err, &list) && len(list) > 0 {
@@ -531,7 +531,7 @@ func (im *importer) tryImport(ctx context.Context) (*attempt, error) {
 	return a, nil
 }
 
-// bundleAt returns the key of the operator whose declaration names a bundle at pos.
+// bundleAt returns the key of the operator whose declaration specifies a bundle at position pos.
 func bundleAt(set *declare.Set, pos diag.Pos) (string, bool) {
 	for _, sub := range set.Subscriptions {
 		if sub.Bundle != "" && sub.At(declare.FieldBundle) == pos {

@@ -20,11 +20,11 @@ import (
 
 type fields = map[string]any
 
-// newCatalog returns a catalog of packages with versions 1, 2 and 3 in a channel "stable", and
-// version 1 in a channel "old".
+// newCatalog returns a catalog of packages with versions 1, 2 and 3 in a channel "stable", and version 1 in a
+// channel "old".
 //
-//   - app requires the API of lib, and lib that of base
-//   - own can watch only its own namespace, all only all namespaces
+//   - app requires the API of lib, and lib requires the API of base
+//   - own can only watch its own namespace, and all can only watch all namespaces
 //   - new needs Kubernetes 1.30
 func newCatalog() string {
 	gvk := func(kind string) fields { return fields{"group": "example.com", "version": "v1", "kind": kind} }
@@ -69,7 +69,7 @@ func imageOf(pkg string, version int) string {
 	return fmt.Sprintf("registry.example.com/%s@sha256:%064d", pkg, version)
 }
 
-// newGroup returns an OperatorGroup with the namespaces in its status, and these Namespaces.
+// newGroup returns an OperatorGroup whose status has the watched namespaces, and the Namespace objects.
 func newGroup(namespace string, watched ...string) []fields {
 	spec, status := fields{}, fields{}
 	if len(watched) > 0 {
@@ -133,8 +133,7 @@ metadata: {name: base, namespace: a}
 spec: {name: base, channel: stable, source: hub, sourceNamespace: olm}
 `
 
-// TestImport imports clusters, and checks the declarations, the pins, and the reasons of skipped
-// objects.
+// TestImport imports clusters. It checks the declarations, the pins, and the reasons why objects are skipped.
 func TestImport(t *testing.T) {
 	all := slices.Concat[[]fields]
 	for _, c := range []struct {

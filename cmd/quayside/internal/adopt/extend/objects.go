@@ -23,9 +23,9 @@ type Declaration struct {
 // clusterFile is the file for objects without a namespace.
 const clusterFile = "cluster-scoped.yaml"
 
-// Objects returns the declarations of operators and of their namespaces, OperatorGroups and
-// catalogs, sorted by file, kind and name. The second result lists the OperatorGroups and catalogs
-// that are not declared. configuredBy returns the file that already configures a catalog, or "".
+// Objects returns the declarations of operators and of their namespaces, OperatorGroups and catalogs, sorted by
+// file, kind and name. It also returns the OperatorGroups and catalogs that are not declared. configuredBy
+// returns the file that already configures a catalog, or "".
 func (c *Installations) Objects(ops []Operator, configuredBy func(catalog.ID) string) ([]Declaration, []Skipped) {
 	m := declarationBuilder{s: c.s, groups: c.groups, configuredBy: configuredBy, namespaces: map[string]bool{}}
 	for _, op := range ops {
@@ -66,8 +66,8 @@ func (m *declarationBuilder) skip(o *snapshot.LiveObject, format string, args ..
 	m.skipped = append(m.skipped, newSkipped(o, false, format, args...))
 }
 
-// isGeneratedKey reports whether OLM, the cluster or a tool that applies files sets this label or
-// annotation.
+// isGeneratedKey reports whether a label or annotation is set by OLM, by the cluster, or by a tool that applies
+// files.
 func isGeneratedKey(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	switch prefix {
@@ -80,8 +80,8 @@ func isGeneratedKey(key string) bool {
 	}, key) || strings.HasPrefix(key, "openshift.io/sa.scc.")
 }
 
-// newObject returns a declaration with the kind and name of o, the labels and annotations of body
-// that users have set, and spec unless that is nil.
+// newObject returns a declaration with the kind and name of o, and the labels and annotations in body that
+// users have set. If spec is not nil, the declaration has this spec.
 func newObject(o *snapshot.LiveObject, body k8s.Object, spec map[string]any) k8s.Object {
 	out := k8s.New(o.APIVersion, o.Kind, o.Namespace, o.Name)
 	for _, field := range []string{"labels", "annotations"} {
@@ -101,7 +101,7 @@ func newObject(o *snapshot.LiveObject, body k8s.Object, spec map[string]any) k8s
 	return out
 }
 
-// dropDefaults returns fields without empty values and defaults.
+// dropDefaults returns fields without the empty values and the values in defaults.
 func dropDefaults(fields, defaults map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range fields {
@@ -123,7 +123,7 @@ func isEmpty(value any) bool {
 	return value == nil || value == ""
 }
 
-// addNamespace declares a Namespace, unless it is missing from the cluster or reserved.
+// addNamespace declares a Namespace, unless the cluster lacks it or it is reserved.
 func (m *declarationBuilder) addNamespace(name string) {
 	o := m.s.Get(k8s.Key{Kind: "Namespace", Name: name})
 	if o == nil || k8s.IsReservedNamespace(name) {
@@ -177,8 +177,8 @@ func (m *declarationBuilder) addOperatorGroups(ops []Operator) {
 	}
 }
 
-// addOperatorGroup declares an OperatorGroup. The declaration lists the namespaces instead of the
-// label selector if the selector no longer selects exactly the namespaces in the status.
+// addOperatorGroup declares an OperatorGroup. If its label selector no longer selects exactly the namespaces in
+// the status, the declaration lists these namespaces instead.
 func (m *declarationBuilder) addOperatorGroup(g snapshot.OperatorGroup) {
 	body := g.Body()
 	spec := dropDefaults(k8s.Map(body, "spec"), map[string]any{"upgradeStrategy": "Default", "staticProvidedAPIs": false})
@@ -198,8 +198,8 @@ func (m *declarationBuilder) addOperatorGroup(g snapshot.OperatorGroup) {
 	m.add(g.Namespace+".yaml", newObject(g.LiveObject, body, spec))
 }
 
-// selectedNamespaces returns the Namespaces that the selector of an OperatorGroup selects. It
-// returns false without a selector, or if a reserved namespace is selected.
+// selectedNamespaces returns the Namespaces that the selector of an OperatorGroup selects. If there is no
+// selector, or it selects a reserved namespace, selectedNamespaces returns false.
 func (m *declarationBuilder) selectedNamespaces(g snapshot.OperatorGroup) ([]string, bool) {
 	var sel k8s.Selector
 	if data, err := json.Marshal(g.Selector); err != nil || json.Unmarshal(data, &sel) != nil || sel.Empty() || len(g.Targets) > 0 {

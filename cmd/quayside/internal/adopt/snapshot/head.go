@@ -73,8 +73,8 @@ func (o *Owner) readField(dec *jsontext.Decoder, key string) error {
 // errNotObject is returned for a JSON value that is not an object.
 var errNotObject = errors.New("not an object")
 
-// forEachMember calls do with the name of each member of the next JSON object. do must read the
-// value. null counts as an object without members.
+// forEachMember calls do with the name of each member of the next JSON object. do must read the value of the
+// member. null counts as an object without members.
 func forEachMember(dec *jsontext.Decoder, do func(key string) error) error {
 	switch dec.PeekKind() {
 	case '{':
@@ -102,8 +102,8 @@ func forEachMember(dec *jsontext.Decoder, do func(key string) error) error {
 	return err
 }
 
-// forEachElement calls do for each element of the next JSON array. do must read the element. A
-// value that is not an array is skipped.
+// forEachElement calls do for each element of the next JSON array. do must read the element. If the next value
+// is not an array, forEachElement skips it.
 func forEachElement(dec *jsontext.Decoder, do func() error) error {
 	if dec.PeekKind() != '[' {
 		return dec.SkipValue()
@@ -120,7 +120,7 @@ func forEachElement(dec *jsontext.Decoder, do func() error) error {
 	return err
 }
 
-// decodeText reads the next JSON value into into. If it is not a string, into stays unchanged.
+// decodeText reads the next JSON value. If the value is a string, it is stored in into.
 func decodeText(dec *jsontext.Decoder, into *string) error {
 	if dec.PeekKind() != '"' {
 		return dec.SkipValue()

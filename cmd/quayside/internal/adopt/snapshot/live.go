@@ -19,8 +19,8 @@ type kindSelector struct {
 	labels           string // label selector of objects that OLM installed; empty: all
 }
 
-// snapshotKinds returns the kinds to read from every live cluster: OLM's own kinds, and kinds that
-// OLM usually installs. plannedKinds returns further kinds.
+// snapshotKinds returns the kinds to read from every live cluster: OLM's own kinds, and kinds that OLM usually
+// installs. plannedKinds returns the kinds that depend on the cluster.
 func snapshotKinds() []kindSelector {
 	const managed = "olm.managed=true"
 	return []kindSelector{
@@ -86,7 +86,7 @@ func (k ListedKind) IsConfidential() bool {
 	return k.Group == "" && (k.Kind == "Secret" || k.Kind == "ConfigMap")
 }
 
-// ListedKinds returns the kinds that ReadLive lists in the cluster of this snapshot.
+// ListedKinds returns the kinds that ReadLive would list in the cluster of this snapshot.
 func (s *Snapshot) ListedKinds() []ListedKind {
 	var out []ListedKind
 	for _, w := range slices.Concat(snapshotKinds(), s.plannedKinds()) {
@@ -95,9 +95,8 @@ func (s *Snapshot) ListedKinds() []ListedKind {
 	return out
 }
 
-// extensionKinds returns the kinds to read if there are ClusterExtensions: kinds that only OLM v1
-// installs, and ConfigMaps and Secrets with its label. Secrets with Helm releases have another
-// label.
+// extensionKinds returns the kinds to read if there are ClusterExtensions. These are kinds that only OLM v1
+// installs, and ConfigMaps and Secrets with OLM v1's label. Secrets with Helm releases have another label.
 func extensionKinds() []kindSelector {
 	out := []kindSelector{{"v1", "Secret", "owner=operator-controller"}}
 	for apiVersion, kinds := range map[string]string{
@@ -118,8 +117,8 @@ func extensionKinds() []kindSelector {
 	return out
 }
 
-// plannedKinds returns the kinds in InstallPlans that snapshotKinds does not contain, and those of
-// releases. If there are ClusterExtensions, it also returns extensionKinds.
+// plannedKinds returns the kinds in InstallPlans that snapshotKinds lacks, and the kinds of Helm releases. If
+// there are ClusterExtensions, it also returns extensionKinds.
 func (b *builder) plannedKinds() []kindSelector {
 	s := &Snapshot{byKey: b.byKey}
 	for _, o := range b.byKey {
@@ -148,7 +147,7 @@ func (s *Snapshot) plannedKinds() []kindSelector {
 	return append(out, s.releaseKinds()...)
 }
 
-// readKinds reads all objects of the kinds. Ignored kinds are omitted.
+// readKinds reads all objects of the kinds, except ignored kinds.
 func (b *builder) readKinds(ctx context.Context, c *cluster.Client, kinds []kindSelector) error {
 	var opts []cluster.ListOptions
 	for _, w := range kinds {

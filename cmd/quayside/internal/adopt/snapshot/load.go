@@ -35,10 +35,10 @@ const (
 	maxFaults   = 100
 )
 
-// Load reads the objects of one cluster from fsys. name is a file, or a directory with .yaml, .yml
-// and .json files at any depth. In a must-gather, Load reads only the directories namespaces and
-// cluster-scoped-resources. It skips hidden files and directories. If an object occurs several
-// times, it keeps the newest. Positions start with prefix. The error is a diag.List of all faults.
+// Load reads the objects of one cluster from fsys. name is a file, or a directory with .yaml, .yml and .json
+// files at any depth. In a must-gather, Load reads only the directories namespaces and
+// cluster-scoped-resources. It skips hidden files and directories. If an object occurs several times, Load
+// keeps its newest version. Positions start with prefix. The error is a diag.List of all faults.
 func Load(fsys fs.FS, name, prefix string, opt Selection) (*Snapshot, error) {
 	l := loader{builder: newBuilder(opt), fsys: fsys, prefix: prefix}
 	info, err := fs.Stat(fsys, name)
@@ -62,7 +62,7 @@ func Load(fsys fs.FS, name, prefix string, opt Selection) (*Snapshot, error) {
 	return l.snapshot()
 }
 
-// Read reads the objects of one cluster from r, as Load does from a file. name is the file name in
+// Read reads the objects of one cluster from r, in the same way as Load reads a file. name is the file name in
 // positions.
 func Read(name string, r io.Reader, opt Selection) (*Snapshot, error) {
 	b := newBuilder(opt)
@@ -79,12 +79,11 @@ type loader struct {
 
 func (l *loader) pos(file string) diag.Pos { return diag.Pos{File: l.prefix + file} }
 
-// gatherDirs returns the directories of a must-gather with objects.
+// gatherDirs returns the directories of a must-gather that contain objects.
 func gatherDirs() []string { return []string{"namespaces", "cluster-scoped-resources"} }
 
-// roots returns the directories to search for objects. In a must-gather, these are the directories
-// in gatherDirs, which are in dir or in its subdirectories (one for each image). Otherwise it is
-// dir.
+// roots returns the directories to search for objects. In a must-gather, these are the directories in
+// gatherDirs. They are in dir, or in its subdirectories (one for each image). Otherwise roots returns dir.
 func (l *loader) roots(dir string) []string {
 	var out []string
 	in := func(dir string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// fieldFilter selects fields to drop from an object, by name. In a list, it applies to each
+// fieldFilter selects by name the fields to drop from an object. For a list, the filter applies to each
 // element.
 type fieldFilter struct {
 	fields map[string]*fieldFilter // filters for the values of fields; nil: drop the field
@@ -31,13 +31,13 @@ func onlyFields(names ...string) *fieldFilter {
 	return c
 }
 
-// with sets the filter for a field, and returns c.
+// with sets the filter for the value of a field, and returns c.
 func (c *fieldFilter) with(field string, inner *fieldFilter) *fieldFilter {
 	c.fields[field] = inner
 	return c
 }
 
-// field returns the filter of a field, and whether the field is kept.
+// field returns the filter for the value of a field, and whether c keeps the field.
 func (c *fieldFilter) field(name string) (inner *fieldFilter, kept bool) {
 	inner, named := c.fields[name]
 	if !named {
@@ -49,8 +49,8 @@ func (c *fieldFilter) field(name string) (inner *fieldFilter, kept bool) {
 // keepsAll reports whether the filter drops nothing.
 func (c *fieldFilter) keepsAll() bool { return c == nil || len(c.fields) == 0 && !c.only }
 
-// CopiedFrom is the label of ClusterServiceVersions that OLM copied from another namespace. Its
-// value is that namespace.
+// CopiedFrom is the label of ClusterServiceVersions that OLM copied from another namespace. Its value is the
+// other namespace.
 const CopiedFrom = "olm.copiedFrom"
 
 // unusedFields returns the filter that drops the unused fields of an object.
@@ -97,8 +97,8 @@ func (b *builder) unusedFields(o *LiveObject) *fieldFilter {
 // errTooDeep is returned for a value that is nested too deeply.
 var errTooDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
 
-// prune writes an object to scratch as compact JSON, without the fields that c drops. It always
-// writes the apiVersion and kind of o, because items of a list may not have them.
+// prune writes an object to scratch as compact JSON, without the fields that c drops. It always writes the
+// apiVersion and kind of o, because an item of a list may lack them.
 func (b *builder) prune(raw []byte, c *fieldFilter, o *LiveObject) error {
 	c.fields["apiVersion"], c.fields["kind"] = nil, nil
 	p := pruner{dec: newDecoder(raw), out: b.scratch[:0]}
@@ -143,7 +143,7 @@ func (p *pruner) writeComma() {
 	}
 }
 
-// pruneMember copies an object member whose name was already read, if c keeps it.
+// pruneMember copies an object member if c keeps it. The name of the member was already read.
 func (p *pruner) pruneMember(key string, c *fieldFilter) error {
 	inner, kept := c.field(key)
 	if !kept {

@@ -59,7 +59,7 @@ func (b *builder) streamYAML(file string, r io.Reader) {
 	}
 }
 
-// streamJSON reads the JSON objects of a file one by one, without holding the file in memory.
+// streamJSON reads the JSON objects of a file one by one. It never holds the whole file in memory.
 func (b *builder) streamJSON(file string, r io.Reader) {
 	src := &source{r: r, limit: maxObject}
 	dec := jsontext.NewDecoder(src)
@@ -78,7 +78,7 @@ func (b *builder) streamJSON(file string, r io.Reader) {
 	}
 }
 
-// fault records an error after which the rest of the file cannot be read.
+// fault records an error. The rest of the file cannot be read after it.
 func (b *builder) fault(file string, src *source, err error) {
 	var syntax *jsontext.SyntacticError
 	if !errors.As(err, &syntax) {
@@ -96,8 +96,8 @@ func (b *builder) fault(file string, src *source, err error) {
 	}
 }
 
-// readTopLevel reads an object, or the items of a list. It reads items one by one, because a list
-// may be too large for memory. In the output of kubectl, the kind of the list follows the items.
+// readTopLevel reads an object, or the items of a list. It reads items one by one, because a list may be too
+// large for memory. In the output of kubectl, the kind of the list comes after its items.
 func (b *builder) readTopLevel(file string, dec *jsontext.Decoder, src *source) error {
 	at := src.nextPos(file)
 	if dec.PeekKind() != '{' {
@@ -150,8 +150,7 @@ func (b *builder) readTopLevel(file string, dec *jsontext.Decoder, src *source) 
 	return nil
 }
 
-// listReader reads an object. Whether the object is a list is known only after its items field was
-// found.
+// listReader reads an object that may be a list. It is a list if it has a field items.
 type listReader struct {
 	*builder
 	pos              diag.Pos
@@ -193,9 +192,8 @@ func (l *listReader) readItems(file string, dec *jsontext.Decoder, src *source) 
 	return err
 }
 
-// readItem adds one item of a list. The API server omits the kind of items and writes the kind of
-// the list first. An item without a kind is therefore valid only if the list's kind is already
-// known.
+// readItem adds one item of a list. The API server omits the kind of items, but writes the kind of the list
+// before them. An item without a kind is therefore an error if the list's kind is not yet known.
 func (l *listReader) readItem(raw []byte, at diag.Pos) {
 	h, ok := l.headOf(raw, at)
 	switch {
@@ -210,7 +208,7 @@ func (l *listReader) readItem(raw []byte, at diag.Pos) {
 	}
 }
 
-// end records faults that are known only when the list is complete.
+// end records faults that can only be detected at the end of a list.
 func (l *listReader) end() {
 	switch {
 	case !isList(l.kind):
@@ -299,11 +297,11 @@ func (b *builder) isIgnored(group, kind string) bool {
 // errTooLarge is returned for an object above the size limit.
 var errTooLarge = fmt.Errorf("object exceeds the limit of %d bytes", maxObject)
 
-// errLimitReached ends the reading when a limit is reached.
+// errLimitReached stops the reader when a limit is reached.
 var errLimitReached = errors.New("full")
 
-// source is the input file of a decoder. It limits the data that the decoder reads, and converts
-// offsets to positions. For this, it records line breaks.
+// source is the input file of a decoder. It limits the data that the decoder reads. It also converts offsets to
+// positions. For this purpose, it records line breaks.
 type source struct {
 	yaml *yamlnode.Document // document that was converted to JSON; nil: the file is JSON
 
@@ -347,7 +345,7 @@ func (s *source) skipTo(offset int64) {
 	s.breaks = append(s.breaks[:0], s.breaks[n:]...)
 }
 
-// pos returns the position of an offset, which must not be before the last one passed to skipTo.
+// pos returns the position of an offset. The offset must not be before the last offset passed to skipTo.
 func (s *source) pos(file string, offset int64) diag.Pos {
 	if s.yaml != nil {
 		return s.yaml.Pos(int(offset))
@@ -356,7 +354,7 @@ func (s *source) pos(file string, offset int64) diag.Pos {
 	return diag.Pos{File: file, Line: s.line + 1, Col: int(max(0, offset-s.start)) + 1}
 }
 
-// nextPos returns the position of the next value, after a call of PeekKind.
+// nextPos returns the position of the next value. The caller must have called PeekKind.
 func (s *source) nextPos(file string) diag.Pos {
 	unread := s.dec.UnreadBuffer()
 	blank := len(unread) - len(bytes.TrimLeft(unread, " \t\r\n,:"))

@@ -32,10 +32,10 @@ type Release struct {
 	Hooks          []*LiveObject
 }
 
-// IsReleaseRecord reports whether an object is a Secret in which Helm keeps a revision of a release.
+// IsReleaseRecord reports whether an object is a Secret in which Helm stores a revision of a release.
 func IsReleaseRecord(key k8s.Key) bool { return ReleaseOf(key) != "" }
 
-// ReleaseOf returns the name of the release of which a Secret keeps a revision, or "".
+// ReleaseOf returns the name of the release whose revision a Secret stores, or "".
 func ReleaseOf(key k8s.Key) string {
 	name, ok := strings.CutPrefix(key.Name, "sh.helm.release.v1.")
 	if i := strings.LastIndex(name, ".v"); ok && i > 0 && key.Is("Secret") {
@@ -44,7 +44,7 @@ func ReleaseOf(key k8s.Key) string {
 	return ""
 }
 
-// RecordSelector returns the label selector of the revisions of releases.
+// RecordSelector returns the label selector for all revisions of the named releases.
 func RecordSelector(names ...string) string {
 	return "owner=helm,name in (" + strings.Join(names, ",") + ")"
 }
@@ -65,8 +65,8 @@ func (opt Selection) holdsRelease(o *LiveObject) bool {
 	return IsReleaseRecord(o.Key) && slices.Contains(opt.Releases, o.Labels["name"]) && o.Labels[statusOfRelease] == statusOfInstalled
 }
 
-// Releases returns the selected releases of Helm by the namespace of their objects, which for Flux
-// may differ from that of their Secrets, and by name.
+// Releases returns the selected releases of Helm, sorted by the namespace of their objects and by name. With
+// Flux, the Secrets of a release may be in another namespace than its objects.
 func (s *Snapshot) Releases() []*Release {
 	at := map[[2]string]*Release{}
 	for _, o := range s.Kind("", "Secret") {
@@ -181,7 +181,7 @@ func readManifest(text string) ([]*LiveObject, error) {
 	return s.All(), nil
 }
 
-// Find returns the object of a release in a cluster, or nil. In a manifest, the namespace of an
+// Find returns the object in the cluster for an object of a release, or nil. In a manifest, the namespace of an
 // object may be missing.
 func (s *Snapshot) Find(r *Release, o *LiveObject) *LiveObject {
 	if found := s.Get(o.Key); found != nil || o.Namespace != "" {
@@ -192,7 +192,7 @@ func (s *Snapshot) Find(r *Release, o *LiveObject) *LiveObject {
 	return s.Get(key)
 }
 
-// recordKinds returns the Secrets of the selected releases.
+// recordKinds returns the Secrets of the selected releases as kinds to read.
 func (opt Selection) recordKinds() []kindSelector {
 	if len(opt.Releases) == 0 {
 		return nil
@@ -200,8 +200,8 @@ func (opt Selection) recordKinds() []kindSelector {
 	return []kindSelector{{"v1", "Secret", RecordSelector(opt.Releases...)}}
 }
 
-// releaseKinds returns the kinds of the objects of the releases, as far as snapshotKinds does not
-// contain all their objects.
+// releaseKinds returns the kinds of the releases' objects. It omits kinds whose objects snapshotKinds contains
+// completely.
 func (s *Snapshot) releaseKinds() []kindSelector {
 	known, out := snapshotKinds(), []kindSelector(nil)
 	add := func(w kindSelector) {

@@ -1,11 +1,10 @@
-// Package snapshot contains the objects of one cluster, read from a file of kubectl output, a
-// directory of such files, a must-gather, or the live cluster.
+// Package snapshot contains the objects of one cluster, read from a file of kubectl output, a directory of such
+// files, a must-gather, or the live cluster.
 //
-// The package does not interpret the objects. It decodes the fields that every object has, and
-// stores the rest as compressed text that is decoded on demand: a cluster with hundreds of
-// operators needs little memory. It drops unused data while it reads: managed fields, unpacked
-// bundles, the content of Secrets except public certificates, and the spec and status of copied
-// ClusterServiceVersions.
+// The package does not interpret the objects. It decodes the fields that every object has, and stores the rest
+// as compressed text that is decoded on demand. A cluster with hundreds of operators therefore needs little
+// memory. While reading, the package drops unused data: managed fields, unpacked bundles, the content of
+// Secrets except public certificates, and the spec and status of copied ClusterServiceVersions.
 //
 // Start from [Load], [Read], [ReadLive] and [Snapshot].
 package snapshot
@@ -69,7 +68,7 @@ func (o *LiveObject) Body() k8s.Object {
 // At returns the value at a path of keys, or nil if there is none.
 func (o *LiveObject) At(path ...string) any { return k8s.At(o.Body(), path...) }
 
-// decodeObject decodes valid JSON of an object.
+// decodeObject decodes an object from valid JSON.
 func decodeObject(name string, text []byte) map[string]any {
 	var m map[string]any
 	if err := utiljson.Unmarshal(text, &m); err != nil {
@@ -78,7 +77,7 @@ func decodeObject(name string, text []byte) map[string]any {
 	return m
 }
 
-// decode sets the fields of a struct by their json tags. Values of the wrong type are ignored.
+// decode sets the fields of a struct by their json tags. It ignores values of the wrong type.
 func (o *LiveObject) decode(into any) {
 	_ = json.Unmarshal(o.text(), into) // the only possible errors are wrong types
 }
@@ -92,10 +91,10 @@ func (o *LiveObject) text() []byte {
 	return text
 }
 
-// All returns the objects by kind, group, namespace and name.
+// All returns all objects, sorted by kind, group, namespace and name.
 func (s *Snapshot) All() []*LiveObject { return slices.Clone(s.objects) }
 
-// Kind returns the objects of one group and kind, by namespace and name.
+// Kind returns the objects of one group and kind, sorted by namespace and name.
 func (s *Snapshot) Kind(group, kind string) []*LiveObject {
 	from, _ := slices.BinarySearchFunc(s.objects, k8s.Key{Group: group, Kind: kind}, func(o *LiveObject, k k8s.Key) int { return o.Compare(k) })
 	to := from
@@ -127,7 +126,7 @@ func newBuilder(opt Selection) *builder {
 	return &builder{opt: opt, byKey: map[k8s.Key]*LiveObject{}}
 }
 
-// put adds an object. If the snapshot already has it, put keeps the newer one.
+// put adds an object. If the object is already there, put keeps the newer version.
 func (b *builder) put(o *LiveObject) {
 	before, twice := b.byKey[o.Key]
 	switch {
@@ -149,7 +148,7 @@ func (b *builder) put(o *LiveObject) {
 	b.byKey[o.Key] = o
 }
 
-// isNewer reports whether resourceVersion a is b or newer.
+// isNewer reports whether resourceVersion a is newer than b, or equal to b.
 func isNewer(a, b string) bool {
 	if len(a) != len(b) {
 		return len(a) > len(b)

@@ -46,7 +46,7 @@ func bodies(s *snapshot.Snapshot) []k8s.Object {
 	return out
 }
 
-// objects draws objects with different names.
+// objects draws objects that have distinct names.
 func objects(t *rapid.T) []dumpedObject {
 	text := rapid.SampledFrom([]string{"", "a", "yes", "1e3", "0o7", "# no", "a: b", "- x", "line\nline\n", "ä\u2028ö", "\"q\" 'q'", "null", " "})
 	value := rapid.OneOf(
@@ -160,8 +160,8 @@ func toYAML(t interface{ Fatal(args ...any) }, v any) []byte {
 	return data
 }
 
-// TestKindOfItems checks that items without a kind get the kind of their list, as in lists of the API
-// server.
+// TestKindOfItems checks that items without a kind get the kind of their list. In lists of the API server,
+// items have no kind.
 func TestKindOfItems(t *testing.T) {
 	for _, text := range []string{
 		`{"kind":"DeploymentList","apiVersion":"apps/v1","items":[{"metadata":{"name":"a"}}]}`,
@@ -284,7 +284,7 @@ func TestPruned(t *testing.T) {
 	}
 }
 
-// TestLive reads a live cluster, including kinds that only occur in an InstallPlan.
+// TestLive reads a live cluster. It includes kinds that occur only in an InstallPlan.
 func TestLive(t *testing.T) {
 	server := clustertest.New(t)
 	plan := k8s.New("operators.coreos.com/v1alpha1", "InstallPlan", "ns", "install-x")
@@ -333,7 +333,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that Read does not panic, and that positions are within the text.
+// FuzzRead checks that Read does not panic, and that all positions are within the text.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"List","items":[{"kind":"Service","metadata":{"name":"a"}}]}`,
@@ -367,8 +367,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzRelease checks that no content of a release of Helm stops the reader: it is read, or it is a fault of this
-// release.
+// FuzzRelease checks that no content of a Helm release stops the reader. The content is either valid, or a
+// fault of this release.
 func FuzzRelease(f *testing.F) {
 	for _, seed := range []string{
 		`{"namespace":"a","chart":{"metadata":{"name":"x","version":"1.0.0"}},"config":{"a":[1,{"b":null}]},"manifest":"kind: Service\nmetadata: {name: a}\n","hooks":[{"manifest":"kind: Job\n","events":["pre-install"]}]}`,

@@ -121,8 +121,8 @@ type Lookup struct {
 	Catalog catalog.ID
 }
 
-// Step is an object that an InstallPlan created or found. OLM does not record its namespace. If it
-// is a namespaced object, it is in the namespace of the plan.
+// Step is an object that an InstallPlan created or found. OLM does not record the namespace of the object. A
+// namespaced object is in the namespace of the InstallPlan.
 type Step struct {
 	CSV                        string // ClusterServiceVersion that owns the object
 	Group, Version, Kind, Name string
@@ -218,8 +218,8 @@ func (s *Snapshot) ClusterExtensions() []ClusterExtension {
 	})
 }
 
-// IsOwnerInOLMv1 reports whether OLM v1 makes objects of a kind the owners of the objects that it
-// installs: ClusterExtensions and, in newer versions of OLM v1, their revisions.
+// IsOwnerInOLMv1 reports whether a kind is one that OLM v1 makes the owner of the objects it installs:
+// ClusterExtensions and, in newer versions of OLM v1, their revisions.
 func IsOwnerInOLMv1(apiVersion, kind string) bool {
 	return k8s.Group(apiVersion) == k8s.OLMv1Group && slices.Contains([]string{"ClusterExtension", "ClusterObjectSet", "ClusterExtensionRevision"}, kind)
 }
