@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// checkImages rejects invalid image references: because the kubelet cannot pull such an image, the pod never
-// starts.
+// checkImages rejects invalid image references. The kubelet cannot pull such an image, so the pod would never
+// start.
 func checkImages(c *checker) {
 	for _, d := range c.csv.Deployments {
 		pod := k8s.Map(d.Spec, "template", "spec")
@@ -27,9 +27,8 @@ func checkImages(c *checker) {
 	}
 }
 
-// Conventions returns warnings for bundle authors, sorted. They are about problems that do not
-// prevent installation, but that Operator Framework's validators and publishing tools reject or
-// warn about.
+// Conventions returns sorted warnings for bundle authors. The problems do not prevent installation, but
+// Operator Framework's validators and publishing tools reject them or warn about them.
 func Conventions(b *Bundle) []diag.Warning {
 	c := &checker{b: b, csv: b.CSV}
 	for i, r := range c.csv.RelatedImages {
@@ -121,7 +120,7 @@ func (c *checker) checkAnnotations() {
 	}
 }
 
-// checkExamples checks the annotation alm-examples: the example objects that consoles show.
+// checkExamples checks the annotation alm-examples, which contains the example objects that consoles show.
 func (c *checker) checkExamples() {
 	examples := c.csv.Annotations["alm-examples"]
 	if strings.TrimSpace(examples) == "" {

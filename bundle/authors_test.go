@@ -27,8 +27,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestConventions checks bundles that OLM installs but operator-framework's validators reject: each
-// causes one warning, with its file.
+// TestConventions checks bundles that OLM installs but operator-framework's validators reject. Each bundle must
+// cause one warning, with the right file.
 func TestConventions(t *testing.T) {
 	annotated := func(text string) string {
 		return strings.Replace(csv, "metadata: {name: lamp.v1.0.0}", "metadata: {name: lamp.v1.0.0, annotations: {"+text+"}}", 1)

@@ -1,12 +1,11 @@
 // Package bundle loads and validates operator bundles.
 //
-// A bundle is a directory with one version of an operator. The only supported format is
-// registry+v1, with the directories manifests/ and metadata/. Each format is one file of this
-// package and one entry of bundleFormats.
+// A bundle is a directory with one version of an operator. The only supported format is registry+v1, with the
+// directories manifests/ and metadata/. To add a format, add a file to this package and an entry to
+// bundleFormats.
 //
-// Decoding is lossless: every field of every object is kept. Multi-document files and Lists are
-// split. Numbers and YAML 1.1 booleans are decoded as in the API server. Loading does not validate
-// (see [Validate]).
+// Decoding keeps every field of every object. It splits Lists and files with several documents, and decodes
+// numbers and YAML 1.1 booleans as the API server does. Loading does not validate (see [Validate]).
 //
 // The API is not stable yet: exported names may change in any release.
 //
@@ -96,8 +95,8 @@ func loadV1(fsys fs.FS) (*Bundle, error) {
 	return b, nil
 }
 
-// splitCSV separates the CSV from the other objects. If no ClusterServiceVersion has OLM's API group, it
-// accepts a ClusterServiceVersion with a misspelt group, with a warning.
+// splitCSV separates the CSV from the other objects. If no ClusterServiceVersion has OLM's API group, splitCSV
+// accepts one with a misspelt group, and adds a warning.
 func (b *Bundle) splitCSV(objects []ManifestObject, dir string, errs *diag.List) {
 	proper := slices.ContainsFunc(objects, func(o ManifestObject) bool { return isCSV(o) && inOLMGroup(o) })
 	for _, o := range objects {
@@ -155,8 +154,8 @@ func readManifests(fsys fs.FS, dir string) ([]ManifestObject, []diag.Warning, er
 	return objects, warnings, errs.Err()
 }
 
-// manifestFiles returns the paths of the manifests in dir, sorted. It adds a warning for each file
-// that is neither YAML nor JSON. Subdirectories are an error.
+// manifestFiles returns the paths of the manifests in dir, sorted, and a warning for each file that is neither
+// YAML nor JSON. A subdirectory is an error.
 func manifestFiles(fsys fs.FS, dir string) ([]string, []diag.Warning, error) {
 	entries, err := fs.ReadDir(fsys, dir)
 	if err != nil {

@@ -36,7 +36,7 @@ spec:
 `
 )
 
-// newBundleDir returns a bundle directory with the two files above and files, which may replace them.
+// newBundleDir returns a bundle directory with the two files above and with files, which take precedence.
 func newBundleDir(files map[string]string) fstest.MapFS {
 	out := fstest.MapFS{"metadata/annotations.yaml": {Data: []byte(annotations)}, "manifests/csv.yaml": {Data: []byte(csv)}}
 	for name, data := range files {
@@ -145,8 +145,8 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// TestCSVVersion checks that a CSV with a wrong apiVersion is accepted with a warning, as in OLM v1,
-// unless there is also one with OLM's group.
+// TestCSVVersion checks that a CSV with a wrong apiVersion is accepted with a warning, as in OLM v1, unless the
+// bundle also has a CSV with OLM's group.
 func TestCSVVersion(t *testing.T) {
 	for version, warns := range map[string]bool{"operators.coreos.com/v1alpha1": false, "operators.coreos.com/v1": true, "operator.coreos.com/v1alpha1": true, "operators.coreos.io/v1alpha1": true} {
 		b, err := Load(newBundleDir(map[string]string{"manifests/csv.yaml": strings.Replace(csv, "operators.coreos.com/v1alpha1", version, 1)}))
@@ -188,7 +188,7 @@ func TestDigestDoesNotDependOnNames(t *testing.T) {
 	}
 }
 
-// TestObjectNames checks that file names contain kind and name if these are safe.
+// TestObjectNames checks that file names contain the kind and name of the object if these are safe in a file name.
 func TestObjectNames(t *testing.T) {
 	fsys, err := FSFromObjects([][]byte{[]byte(`{"kind":"Service","metadata":{"name":"lamp.v1"}}`), []byte(`{"kind":"../x","metadata":{"name":"/etc"}}`), []byte(csv), []byte(`{"kind":"List"}`)}, "lamp")
 	if err != nil {
@@ -269,8 +269,8 @@ func TestCheckServed(t *testing.T) {
 	}
 }
 
-// TestCSVIsTyped checks that unknown fields in API objects inside a CSV are dropped with a warning, and
-// that values of a wrong type are faults with their field.
+// TestCSVIsTyped checks that unknown fields in API objects inside a CSV are dropped with a warning. A value of
+// a wrong type must be a fault that names its field.
 func TestCSVIsTyped(t *testing.T) {
 	typed := func(deployment, rule, webhook string) map[string]string {
 		text := strings.Replace(csv, "containers: []", "containers: [{name: c, "+deployment+"}]", 1)
@@ -349,8 +349,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// TestHiddenObjects checks that lists of any kind are split, and that manifests with objects that some
-// decoders would not find are rejected, with file and field.
+// TestHiddenObjects checks that lists of any kind are split. A manifest with an object that some decoders would
+// not find must be rejected, with its file and field.
 func TestHiddenObjects(t *testing.T) {
 	const secret = `{kind: Secret, apiVersion: v1, metadata: {name: s}}`
 	for text, want := range map[string]string{
@@ -380,8 +380,8 @@ func TestHiddenObjects(t *testing.T) {
 	}
 }
 
-// TestDirectives checks which annotations and labels cause a warning: those that control a tool that
-// applies the bundle.
+// TestDirectives checks that annotations and labels cause a warning if they control a tool that applies
+// bundles.
 func TestDirectives(t *testing.T) {
 	b, err := Load(newBundleDir(map[string]string{
 		"manifests/x.yaml": `{kind: Secret, apiVersion: v1, metadata: {name: s, annotations: {config.kubernetes.io/local-config: "true", Internal.config.kubernetes.io/needsHashSuffix: enabled, notconfig.kubernetes.io/a: b, config.kubernetes.io: c}, labels: {kustomize.config.k8s.io/behavior: merge, a: b}}}`,
@@ -437,7 +437,7 @@ func TestReservedKeys(t *testing.T) {
 	}
 }
 
-// TestDirectivesAreReportedOnce checks that a label of many objects causes only one warning.
+// TestDirectivesAreReportedOnce checks that a label that many objects have causes only one warning.
 func TestDirectivesAreReportedOnce(t *testing.T) {
 	files := map[string]string{}
 	for _, name := range []string{"a", "b", "c"} {
@@ -462,8 +462,8 @@ func TestDirectivesAreReportedOnce(t *testing.T) {
 	}
 }
 
-// TestDroppedLabelsThatFind checks which warnings name an object whose selector no longer matches after
-// a label is dropped. Selectors of pods and selectors that never matched are not named.
+// TestDroppedLabelsThatFind checks which warnings about a dropped label name an object whose selector no longer
+// matches. They must not name selectors of pods, and selectors that did not match before.
 func TestDroppedLabelsThatFind(t *testing.T) {
 	const service = `{kind: Service, apiVersion: v1, metadata: {name: s, labels: {app.kubernetes.io/instance: x, a: b}}, spec: {selector: {app.kubernetes.io/instance: x}}}`
 	at := `manifests/s.yaml: Service s: metadata.labels: "app.kubernetes.io/instance" ignored: bundles must not control Argo CD`

@@ -76,7 +76,7 @@ type Permission struct {
 	Field          string
 }
 
-// Account returns the name of the ServiceAccount: "default" if the entry has none.
+// Account returns the name of the ServiceAccount, or "default" if the entry has none.
 func (p Permission) Account() string {
 	if p.ServiceAccount == "" {
 		return "default"
@@ -116,8 +116,8 @@ type Webhook struct {
 
 const defaultWebhookPort = 443
 
-// readCSV decodes a CSV. The parts that become API objects are decoded with the Go types of the
-// API, as in the API server: unknown fields are dropped with a warning.
+// readCSV decodes a CSV. Like the API server, it decodes the parts that become API objects with the Go types of
+// the API. It drops unknown fields and adds a warning.
 func readCSV(o ManifestObject) (*CSV, []diag.Warning, error) {
 	var errs diag.List
 	r := &reader{file: o.File, errs: &errs, types: admit.NewTypes()}
@@ -167,8 +167,8 @@ func readCSV(o ManifestObject) (*CSV, []diag.Warning, error) {
 	return c, r.fieldWarnings, errs.Err()
 }
 
-// scalarText returns a string field. It also accepts an unquoted value that YAML decodes as another
-// scalar, such as version: 1.0.
+// scalarText returns a string field. It also accepts an unquoted value that YAML does not decode as a string,
+// such as version: 1.0.
 func (r *reader) scalarText(m map[string]any, at, key string) string {
 	switch v := m[key].(type) {
 	case int64, float64, bool:

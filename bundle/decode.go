@@ -54,9 +54,9 @@ func (a fieldPosition) faultf(errs *diag.List, format string, args ...any) {
 	errs.Addf(diag.Pos{File: a.file}, "%s%s", where, fmt.Sprintf(format, args...))
 }
 
-// flatten returns the objects of a List, including nested Lists. An object that is not a List is
-// returned as the only element. An object is a List if it has items and its kind ends in List.
-// kustomize has the same rule, and must find the same objects.
+// flatten returns the objects of a List and its nested Lists. An object that is not a List becomes the only
+// element. An object is a List if it has items and its kind ends in List. This is the rule of kustomize, which
+// must find the same objects.
 func flatten(a fieldPosition, m map[string]any, errs *diag.List) []map[string]any {
 	kind := k8s.Text(m, "kind")
 	value, listed := m["items"]
@@ -86,9 +86,9 @@ func flatten(a fieldPosition, m map[string]any, errs *diag.List) []map[string]an
 	return out
 }
 
-// checkPodPath adds a fault if a field on the path to the pod spec of an object is not an object.
-// kustomize follows this path in all objects of the kind, in any API group (see its
-// namereference.go), and a build fails on a string or a list.
+// checkPodPath adds a fault if a field on the path to an object's pod spec is not itself an object. kustomize
+// follows this path in all objects of the kind, in any API group (see its namereference.go), and fails at a
+// string or a list.
 func checkPodPath(a fieldPosition, kind string, m map[string]any, errs *diag.List) {
 	var path []string
 	switch kind {

@@ -25,16 +25,16 @@ func bundleDirectives() []profile.Directive {
 	)
 }
 
-// keptAnnotation is the annotation by which Helm keeps an object. Rendering replaces it with those of the GitOps tool.
+// keptAnnotation is the annotation by which Helm keeps an object. Rendering replaces it with the GitOps tool's.
 const keptAnnotation = "helm.sh/resource-policy"
 
 // ControlledTool returns the name of the tool that an annotation or label with this key controls,
 // or "" if there is none.
 func ControlledTool(key string) string { return profile.ToolOfKey(key, bundleDirectives()) }
 
-// checkDirectives warns about annotations and labels that control tools. Rendering drops these annotations
-// and labels. There is a warning for each key, and a warning for each object with a label that a selector
-// uses. Labels and annotations of pods are not checked, because rendering keeps them.
+// checkDirectives warns about annotations and labels that control tools. Rendering drops these annotations and
+// labels. checkDirectives adds a warning for each key, and for each object with a label that a selector uses.
+// It does not check labels and annotations of pods, because rendering keeps them.
 func checkDirectives(c *checker) {
 	first := map[string]int{} // key → index of its first warning in c.warnings
 	more := map[string]int{}
@@ -69,9 +69,9 @@ func checkDirectives(c *checker) {
 	}
 }
 
-// checkReservedKeys warns about labels, annotations and selectors with keys of quayside in the fields of
-// objects, such as pod templates. Rendering drops such keys only from the metadata of an object. A selector
-// without the key would match other objects, and a program may read the annotation of its pod.
+// checkReservedKeys warns about quayside's keys in labels, annotations and selectors below the metadata of an
+// object, such as in a pod template. Rendering drops these keys only from the metadata: without the key, a
+// selector would match other objects, and a program may read an annotation of its pod.
 func checkReservedKeys(c *checker) {
 	var walk func(pos diag.Pos, at string, v any)
 	walk = func(pos diag.Pos, at string, v any) {
@@ -107,9 +107,9 @@ func checkReservedKeys(c *checker) {
 	}
 }
 
-// describeSelectors returns a suffix for a warning about a label that rendering drops. It lists the
-// objects of the bundle whose selectors use the label with this key and match labelled. It returns
-// "" if there are none, or if labelled is the zero value.
+// describeSelectors returns a suffix for a warning about a label that rendering drops. It lists the objects of
+// the bundle whose selectors use the label key and match labelled. It returns "" if there are no such objects,
+// or if labelled is the zero value.
 func (c *checker) describeSelectors(labelled ManifestObject, key string) string {
 	selectors := ""
 	for _, o := range c.b.Objects {
@@ -120,9 +120,8 @@ func (c *checker) describeSelectors(labelled ManifestObject, key string) string 
 	return selectors
 }
 
-// selectsObject reports whether a selector in o uses the label with this key and matches the object
-// labelled. It returns false for most built-in kinds of Kubernetes: they select pods, and pods keep
-// their labels.
+// selectsObject reports whether a selector in o uses the label with this key and matches the object labelled.
+// It returns false for most built-in kinds of Kubernetes, because they select pods, and pods keep their labels.
 func selectsObject(o, labelled ManifestObject, key string) bool {
 	switch o.Kind() {
 	case "CustomResourceDefinition", "NetworkPolicy", "PodMonitor":

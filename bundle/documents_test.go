@@ -61,8 +61,8 @@ func decodeLikeAPIServer(tb testing.TB, data []byte) []map[string]any {
 
 var whole = flag.Bool("whole", false, "read every file of the corpus, not only a quarter") //nolint:gochecknoglobals // a flag
 
-// TestCorpusIsReadAsByTheAPIServer compares decoded documents with those of the API server's decoder. It
-// ignores the types of numbers.
+// TestCorpusIsReadAsByTheAPIServer decodes the corpus with this package and with the API server's decoder, and
+// compares the results. It ignores the types of numbers.
 func TestCorpusIsReadAsByTheAPIServer(t *testing.T) {
 	all := corpusManifests(t)
 	for i, file := range slices.Sorted(maps.Keys(all)) {
@@ -89,7 +89,7 @@ func TestCorpusIsReadAsByTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestKeysAreThoseOfTheAPIServer compares keys with those of the decoder of kubectl and the API
+// TestKeysAreThoseOfTheAPIServer compares decoded keys with the result of the decoder of kubectl and the API
 // server.
 func TestKeysAreThoseOfTheAPIServer(t *testing.T) {
 	for _, key := range []string{

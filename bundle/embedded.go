@@ -55,9 +55,8 @@ func DigestList(ms []Manifest) []byte {
 	return []byte(strings.Join(sums, "\n"))
 }
 
-// FSFromObjects returns a registry+v1 directory for a bundle of package pkg: the unmodified
-// manifests and minimal metadata. A file name contains the index of the manifest, and for JSON also
-// its kind and name.
+// FSFromObjects returns a registry+v1 directory for a bundle of package pkg, with the unmodified manifests and
+// minimal metadata. The file name of a manifest contains its index and, for JSON, its kind and name.
 func FSFromObjects(manifests [][]byte, pkg string) (fs.FS, error) {
 	ms := make([]Manifest, len(manifests))
 	for i, data := range manifests {

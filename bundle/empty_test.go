@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// TestEmptyDocuments checks for both parsers that the number of allocations does not grow with the
-// number of empty documents, and that too many other documents are rejected.
+// TestEmptyDocuments checks, for both parsers, that the number of allocations does not grow with the number of
+// empty documents. Too many documents that are not empty must be rejected.
 func TestEmptyDocuments(t *testing.T) {
 	for _, last := range []string{"a: 1\n", "a: &x 1\n"} {
 		allocations := func(n int) float64 {

@@ -23,8 +23,8 @@ func bundleFormats() []format {
 	}
 }
 
-// formatOf returns the first format whose marker file exists according to has, or else the first
-// format.
+// formatOf returns the first format for whose marker file has returns true. If there is none, it returns the
+// first format.
 func formatOf(has func(name string) bool) format {
 	all := bundleFormats()
 	if i := slices.IndexFunc(all, func(f format) bool { return has(f.marker) }); i >= 0 {
@@ -60,9 +60,8 @@ func Load(fsys fs.FS) (*Bundle, error) {
 // [DigestList] returns their digests.
 func Manifests(fsys fs.FS) ([]Manifest, error) { return formatIn(fsys).manifests(fsys) }
 
-// FSFromManifests returns a bundle directory of package pkg with these manifests. If the marker file of a
-// format is among the manifests, the directory has this format, otherwise registry+v1. Named manifests keep
-// their paths.
+// FSFromManifests returns a bundle directory of package pkg with these manifests. The directory has the format
+// whose marker file is among the manifests, or else registry+v1. Named manifests keep their paths.
 func FSFromManifests(ms []Manifest, pkg string) (fs.FS, error) {
 	if len(ms) > 0 && ms[0].Named {
 		return namedFiles(ms)

@@ -82,8 +82,8 @@ func (m *metadata) readFile(fsys fs.FS, name string, errs *diag.List) {
 	}
 }
 
-// positionsOf returns the positions of the fields of a document. decodeDocuments does not return positions,
-// because only properties need them. The result is nil for a document of more than 10,000 nodes.
+// positionsOf returns the positions of the fields of a document. Only properties need positions, so
+// decodeDocuments does not return them. The result is nil for a document of more than 10,000 nodes.
 func positionsOf(file string, data []byte, document int) map[string]diag.Pos {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Nodes: 10_000, Repeated: true})
 	if err != nil || document >= len(docs) {
@@ -120,7 +120,7 @@ func (m *metadata) readAnnotations(errs *diag.List) {
 	}
 }
 
-// properties decodes the list of {type, value} in field key. positions contains the positions of the
+// properties decodes the list of {type, value} in field key of m. positions contains the positions of the
 // document's fields.
 func (r *reader) properties(m map[string]any, key string, positions map[string]diag.Pos) []Property {
 	var out []Property

@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// imageV1 returns the files and the labels of a bundle image. The files are the manifests, the
-// metadata and the tests, without hidden files; the labels are the annotations in the metadata.
-// Symbolic links and special files are an error.
+// imageV1 returns the files and the labels of a bundle image. The files are the manifests, the metadata and the
+// tests, without hidden files. The labels are the annotations in the metadata. imageV1 returns an error for
+// symbolic links and special files.
 func imageV1(fsys fs.FS) (fs.FS, map[string]string, error) {
 	meta, err := readMetadata(fsys)
 	if err != nil {

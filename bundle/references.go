@@ -36,9 +36,9 @@ func checkReferences(c *checker) {
 	}
 }
 
-// providedNames returns the set of Secrets and ConfigMaps that installing the bundle provides, as
-// "Kind name". These are the ones in the bundle, and the serving certificates that OpenShift or
-// cert-manager creates for its Services and Certificates.
+// providedNames returns the set of Secrets and ConfigMaps that installing the bundle provides, as "Kind name".
+// These are the Secrets and ConfigMaps in the bundle, and the serving certificates that OpenShift or
+// cert-manager creates for Services and Certificates of the bundle.
 func (c *checker) providedNames() map[string]bool {
 	out := map[string]bool{}
 	for _, o := range c.b.Objects {

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Release is a bundle that consists of finished objects, such as a chart with its values or the
-// manifests of a release. Such a bundle has no install strategy, so nothing is generated from it.
+// Release is a bundle that consists of finished objects, such as a chart with its values or the manifests of a
+// release. Such a bundle has no install strategy from which rendering would generate objects.
 type Release struct {
 	Package     string
 	Name        string // of the bundle: "cert-manager-v1.15.0"
@@ -35,8 +35,8 @@ type ReleaseObject struct {
 	Object map[string]any
 }
 
-// Hook describes an object that an installer creates and deletes at certain times, instead of keeping it like
-// other objects. The names are the names in Helm (helm.sh/docs/topics/charts_hooks).
+// Hook describes an object that an installer creates and deletes at certain times. The installer keeps all
+// other objects. The names are those of Helm (helm.sh/docs/topics/charts_hooks).
 type Hook struct {
 	Events []string // "pre-install", "post-upgrade"; never empty
 	Weight int      // lower weights are created first
@@ -49,7 +49,7 @@ type releaseDir struct {
 	release Release
 }
 
-// In returns a directory that [Load] reads as r. files is the content from which r was made.
+// In returns a directory that [Load] reads as r. files is the content from which the caller made r.
 func (r Release) In(files fs.FS) fs.FS { return releaseDir{files, r} }
 
 func (r Release) load() (*Bundle, error) {
@@ -99,8 +99,8 @@ func (b *Bundle) Provides() []catalog.GVK {
 	return slices.Compact(out)
 }
 
-// NamedManifests returns all files of fsys as named manifests, sorted by path: the content of a format
-// in which paths have a meaning, such as a chart.
+// NamedManifests returns all files of fsys as named manifests, sorted by path. Use it for formats in which
+// paths have a meaning, such as charts.
 func NamedManifests(fsys fs.FS) ([]Manifest, error) {
 	var out []Manifest
 	total := 0

@@ -29,7 +29,7 @@ func checksum(b block) Digest {
 	return sum
 }
 
-// checksumOf returns the checksum of a parsed block. The field checksum itself is not included.
+// checksumOf returns the checksum of a parsed block. It excludes the field checksum itself.
 func checksumOf(n *yamlnode.Node) (string, error) {
 	raw, err := yamlnode.JSON(n)
 	if err != nil {
@@ -87,7 +87,7 @@ func safeIntegers(v any) any {
 	return v
 }
 
-// blockValue returns the JSON value of a block, or of a value in it, as written to the file.
+// blockValue returns a block, or a mapping in a block, as the JSON value that is written to the file.
 func blockValue(of reflect.Value) map[string]any {
 	out := map[string]any{}
 	for _, f := range yamlnode.Fields(of.Type()) {
@@ -119,7 +119,7 @@ func fieldValue(v reflect.Value) any {
 	}
 }
 
-// itemValue returns the JSON value of a list item, as written to the file.
+// itemValue returns a list item as the JSON value that is written to the file.
 func itemValue(of reflect.Value) map[string]any {
 	out := map[string]any{}
 	for _, f := range yamlnode.Fields(of.Type()) {

@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// TestSchemas parses a lock of every released schema. The -update flag does not rewrite these files: an
-// incompatible change of the format after the first release needs a new schema, and a reader for both.
+// TestSchemas parses a lock of every released schema. The -update flag does not rewrite these files. After the
+// first release, an incompatible change of the format needs a new schema, and a parser for both schemas.
 func TestSchemas(t *testing.T) {
 	const file = "testdata/schema-1.lock"
 	text, err := os.ReadFile(file)
@@ -66,7 +66,7 @@ func updateChecksums(t *testing.T, text string) string {
 	return text
 }
 
-// TestChecksumIsOfValues checks that checksums do not depend on quotes, key order and line wrapping.
+// TestChecksumIsOfValues checks that checksums do not depend on quotes, the order of keys, and line breaks.
 func TestChecksumIsOfValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SampledFrom([]string{"a", "no", "1.0", "a: b", "ünï", "x\ny", "1e3", "~", "\"", "0x1F", "😀"})

@@ -21,8 +21,8 @@ const (
 	Changed ChangeKind = "changed"
 )
 
-// Change is one difference between two locks: a changed block. The block is a declared Namespace if
-// Package is empty, a leaving operator if Leaving or Pruned is set, and otherwise a pin.
+// Change is one difference between two locks: a changed block. If Package is empty, the block is a declared
+// Namespace. If Leaving or Pruned is set, it is a leaving operator. Otherwise, it is a pin.
 type Change struct {
 	Kind      ChangeKind
 	Namespace string
@@ -35,8 +35,8 @@ type Change struct {
 	At        diag.Fields // positions of the block's fields in that lock
 }
 
-// Diff returns the changes from old to new: first declared Namespaces by name, then pins, then
-// leaving operators, both by namespace and package. A nil lock counts as empty.
+// Diff returns the changes from old to new. Declared Namespaces come first, by name. Then come pins, and then
+// leaving operators, each by namespace and package. A nil lock counts as empty.
 func Diff(old, new *File) []Change {
 	a, b := old.sorted(), new.sorted()
 	var out []Change
@@ -46,7 +46,7 @@ func Diff(old, new *File) []Change {
 	return out
 }
 
-// diffable is a block that Diff compares. Its method change returns the change for its removal.
+// diffable is a block that Diff compares. The method change returns the Change that removes the block.
 type diffable interface {
 	block
 	change() Change
@@ -66,8 +66,8 @@ func (l Leaving) change() Change {
 	return c
 }
 
-// diffBlocks appends a change to out for each block that only one of the sorted lists contains, or
-// that differs between them.
+// diffBlocks appends a change to out for each block that only one of the sorted lists a and b contains, or that
+// differs between the lists.
 func diffBlocks[T diffable](out *[]Change, a, b []T, compare func(x, y T) int) {
 	for len(a) > 0 || len(b) > 0 {
 		switch {

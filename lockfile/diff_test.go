@@ -6,7 +6,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestMoves checks that a change is Moved only if the name or the version of the bundle differs.
+// TestMoves checks that a change of a pin is Moved only if the name or the version of its bundle differs.
 func TestMoves(t *testing.T) {
 	was := lockfile.Pin{Namespace: "ops", Package: "a", Bundle: "a.v1", Version: "1.0.0"}
 	for name, tt := range map[string]struct {

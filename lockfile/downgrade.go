@@ -8,7 +8,7 @@ type Side struct {
 	Lock *File  // nil: the commit has no lock
 }
 
-// Downgrade is a pin whose version is lower after a merge than on one of the merged sides.
+// Downgrade is a pin whose version is lower in a merged lock than on one of the merged sides.
 type Downgrade struct {
 	Pin    Pin    // pin in the merged lock; empty if the merged lock has none
 	Higher Pin    // pin on this side, with the higher version
@@ -16,12 +16,12 @@ type Downgrade struct {
 }
 
 // Downgrades compares the pins of a merged lock with the pins of the merged sides. For each operator, it
-// considers the sides that have upgraded or added the operator since base. It returns the merged pins with a
-// lower version than on such a side, each with the side that has the highest version.
+// considers the sides that have upgraded or added the operator since base. It returns the merged pins whose
+// version is lower than on such a side, each with the side that has the highest version.
 //
-// Intentional downgrades are omitted. A downgrade is intentional if the other side downgraded to the merged
-// version. It is also intentional if Replaces of the merged pin names the higher bundle, because then the
-// user has allowed the downgrade. A nil lock counts as empty.
+// Intentional downgrades are omitted. A downgrade is intentional if another side downgraded to the merged
+// version, or if Replaces of the merged pin names the higher bundle: then the user has allowed the downgrade. A
+// nil lock counts as empty.
 func Downgrades(merged, base *File, sides ...Side) []Downgrade {
 	var out []Downgrade
 	for _, pin := range merged.sorted().Pins {
@@ -45,15 +45,14 @@ func Downgrades(merged, base *File, sides ...Side) []Downgrade {
 	return out
 }
 
-// AllowedPin returns the downgraded pin, marked as a downgrade that the user allowed: Replaces
-// names the higher bundle.
+// AllowedPin returns the downgraded pin, marked as allowed by the user: Replaces names the higher bundle.
 func (l Downgrade) AllowedPin() Pin {
 	l.Pin.Replaces, l.Pin.Skipped = l.Higher.Bundle, nil
 	return l.Pin
 }
 
-// RemovedPins returns the pins of the sides that the merged lock does not have, each from the side
-// with the highest version. In the results, Pin is empty. A nil lock counts as empty.
+// RemovedPins returns, for each operator that has a pin on a side but not in the merged lock, the pin with the
+// highest version, in the field Higher. The field Pin is empty. A nil lock counts as empty.
 func RemovedPins(merged *File, sides ...Side) []Downgrade {
 	var out []Downgrade
 	for _, s := range sides {
@@ -72,7 +71,7 @@ func RemovedPins(merged *File, sides ...Side) []Downgrade {
 	return out
 }
 
-// findPin returns the pin of the same operator in a lock.
+// findPin returns the pin in f of the same operator as pin, and whether there is one.
 func findPin(f *File, pin Pin) (Pin, bool) {
 	if f == nil {
 		return Pin{}, false

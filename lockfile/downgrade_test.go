@@ -22,8 +22,8 @@ func (v minorVersions) lock() *lockfile.File {
 	return lockfile.New(pins)
 }
 
-// drawMoves returns a copy of v in which some versions changed by an amount between from and to, and
-// some operators were added or, if from is negative, removed.
+// drawMoves returns a copy of v in which some versions are changed by an amount between from and to. Some
+// operators are added or, if from is negative, removed.
 func drawMoves(t *rapid.T, v minorVersions, name string, from, to int) minorVersions {
 	out := minorVersions{}
 	for _, pkg := range operators() {
@@ -59,8 +59,8 @@ func loweredOperators(settled, base minorVersions, sides ...minorVersions) []str
 	return out
 }
 
-// TestLoweringsOfSide checks that no operator is lowered if one side contains the changes of the other,
-// and the settled lock equals that side.
+// TestLoweringsOfSide checks that Downgrades returns nothing if one side contains the changes of the other side
+// and the merged lock equals that side.
 func TestLoweringsOfSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := drawMoves(t, nil, "base", 1, 20)
@@ -72,8 +72,8 @@ func TestLoweringsOfSide(t *testing.T) {
 	})
 }
 
-// TestLoweringsOfCleanMerge checks that nothing is lowered if the sides upgrade or downgrade different
-// operators.
+// TestLoweringsOfCleanMerge checks that Downgrades returns nothing if the two sides upgrade or downgrade
+// different operators.
 func TestLoweringsOfCleanMerge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := drawMoves(t, nil, "base", 1, 20)
@@ -95,8 +95,8 @@ func TestLoweringsOfCleanMerge(t *testing.T) {
 	})
 }
 
-// TestLoweringsOfAny compares Lowerings with its definition for each operator, and checks that nothing
-// is lowered after all were accepted.
+// TestLoweringsOfAny compares Downgrades with its definition for each operator. After all downgrades are
+// allowed, Downgrades must return nothing.
 func TestLoweringsOfAny(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := drawMoves(t, nil, "base", 1, 20)
@@ -129,8 +129,8 @@ func TestLoweringsOfAny(t *testing.T) {
 	})
 }
 
-// TestVanished checks that each operator of a side without a pin in the settled lock is returned, with
-// the highest version and the first side that has it.
+// TestVanished checks that RemovedPins returns each operator that a side pins but the merged lock does not,
+// with the highest version and the first side that has this version.
 func TestVanished(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ours, theirs, settled := drawMoves(t, nil, "ours", 1, 9), drawMoves(t, nil, "theirs", 1, 9), drawMoves(t, nil, "settled", 1, 9)

@@ -61,7 +61,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// byteStep returns the distance of the bytes that a test changes: with -short, only every third.
+// byteStep returns the distance between the bytes that a test changes: 3 with -short, otherwise 1.
 func byteStep() int {
 	if testing.Short() {
 		return 3
@@ -69,8 +69,8 @@ func byteStep() int {
 	return 1
 }
 
-// TestEveryEditIsFound changes each byte of a lock in turn: if the result still parses, it must be the
-// same lock.
+// TestEveryEditIsFound changes each byte of a lock in turn. If Parse accepts the text, it must return the same
+// lock.
 func TestEveryEditIsFound(t *testing.T) {
 	want := sampleLock()
 	text := lockfile.Format(want)
@@ -84,8 +84,8 @@ func TestEveryEditIsFound(t *testing.T) {
 	}
 }
 
-// TestEdited edits the versions of pins and then changes each byte in turn: if ParseEdited accepts the
-// text, it must return the original lock and the edits in the text.
+// TestEdited edits the versions of pins and then changes each byte in turn. If ParseEdited accepts the text, it
+// must return the original lock and the edits in the text.
 func TestEdited(t *testing.T) {
 	want := sampleLock()
 	text := strings.Replace(string(lockfile.Format(want)), "version: 0.9.4\n", "version: 0.10.0-rc.1+x\n", 1)
@@ -191,7 +191,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestBranchesMerge merges two branches with Git, each of which adds and changes pins.
+// TestBranchesMerge merges two branches with Git. Each branch adds and changes pins.
 func TestBranchesMerge(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -260,7 +260,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzFormat formats a lock with any text and any JSON: Parse must return the same values.
+// FuzzFormat formats a lock with arbitrary text and JSON. Parse must return the same values.
 func FuzzFormat(f *testing.F) {
 	f.Add("a: b", `{"a":[[1,[2]],{"b":{}}],"":null}`)
 	f.Add("no", `[[[]],[{"x":[{}]}]]`)

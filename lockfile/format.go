@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Format returns f as the content of quayside.lock. Equal locks give equal bytes. Parse converts
-// them back to f.
+// Format returns f as the content of quayside.lock. Equal locks have equal content. [Parse] converts the
+// content back to f.
 func Format(f *File) []byte {
 	f = f.sorted()
 	var b bytes.Buffer
@@ -64,8 +64,7 @@ func isAbsent(v reflect.Value) bool {
 	return v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
 }
 
-// writeField writes one field of a block or of a value in it. It writes nothing if the field is
-// empty.
+// writeField writes one field of a block or of a mapping in a block. It writes nothing if the field is empty.
 func writeField(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent string) {
 	v := of.FieldByIndex(f.Index)
 	if isAbsent(v) {

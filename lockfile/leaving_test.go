@@ -18,7 +18,7 @@ func lockWithLeaving() *lockfile.File {
 	return f
 }
 
-// TestLeaving fixes the format of a replaced operator, whose last pin is in a separate list.
+// TestLeaving fixes the format of replaced operators. A separate list contains their last pins.
 func TestLeaving(t *testing.T) {
 	f := lockWithLeaving()
 	text := string(lockfile.Format(f))
@@ -52,7 +52,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestLeaves checks that exactly the leaving operators are found.
+// TestLeaves checks that LeavingOperator finds the leaving operators, and no others.
 func TestLeaves(t *testing.T) {
 	f := lockWithLeaving()
 	second := f.Leaving[0]

@@ -2,9 +2,9 @@
 //
 // The resolver writes the lock, and rendering reads it. Rendering needs only the lock, quayside.yaml and the
 // content of bundles. The lock contains the decisions of the resolver. It contains no data that rendering can
-// derive from quayside.yaml or from the content of bundles. The same decisions give the same bytes on every
-// machine. Each block has its own checksum, and contains only data of one pin and of settings. So Git can
-// merge branches that change different operators. The package neither resolves nor renders.
+// derive from quayside.yaml or from the content of bundles. The same decisions result in the same bytes on
+// every machine. Each block has its own checksum, and contains only data of one pin and of settings, so that
+// Git can merge branches that change different operators. The package neither resolves nor renders.
 //
 // The package is public: docs/library.md has its compatibility promise.
 //
@@ -30,13 +30,13 @@ const Schema = 1
 // Kind is the kind of the document in a lock.
 const Kind = "Lock"
 
-// New returns a lock with the given pins in canonical form: pins and lists without a meaningful
-// order are sorted, empty lists are nil, and JSON has sorted keys. It does not modify its argument.
-// It panics if a pin contains invalid JSON.
+// New returns a lock with the given pins in canonical form: pins are sorted, lists whose order has no meaning
+// are sorted, empty lists are nil, and JSON has sorted keys. It does not modify pins. It panics if a pin
+// contains invalid JSON.
 func New(pins []Pin) *File { return (&File{}).With(pins) }
 
-// With returns a lock with the given pins and the other blocks of f, in canonical form as New. It
-// does not modify f. A nil f counts as empty.
+// With returns a lock with the given pins and the other blocks of f, in the canonical form of [New]. It does
+// not modify f. A nil f counts as empty.
 func (f *File) With(pins []Pin) *File {
 	out := f.sorted()
 	out.Pins = slices.Clone(pins)
@@ -168,7 +168,7 @@ func compareImages(a, b RelatedImage) int {
 // Key returns "namespace/package", which identifies an installed operator.
 func (p Pin) Key() string { return p.Namespace + "/" + p.Package }
 
-// BundleDigest returns the digest of the bundle image or, if the catalog embeds the bundle, of its
+// BundleDigest returns the digest of the bundle image or, if the catalog embeds the bundle, the digest of the
 // manifests. It returns "" if the pin has no digest yet.
 func (p Pin) BundleDigest() Digest {
 	return cmp.Or(Digest(imageref.DigestIn(p.Image)), p.ContentDigest)
@@ -186,8 +186,8 @@ func (f *File) Pin(namespace, pkg string) (Pin, bool) {
 // Generated reports whether the pin is a dependency that no declaration requests.
 func (p Pin) Generated() bool { return len(p.RequestedBy) == 0 }
 
-// Subscription returns the name of the first declaration that requests the pin. For a dependency,
-// it returns the name of the Subscription that OLM would generate.
+// Subscription returns the name of the first declaration that requests the pin. For a dependency, it returns
+// the name that OLM would give to the Subscription.
 func (p Pin) Subscription() string {
 	if p.Generated() {
 		return GeneratedName(p.Package, p.Channel, p.Catalog.ID)
@@ -221,8 +221,8 @@ func (f *File) Needed(operator string) map[string]bool {
 	return found
 }
 
-// RequiredBy returns the pins that require p, each with its requirement. They are sorted by
-// namespace and package.
+// RequiredBy returns the pins that require p, sorted by namespace and package. Each comes with the requirement
+// that p meets.
 func (f *File) RequiredBy(p Pin) []Requirement {
 	var out []Requirement
 	for _, by := range f.Pins {
@@ -292,8 +292,7 @@ func checkDuplicates[T block](errs *diag.List, sorted []T, at func(T) diag.Pos) 
 	}
 }
 
-// checkSuccessors adds a fault for each leaving operator that is pinned, too, or whose successor is
-// not pinned.
+// checkSuccessors adds a fault for each leaving operator that is also pinned, or whose successor is not pinned.
 func checkSuccessors(errs *diag.List, f *File) {
 	for _, l := range f.Leaving {
 		if _, pinned := f.Pin(l.Namespace, l.Package); pinned {

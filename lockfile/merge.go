@@ -2,9 +2,9 @@ package lockfile
 
 import "slices"
 
-// CanMerge reports whether Git can merge a and b, which are both derived from base, without a
-// conflict and in either order. This is the case if they change different blocks, and add and
-// remove blocks in different places.
+// CanMerge reports whether Git can merge a and b, which are both derived from base, without a conflict and in
+// either order. Git can merge a and b if they change different blocks, and add and remove blocks in different
+// places.
 func CanMerge(base, a, b *File) bool {
 	x, y := editsOf(base, a), editsOf(base, b)
 	overlap := func(a, b []int) bool {
@@ -28,9 +28,9 @@ func editsOf(base, next *File) edits {
 	return e
 }
 
-// addBlocks adds the edits from base to next, one section of the lock. first is the number of the
-// first block of the section. It returns the number after the last block. A removed block touches
-// the gaps on both sides of it, too.
+// addBlocks adds the edits from base to next, two versions of one section of the lock. first is the number of
+// the first block of the section. addBlocks returns the number of the first block after the section. A removed
+// block also touches the gaps before and after it.
 func addBlocks[T block](e *edits, first int, base, next []T, compare func(a, b T) int) int {
 	for i, b := range base {
 		j := slices.IndexFunc(next, func(n T) bool { return compare(n, b) == 0 })

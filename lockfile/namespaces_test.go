@@ -24,8 +24,8 @@ func lockWithNamespaces() *lockfile.File {
 	return f
 }
 
-// TestNamespaces fixes the format of declared Namespaces, and checks that they do not change the rest
-// of the lock.
+// TestNamespaces fixes the format of declared Namespaces, and checks that they do not affect the rest of the
+// lock.
 func TestNamespaces(t *testing.T) {
 	text := string(lockfile.Format(lockWithNamespaces()))
 	const want = `namespaces:
@@ -79,7 +79,7 @@ func TestNamespaceFaults(t *testing.T) {
 	}
 }
 
-// TestEveryEditOfANamespaceIsFound changes each byte of the Namespace blocks in turn.
+// TestEveryEditOfANamespaceIsFound changes each byte of the Namespace blocks in turn. Parse must detect each change.
 func TestEveryEditOfANamespaceIsFound(t *testing.T) {
 	text := lockfile.Format(lockWithNamespaces())
 	want, err := lockfile.Parse("quayside.lock", text)
@@ -114,7 +114,7 @@ func TestDiffOfNamespaces(t *testing.T) {
 	}
 }
 
-// TestNamespacesMerge merges two branches with Git. Each declares a Namespace and labels another.
+// TestNamespacesMerge merges two branches with Git. Each branch declares a Namespace and labels another one.
 func TestNamespacesMerge(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Parse parses a lock. Another schema than [Schema], a block that does not match its checksum, and
-// conflict markers of Git are faults. The error is a diag.List of all faults with their positions.
+// Parse parses a lock. It rejects other schemas than [Schema], blocks that do not match their checksums, and
+// conflict markers of Git. The error is a diag.List of all faults with their positions.
 func Parse(file string, data []byte) (*File, error) {
 	return parse(parser{file: file}, data)
 }
@@ -195,8 +195,8 @@ func (p *parser) checkField(n *yamlnode.Node, what string, f reflect.StructField
 	p.errs.Add(at, err)
 }
 
-// verifyChecksum adds a fault if a block does not match its checksum. The checksum is over the
-// value of the block: quoting, line breaks and the order of keys do not matter.
+// verifyChecksum adds a fault if a block does not match its checksum. The checksum covers the values of the
+// block, and not quotes, line breaks and the order of keys.
 func (p *parser) verifyChecksum(n *yamlnode.Node, b block, checksum string) {
 	got, err := checksumOf(n)
 	if err != nil {
@@ -219,8 +219,8 @@ func (p *parser) verifyChecksum(n *yamlnode.Node, b block, checksum string) {
 	p.errs.Addf(yamlnode.At(p.file, n), "%s does not match its checksum on line %d: %s", b.title(), node.Line, remedy)
 }
 
-// recordEdit restores the original version of a pin if the version was edited, and adds the edit to
-// p.edits. Otherwise it returns false.
+// recordEdit reports whether the version of a pin was edited. If so, it restores the original version and adds
+// the edit to p.edits.
 func (p *parser) recordEdit(n *yamlnode.Node, pin *Pin, checksum string) bool {
 	before, ok := undoVersionEdit(*pin, checksum)
 	if !ok {
@@ -235,9 +235,9 @@ func (p *parser) recordEdit(n *yamlnode.Node, pin *Pin, checksum string) bool {
 	return true
 }
 
-// undoVersionEdit returns the pin before a manual change of its version. The original version is in
-// the properties of the pin. It returns false if the version was not changed, or if the result does
-// not match the checksum sum: then something else was changed, too.
+// undoVersionEdit returns the pin as it was before its version was edited. The original version is in the
+// properties of the pin. undoVersionEdit returns false if the version was not edited. It also returns false if
+// the result does not match the checksum sum, because then something else was edited, too.
 func undoVersionEdit(pin Pin, sum string) (before Pin, ok bool) {
 	before = pin
 	before.Version = catalog.Read(pin.Properties).Version

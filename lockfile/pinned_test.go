@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestNoNoise checks that an invalid block has only one error, and none about its checksum.
+// TestNoNoise checks that an invalid block causes only one error, and no error about its checksum.
 func TestNoNoise(t *testing.T) {
 	text := string(lockfile.Format(lockWithNamespaces()))
 	for what, edit := range map[string][2]string{

@@ -27,7 +27,7 @@ type Property = catalog.Property
 // RelatedImage is an image that a bundle needs at run time.
 type RelatedImage = catalog.RelatedImage
 
-// File is the content of a lock. The lists are sorted if it is from New or Parse.
+// File is the content of a lock. In the results of New and Parse, the lists are sorted.
 type File struct {
 	Namespaces []Namespace // declared Namespaces, by name; nil if there are none
 	Pins       []Pin       // sorted by namespace, then package
@@ -37,9 +37,9 @@ type File struct {
 // The types below and their tags define the format of the file: Format writes the fields in this
 // order, Parse decodes them, and JSONSchema describes them. docs/lock.md lists the use of each field.
 
-// Catalog is the catalog of a pin at the time when the bundle was pinned. Pins of the same catalog
-// may have different digests: a block contains only data of its own pin, so that Git can merge the
-// upgrades of two operators.
+// Catalog is the catalog of a pin at the time when the bundle was pinned. Pins from the same catalog may have
+// different digests of the catalog: a block contains only data of its own pin, so that Git can merge upgrades
+// of two operators.
 type Catalog struct {
 	ID       ID     `json:"name" form:"required" doc:"namespace/name, or name."`
 	Source   string `json:"source" doc:"Canonical reference, never a mirror's, without the digest: image:quay.io/operatorhubio/catalog:latest, oci:catalogs/operatorhubio."`
@@ -47,7 +47,7 @@ type Catalog struct {
 	Identity string `json:"identity" doc:"Signer, if a signature is required."`
 }
 
-// NewCatalog returns the data to record about a catalog. A digest in source is removed, because
+// NewCatalog returns the data to record about a catalog. It removes a digest from source, because the field
 // Digest contains it.
 func NewCatalog(id ID, source string, digest Digest) Catalog {
 	return Catalog{ID: id, Source: SourceName(source), Digest: digest}
@@ -59,13 +59,12 @@ func SourceName(source string) string {
 	return name
 }
 
-// IsAt reports whether c has this source and this digest. It returns false if no digest is
-// recorded.
+// IsAt reports whether c has this source and this digest. It returns false if c has no digest.
 func (c Catalog) IsAt(source string, digest Digest) bool {
 	return c.Digest != "" && c.Digest == digest && c.Source == SourceName(source)
 }
 
-// Namespace is a declared Namespace, which is rendered.
+// Namespace is a declared Namespace. Rendering writes it.
 type Namespace struct {
 	Name        string            `json:"name" form:"required nonempty" doc:"Name of the Namespace."`
 	Labels      map[string]string `json:"labels" doc:"Labels, as declared."`
@@ -77,16 +76,16 @@ type Namespace struct {
 // Pin is one installed operator: the bundle that was selected for a package in a namespace. An
 // empty field means:
 //
-//   - Channel: the declaration names no channel, and the bundle is in several.
+//   - Channel: the declaration names no channel, and the bundle is in several channels.
 //   - Image: the catalog embeds the bundle.
 //   - ContentDigest: the digest in Image identifies the content.
 //   - WatchNamespaces: the operator watches all namespaces.
 //   - Replaces: it is a new install, not an upgrade.
 //
 // Image is a canonical reference by digest, such as "quay.io/x/y@sha256:…". Config is canonical JSON.
-// WatchNamespaces, RequestedBy and Requires are sorted. Properties are recorded so that resolution still
-// works when the catalog no longer has the bundle. Pos and Fields are the positions of the block and of its
-// fields in the parsed file, as in other types of blocks.
+// WatchNamespaces, RequestedBy and Requires are sorted. The lock contains the Properties, so that quayside can
+// still resolve when the catalog no longer has the bundle. Pos and Fields are the positions of the block and of
+// its fields in the parsed file, as in other types of blocks.
 type Pin struct {
 	Namespace       string          `json:"namespace" form:"required nonempty" doc:"Install namespace."`
 	Package         string          `json:"package" form:"required nonempty" doc:"Name of the package."`
@@ -120,7 +119,7 @@ type Pin struct {
 	Fields          diag.Fields     `json:"-"`
 }
 
-// Template is the input of the templates of a chart. Rendering reads nothing else.
+// Template is the input of a chart's templates. Rendering uses no other settings for them.
 type Template struct {
 	Release           string          `json:"release" form:"required nonempty" doc:"Name of the release."`
 	KubernetesVersion string          `json:"kubernetesVersion" doc:"Version of Kubernetes that the templates see. Absent: 1.34."`
@@ -128,33 +127,33 @@ type Template struct {
 	Values            json.RawMessage `json:"values" doc:"The user's values, merged. The defaults of the chart are not repeated."`
 }
 
-// Requirement is a requirement of a bundle, such as "olm.gvk.required
-// etcd.database.coreos.com/v1beta2 EtcdCluster", and the pin ("namespace/package") that meets it.
+// Requirement is a requirement of a bundle, such as "olm.gvk.required etcd.database.coreos.com/v1beta2
+// EtcdCluster", and the pin ("namespace/package") that meets the requirement.
 type Requirement struct {
 	Requirement string `json:"requirement" form:"required nonempty" doc:"The requirement, as the bundle states it."`
 	Pin         string `json:"pin" form:"required nonempty" doc:"namespace/package of the pin that meets it."`
 }
 
-// Leaving is the last pin of an operator that is replaced or being uninstalled. If it is replaced,
-// its leftover objects stay rendered until the successor is observed running. If it is being
-// uninstalled, its objects are no longer rendered, and the GitOps tool prunes them. The block stays
-// until their deletion is observed.
+// Leaving is the last pin of an operator that is replaced or being uninstalled. The leftover objects of a
+// replaced operator stay rendered until the successor is observed running. The objects of an operator that is
+// being uninstalled are no longer rendered, and the GitOps tool prunes them. The block of such an operator
+// stays until the deletion of its objects is observed.
 type Leaving struct {
 	ReplacedBy string   `json:"replacedBy" form:"nonempty" doc:"Successor, as namespace/package, which is also in pins or leaving. Absent for an operator that is being uninstalled."`
 	With       []string `json:"with" form:"nonempty" doc:"Remaining operators (namespace/package) of its piece. Absent if it had its own piece."`
 	Pin        `json:",inline"`
 }
 
-// Adopted records how OLM installed an operator, as far as this cannot be derived from the bundle.
-// The operator is rendered in that way, so that adopting it restarts no pods.
+// Adopted records those settings of an operator's OLM installation that do not follow from the bundle.
+// Rendering keeps these settings, so that adopting the operator restarts no pods.
 type Adopted struct {
 	Condition    string       `json:"operatorCondition" form:"required nonempty" doc:"Value of OPERATOR_CONDITION_NAME in the pods."`
 	Certificates []string     `json:"caCertificates" form:"nonempty" doc:"CA certificates of OLM's serving certificates, in DER and base64. Absent if the workspace's provider issues the certificates."`
 	Annotations  []Annotation `json:"annotations" doc:"Annotations of pod templates that the bundle does not have."`
 }
 
-// Annotation is a difference between the pods of a Deployment and the bundle: an annotation that
-// the pods have in addition, or that they lack.
+// Annotation is an annotation in which the pods of a Deployment differ from the bundle: the pods have it in
+// addition, or lack it.
 type Annotation struct {
 	Deployment string `json:"deployment" form:"required nonempty" doc:"Name of the Deployment."`
 	Name       string `json:"name" form:"required nonempty" doc:"Name of the annotation."`
@@ -162,8 +161,8 @@ type Annotation struct {
 	Absent     bool   `json:"absent" doc:"Whether the pods do not have the annotation, although the bundle does."`
 }
 
-// Storage describes the storage migration that must precede an upgrade to a bundle that drops
-// stored versions of a CRD. The pinned bundle has both the old and the new version.
+// Storage describes the storage migration that must precede an upgrade to a bundle that drops stored versions
+// of a CRD. The pinned bundle has both the old and the new versions.
 type Storage struct {
 	Stage   StorageStage     `json:"stage" form:"required enum=store|migrate" doc:"store: new writes are stored in the other version. migrate: existing objects are also rewritten."`
 	Objects []StoredVersions `json:"objects" form:"required" doc:"The objects, by CustomResourceDefinition and version."`
@@ -228,7 +227,7 @@ type blockWithChecksum[T block] struct {
 	Checksum string `json:"checksum" form:"required pattern=^sha256:[0-9a-f]{64}$" doc:"Checksum of this block."`
 }
 
-// document is the format of the whole file. Its type parameters are the types of the blocks.
+// document is the format of the whole file. The type parameters are the types of the blocks.
 type document[N, P, L any] struct {
 	APIVersion string `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
 	Kind       string `json:"kind" form:"required const=Lock" doc:"Lock"`

@@ -320,8 +320,7 @@ func TestCommentOfAJob(t *testing.T) {
 	})
 }
 
-// TestRefusals checks that errors contain the cause. They must not contain the token, although the server's message
-// does.
+// TestRefusals checks that errors contain the cause, but not the token, which the server repeats.
 func TestRefusals(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		at, err := forge.Locate("", "x", getenv(s.Env()))

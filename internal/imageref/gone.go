@@ -2,7 +2,7 @@ package imageref
 
 import "slices"
 
-// goneImage is a group of images that their registry no longer serves.
+// goneImage describes a group of images that their registry no longer serves.
 type goneImage struct {
 	prefix    string   // see [CutPrefix]
 	successor string   // prefix of the same images in another registry; empty if there are none
@@ -24,8 +24,8 @@ func goneImages() []goneImage {
 	}
 }
 
-// FindGone reports whether an image is known to be gone. If so, why is the reason, and successor
-// the image that replaces it, without tag and digest. The successor is empty if there is none.
+// FindGone reports whether an image is known to be gone from its registry. If so, why is the reason, and
+// successor is the image that replaces it, without tag and digest. successor is empty if there is none.
 func FindGone(image string) (why, successor string, ok bool) {
 	if !Valid(image) {
 		return "", "", false

@@ -6,8 +6,8 @@
 // reference. [Parse] accepts references that can be requested from a registry. quayside uses Parse for its
 // own requests.
 //
-// The package opens no files or connections and supports no schemes such as "oci:"; see
-// internal/oci. Only this package contains the names of Docker's own registry.
+// The package opens no files or connections. It does not support schemes such as "oci:"; see internal/oci. Only
+// this package contains the names of Docker's own registry.
 //
 // Start from [Ref], [Parse] and [Normal].
 package imageref
@@ -27,8 +27,8 @@ const (
 	officialPrefix = "library/"           // path of images that are written without a path
 )
 
-// dockerNames returns other names of Docker's registry: its first public name, the host of its API,
-// and the website, which serves the API, too.
+// dockerNames returns other names of Docker's registry: its first public name, the host of its API, and its
+// website, which also serves the API.
 func dockerNames() []string {
 	return []string{dockerAlias, "registry-1.docker.io", "registry.hub.docker.com"}
 }
@@ -62,12 +62,12 @@ func Split(s string) Ref {
 	return r
 }
 
-// isHost reports whether s, the text before the first slash of a reference, is a registry and not
+// isHost reports whether s, the text before the first slash of a reference, is a registry. Otherwise, it is
 // part of a path.
 func isHost(s string) bool { return strings.ContainsAny(s, ".:") || s == "localhost" }
 
-// Parse parses a reference for a request to a registry. If there is a digest, a tag is dropped. If
-// there is neither, the tag is "latest".
+// Parse parses a reference for a request to a registry. If there is a digest, Parse drops the tag. If there is
+// neither a digest nor a tag, the tag is "latest".
 func Parse(s string) (Ref, error) {
 	ref, err := name.ParseReference(s)
 	if err != nil {
@@ -100,8 +100,8 @@ func (r Ref) String() string {
 	return s
 }
 
-// Plausible reports whether the parts look like parts of an image reference. Use Plausible to find references
-// in other text. It does not validate the references.
+// Plausible reports whether the parts look like parts of an image reference, without validating them. Use it to
+// find references in other text.
 func (r Ref) Plausible() bool {
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789._-/"
 	p := r.Repository
@@ -114,8 +114,8 @@ func (r Ref) Plausible() bool {
 // semicolon, an equals sign or a bracket.
 func IsDelimiter(r rune) bool { return strings.ContainsRune(" \t\n\"',=;()[]{}", r) }
 
-// Valid reports whether a container runtime accepts s as an image reference. A pod with another
-// text never starts.
+// Valid reports whether a container runtime accepts s as an image reference. A pod with an invalid reference
+// never starts.
 func Valid(s string) bool { return len(s) <= 512 && referencePattern().MatchString(s) }
 
 var referencePattern = compilePattern(`^(?:` + hostPattern + `)?` + segmentPattern + `(?:/` + segmentPattern + `)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$`) //nolint:gochecknoglobals // compiled once
@@ -157,10 +157,10 @@ func IsRepositoryPrefix(s string) bool {
 	return err == nil && !strings.ContainsAny(s, "*@ ") && !strings.Contains(s, "//") && !strings.HasSuffix(s, "/") && !strings.Contains(remainder, ":")
 }
 
-// CutPrefix returns the part of a full reference or repository after prefix, and whether prefix
-// matches. The prefix is a registry with or without a path ("quay.io", "quay.io/org").
-// "*.example.com" matches every host below that domain, and "*" every host. Registries are compared
-// in their normal form, and images of Docker's registry including "library/".
+// CutPrefix returns the part of ref after prefix, and whether prefix matches. ref is a full reference or a
+// repository. prefix is a registry with or without a path ("quay.io", "quay.io/org"). "*.example.com" matches
+// every host below that domain, and "*" every host. CutPrefix compares the normal forms of registries, and adds
+// "library/" to images of Docker's registry.
 func CutPrefix(ref, prefix string) (rest string, ok bool) {
 	host, remainder, _ := strings.Cut(ref, "/")
 	wanted, path, deeper := strings.Cut(prefix, "/")

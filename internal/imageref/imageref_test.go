@@ -35,8 +35,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestNormal checks that references to the same image have the same normal form, and others do
-// not.
+// TestNormal checks that references have the same normal form if, and only if, they refer to the same image.
 func TestNormal(t *testing.T) {
 	for want, same := range map[string][]string{
 		"docker.io/library/nginx:latest": {
@@ -142,8 +141,8 @@ func TestIsDigest(t *testing.T) {
 	}
 }
 
-// FuzzRef compares the parsers: Split and Parse return the same name, Parse accepts its own
-// result, and the name of a plausible reference is plausible too.
+// FuzzRef compares the parsers. Split and Parse must return the same name. Parse must accept its own result.
+// The name of a plausible reference must be plausible, too.
 func FuzzRef(f *testing.F) {
 	for _, s := range []string{"nginx", "docker.io/nginx:1", "quay.io/a/b@sha256:0", "host:5000/a:b@sha512:1", "a//b", ":", "@", "Docker.io/x", "quay.io/a/", "quay.io/a/b:1@" + zeros} {
 		f.Add(s)
@@ -198,8 +197,8 @@ func TestNormalPrefix(t *testing.T) {
 	}
 }
 
-// destination returns the address that net/http dials for a repository, and the path of the
-// request as a server resolves it. It returns false for a reference that Parse rejects.
+// destination returns the address that net/http dials for a reference, followed by the path of the request as a
+// server resolves it. It returns false for a reference that Parse rejects.
 func destination(s string) (string, bool) {
 	ref, err := Parse(s)
 	if err != nil {
@@ -233,8 +232,8 @@ func destination(s string) (string, bool) {
 	return fmt.Sprintf("%s %d %s", host, n, under), err == nil
 }
 
-// FuzzNormal checks that two references with the same destination have the same normal form,
-// unless one has none, and that the normal form of a normal form is itself.
+// FuzzNormal checks two properties. Two references with the same destination have the same normal form, unless
+// a reference has none. The normal form of a normal form is the normal form itself.
 func FuzzNormal(f *testing.F) {
 	for _, s := range []string{
 		"quay.io:443/org/x", "QUAY.IO/org/x", "quay.io./org/x", "quay.io:0443/org/x", "quay\u3002io/org/x", "\uff51uay.io/org/x", "quay.io/org//x", "quay.io/a/../org/x", "quay.io/./org/x",

@@ -43,9 +43,9 @@ func Normal(s string) (Ref, error) {
 	return r, nil
 }
 
-// NormalPrefix returns the normal form of a registry with the beginning of a path, such as
-// "quay.io/org/" or "quay.io/org/my-". There must be a slash after the registry, because otherwise
-// its name may be incomplete.
+// NormalPrefix returns the normal form of a registry with the beginning of a path, such as "quay.io/org/" or
+// "quay.io/org/my-". A slash must follow the registry: without it, the name of the registry might be
+// incomplete.
 func NormalPrefix(s string) (string, error) {
 	host, rest, found := strings.Cut(s, "/")
 	if !found || !isHost(host) {
@@ -71,7 +71,7 @@ func NormalRepositoryPrefix(s string) (string, error) {
 	return host, nil
 }
 
-// normalPattern is normalHost that also accepts wildcards such as "*.example.com".
+// normalPattern is like normalHost, but also accepts wildcards such as "*.example.com".
 func normalPattern(s string) (string, error) {
 	domain, wildcard := strings.CutPrefix(s, "*.")
 	if !wildcard {
@@ -81,7 +81,7 @@ func normalPattern(s string) (string, error) {
 	return "*" + strings.TrimPrefix(host, "any"), err
 }
 
-// hostOrText returns the normal form of a registry. If it has none, it returns s.
+// hostOrText returns the normal form of the registry s, or s if it has none.
 func hostOrText(s string) string {
 	if host, err := normalPattern(s); err == nil {
 		return host
@@ -89,9 +89,9 @@ func hostOrText(s string) string {
 	return s
 }
 
-// normalHost returns a registry in lower case, with its usual name and without the default port. It
-// returns an error for other alternative spellings, such as a final dot, a port with leading zeros,
-// or an IP address not in its shortest form.
+// normalHost returns a registry in lower case, with its usual name and without the default port. It returns an
+// error for further spellings of the same host, such as a final dot, a port with leading zeros, or an IP
+// address that is not in its shortest form.
 func normalHost(s string) (string, error) {
 	host := strings.ToLower(s)
 	if plain, ok := strings.CutSuffix(host, ":443"); ok && isHost(plain) {
@@ -126,13 +126,13 @@ func normalHost(s string) (string, error) {
 	return host, nil
 }
 
-// isDomain reports whether a name in lower case is a domain name. A name that ends in a number is
-// not, because some resolvers parse it as an IPv4 address.
+// isDomain reports whether a name in lower case is a domain name. It returns false for a name that ends in a
+// number, because some resolvers parse such a name as an IPv4 address.
 func isDomain(host string) bool {
 	return len(host) <= 253 && domainPattern().MatchString(host) && !numericPattern().MatchString(host)
 }
 
-// Compiled on first use: a tree may have thousands of images, and some commands need none.
+// Compiled once, on first use: a tree may have thousands of images, and some commands need no pattern.
 //
 //nolint:gochecknoglobals // they never change
 var (

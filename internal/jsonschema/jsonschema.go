@@ -1,9 +1,9 @@
-// Package jsonschema derives the published JSON schemas from the Go structs that files are decoded
-// into and output is encoded from. Schemas and code are therefore always consistent.
+// Package jsonschema derives the published JSON schemas from Go structs. The program decodes its files into
+// these structs, and encodes its output from them. Schemas and code are therefore always consistent.
 //
-// The tags of a field describe it: json is the name, doc the description, default the default, and
-// form further rules, separated by blanks: required, nonempty, enum=a|b, const=…, pattern=…,
-// format=date. A string type can also define its pattern or enum with a method Pattern or Enum.
+// The tags of a field describe it: json is the name, doc is the description, default is the default, and form
+// holds further rules, separated by blanks: required, nonempty, enum=a|b, const=…, pattern=…, format=date. A
+// string type can also define its pattern or enum with a method Pattern or Enum.
 //
 // Start from [Of] and [Output].
 package jsonschema
@@ -24,9 +24,9 @@ func Of(id, title string, v any) []byte {
 	return encodeSchema(id, title, new(schemaBuilder).object(reflect.TypeOf(v)))
 }
 
-// Output returns a schema for the output of the program, which is one of the documents. Each
-// document is a value that encoding/json encodes. Fields without omitempty or omitzero are
-// required, and lists are never null. A value of type any is again one of the documents.
+// Output returns a schema for output of the program that is one of the documents. Each document is a value that
+// encoding/json encodes. Fields without omitempty or omitzero are required, and lists are never null. For a
+// field of type any, the schema also permits each of the documents.
 func Output(id, title string, documents ...any) []byte {
 	m := &schemaBuilder{output: true, open: map[reflect.Type]bool{}, recursive: map[string]any{}}
 	var either []any

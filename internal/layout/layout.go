@@ -37,8 +37,8 @@ const (
 	Resources = "resources" // in Overlays and in the tree: the user's own objects
 )
 
-// CRDsAnnotation is an annotation on the kustomization of a piece. Its value lists the directories
-// below crds with the piece's CRDs, separated by spaces.
+// CRDsAnnotation is an annotation on the kustomization of a piece, a directory that is built. Its value lists
+// the directories below crds with the CRDs of the piece, separated by spaces.
 const CRDsAnnotation = "quayside.dev/crds"
 
 // maxClusters limits the number of clusters in clusters.yaml, which may be untrusted.
@@ -62,8 +62,8 @@ type Tree struct {
 	installations map[string][]string // file names by directory, sorted
 }
 
-// Read returns the layout of a tree. names are the paths of its files. read returns the content of
-// a file, or false if there is none. The error is for an invalid clusters.yaml.
+// Read returns the layout of a tree. names yields the paths of its files. read returns the content of a file,
+// or false if there is no such file. Read returns an error if clusters.yaml is invalid.
 func Read(names iter.Seq[string], read func(name string) ([]byte, bool)) (*Tree, error) {
 	t := &Tree{builds: map[string][]string{}, installations: map[string][]string{}, read: read}
 	for name := range names {
@@ -104,7 +104,7 @@ func Read(names iter.Seq[string], read func(name string) ([]byte, bool)) (*Tree,
 	return t, nil
 }
 
-// Cluster returns the entry of clusters.yaml with a name.
+// Cluster returns the entry with this name in clusters.yaml, and whether there is one.
 func (t *Tree) Cluster(name string) (Cluster, bool) {
 	i := slices.IndexFunc(t.Clusters, func(c Cluster) bool { return c.Name == name })
 	if i < 0 {
@@ -113,8 +113,8 @@ func (t *Tree) Cluster(name string) (Cluster, bool) {
 	return t.Clusters[i], true
 }
 
-// Pieces returns the directories to build for a cluster, relative to the tree. They contain all its
-// objects except CRDs and Installations.
+// Pieces returns the directories to build for a cluster, relative to the tree. Their builds contain all objects
+// of the cluster except CRDs and Installations.
 func (t *Tree) Pieces(c Cluster) []string {
 	var out []string
 	if whole := path.Join(c.Prefix, All); slices.Contains(t.builds[parentDir(c)], whole) {
@@ -138,8 +138,8 @@ func (t *Tree) Pieces(c Cluster) []string {
 // parentDir returns the directory that contains the pieces of a cluster.
 func parentDir(c Cluster) string { return path.Join(".", c.Prefix) }
 
-// Installations returns the files with the Installations of a cluster, sorted. If the cluster has
-// its own directory, its files can have the same names and additional fields.
+// Installations returns the files with the Installations of a cluster, sorted. The directory of the cluster may
+// have files with the same names and additional fields.
 func (t *Tree) Installations(c Cluster) []string {
 	var out []string
 	for _, name := range t.installations[path.Join(c.Prefix, Installations)] {
@@ -148,9 +148,9 @@ func (t *Tree) Installations(c Cluster) []string {
 	return out
 }
 
-// ClusterCRDDirs returns the directories with the CRDs of a cluster. If there is a kustomization
-// for them, it returns only built, the directory to build. Otherwise it returns plain, a sorted
-// list of directories whose files are applied without a build.
+// ClusterCRDDirs returns the directories with the CRDs of a cluster. If the CRDs have a kustomization, it
+// returns only its directory, built. Otherwise it returns only plain, a sorted list of directories whose files
+// are applied without a build.
 func (t *Tree) ClusterCRDDirs(c Cluster) (plain []string, built string) {
 	if c.Prefix == "" {
 		return t.plain, ""
@@ -194,8 +194,8 @@ func (t *Tree) crdDirs(dir string) []string {
 // of the tree.
 func (t *Tree) CoversAllCRDs(crdDirs []string) bool { return len(crdDirs) == len(t.plain) }
 
-// IsAppliedAsIs reports whether a GitOps tool applies a file without a build, because its directory
-// has no kustomization.
+// IsAppliedAsIs reports whether a GitOps tool applies a file without a build. The directory of such a file has
+// no kustomization.
 func IsAppliedAsIs(name string) bool {
 	dir := path.Dir(name)
 	if own, inside := strings.CutPrefix(dir, Clusters+"/"); inside {
@@ -205,9 +205,9 @@ func IsAppliedAsIs(name string) bool {
 	return dir == CRDs || strings.HasPrefix(dir, CRDs+"/") || dir == Installations || dir == Inputs || strings.HasPrefix(dir, Inputs+"/") || dir == Pieces || strings.HasPrefix(dir, Pieces+"/")
 }
 
-// Operator returns the operator of a file below operators as "namespace/package". The directory of
-// the file is "namespace.package", or is in such a directory if several operators share a piece. ok
-// is false for other files and for kustomizations.
+// Operator returns the operator of a file below operators as "namespace/package". The directory of the file is
+// "namespace.package" or, if several operators share a piece, is in such a directory. ok is false for other
+// files and for kustomizations.
 func Operator(name string) (key string, ok bool) {
 	if !strings.HasPrefix(name, Operators+"/") || path.Base(name) == Kustomization {
 		return "", false
@@ -230,7 +230,7 @@ func FilterClusters(data []byte, names []string) ([]byte, error) {
 	return yamlnode.Marshal(all)
 }
 
-// decodeClusters decodes clusters.yaml into the slice into points to.
+// decodeClusters decodes clusters.yaml into the slice that into points to.
 func decodeClusters(data []byte, into any) error {
 	var document struct {
 		List json.RawMessage `json:"list"`

@@ -24,8 +24,8 @@ func read(clusters string, names ...string) (*layout.Tree, error) {
 	})
 }
 
-// TestRead checks that a cluster without a prefix has the common directories, and a cluster with a
-// prefix those below the prefix.
+// TestRead checks that a cluster without a prefix has the common directories, and that a cluster with a prefix
+// has the directories below the prefix.
 func TestRead(t *testing.T) {
 	lies, err := read("- {cluster: b, prefix: clusters/b/}\n- {cluster: a, prefix: ''}\n",
 		"operators/n.p/kustomization.yaml", "operators/n.p/x.yaml", "namespaces/n/kustomization.yaml", "reporter/kustomization.yaml",
@@ -47,8 +47,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestHostileClusters checks that an untrusted clusters.yaml neither refers to files outside of the
-// tree nor takes long to parse.
+// TestHostileClusters checks that an untrusted clusters.yaml can neither refer to files outside of the tree nor
+// take long to parse.
 func TestHostileClusters(t *testing.T) {
 	bomb := "- {cluster: a, x: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}\n"
 	for i := range 9 {
@@ -89,7 +89,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestIsAppliedAsIs checks in which directories any file is applied.
+// TestIsAppliedAsIs checks IsAppliedAsIs for files in all directories of a tree.
 func TestIsAppliedAsIs(t *testing.T) {
 	for name, want := range map[string]bool{
 		"crds/x.yaml": true, "crds/p/x.yaml": true, "installations/x.yaml": true, "pieces/x.yaml": true, "pieces/_shared/x.yaml": true,

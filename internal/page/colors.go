@@ -11,9 +11,9 @@ type Color struct {
 	Light, Dark string
 }
 
-// Palette returns the colors, in the order of Colors. ground and soft are backgrounds. line and
-// edge are only for lines; edge is for the outlines of controls. All others are for text: their
-// contrast is 4.5 or more on both backgrounds, as WCAG 2 requires for text of any size.
+// Palette returns the colors, in the order of Colors. ground and soft are backgrounds. line and edge are only
+// for lines: edge is for the outlines of controls. All other colors are for text. Their contrast is 4.5 or more
+// on both backgrounds, as WCAG 2 requires for text of any size.
 func Palette() []Color {
 	return []Color{
 		{"ground", "#ffffff", "#0d1117"},
@@ -32,8 +32,8 @@ func Palette() []Color {
 	}
 }
 
-// Colors returns the palette as CSS custom properties. They are light or dark, depending on the
-// settings of the reader's system.
+// Colors returns the palette as CSS custom properties. The colors are light or dark, as the reader's system is
+// configured.
 func Colors() string {
 	return ":root { color-scheme: light dark;" + cssProperties(Color.light) + " }\n" +
 		"@media (prefers-color-scheme: dark) { :root {" + cssProperties(Color.dark) + " } }\n"
@@ -47,7 +47,7 @@ func printColors() string {
 func (c Color) light() string { return c.Light }
 func (c Color) dark() string  { return c.Dark }
 
-// cssProperties returns the CSS custom properties, with a blank before each.
+// cssProperties returns the CSS custom properties. Each follows a blank.
 func cssProperties(value func(Color) string) string {
 	var b strings.Builder
 	for _, c := range Palette() {

@@ -1,9 +1,8 @@
-// Package page creates the HTML pages and SVG pictures of quayside. A page is a single file that
-// loads nothing. Its content security policy permits only its own script and style, by hash.
+// Package page creates the HTML pages and SVG pictures of quayside. A page is a single file that loads nothing.
+// Its content security policy permits only the script and style of the page, by their hashes.
 //
-// A picture is a list of rows, with lines between rows on the left side, like the graph of 'git
-// log'. Rows are drawn in order, and each line is in the first free column. The same rows give the
-// same bytes.
+// A picture is a list of rows, with lines between rows on the left side, like the graph of 'git log'. Rows are
+// drawn in their order, and each line is in the first free column. The same rows result in the same bytes.
 //
 // Start from [Page.HTML] and [Picture.SVG]; both take their colors from [Colors].
 package page
@@ -33,9 +32,8 @@ type Page struct {
 //go:embed page.css
 var pageStyle string
 
-// HTML returns the page. It escapes the text in Data, including invisible characters
-// ([sanitize.Lines]). Text in Data cannot cause an error; only the template or the type of Data
-// can.
+// HTML returns the page. It escapes the text in Data, including invisible characters ([sanitize.Lines]). Only
+// the template or the type of Data can cause an error, but not the text in Data.
 func (p Page) HTML() ([]byte, error) {
 	body, err := template.New("body").Parse(p.Body)
 	if err != nil {

@@ -43,7 +43,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestText puts hostile text into all places for text.
+// TestText puts hostile text into all parts of a page that may contain untrusted text.
 func TestText(t *testing.T) {
 	const text = "</title><script>alert(1)</script>\"'><img src=x onerror=a()>\u202e\x1b[31m\n::error::x\n##[group]"
 	got := html(t, page.Page{Title: text, Body: `<p title="{{.}}">{{.}}</p><a href="{{.}}">x</a>`, Data: text})

@@ -50,8 +50,7 @@ const (
 	Dotted
 )
 
-// Link is a line with an arrow from one row to another. Links to the same row with the same style
-// share a line.
+// Link is an arrow from one row to another. Links with the same target and the same style share a line.
 type Link struct {
 	From, To int // indexes of rows
 	Stroke   Stroke
@@ -88,8 +87,8 @@ func (l Link) leadsUp() bool { return l.From > l.To }
 
 func (l Link) distance() int { return max(l.From-l.To, l.To-l.From) }
 
-// rails returns the lines of the picture, the number of columns that they need, and the number of
-// lines for which no column is free.
+// rails returns the lines that can be drawn, the number of columns that they need, and the number of lines for
+// which no column is free.
 func (p Picture) rails() (out []rail, columns, undrawn int) {
 	links := slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool {
 		return l.From == l.To || max(l.From, l.To) >= len(p.Rows)
@@ -138,8 +137,8 @@ func (p Picture) rails() (out []rail, columns, undrawn int) {
 	return out, columns, undrawn
 }
 
-// textWidth returns the width of text in pixels, rounded up. It assumes DejaVu Sans with 14 pixels,
-// the widest font that is used.
+// textWidth returns the width of text in pixels, rounded up. It assumes DejaVu Sans with 14 pixels, the widest
+// font of a picture.
 func textWidth(text, class string) int {
 	n := 0 // in tenths of a pixel
 	for _, r := range text {
@@ -164,7 +163,7 @@ func textWidth(text, class string) int {
 	return n/10 + 1
 }
 
-// legend returns the strokes to explain: those that the picture uses.
+// legend returns the strokes that the picture uses. They must be explained.
 func (p Picture) legend(rails []rail) []Stroke {
 	var out []Stroke
 	for i := range p.Legend {

@@ -25,8 +25,8 @@ func randomPicture(r *rand.Rand) Picture {
 	return p
 }
 
-// TestRails draws random links: lines in one column do not meet, every link is part of one line
-// or counted as undrawn, and the order of the links does not matter.
+// TestRails draws random links. Lines in one column must not meet. Every link must be part of one line, or be
+// counted as undrawn. The order of the links must have no effect.
 func TestRails(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -89,7 +89,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzText puts untrusted text into all places for text.
+// FuzzText puts untrusted text into all texts of a picture.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"", "a", "</text><script>alert(1)</script>", `" onload="x()`, "]]>", "&lt;&#x0;", "\u202e\x00\x1b[2J", "\xff\xfe", "\ufffe\U0001ffff", "::error::x", strings.Repeat("漢", 5000), "<foreignObject>", "{{.}}"} {
 		f.Add(s)
@@ -111,8 +111,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// checkHarmless checks that a picture is valid XML, is not too wide, and neither contains scripts nor
-// loads or refers to anything.
+// checkHarmless checks that a picture is valid XML, is not too wide, contains no scripts, and refers to no
+// other resource.
 func checkHarmless(t *testing.T, svg []byte) {
 	t.Helper()
 	elements := []string{"svg", "title", "desc", "style", "g", "rect", "circle", "path", "text", "tspan"}

@@ -31,7 +31,7 @@ const pictureStyle = `.picture { background: var(--ground); }
 .picture .head { fill: var(--dim); stroke: none; } .picture .on.head { fill: var(--way); }
 `
 
-// SVG returns the picture as a file of its own, light or dark as the reader's system. It contains
+// SVG returns the picture as an SVG file, which is light or dark like the reader's system. The file contains
 // fixed color values, because many image viewers do not support CSS custom properties.
 func (p Picture) SVG() []byte {
 	light, dark := pictureStyle, pictureStyle
@@ -42,7 +42,7 @@ func (p Picture) SVG() []byte {
 	return []byte(sanitize.Lines(p.draw("<style>\n"+light+"@media (prefers-color-scheme: dark) {\n"+dark+"}\n</style>\n") + "\n"))
 }
 
-// Page returns an HTML page with the picture. text is the same content as text, which is collapsed.
+// Page returns an HTML page with the picture and, collapsed, its content as text.
 func (p Picture) Page(text string) ([]byte, error) {
 	return Page{
 		Title: p.Title, Body: pictureBody,
@@ -68,8 +68,8 @@ type canvas struct {
 	right, bottom int
 }
 
-// writeText writes a name, and a note after it, which is wrapped into several lines if necessary.
-// The name is never wrapped.
+// writeText writes a name and, after it, a note. If necessary, it wraps the note into several lines, but never
+// the name.
 func (c *canvas) writeText(x int, class, name, noteClass, note string) {
 	name = sanitize.Truncate(sanitize.Line(name), maxText)
 	fmt.Fprintf(c, "<text class=\"%s\" x=\"%d\" y=\"%d\">%s", class, x, c.bottom+lineHeight-6, html.EscapeString(name))
@@ -88,9 +88,8 @@ func (c *canvas) writeText(x int, class, name, noteClass, note string) {
 
 func (c *canvas) endRow() { c.bottom += rowGap }
 
-// wrap splits text into lines of at most width. It does not split words. The first result, which
-// may be empty, continues a line that has only the width first left. The second result contains the
-// other lines.
+// wrap splits text into lines of at most width. It does not split words. The first result, which may be empty,
+// continues a line of which only the width first is left. The second result contains the other lines.
 func wrap(text string, first, width int) (string, []string) {
 	lines, room := []string{""}, first
 	for _, word := range strings.Fields(text) {
@@ -108,7 +107,7 @@ func wrap(text string, first, width int) (string, []string) {
 // point is the center of a dot.
 type point struct{ x, y int }
 
-// draw returns the picture as an svg element. style is the CSS in it; empty: that of the page.
+// draw returns the picture as an svg element with the CSS style. If style is empty, the page's CSS applies.
 func (p Picture) draw(style string) string {
 	p = p.truncateRows()
 	rails, columns, undrawn := p.rails()
@@ -177,7 +176,7 @@ func (r rail) svg(points []point, left int) string {
 	return r.path(d.String(), to.x-dotRadius, to.y+enter)
 }
 
-// path returns an SVG path, with an arrow to the right that ends at (x, y).
+// path returns the SVG path d, with an arrow to the right that ends at (x, y).
 func (r rail) path(d string, x, y int) string {
 	class := [...]string{"solid", "dashed", "dotted"}[r.Stroke]
 	on := ""

@@ -1,5 +1,5 @@
-// Package provided contains names of objects and APIs that a cluster can provide to operators: the
-// format of spec.provides, and the APIs of OLM and of OpenShift.
+// Package provided describes objects and APIs that a cluster can provide to operators. It defines the format of
+// spec.provides, and lists the APIs of OLM and of OpenShift.
 package provided
 
 import (

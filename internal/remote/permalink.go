@@ -27,8 +27,8 @@ func NewLineLinks(repository string) LineLinks {
 	return LineLinks{r.LinePattern()}
 }
 
-// ParseLinks parses a setting of the user: the URL of a repository on a known forge, or the URL of
-// a file on any server, with the placeholders {commit}, {path} and optionally {line}.
+// ParseLinks parses a setting of the user. The setting is the URL of a repository on a known forge, or the URL
+// of a file on any server with the placeholders {commit}, {path} and optionally {line}.
 func ParseLinks(text string) (LineLinks, error) {
 	pattern := text
 	if !strings.Contains(text, "{") {

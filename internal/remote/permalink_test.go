@@ -74,8 +74,7 @@ func TestParseLinks(t *testing.T) {
 	}
 }
 
-// FuzzLine checks that an address is empty or leads to the host of the remote over http or
-// https, for any path.
+// FuzzLine checks, for any path, that a URL is empty or leads to the host of the remote over http or https.
 func FuzzLine(f *testing.F) {
 	f.Add("git@github.com:o/f.git", "a/../b?c#d", 3)
 	f.Add("https://gitlab.com/o/f", "\"><script>", 0)

@@ -18,8 +18,8 @@ type Remote struct {
 	Project string // path of the repository without ".git", such as "acme/fleet"; may be empty
 }
 
-// Parse parses a Git remote: a URL, or user@host:path. It returns false for a local path, and for a
-// server without web pages. It ignores the user, and the port of an ssh remote.
+// Parse parses a Git remote: a URL, or user@host:path. It returns false for a local path and for a server
+// without web pages. It ignores the user and, in an ssh remote, the port.
 func Parse(text string) (Remote, bool) {
 	scheme, host, project := "https", "", ""
 	if !strings.Contains(text, "://") {
@@ -107,7 +107,7 @@ type API struct {
 	Job func(getenv func(string) string) (server, api, project string)
 }
 
-// forgeTable lists the known forges. Those with an API support pull requests; internal/forge
+// forgeTable lists the known forges. quayside supports pull requests on the forges with an API: internal/forge
 // contains the requests.
 func forgeTable() []forgeEntry {
 	return []forgeEntry{
@@ -130,8 +130,8 @@ func APIs() []API {
 	return out
 }
 
-// giteaPath is the path of Gitea's API. The runner of Gitea and Forgejo sets the same variables as
-// GitHub's, so this path distinguishes their jobs.
+// giteaPath is the path of Gitea's API. It distinguishes jobs of Gitea and Forgejo from those of GitHub,
+// because all their runners set the same variables.
 const giteaPath = "api/v1"
 
 func githubJob(getenv func(string) string) (server, api, project string) {
@@ -175,8 +175,8 @@ func (r Remote) PublicForge() Forge {
 	return ""
 }
 
-// guessForge guesses the forge from the name of a server. It returns the zero value if this is impossible. A
-// guess is sufficient for links, but not for sending a token.
+// guessForge guesses the forge from the name of a server. It returns the zero value if the name gives no hint.
+// A guess is sufficient for links, but not for sending a token.
 func (r Remote) guessForge() forgeEntry {
 	public := r.PublicForge()
 	for _, l := range forgeTable() {
@@ -201,7 +201,7 @@ func (r Remote) LinePattern() string {
 	return ""
 }
 
-// Compare returns the URL of the page that compares two tags, or "" if it is unknown.
+// Compare returns the URL of the page that compares the tags a and b, or "" for an unknown forge.
 func (r Remote) Compare(a, b string) string {
 	l, steps := r.guessForge(), strings.Count(r.Project, "/")
 	if l.compare == "" || steps == 0 || steps > 1 && !l.nested {

@@ -54,8 +54,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// gatherMetrics returns the values of the metrics. A key is the name of the metric and the values of its labels, sorted
-// by label name.
+// gatherMetrics returns the metrics by "name label label". Label values are sorted by label name.
 func gatherMetrics(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()

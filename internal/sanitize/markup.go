@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// zeroWidthSpace is a zero-width space, as an entity for HTML and Markdown. It splits text that a
-// forge would convert to a mention, a reference or a link.
+// zeroWidthSpace is the entity of a zero-width space in HTML and Markdown. It splits text that a forge would
+// convert to a mention, a reference or a link.
 const zeroWidthSpace = "&#8203;"
 
 // Markdown escapes s as plain text for a line of Markdown. It disables markup, HTML, lists,
@@ -77,8 +77,8 @@ func Commit(s string) string {
 	return b.String()
 }
 
-// URL escapes an http or https URL for a Markdown link or an HTML attribute. It returns "" if s is
-// no such URL, is longer than 2,000 bytes, or contains credentials.
+// URL escapes an http or https URL for a Markdown link or an HTML attribute. It returns "" if s is not such a
+// URL, is longer than 2,000 bytes, or contains credentials.
 func URL(s string) string {
 	const longest = 2000
 	u, err := url.Parse(s)
@@ -96,7 +96,7 @@ func URL(s string) string {
 	return b.String()
 }
 
-// Link returns a Markdown link to a URL. If URL rejects it, it returns only the text.
+// Link returns a Markdown link to a URL. If [URL] rejects the URL, Link returns only the text.
 func Link(text, to string) string {
 	if to = URL(to); to != "" {
 		return "[" + Markdown(text) + "](" + to + ")"

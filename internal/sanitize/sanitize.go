@@ -44,15 +44,14 @@ func CheckName(s string) error {
 	return nil
 }
 
-// Line returns s as one line. A run of white space that contains anything but blanks becomes one
-// blank.
+// Line returns s as one line. A sequence of white space becomes one blank, unless it consists of blanks only.
 func Line(s string) string {
 	c := cleaner{}
 	c.add(foldSpaces(s))
 	return c.out.String()
 }
 
-// foldSpaces replaces every run of white space with a blank, except a run of blanks.
+// foldSpaces replaces every sequence of white space by one blank, unless it consists of blanks only.
 func foldSpaces(s string) string {
 	other := func(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
 	if !strings.ContainsFunc(s, other) {
@@ -88,8 +87,8 @@ func Lines(s string) string {
 // TruncateLine returns s as one line of at most n bytes, without white space around it.
 func TruncateLine(s string, n int) string { return Truncate(strings.TrimSpace(Line(s)), n) }
 
-// Truncate returns the start of s: at most n bytes of whole characters. If it shortens s, it ends
-// with "…".
+// Truncate returns the start of s: at most n bytes of whole characters. If it shortens s, the result ends with
+// "…".
 func Truncate(s string, n int) string {
 	if len(s) <= n {
 		return s

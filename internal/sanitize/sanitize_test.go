@@ -193,8 +193,8 @@ func FuzzInert(f *testing.F) {
 	})
 }
 
-// checkInert checks that a text has no invisible characters, according to the tables of package
-// unicode, and no workflow commands.
+// checkInert checks that a text has no workflow commands and no invisible characters. The tables of package
+// unicode define these characters.
 func checkInert(t *testing.T, name, got string) {
 	t.Helper()
 	for _, r := range got {

@@ -7,9 +7,9 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// readGrypeSource reads the field key of source. target is an object for an image, and otherwise a
-// string. Grype's package grype/presenter/models defines the format (Document, Match); the data
-// about the image comes from Syft.
+// readGrypeSource reads the field key of source. Its field target is an object for an image, and otherwise a
+// string. Grype's package grype/presenter/models defines the format (Document, Match). The data about the image
+// comes from Syft.
 func (r *reader) readGrypeSource(key string, out *imageScan) error {
 	if key != "target" || r.dec.PeekKind() != '{' {
 		return r.dec.SkipValue()

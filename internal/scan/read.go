@@ -26,9 +26,9 @@ const (
 	maxText  = 600       // bytes of a name, version or URL
 )
 
-// LoadFS reads all files with the extension .json in fsys, in the order of their paths. It is an
-// error if there are none. The error is a diag.List with the first fault of each invalid file;
-// positions are relative to the root of fsys.
+// LoadFS reads all files with the extension .json in fsys, in the order of their paths. It returns an error if
+// there are none. For invalid files, the error is a diag.List with the first fault of each file. Its positions
+// are relative to the root of fsys.
 func LoadFS(fsys fs.FS) (*Results, error) {
 	var names []string
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -78,7 +78,7 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 	return data, err
 }
 
-// decodeScan decodes a scan report. remaining is the maximum number of vulnerabilities in all further
+// decodeScan decodes a scan report. remaining is the maximum number of vulnerabilities in this and all further
 // reports. decodeScan subtracts the number in this report.
 func decodeScan(name string, data []byte, remaining *int) (imageScan, error) {
 	r := reader{file: name, data: data, dec: jsontext.NewDecoder(bytes.NewBuffer(data)), remaining: remaining}
@@ -170,8 +170,7 @@ func (r *reader) readSchemaVersion() error {
 	return err
 }
 
-// readName reads the name of the scanned image. If the name contains a digest, it adds it to the
-// digests.
+// readName reads the name of the scanned image. It adds a digest in the name to the digests.
 func (r *reader) readName(out *imageScan) error {
 	err := r.readText(&out.name)
 	if d := imageref.DigestIn(out.name); err == nil && imageref.IsDigest(d) {
@@ -247,8 +246,8 @@ func (r *reader) readObject(do func(key string) error) error {
 // empty array.
 func (r *reader) readList(do func() error) error { return r.readMembers('[', ']', "a list", do) }
 
-// readMembers calls do for each member of a JSON value with the delimiters from and to. expected is
-// its type, for errors.
+// readMembers calls do for each member of the next JSON value, which has the delimiters from and to. expected
+// is the type of the value for errors.
 func (r *reader) readMembers(from, to jsontext.Kind, expected string, do func() error) error {
 	switch kind := r.dec.PeekKind(); {
 	case kind == 'n':
@@ -300,7 +299,7 @@ func (r *reader) readSeverity(into *Severity) error {
 	return nil
 }
 
-// readLink reads the next string as a URL. It sets into to "" unless the scheme is http or https.
+// readLink reads the next string as a URL. If the scheme is neither http nor https, it sets into to "".
 func (r *reader) readLink(into *string) error {
 	var text string
 	err := r.readText(&text)

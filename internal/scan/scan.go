@@ -1,9 +1,9 @@
 // Package scan reads JSON reports of the vulnerability scanners Trivy and Grype, with one image in
 // each file.
 //
-// It assigns reports to images by digest. Image names do not matter. An image without vulnerabilities is
-// different from an image without a scan. The package does not scan images, and makes no requests. It rejects
-// files in other formats, and ignores unknown fields.
+// It assigns reports to images by digest, and not by name. It distinguishes an image without vulnerabilities
+// from an image without a scan. The package does not scan images, and makes no requests. It rejects files in
+// other formats, and ignores unknown fields.
 //
 // Start from [LoadFS] and [Results.Vulnerabilities].
 package scan
@@ -42,8 +42,8 @@ func (s Severity) String() string {
 // Severities returns all severities, highest first, and Unknown last.
 func Severities() []Severity { return []Severity{Critical, High, Medium, Low, Negligible, Unknown} }
 
-// ParseSeverity parses a severity, ignoring case. In addition to the results of String, it accepts
-// two values that scanners write: "" is Unknown, and "none" is Negligible.
+// ParseSeverity parses a severity, ignoring case. It accepts the results of String and two other values that
+// scanners write: "" is Unknown, and "none" is Negligible.
 func ParseSeverity(text string) (Severity, error) {
 	switch word := strings.ToLower(text); word {
 	case "":
@@ -112,8 +112,9 @@ func newResults(scans []imageScan) *Results {
 // are sorted by ID, package and version. A vulnerability that several scanners report is returned
 // once. known is false if there is no scan of the image.
 //
-// For an image index, it returns the vulnerabilities of the platform images. A platform image is included if
-// it was scanned by the digest of the index, or by its own digest in a report that names the index.
+// For an image index, Vulnerabilities returns the vulnerabilities of its platform images. This includes a platform
+// image that was scanned by the digest of the index, or by its own digest in a report that also has the digest of the
+// index.
 func (r *Results) Vulnerabilities(digest string) (found []Vulnerability, known bool) {
 	scans := slices.Clone(r.byDigest[digest])
 	for _, platform := range r.platforms[digest] {
@@ -126,8 +127,8 @@ func (r *Results) Vulnerabilities(digest string) (found []Vulnerability, known b
 	return mergeVulnerabilities(found), len(scans) > 0
 }
 
-// mergeVulnerabilities sorts a list by ID, package and version, and merges equal ones. The result
-// has the highest severity, and for each other field the first text that is not empty.
+// mergeVulnerabilities sorts a list by ID, package and version, and merges vulnerabilities that are equal in these
+// fields. A merged vulnerability has the highest severity and, for each other field, the first text that is not empty.
 func mergeVulnerabilities(list []Vulnerability) []Vulnerability {
 	list = slices.Clone(list)
 	compareID := func(a, b Vulnerability) int {
@@ -151,8 +152,8 @@ func mergeVulnerabilities(list []Vulnerability) []Vulnerability {
 	return out
 }
 
-// OtherDigests returns the digests of other scanned images in the same repository, such as
-// "quay.io/org/app", sorted. They explain a missing scan.
+// OtherDigests returns the digests of other scanned images in the same repository, such as "quay.io/org/app",
+// sorted. These digests explain why the image with the given digest has no scan.
 func (r *Results) OtherDigests(repository, digest string) []string {
 	var out []string
 	for _, s := range r.scans {
@@ -164,9 +165,8 @@ func (r *Results) OtherDigests(repository, digest string) []string {
 	return slices.Compact(out)
 }
 
-// FilesWithoutDigest returns the reports that belong to no image because they contain no digest.
-// Each is returned with the image name, as in "app.json (app:latest)". They are sorted by file
-// name.
+// FilesWithoutDigest returns the reports that belong to no image because they contain no digest. The image name
+// follows each report, as in "app.json (app:latest)". The reports are sorted by file name.
 func (r *Results) FilesWithoutDigest() []string {
 	var out []string
 	for _, s := range r.scans {

@@ -76,7 +76,7 @@ func (t *Logger) Say(format string, args ...any) {
 	fmt.Fprintln(t, strings.TrimSuffix(diag.Redact(fmt.Sprintf(format, args...)), "\n"))
 }
 
-// FinalMessage returns the last message of the program, with the number of waived warnings, if any.
+// FinalMessage returns the last message of the program. It includes the number of waived warnings, if there are any.
 func (t *Logger) FinalMessage() string {
 	if t.waived == 0 {
 		return "finished"
@@ -84,8 +84,8 @@ func (t *Logger) FinalMessage() string {
 	return "finished; waived and not shown: " + diag.Count(t.waived, "warning")
 }
 
-// Warn prints warnings in the given order, one per line. It omits waived ones and, without
-// --verbose, minor ones.
+// Warn prints warnings in the given order, one per line. It omits waived warnings and, without --verbose, minor
+// warnings.
 func (t *Logger) Warn(ws []diag.Warning) {
 	for _, w := range ws {
 		switch {
@@ -98,8 +98,8 @@ func (t *Logger) Warn(ws []diag.Warning) {
 	}
 }
 
-// Hint prints, once and after warnings, how to silence warnings. Note also calls it, so that the hint
-// directly follows the warnings.
+// Hint prints how to silence warnings, if there were warnings and the hint was not printed before. Note calls
+// Hint, too, so that the hint directly follows the warnings.
 func (t *Logger) Hint() {
 	if t.warned && !t.hinted {
 		t.hinted = true
@@ -116,7 +116,7 @@ func (t *Logger) WarnAlways(w diag.Warning) {
 	t.Say("%s", w.Line(label))
 }
 
-// progress is the number of bytes of a blob that have arrived, and their total.
+// progress is the number of bytes of a blob that have arrived, and the size of the blob.
 type progress struct{ done, total int64 }
 
 // transfers tracks the transfer of images.
@@ -126,8 +126,8 @@ type transfers struct {
 	last string
 }
 
-// Pull shows the progress of fetching an image: done of total bytes of a blob have arrived. It does
-// not show the same text twice.
+// Pull shows the progress of fetching an image. Of the blob with this digest, done of total bytes have arrived.
+// Pull does not print the same line twice in succession.
 func (t *Logger) Pull(image, digest string, done, total int64) {
 	p := &t.pulls
 	p.mu.Lock()

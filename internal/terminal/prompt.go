@@ -31,8 +31,8 @@ func (p *Prompt) IsInteractive() bool {
 	return ok && term.IsTerminal(int(f.Fd())) && p.log.TTY
 }
 
-// Line asks for a line and returns it without outer spaces. It returns early with an error if ctx
-// ends. If the input ends, the line is empty.
+// Line asks for a line and returns it without outer spaces. If ctx ends, Line returns early with an error. If
+// the input ends, it returns an empty line.
 func (p *Prompt) Line(ctx context.Context, question string) (string, error) {
 	if p.lines == nil {
 		p.lines = bufio.NewReader(p.in)

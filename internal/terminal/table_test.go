@@ -81,8 +81,8 @@ func TestProgressOnlyOnTerminals(t *testing.T) {
 	}
 }
 
-// TestPullProgress counts bytes and layers of several layers at once, separately for each image,
-// and skips repeated lines.
+// TestPullProgress fetches several layers at once. The progress line must count bytes and layers separately for
+// each image, and must not be repeated.
 func TestPullProgress(t *testing.T) {
 	var b bytes.Buffer
 	p := NewLogger(&Terminal{Writer: &b, Device: &b, TTY: true, width: 70})

@@ -53,14 +53,14 @@ func (s *Schedule) next(at time.Time) time.Time {
 	}
 }
 
-// clock returns the date and clock time in the time zone, represented in UTC.
+// clock returns the local date and time in the time zone, as a time.Time in UTC with the same date and clock time.
 func (s *Schedule) clock(at time.Time) time.Time {
 	_, offset := at.In(s.zone).Zone()
 	return at.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// instant returns the first instant at which clock returns a local time. If the clock skips this local time,
-// as at the start of daylight saving time, it returns the time of the skip.
+// instant returns the first instant at which clock returns the local time shown. If the clock skips this local
+// time, as at the start of daylight saving time, instant returns the time of the skip.
 func (s *Schedule) instant(shown time.Time) time.Time {
 	at := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), shown.Second(), 0, s.zone)
 	start, end := at.ZoneBounds()

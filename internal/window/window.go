@@ -1,6 +1,6 @@
-// Package window decides whether a change may be made, and when: inside of windows and outside of freezes.
+// Package window decides whether and when a change may be made: inside of windows and outside of freezes.
 //
-// It is a pure function of its arguments; the time is an argument.
+// The decision depends only on the arguments. The current time is an argument.
 //
 // Start from [Decide].
 package window
@@ -41,17 +41,17 @@ type Decision struct {
 	By   *Window   // window that denies the change, or that would have to be open; nil if May is true
 }
 
-// horizon limits the search for the next time, as in cron expressions.
+// horizon limits the search for the next time at which a change is allowed, as in libraries for cron.
 const horizon = 5 * 365 * 24 * time.Hour
 
-// Decide decides whether all subjects may be changed together at a time. If allow windows select a subject,
-// the subject may be changed only within such a window. A subject may not be changed within a deny window
+// Decide decides whether all subjects may be changed together at a time. If allow windows select a subject, the
+// subject may be changed only within one of these windows. A subject may never be changed within a deny window
 // that selects it.
 func Decide(windows []Window, now time.Time, subjects ...Subject) Decision {
 	return decideUntil(windows, now, now.Add(horizon), withSeverities(subjects))
 }
 
-// decideUntil is Decide for subjects of known severities. It looks for the next time before limit.
+// decideUntil is Decide for subjects whose severity is known. It searches for the next time up to limit.
 func decideUntil(windows []Window, now, limit time.Time, subjects []Subject) Decision {
 	var d Decision
 	zone := now.Location()
@@ -90,8 +90,9 @@ func withSeverities(subjects []Subject) []Subject {
 	return out
 }
 
-// blockingWindow returns a window that prevents the change of a subject at a time. end is the time at which
-// it no longer does, or the zero time if that is after limit. by is nil if all subjects may be changed.
+// blockingWindow returns a window that prevents the change of a subject at the time at. end is the time at which this
+// window no longer prevents the change, or the zero time if that is after limit. by is nil if all subjects may be
+// changed.
 func blockingWindow(windows []Window, at, limit time.Time, subjects []Subject) (by *Window, end time.Time) {
 	for _, s := range subjects {
 		for i := range windows {
@@ -108,8 +109,8 @@ func blockingWindow(windows []Window, at, limit time.Time, subjects []Subject) (
 	return nil, time.Time{}
 }
 
-// nextOpening returns the next allow window of a subject and the time at which it opens. It returns nil if
-// one is open, or if no allow window selects the subject.
+// nextOpening returns the next allow window of a subject and the time at which it opens. It returns nil if an
+// allow window of the subject is open, or if no allow window selects the subject.
 func nextOpening(windows []Window, at time.Time, s Subject) (by *Window, opens time.Time) {
 	for i := range windows {
 		w := &windows[i]
@@ -134,7 +135,7 @@ func (w *Window) selects(s Subject) bool {
 	return matches(w.Environments, s.Environment) && matches(w.Operators, s.Operator) && matches(w.Severities, s.Severity)
 }
 
-// isOpen reports whether the window is open at a time. The time at which it closes is outside.
+// isOpen reports whether the window is open at a time. At the time at which it closes, the window is not open.
 func (w *Window) isOpen(at time.Time) bool {
 	if w.Schedule == nil {
 		return at.Before(w.Until)
@@ -143,8 +144,8 @@ func (w *Window) isOpen(at time.Time) bool {
 	return !opened.IsZero() && !opened.After(at)
 }
 
-// closes returns the time at which an open window closes. It returns the zero time if the window is open
-// until after limit, because it always opens again before it closes.
+// closes returns the time at which an open window closes. It returns the zero time if the window opens again
+// before it closes, over and over, so that it is still open after limit.
 func (w *Window) closes(at, limit time.Time) time.Time {
 	if w.Schedule == nil {
 		return w.Until
@@ -159,8 +160,8 @@ func (w *Window) closes(at, limit time.Time) time.Time {
 	return time.Time{}
 }
 
-// reopened returns an opening up to end after which the window is still open at end, or the zero time. It
-// looks for a late opening first, because a window may open every minute.
+// reopened returns a time, at most end, at which the window opens and stays open beyond end. It returns the
+// zero time if there is none. It tries late times first, because a window may open every minute.
 func (w *Window) reopened(end time.Time) time.Time {
 	for back := time.Minute; ; back *= 2 {
 		back = min(back, w.Duration)

@@ -29,8 +29,8 @@ func (e expression) String() string {
 	return fmt.Sprintf("%s %s %s %s %s", e.minute, e.hour, e.day, e.month, e.weekday)
 }
 
-// matches reports whether the expression has the time that a clock shows. If both days are
-// restricted, one of them is enough.
+// matches reports whether the expression matches the time that a clock shows. If both the day of the month and
+// the weekday are restricted, one match is enough.
 func (e expression) matches(shown time.Time) bool {
 	day, weekday := e.day.has(shown.Day()), e.weekday.has(int(shown.Weekday()))
 	both := day && weekday
@@ -47,8 +47,8 @@ func drawField(t *rapid.T, low, high int, name string) field {
 	return f
 }
 
-// openings returns the minutes from a time at which a window opens, by reading the clock every
-// minute: those that the clock shows for the first time, and those that it skips.
+// openings reports, for each minute since from, whether a window opens. It reads the clock every minute, and
+// considers the local times that the clock shows for the first time or skips.
 func openings(e expression, zone *time.Location, from time.Time, minutes int) []bool {
 	shown := func(at time.Time) time.Time {
 		at = at.In(zone)
@@ -65,9 +65,9 @@ func openings(e expression, zone *time.Location, from time.Time, minutes int) []
 	return out
 }
 
-// TestDecide compares decisions with a scan of all minutes of some days: no change is allowed outside of
-// its windows, and the time from which it is allowed is the earliest. The days are those of daylight
-// saving time in both directions, of half an hour, a skipped day, and leap days.
+// TestDecide compares decisions with a scan of all minutes of some days. No change is allowed outside of its
+// windows, and From must be the earliest allowed time. The days have changes of the clock in both directions,
+// also by half an hour, a skipped day, or a leap day.
 func TestDecide(t *testing.T) {
 	days := []struct{ zone, day string }{
 		{"Europe/Zurich", "2026-03-28"},
@@ -165,8 +165,8 @@ func TestDecide(t *testing.T) {
 	})
 }
 
-// TestDecideTable decides about windows whose next time is far away, about freezes, and about
-// selections.
+// TestDecideTable decides about windows whose next opening is far away, about freezes, and about windows for
+// some subjects.
 func TestDecideTable(t *testing.T) {
 	zone, err := ParseZone("Europe/Zurich")
 	if err != nil {
@@ -218,7 +218,7 @@ func TestDecideTable(t *testing.T) {
 	}
 }
 
-// TestParse rejects expressions and time zones.
+// TestParse checks that invalid expressions and time zones are rejected.
 func TestParse(t *testing.T) {
 	for expression, want := range map[string]string{
 		"0 22 * *":                     "must be a cron expression such as \"0 22 * * 1-4\": expected exactly 5 fields, found 4: [0 22 * *]",
