@@ -103,6 +103,12 @@ func (r *repository) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bu
 			errs = append(errs, err)
 			continue
 		}
+		if r.at.VerifyArchive != nil {
+			_, repository, _ := strings.Cut(strings.TrimSuffix(r.base, "/"), "://")
+			if err := r.at.VerifyArchive(ctx, repository+"/"+pkg, at, archive.Digest); err != nil {
+				return nil, err
+			}
+		}
 		data, err := archive.Read()
 		if err != nil {
 			return nil, err

@@ -50,6 +50,9 @@ type Resolver struct {
 	Tags func(ctx context.Context, repository string) ([]string, error)
 	// Download returns the file at a URL; see [oci.Client.Download].
 	Download func(ctx context.Context, url, digest string, limit int64) (*oci.Downloaded, error)
+	// VerifyArchive verifies the signature of the archive at a URL with this digest, of a chart such as
+	// "charts.example.com/lamp", if it must be signed. It may be nil.
+	VerifyArchive func(ctx context.Context, chart, url, digest string) error
 	// GitTags returns the commits of the tags of a repository; see [oci.Client.GitTags].
 	GitTags func(ctx context.Context, url string) (map[string]string, error)
 	// GitFiles returns files of the commit of a tag; see [oci.Client.GitFiles].

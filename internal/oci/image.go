@@ -118,6 +118,7 @@ type origin interface {
 
 const (
 	maxIndexDepth       = 4
+	chartType           = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 	chartProvenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov" // a signature file beside the layer with a chart
 )
 

@@ -31,7 +31,9 @@ type Signature struct {
 	Manifest    string            // digest of the manifest that contains the signature
 	Payload     []byte            // signed content of a simple signature; nil for a bundle
 	Annotations map[string]string // annotations of a simple signature: the signature itself, certificates, log entries
-	Bundle      []byte            // a sigstore bundle as JSON; nil for a simple signature
+	Bundle      []byte            // a sigstore bundle as JSON; nil for other signatures
+	Provenance  []byte            // the provenance file of a chart (helm.sh/docs/topics/provenance); nil for other signatures
+	Archive     string            // digest of the archive of the chart that Provenance is about
 }
 
 // Signatures returns the signatures of an image, given by digest ("quay.io/org/x@sha256:…"). It
@@ -124,6 +126,38 @@ func (c *Client) LocalSignatures(ctx context.Context, ref string) ([]Signature, 
 		}
 	}
 	return out, nil
+}
+
+// Provenance returns the provenance file in the image of a chart, given by digest. It returns false if the
+// image has none, or is not a chart.
+func (c *Client) Provenance(ctx context.Context, ref string) (Signature, bool, error) {
+	up, src, err := c.parseSigned(ref)
+	var s Signature
+	if err == nil {
+		s, err = readProvenance(ctx, up, src)
+	}
+	return s, s.Provenance != nil && s.Archive != "", wrapImageError(ref, err)
+}
+
+func readProvenance(ctx context.Context, from origin, src Reference) (Signature, error) {
+	s := Signature{Name: src.String(), Manifest: src.Digest}
+	data, err := from.manifest(ctx, src.Digest)
+	if err != nil {
+		return s, err
+	}
+	m, err := v1.ParseManifest(bytes.NewReader(data))
+	if err != nil {
+		return s, err
+	}
+	for _, l := range m.Layers {
+		switch l.MediaType {
+		case chartType:
+			s.Archive = l.Digest.String()
+		case chartProvenanceType:
+			s.Provenance, err = readBlob(ctx, from, l)
+		}
+	}
+	return s, err
 }
 
 // parseSigned parses the reference of a signed image, which must contain a digest. It returns the

@@ -119,8 +119,8 @@ func (c CatalogSettings) ID() catalog.ID { return catalog.ID{Namespace: c.Namesp
 // signature must be made with one of Keys, or by an identity whose certificate is from an authority in
 // TrustRoot.
 type Trust struct {
-	Match          string   `json:"match" form:"required nonempty" doc:"Repository, such as quay.io/org/catalog; a * at the end matches any text, as in quay.io/org/*. \"observations\" matches files of 'quayside status --save --sign' instead."`
-	Keys           []string `json:"keys" form:"nonempty" doc:"Files with public keys in PEM form, such as cosign.pub, relative to this file. A signature by one of them is enough."`
+	Match          string   `json:"match" form:"required nonempty" doc:"Repository, such as quay.io/org/catalog, or for a chart of a web server, the URL without https:// and the name of the chart; a * at the end matches any text, as in quay.io/org/*. \"observations\" matches files of 'quayside status --save --sign' instead."`
+	Keys           []string `json:"keys" form:"nonempty" doc:"Files with public keys, relative to this file: in PEM form, such as cosign.pub, or armored OpenPGP keys for provenance files of charts. A signature by one of them is enough."`
 	Identity       string   `json:"identity" doc:"Subject of the signer's certificate, such as an e-mail address or the URL of a workflow, instead of keys."`
 	IdentityRegexp string   `json:"identityRegexp" doc:"Regular expression that must match the whole subject, instead of identity."`
 	Issuer         string   `json:"issuer" doc:"Issuer of the identity, such as https://token.actions.githubusercontent.com."`

@@ -33,7 +33,8 @@ const (
 
 // keyChecker accepts signatures by any of its keys.
 type keyChecker struct {
-	keys []publicKey
+	keys    []publicKey
+	openPGP []openPGPKeys // keys for provenance files of charts
 }
 
 type publicKey struct {
@@ -47,6 +48,11 @@ func newKeyChecker(keys []Key) (*keyChecker, error) {
 	c := &keyChecker{}
 	var errs []error
 	for _, k := range keys {
+		if isOpenPGP(k) {
+			ring, err := parseOpenPGP(k)
+			errs, c.openPGP = append(errs, err), append(c.openPGP, ring)
+			continue
+		}
 		key, err := parseKey(k)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("key %s: %w", k.Name, err))
@@ -83,15 +89,22 @@ func parseKey(k Key) (publicKey, error) {
 }
 
 func (c *keyChecker) signerName() string {
-	names := make([]string, len(c.keys))
-	for i, k := range c.keys {
-		names[i] = "key " + k.name
+	var names []string
+	for _, k := range c.keys {
+		names = append(names, "key "+k.name)
+	}
+	for _, k := range c.openPGP {
+		names = append(names, "key "+k.name)
 	}
 	return strings.Join(names, " or ")
 }
 
 // check verifies a signature. It returns the key that made the signature, as "key sha256:…".
 func (c *keyChecker) check(digest string, s oci.Signature) (finding, error) {
+	if s.Provenance != nil {
+		signer, err := c.checkProvenance(s.Archive, s.Provenance)
+		return finding{signer: signer}, err
+	}
 	if s.Bundle != nil {
 		return c.checkBundle(digest, s)
 	}
@@ -175,6 +188,9 @@ func verifyBlob(c checker, data, bundle []byte) error {
 // signer verifies a sigstore bundle for an artifact. It returns the key and the type of the
 // statement.
 func (c *keyChecker) signer(bundle []byte, artifact func() verify.ArtifactPolicyOption) (finding, error) {
+	if len(c.keys) == 0 {
+		return finding{}, errors.New("the rule has only OpenPGP keys, for provenance files of charts")
+	}
 	var first error
 	for _, k := range c.keys {
 		res, err := verifyWithKey(k, bundle, artifact)

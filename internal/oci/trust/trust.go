@@ -2,7 +2,7 @@
 //
 // A [Policy] is a list of rules. The first rule that matches the repository of an image defines the required
 // signer: the owner of a public key, or an identity with a certificate. An authority of the given trust root
-// must have issued the certificate. cosign's simple signatures and sigstore bundles are supported. A
+// must have issued the certificate. cosign's simple signatures and sigstore bundles are supported, and provenance files of charts. A
 // signature must be valid and contain the digest of the image. The same applies to required statements, such
 // as provenance. The registry is not trusted. No other trust root is used, and no external service is called.
 //
@@ -207,17 +207,29 @@ func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statemen
 	if digest == "" {
 		return nil, fmt.Errorf("image %q: signatures can only be looked up by digest", ref)
 	}
+	keys, _ := r.check.(*keyChecker)
+	var provenance []oci.Signature
+	if keys != nil && len(keys.openPGP) > 0 {
+		s, found, err := c.Provenance(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			provenance = append(provenance, s)
+		}
+	}
 	known, err := c.LocalSignatures(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
+	known = append(known, provenance...)
 	got, fault := r.checkSignatures(digest, known, statements)
 	if fault != nil && !c.Offline {
 		fetched, err := c.Signatures(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
-		got, fault = r.checkSignatures(digest, fetched, statements)
+		got, fault = r.checkSignatures(digest, append(fetched, provenance...), statements)
 	}
 	if fault != nil {
 		fault.Image, fault.Offline = ref, c.Offline

@@ -104,7 +104,7 @@ func lockedRef(locked *lockfile.File, cat cache.CatalogSpec) source.Ref {
 
 // Resolver returns functions that open the files and images of catalogs.
 func (p *Registries) Resolver() source.Resolver {
-	return source.Resolver{Lookup: p.lookup, Image: p.openImage, Download: p.download, Tags: p.tags, GitTags: p.gitTags, GitFiles: p.gitFiles}
+	return source.Resolver{Lookup: p.lookup, Image: p.openImage, Download: p.download, VerifyArchive: p.verifyArchive, Tags: p.tags, GitTags: p.gitTags, GitFiles: p.gitFiles}
 }
 
 // indexes returns the cache of catalog indexes.

@@ -139,6 +139,25 @@ func (p *Registries) download(ctx context.Context, url, digest string, limit int
 	return client.Download(ctx, url, digest, limit)
 }
 
+// maxProvenance limits the provenance file of a chart.
+const maxProvenance = 1 << 20 // bytes
+
+// verifyArchive verifies the archive of a chart from a web server; see [source.Resolver]. Its provenance file is
+// at the same URL with ".prov".
+func (p *Registries) verifyArchive(ctx context.Context, chart, url, digest string) error {
+	policy, err := p.policy()
+	if err != nil {
+		return err
+	}
+	return policy.VerifyArchive(chart, digest, func() ([]byte, error) {
+		file, err := p.download(ctx, url+".prov", "", maxProvenance)
+		if err != nil {
+			return nil, err
+		}
+		return file.Read()
+	})
+}
+
 // tags returns the tags of a repository in a registry.
 func (p *Registries) tags(ctx context.Context, repository string) ([]string, error) {
 	client, err := p.Client()

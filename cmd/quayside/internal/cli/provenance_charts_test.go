@@ -1,0 +1,131 @@
+package cli_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"helm.sh/helm/v4/pkg/provenance"
+
+	"github.com/quayside/quayside/internal/testing/ocitest"
+)
+
+// chartSigner signs charts as 'helm package --sign' does.
+type chartSigner struct {
+	*testing.T
+	provenance.Signatory
+	public string
+}
+
+func newChartSigner(t *testing.T) *chartSigner {
+	t.Helper()
+	by, err := openpgp.NewEntity("Lamp", "", "lamp@example.com", nil)
+	check(t, err)
+	var b bytes.Buffer
+	w, err := armor.Encode(&b, openpgp.PublicKeyType, nil)
+	check(t, err)
+	check(t, by.Serialize(w))
+	check(t, w.Close())
+	return &chartSigner{T: t, Signatory: provenance.Signatory{Entity: by}, public: b.String()}
+}
+
+// sign returns the provenance file of an archive.
+func (s *chartSigner) sign(archive []byte) string {
+	text, err := s.ClearSign(archive, "lamp-1.0.0.tgz", []byte("name: lamp\nversion: 1.0.0\n"))
+	check(s.T, err)
+	return text
+}
+
+// TestSignedChartsOnTheWeb requires provenance files for the charts of a repository.
+func TestSignedChartsOnTheWeb(t *testing.T) {
+	signer, archive, site := newChartSigner(t), chartArchive(t, "1.0.0"), t.TempDir()
+	put(t, site, "index.yaml", "entries:\n  lamp:\n  - {name: lamp, version: 1.0.0, urls: [files/lamp-1.0.0.tgz]}\n")
+	put(t, site, "files/lamp-1.0.0.tgz", string(archive))
+	server := httptest.NewServer(http.FileServer(http.Dir(site)))
+	defer server.Close()
+	dir := t.TempDir()
+	put(t, dir, "quayside.yaml", `apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+metadata: {name: charts}
+spec:
+  catalogs: [{name: charts, helm: "`+server.URL+`"}]
+  trust: [{match: "`+strings.TrimPrefix(server.URL, "http://")+`/*", keys: [lamp.asc]}]
+`)
+	put(t, dir, "lamp.asc", signer.public)
+	good := signer.sign(archive)
+	for name, c := range map[string]struct{ file, want string }{
+		"missing":         {"", "404 Not Found"},
+		"unsigned":        {"name: lamp\n", "has no OpenPGP signature"},
+		"altered":         {strings.Replace(good, "name: lamp", "name: desk", 1), "was not signed with this key, or was altered"},
+		"another key":     {newChartSigner(t).sign(archive), "was not signed with this key, or was altered"},
+		"another archive": {signer.sign([]byte("else")), "is about another archive"},
+	} {
+		check(t, os.RemoveAll(filepath.Join(site, "files/lamp-1.0.0.tgz.prov")))
+		if c.file != "" {
+			put(t, site, "files/lamp-1.0.0.tgz.prov", c.file)
+		}
+		got := quaysideIn(t, dir, t.TempDir(), "add", "lamp", "-n", "lights")
+		if got.code != 2 || !strings.Contains(got.stderr, "lamp: quayside.yaml:6:11 requires a provenance file signed by key lamp.asc") || !strings.Contains(got.stderr, c.want) {
+			t.Errorf("%s: exit code %d\n%s", name, got.code, got.stderr)
+		}
+	}
+	put(t, site, "files/lamp-1.0.0.tgz.prov", good)
+	cache := t.TempDir()
+	mustRunIn(t, dir, cache, "add", "lamp", "-n", "lights", "--render")
+	mustRunIn(t, dir, cache, "verify", "--offline")
+	mustRunIn(t, dir, cache, "vendor")
+	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
+}
+
+// TestSignedChartsInRegistry requires provenance files, which are in the images of charts.
+func TestSignedChartsInRegistry(t *testing.T) {
+	server, signer, archive := ocitest.New(t), newChartSigner(t), chartArchive(t, "1.0.0")
+	repo, dir := server.Host+"/charts/lamp", t.TempDir()
+	push := func(file string) {
+		t.Helper()
+		layers := []mutate.Addendum{{Layer: static.NewLayer(archive, "application/vnd.cncf.helm.chart.content.v1.tar+gzip")}}
+		if file != "" {
+			layers = append(layers, mutate.Addendum{Layer: static.NewLayer([]byte(file), "application/vnd.cncf.helm.chart.provenance.v1.prov")})
+		}
+		im, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), "application/vnd.cncf.helm.config.v1+json"), layers...)
+		check(t, err)
+		ref, err := name.ParseReference(repo + ":1.0.0")
+		check(t, err)
+		check(t, remote.Write(ref, im))
+	}
+	put(t, dir, "quayside.yaml", `apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+metadata: {name: charts}
+spec:
+  catalogs: [{name: lamp, helm: "oci://`+repo+`"}]
+  trust: [{match: "`+server.Host+`/*", keys: [lamp.asc]}]
+`)
+	put(t, dir, "lamp.asc", signer.public)
+	for name, file := range map[string]string{
+		"missing": "", "another key": newChartSigner(t).sign(archive), "another archive": signer.sign([]byte("else")),
+	} {
+		push(file)
+		if got := quaysideIn(t, dir, t.TempDir(), "add", "lamp", "-n", "lights"); got.code != 2 || !strings.Contains(got.stderr, "requires a signature by key lamp.asc") {
+			t.Errorf("%s: exit code %d\n%s", name, got.code, got.stderr)
+		}
+	}
+	push(signer.sign(archive))
+	cache := t.TempDir()
+	mustRunIn(t, dir, cache, "add", "lamp", "-n", "lights", "--render")
+	checkContains(t, read(t, dir, "quayside.lock"), "identity: key openpgp:")
+	mustRunIn(t, dir, cache, "verify")
+	mustRunIn(t, dir, cache, "vendor")
+	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
+}

@@ -1,0 +1,95 @@
+package trust
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/internal/imageref"
+)
+
+// openPGPKeys are the OpenPGP keys in one file.
+type openPGPKeys struct {
+	name string // of the file, for errors
+	keys openpgp.EntityList
+}
+
+func isOpenPGP(k Key) bool { return bytes.Contains(k.PEM, []byte("BEGIN PGP PUBLIC KEY BLOCK")) }
+
+func parseOpenPGP(k Key) (openPGPKeys, error) {
+	keys, err := openpgp.ReadArmoredKeyRing(bytes.NewReader(k.PEM))
+	if err != nil {
+		return openPGPKeys{}, fmt.Errorf("key %s: %w", k.Name, err)
+	}
+	return openPGPKeys{k.Name, keys}, nil
+}
+
+// checkProvenance verifies the provenance file of the chart whose archive has this digest. It returns the key, as
+// "key openpgp:" and its fingerprint. The format is that of helm.sh/docs/topics/provenance: a text with a cleartext
+// signature. The text is Chart.yaml and, after a line with "...", the digests of the files.
+func (c *keyChecker) checkProvenance(archive string, file []byte) (signer string, err error) {
+	block, _ := clearsign.Decode(file)
+	if block == nil {
+		return "", errors.New("the provenance file has no OpenPGP signature")
+	}
+	signature := new(bytes.Buffer)
+	if _, err := signature.ReadFrom(block.ArmoredSignature.Body); err != nil {
+		return "", fmt.Errorf("the provenance file has an invalid OpenPGP signature: %w", err)
+	}
+	var by *openpgp.Entity
+	for _, ring := range c.openPGP {
+		if by, err = openpgp.CheckDetachedSignature(ring.keys, bytes.NewReader(block.Bytes), bytes.NewReader(signature.Bytes()), nil); err == nil {
+			break
+		}
+	}
+	if by == nil {
+		return "", errors.Join(errors.New("the provenance file was not signed with this key, or was altered"), err)
+	}
+	_, text, _ := bytes.Cut(block.Plaintext, []byte("\n...\n"))
+	var sums struct {
+		Files map[string]string `json:"files"`
+	}
+	if err := yaml.Unmarshal(text, &sums); err != nil {
+		return "", fmt.Errorf("the provenance file: %w", err)
+	}
+	if !slices.Contains(slices.Collect(maps.Values(sums.Files)), archive) {
+		return "", fmt.Errorf("the provenance file is about another archive than %s", archive)
+	}
+	return "key openpgp:" + hex.EncodeToString(by.PrimaryKey.Fingerprint), nil
+}
+
+// VerifyArchive verifies the archive of a chart with this digest from a web server. chart is the URL of the
+// repository without its scheme, a slash, and the name of the chart. A signature is required if the first rule
+// that matches chart has OpenPGP keys. provenance returns the provenance file.
+func (p *Policy) VerifyArchive(chart, digest string, provenance func() ([]byte, error)) error {
+	if p == nil {
+		return nil
+	}
+	if name, err := imageref.Normal(chart); err == nil {
+		chart = name.Name()
+	}
+	i := slices.IndexFunc(p.rules, func(r rule) bool { return Matches(r.pattern, chart) })
+	if i < 0 {
+		return nil
+	}
+	r := p.rules[i]
+	keys, is := r.check.(*keyChecker)
+	if !is || len(keys.openPGP) == 0 {
+		return nil
+	}
+	file, err := provenance()
+	if err == nil {
+		_, err = keys.checkProvenance(digest, file)
+	}
+	if err != nil {
+		return fmt.Errorf("chart %s: %s requires a provenance file signed by %s: %w", chart, r.Where, keys.signerName(), err)
+	}
+	return nil
+}
