@@ -269,8 +269,8 @@ func (c *clusterState) assignServiceObjects(d *snapshot.LiveObject, op *operator
 	}
 }
 
-// assignUnpacked assigns the objects that OLM created to unpack a bundle image. They are in the
-// namespace of the catalog.
+// assignUnpacked assigns the objects that OLM created to unpack a bundle image. These objects are
+// in the namespace of the catalog.
 func (c *clusterState) assignUnpacked(l snapshot.Lookup, op *operator) {
 	name := unpackedName(l.Image)
 	for _, key := range []k8s.Key{{Kind: "ConfigMap"}, {Group: "batch", Kind: "Job"}, {Group: k8s.RBACGroup, Kind: "Role"}, {Group: k8s.RBACGroup, Kind: "RoleBinding"}} {

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// withOwner returns an object with an ownerReference to another one.
+// withOwner returns o with an ownerReference to owner.
 func withOwner(o, owner k8s.Object) k8s.Object {
 	return k8s.With(o, any([]any{map[string]any{
 		"apiVersion": owner.APIVersion(), "kind": owner.Kind(), "name": owner.Name(), "uid": k8s.Text(owner, "metadata", "uid"),

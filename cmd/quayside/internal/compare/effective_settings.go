@@ -44,7 +44,7 @@ type comparedNames struct {
 	vulnerabilities bool // whether the policy of a side lists refused vulnerabilities
 }
 
-// effectiveSettings returns the settings of a side that sensitiveSettings lists. names are those of both sides.
+// effectiveSettings returns the settings of a side that sensitiveSettings lists. names are the names of both sides.
 func (c *Comparison) effectiveSettings(s *Side, names comparedNames) (settingsList, error) {
 	p, w := s.project, s.project.Settings
 	var e settingsList

@@ -1,8 +1,8 @@
 // Package compare opens the two sides of a diff, the old side and the new side. A side is a Git revision, the
 // work tree, a lock, a directory of manifests, an artifact, or the result of an upgrade.
 //
-// The tree of a side is its committed tree if this is up to date with its lock; otherwise compare renders the
-// lock. Package compare writes nothing and does not check out revisions. Package diff computes the differences.
+// The tree of a side is its committed tree if the tree is up to date with the lock; otherwise compare renders
+// the lock. Package compare writes nothing and does not check out revisions. Package diff computes the differences.
 //
 // Start from [Open] and [Comparison.Report].
 package compare

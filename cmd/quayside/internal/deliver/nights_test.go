@@ -63,7 +63,7 @@ func TestBranchesMerge(t *testing.T) {
 // counts contains the number of times that the test reached each case.
 type counts struct {
 	nights, branches, joined, merges, older, squashed, whole, changes, stuck, unrendered int
-	drops, left                                                                          int // dropped packages, operators left for it
+	drops, left                                                                          int // number of dropped packages, number of holds
 }
 
 // fleet simulates a repository with a workspace over several nights.
@@ -74,7 +74,7 @@ type fleet struct {
 	env  workspace.Env
 	seen *counts
 	day  int
-	drop string // package that its catalog has dropped tonight, or ""
+	drop string // package that is missing from its catalog tonight, or ""
 	main state
 	open []branch
 }

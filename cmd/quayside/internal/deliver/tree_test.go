@@ -163,7 +163,7 @@ func TestLoadTree(t *testing.T) {
 	has := func(c *Tree, part string) bool {
 		return slices.ContainsFunc(treeNames(c.Files), func(name string) bool { return strings.HasPrefix(name, part) })
 	}
-	for part, want := range map[string][3]bool{ // in the whole, in that of one, in that of two
+	for part, want := range map[string][3]bool{ // in the artifacts of the environment, of cluster one, and of cluster two
 		"shared/":                 {true, false, true},
 		"ops/overlays/two/":       {true, false, true},
 		"clusters/two/":           {true, false, true},

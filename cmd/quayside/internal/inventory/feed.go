@@ -21,7 +21,7 @@ type feedFile struct {
 type feedRelease struct {
 	Version        string `json:"version"`
 	IsDeprecated   bool   `json:"isDeprecated,omitempty"`
-	SupportedUntil string `json:"supportedUntil,omitempty"` // last day of support; empty if unknown. Renovate ignores it
+	SupportedUntil string `json:"supportedUntil,omitempty"` // last day of support; empty if unknown; ignored by Renovate
 }
 
 // NewFeed returns the files of the feed: operators/<namespace>/<package>.json with the pinned and

@@ -219,7 +219,7 @@ func (o *Provenance) CompareArtifact(c ArtifactContents) []string {
 	return out
 }
 
-// CompareCommit returns the differences between the provenance and have, the provenance of a commit, or nil. It
+// CompareCommit returns the differences from have, the provenance of a commit, or nil if there are none. It
 // ignores Source, because a repository can have several URLs.
 func (o *Provenance) CompareCommit(have *Provenance) []string {
 	var out []string

@@ -163,8 +163,8 @@ func (s *State) findUnmetIn(c profile.Cluster, patch fleet.Patch, known map[stri
 
 func (s *State) isOpenShift() bool { return s.Settings.OpenShiftVersion != "" }
 
-// clusterSupply returns the supply of a cluster without the rendered tree: the lists in the settings, its
-// observation, and the objects in the files of its overlays.
+// clusterSupply returns the APIs and objects that a cluster has without the rendered tree. They are listed in
+// the settings, in the observation of the cluster, or in the files of its overlays.
 func (s *State) clusterSupply(c profile.Cluster) (*needs.Supply, error) {
 	supply := needs.NewSupply(s.isOpenShift())
 	provides := s.Settings.EffectiveCluster(c).Provides

@@ -87,7 +87,7 @@ func (u *Upstream) governs(namespace, pkg string) bool {
 }
 
 // Upstream returns the upstream environment of the workspace. It returns nil if there is no Git repository, if
-// there is no upstream environment, or if that has never had a lock.
+// there is no upstream environment, or if that environment has never had a lock.
 func (s *State) Upstream() (*Upstream, error) {
 	if s.Settings.Follows == "" || s.Others == nil || s.Past == nil {
 		return nil, nil

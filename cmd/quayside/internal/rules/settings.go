@@ -106,8 +106,8 @@ func (s *State) namesMissingOperator(v diag.Waiver, file string, have []string) 
 		})
 }
 
-// checkExpiredWaivers returns a warning for each expired or soon expiring waiver of a finding of 'quayside
-// diff'. Other waivers are reviewed together with their warnings and findings.
+// checkExpiredWaivers returns a warning for each waiver that has expired or expires soon, if the waiver is for
+// a finding of 'quayside diff'. Other waivers are reviewed together with their warnings and findings.
 func checkExpiredWaivers(s *State) (Findings, error) {
 	own := slices.DeleteFunc(slices.Clone(s.Settings.Policy.Waivers), func(v diag.Waiver) bool {
 		return slices.ContainsFunc(diag.Codes(), func(c diag.Code) bool { return c.ID == v.Rule }) ||

@@ -42,14 +42,14 @@ type State struct {
 	Files        fs.FS                       // of the workspace
 	Fleet        func() (fleet.Fleet, error) // clusters of Rendered
 
-	Base       func(lockfile.Pin) []declare.Subscription // declarations in the paths that were declared when the pin was locked
+	Base       func(lockfile.Pin) []declare.Subscription // declarations in the paths that spec.declarations had when the pin was locked
 	Existing   func() []declare.Subscription             // declarations in the declared paths, including files to be removed
 	InGit      func() bool
-	HeadLock   func() *lockfile.File       // lock of HEAD; nil without one, and in an uncommitted merge
+	HeadLock   func() *lockfile.File       // lock of HEAD; nil if there is none, and during a merge
 	Others     func() ([]Other, error)     // other workspaces of the repository; nil at a revision
 	Repository func() (*Repository, error) // nil if the workspace is not on disk
 
-	Ignored    func(names []string) []string  // returns the names of files that Git ignores; nil: unknown
+	Ignored    func(names []string) []string  // returns the names that Git ignores; nil: unknown
 	Attributes func() ([]ChangedFiles, error) // Git attributes that change files of the workspace; nil: unknown
 
 	Past  func(Other) (*Past, error) // history of another workspace's lock; nil without a repository
@@ -91,9 +91,9 @@ type Finding struct {
 	Pos      diag.Pos
 	Subject  string // as in diag.Warning
 	Msg      string
-	Hint     string // the command or the edit that fixes it
+	Hint     string // command or edit that fixes the problem
 	Waived   bool   // whether a waiver accepts it
-	Err      error  // a cause with a type; may be nil
+	Err      error  // cause with an error type; may be nil
 
 	// Later is set for an error that a later step of the same change will fix. For example, after the render,
 	// the user edits the objects that the GitOps tool applies. Commands that write print it as a warning.

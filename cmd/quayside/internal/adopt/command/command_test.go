@@ -215,7 +215,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// writeManualPlan writes a plan that has only manual steps to dir. One step has begun.
+// writeManualPlan writes to dir a plan that has only manual steps. One step has begun.
 func writeManualPlan(t *testing.T, dir string) {
 	t.Helper()
 	ws, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: func(string) string { return "" }, Log: terminal.NewLogger(terminal.New(io.Discard, nil))})

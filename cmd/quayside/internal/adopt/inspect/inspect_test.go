@@ -190,7 +190,7 @@ func TestDumps(t *testing.T) {
 	checks := []func(*testing.T, fstest.MapFS) dumpCheck{
 		checkPodsUnchanged, checkStates, checkAllObjectsClassified, checkDifferences, checkDiagnoses, checkFinish, checkFinishedCleanUp, checkPlans, checkRuns, checkReverts, checkVerification, checkDerivation,
 	}
-	const plans = 5 // the number of checks, the last ones, that execute plans
+	const plans = 5 // number of checks that execute plans; they are the last in the list
 	s := newTestWorkspace(t, env(t), all)
 	var open []dumpCheck
 	for _, c := range checks {

@@ -330,8 +330,8 @@ func forgottenIn(forgotten map[k8s.Key]int, namespace string) bool {
 	return false
 }
 
-// checkDerivation makes the plan of one namespace of a dump again, without the Secrets of other namespaces. It
-// must be equal. If an object of the plan was recreated, it must differ.
+// checkDerivation makes the plan of one namespace of a dump again, without the Secrets of other namespaces. The
+// new plan must equal the first. If an object of the plan was recreated, it must differ.
 func checkDerivation(t *testing.T, all fstest.MapFS) dumpCheck {
 	derived := 0
 	each := func(file string, d clusterDump, _ *adopt.Inspection) {

@@ -32,7 +32,7 @@ const (
 	Prepared    Condition = "prepared"        // the tree's own roles grant all permissions that each ServiceAccount has
 	NoRestart   Condition = "no-restart"      // no pod restarted, except those that the plan restarts
 	SameVersion Condition = "same-version"    // each object has the UID and generation in the plan
-	SameRelease Condition = "same-release"    // the releases have no other records of Helm than those that the plan deletes
+	SameRelease Condition = "same-release"    // Helm has no records of the releases except those that the plan deletes
 	IsUnused    Condition = "unused"          // no custom resource of the CRDs exists, except packageserver
 )
 

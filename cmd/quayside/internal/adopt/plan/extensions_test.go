@@ -93,7 +93,7 @@ func newExtension(revisions bool) (live []k8s.Object, tree []render.Rendered) {
 	ours := []k8s.Object{widget, deployment, k8s.New("v1", "ServiceAccount", "widgets", "widget"), config}
 	for _, o := range append(slices.Clone(ours), role("widget.v1-widget-4kd8")...) {
 		o = k8s.Label(o, map[string]string{"olm.operatorframework.io/owner-kind": "ClusterExtension", "olm.operatorframework.io/owner-name": "widget"})
-		if revisions && k8s.IsCRD(o) { // as while the first revision is being archived
+		if revisions && k8s.IsCRD(o) { // as in a cluster that is archiving the first revision
 			o = ownedBy(o, owners[0], false)
 		}
 		put(ownedBy(o, last, true))

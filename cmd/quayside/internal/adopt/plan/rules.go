@@ -156,7 +156,7 @@ func (r permissionSet) rules() []PermissionRule {
 	for s, verbs := range r {
 		g := group{s, strings.Join(slices.Sorted(maps.Keys(verbs)), " ")}
 		if g.name = ""; s.name == "" {
-			g.verbs = "* " + g.verbs // do not merge this rule with rules that have names
+			g.verbs = "* " + g.verbs // keeps this rule apart from rules with names
 		}
 		names[g] = append(names[g], s.name)
 	}

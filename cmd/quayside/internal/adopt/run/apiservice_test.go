@@ -20,7 +20,7 @@ func withoutSteps(p *plan.Plan, names ...plan.StepKind) *plan.Plan {
 	return &out
 }
 
-// TestAPIServices runs plans in both modes that keep or remove the labels of an APIService with its
+// TestAPIServices runs plans in both modes that keep or remove the labels of an APIService that name its
 // ClusterServiceVersion. If they are kept, OLM deletes the API at its next start, and the run must stop there.
 // If they are removed, the API must survive every later restart of OLM.
 func TestAPIServices(t *testing.T) {

@@ -41,7 +41,7 @@ const (
 	Ended   Event = "ended"   // a step is done: its postconditions are fulfilled
 	Failed  Event = "failed"  // a step stopped, for the reason in Message
 	Probed  Event = "probed"  // a run with probes ended, with the results in Probes
-	Skipped Event = "skipped" // Finding no longer stops the plan, for the reason in Message, which a person gave
+	Skipped Event = "skipped" // Finding no longer stops the plan, because the user accepted it with the reason in Message
 )
 
 // Entry is one line of a journal.

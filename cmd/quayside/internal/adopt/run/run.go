@@ -30,8 +30,8 @@ type Input struct {
 	DryRun  bool   // send all requests as dry runs, and do not change the journal
 
 	SyncDelay   time.Duration // time that OLM needs after its start to process every object
-	Watch       time.Duration // probe during the run, and then until OLM has run for this time; 0: no probes
-	MaxDowntime time.Duration // start OLM again after this time, unless a detach is unfinished; 0: only in its step
+	Watch       time.Duration // probe during the run, and for this time after OLM was started again; 0: no probes
+	MaxDowntime time.Duration // start OLM again after this time, unless a detach is unfinished; 0: only in the start step
 
 	ProbeInterval time.Duration // pause between two rounds of probes; 0: one second
 }

@@ -336,7 +336,7 @@ func checkSameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 			return newFindings(NotFound, ref, "no longer exists"), nil
 		case planned != now.UID:
 			return newFindings(NotAsPlanned, ref, "was deleted and recreated: UID %s, now %s", planned, now.UID), nil
-		case slices.ContainsFunc(c.plan.State, func(s plan.State) bool { return s.Object == ref }): // FindChanges compares the content, so that a change that was undone does not count
+		case slices.ContainsFunc(c.plan.State, func(s plan.State) bool { return s.Object == ref }): // FindChanges compares the content: a change that was undone does not count
 		case was != nil && was.Pods == nil && was.Generation != 0 && was.Generation != now.Generation:
 			return newFindings(NotAsPlanned, ref, "was changed: generation %d, now %d", was.Generation, now.Generation), nil
 		}
