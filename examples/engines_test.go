@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestApplicationSetInputs checks that the example of an ApplicationSet creates from inputs/ the same
-// Applications as the ApplicationSets of the tree, except for the team's own fields.
+// TestApplicationSetInputs checks that the example of an ApplicationSet creates the same Applications from
+// inputs/ as the ApplicationSets of the tree do, except for fields that the example adds.
 func TestApplicationSetInputs(t *testing.T) {
 	example := read(t, "fleet/engines/applicationset.yaml")
 	patterns, _ := at(example, "spec", "generators", "0", "git", "files").([]any)
@@ -59,8 +59,8 @@ func TestApplicationSetInputs(t *testing.T) {
 	}
 }
 
-// setOf returns the ApplicationSet of a tree that creates an Application with a name for a cluster,
-// an entry of clusters.yaml.
+// setOf returns the ApplicationSet of a tree that creates the Application with this name for member, a cluster
+// in clusters.yaml.
 func setOf(t *testing.T, tree string, member any, name string) map[string]any {
 	t.Helper()
 	for _, file := range names(t, filepath.Join(tree, "pieces/*.yaml")) {
@@ -72,9 +72,9 @@ func setOf(t *testing.T, tree string, member any, name string) map[string]any {
 	return nil
 }
 
-// TestResourceSetInputs checks that the example of a ResourceSet creates from inputs/ an object for
-// each cluster: it applies a directory with Kustomizations, and has another name than each of these.
-// The types have the used fields of fluxcd.controlplane.io/v1.
+// TestResourceSetInputs checks that the example of a ResourceSet creates one Kustomization from inputs/ for
+// each cluster. It must apply a directory of Kustomizations, and its name must differ from theirs. The types
+// have those fields of fluxcd.controlplane.io/v1 that the example uses.
 func TestResourceSetInputs(t *testing.T) {
 	var set struct {
 		APIVersion, Kind string
@@ -254,7 +254,7 @@ func names(t *testing.T, pattern string) []string {
 	return out
 }
 
-// at returns the value at a path in v, or nil. In a list, any path element means the first item.
+// at returns the value at a path in v, or nil. In a list, every path element selects the first item.
 func at(v any, path ...string) any {
 	for _, field := range path {
 		switch o := v.(type) {
@@ -278,7 +278,7 @@ func text(t *testing.T, v any, path ...string) string {
 	return s
 }
 
-// orEmpty returns v, or "" if v is nil, as templates print a missing value.
+// orEmpty returns v, or "" if v is nil. Templates print missing values in this way.
 func orEmpty(v any) any {
 	if v == nil {
 		return ""

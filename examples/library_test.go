@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLibrary builds and runs the programs of examples/library, a separate module like that of a user.
+// TestLibrary builds and runs the programs in examples/library, a separate module like the module of a user.
 func TestLibrary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: builds programs")

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CRD returns the CustomResourceDefinition of Installation, generated from the types of this
-// package. It has no labels that mark its owner. The caller may modify the result.
+// CRD returns the CustomResourceDefinition of Installation, generated from the types of this package. It has no
+// labels that name an owner. The caller may modify the result.
 func CRD() map[string]any {
 	root := schemaOf(reflect.TypeFor[Installation]())
 	root["description"] = "Installation is one rendered pin of quayside.lock, with its state in the cluster as observed by the reporter."
@@ -37,7 +37,7 @@ func CRD() map[string]any {
 	}
 }
 
-// printerColumns returns the additionalPrinterColumns of the CRD, which kubectl get shows.
+// printerColumns returns the additionalPrinterColumns of the CRD, the columns of kubectl get.
 func printerColumns() []any {
 	var out []any
 	for _, c := range [][3]string{

@@ -32,7 +32,7 @@ func ExampleInstallation() {
 	for _, o := range in.Status.Objects {
 		fmt.Println(o.Kind, o.Name, o.Health, o.Message)
 	}
-	// A status belongs to the pin that it names: another one is not judged yet.
+	// A status is only valid for the pin that it names.
 	fmt.Println("judged:", in.Status.Pin == in.Spec.Pin)
 	// Output:
 	// my-etcd/etcd Ready False 1 of 12 objects failed

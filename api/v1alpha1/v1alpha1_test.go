@@ -43,7 +43,7 @@ func fullInstallation() *v1alpha1.Installation {
 	}
 }
 
-// toFields returns the JSON object of o as the API server decodes it.
+// toFields encodes o as JSON and returns the object that the API server decodes.
 func toFields(t *testing.T, o any) map[string]any {
 	t.Helper()
 	data, err := json.Marshal(o)
@@ -90,8 +90,8 @@ func decodeCRD(t *testing.T) *apiextensions.CustomResourceDefinition {
 	return &internal
 }
 
-// TestCRD checks the CRD, and an Installation with a value in every field, with the code of the
-// API server. No field may be dropped.
+// TestCRD validates the CRD with the code of the API server. It also validates an Installation with a value in
+// every field: the API server must not drop any field.
 func TestCRD(t *testing.T) {
 	crd := decodeCRD(t)
 	if errs := validation.ValidateCustomResourceDefinition(t.Context(), crd); len(errs) > 0 {
@@ -118,7 +118,7 @@ func TestCRD(t *testing.T) {
 	}
 }
 
-// TestDeepCopy changes every part of a copy.
+// TestDeepCopy changes every part of a copy. The original must not change.
 func TestDeepCopy(t *testing.T) {
 	list := &v1alpha1.InstallationList{Items: []v1alpha1.Installation{*fullInstallation()}}
 	out, ok := list.DeepCopyObject().(*v1alpha1.InstallationList)

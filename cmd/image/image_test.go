@@ -26,8 +26,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/ocitest"
 )
 
-// writeBase writes a layout with one image, which contains one program, and returns its
-// directory.
+// writeBase writes an OCI layout with one image that contains one program. It returns the directory of the
+// layout.
 func writeBase(t *testing.T, path string) string {
 	t.Helper()
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
@@ -79,8 +79,8 @@ func images(t *testing.T, dir string) map[string]v1.Image {
 	return out
 }
 
-// newOptions returns options that write into a temporary directory. In place of the program, it uses a file
-// that contains the architecture.
+// newOptions returns options that write into a temporary directory. Instead of compiling the program, they use
+// a file that contains the architecture.
 func newOptions(t *testing.T) options {
 	t.Helper()
 	return options{
@@ -144,7 +144,7 @@ func TestImageForCI(t *testing.T) {
 	}
 }
 
-// TestGoBuild tests the labels that name the commit, and that uncommitted changes need a snapshot.
+// TestGoBuild tests the labels that name the commit, and that uncommitted changes require -snapshot.
 func TestGoBuild(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -185,8 +185,8 @@ func TestGoBuild(t *testing.T) {
 	}
 }
 
-// TestOnBase tests that an image has the unchanged layers of the base, and of the base's
-// configuration only the environment variables.
+// TestOnBase tests that an image has the unchanged layers of the base. From the configuration of the base, it
+// must have only the environment variables.
 func TestOnBase(t *testing.T) {
 	o := newOptions(t)
 	dir := writeBase(t, "usr/bin/git")
@@ -246,7 +246,7 @@ func TestOnBase(t *testing.T) {
 	}
 }
 
-// TestBaseOfRegistry tests a base in a registry, named by digest.
+// TestBaseOfRegistry tests a base image in a registry that is named by its digest.
 func TestBaseOfRegistry(t *testing.T) {
 	o := newOptions(t)
 	blobs, err := store.Open(t.TempDir())

@@ -1,6 +1,6 @@
-// Image builds the container images of quayside for every platform, without Docker: the image of
-// the reporter, and an image for CI, which adds quayside to a base image with Git. It writes an OCI
-// layout and can push it. The same sources, base image and Go version give the same bytes.
+// Image builds the container images of quayside for every platform, without Docker: the image of the reporter,
+// and an image for CI, which adds quayside to a base image with Git. It writes an OCI layout and can push the
+// image. The same sources, base image and Go version result in the same bytes.
 package main
 
 import (
@@ -75,7 +75,7 @@ type recipe struct {
 	labels       map[string]string
 }
 
-// recipe returns the recipe for the image that is named in args.
+// recipe returns the recipe for the image that args names.
 func (o options) recipe(args []string) (recipe, error) {
 	labels := map[string]string{"org.opencontainers.image.licenses": "Apache-2.0", "org.opencontainers.image.source": "https://github.com/quayside/quayside"}
 	switch name := strings.Join(args, " "); {
@@ -91,9 +91,8 @@ func (o options) recipe(args []string) (recipe, error) {
 	return recipe{"quayside-ci", "./cmd/quayside", "./cmd/quayside-charts", "usr/local/bin/quayside", "work", []string{"HOME=/tmp"}, "usr/bin/git", labels}, nil
 }
 
-// run builds the image that is named in args and writes it as the OCI layout o.layout. With -push
-// it also pushes the image. It prints the image reference. It replaces an existing layout only
-// after the build succeeded.
+// run builds the image that args names, writes it as the OCI layout o.layout, and prints its reference. With
+// -push, it also pushes the image. It replaces an existing layout only after the build has succeeded.
 func (o options) run(ctx context.Context, args []string) error {
 	r, err := o.recipe(args)
 	if err != nil {
@@ -138,8 +137,8 @@ func (o options) run(ctx context.Context, args []string) error {
 	return err
 }
 
-// build returns an image index with one image for each platform. The same programs and base image
-// give the same bytes.
+// build returns an image index with one image for each platform. The same programs and base image result in the
+// same bytes.
 func (o options) build(ctx context.Context, client *oci.Client, tmp string, r recipe) (v1.ImageIndex, error) {
 	var base v1.ImageIndex
 	var err error
@@ -174,15 +173,15 @@ func (r recipe) programs() map[string]string {
 	return out
 }
 
-// of returns a copy of the recipe for another program.
+// of returns a copy of the recipe for the program in source.
 func (r recipe) of(source string) recipe {
 	r.source = source
 	return r
 }
 
-// goBuild compiles the program for a platform, with the flags of .goreleaser.yaml, and returns the
-// binary. It adds the commit to the image labels. The CI image needs -snapshot if there are
-// uncommitted changes.
+// goBuild compiles the program for a platform, with the flags of .goreleaser.yaml, and returns the binary. It
+// adds the commit to the image labels. If there are uncommitted changes, it builds the CI image only with
+// -snapshot.
 func (o options) goBuild(ctx context.Context, r recipe, p v1.Platform, to string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-tags=kustomize_disable_go_plugin_support", "-ldflags=-s -w", "-o", to, r.source)
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0", "GOOS="+p.OS, "GOARCH="+p.Architecture, "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off", "GOFLAGS=")
@@ -236,8 +235,8 @@ func (o options) openBase(ctx context.Context, client *oci.Client, tmp string, l
 	return root.ImageIndex(list.Manifests[0].Digest)
 }
 
-// image returns the image for a platform: the layers of the base image, and a layer with the
-// program. Of the configuration of the base image, it keeps only the environment variables.
+// image returns the image for a platform, with the layers of the base image and a layer with the programs. From
+// the configuration of the base image, it keeps only the environment variables.
 func (r recipe) image(p v1.Platform, programs map[string][]byte, base v1.ImageIndex) (v1.Image, error) {
 	image, err := r.baseImage(p, base)
 	if err != nil {
@@ -290,7 +289,7 @@ func (r recipe) baseImage(p v1.Platform, base v1.ImageIndex) (v1.Image, error) {
 	}
 }
 
-// layer returns a layer with the program and its working directory.
+// layer returns a layer with the programs and the working directory.
 func (r recipe) layer(programs map[string][]byte, kind types.MediaType) (v1.Layer, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -310,8 +309,8 @@ func (r recipe) layer(programs map[string][]byte, kind types.MediaType) (v1.Laye
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(kind))
 }
 
-// environment returns env, the variables of the base image, with the variables of the recipe. It adds the
-// directory of the program to PATH.
+// environment returns env, the variables of the base image, extended by the variables of the recipe. It adds
+// the directory of the program to PATH.
 func (r recipe) environment(env []string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "HOME=") }) // HOME of the base image is not writable for the user of this image
 	own := "/" + path.Dir(r.path)

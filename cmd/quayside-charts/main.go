@@ -1,6 +1,6 @@
-// Quayside-charts templates Helm charts for quayside, which starts it and writes charts to its standard
-// input. It is a separate program, because Helm's packages would make the start of every command of quayside
-// slower by a fifth.
+// Quayside-charts templates Helm charts. quayside starts this program and writes charts to its standard input.
+// The program is separate, because Helm's packages would slow down the start of every command of quayside by a
+// fifth.
 package main
 
 import (

@@ -11,8 +11,8 @@ import (
 
 func main() {
 	stderr := os.Stderr
-	// kustomize writes notes about deprecated fields to os.Stderr, without the file and once for
-	// each build. quayside reports them as warnings.
+	// For each build, kustomize writes notes about deprecated fields to os.Stderr, without the names of files.
+	// quayside hides these notes, and reports deprecated fields as warnings.
 	if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {
 		os.Stderr = null
 	}

@@ -1,9 +1,8 @@
 // Package build validates bundles and catalogs, and builds bundle images from directories,
 // and catalog images from bundles and file-based catalogs.
 //
-// Builds are reproducible: the same sources give the same image, byte for byte. Errors have
-// positions in the user's sources. The package pushes nothing, writes nothing to disk, and runs
-// no programs.
+// Builds are reproducible: the same sources result in the same image, byte for byte. Errors have positions in
+// the user's sources. The package pushes nothing, writes nothing to disk, and runs no programs.
 //
 // Start from [Bundle], [Catalog] and [ValidateBundle].
 package build
@@ -41,9 +40,8 @@ type BundleImage struct {
 	Packed *oci.Packed
 }
 
-// Check validates a bundle and renders it in every install mode that it supports. prefix is the
-// path of the bundle in the positions of faults and warnings. If the bundle can be parsed, Check
-// returns it even with faults.
+// Check validates a bundle and renders it in every install mode that it supports. Faults and warnings have
+// positions below the path prefix. If the bundle can be parsed, Check returns it even if it has faults.
 func Check(fsys fs.FS, prefix string) (*bundle.Bundle, []diag.Warning, error) {
 	b, err := bundle.Load(fsys)
 	if err != nil {
@@ -85,7 +83,7 @@ func packBundle(fsys fs.FS) (*oci.Packed, error) {
 	return oci.Pack(files, oci.PackOptions{Labels: labels})
 }
 
-// CatalogImage is a catalog image, with the images of its bundles if they were built, too.
+// CatalogImage is a catalog image, together with those images of its bundles that were also built.
 type CatalogImage struct {
 	Packed   *oci.Packed
 	Packages int
@@ -93,8 +91,8 @@ type CatalogImage struct {
 	Warnings []diag.Warning
 }
 
-// CatalogInput is a source of a catalog: a file-based catalog, a directory of bundles, or an
-// image of either.
+// CatalogInput is a source of a catalog: a file-based catalog, a directory of bundles, or an image of a catalog or
+// bundle.
 type CatalogInput struct {
 	Text string // as given by the user
 	Ref  source.Ref
@@ -107,8 +105,8 @@ type CatalogOptions struct {
 	Repository string          // repository of bundle images, with {package} as placeholder; empty: embed bundles
 }
 
-// Catalog builds a catalog image from sources. Together with an error, it returns a CatalogImage
-// that has only the warnings found so far.
+// Catalog builds a catalog image from sources. If it returns an error, the CatalogImage has only the warnings
+// found so far.
 func Catalog(ctx context.Context, sources []CatalogInput, opt CatalogOptions) (*CatalogImage, error) {
 	asm := &assembly{CatalogOptions: opt, bundles: map[string]fs.FS{}, names: map[string]string{}, images: map[string]string{}, files: map[string]string{}, out: filetree.New()}
 	defer func() {
@@ -145,7 +143,7 @@ func checkUnambiguous(content catalog.Content) error {
 	return cat.StrictFaults()
 }
 
-// assembly collects the files of a catalog image. Each bundle source has a number as its key.
+// assembly collects the files of a catalog image. The key of a bundle source is a number.
 type assembly struct {
 	CatalogOptions
 	bundles  map[string]fs.FS  // file system of each bundle source, by key
@@ -319,8 +317,8 @@ func (m *assembly) packBundle(pkg string, fsys fs.FS) (string, error) {
 	return ref, nil
 }
 
-// bundlePos translates the path of a position: it replaces the key of the bundle source with the
-// name that the user gave.
+// bundlePos returns p with a path that the user knows: it replaces the key of the bundle source by the name
+// that the user gave.
 func (m *assembly) bundlePos(p diag.Pos) diag.Pos {
 	key, rest, _ := strings.Cut(p.File, "/")
 	if name, ok := m.names[key]; ok {
@@ -329,7 +327,7 @@ func (m *assembly) bundlePos(p diag.Pos) diag.Pos {
 	return p
 }
 
-// filePos translates the path of a position in m.out to the name of the user's file.
+// filePos returns p, a position in m.out, with the name of the user's file.
 func (m *assembly) filePos(p diag.Pos) diag.Pos {
 	p.File = cmp.Or(m.files[p.File], p.File)
 	return p

@@ -37,8 +37,8 @@ func catalogOf(t *testing.T, repository string, refs ...source.Ref) *build.Catal
 	return got
 }
 
-// TestCatalog builds the same catalog twice, and with references instead of embedded bundles. A
-// reference must have the digest of the bundle's image.
+// TestCatalog builds the same catalog twice, and once with references instead of embedded bundles. A reference
+// must have the digest of the bundle's image.
 func TestCatalog(t *testing.T) {
 	embedded := catalogOf(t, "", "bundles:catalog-src")
 	if again := catalogOf(t, "", "bundles:catalog-src"); again.Packed.Digest() != embedded.Packed.Digest() {
@@ -70,7 +70,7 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// TestFaults checks that errors have the user's names of the files.
+// TestFaults checks that errors name files as the user did.
 func TestFaults(t *testing.T) {
 	from := os.DirFS(sources + "/etcd/0.9.4")
 	for _, gone := range []string{"package.v1: etcd", "channels.v1: "} {
@@ -98,8 +98,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestProperties checks that a bundle is valid only if the resolver can choose it, for dependencies
-// and properties with values of all kinds.
+// TestProperties validates bundles whose dependencies and properties have values of all kinds. A bundle must be
+// valid only if the resolver can choose it.
 func TestProperties(t *testing.T) {
 	whole := fstest.MapFS{}
 	for _, pattern := range []string{"metadata/*", "manifests/*"} {

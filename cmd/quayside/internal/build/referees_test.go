@@ -151,8 +151,8 @@ func TestReferees(t *testing.T) {
 	}
 }
 
-// validate validates a bundle directory or a single manifest. A CSV is validated without its CRDs,
-// another manifest together with a valid CSV.
+// validate validates a bundle directory or a single manifest. It validates a CSV without its CRDs, and any
+// other manifest together with a valid CSV.
 func validate(t *testing.T, path string) (validity, string) {
 	t.Helper()
 	fsys := fstest.MapFS{"metadata/annotations.yaml": {Data: []byte(annotations)}}

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// ValidateBundle validates a bundle. text is a directory or an image; relative paths are relative
-// to here. The waivers of workspace p apply.
+// ValidateBundle validates a bundle. text names a directory, relative to here, or an image. The waivers of
+// workspace p apply.
 func ValidateBundle(ctx context.Context, p, here *workspace.Project, text string) (*Validation, error) {
 	arg, err := here.ParseArgument(text)
 	if err != nil {

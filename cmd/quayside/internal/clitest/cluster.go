@@ -17,8 +17,8 @@ import (
 // a path prefix: "403 /apis/apps/v1/".
 const faultsFile = "faults"
 
-// clusterCommand starts an API server for a script and writes a kubeconfig for it. The server
-// has the objects in the files, with the status that their controllers would set:
+// clusterCommand starts an API server for a script and writes a kubeconfig for it. The server has the objects
+// in the files, with the status that controllers would set:
 //
 //	cluster file...                     start; $CLUSTER is its address
 //	cluster delete kind namespace name  remove an object

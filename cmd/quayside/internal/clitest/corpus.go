@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Corpus returns the directory with real operators for tests, $QUAYSIDE_CORPUS. It skips the test
-// with -short, or if the variable is not set.
+// Corpus returns the directory with real operators, $QUAYSIDE_CORPUS. If the variable is not set, or with
+// -short, it skips the test.
 func Corpus(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("QUAYSIDE_CORPUS")

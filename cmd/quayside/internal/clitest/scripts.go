@@ -1,5 +1,4 @@
-// Package clitest runs the program in tests: with scripts, and with checks of its output
-// against its schemas.
+// Package clitest runs the program in tests. Scripts run it, and its output is checked against its schemas.
 //
 // Start from [Main] and [Scripts].
 package clitest
@@ -45,8 +44,8 @@ func Main(m *testing.M, parts []cli.Part, more map[string]func()) {
 	}
 	programs["quayside-charts"] = func() { os.Exit(engine.Serve(os.Stdin, os.Stdout)) }
 	maps.Copy(programs, more)
-	// Little of the heap survives a command. Collecting garbage only near the memory limit saves a
-	// tenth of the time.
+	// After a command, most of the heap is garbage. Collecting it only near the memory limit saves a tenth of
+	// the time.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(1 << 30)
 	if program, ok := programs[filepath.Base(os.Args[0])]; ok {
@@ -100,8 +99,8 @@ func withPrograms(tests func() int, names []string) (code int, err error) {
 	return tests(), nil
 }
 
-// raceOptions returns an environment variable that shortens the exit of programs built with the
-// race detector. By default they wait one second at exit, and the tests run hundreds of programs.
+// raceOptions returns an environment variable for programs that are built with the race detector. By default
+// they wait one second at exit, which is too long because the tests run hundreds of programs.
 func raceOptions() (key, value string) {
 	return "GORACE", cmp.Or(os.Getenv("GORACE"), "atexit_sleep_ms=10")
 }
@@ -162,8 +161,8 @@ func Scripts(t *testing.T, parts []cli.Part, update bool, files, environ []strin
 	})
 }
 
-// setHome sets a home directory with an author for commits. Git runs no maintenance, which would take
-// a tenth of the time of the tests.
+// setHome sets a home directory whose Git configuration names an author for commits. The configuration disables
+// Git's maintenance, which would take a tenth of the tests' time.
 func setHome(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, ".home")
 	env.Setenv("HOME", home)
@@ -216,8 +215,8 @@ func (r runner) succeed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// run runs quayside in this process, in the script's directory, and returns its exit code. quayside
-// gets only the environment variables listed here, and those that the script sets.
+// run runs quayside in this process, in the script's directory, and returns its exit code. quayside gets only
+// the environment variables that run lists, and those that the script sets.
 func (r runner) run(ts *testscript.TestScript, args []string) int {
 	text, err := os.ReadFile(filepath.Join(r.dir, ts.Name()+".txtar"))
 	ts.Check(err)
@@ -290,7 +289,7 @@ func keptCommand(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
-// filesFingerprint lists every file in names and below, with mode and content.
+// filesFingerprint lists the modes and contents of names and all files below them.
 func filesFingerprint(ts *testscript.TestScript, names []string) string {
 	var b bytes.Buffer
 	b.WriteString("#\n")

@@ -38,9 +38,9 @@ type AddOptions struct {
 	Choose Chooser // asks the user for a choice; nil: use defaults, or return an error
 }
 
-// Add declares operators. For an operator that is already declared, it sets the given channel,
-// version and other fields, and upgrades it to the given version. It skips a declaration that is
-// already equal, so an interrupted run can be repeated.
+// Add declares operators. For an operator that is already declared, it sets the given channel, version and
+// other fields, and upgrades the operator to the given version. It skips a declaration that already has these
+// values, so that an interrupted run can be repeated.
 func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error) {
 	set, err := p.DeclarationsIfAny()
 	if err != nil {
@@ -89,7 +89,7 @@ func (a *adder) addAll(ctx context.Context) error {
 	return faults.Err()
 }
 
-// addBundle adds a declaration that names a bundle, or sets the bundle of the existing one.
+// addBundle adds a declaration that names a bundle, or sets the bundle in an existing declaration.
 func (a *adder) addBundle(ctx context.Context) error {
 	b, err := workspace.ReadNamedBundle(ctx, a.project, a.options.Bundle)
 	if err != nil {
@@ -153,9 +153,8 @@ func (a *adder) skippedNotes(res *workspace.Resolution) []string {
 // Chooser asks the user to choose one of several options, and returns the chosen option.
 type Chooser func(ctx context.Context, question string, options []string) (string, error)
 
-// Destination returns the entry of spec.declarations for new declarations: the entry to, the only
-// possible entry, or the user's choice. If there are several and choose is nil, it returns an
-// error.
+// Destination returns the entry of spec.declarations for new declarations: the entry with the path to, the only
+// possible entry, or the user's choice. If several entries are possible and choose is nil, it returns an error.
 func Destination(ctx context.Context, p *workspace.Project, to string, choose Chooser) (workspace.DeclarationPath, error) {
 	candidates, err := p.NewDeclarations(to)
 	if err != nil {
@@ -184,8 +183,7 @@ func ChooseNone(_ context.Context, _ string, paths []string) (string, error) {
 	return "", fmt.Errorf("several paths of spec.declarations can hold new declarations (%s): set spec.newDeclarations", strings.Join(paths, ", "))
 }
 
-// operator is a new declaration, with the writer for its dialect (the kind of object that declares
-// it).
+// operator is a new declaration, with the writer for its dialect: the kind of object that declares an operator.
 type operator struct {
 	declare.Declaration
 	writer declare.Writer
@@ -199,8 +197,7 @@ type adder struct {
 	writer  declare.Writer // writer of the dialect that the workspace uses most
 	config  []byte         // options.Config as canonical JSON; nil: not set, or empty
 	index   *catalog.Index
-	// providers are the packages that provide an API with the name of a requested package that does
-	// not exist.
+	// If a requested name is not a package but an API, providers has the packages that provide this API.
 	providers map[string][]string
 	draft     *Draft
 	wanted    []operator
@@ -210,7 +207,7 @@ type adder struct {
 	fresh     bool             // whether to resolve the tags of catalog images again
 }
 
-// place is the position of a new declaration in the draft, with the command-line argument for it.
+// place is the position of a new declaration in the draft, with the command-line argument that requested it.
 type place struct {
 	file string
 	line int
@@ -252,9 +249,9 @@ func (a *adder) openPackages(ctx context.Context) error {
 	return a.chooseProviders(ctx, sh, names)
 }
 
-// chooseProviders asks the user which package to add for a name that is not a package but an API of packages;
-// see [catalog.GVK.IsCalled]. It does so for each of names. If the user cannot be asked, it only records the
-// packages.
+// chooseProviders asks the user which package to add for each name in names that is not a package but an API
+// that packages provide; see [catalog.GVK.IsCalled]. If it cannot ask the user, it only records these packages
+// in a.providers.
 func (a *adder) chooseProviders(ctx context.Context, sh *cache.CatalogSet, names []string) error {
 	missing := func(name string) bool { return len(a.index.CatalogsWith(name)) == 0 }
 	if !slices.ContainsFunc(names, missing) {
@@ -334,13 +331,13 @@ func (a *adder) add(ctx context.Context, text string) error {
 	return a.addToFile(o, text)
 }
 
-// declared returns the declarations of a package in a namespace, or in all namespaces if it is empty.
+// declared returns the declarations of a package in a namespace or, if namespace is empty, in all.
 func (a *adder) declared(name, namespace string) []declare.Subscription {
 	return declarationsOf(a.set.Subscriptions, name, namespace)
 }
 
-// declaredElsewhere is declared for declarations whose spec.only does not contain this environment. It
-// returns none if the user named the path for a new declaration.
+// declaredElsewhere is like declared, for declarations whose spec.only does not contain this environment. If
+// the user named the path for a new declaration, it returns nil.
 func (a *adder) declaredElsewhere(name, namespace string) []declare.Subscription {
 	if a.options.To != "" {
 		return nil
@@ -355,8 +352,8 @@ func declarationsOf(list []declare.Subscription, name, namespace string) []decla
 }
 
 // change changes an existing declaration to the values in the argument and the flags. If the argument has an
-// exact version, the resolver must also select this version. It adds the environments of the flag to
-// spec.only, or this environment if the flag is not set.
+// exact version, the resolver must also select this version. change extends an existing spec.only by the
+// environments in --only or, without the flag, by this environment.
 func (a *adder) change(ctx context.Context, s declare.Subscription, at, text string) error {
 	if a.options.Only != nil && s.Only == nil {
 		return fmt.Errorf("%s/%s is declared at %s: --only is for new declarations; edit spec.only there", s.Namespace, s.Package, s.Pos)
@@ -376,7 +373,7 @@ func (a *adder) change(ctx context.Context, s declare.Subscription, at, text str
 	return a.draft.Change(s, values)
 }
 
-// extendOnly returns a spec.only with the environments of the flag or, without it, with this one.
+// extendOnly returns only, extended by the environments in --only or, without the flag, by this environment.
 func (a *adder) extendOnly(only []string) []string {
 	further := a.options.Only
 	if further == nil {
@@ -454,8 +451,8 @@ func (a *adder) values(ctx context.Context, s declare.Subscription, at, text str
 	return out, a.addTarget(s, b, &o, text)
 }
 
-// addTarget requires the resolver to select the version of o. It does nothing if o has a range that
-// already includes the pinned version.
+// addTarget requires the resolver to select b, the bundle for o. It does nothing if o has a version range that
+// includes the pinned version.
 func (a *adder) addTarget(s declare.Subscription, b *catalog.Bundle, o *operator, text string) error {
 	lock, err := a.project.LockIfAny()
 	if err != nil || lock == nil || o.Version == "" && o.Start == "" {
@@ -470,8 +467,8 @@ func (a *adder) addTarget(s declare.Subscription, b *catalog.Bundle, o *operator
 	return nil
 }
 
-// pick returns the package with a name from the catalog from, or from any catalog if from is empty.
-// It is an error if no catalog or more than one has the package.
+// pick returns the package with this name in the catalog from, or in any catalog if from is empty. It returns
+// an error if no catalog or several catalogs have the package.
 func (a *adder) pick(name, from string) (*catalog.Package, error) {
 	var found []*catalog.Package
 	var names, have []string
@@ -502,9 +499,9 @@ func (a *adder) pick(name, from string) (*catalog.Package, error) {
 	return nil, fmt.Errorf("no package %q in the catalogs%s", name, hint)
 }
 
-// setVersion sets the channel and the version of o, and returns the newest matching bundle. at is a
-// channel, a version or a range ("package@at"); empty: the default channel. It prefers the channels
-// in declared.
+// setVersion sets the channel and the version of o, and returns the newest matching bundle. at is a channel, a
+// version or a range ("package@at"). If at is empty, the default channel applies. setVersion prefers the
+// channels in declared.
 func (a *adder) setVersion(ctx context.Context, o *operator, pkg *catalog.Package, at string, declared ...string) (*catalog.Bundle, error) {
 	channel, ok := pkg.Channel(cmp.Or(at, pkg.DefaultChannel()))
 	if ok && at == "" && a.options.Choose != nil && len(pkg.Channels()) > 1 {
@@ -550,9 +547,9 @@ func (a *adder) setVersion(ctx context.Context, o *operator, pkg *catalog.Packag
 	return b, nil
 }
 
-// newestBundle returns the matching bundle with the highest version, and a channel that contains
-// it. If several channels do, it prefers the default channel. channels limits the search; empty:
-// all. It returns nil if no version matches.
+// newestBundle returns the bundle with the highest version for which within returns true, and a channel that
+// contains the bundle. It prefers the default channel. It searches only channels, or all channels if there are
+// none. It returns nil if no version matches.
 func newestBundle(pkg *catalog.Package, within func(version string) bool, channels ...string) (best *catalog.Bundle, in *catalog.Channel) {
 	for _, c := range pkg.Channels() {
 		for _, e := range c.Entries() {
@@ -572,7 +569,7 @@ func newestBundle(pkg *catalog.Package, within func(version string) bool, channe
 	return best, in
 }
 
-// setWatch sets the watched namespaces of o, whose bundle has the install modes.
+// setWatch sets the watched namespaces of o. modes holds the install modes of its bundle.
 func (a *adder) setWatch(o *operator, modes []catalog.InstallMode) error {
 	groups := a.set.OperatorGroupsIn(o.Namespace)
 	switch {
@@ -637,8 +634,8 @@ func (a *adder) addToFile(o operator, text string) error {
 	return fmt.Errorf("%s already exists: choose another namespace with -n, or declare %s by hand", names[0], o.Package)
 }
 
-// argumentPos converts a position of a new declaration to its command-line argument, because the
-// user cannot see the draft. It returns other positions unchanged.
+// argumentPos converts the position of a new declaration to the command-line argument that requested it,
+// because the user cannot see the draft. It returns other positions unchanged.
 func (a *adder) argumentPos(p diag.Pos) diag.Pos {
 	for _, at := range slices.Backward(a.places) {
 		if p.File == at.file && p.Line >= at.line {
@@ -648,8 +645,8 @@ func (a *adder) argumentPos(p diag.Pos) diag.Pos {
 	return p
 }
 
-// argumentAt is like argumentPos, for a position as text. It returns false if at is not the
-// position of a new declaration.
+// argumentAt is like argumentPos for a position in text form. It returns false if at is not the position of a
+// new declaration.
 func (a *adder) argumentAt(at string) (diag.Pos, bool) {
 	file, rest, _ := strings.Cut(at, ":")
 	row, _, _ := strings.Cut(rest, ":")
@@ -661,9 +658,9 @@ func (a *adder) argumentAt(at string) (diag.Pos, bool) {
 	return p, p.Line == 0
 }
 
-// replacePositions replaces the positions of new declarations with command-line arguments, in
-// warnings and conflicts. A conflict gets the position of the first argument in its chain, which is
-// its cause. The advice to remove a new declaration is dropped.
+// replacePositions replaces the positions of new declarations in warnings and conflicts by command-line
+// arguments. The position of a conflict becomes the first argument in the chain of the conflict, because this
+// argument is the cause. The advice to remove a new declaration is dropped.
 func (a *adder) replacePositions(res *workspace.Resolution) {
 	for i := range res.Warnings {
 		res.Warnings[i].Pos = a.argumentPos(res.Warnings[i].Pos)

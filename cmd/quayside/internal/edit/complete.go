@@ -11,14 +11,14 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Completer returns shell completions from the lock and the catalogs. On errors it returns none.
+// Completer returns shell completions from the lock and the catalogs. On errors it returns no completions.
 type Completer struct {
 	Workspace *workspace.Project
 	Here      workspace.Root // base of relative paths in Catalog
 	Catalog   string         // catalog from --catalog; empty: all
 }
 
-// pinWords returns word(pin) for each pin of the lock.
+// pinWords returns the result of word for each pin of the lock.
 func (at Completer) pinWords(word func(lockfile.Pin) string) []string {
 	lock, err := at.Workspace.Lock()
 	if err != nil {
@@ -44,8 +44,8 @@ func (at Completer) Clusters(context.Context, string) []string {
 	return at.Workspace.Settings.ClusterNames()
 }
 
-// Pinned returns the operators of the lock as namespace/package. If prefix is not empty and has no
-// slash, it also returns the packages that are pinned exactly once, without the namespace.
+// Pinned returns the operators of the lock as namespace/package. If prefix is not empty and has no slash,
+// Pinned also returns, without namespace, each package that is pinned exactly once.
 func (at Completer) Pinned(_ context.Context, prefix string) []string {
 	out := at.pinWords(lockfile.Pin.Key)
 	if prefix == "" || strings.Contains(prefix, "/") {
@@ -94,7 +94,7 @@ func completeVersions(name string, p *catalog.Package) []string {
 	return out
 }
 
-// packageWords returns words for the package with a name in each catalog.
+// packageWords returns the words for the package with this name, from all catalogs that have it.
 func (at Completer) packageWords(ctx context.Context, name string, words func(*catalog.Package) []string) []string {
 	return at.catalogWords(ctx, func(sh *cache.CatalogSet) (out []string) {
 		x, err := sh.Pick(ctx, cache.PickNames(name))
@@ -134,7 +134,7 @@ func (at Completer) Catalogs(context.Context, string) []string {
 	return out
 }
 
-// catalogWords returns words from the chosen catalogs.
+// catalogWords calls words with the selected catalogs and returns the result.
 func (at Completer) catalogWords(ctx context.Context, words func(*cache.CatalogSet) []string) []string {
 	set, err := at.Workspace.DeclarationsIfAny()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 )
 
-// TestDestination checks the chosen entry of spec.declarations, and the question if several
-// entries are possible.
+// TestDestination checks which entry of spec.declarations Destination returns, and the question that it asks if
+// several entries are possible.
 func TestDestination(t *testing.T) {
 	for _, c := range []struct{ declarations, more, to, want string }{
 		{"[subscriptions]", "", "", "subscriptions"},

@@ -64,8 +64,8 @@ func (d *Draft) Add(name string, objects ...k8s.Object) (line int, err error) {
 	return line, nil
 }
 
-// file returns a file of the draft. If it is not in the draft yet, it adds it with the content on
-// disk.
+// file returns a file of the draft. It first adds the file with its content on disk if the draft does not have
+// it yet.
 func (d *Draft) file(name string) (f *draftFile, err error) {
 	if f, ours := d.files[name]; ours {
 		return f, nil
@@ -133,7 +133,7 @@ func (d *Draft) Edit(settings []byte, problem *workspace.Problem, res *workspace
 	return e
 }
 
-// parse returns the declarations in a text, with the values in their files.
+// parse returns the declarations in a text, and reads the files with their values.
 func (d *Draft) parse(name string, text []byte) (*declare.Set, error) {
 	set, err := declare.Parse(name, text)
 	if err != nil {
@@ -143,8 +143,8 @@ func (d *Draft) parse(name string, text []byte) (*declare.Set, error) {
 	return set, declare.Faults(set.Unread)
 }
 
-// Declared returns the declarations after the edit: the existing ones, changed and extended by the
-// draft, for the environment of the workspace. Their positions are those in the edited files.
+// Declared returns the declarations after the edit, for the environment of the workspace: existing, changed by
+// the draft, and the new declarations. Positions refer to the edited files.
 func (d *Draft) Declared(existing *declare.Set) (*declare.Set, error) {
 	base := *existing
 	base.Subscriptions, base.Elsewhere = slices.Concat(base.Subscriptions, base.Elsewhere), nil

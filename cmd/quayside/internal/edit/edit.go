@@ -1,8 +1,8 @@
 // Package edit adds and removes operators in the declarations of a workspace. New declarations look
 // handwritten. All other text in the files stays unchanged, including comments and order.
 //
-// An [Edit] contains the declarations and their new lock. It is only written if the declarations
-// can be resolved.
+// An [Edit] contains the declarations and the resulting lock. It can be written only if the declarations can be
+// resolved.
 //
 // Start from [Add], [Remove], [Draft] and [Edit.Write].
 package edit
@@ -98,10 +98,9 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	return e, e.resolveShared(ctx, set)
 }
 
-// Write writes the declarations, then the lock and, with tree, the rendered tree. It writes nothing
-// if the declarations cannot be resolved, or if the tree cannot be written. The report is nil
-// without tree; it is valid together with an error. After an interruption, the same edit can be
-// repeated.
+// Write writes the declarations, then the lock and, with tree, the rendered tree. It writes nothing if the
+// declarations cannot be resolved, or if the tree cannot be written. Without tree, the report is nil. It may be
+// not nil together with an error. After an interruption, the same edit can be repeated.
 func (e *Edit) Write(ctx context.Context, tree bool) (r *workspace.TreeReport, err error) {
 	if e.Resolution.Lock == nil {
 		return nil, e.Resolution.Failed
@@ -153,7 +152,7 @@ func (e *Edit) steps() []func() error {
 // IsEmpty reports whether the edit changes neither declarations nor the lock.
 func (e *Edit) IsEmpty() bool { return len(e.Files)+len(e.Resolution.Changes) == 0 }
 
-// usualWriter returns the writer for the dialect that set uses most, or else the default writer.
+// usualWriter returns the writer for the dialect that set uses most, or the default writer if set is empty.
 func usualWriter(set *declare.Set) declare.Writer {
 	best, most := declare.Writers()[0], 0
 	for _, w := range declare.Writers() {
@@ -191,8 +190,7 @@ func readIfAny(p *workspace.Project, name string) ([]byte, error) {
 	return data, err
 }
 
-// newByHandError returns the error for a declaration that quayside cannot edit, with the reason
-// why.
+// newByHandError returns the error for a declaration that quayside cannot edit for the reason why.
 func newByHandError(s declare.Subscription, why string) error {
 	return fmt.Errorf("%s is declared at %s, %s: edit the declaration by hand", s.Key(), s.Pos, why)
 }

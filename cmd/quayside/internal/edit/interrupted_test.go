@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 )
 
-// TestInterrupted stops an edit before each file, which a directory replaces meanwhile, and repeats
-// it. The files must be equal to those of an uninterrupted run.
+// TestInterrupted stops an edit before it writes one of the files, and repeats the edit. To stop the edit, it puts
+// a directory in the place of the file. In the end, the files must be equal to those of an uninterrupted run.
 func TestInterrupted(t *testing.T) {
 	add := func(packages ...string) func(context.Context, *workspace.Project) (*edit.Edit, error) {
 		return func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) {

@@ -19,8 +19,8 @@ import (
 // Remove removes the declarations of operators. An operator is "namespace/package", or only the package if it
 // is declared once. If a namespace has no other operators, Remove also removes its OperatorGroup, but not the
 // Namespace. Dependencies that are no longer required stay in the lock, unless prune is true or operators
-// contains the dependency. It returns an error if an overlay of a removed operator exists, or if another
-// workspace has to remove the operator first.
+// contains the dependency. Remove returns an error if an overlay of a removed operator exists, or if another
+// workspace must remove the operator first.
 func Remove(ctx context.Context, p *workspace.Project, operators []string, prune bool) (*Edit, error) {
 	set, err := p.Declarations()
 	if err != nil {
@@ -65,9 +65,9 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string, prune
 	return e, e.checkRemoval(removed)
 }
 
-// checkRemoval returns an error for each obstacle to the removal of operators. An obstacle is an overlay
-// whose objects would be missing, or an upstream environment that reads the same declaration and still has
-// the operator.
+// checkRemoval returns an error for each obstacle to the removal of operators. An obstacle is an overlay that
+// patches objects of the operator, or an upstream environment that reads the same declaration and whose lock
+// still has the operator.
 func (e *Edit) checkRemoval(removed []declare.Subscription) error {
 	var faults diag.List
 	for _, s := range removed {
@@ -99,8 +99,8 @@ func (e *Edit) own() string {
 	return dir
 }
 
-// checkOverlays returns an error for each overlay of an operator in a workspace. dir is the directory of
-// the workspace, relative to the edited one.
+// checkOverlays returns an error for each overlay of an operator in workspace p. dir is the directory of p,
+// relative to the edited workspace.
 func checkOverlays(p *workspace.Project, dir string, s declare.Subscription) error {
 	overlays, _, err := p.Overlays()
 	if err != nil {
@@ -116,8 +116,8 @@ func checkOverlays(p *workspace.Project, dir string, s declare.Subscription) err
 	return faults.Err()
 }
 
-// isUndeclared reports whether an operator is in the lock although it is neither declared nor
-// required. This is the case if an earlier run removed the declaration and was interrupted.
+// isUndeclared reports whether an operator is in the lock although it is neither declared nor required. Such an
+// operator remains if an earlier run removed the declaration and was interrupted.
 func isUndeclared(set *declare.Set, lock *lockfile.File, want string) bool {
 	if lock == nil || len(matchSubscriptions(set, want)) > 0 {
 		return false
@@ -141,7 +141,7 @@ func isOrphan(lock *lockfile.File, want string) bool {
 	})
 }
 
-// findSubscription returns the only declared operator that matches want; see matchSubscriptions.
+// findSubscription returns the only result of matchSubscriptions. No or several results are an error.
 func findSubscription(set *declare.Set, want string) (declare.Subscription, error) {
 	found := matchSubscriptions(set, want)
 	switch len(found) {
@@ -182,7 +182,7 @@ func (r *remover) removeSubscription(s declare.Subscription) {
 	r.cuts[s.Pos.File] = append(r.cuts[s.Pos.File], cut{s.Pos.Line, s})
 }
 
-// removeGroups removes the OperatorGroups of a namespace, unless it still has operators.
+// removeGroups removes the OperatorGroups of a namespace, unless the namespace still has operators.
 func (r *remover) removeGroups(namespace string) {
 	if slices.ContainsFunc(r.set.Subscriptions, func(s declare.Subscription) bool { return s.Namespace == namespace }) {
 		return
@@ -248,7 +248,7 @@ func (r *remover) rewrite() error {
 	return nil
 }
 
-// hasSameRest reports whether rest has all declarations of text except those in cuts.
+// hasSameRest reports whether rest has all declarations of text except the declarations in cuts.
 func (r *remover) hasSameRest(file string, text, rest []byte, cuts []cut) bool {
 	before, err := declare.Parse(file, text)
 	if err != nil {

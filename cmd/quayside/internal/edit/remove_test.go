@@ -15,8 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// TestWithout removes documents from handwritten files. The other documents must remain, with all
-// their lines.
+// TestWithout removes documents from handwritten files. All lines of the other documents must remain.
 func TestWithout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var text strings.Builder
@@ -62,7 +61,7 @@ func TestWithout(t *testing.T) {
 	})
 }
 
-// TestDraftsAreRead parses the drafts of random declarations in every dialect.
+// TestDraftsAreRead writes random declarations in every dialect to drafts, and parses the drafts.
 func TestDraftsAreRead(t *testing.T) {
 	name := rapid.StringMatching(`[a-z]([a-z0-9]{0,6}[a-z0-9])?`)
 	p, err := workspace.Open(workspace.Files(fstest.MapFS{"quayside.yaml": {Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n")}}, "", "."), workspace.Env{})

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// neighbor is another workspace that reads edited declarations.
+// neighbor is another workspace that reads the edited declarations.
 type neighbor struct {
 	*workspace.Project
 	dir        string   // in the repository
@@ -22,7 +22,7 @@ type neighbor struct {
 	removed    []string // operators that the edit removes, when the workspace is resolved
 }
 
-// has reports whether the lock has the operator of a declaration.
+// has reports whether the lock of the workspace has the operator of a declaration.
 func (n neighbor) has(s declare.Subscription) bool {
 	lock, err := n.LockIfAny()
 	if err != nil || lock == nil {
@@ -32,8 +32,8 @@ func (n neighbor) has(s declare.Subscription) bool {
 	return ok
 }
 
-// resolveShared resolves the other workspaces that read the edited declarations, and adds a note with the
-// changes of each workspace. It returns an error for each workspace that the edit newly breaks.
+// resolveShared resolves the other workspaces that read the edited declarations, and adds notes with the
+// changes of each workspace. It returns an error for each workspace that can be resolved only without the edit.
 func (e *Edit) resolveShared(ctx context.Context, after *declare.Set) error {
 	if len(e.SharedWith) == 0 {
 		return nil
@@ -88,8 +88,8 @@ func firstLine(err error) string {
 	return text
 }
 
-// resolve resolves declarations in the workspace. It returns the changes to its lock, and warnings about
-// unreadable catalogs, whose operators do not change.
+// resolve resolves declarations in the workspace. It returns the changes to the workspace's lock, and warnings
+// about unreadable catalogs. Operators of these catalogs do not change.
 func (n neighbor) resolve(ctx context.Context, set *declare.Set) ([]workspace.Change, []diag.Warning, error) {
 	lock, err := n.LockIfAny()
 	if err != nil {
@@ -111,8 +111,8 @@ func (n neighbor) resolve(ctx context.Context, set *declare.Set) ([]workspace.Ch
 	return res.Changes, unread, nil
 }
 
-// applyTo returns set, the declarations of another workspace, with the changes of the edit: the difference
-// between before and after, the declarations of the edited workspace.
+// applyTo returns set, the declarations of another workspace, with the changes of the edit. before and after
+// are the declarations of the edited workspace before and after the edit.
 func (e *Edit) applyTo(n neighbor, set, before, after *declare.Set) (*declare.Set, error) {
 	_, own := e.project.Repository()
 	id := func(dir string, s declare.Subscription) string {

@@ -9,16 +9,16 @@ import (
 	"github.com/quayside/quayside/internal/overlay"
 )
 
-// Base is the state of a tree before overlays, with caches that the overlays of all clusters share.
+// Base is the state of a tree before overlays, with caches that all clusters share.
 type Base struct {
 	fleet  *Fleet
 	Start  diff.State
 	layers map[string]*layer // by Inputs.asIs
 }
 
-// layer contains the base objects, split into objects that are applied directly and objects that
-// overlays may include. Clusters with the same Inputs.asIs share one layer. The operator maps are
-// results of operatorKeys.
+// layer contains the base objects, divided into objects that are applied directly and objects that overlays may
+// include. Clusters with the same Inputs.asIs share one layer. The maps of operators have the format of
+// operatorKeys.
 type layer struct {
 	direct            []diff.Object            // applied without a build
 	directOperators   map[string]bool          // operators of the objects in direct
@@ -69,8 +69,8 @@ func (g *Base) layer(asIs []string) *layer {
 	return l
 }
 
-// operatorKeys returns the operators of objects as the keys of a map. The value is true if the
-// operator has an object that is not a CRD.
+// operatorKeys returns the operators of objects as the keys of a map. A value is true if the operator has an
+// object that is not a CRD.
 func operatorKeys(objects []diff.Object) map[string]bool {
 	out := map[string]bool{}
 	for i := range objects {

@@ -72,8 +72,8 @@ func (f *Fleet) IsCRDFile(name string) bool {
 	return strings.HasPrefix(name, f.DisplayPath(path.Join(f.Out, layout.CRDs))+"/")
 }
 
-// State returns the state of a cluster with these inputs: the objects that are applied directly,
-// and the results of its overlays.
+// State returns the state of a cluster with these inputs: the objects that are applied directly, and the
+// objects of its overlays.
 func (g *Base) State(x Inputs) (diff.State, error) {
 	l := g.layer(x.asIs)
 	out := g.Start
@@ -91,7 +91,7 @@ func (g *Base) State(x Inputs) (diff.State, error) {
 	}), nil
 }
 
-// objects returns the objects of an overlay, and their operators as in operatorKeys. It applies
+// objects returns the objects of an overlay, and their operators in the format of operatorKeys. It applies
 // simple patches itself, and runs a kustomize build only if necessary.
 func (g *Base) objects(l *layer, o *overlay.Overlay) ([]diff.Object, map[string]bool, error) {
 	x, err := g.listing(l, o)
@@ -112,7 +112,7 @@ func (g *Base) objects(l *layer, o *overlay.Overlay) ([]diff.Object, map[string]
 }
 
 // applyEdits applies the patches of an overlay to the objects in listed, in place. at has the index of each
-// object. It returns false if only a kustomize build can determine the result. Some objects may then already
+// object. If only a kustomize build can determine the result, it returns false. Some objects may then already
 // be patched.
 func (f *Fleet) applyEdits(o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]int) bool {
 	edits, plain := o.Edits()
@@ -137,8 +137,8 @@ func (f *Fleet) applyEdits(o *overlay.Overlay, listed []diff.Object, at map[k8s.
 	return true
 }
 
-// buildObjects returns the objects that kustomize builds from an overlay. It returns an object of
-// listed itself if the overlay does not change it. at has the index of each listed object.
+// buildObjects returns the objects that kustomize builds from an overlay. For an object that the overlay does
+// not change, it returns the object from listed. at has the index of each listed object.
 func (f *Fleet) buildObjects(o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]int) ([]diff.Object, error) {
 	built, err := f.Build(o)
 	if err != nil {
@@ -180,8 +180,8 @@ func (f *Fleet) Build(o *overlay.Overlay) ([][]byte, error) {
 	return built, err
 }
 
-// sources returns the files of an overlay that are not part of the base: the user's own files,
-// then generated files.
+// sources returns the files of an overlay that are not part of the base. The user's own files come first, then
+// generated files.
 func (f *Fleet) sources(o *overlay.Overlay) []diff.File {
 	var names []string
 	files := map[string][]byte{}

@@ -18,7 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Pool saves memory and time. Trees with the same pool share equal files and the results of kustomize builds.
+// Pool saves memory and time: trees with the same pool share equal files and the results of kustomize builds.
 type Pool struct {
 	files map[string][]byte     // by Git hash
 	built map[[32]byte][][]byte // by the digest of the overlay
@@ -27,7 +27,7 @@ type Pool struct {
 // NewPool returns an empty Pool.
 func NewPool() *Pool { return &Pool{map[string][]byte{}, map[[32]byte][][]byte{}} }
 
-// Add returns equal content from the pool if there is any. Otherwise it adds and returns data.
+// Add returns equal content from the pool. If the pool has none, Add adds data and returns it.
 func (p *Pool) Add(data []byte) []byte { return p.AddHashed(gitrepo.HashOf(data), data) }
 
 // AddHashed is like Add, for data with a known hash.
@@ -56,7 +56,7 @@ type Disk struct {
 	contents map[string][]byte      // cache: contents of the manifests in Out
 }
 
-// isAbsent reports whether a path certainly does not exist, according to d.types.
+// isAbsent reports whether d.types shows that a path does not exist.
 func (d Disk) isAbsent(name string) bool {
 	_, there := d.types[name]
 	return !there && d.types != nil && filetree.Within(name, d.Out)
@@ -134,9 +134,8 @@ func (d Disk) walk() (Disk, []diff.File, error) {
 	return d, files, nil
 }
 
-// ReadTree reads the tree in directory d.Out. A directory without a list of clusters was not rendered by
-// quayside. In this case, the tree contains all manifests in the directory. prefix is added to displayed
-// paths.
+// ReadTree reads the tree in directory d.Out. If the directory has no list of clusters, quayside did not render
+// it, and the tree contains all manifests in the directory. Displayed paths start with prefix.
 func ReadTree(prefix string, d Disk) (*Tree, error) {
 	d, files, err := d.walk()
 	if err != nil {
@@ -157,6 +156,6 @@ func IsManifest(name string) bool {
 	return yamlnode.HasExtension(name)
 }
 
-// EmptyTree returns a tree without manifests in directory d.Out. Its overlays can use the other
-// files of d.
+// EmptyTree returns a tree in directory d.Out, but without manifests. Its overlays can use the other files of
+// d.
 func EmptyTree(d Disk) (*Tree, error) { return NewTree("", d.Out, nil, d, d.Pool) }

@@ -14,7 +14,7 @@ type Fleet struct {
 	Lock     *lockfile.File // nil without a lock
 }
 
-// New returns the fleet of a tree. lock may be nil. name is the name of its states in a comparison.
+// New returns the fleet of a tree. lock may be nil. name is the name of the fleet's states in a comparison.
 func New(name string, w *settings.Workspace, lock *lockfile.File, t *Tree) Fleet {
 	return Fleet{Tree: t, Name: name, Settings: w, Lock: lock}
 }
@@ -41,8 +41,8 @@ func (f *Fleet) BaseState() (diff.State, error) {
 	return base, err
 }
 
-// ForEachGroup calls visit for every group of the named clusters that get the same objects, with
-// the state of the group. It keeps one state in memory at a time, because there may be thousands.
+// ForEachGroup divides the named clusters into groups that get the same objects, and calls visit with each
+// group. It keeps one state in memory at a time, because there may be thousands.
 func (f *Fleet) ForEachGroup(names []string, base diff.State, visit func(Group) error) error {
 	index := map[string]int{}
 	var inputs []Inputs

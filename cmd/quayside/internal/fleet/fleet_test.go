@@ -53,7 +53,7 @@ func TestForEachGroup(t *testing.T) {
 	}
 }
 
-// TestPatchWithoutOverlay checks that a cluster without an overlay of the user gets the objects unchanged.
+// TestPatchWithoutOverlay checks that a cluster without an overlay of the user gets unchanged objects.
 func TestPatchWithoutOverlay(t *testing.T) {
 	f := openQuickstart(t)
 	patch := f.Patches()
@@ -64,7 +64,7 @@ func TestPatchWithoutOverlay(t *testing.T) {
 	}
 }
 
-// TestApply checks that a patch changes and removes objects, and does not add any.
+// TestApply checks that a patch changes and removes objects, but does not add objects.
 func TestApply(t *testing.T) {
 	object := func(name, value string) k8s.Object {
 		return k8s.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "value": value}
@@ -77,7 +77,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestIsUserFile checks that only files of the tree are not the user's.
+// TestIsUserFile checks that IsUserFile returns false for files of the tree, and true for all others.
 func TestIsUserFile(t *testing.T) {
 	f := openQuickstart(t)
 	for name := range f.Contents {

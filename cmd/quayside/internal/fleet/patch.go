@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Patch is the effect of an overlay: changed and added objects, and nil for removed objects.
+// Patch is the effect of an overlay: changed and added objects. The value of a removed object is nil.
 type Patch map[k8s.Key]k8s.Object
 
 // Apply returns objects with the changes and without removed objects. It does not add new objects.
@@ -39,9 +39,9 @@ func (f *Fleet) BuildDir(dir string) ([][]byte, error) {
 	return o.BuildTree(func(name string) bool { return !f.IsUserFile(name) })
 }
 
-// Patches returns a function that returns the changes of the user's overlays to the rendered objects of a
-// cluster. It builds only the objects that an overlay selects. An overlay that does not build has no changes,
-// because a rule reports its error. The results are cached and shared.
+// Patches returns a function for a cluster's Patch: the changes that the user's overlays make to the rendered
+// objects. The function builds only the objects that an overlay selects. It ignores an overlay that does not
+// build, because a rule reports its error. The results are cached and shared.
 func (f *Fleet) Patches() func(cluster string) Patch {
 	if f.patches == nil {
 		f.patches = map[[32]byte]Patch{}
@@ -65,9 +65,9 @@ func (f *Fleet) Patches() func(cluster string) Patch {
 	}
 }
 
-// patchOf returns the changes that the user's kustomizations in an overlay make, and the user's own objects
-// in it. In some trees, the kustomization of each operator below the overlay includes a kustomization of the
-// user.
+// patchOf returns the changes that the user's kustomizations in an overlay make, and the user's own objects in
+// the overlay. In some trees, kustomizations of single operators below the overlay include kustomizations of
+// the user.
 func (f *Fleet) patchOf(o *overlay.Overlay) Patch {
 	out := Patch{}
 	add := func(before []k8s.Key, built [][]byte, err error) {
@@ -100,8 +100,8 @@ func (f *Fleet) patchOf(o *overlay.Overlay) Patch {
 	return out
 }
 
-// newPatch returns the changes that a kustomize build made. before has the keys of the objects
-// before the build. file is used in errors only.
+// newPatch returns the changes that a kustomize build made. before has the keys of the objects before the
+// build. Only errors use file.
 func newPatch(file string, before []k8s.Key, built [][]byte) Patch {
 	out := Patch{}
 	for _, key := range before {
@@ -121,8 +121,8 @@ func (t *Tree) IsUserFile(name string) bool {
 	return !strings.HasPrefix(name, strings.TrimPrefix(t.Out+"/", "./"))
 }
 
-// UsesUserFiles reports whether an overlay uses files outside of the tree. An overlay without such
-// files always builds.
+// UsesUserFiles reports whether an overlay uses files outside of the tree. Without such files, the build of an
+// overlay cannot fail.
 func (t *Tree) UsesUserFiles(o *overlay.Overlay) bool {
 	for k := range o.Kustomizations() {
 		if t.IsUserFile(k.File) && (k.Changes() || slices.ContainsFunc(k.Files(), func(name string) bool { return name != k.File })) {

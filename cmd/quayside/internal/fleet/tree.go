@@ -33,8 +33,8 @@ type Tree struct {
 	patches  map[[32]byte]Patch // cache, by digest of the overlay
 }
 
-// NewTree returns the tree in directory out. files are the files of the tree, which reader must
-// also contain. An invalid list of clusters is an error.
+// NewTree returns the tree in directory out. files holds the files of the tree. reader must contain them, too.
+// An invalid list of clusters is an error.
 func NewTree(prefix, out string, files []diff.File, reader overlay.Source, pool *Pool) (*Tree, error) {
 	t := &Tree{prefix: prefix, pool: pool, Out: out, Reader: reader, Contents: map[string][]byte{}, overlays: overlay.New(reader), inputs: map[string]Inputs{}}
 	inside := map[string][]byte{}
@@ -77,8 +77,8 @@ func (t *Tree) Clusters() []string {
 	return names
 }
 
-// ClusterFiles returns the files of the tree that are for single clusters. Paths are relative to
-// the directory of clusters.
+// ClusterFiles returns the files of the tree that belong to single clusters. Paths are relative to the
+// directory clusters.
 func (t *Tree) ClusterFiles() map[string][]byte {
 	out := map[string][]byte{}
 	for name, data := range t.Contents {
@@ -89,11 +89,11 @@ func (t *Tree) ClusterFiles() map[string][]byte {
 	return out
 }
 
-// ReuseFrom lets t reuse the overlays that other has opened, if all their input is equal.
+// ReuseFrom lets t reuse those overlays of other whose input is completely equal.
 func (t *Tree) ReuseFrom(other *Tree) { t.overlays.ReuseFrom(other.overlays) }
 
-// EngineFiles returns the files that configure GitOps engines, by directory in the tree. It omits
-// the objects of clusters and their kustomizations.
+// EngineFiles returns the files that configure GitOps engines, by directory in the tree. It omits the objects
+// that clusters get, and their kustomizations.
 func (t *Tree) EngineFiles() map[string][]diff.File {
 	built := []string{
 		layout.CRDs, layout.Namespaces, layout.Operators, layout.Leaving, layout.Reporter, layout.Installations, layout.Clusters, layout.All, layout.Resources,

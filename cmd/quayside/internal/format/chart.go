@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// defaultKubernetes is the version of Kubernetes that templates see if the workspace sets none. It is
-// fixed, so that a new version of quayside renders the same.
+// defaultKubernetes is the version of Kubernetes that templates see if the workspace sets none. It never
+// changes, so that a new version of quayside renders the same objects.
 const defaultKubernetes = "1.34"
 
 // chartInImage returns the files of a chart in a registry.
@@ -35,7 +35,7 @@ func chartInImage(ctx context.Context, im *image.Image) (fs.FS, error) {
 	return charts.Archive(archive)
 }
 
-// expandChart templates a chart like 'helm install' does on a cluster with the APIs in the pin.
+// expandChart templates a chart as 'helm install' does on a cluster with the APIs in the pin.
 func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, error) {
 	r := bundle.Release{Package: in.Pin.Package, Name: in.Pin.Bundle, Version: in.Pin.Version, File: "Chart.yaml"}
 	content, err := helm.ReadDirectory(files)
@@ -84,12 +84,12 @@ func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, er
 	return r, nil
 }
 
-// isKept reports whether Helm keeps an object that the chart no longer has (pkg/action/resource_policy.go).
+// isKept reports whether Helm keeps an object that the chart no longer has (see pkg/action/resource_policy.go).
 func isKept(o map[string]any) bool {
 	return strings.EqualFold(strings.TrimSpace(k8s.Text(o, "metadata", "annotations", "helm.sh/resource-policy")), "keep")
 }
 
-// chartWarnings returns warnings about calls of lookup, dropped hooks and messages of Helm, sorted.
+// chartWarnings returns sorted warnings: about calls of lookup, about dropped hooks, and with messages of Helm.
 func chartWarnings(out *helm.Rendered) []diag.Warning {
 	var ws []diag.Warning
 	warnFor := func(file, code, format string, args ...any) {
@@ -107,7 +107,7 @@ func chartWarnings(out *helm.Rendered) []diag.Warning {
 	return diag.SortWarnings(ws)
 }
 
-// kubernetesOfChart returns the kubeVersion of a chart.
+// kubernetesOfChart returns the field kubeVersion of a chart.
 func kubernetesOfChart(files fs.FS) (string, error) {
 	content, err := helm.ReadDirectory(files)
 	if err != nil {
@@ -120,8 +120,8 @@ func kubernetesOfChart(files fs.FS) (string, error) {
 	return meta.KubeVersion, nil
 }
 
-// askedInChart returns the APIs whose group occurs in a file of the chart. A template may compute the
-// version, but contains the group.
+// askedInChart returns those APIs whose group occurs in a file of the chart. It compares only groups, because a
+// template may compute the version of an API.
 func askedInChart(files fs.FS, apis []string) ([]string, error) {
 	content, err := helm.ReadDirectory(files)
 	if err != nil {

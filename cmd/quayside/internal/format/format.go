@@ -1,6 +1,6 @@
-// Package format converts the content of pins into bundles. Bundles of OLM (registry+v1) need no
-// conversion. Each other format, such as a Helm chart, is a file with an entry in the table: no other
-// code depends on its name.
+// Package format converts the content of pins into bundles. Bundles of OLM (registry+v1) need no conversion.
+// Each other format, such as a Helm chart, has a file of this package and an entry in the table. No other code
+// depends on the name of a format.
 //
 // Start from [Find] and [Format].
 package format
@@ -21,18 +21,18 @@ import (
 type Format struct {
 	Name string // in locks and catalogs: "helm"
 
-	// image returns the content of a pin in an image; nil: it is never in one.
+	// image returns the content of a pin from an image; nil: content of this format is never in an image.
 	image func(ctx context.Context, im *image.Image) (fs.FS, error)
 	// asks filters APIs ("group/version" or "group/version/Kind"). It returns the APIs that may change the
 	// bundle of a pin, in the same order.
 	asks func(files fs.FS, apis []string) ([]string, error)
-	// kubernetes returns the versions of Kubernetes that a content supports, as a range; nil: any.
+	// kubernetes returns the range of Kubernetes versions that the content supports; nil: any.
 	kubernetes func(files fs.FS) (string, error)
 	// expand returns the bundle of a pin. files is the content as published.
 	expand func(ctx context.Context, files fs.FS, in Input) (bundle.Release, error)
 }
 
-// Input is the input of a conversion besides the content.
+// Input is the input of a conversion, without the content.
 type Input struct {
 	Pin    lockfile.Pin
 	Charts func() (*helm.Pool, error) // returns the processes that run templates
@@ -56,7 +56,7 @@ func Find(name string) (Format, bool) {
 	return Format{}, false
 }
 
-// Image returns the content of a pin whose content is an image, as published.
+// Image returns the published content of a pin from its image.
 func (f Format) Image(ctx context.Context, im *image.Image) (fs.FS, error) {
 	if f.image == nil {
 		return nil, fmt.Errorf("image %q: content of format %s is not in images", im.Name(), f.Name)
@@ -68,8 +68,8 @@ func (f Format) Image(ctx context.Context, im *image.Image) (fs.FS, error) {
 // change the bundle, in the same order.
 func (f Format) Asks(files fs.FS, apis []string) ([]string, error) { return f.asks(files, apis) }
 
-// Kubernetes returns the versions of Kubernetes that a content supports, as a range like kubeVersion of a chart, or
-// "" for any.
+// Kubernetes returns the range of Kubernetes versions that the content supports, in the format of a chart's
+// kubeVersion, or "" for any version.
 func (f Format) Kubernetes(files fs.FS) (string, error) {
 	if f.kubernetes == nil {
 		return "", nil
@@ -77,7 +77,7 @@ func (f Format) Kubernetes(files fs.FS) (string, error) {
 	return f.kubernetes(files)
 }
 
-// Expand returns the bundle of the pin in.Pin. The same input gives the same bundle, on every machine.
+// Expand returns the bundle of in.Pin. The same input results in the same bundle on every machine.
 func (f Format) Expand(ctx context.Context, files fs.FS, in Input) (bundle.Release, error) {
 	return f.expand(ctx, files, in)
 }

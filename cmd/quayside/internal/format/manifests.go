@@ -80,5 +80,5 @@ func buildManifests(o *overlay.Overlay) ([]bundle.ReleaseObject, error) {
 	return out, nil
 }
 
-// askedByManifests returns no API: manifests are the same on every cluster.
+// askedByManifests returns no APIs, because manifests are the same on every cluster.
 func askedByManifests(fs.FS, []string) ([]string, error) { return nil, nil }

@@ -159,8 +159,8 @@ spec: {ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metada
 	}
 }
 
-// TestReleasesInCorpus compares the objects of real releases with those of kustomize build, and those of
-// plain files with their documents.
+// TestReleasesInCorpus reads real releases. It compares their objects with the output of kustomize build or,
+// for plain files, with the documents in the files.
 func TestReleasesInCorpus(t *testing.T) {
 	files := releaseFiles(t)
 	builds, plain := 0, 0

@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// moveObjects moves the objects of a release, in place, from the namespace that its author chose to another
-// one: namespaced objects, the Namespace itself, subjects of bindings, Services of webhooks, conversions and
-// APIServices, and selectors of the Namespace. Objects in namespaces of Kubernetes stay. It is an error if
-// the namespace is mentioned elsewhere, or if there are several.
+// moveObjects moves the objects of a release from the namespace that its author chose to another one. It
+// modifies namespaced objects, the Namespace itself, subjects of bindings, Services of webhooks, conversions
+// and APIServices, and selectors of the Namespace. It does not move objects in namespaces of Kubernetes. It
+// returns an error if another field mentions the namespace, or if the objects are in several namespaces.
 func moveObjects(objects []bundle.ReleaseObject, to string) error {
 	names := homeNamespaces(objects)
 	switch {
@@ -105,7 +105,7 @@ func (m *mover) moveObject(o bundle.ReleaseObject) {
 	m.walk(o, "", o.Object)
 }
 
-// walk moves selectors of the Namespace, and adds an error for each other mention of it below v.
+// walk moves selectors of the Namespace, and adds an error for each other field below v that mentions the namespace.
 func (m *mover) walk(o bundle.ReleaseObject, field string, v any) {
 	switch v := v.(type) {
 	case map[string]any:

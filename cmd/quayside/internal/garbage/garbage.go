@@ -1,12 +1,11 @@
 // Package garbage delays the program's first garbage collection.
 //
-// Most commands end within some milliseconds and gain nothing from a collection. After the first
-// collection, the default setting applies, so that a large catalog needs no more memory than
-// without this package.
+// Most commands end within some milliseconds and gain nothing from a collection. After the first collection,
+// Go's default applies, so that a command with a large catalog needs no more memory than without this package.
 //
-// To use the package, import it. It imports almost nothing and is therefore initialized before most
-// other packages, which allocate enough during initialization to start a collection. Commands with
-// a large heap also call [CollectMore]. GOGC in the environment takes precedence.
+// To use the package, import it. It imports almost nothing, so Go initializes it before most other packages.
+// Their initialization allocates enough to start a collection. Commands with a large heap also call
+// [CollectMore]. GOGC in the environment takes precedence.
 package garbage
 
 import (
@@ -22,8 +21,8 @@ const (
 	sparse = 60  // with a large live heap
 )
 
-// CollectMore makes collections more frequent, once the first one has happened. With a large heap,
-// this needs 20 percent less memory and 5 percent more time.
+// CollectMore makes collections more frequent. It has no effect before the first collection. With a large heap,
+// it saves 20 percent of the memory and costs 5 percent more time.
 func CollectMore() {
 	if old := debug.SetGCPercent(sparse); old != usual {
 		debug.SetGCPercent(old)
@@ -38,7 +37,7 @@ func delayCollection() bool {
 		debug.SetGCPercent(old)
 		return false
 	}
-	// The first collection finds the new object unreachable and restores the default.
+	// When the first collection finds that the new object is unreachable, this function restores the default.
 	runtime.AddCleanup(new([16]byte), func(percent int) { debug.SetGCPercent(percent) }, usual)
 	return true
 }

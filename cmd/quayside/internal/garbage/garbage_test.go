@@ -15,7 +15,7 @@ func percent() int {
 	return int(s[0].Value.Uint64())
 }
 
-// TestDelayCollection checks that the first collection is delayed, and GOGC is restored after it.
+// TestDelayCollection checks that the first collection is delayed, and that GOGC is restored afterwards.
 func TestDelayCollection(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(usual))
 	if !delayCollection() {

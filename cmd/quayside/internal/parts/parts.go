@@ -1,5 +1,5 @@
-// Package parts lists the optional parts of the program. To build without a part, remove its
-// directory and its lines here.
+// Package parts lists the optional parts of the program. To build without a part, remove the directory of the
+// part and its lines in this file.
 package parts
 
 import (

@@ -1,6 +1,6 @@
-// Release performs the steps of a release that goreleaser does not: it writes the manual pages and the bills
-// of materials, and signs the checksums. .goreleaser.yaml calls it. It also verifies a release. The same
-// arguments and files give the same bytes.
+// Release performs the steps of a release that goreleaser does not: it writes the manual pages and the bills of
+// materials, and signs the checksums. .goreleaser.yaml calls it. It also verifies a release. The same arguments
+// and files result in the same bytes.
 package main
 
 import (

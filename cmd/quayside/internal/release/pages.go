@@ -40,9 +40,9 @@ func writeManual(dir, version, date string) error {
 	return nil
 }
 
-// manualPages returns a page in roff for the program, and one for each command that its help lists. The keys
+// manualPages returns one page in roff for the program, and one for each command that its help lists. The keys
 // are paths, such as "man1/quayside-catalog-show.1". The page header contains the version, and the month and
-// year of date. The same arguments give the same bytes.
+// year of date. The same arguments result in the same bytes.
 func manualPages(version string, date time.Time) (map[string][]byte, error) {
 	pages := map[string][]byte{}
 	date = date.UTC()
@@ -69,8 +69,8 @@ func listCommands(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// escapeTexts escapes the help texts of cmd in place, and returns cmd. They are plain text, but
-// cobra parses them as Markdown.
+// escapeTexts escapes the help texts of cmd in place, and returns cmd. The texts are plain text, but cobra
+// parses them as Markdown.
 func escapeTexts(cmd *cobra.Command) *cobra.Command {
 	name, args, _ := strings.Cut(cmd.Use, " ")
 	cmd.Use = strings.TrimSpace(name + " " + escapeMarkdown(args))
@@ -97,8 +97,8 @@ func escapeTexts(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// escapedKey is the annotation of a flag whose text is already escaped. Without it, the text of
-// inherited flags, which commands share, would be escaped several times.
+// escapedKey is the annotation of a flag whose text is already escaped. Commands share inherited flags, whose
+// text would otherwise be escaped several times.
 const escapedKey = "quayside-manual"
 
 // toASCII replaces non-ASCII characters with roff escapes, which every roff program supports.

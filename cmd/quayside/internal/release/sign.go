@@ -41,7 +41,7 @@ func signFile(ctx context.Context, keyFile, password, file, bundleFile string) e
 	return os.WriteFile(bundleFile, bundle, 0o644)
 }
 
-// verifyRelease verifies the signature of a release's checksums with a public key, then the
+// verifyRelease verifies the signature of a release's checksums with a public key, and then verifies the
 // checksum of each file. The error lists all invalid files.
 func verifyRelease(dir, keyFile string) error {
 	key, err := os.ReadFile(keyFile)

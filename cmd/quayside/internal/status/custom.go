@@ -17,10 +17,10 @@ const (
 	maxListedResources = 10  // listed in the status
 )
 
-// countCustomResources adds the custom resources of the operators' CRDs to a status. objects are
-// the observed objects of all Installations, in the order of l.want.Installations. If several
-// operators have the same CRD, its custom resources count for the operator that renders the CRD.
-// If namespace is not empty, it ignores the custom resources of other namespaces.
+// countCustomResources adds the custom resources of the operators' CRDs to a status. objects holds the observed
+// objects of all Installations, in the order of l.want.Installations. If several operators have the same CRD,
+// its custom resources count for the operator that renders the CRD. If namespace is not empty,
+// countCustomResources ignores custom resources in other namespaces.
 func (l *observer) countCustomResources(ctx context.Context, out *Status, objects []v1alpha1.Observed, namespace string) error {
 	var lists []cluster.ListOptions
 	owners := map[int][]string{} // operators by index in lists
@@ -61,9 +61,8 @@ func (l *observer) countCustomResources(ctx context.Context, out *Status, object
 	return nil
 }
 
-// newListOptions returns the options to list the custom resources of a CRD. It uses the storage
-// version if that is served, otherwise the first served version. It returns false if no version is
-// served.
+// newListOptions returns the options to list the custom resources of a CRD. It uses the storage version or, if
+// that is not served, the first served version. It returns false if no version is served.
 func newListOptions(definition map[string]any) (cluster.ListOptions, bool) {
 	d := k8s.ParseCRD(definition)
 	opt := cluster.ListOptions{Limit: maxCustomResources, Kind: d.Kind}
@@ -75,8 +74,8 @@ func newListOptions(definition map[string]any) (cluster.ListOptions, bool) {
 	return opt, opt.Kind != "" && opt.APIVersion != ""
 }
 
-// judgeResources returns the health of at most maxListedResources objects. Objects that are not
-// ready come first. It also returns the total number of objects that are not ready.
+// judgeResources returns the health of at most maxListedResources objects, with objects that are not ready
+// first, and the total number of objects that are not ready.
 func judgeResources(objects []map[string]any, now time.Time) ([]v1alpha1.ObjectHealth, int) {
 	bad, good := []v1alpha1.ObjectHealth{}, []v1alpha1.ObjectHealth{}
 	for _, o := range objects {

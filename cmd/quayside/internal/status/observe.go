@@ -1,10 +1,10 @@
 // Package status observes a cluster: the rendered objects and their health, and the status that the
 // reporter wrote.
 //
-// The package reads the cluster with the permissions of its user, and changes nothing. It does not
-// fetch the content of Secrets and ConfigMaps. The health package evaluates the observations, as it
-// does in the reporter. An unreachable cluster is an error; an object that the user may not read is
-// a result.
+// The package reads the cluster with the permissions of its user, and changes nothing. It does not fetch the
+// content of Secrets and ConfigMaps. The health package evaluates the observations, as it does in the reporter.
+// If the cluster is unreachable, the package returns an error. If the user may not read an object, the object's
+// health is Unknown.
 //
 // Start from [Expect] and [Observe].
 package status
@@ -41,8 +41,8 @@ type Expected struct {
 	Reporter      bool                  // whether the workspace renders a reporter
 }
 
-// Expect renders the lock and returns the desired state of a cluster. names are the operators to
-// include; empty: all.
+// Expect renders the lock and returns the desired state of a cluster. It includes the operators in names, or
+// all operators if names is empty.
 func Expect(ctx context.Context, p *workspace.Project, cluster string, names []string) (*Expected, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
@@ -87,9 +87,8 @@ type ObserveOptions struct {
 	Progress func(format string, args ...any)
 }
 
-// Observe observes a cluster. It repeats this until the cluster is healthy or opt.Wait has passed,
-// and returns the last result. If the cluster becomes unreachable after the first observation, it
-// retries.
+// Observe observes a cluster repeatedly, until the cluster is healthy or opt.Wait has passed, and returns the
+// last result. If the cluster becomes unreachable after the first observation, Observe retries.
 func Observe(ctx context.Context, c *cluster.Client, want *Expected, opt ObserveOptions) (*Status, error) {
 	l := &observer{c: c, want: want}
 	opt.Progress("reading cluster %s", c.Server)
@@ -145,8 +144,8 @@ type observer struct {
 	want *Expected
 }
 
-// observe reads the expected objects once, and returns their health. It also returns the objects,
-// in the order of the Installations.
+// observe reads the expected objects once. It returns their health, and the objects in the order of the
+// Installations.
 func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, error) {
 	l.c.Forget()
 	var refs []v1alpha1.ObjectReference
@@ -200,8 +199,8 @@ func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, e
 	return out, objects, nil
 }
 
-// listSupply returns the APIs that the cluster provides, without the built-in ones, and its
-// classes. Without permission, the lists are empty.
+// listSupply returns the APIs and the classes that the cluster provides, except built-in APIs. Without
+// permission to list them, the result is empty.
 func (l *observer) listSupply(ctx context.Context) (apis, classes []string, err error) {
 	var status *apierrors.StatusError
 	if apis, err = l.c.APIs(ctx); err != nil && !errors.As(err, &status) {
@@ -278,7 +277,7 @@ func (l *observer) readInstallations(ctx context.Context) (*reporterState, error
 	return r, nil
 }
 
-// find returns the Installation in the cluster for a rendered one, or nil.
+// find returns the Installation in the cluster that belongs to a rendered Installation, or nil.
 func (r *reporterState) find(in render.Installation) *v1alpha1.Installation {
 	for i := range r.objects {
 		if o := &r.objects[i]; o.Namespace == in.Namespace && o.Spec.Package == in.Spec.Package {
@@ -288,7 +287,7 @@ func (r *reporterState) find(in render.Installation) *v1alpha1.Installation {
 	return nil
 }
 
-// unpinned returns the operators that have an Installation in the cluster, but none in known.
+// unpinned returns the operators that have an Installation in the cluster, but no Installation in known.
 func (r *reporterState) unpinned(known []render.Installation) []health.OperatorObservation {
 	var out []health.OperatorObservation
 	for i := range r.objects {

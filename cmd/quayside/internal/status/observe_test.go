@@ -98,8 +98,8 @@ func serve(t *testing.T) (*clustertest.Server, *cluster.Client, *Expected) {
 
 func quiet(string, ...any) {}
 
-// TestObserve observes a cluster. Readable objects must be judged, forbidden objects must give a
-// note or state Unknown, and an unreachable cluster must be an error.
+// TestObserve observes a cluster. Readable objects must have their health, forbidden objects must result in a
+// note or in the state Unknown, and an unreachable cluster must be an error.
 func TestObserve(t *testing.T) {
 	deployment := func(change func(o clustertest.Object)) func(*clustertest.Server) {
 		return func(s *clustertest.Server) { s.Edit("Deployment", "ops", "lamp", change) }
@@ -193,8 +193,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestCustom counts the custom resources of an operator in their storage version, and lists
-// resources that are not ready first.
+// TestCustom checks that custom resources are counted in their storage version. Resources that are not ready
+// must be listed first.
 func TestCustom(t *testing.T) {
 	s, client, want := serve(t)
 	second := want.Installations[0]
@@ -225,7 +225,7 @@ func TestCustom(t *testing.T) {
 	}
 }
 
-// TestSupply lists the APIs and classes of a cluster, only if requested.
+// TestSupply checks that the APIs and classes of a cluster are listed if, and only if, they are requested.
 func TestSupply(t *testing.T) {
 	s, client, want := serve(t)
 	s.Put(clustertest.Object{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": map[string]any{"name": "high"}})
@@ -246,7 +246,7 @@ func TestSupply(t *testing.T) {
 	}
 }
 
-// TestServedBy checks that the served storage version is preferred to the first served version.
+// TestServedBy checks that the storage version, if it is served, is preferred to the first served version.
 func TestServedBy(t *testing.T) {
 	version := func(name string, served, storage bool) any {
 		return map[string]any{"name": name, "served": served, "storage": storage}
@@ -267,7 +267,7 @@ func TestServedBy(t *testing.T) {
 	}
 }
 
-// TestReporter compares the reports of the reporter with the current judgement.
+// TestReporter compares the status that the reporter wrote with the current health.
 func TestReporter(t *testing.T) {
 	ready := func(status metav1.ConditionStatus) []metav1.Condition {
 		return []metav1.Condition{{Type: v1alpha1.Ready, Status: status, Message: "m"}}

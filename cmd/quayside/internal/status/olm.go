@@ -46,7 +46,7 @@ func listOLMInstalls(ctx context.Context, c *cluster.Client, lock *lockfile.File
 			}
 		}
 	}
-	// OLM copies ClusterServiceVersions to watched namespaces; the copies install nothing.
+	// The label excludes copies, which OLM creates in watched namespaces: copies install nothing.
 	list, err := c.List(ctx, cluster.ListOptions{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Labels: "!olm.copiedFrom"})
 	if err != nil {
 		return nil, nil, err
@@ -73,8 +73,7 @@ func unreadOLM(kind, cause string) diag.Warning {
 	return diag.Warning{Code: "not-checked", Msg: fmt.Sprintf("objects of OLM in the cluster cannot be read: %s: %s", kind, cause)}
 }
 
-// findPin returns the index of the pin of a package, or -1. It prefers the pin in the given
-// namespace.
+// findPin returns the index of a pin of a package, or -1. It prefers the pin in the given namespace.
 func findPin(lock *lockfile.File, namespace, pkg string) int {
 	i := slices.IndexFunc(lock.Pins, func(p lockfile.Pin) bool { return p.Package == pkg && p.Namespace == namespace })
 	if i < 0 {
@@ -97,9 +96,9 @@ func (l *observer) failOLMInstalls(ctx context.Context, s *health.Summary) ([]di
 	return unread, err
 }
 
-// CheckOLM returns a fault for each operator of the lock that OLM also installs in the cluster. OLM
-// and the GitOps tool would otherwise both manage the same objects. It returns a warning for each
-// kind of object that cannot be listed.
+// CheckOLM returns a fault for each operator of the lock that OLM also installs in the cluster: OLM and the
+// GitOps tool must not manage the same objects. It returns a warning for each kind of object that cannot be
+// listed.
 func CheckOLM(ctx context.Context, c *cluster.Client, lock *lockfile.File, waive func([]diag.Warning) []diag.Warning) ([]diag.Warning, error) {
 	found, unread, err := listOLMInstalls(ctx, c, lock)
 	if err != nil {

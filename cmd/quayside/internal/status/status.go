@@ -21,8 +21,8 @@ type Status struct {
 	Warnings []diag.Warning `json:"-"` // objects of OLM that could not be listed
 }
 
-// newStatus returns the status with a summary. details are the details of each operator, by
-// namespace/package.
+// newStatus returns the status with a summary. details holds the details of each operator, by
+// "namespace/package".
 func (l *observer) newStatus(summary health.Summary, details map[string]health.Details) *Status {
 	for i := range summary.Operators {
 		op := &summary.Operators[i]
@@ -42,8 +42,8 @@ func (l *observer) newStatus(summary health.Summary, details map[string]health.D
 	return &Status{Summary: summary, Context: l.c.Context, Server: l.c.Server, Healthy: summary.IsHealthy()}
 }
 
-// compare compares the status that the reporter wrote with judged, the current one. inst is nil if
-// the cluster has no Installation. The result is nil if there is no reporter and none is expected.
+// compare compares the status that the reporter wrote to inst with judged, the current status. inst is nil if the
+// cluster has no Installation of the operator. If there is no reporter and none is expected, compare returns nil.
 func (r *reporterState) compare(inst *v1alpha1.Installation, judged v1alpha1.InstallationStatus) *health.Reporter {
 	switch {
 	case inst == nil && r.absent != "" && r.wanted:

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// MeasureUse sets the present use of the workloads' pods, from the metrics.k8s.io API of the cluster.
-// If the cluster does not return the metrics of a workload, r.Unmeasured has the reason.
+// MeasureUse sets the current resource use of the workloads' pods, as returned by the metrics.k8s.io API of the
+// cluster. If the cluster does not return the metrics of a workload, r.Unmeasured has the reason.
 func MeasureUse(ctx context.Context, c *cluster.Client, r *inventory.Resources) error {
 	lists := make([]cluster.ListOptions, len(r.Workloads))
 	for i, w := range r.Workloads {
@@ -41,7 +41,7 @@ func MeasureUse(ctx context.Context, c *cluster.Client, r *inventory.Resources) 
 	return nil
 }
 
-// sumContainers returns the use of all containers of a pod. Values that are no quantities are left out.
+// sumContainers returns the resource use of all containers of a pod. It ignores values that are not quantities.
 func sumContainers(podMetrics map[string]any) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, c := range k8s.Items(podMetrics, "containers") {
