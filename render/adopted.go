@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// keepCertificates makes an adopted operator keep OLM's certificates, as long as the lock contains
-// their CA. Otherwise it does nothing.
+// keepCertificates makes an adopted operator keep OLM's certificates, if the lock contains the CA of these
+// certificates. Otherwise it does nothing.
 func (in *install) keepCertificates() error {
 	if in.pin.Adopted == nil || len(in.pin.Adopted.Certificates) == 0 {
 		return nil
@@ -22,8 +22,8 @@ func (in *install) keepCertificates() error {
 	return nil
 }
 
-// addRecordedAnnotations sets the pod annotations that the lock records for a Deployment. It
-// removes those that are recorded as absent.
+// addRecordedAnnotations sets the pod annotations that the lock records for a Deployment. It removes the
+// annotations that the lock records as absent.
 func (in *install) addRecordedAnnotations(deployment Object) {
 	if in.pin.Adopted == nil {
 		return
@@ -60,7 +60,7 @@ func (m certificateMount) addAsOLM(pod map[string]any, secret string) {
 	}
 }
 
-// runsOLM reports whether OLM still runs in the clusters: at least one operator is being adopted.
+// runsOLM reports whether OLM still runs in the clusters, because at least one operator is being adopted.
 func runsOLM(installs []operator) bool {
 	return slices.ContainsFunc(installs, func(in operator) bool { return in.pin.Adopted != nil })
 }

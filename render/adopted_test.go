@@ -81,8 +81,8 @@ func renderAdopted(t *testing.T, adopted *lockfile.Adopted) map[string]Object {
 	return out
 }
 
-// TestAdopted checks which of OLM's details an adopted operator keeps, and that other operators have
-// none of them.
+// TestAdopted checks which details of OLM's objects an adopted operator keeps, and that other operators have
+// none of these details.
 func TestAdopted(t *testing.T) {
 	ca := certificate(t)
 	block, _ := pem.Decode([]byte(ca))
@@ -147,8 +147,8 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// TestAdoptedCertificates checks that only certificates are accepted, especially no private keys, which
-// would be written to the tree.
+// TestAdoptedCertificates checks that only certificates are accepted. In particular, a private key is rejected,
+// because it would be written to the tree.
 func TestAdoptedCertificates(t *testing.T) {
 	for _, text := range []string{"%", base64.StdEncoding.EncodeToString([]byte("key"))} {
 		lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "ns", Package: "x", Bundle: "x.v1.0.0", Version: "1.0.0", InstallMode: "AllNamespaces", Adopted: &lockfile.Adopted{Condition: "x.v1.0.0", Certificates: []string{text}}}}}

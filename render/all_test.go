@@ -53,8 +53,8 @@ spec: {group: %[1]s.io, scope: Namespaced, names: {kind: Thing, plural: things},
 	return out
 }
 
-// renderBundles renders bundles by "namespace/package". Each watches its own namespace, or the
-// namespaces in watch.
+// renderBundles renders bundles. The keys of bundles and watch are "namespace/package". An operator watches the
+// namespaces in watch or, without an entry there, its own namespace.
 func renderBundles(bundles map[string]fstest.MapFS, watch map[string][]string, opt Options, declared ...lockfile.Namespace) (*Result, error) {
 	return All(newLock(bundles, watch, declared), opt, openBundles(bundles))
 }
@@ -156,9 +156,9 @@ func TestEqualObjectsAreRenderedOnce(t *testing.T) {
 	}
 }
 
-// TestBindingsOfOnePackageAreJoined installs a package twice: a ClusterRoleBinding has the accounts of
-// both installs, or only one in a cluster with one install. Bindings of different packages or to
-// different roles are an error.
+// TestBindingsOfOnePackageAreJoined installs a package twice: a ClusterRoleBinding has the accounts of both
+// installs, but in a cluster with one install only its account. Equal names of bindings are an error if the
+// packages or the roles differ.
 func TestBindingsOfOnePackageAreJoined(t *testing.T) {
 	binding := func(role string) string {
 		return "{kind: ClusterRoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: " + role +
@@ -222,8 +222,8 @@ func TestShippedServiceKeepsItsSelector(t *testing.T) {
 	}
 }
 
-// TestSecondInstall renders a package in two namespaces: the CRD is rendered once, from the newer
-// bundle, and the names of the first install do not change and are not used twice.
+// TestSecondInstall renders a package in two namespaces. The CRD is rendered once, from the newer bundle. The
+// second install does not change the names of the first, and does not use them.
 func TestSecondInstall(t *testing.T) {
 	one, err := renderBundles(map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, nil, Options{})
 	if err != nil {

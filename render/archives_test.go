@@ -31,9 +31,9 @@ import (
 
 var whole = flag.Bool("whole", false, "test every bundle of the corpus and of its archives, not only some") //nolint:gochecknoglobals // as flags are
 
-// TestArchives renders the bundles of the corpus archives (one in forty without -whole) in all their
-// install modes. Each must be rejected with the names of its files, or give objects that the API
-// server accepts, in strict mode unless there is a warning, and that kustomize builds unchanged.
+// TestArchives renders the bundles of the corpus archives in all their install modes, without -whole only one
+// in forty. A bundle must either be rejected with the names of its files or give valid objects: the API server
+// accepts them, in strict mode unless there is a warning, and kustomize builds them unchanged.
 func TestArchives(t *testing.T) {
 	for _, archive := range []string{"latest", "v1beta1"} {
 		t.Run(archive, func(t *testing.T) {
@@ -154,8 +154,8 @@ func (s *bundleTest) checkRefusal(how string, err error) {
 	s.seen[how]++
 }
 
-// checkAccepted checks that the API server's decoder accepts an object, and for kinds whose validation
-// is available as a library, that this accepts it, too.
+// checkAccepted checks that the API server's decoder accepts an object. If the API server's validation of the
+// kind is available as a library, it also checks that the library accepts the object.
 func (s *bundleTest) checkAccepted(o Object, loose bool) {
 	data, err := json.Marshal(o)
 	if err != nil {

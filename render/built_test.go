@@ -31,9 +31,9 @@ type testingT interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkBuiltIsRendered checks the property on which all others depend: the objects that kustomize
-// builds from the directories of a tree, with those in directories without a kustomization, are exactly
-// Result.Objects. The same applies to the kustomization of the whole tree, if there is one.
+// checkBuiltIsRendered checks the property on which all others depend. The objects that kustomize builds from a
+// tree, together with the objects in directories without a kustomization, are exactly Result.Objects. If the
+// tree itself has a kustomization, kustomize builds the same objects from it.
 func checkBuiltIsRendered(t testingT, res *Result) {
 	t.Helper()
 	files := filesOf(res.Tree, nil)
@@ -119,7 +119,7 @@ func checkSameObjects(t testingT, dir string, built []string, rendered []Object)
 	}
 }
 
-// canonical returns an object as JSON, after encoding it to YAML and decoding it as kustomize does.
+// canonical encodes an object to YAML, decodes it as kustomize does, and returns the result as JSON.
 func canonical(t testingT, o Object) string {
 	t.Helper()
 	return canonicalText(t, yamlnode.Encode(o))
@@ -152,7 +152,7 @@ func TestBuiltIsRendered(t *testing.T) {
 	}
 }
 
-// TestBuiltIsRenderedInCorpus checks the property with real operators.
+// TestBuiltIsRenderedInCorpus checks real operators with checkBuiltIsRendered.
 func TestBuiltIsRenderedInCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every bundle")
@@ -200,8 +200,8 @@ func TestExamplesBuildTheirFiles(t *testing.T) {
 	}
 }
 
-// hostileManifests returns manifests that hide an object from readers of the tree, or that control
-// the tool that builds it.
+// hostileManifests returns manifests that hide an object from readers of the tree, or that try to control the
+// tool that builds the tree.
 func hostileManifests() map[string]string {
 	const role = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: all}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: ServiceAccount, name: sa, namespace: x}]}`
 	const config = `apiVersion: v1, kind: ConfigMap, data: {a: b}, metadata: {name: c, `
@@ -357,8 +357,8 @@ func TestListsAreSplit(t *testing.T) {
 }
 
 // TestBundlesDoNotSteer ships annotations and labels that control a GitOps tool, on objects in files, on
-// generated objects and on the suggested Namespace. None may be rendered, each must be in a warning,
-// and those of the profile must remain.
+// generated objects and on the suggested Namespace. They must not be rendered, and each must cause a warning.
+// The annotations of the profile must remain.
 func TestBundlesDoNotSteer(t *testing.T) {
 	keys := []string{
 		"kustomize.toolkit.fluxcd.io/substitute", "kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/prune", "kustomize.toolkit.fluxcd.io/force",

@@ -43,7 +43,7 @@ func TestUpgradeChangesFewFiles(t *testing.T) {
 	}
 }
 
-// renderVersions returns the tree of two clusters with bundles of the corpus, given by package and
+// renderVersions returns a tree for two clusters with bundles of the corpus. versions maps a package to its
 // version.
 func renderVersions(t *testing.T, versions map[string]string) *filetree.Tree {
 	t.Helper()

@@ -15,8 +15,8 @@ type ClusterOperator struct {
 	Objects    []Object      // without CRDs, and without changes by the user's overlays
 }
 
-// ClusterObjects returns the operators that a cluster gets. shared contains its CRDs and
-// Namespaces. The objects include the cluster's config, but no changes by the user's overlays.
+// ClusterObjects returns the operators that a cluster gets. shared contains the CRDs and Namespaces of the
+// cluster. The objects include changes by the cluster's config, but not changes by the user's overlays.
 func (r *Result) ClusterObjects(name string) (operators []ClusterOperator, shared []Object, err error) {
 	v, err := r.tree.view(name)
 	if err != nil {

@@ -74,7 +74,7 @@ func (t *tree) writeClusters() error {
 	return t.writeAllPieces()
 }
 
-// checkOverlays returns an error for an overlay of an operator that its cluster does not get. Such
+// checkOverlays returns an error if a cluster has an overlay of an operator that the cluster does not get. Such
 // an overlay would have no effect.
 func (t *tree) checkOverlays() error {
 	var faults diag.List
@@ -95,8 +95,8 @@ func (t *tree) checkOverlays() error {
 	return faults.Err()
 }
 
-// pathAbove returns the relative path from dir up to the root of the tree. If own is true, dir is
-// in the cluster's own directory.
+// pathAbove returns the relative path from dir up to the root of the tree. dir is relative to the base or, if
+// own is true, to a cluster's own directory.
 func pathAbove(dir string, own bool) string {
 	depth := strings.Count(dir, "/") + 1
 	if own {
@@ -145,9 +145,9 @@ type configurable struct {
 	target map[string]any
 }
 
-// writeAllPieces writes the directory all/ of each cluster, if a cluster is applied as one unit. It
-// lists directories instead of files, so it changes only if an operator or a Namespace is added or
-// removed.
+// writeAllPieces writes the directory all/ of each cluster, if a cluster is applied as one unit. The
+// kustomization in all/ lists directories instead of files, so it changes only when an operator or a Namespace
+// is added or removed.
 func (t *tree) writeAllPieces() error {
 	if !t.opt.byCluster() {
 		return nil
@@ -242,9 +242,9 @@ func (t *tree) writeClusterCRDs() error {
 	return nil
 }
 
-// writeChosenCRDs writes a kustomization of a cluster's CRDs to dir. It refers to the directory of
-// a package if the cluster gets all CRDs in it. Otherwise it copies the single CRDs. lacking are
-// the files that the cluster does not get.
+// writeChosenCRDs writes a kustomization of a cluster's CRDs to dir. If the cluster gets all CRDs of a package,
+// the kustomization refers to the package's directory. Otherwise it refers to copies of single CRDs. lacking
+// lists the files that the cluster does not get.
 func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking []string) error {
 	var whole, some []string
 	for _, from := range slices.Sorted(maps.Keys(packages)) {
@@ -265,9 +265,8 @@ func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking
 	return t.writeKustomization(dir, slices.Concat(whole, some))
 }
 
-// inheritedObject is an object that operators of a cluster ship, but whose file is in the directory
-// of an operator that the cluster does not get. by is the first operator of the cluster that ships
-// it.
+// inheritedObject is an object that operators of a cluster ship, but whose file is in the directory of another
+// operator, which the cluster does not get. by is the first operator of the cluster that ships the object.
 type inheritedObject struct {
 	object Object
 	by     *operator
@@ -297,8 +296,8 @@ func inheritedObjects(installs []*operator) []inheritedObject {
 // isConfigurable reports whether the config of a cluster can change an object.
 func isConfigurable(o Object) bool { return o.Is("apps", "Deployment") }
 
-// configPatches returns the changes that a config makes to objects: a patch file for each changed
-// object, and the entries for them in the kustomization.
+// configPatches returns the changes that a config makes to objects: a patch file for each changed object, and
+// the entries of the kustomization that apply these files.
 func configPatches(cfg config, of []configurable) (targets []any, files []file, err error) {
 	for _, c := range of {
 		want := cfg.applyToCopy(c.object)

@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestClustersAreRenderedAsIfAlone draws clusters, many of them equal: each must have the same files as
-// if it were the only one.
+// TestClustersAreRenderedAsIfAlone draws clusters, many of which are equal. Each cluster must have the same
+// files as if it were the only cluster.
 func TestClustersAreRenderedAsIfAlone(t *testing.T) {
 	lock, opt, open := goldenLock(t, path.Join("testdata", "lantern", "own-plain"))
 	opt.Mirrors = []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}}
@@ -47,8 +47,8 @@ func TestClustersAreRenderedAsIfAlone(t *testing.T) {
 	})
 }
 
-// clusterFiles returns the files of all clusters by path, without their lists of CRDs, which exist only
-// if some cluster gets only a part of the CRDs.
+// clusterFiles returns the files of all clusters by path. It omits the clusters' lists of CRDs, which exist
+// only if some cluster gets only a part of the CRDs.
 func clusterFiles(t *rapid.T, lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error)) map[string]string {
 	t.Helper()
 	res, err := All(lock, opt, open)

@@ -17,9 +17,8 @@ const (
 	conditionCRD      = "operatorconditions." + k8s.OLMGroup
 )
 
-// conditionName returns the name of the operator's OperatorCondition. It does not contain the
-// version, so that conditions survive an upgrade. An adopted operator keeps the name that OLM
-// chose.
+// conditionName returns the name of the operator's OperatorCondition. The name does not contain the version, so
+// that conditions survive an upgrade. An adopted operator keeps the name that OLM chose.
 func (in *install) conditionName() string {
 	if in.pin.Adopted != nil {
 		return in.pin.Adopted.Condition
@@ -27,8 +26,8 @@ func (in *install) conditionName() string {
 	return k8s.Fit(in.pin.Package, k8s.MaxSubdomain)
 }
 
-// operatorConditions generates the OperatorCondition, by which an operator can block its own
-// upgrade, and the Role that permits the operator's accounts to write it.
+// operatorConditions generates the OperatorCondition, by which an operator can block its own upgrade, and the
+// Role that permits the operator's accounts to write the OperatorCondition.
 func operatorConditions(in *install) ([]Object, error) {
 	accounts := map[string]bool{}
 	for _, p := range slices.Concat(in.b.CSV.Permissions, in.b.CSV.ClusterPerms) {

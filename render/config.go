@@ -62,7 +62,7 @@ func (c config) applyToCopy(o Object) Object {
 	return out
 }
 
-// cloneAt replaces m[path[0]], m[path[0]][path[1]] and so on with copies, as far as these exist.
+// cloneAt replaces m[path[0]], m[path[0]][path[1]] and so on with copies, until one does not exist.
 func cloneAt(m map[string]any, path ...string) {
 	for _, key := range path {
 		next, ok := m[key].(map[string]any)
@@ -121,8 +121,8 @@ func (c config) checkMounts(pos diag.Pos, deployment Object) error {
 	return errs.Err()
 }
 
-// applyAffinity replaces the kinds of affinity that the config contains. An empty kind removes that
-// kind, and an empty affinity removes all kinds.
+// applyAffinity replaces the kinds of affinity that the config contains. If a kind is empty, it removes that
+// kind from the pod. If the whole affinity is empty, it removes all kinds.
 func (c config) applyAffinity(pod map[string]any) {
 	affinity := k8s.Map(c, "affinity")
 	if affinity == nil {

@@ -167,8 +167,8 @@ func TestDockerMirrors(t *testing.T) {
 	}
 }
 
-// TestMountOfMissingVolume checks the error for a missing volume: it has the line in the lock, or the
-// name of the cluster if the mount is in the config of a cluster. Volumes of the bundle can be mounted.
+// TestMountOfMissingVolume checks the error for a mount of a missing volume. The error contains the line in the
+// lock or, for the config of a cluster, the cluster's name. Volumes of the bundle can be mounted.
 func TestMountOfMissingVolume(t *testing.T) {
 	dir := filepath.Join("testdata", "lantern", "bundle")
 	lock := &lockfile.File{Pins: []lockfile.Pin{pinOf(loadBundle(t, dir), "op-ns")}}

@@ -54,7 +54,7 @@ func conformanceCases(t *testing.T) (root string, cases []conformanceCase) {
 
 const conformanceNamespace = "op-ns"
 
-// pin returns the pin that installs the bundle as the reference did.
+// pin returns the pin that installs the bundle in the same way as the reference did.
 func (c conformanceCase) pin(b *bundle.Bundle, group string) lockfile.Pin {
 	return lockfile.Pin{
 		Namespace: conformanceNamespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: group,
@@ -216,13 +216,13 @@ func dropEmpty(m map[string]any) {
 	})
 }
 
-// hasGeneratedName reports whether a role or binding is generated for the CSV, not from a file.
+// hasGeneratedName reports whether a role or binding is generated for the CSV and not shipped in a file.
 func hasGeneratedName(o Object, shipped map[string]bool) bool {
 	return o.Group() == k8s.RBACGroup && !shipped[o.Kind()+" "+o.Name()]
 }
 
-// compareObjects compares two sets of objects field by field. It returns descriptions of the
-// differences by "object<TAB>field".
+// compareObjects compares two sets of objects field by field. It returns descriptions of the differences. The
+// keys are "object<TAB>field".
 func compareObjects(got, want map[Key]Object) map[string]string {
 	out := map[string]string{}
 	keys := map[Key]bool{}
@@ -386,10 +386,9 @@ func TestConformsToV0WhereV1IsSilent(t *testing.T) {
 	}
 }
 
-// v0Silent returns the objects that v0 renders and v1 does not, with the names of v0:
-// OperatorConditions, roles of provided APIs and of the OperatorGroup, and APIServices. By rule 3,
-// names differ, and the OperatorCondition lists each account once, including accounts of Deployments
-// without permissions.
+// v0Silent returns the objects that v0 renders and v1 does not: OperatorConditions, roles of provided APIs and
+// of the OperatorGroup, and APIServices. It renames them as in v0, and removes the accounts of
+// OperatorConditions: by rule 3, quayside lists each account once, and also accounts without permissions.
 func v0Silent(b *bundle.Bundle, objects []Object) map[Key]Object {
 	out := map[Key]Object{}
 	for _, o := range objects {
@@ -432,8 +431,8 @@ func isAPIRole(labels map[string]any) bool {
 	return false
 }
 
-// withoutServing returns the objects without the roles that v0 generates for its own certificates,
-// except those for API services (rule 3).
+// withoutServing returns the objects without the roles that v0 generates for its own certificates (rule 3).
+// Roles for API services remain.
 func withoutServing(objects []Object) []Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o Object) bool {
 		return strings.HasSuffix(o.Name(), "-service-cert") || strings.HasSuffix(o.Name(), "-service-auth-reader") || strings.HasSuffix(o.Name(), "-service-system:auth-delegator")

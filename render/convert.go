@@ -54,9 +54,9 @@ func (in *install) conversions(file bundle.ManifestObject) []apiConversion {
 	}
 }
 
-// convertToServed returns o with an API version that the clusters serve. If their Kubernetes
-// version is unknown, it assumes the current one. It always converts a CRD to v1, because CRDs are
-// validated as v1, which Kubernetes serves since 1.16.
+// convertToServed returns o with an API version that the clusters serve. If their Kubernetes version is
+// unknown, it assumes the current version. A CRD is always converted to v1: CRDs are validated as v1, and
+// Kubernetes serves v1 since 1.16.
 func (in *install) convertToServed(file bundle.ManifestObject, o Object) (Object, error) {
 	for _, c := range in.conversions(file) {
 		if c.from != o.APIVersion() || !slices.Contains(c.kinds, o.Kind()) || in.newestMinor() < c.removed && !k8s.IsCRD(o) {
@@ -83,7 +83,7 @@ func (in *install) convertToServed(file bundle.ManifestObject, o Object) (Object
 
 // newestMinor returns the newest minor version of Kubernetes in the clusters. If the version of a cluster is
 // unknown, the result is above any release. Older clusters also serve the successor of a removed API, because
-// it is introduced long before the removal.
+// Kubernetes introduces the successor long before the removal.
 func (in *install) newestMinor() int {
 	newest := 0
 	for _, c := range in.opt.Clusters {
@@ -149,8 +149,8 @@ func convertWebhooks(o Object) (Object, error) {
 	return k8s.With(o, hooks, "webhooks"), nil
 }
 
-// convertBudget returns a PodDisruptionBudget unchanged. An empty selector is an error, because it
-// has another meaning in v1.
+// convertBudget returns a PodDisruptionBudget unchanged. It returns an error for an empty selector, because v1
+// changed the meaning of an empty selector.
 func convertBudget(o Object) (Object, error) {
 	if selector, ok := k8s.Map(o, "spec")["selector"].(map[string]any); ok && len(selector) == 0 {
 		return nil, fmt.Errorf("spec.selector is empty: it selects no pods in v1beta1, all pods in v1")

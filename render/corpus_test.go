@@ -48,8 +48,8 @@ func loadBundle(tb testing.TB, dir string) *bundle.Bundle {
 	return b
 }
 
-// pinOf returns a pin of a bundle in a namespace, which watches all namespaces if the bundle supports
-// that, otherwise its own.
+// pinOf returns a pin of a bundle in a namespace. The operator watches all namespaces if the bundle supports
+// this, otherwise its own namespace.
 func pinOf(b *bundle.Bundle, namespace string) lockfile.Pin {
 	pin := lockfile.Pin{
 		Namespace: namespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name,
@@ -61,8 +61,8 @@ func pinOf(b *bundle.Bundle, namespace string) lockfile.Pin {
 	return pin
 }
 
-// BenchmarkCorpus renders every bundle of the corpus, one after the other, from the files to the
-// bytes of the tree: without a cache, and with a cache of accepted CRDs.
+// BenchmarkCorpus renders every bundle of the corpus, one after the other, from the bundle's files to the bytes
+// of the tree. It does so without a cache, and with a cache of accepted CRDs.
 func BenchmarkCorpus(b *testing.B) {
 	known := map[string]bool{}
 	for _, c := range []struct {

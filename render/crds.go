@@ -35,8 +35,8 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// withConversionWebhook returns a CRD with the conversion webhook in the CSV. If the CSV has none,
-// a webhook in the CRD file is changed to refer to the bundle's Service.
+// withConversionWebhook returns a CRD with the conversion webhook of the CSV. If the CSV has none, it changes a
+// webhook in the CRD file so that the webhook refers to the bundle's Service.
 func (in *install) withConversionWebhook(crd Object) Object {
 	for _, w := range in.b.CSV.Webhooks {
 		if w.Type == bundle.Conversion && slices.Contains(w.ConversionCRDs, crd.Name()) {
@@ -79,8 +79,8 @@ func (in *install) withCSVWebhook(crd Object, w bundle.Webhook) Object {
 	return in.injectCA(crd, service)
 }
 
-// onlyPort returns the port of a generated Service. It returns nil if the Service has several
-// ports, or only the default port, which need not be set.
+// onlyPort returns the port of a generated Service. It returns nil if the Service has several ports. It also
+// returns nil for the default port, which need not be set.
 func (in *install) onlyPort(service string) any {
 	for deployment, name := range in.services {
 		ports := in.servicePorts(deployment)
@@ -96,9 +96,9 @@ func (in *install) isGeneratedService(name string) bool {
 	return slices.Contains(slices.Collect(maps.Values(in.services)), name)
 }
 
-// ownService returns the Service of the bundle that a file refers to by name. It is the generated or shipped
-// Service with this name, or else the only generated Service, because the file may contain a name from the
-// author's own tools. It returns "" if there is none.
+// ownService returns the name of the Service to which a file refers by a name: the generated or shipped Service
+// with this name. If there is none, it returns the only generated Service, because the name may be from the
+// author's own tools. If there is no such Service, it returns "".
 func (in *install) ownService(name string) string {
 	if in.isGeneratedService(name) {
 		return name

@@ -52,8 +52,8 @@ func renderDeployments(in *install) ([]Object, error) {
 // podOf returns the pod spec in the spec of a Deployment, and adds it if it is missing.
 func podOf(spec map[string]any) map[string]any { return k8s.Ensure(spec, "template", "spec") }
 
-// defaultPorts sets the protocol of container ports to TCP if it is missing, as the CRD of the CSV
-// does.
+// defaultPorts sets a missing protocol of container ports to TCP, which is the default in the CRD of
+// ClusterServiceVersion.
 func defaultPorts(pod map[string]any) {
 	for _, c := range k8s.Containers(pod) {
 		for _, port := range k8s.Items(c, "ports") {
@@ -71,9 +71,9 @@ func setAnnotations(spec map[string]any, annotations map[string]string) {
 	}
 }
 
-// templateAnnotations returns the annotations of the pod template. These are the annotations that OLM sets,
-// and the annotations of the CSV that a container reads. With Options.CSVAnnotations, or for an adopted
-// operator, it returns all annotations of the CSV.
+// templateAnnotations returns the annotations of the pod template. These are the annotations that OLM sets, and
+// the annotations of the CSV that a container reads. With Options.CSVAnnotations, or for an adopted operator,
+// they include all annotations of the CSV.
 func (in *install) templateAnnotations(spec map[string]any) (map[string]string, error) {
 	read := ReadAnnotations(k8s.Map(spec, "template", "spec"))
 	own := k8s.Map(spec, "template", "metadata", "annotations")
@@ -124,8 +124,8 @@ func (in *install) addProperties(csv map[string]string, read map[string]bool) er
 	return nil
 }
 
-// properties returns the properties of the bundle in the catalog, which the lock records. If the
-// lock has none, it derives them from the bundle.
+// properties returns the properties of the bundle, which the lock records from the catalog. If the lock has
+// none, it derives them from the bundle.
 func (in *install) properties() []catalog.Property {
 	if len(in.pin.Properties) > 0 {
 		return in.pin.Properties
@@ -239,8 +239,8 @@ func (in *install) mountCertificates(pod map[string]any, secret string) {
 	}
 }
 
-// certificateMount is a volume with a serving certificate, its mount path, and the names of the
-// files in it.
+// certificateMount is a volume with a serving certificate: its name, its mount path, and the names of its
+// files.
 type certificateMount struct{ name, path, crt, key string }
 
 func (m certificateMount) volume(secret string) map[string]any {
@@ -252,9 +252,9 @@ func (m certificateMount) mount() map[string]any {
 	return map[string]any{"name": m.name, "mountPath": m.path}
 }
 
-// add adds the volume to the pod, and replaces a volume of the same name. It mounts the volume in
-// every container, and replaces other mounts at the same path. Replaced volumes that no container
-// mounts any more are removed.
+// add adds the volume to the pod, and replaces a volume of the same name. It mounts the volume in every
+// container, and replaces other mounts at the same path. If a replaced mount was the last mount of its volume,
+// it removes that volume.
 func (m certificateMount) add(pod map[string]any, secret string) {
 	displaced := map[string]bool{}
 	for _, c := range k8s.Items(pod, "containers") {

@@ -20,15 +20,15 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// engineObject is an object of an engine for one cluster, with the directories of the tree that it
+// engineObject is an object of an engine for one cluster, with the directories of the tree that the object
 // applies.
 type engineObject struct {
 	name string
 	dirs []string // relative to the tree
 }
 
-// engineObjects returns the objects with which an engine applies a cluster, parsed from the files: the
-// parent, its children, and for Argo CD the Applications that ApplicationSets generate.
+// engineObjects returns the objects with which an engine applies a cluster: the parent, its children, and for
+// Argo CD the Applications that ApplicationSets generate. It parses them from the files of the tree.
 func engineObjects(t testingT, res *Result, cluster string) []engineObject {
 	t.Helper()
 	if res.tree.opt.Profile == profile.Flux {
@@ -144,8 +144,8 @@ func fluxObjects(t testingT, res *Result, cluster string) []engineObject {
 	return out
 }
 
-// TestEnginesApplyClusterLayouts draws fleets: an engine must apply each directory of a cluster's
-// layout exactly once, no others, and all must exist.
+// TestEnginesApplyClusterLayouts draws fleets. An engine must apply each directory of a cluster's layout
+// exactly once, and no other directory. All these directories must exist.
 func TestEnginesApplyClusterLayouts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bundles, needs := newIndependentBundles(t, rapid.IntRange(1, 4).Draw(t, "operators"))
@@ -191,7 +191,7 @@ func TestEnginesApplyClusterLayouts(t *testing.T) {
 	})
 }
 
-// TestEngineNames draws environments, clusters and operators with similar names: the objects that
+// TestEngineNames draws environments, clusters and operators with similar names. The engine's objects that
 // apply them must have valid and unique names that also fit into a label.
 func TestEngineNames(t *testing.T) {
 	const long = "a-name-as-long-as-a-name-of-an-environment-may-be-and-longer"

@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestEqualClusters renders for one cluster and for a thousand equal ones: each additional cluster adds
+// TestEqualClusters renders for one cluster and for a thousand equal clusters. Each additional cluster may add
 // only the objects that the user applies once.
 func TestEqualClusters(t *testing.T) {
 	bundles := newManyBundles(t, 43, 14)

@@ -25,16 +25,16 @@ const (
 // maxFileName returns the maximum length of file names in a directory of the tree.
 func maxFileName(dir string) int { return max(maxPath-len(dir)-1, minName) }
 
-// fitName returns base with the extension of YAML files, with at most limit bytes. If base is too
-// long, it keeps the start and appends a digest.
+// fitName returns base with the extension of YAML files. The result has at most limit bytes. If base is too
+// long, fitName keeps the start of base and appends a digest.
 func fitName(limit int, base string) string { return k8s.Fit(base, limit-len(extension)) + extension }
 
-// aggregatedFile returns the name of the file with the aggregated roles of an operator. They share
-// a file, because there are up to four for each API.
+// aggregatedFile returns the name of the file with the aggregated roles of an operator. The roles share a file,
+// because there are up to four roles for each API.
 func aggregatedFile(limit int) string { return fitName(limit, "aggregated-roles") }
 
-// naming determines the file names of objects in one directory. Except for collisions, a name
-// depends only on its object, so that adding or removing an object does not rename other files.
+// naming determines the file names of objects in one directory. Unless names collide, the name of a file
+// depends only on its object. So an object can be added or removed without renaming other files.
 type naming struct {
 	maxLength int    // maximum length of a name in bytes
 	namespace string // install namespace and package if the path of the directory contains them; otherwise ""
@@ -118,10 +118,10 @@ func keyDigest(o Object, bytes int) string {
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// isUnambiguousKind reports whether the kind of an object needs no group to be unambiguous.
+// isUnambiguousKind reports whether the kind of an object is unambiguous without its group.
 func isUnambiguousKind(o Object) bool {
 	if k8s.IsBuiltinGroup(o.Group()) {
-		// These two groups have kinds that other groups have, too.
+		// Other groups also have the kinds of these two groups.
 		return o.Group() != "extensions" && o.Group() != "events.k8s.io"
 	}
 	return slices.Contains(map[string][]string{

@@ -34,8 +34,8 @@ func TestPatchFiles(t *testing.T) {
 	}
 }
 
-// TestFileNames checks the file names of an operator's objects: parts that are already in the path of
-// the directory are omitted, and all other distinguishing parts are included.
+// TestFileNames checks the file names of an operator's objects. A name omits parts that are already in the path
+// of the directory, and contains all other parts that distinguish the object.
 func TestFileNames(t *testing.T) {
 	of := func(apiVersion, kind, namespace, name string) Object {
 		return k8s.New(apiVersion, kind, namespace, name)
@@ -72,8 +72,8 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// TestFileNamesProperties draws objects and directories: names must differ even without regard to
-// case, keep paths within the limit, and not depend on other objects.
+// TestFileNamesProperties draws objects and directories. Names must differ even if case is ignored. Paths must
+// be within the limit. A name must not depend on other objects.
 func TestFileNamesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		label := rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?`)

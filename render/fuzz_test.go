@@ -6,7 +6,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// FuzzConfig applies any JSON as a config to a Deployment: it must be applied or rejected.
+// FuzzConfig applies any JSON as a config to a Deployment. The config must be either applied or rejected.
 func FuzzConfig(f *testing.F) {
 	f.Add([]byte(`{"env":[{"name":"A","value":"b"}],"envFrom":[],"resources":{"limits":{"cpu":"1"}},"nodeSelector":{"a":"b"}}`))
 	f.Add([]byte(`{"volumes":[{"name":"v"}],"volumeMounts":[{"name":"v","mountPath":"/v"}],"tolerations":[{}],"affinity":{"nodeAffinity":{}},"annotations":{"a":1}}`))

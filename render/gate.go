@@ -17,9 +17,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkTypes validates an object against the schema of its API, and returns it. It returns an error
-// for values of a wrong type. It removes unknown fields, with a warning: OLM's requests drop them too, but
-// strict validation and server-side apply reject the object.
+// checkTypes validates an object against the schema of its API, and returns the object without unknown fields,
+// with a warning for them: OLM's requests also drop these fields, but strict validation and server-side apply
+// reject the object. It returns an error for values of a wrong type.
 func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 	shape := in.opt.types.Check(o)
 	if len(shape.Unknown) > 0 {
@@ -33,8 +33,8 @@ func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 	return o, errs.Err()
 }
 
-// checkBuildable returns an error for characters that kustomize, and GitOps engines that use it,
-// cannot parse.
+// checkBuildable adds an error for characters that neither kustomize nor a GitOps engine with kustomize can
+// parse.
 func checkBuildable(pos diag.Pos, o Object, errs *diag.List) {
 	if field, char, found := yamlnode.FindUnreadable(map[string]any(o)); found {
 		errs.Addf(pos, "%s: %s contains character %U, which kustomize cannot parse", o.Key(), field, char)
@@ -122,9 +122,8 @@ func objectPos(b *bundle.Bundle, o Object) diag.Pos {
 	return diag.Pos{File: b.CSV.File}
 }
 
-// Validate renders b in every install mode that it supports. It returns the warnings of all modes,
-// sorted. The error is a diag.List of all faults that prevent the application of objects, each with
-// file and field.
+// Validate renders b in every install mode that b supports. It returns the warnings of all modes, sorted. The
+// error is a diag.List of all faults because of which objects cannot be applied, each with file and field.
 func Validate(b *bundle.Bundle) ([]diag.Warning, error) {
 	var errs diag.List
 	var warnings []diag.Warning

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/bundle"
 )
 
-// renderManifest renders a bundle into a tree, and validates it in every install mode. It checks that
-// both give the same errors and warnings, and returns them.
+// renderManifest renders a bundle into a tree, and also calls Validate. It checks that both give the same
+// errors and warnings, and returns these.
 func renderManifest(t *testing.T, fsys fstest.MapFS) string {
 	t.Helper()
 	res, err := renderBundles(map[string]fstest.MapFS{"ns/x": fsys}, nil, Options{})
@@ -64,8 +64,8 @@ func TestShippedIsTyped(t *testing.T) {
 	}
 }
 
-// TestDefinitionsAreApplied checks that a CRD that no API server accepts is rejected with its file and
-// field.
+// TestDefinitionsAreApplied checks that a CRD is rejected, with its file and field, if no API server accepts
+// it.
 func TestDefinitionsAreApplied(t *testing.T) {
 	for edit, want := range map[string]string{
 		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {type: array}}":    `spec.versions[0].schema.openAPIV3Schema.properties[a].items: Required value: must be specified`,
@@ -107,8 +107,8 @@ func addAccepted(known map[string]bool, res *Result) {
 	}
 }
 
-// TestAcceptedCRDs checks that accepted CRDs are returned once, rejected ones never, and that known CRDs
-// are not validated again.
+// TestAcceptedCRDs checks that All returns the digests of accepted CRDs once and of rejected CRDs never, and
+// does not validate known CRDs again.
 func TestAcceptedCRDs(t *testing.T) {
 	known := map[string]bool{}
 	bad := newBundle("x", "1.0.0", "v1")

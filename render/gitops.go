@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// writeGitOps writes the objects of the GitOps tool: those that the user applies once, and those
-// that the tool then applies.
+// writeGitOps writes the objects of the GitOps tool: the objects that the user applies once, and the objects
+// that the tool then applies by itself.
 func (t *tree) writeGitOps() error {
 	if !t.opt.hasEngine() {
 		return nil
@@ -77,8 +77,8 @@ func (t *tree) writeInputs(objects []Object, files map[string][]byte) error {
 	return t.writeToolObjects("inputs", objects)
 }
 
-// writeToolObjects writes objects of the GitOps tool to dir. It adds a kustomization, except to a
-// directory of pieces, which engines read without one.
+// writeToolObjects writes objects of the GitOps tool to dir. It adds a kustomization, except in the directory
+// pieces/, which engines read without a kustomization.
 func (t *tree) writeToolObjects(dir string, objects []Object) error {
 	pieces := dir == layout.Pieces || strings.HasPrefix(dir, layout.Pieces+"/")
 	var files []string

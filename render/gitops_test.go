@@ -29,8 +29,8 @@ func asOneUnit(opt Options) Options {
 	return opt
 }
 
-// crdNames returns the names of the CRDs that a GitOps tool finds in a directory: by its
-// kustomization, or in all files if there is none.
+// crdNames returns the names of the CRDs that a GitOps tool finds in a directory. The tool uses the
+// kustomization or, if there is none, all files.
 func crdNames(t *testing.T, res *Result, dir string) []string {
 	t.Helper()
 	files := filesOf(res.Tree, nil)
@@ -135,8 +135,8 @@ func decodeYAMLObject(t *testing.T, text []byte) Object {
 	return m
 }
 
-// newIssuerBundles returns an operator that provides the API of certificates, with an unrelated name,
-// and two that request certificates.
+// newIssuerBundles returns an operator that provides the API of certificates, but has an unrelated name, and
+// two operators that request certificates.
 func newIssuerBundles() map[string]fstest.MapFS {
 	trust := newBundle("trust", "1.0.0", "v1")
 	for file, text := range trust {
@@ -157,8 +157,8 @@ func newIssuerBundles() map[string]fstest.MapFS {
 	return bundles
 }
 
-// TestIssuerIsAppliedFirst checks that the certificate issuer is applied before objects that wait for
-// certificates, by Argo CD's sync waves and Flux's Kustomizations.
+// TestIssuerIsAppliedFirst checks Argo CD's sync waves and Flux's Kustomizations: the certificate issuer is
+// applied before objects that wait for certificates.
 func TestIssuerIsAppliedFirst(t *testing.T) {
 	res, err := renderBundles(newIssuerBundles(), nil, asOneUnit(engineOptions(profile.ArgoCD)))
 	if err != nil {
@@ -193,9 +193,8 @@ func TestIssuerIsAppliedFirst(t *testing.T) {
 	}
 }
 
-// TestFluxStages checks that the Kustomizations of a cluster apply each object exactly once: the
-// certificate issuer in the first, the user's own resources and objects that require others in the
-// last.
+// TestFluxStages checks that the Kustomizations of a cluster apply each object exactly once. The first applies
+// the certificate issuer. The last applies the user's own resources and the objects that require other objects.
 func TestFluxStages(t *testing.T) {
 	bundles := newIssuerBundles()
 	bundles["c/needy"] = newBundle("needy", "1.0.0", "v1")

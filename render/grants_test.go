@@ -89,8 +89,8 @@ func addGrants(out map[grant]bool, account, namespace string, rules []map[string
 	}
 }
 
-// compareGrants checks that both sides give each account the same permissions, except for Roles in
-// the install namespace (rule 3) and for the OperatorCondition (rule 1), which only quayside has.
+// compareGrants checks that quayside's objects (got) and the reference (want) give each account the same
+// permissions. Only quayside has Roles in the install namespace (rule 3) and for the OperatorCondition (rule 1).
 func compareGrants(t *testing.T, namespace string, got, want []Object) {
 	t.Helper()
 	g, w := grants(got), grants(want)

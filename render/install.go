@@ -79,9 +79,9 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	return objects, in.warnings, nil
 }
 
-// withoutInjectedCA returns an object without its CA if a controller in the cluster injects one:
-// the GitOps engine and the controller would overwrite each other's value. Otherwise it removes
-// only a CA that is a placeholder.
+// withoutInjectedCA returns an object without its CA if a controller in the cluster injects a CA: the GitOps
+// engine and the controller would overwrite each other's value. If no controller injects a CA, it removes only
+// a CA that is a placeholder.
 func (in *install) withoutInjectedCA(o Object) Object {
 	if certificates.IsInjected(o, in.opt.Certificates, in.opt.OpenShift) {
 		return certificates.WithoutCA(o)
@@ -144,7 +144,7 @@ func (in *install) warn(pos diag.Pos, code, format string, args ...any) {
 	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-// warnMinor adds a warning about something that users of the bundle need not fix.
+// warnMinor adds a warning about a fault that users of the bundle need not fix.
 func (in *install) warnMinor(pos diag.Pos, code, format string, args ...any) {
 	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Minor: true, Msg: fmt.Sprintf(format, args...)})
 }
@@ -207,7 +207,7 @@ func unionPorts(first, second []map[string]any) []any {
 	return out
 }
 
-// dashName returns a name with dashes in place of dots.
+// dashName replaces the dots in a name with dashes.
 func dashName(name string) string { return strings.ReplaceAll(name, ".", "-") }
 
 // localName returns the name of a generated object in the install namespace, such as
@@ -223,7 +223,7 @@ func (in *install) globalName(of string) string {
 	return k8s.Fit(in.pin.Namespace+"."+in.pin.Package+"."+of, k8s.MaxSubdomain)
 }
 
-// nameIn returns localName for the install namespace, and globalName for any other.
+// nameIn returns the localName of a generated object in the install namespace, and the globalName in any other.
 func (in *install) nameIn(namespace, of string) string {
 	if namespace == in.pin.Namespace {
 		return in.localName(of)

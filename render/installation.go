@@ -86,9 +86,9 @@ func (t *tree) listInstallations(installs []*operator, adapt func(Object) Object
 	return out
 }
 
-// newInstallation returns the Installation of an operator. The Installation lists the operator's
-// objects and, if they are in inCluster, the Namespace, the CRDs, objects that are rendered for
-// another operator, and the CRD of OperatorCondition.
+// newInstallation returns the Installation of an operator. It lists the operator's own objects. It also lists
+// the Namespace, the CRDs, the objects that are rendered for another operator, and the CRD of
+// OperatorCondition, if these are in inCluster.
 func newInstallation(in *operator, adapt func(Object) Object, inCluster map[Key]Object) Installation {
 	spec := v1alpha1.InstallationSpec{
 		Package: in.pin.Package, Version: in.pin.Version, Bundle: in.pin.Bundle, Channel: in.pin.Channel, Pin: string(in.pin.Checksum()),

@@ -29,8 +29,8 @@ func engineRoots(t testingT, res *Result) map[string]bool {
 	return out
 }
 
-// differentRoots returns the directories that engines apply in both trees and that have different
-// objects, apart from their order of application.
+// differentRoots returns the directories that engines apply in both trees, but that contain different objects
+// in the two trees. It ignores the order of application.
 func differentRoots(t testingT, a, b *Result, overlays map[string]string) []string {
 	t.Helper()
 	var out []string
@@ -58,8 +58,8 @@ func readByEngine(t testingT, res *Result, dir string, overlays map[string]strin
 	return withoutOrder(t, docs)
 }
 
-// TestJoinedPieces checks that operators that require each other become one piece with a new name and
-// directory, and that other pieces keep their names.
+// TestJoinedPieces checks that operators that require each other become one piece, that this piece has a new
+// name and directory, and that other pieces keep their names.
 func TestJoinedPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bundles := map[string]fstest.MapFS{}
@@ -119,7 +119,7 @@ func TestJoinedPieces(t *testing.T) {
 	})
 }
 
-// TestShareOfJoinedPiece has clusters with only some operators of a piece: each gets exactly these.
+// TestShareOfJoinedPiece checks that a cluster with only some operators of a piece gets exactly these operators.
 func TestShareOfJoinedPiece(t *testing.T) {
 	shared := "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: shared}, value: 1}"
 	bundles := map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", shared), "b/y": newBundle("y", "1.0.0", "v1", shared), "c/z": newBundle("z", "1.0.0", "v1")}
@@ -136,9 +136,9 @@ func TestShareOfJoinedPiece(t *testing.T) {
 	}
 }
 
-// TestGranularityChangesNoRoot renders fleets by piece and by cluster: all directories that an engine
-// applies must exist, and those in both trees must have the same objects. Otherwise an engine whose own
-// objects are not updated yet would prune the missing objects.
+// TestGranularityChangesNoRoot renders fleets with both granularities. All directories that an engine applies
+// must exist. A directory in both trees must have the same objects: while the engine still applies the
+// directories of the old tree, it would prune the missing objects.
 func TestGranularityChangesNoRoot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bundles, needs := newIndependentBundles(t, rapid.IntRange(1, 4).Draw(t, "operators"))

@@ -158,8 +158,8 @@ func partsOf(t testingT, res *Result, overlays map[string]string, cluster string
 	return out
 }
 
-// plainDocuments returns the objects of all files in a directory, as a tool applies a directory
-// without a kustomization.
+// plainDocuments returns the objects of all files in a directory. In this way, a tool reads a directory without
+// a kustomization.
 func plainDocuments(t testingT, files map[string][]byte, dir string) []document {
 	t.Helper()
 	var out []document

@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// newIndependentBundles returns operators without common objects, each in its own namespace, and their
-// requirements. Each may require earlier operators.
+// newIndependentBundles returns n operators without common objects, each in its own namespace, and their
+// requirements. An operator may require earlier operators.
 func newIndependentBundles(t *rapid.T, n int) (map[string]fstest.MapFS, map[string][]string) {
 	bundles, needs := map[string]fstest.MapFS{}, map[string][]string{}
 	var names []string
@@ -54,8 +54,8 @@ func changedFiles(a, b *Result) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// belongsTo reports whether a file belongs to an operator: to its piece, the CRDs of its package, its
-// Namespace, or to objects that apply these.
+// belongsTo reports whether a file belongs to an operator: to its piece, to the CRDs of its package, to its
+// Namespace, or to the engine's objects that apply these.
 func belongsTo(name, namespace, pkg string) bool {
 	if rest, below := strings.CutPrefix(name, layout.Clusters+"/"); below {
 		_, name, _ = strings.Cut(rest, "/")
@@ -99,9 +99,9 @@ func drawFleet(t *rapid.T) Options {
 	return opt
 }
 
-// TestOneOperatorChangesItsOwnFiles compares trees with and without one operator: only its own files may
-// differ, for all engines, clusters and overlays. The objects that the user applies once and the list of
-// clusters depend only on settings. The first operator always remains, so that no cluster is empty.
+// TestOneOperatorChangesItsOwnFiles compares trees with and without one operator. Only the files of this operator
+// may differ, for all engines, clusters and overlays. Two things depend only on settings: the list of clusters, and
+// the objects that the user applies once. The first operator always remains, so that no cluster is empty.
 func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bundles, needs := newIndependentBundles(t, rapid.IntRange(2, 6).Draw(t, "operators"))
@@ -183,7 +183,7 @@ func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 	})
 }
 
-// TestSharedFiles adds an operator with common objects, and checks which files of the others change.
+// TestSharedFiles adds an operator that has objects in common with others, and checks which of their files change.
 func TestSharedFiles(t *testing.T) {
 	binding := "{kind: ClusterRoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, subjects: [{kind: ServiceAccount, name: sa, namespace: x}]}"
 	class := "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: all}, value: 1}"

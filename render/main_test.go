@@ -8,10 +8,10 @@ import (
 	"github.com/quayside/quayside/internal/testing/propertytest"
 )
 
-// TestMain fixes the seed of the property tests and lowers the number of their checks, because each
-// check builds whole trees; make properties runs more, with -rapid.seed=0 and -rapid.checks. It also
-// collects garbage less often, except in benchmarks: kustomize allocates so much that the default
-// would take half of the tests' time.
+// TestMain fixes the seed of the property tests and lowers the number of their checks, because each check
+// builds whole trees. "make properties" runs more checks, with -rapid.seed=0 and -rapid.checks. Except in
+// benchmarks, garbage is collected less often: kustomize allocates so much that collection would take half of
+// the tests' time.
 func TestMain(m *testing.M) {
 	propertytest.FixSeed(1)
 	propertytest.DefaultChecks(15)

@@ -16,8 +16,8 @@ func mirrorAll(operators []operator, mirrors []Mirror) {
 	}
 }
 
-// withMirrors returns o with the images of its pods replaced by mirrors: those of containers and volumes,
-// and those in environment variables and arguments, which operators run. See [k8s.PodTemplates].
+// withMirrors returns o with the images of its pods replaced by mirrors: the images of containers and volumes,
+// and the images in environment variables and arguments, because operators run those. See [k8s.PodTemplates].
 func withMirrors(o Object, mirrors []Mirror) Object {
 	if len(mirrors) == 0 {
 		return o
@@ -59,7 +59,7 @@ func mirrorValues(env []map[string]any, mirrors []Mirror) {
 	}
 }
 
-// Mirrored returns the reference that a cluster pulls for an image. image must be a full reference.
+// Mirrored returns the reference that a cluster pulls for image. image must be a full reference.
 func Mirrored(image string, mirrors []Mirror) string { return mirrorImage(image, image, mirrors) }
 
 // Original reverses Mirrored. image is a reference to a mirror, and the result is the original image. If
@@ -74,8 +74,8 @@ func Original(image string, mirrors []Mirror) string {
 	return image
 }
 
-// mirrorImage returns the reference of an image at the mirror with the most specific source. image
-// is the full reference. If no mirror applies, the result is original, the reference as written.
+// mirrorImage returns the reference of image at the matching mirror with the most specific source. image is a full
+// reference. original is the same reference as the user wrote it. If no mirror applies, it returns original.
 func mirrorImage(original, image string, mirrors []Mirror) string {
 	best := -1
 	for i, m := range mirrors {

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMirrorsInEveryPod puts an image into the pods of each kind, and checks that no object of it still
-// names the source.
+// TestMirrorsInEveryPod puts an image into an object of each kind with pods, and checks that the rendered
+// object no longer names the source.
 func TestMirrorsInEveryPod(t *testing.T) {
 	pod := func() map[string]any {
 		return map[string]any{
@@ -41,7 +41,7 @@ func TestMirrorsInEveryPod(t *testing.T) {
 	}
 }
 
-// TestOriginal checks that every image is found again by its name in a mirror, and that other images stay.
+// TestOriginal checks that Original returns every image for its name at a mirror, and returns other images unchanged.
 func TestOriginal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sources := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"quay.io", "quay.io/a", "quay.io/a/b", "docker.io", "docker.io/library", "ghcr.io/a"}), 0, 4, rapid.ID).Draw(t, "sources")

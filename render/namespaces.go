@@ -17,9 +17,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// writeNamespaces writes the declared Namespaces and the install Namespaces, each to its own
-// directory. It omits Namespaces that every cluster has. A Namespace that a bundle ships is
-// rendered with the bundle; it gets the declared labels and annotations.
+// writeNamespaces writes the declared Namespaces and the install Namespaces, each to its own directory. It
+// omits Namespaces that every cluster has. It also omits a Namespace that a bundle ships, which is rendered
+// with the bundle, but adds the declared labels and annotations to it.
 func (t *tree) writeNamespaces() error {
 	installs := map[string][]operator{}
 	for _, in := range t.installs {
@@ -82,8 +82,8 @@ func shippedNamespaces(installs []operator) map[string][]*Object {
 	return out
 }
 
-// namespace returns a Namespace with its declared labels and annotations. If it is not declared, it
-// has those that its operators suggest.
+// namespace returns a Namespace with its declared labels and annotations. If it is not declared, it has the
+// labels and annotations that its operators suggest.
 func (t *tree) namespace(name string, installs []operator) Object {
 	o := k8s.New("v1", "Namespace", "", name)
 	d, isDeclared := t.declared[name]
@@ -112,8 +112,8 @@ func (t *tree) monitored(installs []operator) *operator {
 	return nil
 }
 
-// warnUnmonitored adds a warning for a namespace whose labels quayside does not set, if an operator requests
-// monitoring of the namespace and no declaration sets the label.
+// warnUnmonitored adds a warning for a namespace if an operator requests monitoring of the namespace and no
+// declaration sets the label. quayside does not set the labels of this namespace.
 func (t *tree) warnUnmonitored(name string, installs []operator) {
 	in := t.monitored(installs)
 	if _, decided := t.declared[name].Labels[catalog.ClusterMonitoringLabel]; in == nil || decided {
@@ -122,8 +122,8 @@ func (t *tree) warnUnmonitored(name string, installs []operator) {
 	t.warn(in.csvPos(), in.pin.Key(), "namespace-monitoring", "%s asks for the cluster's monitoring of namespace %s: declare the Namespace with the label %s, \"true\" or \"false\"", in.name(), name, catalog.ClusterMonitoringLabel)
 }
 
-// declaredNamespace returns a Namespace with the declared labels and annotations. They override
-// existing ones.
+// declaredNamespace returns a Namespace with the declared labels and annotations. They override existing labels
+// and annotations.
 func declaredNamespace(o Object, d lockfile.Namespace) Object {
 	for field, more := range map[string]map[string]string{"labels": d.Labels, "annotations": d.Annotations} {
 		for key, value := range more {
@@ -133,8 +133,8 @@ func declaredNamespace(o Object, d lockfile.Namespace) Object {
 	return o
 }
 
-// withSuggestedMetadata returns a Namespace with the labels and annotations that its operators
-// suggest. If two operators suggest different values, the first takes precedence.
+// withSuggestedMetadata returns a Namespace with the labels and annotations that its operators suggest. If two
+// operators suggest different values, the value of the first operator is used.
 func (t *tree) withSuggestedMetadata(o Object, installs []operator) Object {
 	const annotation = catalog.SuggestedNamespaceTemplate
 	for _, in := range installs {
@@ -163,8 +163,8 @@ func (t *tree) withSuggestedMetadata(o Object, installs []operator) Object {
 	return o
 }
 
-// removeToolDirectives removes keys that control GitOps tools from suggested labels or annotations.
-// It adds a warning for each.
+// removeToolDirectives removes keys that control GitOps tools from suggested labels or annotations. It adds a
+// warning for each removed key.
 func (t *tree) removeToolDirectives(in operator, annotation string, keys map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if tool := bundle.ControlledTool(key); tool != "" {

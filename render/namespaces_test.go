@@ -64,8 +64,8 @@ func TestUnmanagedNamespaces(t *testing.T) {
 	}
 }
 
-// TestDeclaredNamespaces checks that each declared Namespace has its declared labels and annotations,
-// even if bundles ship or suggest others.
+// TestDeclaredNamespaces checks that each declared Namespace has its declared labels and annotations, even if
+// bundles ship or suggest other values.
 func TestDeclaredNamespaces(t *testing.T) {
 	template := func(text string) fstest.MapFS {
 		b := newBundle("x", "1.0.0", "v1")
@@ -206,8 +206,8 @@ func TestDeclaringChangesNoPath(t *testing.T) {
 	}
 }
 
-// TestDeclaredNamespacesOfClusters checks that a cluster has the declared Namespaces that its
-// operators use, and those that no operator uses.
+// TestDeclaredNamespacesOfClusters checks that a cluster has the declared Namespaces that its operators use,
+// and the declared Namespaces that no operator uses.
 func TestDeclaredNamespacesOfClusters(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1"), "b/y": newBundle("y", "1.0.0", "v1"), "c/z": newBundle("z", "1.0.0", "v1"), "ops/w": newBundle("w", "1.0.0", "v1")}
 	opt := Options{
@@ -233,8 +233,8 @@ func TestDeclaredNamespacesOfClusters(t *testing.T) {
 	}
 }
 
-// TestClusterMonitoring checks which Namespaces get the label of OpenShift's monitoring, and the warning
-// about a Namespace that has none.
+// TestClusterMonitoring checks which Namespaces get the label of OpenShift's monitoring, and the warning about
+// a Namespace without this label.
 func TestClusterMonitoring(t *testing.T) {
 	b := newBundle("x", "1.0.0", "v1")
 	csv := string(b["manifests/csv.yaml"].Data)

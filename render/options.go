@@ -52,8 +52,8 @@ func (o Options) overlaysDir() string {
 	return path.Join("..", layout.Overlays)
 }
 
-// Proxy is the proxy configuration of all containers in Deployments. It does not apply to an
-// operator whose own config sets one of the three variables.
+// Proxy is the proxy configuration of all containers in Deployments. It does not apply to an operator if the
+// config of the operator sets one of the three variables.
 type Proxy struct {
 	HTTP, HTTPS, None string
 }
@@ -86,7 +86,7 @@ func allNamespaces(mode catalog.InstallMode, watch []string) bool {
 	return mode == catalog.AllNamespaces || len(watch) == 0
 }
 
-// prefix returns the path prefix for the pieces of a cluster: "" if it uses the base unchanged,
+// prefix returns the path prefix for the pieces of a cluster: "" if the cluster uses the base unchanged,
 // otherwise the cluster's own directory. It depends only on settings.
 func (o Options) prefix(c profile.Cluster) string {
 	separate := len(o.Clusters) > 1 && profile.NeedsSeparateDirs(o.GitOps)
@@ -96,8 +96,8 @@ func (o Options) prefix(c profile.Cluster) string {
 	return path.Join(layout.Clusters, c.Name) + "/"
 }
 
-// byCluster reports whether the objects of a cluster are applied as one unit. This is the case if
-// the workspace configures it, or if the tool that applies the tree is unknown.
+// byCluster reports whether the objects of a cluster are applied as one unit. This is the case if the workspace
+// configures this, or if the tool that applies the tree is unknown.
 func (o Options) byCluster() bool {
 	return !profile.PerPiece(o.profile, o.GitOps)
 }

@@ -14,7 +14,7 @@ type order struct {
 	level  map[string]int             // length of the longest chain of operators before each operator
 }
 
-// newOrder returns the order in which each operator comes after those that it needs. Operators that
+// newOrder returns the order in which each operator comes after the operators that it needs. Operators that
 // need each other in a cycle have no order among themselves.
 func newOrder(needs map[string][]string) order {
 	reach := map[string]map[string]bool{}
@@ -36,7 +36,7 @@ func newOrder(needs map[string][]string) order {
 	return o
 }
 
-// reachableFrom returns all operators that from needs, directly or indirectly.
+// reachableFrom returns all operators that operator from needs, directly or indirectly.
 func reachableFrom(needs map[string][]string, from string) map[string]bool {
 	found := map[string]bool{}
 	for open := slices.Clone(needs[from]); len(open) > 0; {
@@ -50,7 +50,7 @@ func reachableFrom(needs map[string][]string, from string) map[string]bool {
 	return found
 }
 
-// computeLevel computes the level of an operator and of all before it, and returns it.
+// computeLevel returns the level of an operator. It also computes the levels of all operators before it.
 func (o order) computeLevel(name string) int {
 	level, known := o.level[name]
 	if known {
@@ -110,9 +110,9 @@ func applyPositions(installs, replaced []operator, byCluster bool) map[Key]profi
 	return positions
 }
 
-// addLeftoverPositions adds the positions of leftover objects: before or with the objects of the successor.
-// If the successor ships an object, too, this keeps its early position. A tool that applies in stages would
-// delete and recreate an object whose stage becomes later.
+// addLeftoverPositions adds the positions of leftover objects: before or with the objects of the successor. An
+// object that the successor also ships keeps its early position. A tool that applies in stages would otherwise
+// delete and recreate the object, because its stage becomes later.
 func addLeftoverPositions(positions map[Key]profile.ApplyPosition, replaced []operator) {
 	for _, in := range replaced {
 		first := slices.ContainsFunc(in.b.Provides(), func(api catalog.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
@@ -130,7 +130,8 @@ func addLeftoverPositions(positions map[Key]profile.ApplyPosition, replaced []op
 
 type groupKind struct{ group, kind string }
 
-// apiProvider returns the provider of the API that an object of an operator uses.
+// apiProvider returns which operator provides an API that operator name uses: itself, an earlier one, another,
+// or none.
 func (o order) apiProvider(name string, providers []string) profile.APIProvider {
 	switch {
 	case len(providers) == 0:
@@ -143,7 +144,7 @@ func (o order) apiProvider(name string, providers []string) profile.APIProvider 
 	return profile.OtherOperator
 }
 
-// markRecreated marks the positions of the objects of installs that are selected to be recreated.
+// markRecreated marks the positions of the objects in installs that recreate selects.
 func markRecreated(positions map[Key]profile.ApplyPosition, installs []operator, recreate []profile.Recreation) {
 	for _, in := range installs {
 		for _, r := range recreate {

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestOrder checks the order of operators: a required operator is before its dependents unless both are
-// in one cycle, and the order has no cycles.
+// TestOrder checks the order of operators. A required operator is before the operator that requires it, unless
+// both are in one cycle. The order has no cycles.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		names := strings.Split("abcdefgh", "")[:rapid.IntRange(1, 8).Draw(r, "operators")]
@@ -45,9 +45,9 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestOperatorOrder renders operators with requirements, also in cycles, custom resources of each
-// other's APIs, shared objects and certificates: no sync wave may wait for an object that becomes
-// healthy only after a later wave.
+// TestOperatorOrder renders operators with requirements, also in cycles, with custom resources of each other's
+// APIs, with shared objects and with certificates. No sync wave may wait for an object that becomes healthy
+// only after a later wave.
 func TestOperatorOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		names := strings.Split("abcde", "")

@@ -17,9 +17,9 @@ import (
 // Stream lists objects in the order of application.
 type Stream []document
 
-// StreamOverlay returns all objects of a cluster: the CRDs, which no overlay changes, and the built pieces of
-// the operators and the reporter. build runs kustomize on a directory of the tree, including the user's files,
-// and returns the objects as JSON.
+// StreamOverlay returns all objects of a cluster: the CRDs, which no overlay changes, and the objects that
+// build returns for the pieces of the operators and the reporter. build runs kustomize on a directory of the
+// tree, including the user's files, and returns the objects as JSON.
 func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster string) (Stream, error) {
 	v, err := r.tree.view(cluster)
 	if err != nil {
@@ -66,7 +66,7 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 	return docs, nil
 }
 
-// Of returns the objects of an operator, and the Namespace that it is installed into.
+// Of returns the objects of an operator, and its install Namespace.
 func (s Stream) Of(namespace, pkg string) Stream {
 	return slices.DeleteFunc(slices.Clone(s), func(d document) bool {
 		labels := k8s.Map(d.head, "metadata", "labels")
@@ -85,7 +85,7 @@ func (s Stream) YAML() []byte {
 	return out.Bytes()
 }
 
-// Files returns a file for each object. Their alphabetical order is an order of application.
+// Files returns a file for each object. Objects can be applied in the alphabetical order of the files.
 func (s Stream) Files() (*filetree.Tree, error) {
 	var objects []Object
 	for _, d := range s {
@@ -100,7 +100,7 @@ func (s Stream) Files() (*filetree.Tree, error) {
 	return out, nil
 }
 
-// layout returns the layout of the tree, and the entry of a cluster in it.
+// layout returns the layout of the tree, and the entry of cluster c in the layout.
 func (r *Result) layout(c profile.Cluster) (*layout.Tree, layout.Cluster, error) {
 	treeLayout, err := layout.Read(r.Tree.Names(), r.Tree.Get)
 	if err != nil {

@@ -40,8 +40,8 @@ func TestEveryLevelBuilds(t *testing.T) {
 	}
 }
 
-// TestOwnerLabels checks every object of every kustomization: all have owner labels, only Deployments
-// and CRDs have the version, and selectors and pod templates have neither.
+// TestOwnerLabels checks every object of every kustomization. All objects have owner labels. Only Deployments
+// and CRDs have the version label. Selectors and pod templates have none of these labels.
 func TestOwnerLabels(t *testing.T) {
 	for _, dir := range goldenCases(t) {
 		lock, opt, open := goldenLock(t, dir)
@@ -139,8 +139,8 @@ func TestStreamOverlay(t *testing.T) {
 	}
 }
 
-// TestStreamParts splits a stream into files, the order of whose names is that of the phases, and selects the objects
-// of an operator.
+// TestStreamParts splits a stream into files, and selects the objects of an operator. The names of the files
+// sort in the order of the phases.
 func TestStreamParts(t *testing.T) {
 	lock, opt, open := goldenLock(t, filepath.Join("testdata", "beacon", "all-argocd"))
 	res, err := All(lock, opt, open)

@@ -14,10 +14,10 @@ type Object = k8s.Object
 // Key identifies an object in a cluster.
 type Key = k8s.Key
 
-// Labels of objects that belong to no single operator: CRDs of quayside, and Namespaces that
-// several operators share. A label selector for an operator does not select them, so that users do
-// not delete them together with the operator. The version is that of the API, because a tree must
-// not depend on the version of this program.
+// Labels of objects that belong to no single operator: CRDs of quayside, and Namespaces that several operators
+// share. A label selector for an operator does not select these objects, so that users do not delete them
+// together with the operator. The version is the version of quayside's API, because a tree must not depend on
+// the version of this program.
 const (
 	sharedPackage = "quayside"
 	sharedVersion = "v1alpha1"
@@ -32,10 +32,9 @@ func withSharedOwner(o Object, namespace string) Object {
 	return withOwner(o, owner, sharedVersion)
 }
 
-// plainMetadata returns o with all values of annotations and labels converted to strings, as
-// kustomize and the API server require. It removes annotations and labels that control GitOps
-// tools or quayside; [bundle.Validate] warns about these. It also removes the fields of metadata that
-// only the API server sets.
+// plainMetadata returns o with all values of annotations and labels converted to strings, as kustomize and the
+// API server require. It removes annotations and labels that control GitOps tools or quayside.
+// [bundle.Validate] warns about these. It also removes the fields of metadata that only the API server sets.
 func plainMetadata(o Object) Object {
 	o = withoutServerFields(o)
 	for _, field := range []string{"annotations", "labels"} {
@@ -101,9 +100,9 @@ func (in *install) addOwner(o Object) Object {
 	return o
 }
 
-// withOwner returns o with the labels in owner, which override existing ones, and with managed-by unless it
-// is set. Only Deployments and CRDs get the version. From other objects, a version label or annotation of the
-// bundle is removed. Otherwise, every upgrade would change their files.
+// withOwner returns o with the labels in owner, which override existing labels, and with managed-by unless it
+// is set. Only Deployments and CRDs get the version. From other objects, withOwner removes a version label or
+// annotation of the bundle, so that an upgrade does not change all files.
 func withOwner(o Object, owner map[string]any, version string) Object {
 	o = k8s.Label(o, map[string]string{k8s.LabelManagedBy: k8s.Manager})
 	o = withoutVersion(o)

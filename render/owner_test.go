@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// TestVersionChangesFewObjects renders two versions of a bundle that differ only in the version number:
-// only objects with the version may change, even if the bundle sets version labels itself.
+// TestVersionChangesFewObjects renders two versions of a bundle that differ only in the version number. Only
+// objects with quayside's version label may change, even if the bundle sets version labels on others.
 func TestVersionChangesFewObjects(t *testing.T) {
 	render := func(version string) *Result {
 		res, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", version, "v1",
@@ -66,8 +66,8 @@ func TestServerFields(t *testing.T) {
 	}
 }
 
-// TestAggregatedRoles checks that NoAggregatedRoles omits exactly the roles for an operator's APIs, and
-// that these share a file otherwise, sorted by key.
+// TestAggregatedRoles checks that NoAggregatedRoles omits exactly the roles for an operator's APIs. Without
+// this option, these roles share a file, sorted by key.
 func TestAggregatedRoles(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1")}
 	with, err := renderBundles(bundles, nil, Options{})

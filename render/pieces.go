@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// piece is a unit that a GitOps engine builds, applies, watches, prunes and rolls back. It contains
-// one operator, or several that work only together.
+// piece is a unit that a GitOps engine builds, applies, watches, prunes and rolls back. It contains one
+// operator, or several operators that work only together.
 type piece struct {
 	name    string
 	members []*operator // by namespace and package; operators with leftover objects come last
@@ -26,9 +26,8 @@ type piece struct {
 // dir returns the directory of the piece in the base.
 func (p piece) dir() string { return path.Join(layout.Operators, p.name) }
 
-// memberDir returns the directory of an operator of the piece. Usually this is the directory of the piece. If
-// the piece has several operators, and for leftover objects, it is a directory below the directory of the
-// piece.
+// memberDir returns the directory of an operator of the piece. Usually this is the directory of the piece. For
+// leftover objects, or if the piece has several operators, it is a directory below that of the piece.
 func (p piece) memberDir(in *operator) string {
 	if name := pieceName(in.pin); name != p.name {
 		return path.Join(p.dir(), name)
@@ -36,20 +35,20 @@ func (p piece) memberDir(in *operator) string {
 	return p.dir()
 }
 
-// containsAny reports whether one of the chosen operators is in the piece.
+// containsAny reports whether any of the chosen operators is in the piece.
 func (p piece) containsAny(chosen []*operator) bool {
 	return slices.ContainsFunc(p.members, func(in *operator) bool { return slices.Contains(chosen, in) })
 }
 
-// pieceName returns the name of a piece with one operator. It is unambiguous, because names of
-// namespaces contain no dot.
+// pieceName returns the name of a piece with one operator. The name is unambiguous, because names of namespaces
+// contain no dot.
 func pieceName(pin lockfile.Pin) string { return pin.Namespace + "." + pin.Package }
 
 // findPieces returns the pieces, sorted by name. Operators that require each other in a cycle share a piece,
 // because they work only together. An operator also shares its piece with the leftover objects of its
-// predecessor, so that the engine prunes them later. The name of a piece depends on all of its operators. If
-// the operators change, the piece gets a new name, so that no object moves from one existing piece to
-// another.
+// predecessor, so that the engine prunes these objects later. The name of a piece depends on all of its
+// operators. If the operators change, the piece gets a new name, so that no object moves from one existing
+// piece to another.
 func findPieces(installs, replaced []operator, uninstalling []lockfile.Leaving) []piece {
 	var lock lockfile.File
 	for _, in := range installs {
@@ -147,8 +146,8 @@ func (p piece) needs(all []piece) []string {
 	return slices.Compact(out)
 }
 
-// crds returns the directories of the CRDs that a piece ships, sorted. These include CRDs that are
-// rendered for another operator. dirOf is the directory of each CRD, by name.
+// crds returns the directories of the CRDs that the operators of a piece ship, sorted, even if another
+// operator's copy of the CRD is rendered. dirOf maps the name of a CRD to its directory.
 func (p piece) crds(dirOf map[string]string) []string {
 	dirs := map[string]bool{}
 	for _, in := range p.members {
@@ -165,8 +164,8 @@ func (p piece) crds(dirOf map[string]string) []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// annotatedKustomization returns the kustomization of a directory that an engine builds. Its
-// annotation CRDsAnnotation lists the necessary CRD directories.
+// annotatedKustomization returns the fields of the kustomization of a directory that an engine builds. Its
+// annotation CRDsAnnotation lists the CRD directories that the objects need.
 func annotatedKustomization(resources, crds []string) map[string]any {
 	fields := map[string]any{"resources": k8s.Values(resources...)}
 	var names []string

@@ -45,9 +45,9 @@ func newManyBundles(tb testing.TB, n, objects int) map[string]fstest.MapFS {
 	return out
 }
 
-// BenchmarkPieces builds all pieces of a cluster, one after the other in one process, and compares the
-// CPU time with that of a single build of all of them. It uses a cluster without changes, and one with
-// a config and an overlay.
+// BenchmarkPieces builds all pieces of a cluster, one after the other in one process, and compares the CPU time
+// with a single build of the whole cluster. It uses a cluster without changes, and a cluster with a config and
+// an overlay.
 func BenchmarkPieces(b *testing.B) {
 	bundles := newManyBundles(b, 43, 36)
 	lock, open := newLock(bundles, nil, nil), openBundles(bundles)

@@ -42,8 +42,7 @@ func TestAffinityOfNull(t *testing.T) {
 	}
 }
 
-// TestProxyOfTheConfig checks that the workspace's proxy is not set if the config sets any of its
-// variables.
+// TestProxyOfTheConfig checks that the workspace's proxy is not set if the config sets any proxy variable.
 func TestProxyOfTheConfig(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
 		in := &install{opt: Options{Proxy: Proxy{HTTP: "h", HTTPS: "s", None: "n"}}, config: config{"env": []any{map[string]any{"name": name, "value": ""}}}}

@@ -70,9 +70,9 @@ func withPullSecrets(account Object, secrets []string) Object {
 	return k8s.With(account, refs, "imagePullSecrets")
 }
 
-// renderRoles generates a role for each account and namespace. Namespaced permissions of the CSV
-// become Roles in the install namespace and in each watched namespace. If the operator watches all
-// namespaces, they are added to the ClusterRole.
+// renderRoles generates the roles of each account. Namespaced permissions of the CSV become Roles in the
+// install namespace and in each watched namespace. If the operator watches all namespaces, these permissions
+// become part of the ClusterRole instead.
 func renderRoles(in *install) ([]Object, error) {
 	namespaced, cluster := rulesByAccount(in.b.CSV.Permissions), rulesByAccount(in.b.CSV.ClusterPerms)
 	if in.watchesAll {
@@ -114,8 +114,7 @@ func mergeLists(list, more []any) []any {
 	return out
 }
 
-// roleWithBinding returns a Role or ClusterRole, and a binding of it to accounts in the install
-// namespace.
+// roleWithBinding returns a Role or ClusterRole, and its binding to accounts in the install namespace.
 func (in *install) roleWithBinding(kind, namespace, name string, rules []any, accounts ...string) []Object {
 	role := k8s.New(k8s.RBACGroup+"/v1", kind, namespace, name)
 	role["rules"] = rules

@@ -57,9 +57,8 @@ func refereeCases() []refereeCase {
 	}
 }
 
-// TestGoldensOfV1 compares rendered objects with OLM v1's own golden files, field by field, as
-// TestConformsToV1 does. Differences are listed in testdata/conformance/goldens.tsv, each with its
-// rule.
+// TestGoldensOfV1 compares rendered objects with OLM v1's own golden files, field by field, as TestConformsToV1
+// does. testdata/conformance/goldens.tsv lists the accepted differences, each with its rule.
 func TestGoldensOfV1(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if root == "" {

@@ -50,8 +50,8 @@ func releaseObjects(in *install) ([]Object, error) {
 }
 
 // hookOf returns the time at which a GitOps tool applies a hook of Helm, and the events at which no tool
-// applies it. The time is nil if the object, such as a test, has no place in a rendered tree. A hook of
-// upgrades also runs when a commit rolls an upgrade back.
+// applies the hook. The time is nil if the object, such as a test, has no place in a rendered tree. Otherwise,
+// rollback events are omitted: such a hook also runs when a commit rolls an upgrade back.
 func hookOf(h bundle.Hook) (hook *profile.Hook, others []string) {
 	out := profile.Hook{Weight: h.Weight, Succeeded: slices.Contains(h.Delete, "hook-succeeded"), Failed: slices.Contains(h.Delete, "hook-failed")}
 	for _, event := range h.Events {
@@ -71,7 +71,7 @@ func hookOf(h bundle.Hook) (hook *profile.Hook, others []string) {
 	return &out, slices.DeleteFunc(others, func(event string) bool { return strings.HasSuffix(event, "-rollback") })
 }
 
-// keepsHook reports whether a hook is rendered, and warns if the GitOps tool does not run it as Helm
+// keepsHook reports whether a hook is rendered, and warns if the GitOps tool does not run the hook as Helm
 // does.
 func keepsHook(in *install, file bundle.ManifestObject) bool {
 	about := in.opt.profile.About()
@@ -86,7 +86,7 @@ func keepsHook(in *install, file bundle.ManifestObject) bool {
 	return hook != nil
 }
 
-// markHooksAndKept marks the positions of objects that are hooks or outlive their operator.
+// markHooksAndKept marks the positions of objects that are hooks, or that remain after their operator is removed.
 func markHooksAndKept(positions map[Key]profile.ApplyPosition, installs []operator) {
 	for _, in := range installs {
 		for _, file := range in.b.Objects {

@@ -1,9 +1,9 @@
 // Package render turns bundles and the pins of a lock into plain Kubernetes manifests, in trees
 // that stock kustomize builds.
 //
-// Rendering is a pure function of the lock, the options and the content of bundles. It reads no
-// files and no clock, ignores subscriptions, and returns the same bytes for the same input.
-// objectGenerators lists the kinds of objects that it generates for a bundle.
+// Rendering is a pure function of the lock, the options and the content of bundles. It reads no files and no
+// clock, ignores subscriptions, and returns the same bytes for the same input. The function objectGenerators
+// lists the kinds of objects that are generated for a bundle.
 //
 // kustomize can build each directory that has a kustomization separately. A piece is such a
 // directory that a GitOps tool applies by itself. A tree has this layout:
@@ -19,9 +19,9 @@
 //	argocd/ or flux/<name>/           objects of the GitOps tool that the user applies once
 //	pieces/                           objects of the GitOps tool, each of which applies one piece
 //
-// The directories outside of clusters/ are the base, which clusters share. The user's own changes
-// are next to the tree in overlays/<cluster>/. They are Components of the kustomizations in
-// clusters/<cluster>/. Every file depends on one pin or on settings only, except the files in all/.
+// The directories outside of clusters/ are the base, which clusters share. The user's own changes are next to
+// the tree in overlays/<cluster>/. These overlays are Components of the kustomizations in clusters/<cluster>/.
+// Every file depends on one pin or on settings only, except the files in all/.
 //
 // The package has no compatibility promise yet: exported names may change in any release.
 //
@@ -63,7 +63,7 @@ type Result struct {
 }
 
 // ShippedKeys returns the keys of all objects that an operator ("namespace/package") ships in some cluster,
-// sorted. They include objects that the tree contains in the directory of another operator.
+// sorted. The result includes objects that the tree contains in the directory of another operator.
 func (r *Result) ShippedKeys(operator string) []Key {
 	var out []Key
 	for _, t := range append(slices.Collect(maps.Values(r.tree.own)), r.tree) {
@@ -141,9 +141,9 @@ func (t *tree) warn(pos diag.Pos, subject, code, format string, args ...any) {
 	t.warnings = append(t.warnings, diag.Warning{Pos: pos, Subject: subject, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-// All renders every pin of the lock, and the leftover objects of replaced operators. open returns
-// the content of a pin's bundle. If bundles cannot be opened, the error lists these. Otherwise it
-// lists all faults of all bundles. All does not modify its arguments.
+// All renders every pin of the lock, and the leftover objects of replaced operators. open returns the content
+// of a pin's bundle. If bundles cannot be opened, the error lists only these bundles. Otherwise it lists all
+// faults of all bundles. All does not modify its arguments.
 func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error)) (*Result, error) {
 	opt, err := opt.defaults()
 	if err != nil {
@@ -184,8 +184,8 @@ func newTree(opt Options, installs, replaced []operator, warnings []diag.Warning
 	}
 }
 
-// leavingPins returns the pins of replaced operators, and the operators being uninstalled. The With
-// fields in uninstalling list only pinned operators.
+// leavingPins returns the pins of replaced operators, and the operators being uninstalled. It omits operators
+// that are no longer pinned from the With fields of uninstalling.
 func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, uninstalling []lockfile.Leaving) {
 	for _, l := range lock.Leaving {
 		if l.ReplacedBy == "" {
@@ -214,7 +214,7 @@ func renderAll(installs []operator, opt Options) ([]diag.Warning, error) {
 			errs = append(errs, fmt.Errorf("bundle %q of %s is not valid:\n%w", in.pin.Bundle, sanitize.Line(in.name()), err))
 			continue
 		}
-		// package needs reports these for the rendered pods
+		// package needs reports these requirements for the rendered pods
 		known = slices.DeleteFunc(known, func(w diag.Warning) bool { return w.Code == "expected-from-outside" })
 		objects, more, err := Manifests(in.b, in.pin, opt)
 		if err != nil {

@@ -22,9 +22,9 @@ type Reporter struct {
 
 const reporterName = "quayside-reporter" // reporterName is the name of the reporter's objects, its package and its Lease.
 
-// writeReporter writes the objects of the reporter. For each pin it also writes a file with the
-// Installation, and with permissions to read the listed objects. Objects of operators never wait
-// for the reporter.
+// writeReporter writes the objects of the reporter. For each pin it also writes a file with the Installation,
+// and with permissions to read the objects that the Installation lists. Objects of operators never wait for the
+// reporter.
 func (t *tree) writeReporter() error {
 	r := t.opt.Reporter
 	if r.Image == "" || r.Namespace == "" {
@@ -86,13 +86,13 @@ func reporterFiles(objects []Object) []string {
 	return names
 }
 
-// installationFile returns the file name of an Installation and its permissions.
+// installationFile returns the name of the file with an Installation and its permissions.
 func installationFile(in Installation) string {
 	return fitName(maxFileName(path.Join(layout.Clusters, strings.Repeat("n", 40), layout.Installations)), in.Namespace+"."+in.Spec.Package)
 }
 
-// installationObjects returns the Installation object, without references to confidential objects,
-// and the permissions to read the listed objects.
+// installationObjects returns the Installation object and the permissions to read the objects that it lists.
+// References to confidential objects are omitted.
 func (t *tree) installationObjects(in Installation) []Object {
 	spec := in.Spec.DeepCopy()
 	spec.Objects = slices.DeleteFunc(spec.Objects, isConfidential)
@@ -138,7 +138,7 @@ func specFields(spec v1alpha1.InstallationSpec) map[string]any {
 	return out
 }
 
-// nonEmptyFields returns a mapping from pairs of name and value. It omits empty values.
+// nonEmptyFields converts pairs of name and value to a mapping. It omits empty values.
 func nonEmptyFields(pairs ...string) map[string]any {
 	out := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -37,8 +37,8 @@ func reporterOptions() *Reporter {
 	return &Reporter{Image: "registry.example.com/quayside-report:1.0.0", Namespace: "quayside-system"}
 }
 
-// renderings returns the golden cases and, if corpus is true, the bundles of the corpus, each alone in
-// a cluster with mirrors and a config.
+// renderings returns the golden cases. If corpus is true, it also returns the bundles of the corpus, each alone
+// in a cluster with mirrors and a config.
 func renderings(t *testing.T, corpus bool) []rendering {
 	t.Helper()
 	var out []rendering
@@ -46,8 +46,8 @@ func renderings(t *testing.T, corpus bool) []rendering {
 		lock, opt, open := goldenLock(t, dir)
 		out = append(out, rendering{dir, lock, opt, open})
 	}
-	// The same bundle twice, and a cluster for each. Common objects are in the directory of one
-	// install.
+	// The same bundle is installed twice, with a cluster for each install. Objects of both are in the directory
+	// of one.
 	twice := newBundle("x", "1.0.0+b1", "v1",
 		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: first}\nvalue: 1\n",
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: hush}\nstringData: {a: b}\n")
@@ -85,8 +85,8 @@ func renderings(t *testing.T, corpus bool) []rendering {
 	return out
 }
 
-// clusterObjects returns the objects of a cluster, parsed from the files: operators and Namespaces, the
-// reporter with its Installations, and the CRDs.
+// clusterObjects returns the objects of a cluster, parsed from the files of the tree: those of operators with
+// the Namespaces, those of the reporter with the Installations, and the CRDs.
 func clusterObjects(t *testing.T, res *Result, cluster string) (operators, reporter, crds []Object) {
 	t.Helper()
 	objects := func(docs []document) []Object {
@@ -152,8 +152,8 @@ func TestReporter(t *testing.T) {
 	}
 }
 
-// checkExpected compares the Installations with the cluster's objects as kustomize builds them, found
-// by the owner labels and by the bundle's own list of CRDs.
+// checkExpected compares the Installations with the objects that kustomize builds for the cluster. It selects
+// the objects by their owner labels, and the CRDs by the bundle's list of CRDs.
 func checkExpected(t *testing.T, r clusterResult) {
 	all, err := r.res.Installations(r.cluster)
 	if err != nil {
@@ -202,8 +202,8 @@ func checkExpected(t *testing.T, r clusterResult) {
 	}
 }
 
-// expectedObjects returns the objects of a pin in a cluster, by name: the version, if the object
-// belongs only to this pin, and the images.
+// expectedObjects returns the version and the images of each object of a pin in a cluster, by the object's
+// name. The version is empty unless the object belongs only to this pin.
 func expectedObjects(b *bundle.Bundle, pin lockfile.Pin, operators, crds []Object) map[string]string {
 	out := map[string]string{}
 	put := func(o Object) {
@@ -245,7 +245,7 @@ func expectedObjects(b *bundle.Bundle, pin lockfile.Pin, operators, crds []Objec
 	return out
 }
 
-// resourceNames returns the resource names of kinds, independent of the tested code.
+// resourceNames maps kinds to their resource names. It does not use the tested code.
 func resourceNames() map[string]string {
 	return map[string]string{
 		"/ConfigMap": "configmaps", "/Namespace": "namespaces", "/Service": "services", "/ServiceAccount": "serviceaccounts",
@@ -272,7 +272,7 @@ func resourceNames() map[string]string {
 	}
 }
 
-// checkPermissions compares all permissions of the reporter with the expected ones.
+// checkPermissions compares all permissions of the reporter with the expected permissions.
 func checkPermissions(t *testing.T, r clusterResult) {
 	want := map[string]bool{
 		"get /pods": true, "list /pods": true, "watch /pods": true,
@@ -362,8 +362,8 @@ func TestReporterChangesNothingElse(t *testing.T) {
 	}
 }
 
-// checkWritten compares the Installations in the cluster's files with the result of Installations,
-// which also contains Secrets.
+// checkWritten compares the Installations in the cluster's files with the result of the method Installations.
+// Only that result contains Secrets.
 func checkWritten(t *testing.T, r clusterResult) {
 	all, err := r.res.Installations(r.cluster)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestReporterPod checks, with code of the API server, that the pod security level of its namespace
-// admits the reporter's pod, with every profile.
+// TestReporterPod checks for every profile that the pod security level of the reporter's namespace admits the
+// reporter's pod. It uses code of the API server.
 func TestReporterPod(t *testing.T) {
 	lock, opt, open := goldenLock(t, filepath.Join("testdata", "lantern", "own-plain"))
 	for _, elect := range []bool{false, true} {

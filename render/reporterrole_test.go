@@ -42,8 +42,8 @@ func findExcess(role Object) []string {
 	return out
 }
 
-// newReporterRole returns the reporter's role for objects in a tree with the given CRDs, without the
-// checks of All. It returns an empty object if the role would be empty.
+// newReporterRole returns the reporter's role for objects in a tree with the given CRDs. It skips the checks of
+// All. It returns an empty object if the role would be empty.
 func newReporterRole(crds []Object, refs ...v1alpha1.ObjectReference) Object {
 	t := &tree{}
 	for _, o := range crds {
@@ -149,8 +149,8 @@ func FuzzReporterRole(f *testing.F) {
 	})
 }
 
-// TestHostileKinds ships kinds and CRDs that would give roles access to objects of others. Each must be
-// rejected with its file.
+// TestHostileKinds ships kinds and CRDs that would give the reporter's roles access to other programs' objects.
+// Each must be rejected with its file.
 func TestHostileKinds(t *testing.T) {
 	crd := func(name, group, plural string) string {
 		return fmt.Sprintf("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %q}, spec: {group: %q, scope: Namespaced, names: {kind: Evil, plural: %q}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}", name, group, plural)

@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestReservedNames ships objects with reserved names: each is an error with its file, unless the
+// TestReservedNames ships objects with reserved names. Each object is an error that names its file, unless the
 // workspace allows exactly that name.
 func TestReservedNames(t *testing.T) {
 	const authz = "apiVersion: rbac.authorization.k8s.io/v1, "
@@ -44,8 +44,8 @@ func TestReservedNames(t *testing.T) {
 	}
 }
 
-// TestShippedNamespaces checks that objects that a bundle ships in other namespaces are rendered in the
-// install namespace.
+// TestShippedNamespaces checks that objects are rendered in the install namespace, even if the bundle ships
+// them in other namespaces.
 func TestShippedNamespaces(t *testing.T) {
 	res, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}",
@@ -121,8 +121,7 @@ func TestOpenShift(t *testing.T) {
 	}
 }
 
-// TestInjectedCA checks that the CA of a bundle is removed only if a controller in the cluster injects
-// one.
+// TestInjectedCA checks that the CA of a bundle is removed only if a controller in the cluster injects a CA.
 func TestInjectedCA(t *testing.T) {
 	for _, c := range []struct {
 		annotation string

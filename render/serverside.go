@@ -13,11 +13,11 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// distinct returns an object of the bundle with one item for each key of a list, as server-side apply
-// requires. It adds a warning for each item that it removes. Without a GitOps tool, it returns o.
+// distinct returns an object of the bundle in which each key of a list has only one item, as server-side apply
+// requires. It adds a warning if it removes items. Without a GitOps tool, it returns o unchanged.
 //
-// Sources: the API server rejects duplicate keys in server-side apply only
-// (kustomize-controller#457, argo-cd#20979); the last environment variable of a name counts.
+// Sources: the API server rejects duplicate keys in server-side apply only (kustomize-controller#457,
+// argo-cd#20979); of several environment variables with one name, the last one counts.
 func (in *install) distinct(pos diag.Pos, o Object) Object {
 	if in.opt.profile.About().Tool == "" {
 		return o
@@ -29,8 +29,8 @@ func (in *install) distinct(pos diag.Pos, o Object) Object {
 	return out
 }
 
-// keepItem returns the item to keep of several with the same key: the last one. It prefers a port whose name
-// the bundle uses. The kept host alias has the host names of all items.
+// keepItem returns the item to keep if several items have the same key. It is the last item, but of ports the
+// first whose name the bundle uses. A kept host alias has the host names of all items.
 func (in *install) keepItem(r admit.Repeat) map[string]any {
 	last := r.Items[len(r.Items)-1]
 	switch {
@@ -109,8 +109,8 @@ func (in *install) isScaled(o Object) bool {
 	})
 }
 
-// withOwnReferences returns an object of the bundle in which references to other namespaced objects of the
-// bundle have the install namespace, because these objects are rendered there. It adds a warning for a
+// withOwnReferences returns an object of the bundle with the install namespace in its references to other
+// namespaced objects of the bundle, because these are rendered there. It adds a warning for a reference to a
 // Service outside of the bundle.
 func (in *install) withOwnReferences(file bundle.ManifestObject, o Object) Object {
 	for _, key := range certificates.InjectAnnotations() {
@@ -152,11 +152,10 @@ func (in *install) withOwnReferences(file bundle.ManifestObject, o Object) Objec
 // mover replaces the references in the objects of a bundle.
 type mover struct{ *install }
 
-// moveReferences returns a value with the install namespace in references to the bundle. These are mappings
-// with the name and namespace of an object of the bundle, lists of namespaces that monitors select, users
-// that are ServiceAccounts of the bundle, and host names of its Services. It does not change labels that
-// select namespaces. Such labels may select the namespace of another program for which the bundle also has an
-// object.
+// moveReferences returns a value with the install namespace in references to objects of the bundle. Such
+// references are mappings with the name and namespace of an object, lists of namespaces that monitors select,
+// users that are ServiceAccounts, and host names of Services. Labels that select namespaces are not changed,
+// because they may select the namespace of another program for which the bundle also has an object.
 func (in mover) moveReferences(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -185,7 +184,7 @@ func (in mover) moveReferences(v any) any {
 	return v
 }
 
-// moveNamespaces returns a list of namespaces with the install namespace.
+// moveNamespaces replaces the bundle's own namespaces in a list by the install namespace.
 func (in mover) moveNamespaces(v any) any {
 	list, ok := v.([]any)
 	if !ok {
@@ -200,8 +199,8 @@ func (in mover) moveNamespaces(v any) any {
 	return list
 }
 
-// moveText returns a text with the install namespace in it, if it is the user of a ServiceAccount, or
-// contains the host name of a Service: "hook.placeholder.svc" becomes "hook.my-namespace.svc".
+// moveText sets the install namespace in a text that is the user of a ServiceAccount, or that contains host
+// names of Services: "hook.placeholder.svc" becomes "hook.my-namespace.svc". It returns other text unchanged.
 func (in mover) moveText(text string) string {
 	if rest, ok := strings.CutPrefix(text, "system:serviceaccount:"); ok {
 		if ns, name, _ := strings.Cut(rest, ":"); in.isHome(ns) && in.accounts()[name] {
@@ -253,16 +252,16 @@ func (in *install) ships(kind, name string) bool {
 	return slices.ContainsFunc(in.b.Objects, func(o bundle.ManifestObject) bool { return o.Kind() == kind && o.Name() == name })
 }
 
-// isHome reports whether a namespace in the files of the bundle stands for the install namespace, because one
-// of the bundle's objects is in it.
+// isHome reports whether a namespace in the files of the bundle stands for the install namespace, because the
+// files put one of the bundle's objects into it.
 func (in *install) isHome(namespace string) bool {
 	return namespace != "" && slices.ContainsFunc(in.b.Objects, func(o bundle.ManifestObject) bool {
 		return o.Namespace() == namespace && in.scopes.namespaced(o.Group(), o.Kind())
 	})
 }
 
-// canonical returns an object without the fields that the API server drops. A GitOps tool that
-// compares the object with the stored one would report them as differences.
+// canonical returns an object without the fields that the API server drops. A GitOps tool that compares the
+// object with the stored object would report these fields as differences.
 func (in *install) canonical(o Object) Object {
 	if in.opt.types.Has(o) {
 		return in.opt.types.Canonical(o)
@@ -274,9 +273,9 @@ func (in *install) canonical(o Object) Object {
 	return k8s.With(Object(withoutNulls(o, version.Schema)), withoutNulls(k8s.Map(o, "metadata"), nil), "metadata")
 }
 
-// withoutNulls returns the fields of a custom resource without nulls, unless the schema permits null or
-// unknown fields. Without a schema, no null is permitted. The API server removes the same fields when an
-// object is created, but rejects them in server-side apply.
+// withoutNulls returns the fields of a custom resource without nulls, unless the schema permits null or unknown
+// fields. Without a schema, no null is permitted. The API server removes these nulls when an object is created,
+// but rejects them in server-side apply.
 //
 // Source: PruneNonNullableNullsWithoutDefaults in apiextensions-apiserver/pkg/apiserver/schema/defaulting.
 func withoutNulls(fields, schema map[string]any) map[string]any {

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// arrival renders bundle x in namespace ns, and returns its objects by kind and name, and the codes of
-// the warnings.
+// arrival renders bundle b as package x in namespace ns. It returns the rendered objects by kind and name, and
+// the codes of the warnings.
 func arrival(t *testing.T, b fstest.MapFS, opt Options) (map[string]Object, []string) {
 	t.Helper()
 	res, err := renderBundles(map[string]fstest.MapFS{"ns/x": b}, nil, opt)
@@ -31,7 +31,7 @@ func arrival(t *testing.T, b fstest.MapFS, opt Options) (map[string]Object, []st
 	return out, codes
 }
 
-// TestRepeatedItems checks which of the items with the same key are rendered.
+// TestRepeatedItems checks which of several items with the same key is rendered.
 func TestRepeatedItems(t *testing.T) {
 	b := newBundle("x", "1.0.0", "v1", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {a: b}, ports: [{port: 443, targetPort: https}]}\n")
 	b["manifests/csv.yaml"].Data = []byte(strings.Replace(string(b["manifests/csv.yaml"].Data), "containers: [{name: c, image: i}]", `imagePullSecrets: [{name: a}, {name: a}],
@@ -124,8 +124,8 @@ func TestForeignFields(t *testing.T) {
 	}
 }
 
-// TestReferencesMove checks that references between objects of a bundle name the namespace in which these
-// are rendered, and that others stay.
+// TestReferencesMove checks that a reference to an object of the same bundle names the namespace in which that
+// object is rendered, and that other references do not change.
 func TestReferencesMove(t *testing.T) {
 	hooks := `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration

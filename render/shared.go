@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// writeCRDs writes each CRD once. If several operators provide it, it writes the CRD of the newest
-// one.
+// writeCRDs writes each CRD once. If several operators provide a CRD, newestProvider chooses the operator whose
+// CRD is written.
 func (t *tree) writeCRDs() error {
 	providers := map[string][]provider{}
 	for i := range t.installs {
@@ -59,8 +59,8 @@ func definitionFile(dir, name string) string {
 	return fitName(maxFileName(dir), fileName("customresourcedefinition-"+name))
 }
 
-// sharedCRDs returns the CRDs that quayside itself provides: OperatorCondition, if an operator has one,
-// unless OpenShift or OLM provides it, and Installation, if the reporter is rendered.
+// sharedCRDs returns the CRDs that quayside itself provides: Installation if the reporter is rendered, and
+// OperatorCondition if an operator has one and neither OpenShift nor OLM provides the CRD.
 func (t *tree) sharedCRDs() []Object {
 	var out []Object
 	hasConditions := slices.ContainsFunc(t.installs, func(in operator) bool { return !in.b.Complete })
@@ -73,7 +73,7 @@ func (t *tree) sharedCRDs() []Object {
 	return out
 }
 
-// provider is an operator with one of the CRDs that it provides.
+// provider is an operator, together with one of the CRDs that it provides.
 type provider struct {
 	in   *operator
 	crd  Object
@@ -85,9 +85,9 @@ func (p provider) isOwner() bool {
 	return slices.ContainsFunc(p.in.b.CSV.OwnedCRDs, func(api bundle.API) bool { return api.Name == p.crd.Name() })
 }
 
-// newestProvider returns the provider whose CRD is rendered. It prefers operators whose CSV owns
-// the CRD, then the newest version, then the first by namespace. If two packages both own the CRD,
-// or neither does, their CRDs must be equal.
+// newestProvider returns the provider whose CRD is rendered. It prefers operators whose CSV owns the CRD, then
+// the newest version, then the first by namespace. If two packages own the CRD, or if neither of two packages
+// owns it, their CRDs must be equal.
 func newestProvider(all []provider) (provider, error) {
 	best := all[0]
 	for _, p := range all[1:] {

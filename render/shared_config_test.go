@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestConfigsShareADeployment applies configs of clusters to one Deployment: each gives the same result
-// as with a separate copy, the patch contains exactly this change, and the Deployment is not modified.
+// TestConfigsShareADeployment applies configs of clusters to one Deployment. Each config gives the same result as with
+// a separate copy of the Deployment, and the patch contains exactly this change. The Deployment is not modified.
 func TestConfigsShareADeployment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var opt Options

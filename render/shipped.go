@@ -6,8 +6,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// shippedObjects returns the objects in the manifests of the bundle. It puts namespaced ones into
-// the install namespace.
+// shippedObjects returns the objects in the manifests of the bundle. It puts namespaced objects into the
+// install namespace.
 func shippedObjects(in *install) ([]Object, error) {
 	var errs diag.List
 	accounts := in.accounts()
@@ -41,7 +41,7 @@ func shippedObjects(in *install) ([]Object, error) {
 }
 
 // withOwnSubjects returns a binding in which the ServiceAccounts of the bundle have the install namespace,
-// regardless of the file. It adds a warning for other ServiceAccounts.
+// whichever namespace they have in the file. It adds a warning for other ServiceAccounts.
 func (in *install) withOwnSubjects(file bundle.ManifestObject, o Object, accounts map[string]bool) Object {
 	list := k8s.List(o, "subjects")
 	changed := make([]any, len(list))
@@ -78,8 +78,8 @@ func (in *install) atServedVersion(file bundle.ManifestObject) (Object, error) {
 	return in.convertToServed(file, o)
 }
 
-// olmKinds returns the apiVersion of each kind that OLM installs with a fixed apiVersion, regardless of the
-// file.
+// olmKinds returns the apiVersion of each kind that OLM installs with a fixed apiVersion, whichever apiVersion
+// is in the file.
 func olmKinds() map[string]string {
 	return map[string]string{
 		"Secret": "v1", "ConfigMap": "v1", "ServiceAccount": "v1", "Service": "v1",

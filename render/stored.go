@@ -17,9 +17,9 @@ const migrationGroup = "storagemigration.k8s.io"
 // default. The older v1beta1 is disabled by default.
 const migrationSinceMinor = 37
 
-// storageMigrations generates a StorageVersionMigration for each CRD with objects to rewrite. It
-// does so only in the migrate stage of the pin, and if all clusters serve the API. In any stage, it
-// returns an error if the bundle does not have a CRD or version that the pin names.
+// storageMigrations generates a StorageVersionMigration for each CRD with objects to rewrite, if the pin is in
+// the migrate stage and all clusters serve the API. In every stage, it returns an error if the bundle does not
+// have a CRD or version that the pin names.
 func storageMigrations(in *install) ([]Object, error) {
 	if in.pin.Storage == nil {
 		return nil, nil
@@ -58,8 +58,8 @@ func (in *install) bundleCRD(name string) k8s.CRD {
 	return k8s.CRD{}
 }
 
-// migrationAPI returns the apiVersion of StorageVersionMigration in all clusters. It returns "" if
-// a cluster does not serve it, or has an unknown version.
+// migrationAPI returns the apiVersion of StorageVersionMigration that all clusters serve. It returns "" if a
+// cluster does not serve the API, or has an unknown version.
 func (in *install) migrationAPI() string {
 	switch version := in.opt.StorageMigration; version {
 	case "none":

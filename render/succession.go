@@ -10,21 +10,20 @@ import (
 
 // If one operator replaces another, the tree changes in two steps.
 //
-// In the first step, the tree contains the successor and the leftover objects of its predecessor.
-// The CRDs, and every object that both operators ship under the same name, are rendered for the
-// successor. Such an object only moves to another file: the GitOps tool updates it, and does not
-// delete it. All other objects of the predecessor remain (accounts, roles, Services, certificates,
-// configuration). The workloads that it created need them until the successor manages these
-// workloads. The predecessor itself is stopped, because two controllers must not manage the same
-// custom resources. Its Deployments have no replicas, and are applied before those of the
-// successor. Its webhooks get failurePolicy Ignore, because without a server they would reject
-// every write. The Deployments and webhooks are not removed, because many tools prune late or only
-// on request.
+// In the first step, the tree contains the successor and the leftover objects of its predecessor. The CRDs, and
+// every object that both operators ship under the same name, are rendered for the successor. Such an object
+// only moves to another file: the GitOps tool updates it, and does not delete it. All other objects of the
+// predecessor remain (accounts, roles, Services, certificates, configuration). The workloads that the
+// predecessor created need these objects until the successor manages the workloads. The predecessor itself is
+// stopped, because two controllers must not manage the same custom resources. Its Deployments have no replicas,
+// and are applied before the successor's Deployments. Its webhooks get failurePolicy Ignore, because without a
+// server they would reject every write. The Deployments and webhooks are not removed, because many tools prune
+// late or only on request.
 //
 // In the second step, after the successor was observed running, the lock no longer has the
 // predecessor, and its leftover objects are removed from the tree.
 
-// reduceLeftovers removes all objects of replaced operators except their leftover objects.
+// reduceLeftovers removes all objects of replaced operators that are not leftover objects.
 func (t *tree) reduceLeftovers() error {
 	rendered := map[Key]bool{}
 	for _, in := range t.installs {
@@ -49,9 +48,9 @@ func (t *tree) reduceLeftovers() error {
 	return errors.Join(t.checkProvided(), checkSuccessors(t.opt.Clusters, t.replaced))
 }
 
-// mustBeRemoved reports whether stopObject cannot stop an object of a replaced operator, so that it must be
-// removed. Such an object runs pods without a number of replicas, scales a workload, or sends requests to
-// one.
+// mustBeRemoved reports whether an object of a replaced operator must be removed, because stopObject cannot
+// stop it. Such an object runs pods without a number of replicas, scales a workload, or sends requests to a
+// workload.
 func mustBeRemoved(o Object) bool {
 	return o.Is("apps", "DaemonSet") || o.Is("batch", "Job") || o.Is("batch", "CronJob") || o.Is("", "Pod") ||
 		o.Is("autoscaling", "HorizontalPodAutoscaler") || o.Is("apiregistration.k8s.io", "APIService")
@@ -78,9 +77,9 @@ func stopObject(o Object) Object {
 	return k8s.With(o, any(webhooks), "webhooks")
 }
 
-// checkProvided returns an error if no remaining operator provides a CRD of a replaced operator: when the
-// tool prunes the CRD, the cluster deletes all its objects. It checks nothing if pieces are applied
-// separately, because engines then do not prune CRDs.
+// checkProvided returns an error if no remaining operator provides a CRD of a replaced operator. The tool would
+// prune the CRD, and the cluster would then delete all its objects. If pieces are applied separately, engines
+// do not prune CRDs, so checkProvided checks nothing.
 func (t *tree) checkProvided() error {
 	if !t.opt.byCluster() {
 		return nil

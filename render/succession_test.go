@@ -26,8 +26,8 @@ func newSuccessorBundle(pkg string, files ...string) fstest.MapFS {
 	return b
 }
 
-// successionLocks returns three locks: before the replacement, with the successor and leftover objects,
-// and with only the successor. Operators in needs require other/base.
+// successionLocks returns three locks: before the replacement, with the successor and leftover objects, and
+// with only the successor. The operators in needs require the operator other/base.
 func successionLocks(bundles map[string]fstest.MapFS, old, follower string, needs ...string) [3]*lockfile.File {
 	all := newLock(bundles, nil, nil)
 	const base = "other/base"
@@ -47,8 +47,8 @@ func successionLocks(bundles map[string]fstest.MapFS, old, follower string, need
 	return [3]*lockfile.File{before, beside, after}
 }
 
-// TestSuccession replaces an operator by its successor, in the same or another namespace, with common
-// objects and requirements. No object that is still needed may be deleted between the three trees.
+// TestSuccession replaces an operator by its successor, in the same or another namespace, with common objects
+// and requirements. From each of the three trees to the next, no object may be deleted that is still needed.
 func TestSuccession(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		files := func(label string) []string {
@@ -90,7 +90,7 @@ func TestSuccession(t *testing.T) {
 	})
 }
 
-// findLost returns objects that must not be removed between the trees, but are.
+// findLost returns errors about objects that are removed from one of the trees too early.
 func findLost(trees [3]map[Key]Object) []string {
 	var out []string
 	for key, o := range trees[0] {
@@ -106,8 +106,8 @@ func findLost(trees [3]map[Key]Object) []string {
 	return out
 }
 
-// findRecreated returns the objects that Flux would delete and recreate: those that move to a later
-// stage without an annotation that prevents pruning.
+// findRecreated returns errors about objects that Flux would delete and recreate, because they move to a later
+// stage and have no annotation that prevents pruning.
 func findRecreated(before, after map[Key]Object) []string {
 	stage := func(o Object) int {
 		return slices.Index([]string{"first", "", "last"}, k8s.Text(o, "metadata", "annotations", "quayside.dev/stage"))
@@ -123,9 +123,9 @@ func findRecreated(before, after map[Key]Object) []string {
 	return out
 }
 
-// findBothRunning returns the workloads of the replaced operator that still run, or stop only after the
-// successor starts. With Flux and a Kustomization for each piece, it does not check the order: a single
-// apply stops the replaced operator and starts the successor.
+// findBothRunning returns errors about workloads of the replaced operator that still run, or that stop only
+// after the successor starts. With Flux and a Kustomization for each piece, it does not check the order,
+// because a single apply stops the replaced operator and starts the successor.
 func findBothRunning(tree map[Key]Object, opt Options) []string {
 	ordered := opt.Profile != profile.Flux || opt.GitOps.Granularity == profile.PerCluster
 	var out []string
@@ -209,8 +209,8 @@ func TestSuccessionRefused(t *testing.T) {
 	}
 }
 
-// TestLeftoversOfClusters checks that clusters have leftover objects only of their previous operators,
-// and that no directory is empty.
+// TestLeftoversOfClusters checks that a cluster has leftover objects only of operators that it had before, and
+// that no directory is empty.
 func TestLeftoversOfClusters(t *testing.T) {
 	bundles := map[string]fstest.MapFS{
 		"ops/old": newBundle("old", "1.0.0", "v1", "{kind: ConfigMap, apiVersion: v1, metadata: {name: a}}"), "ops/new": newSuccessorBundle("new"), "other/base": newBundle("base", "1.0.0", "v1"),

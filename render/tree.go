@@ -18,9 +18,9 @@ import (
 )
 
 // attributes makes GitHub and GitLab collapse the files of the tree in a pull request, so that reviewers see
-// the lock and the user's own files. Git merges index files, and the kustomizations that list all operators,
-// by union. So a merged file has the entries of both branches. The next render sorts the entries and removes
-// outdated entries.
+// the lock and the user's own files. With merge=union, Git keeps the entries of both branches in index files
+// and in the kustomizations that list all operators. The next render sorts the entries and removes outdated
+// entries.
 const attributes = "* linguist-generated gitlab-generated\n" + filetree.Index + " merge=union\n" +
 	"/kustomization.yaml merge=union\n/clusters/*/kustomization.yaml merge=union\n**/all/kustomization.yaml merge=union\n"
 
@@ -67,7 +67,7 @@ func (t *tree) build() error {
 	return t.files.Add(".gitattributes", []byte(attributes))
 }
 
-// arrange writes the files of the base, and decides what each cluster gets.
+// arrange writes the files of the base, and determines the operators and objects of each cluster.
 func (t *tree) arrange() error {
 	mirrorAll(t.installs, t.opt.Mirrors)
 	mirrorAll(t.replaced, t.opt.Mirrors)
@@ -161,8 +161,7 @@ func (t *tree) writeKustomization(dir string, resources []string) error {
 	return t.files.Add(path.Join(dir, layout.Kustomization), encodeKustomization(map[string]any{"resources": k8s.Values(resources...)}))
 }
 
-// encodeKustomization returns a kustomization file with the given fields. It adds fields to the
-// argument.
+// encodeKustomization returns a kustomization file with the given fields. It modifies its argument.
 func encodeKustomization(fields map[string]any) []byte {
 	fields["apiVersion"], fields["kind"] = "kustomize.config.k8s.io/v1beta1", "Kustomization"
 	return yamlnode.Encode(fields)
@@ -194,8 +193,8 @@ func (t *tree) writeOperators() error {
 }
 
 // writeUninstalled writes an empty piece for each operator being uninstalled, so that the engine prunes the
-// objects that it applied before. The empty piece is in another directory than the operator, so that an
-// operator whose directory is empty by mistake is not uninstalled.
+// objects that it applied before. The empty piece has its own directory. So an operator whose directory is
+// empty by mistake is not uninstalled.
 func (t *tree) writeUninstalled() error {
 	if t.opt.byCluster() {
 		return nil
@@ -246,10 +245,10 @@ func (o operator) splitAggregated() (single, aggregated []Object) {
 	return single, aggregated
 }
 
-// checkDistinct returns an error if two operators ship the same object with different content. If
-// the content is equal, it moves the object to the sharedObjects of all operators but the first. If
-// a package is installed several times, a ClusterRoleBinding of the first install gets the subjects
-// of all installs.
+// checkDistinct returns an error if two operators ship the same object with different content. If the content
+// is equal, the object remains in the first operator, and moves to the sharedObjects of the others. If a
+// package is installed several times, a ClusterRoleBinding of the first install gets the subjects of all
+// installs.
 func (t *tree) checkDistinct() error {
 	type place struct{ install, object int }
 	first := map[Key]place{}
@@ -280,8 +279,8 @@ func (t *tree) checkDistinct() error {
 	return errors.Join(errs...)
 }
 
-// joinSubjects returns a ClusterRoleBinding with the subjects of a and b. It returns false unless
-// both are ClusterRoleBindings with the same roleRef.
+// joinSubjects returns a ClusterRoleBinding with the subjects of a and b. It returns false if a and b are not
+// ClusterRoleBindings with the same roleRef.
 func joinSubjects(a, b Object) (Object, bool) {
 	if !a.Is(k8s.RBACGroup, "ClusterRoleBinding") || !k8s.Equal(a["roleRef"], b["roleRef"]) {
 		return nil, false

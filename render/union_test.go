@@ -23,8 +23,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// orderAnnotations returns the annotations for the order of application, which differ between pieces
-// and clusters as one unit.
+// orderAnnotations returns the annotations for the order of application. They depend on whether pieces are
+// applied separately or a cluster is applied as one unit.
 func orderAnnotations() []string {
 	return []string{"argocd.argoproj.io/sync-wave", "quayside.dev/stage"}
 }
@@ -58,8 +58,8 @@ func canonicalObject(d document) (string, error) {
 	return string(data), err
 }
 
-// checkUnion renders a lock by piece and by cluster, and checks that the union of a cluster's pieces
-// equals the single build. The reporter is a separate piece in both cases.
+// checkUnion renders a lock with both granularities. It checks that the pieces of a cluster together have the
+// same objects as the single build of the whole cluster. The reporter is a separate piece in both cases.
 func checkUnion(t testingT, lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error), overlays map[string]string) {
 	t.Helper()
 	pieces, err := All(lock, opt, open)
@@ -81,8 +81,8 @@ func checkUnion(t testingT, lock *lockfile.File, opt Options, open func(lockfile
 	}
 }
 
-// drawOverlays draws a user's overlays of a cluster: Components for all pieces and for single ones, and
-// additional resources. It returns the names of the overlays, and their files.
+// drawOverlays draws a user's overlays of a cluster: a Component for all pieces, Components for single pieces,
+// and additional resources. It returns the names of the overlays, and their files.
 func drawOverlays(t *rapid.T, cluster string, pieces []string, targets []Object) ([]string, map[string]string) {
 	files := map[string]string{}
 	names := rapid.SliceOfNDistinct(rapid.SampledFrom(append([]string{"", "resources"}, pieces...)), 0, 3, rapid.ID).Draw(t, "overlays of "+cluster)
@@ -109,7 +109,7 @@ func pieceOf(o Object) string {
 	return k8s.Text(o, "metadata", "labels", k8s.LabelNamespace) + "." + k8s.Text(o, "metadata", "labels", k8s.LabelPackage)
 }
 
-// drawComponent draws a Component that changes some objects, with selectors that may also match others.
+// drawComponent draws a Component that changes some objects. Its selectors may also match other objects.
 func drawComponent(t *rapid.T, of string, objects []Object) string {
 	fields := map[string]any{"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component"}
 	var patches []any
@@ -164,8 +164,8 @@ func newOverlappingBundles() map[string]fstest.MapFS {
 	}
 }
 
-// TestUnionOfPieces draws operators with requirements, overlays, configs and operators of clusters: the
-// union of a cluster's pieces must equal the single build.
+// TestUnionOfPieces draws operators with requirements, and the overlays, configs and operators of clusters, and
+// calls checkUnion.
 func TestUnionOfPieces(t *testing.T) {
 	bundles := newOverlappingBundles()
 	names := slices.Sorted(maps.Keys(bundles))
@@ -214,8 +214,8 @@ func TestUnionOfPieces(t *testing.T) {
 	})
 }
 
-// TestUnionOfPiecesInCorpus is like TestUnionOfPieces, with real operators that can be rendered together, and
-// with drawn overlays.
+// TestUnionOfPiecesInCorpus is like TestUnionOfPieces, but with real operators that can be rendered together.
+// It also draws overlays.
 func TestUnionOfPiecesInCorpus(t *testing.T) {
 	every := 10
 	if *whole {
@@ -269,8 +269,8 @@ func TestUnionOfPiecesInCorpus(t *testing.T) {
 	t.Logf("%d operators, %d objects", len(lock.Pins), len(plain.Objects))
 }
 
-// corpusLock pins the newest bundle of every nth package of the corpus, each in its own
-// namespace, if it renders together with the earlier ones.
+// corpusLock returns a lock with the newest bundle of every nth package of the corpus, each in its own
+// namespace. It omits a bundle that cannot be rendered together with the earlier bundles.
 func corpusLock(tb testing.TB, nth int) (*lockfile.File, func(lockfile.Pin) (fs.FS, error)) {
 	tb.Helper()
 	newest := map[string]string{}

@@ -19,10 +19,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// A cluster with values of its own for a chart has a tree of its own, in which the chart is rendered with them.
-// Only its objects are used: the directories of the cluster have what differs from the base.
+// A cluster with its own values for a chart has its own tree, in which the chart is rendered with these values. Of
+// this tree, only the objects are used: the directories of the cluster contain their differences from the base.
 
-// valuesKey returns a key of the values of a cluster, or "" if it has none.
+// valuesKey returns a key for the values of a cluster, or "" if the cluster has no values.
 func valuesKey(c profile.Cluster) string {
 	if len(c.HelmValues) == 0 {
 		return ""
@@ -34,7 +34,7 @@ func valuesKey(c profile.Cluster) string {
 	return string(data)
 }
 
-// cloneOperators returns a copy of a list whose lists of objects can be changed.
+// cloneOperators returns a copy of a list of operators. The caller may change the lists of objects in the copy.
 func cloneOperators(list []operator) []operator {
 	out := slices.Clone(list)
 	for i := range out {
@@ -51,8 +51,8 @@ type valuesRenderer struct {
 	warnings []diag.Warning
 }
 
-// addValueTrees adds a tree for each of the different values of clusters to t.own. The arguments are those of
-// t before its objects were distributed.
+// addValueTrees adds a tree to t.own for each distinct set of cluster values. installs and replaced are those
+// of t, before arrange has changed their objects.
 func (t *tree) addValueTrees(installs, replaced []operator, open func(lockfile.Pin) (fs.FS, error)) error {
 	r := &valuesRenderer{opt: t.opt, open: open, known: map[string]operator{}}
 	var faults diag.List
@@ -87,7 +87,7 @@ func (t *tree) addValueTrees(installs, replaced []operator, open func(lockfile.P
 	return faults.Err()
 }
 
-// checkValues returns an error for values of a cluster that have no effect.
+// checkValues returns an error for each operator in the values of a cluster for which the values have no effect.
 func checkValues(c profile.Cluster, installs []operator) error {
 	var faults diag.List
 	var known []string
@@ -112,7 +112,7 @@ func checkValues(c profile.Cluster, installs []operator) error {
 	return faults.Err()
 }
 
-// atValues adds the position of the values of an operator in a cluster to an error.
+// atValues returns err with the position at which the cluster sets the operator's values.
 func atValues(c profile.Cluster, operator string, err error) error {
 	if err == nil {
 		return nil
@@ -124,7 +124,7 @@ func atValues(c profile.Cluster, operator string, err error) error {
 	return diag.Errorf(at, "%s: %w", prefix, err)
 }
 
-// render returns an operator that is rendered with values over those of its pin.
+// render returns the operator rendered with values, which override the values in its pin.
 func (r *valuesRenderer) render(in operator, values json.RawMessage) (operator, error) {
 	if in.pin.Template == nil {
 		return in, nil // checkValues reports it
@@ -160,8 +160,8 @@ func (r *valuesRenderer) render(in operator, values json.RawMessage) (operator, 
 	return out[0], nil
 }
 
-// mergeValues returns values in JSON with those of over, which take precedence. A null in over stays: it
-// removes a default of the chart.
+// mergeValues returns the values of under and over in JSON. The values of over take precedence. A null in over
+// remains in the result: it removes a default of the chart.
 func mergeValues(under, over json.RawMessage) (json.RawMessage, error) {
 	var a, b map[string]any
 	if len(under) > 0 {
@@ -179,7 +179,7 @@ func mergeValues(under, over json.RawMessage) (json.RawMessage, error) {
 	return yamlnode.Canonical(raw)
 }
 
-// equalCRDs returns an error if the CRDs of a cluster differ from those of the others, which share them.
+// equalCRDs returns an error if the CRDs of a cluster with values (own) differ from the CRDs that all clusters share.
 func equalCRDs(base, own []Object) error {
 	byName := map[string]Object{}
 	for _, crd := range base {
@@ -202,7 +202,7 @@ func equalCRDs(base, own []Object) error {
 	return nil
 }
 
-// arrangeOwn distributes the objects of the trees of values, and links the views of their clusters.
+// arrangeOwn calls arrange for each tree in t.own, and links the views of the clusters to the views in these trees.
 func (t *tree) arrangeOwn() error {
 	for _, key := range slices.Sorted(maps.Keys(t.own)) {
 		own := t.own[key]
@@ -232,7 +232,7 @@ func (t *tree) arrangeOwn() error {
 	return nil
 }
 
-// inPiece returns the objects of the cluster that belong into a piece, by operator, without its config.
+// inPiece returns the objects of the cluster that belong to a piece, without changes by the cluster's config.
 func (v *view) inPiece(p piece) []inheritedObject {
 	var out []inheritedObject
 	belongs := func(in *operator) bool {
@@ -253,8 +253,8 @@ func (v *view) inPiece(p piece) []inheritedObject {
 	return out
 }
 
-// valueChanges returns what turns the objects of a piece in the base into those of the cluster: objects that
-// the base does not have, and patches, with their entries in the kustomization.
+// valueChanges returns the changes from the objects of a piece in the base to the cluster's objects: files with
+// objects that the base does not have, files with patches, and the entries of the kustomization for the patches.
 func (v *view) valueChanges(p piece, cfg config) (added []file, targets []any, patches []file, err error) {
 	want := map[Key]Object{}
 	for _, o := range v.own.inPiece(p) {

@@ -21,8 +21,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// openValues returns a bundle like a chart: each value "Kind/name" is an object with this name whose content
-// has the value.
+// openValues returns a bundle that behaves like a chart: for each value with the key "Kind/name", it has an
+// object with this kind and name that contains the value.
 func openValues(pin lockfile.Pin) (fs.FS, error) {
 	values := map[string]any{}
 	if pin.Template != nil && len(pin.Template.Values) > 0 {
@@ -81,7 +81,7 @@ func chartPin(name, values string) lockfile.Pin {
 	}
 }
 
-// drawValues draws values of a chart. Those of a cluster may have nulls.
+// drawValues draws values of a chart. With nulls, as in a cluster's values, some values may be null.
 func drawValues(t *rapid.T, label string, nulls bool) string {
 	values := map[string]any{}
 	for _, key := range []string{"ConfigMap/a", "ConfigMap/b", "ClusterRole/shared", "Deployment/d", "Deployment/e"} {
@@ -111,8 +111,8 @@ func drawValues(t *rapid.T, label string, nulls bool) string {
 	return string(raw)
 }
 
-// TestValuesOfClusterProperty checks that a cluster with values of its own gets the objects that it would get if
-// the Subscription had the merged values, and that kustomize builds them.
+// TestValuesOfClusterProperty checks that a cluster with its own values gets the same objects as with a
+// Subscription that has the merged values, and that kustomize builds these objects.
 func TestValuesOfClusterProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		opt := Options{Profile: rapid.SampledFrom([]profile.Name{profile.ArgoCD, profile.Flux, profile.Plain}).Draw(t, "profile")}

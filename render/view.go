@@ -23,7 +23,7 @@ type view struct {
 	own     *view           // the objects of the cluster, if it has values of its own; otherwise nil
 }
 
-// makeViews returns a view for each cluster. Clusters with the same operators share the lists.
+// makeViews returns a view for each cluster. Clusters with the same operators share the lists in their views.
 func (t *tree) makeViews() ([]*view, error) {
 	known := map[string]*view{}
 	var out []*view
@@ -63,7 +63,8 @@ func chosenOperators(c profile.Cluster, list []operator) ([]*operator, error) {
 	return out, nil
 }
 
-// view returns the view of a cluster by name. The objects of the tree in it are those of the cluster.
+// view returns the view of the named cluster, with the objects that were rendered with the cluster's own
+// values.
 func (t *tree) view(name string) (*view, error) {
 	var names []string
 	for _, v := range t.views {
@@ -76,7 +77,7 @@ func (t *tree) view(name string) (*view, error) {
 	return nil, fmt.Errorf("no cluster %q (available: %s)", name, strings.Join(names, ", "))
 }
 
-// config returns the config of the cluster. Its images are replaced with mirrors.
+// config returns the config of the cluster. Images in its environment variables are replaced with mirrors.
 func (v *view) config() (config, error) {
 	cfg, err := parseConfig(v.cluster.Config)
 	mirrorValues(k8s.Items(cfg, "env"), v.opt.Mirrors)
@@ -167,9 +168,9 @@ func (v *view) ownFiles() ([]file, error) {
 	return out, nil
 }
 
-// pieceShare returns the directories of a piece that the cluster gets, relative to the cluster's own
-// directory of the piece. without contains kustomize patches that remove leftover objects of operators that
-// the cluster never had.
+// pieceShare returns the directories of a piece that the cluster gets, relative to the cluster's own directory
+// of the piece. without contains kustomize patches that remove the leftover objects of operators that the
+// cluster did not have before.
 func (v *view) pieceShare(p piece) (dirs []string, without []any) {
 	up := pathAbove(p.dir(), true)
 	whole := []string{up + p.dir()}
@@ -229,8 +230,8 @@ func (v *view) configurablesOf(p piece, in *operator, limit int) []configurable 
 	return out
 }
 
-// inheritedFiles returns a file for each object of inheritedObjects, by name of its piece. The
-// objects include the cluster's config.
+// inheritedFiles returns a file for each of the inheritedObjects, by the name of the piece. The objects include
+// changes by the cluster's config.
 func (v *view) inheritedFiles(cfg config) map[string][]file {
 	out, all := map[string][]file{}, inheritedObjects(v.here)
 	for _, p := range v.pieces {
@@ -273,8 +274,8 @@ func (v *view) writeRoot() error {
 	return v.writeKustomization(path.Join(".", prefix), resources)
 }
 
-// relativeDir returns the relative path to dir in the cluster's own directory if it exists there,
-// otherwise in the base. near and up are the relative paths to the parents of the two directories.
+// relativeDir returns the relative path to dir in the cluster's own directory, if dir exists there, otherwise
+// to dir in the base. near and up are the relative paths to the cluster's own directory and to the base.
 func (v *view) relativeDir(near, up, dir string) string {
 	if _, own := v.files.Get(path.Join(v.cluster.Prefix, dir, layout.Kustomization)); own && v.cluster.Prefix != "" {
 		return near + dir
@@ -297,8 +298,8 @@ func (v *view) crdDirectories() []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// crdFilter returns a predicate for the CRDs of the tree that the cluster gets. The cluster gets the CRDs of
-// quayside itself and the CRDs that its operators ship. A shipped CRD may be rendered for another operator.
+// crdFilter returns a function that reports whether the cluster gets a CRD of the tree. The cluster gets the CRDs
+// of quayside itself and the CRDs that its operators ship. A shipped CRD may be rendered for another operator.
 func (v *view) crdFilter() func(crd Object) bool {
 	if !v.opt.byCluster() {
 		return v.pieceCRDFilter()

@@ -78,8 +78,8 @@ func webhookConfigurations(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// webhookEntry returns the entry of a webhook in its configuration. It contains the fields in the CSV except
-// those that only OLM uses, the Service, and a selector for the watched namespaces.
+// webhookEntry returns the entry of a webhook in its configuration. It contains the Service, a selector for the
+// watched namespaces, and the fields in the CSV, except the fields that only OLM uses.
 func (in *install) webhookEntry(w bundle.Webhook) map[string]any {
 	out := k8s.Copy(w.Fields)
 	for _, key := range []string{"type", "generateName", "deploymentName", "containerPort", "targetPort", "webhookPath", "conversionCRDs"} {
@@ -99,7 +99,7 @@ func (in *install) webhookEntry(w bundle.Webhook) map[string]any {
 	return out
 }
 
-// apiServices generates an APIService for each one that the CSV owns.
+// apiServices generates an APIService for each group and version that the CSV owns as an API service.
 func apiServices(in *install) ([]Object, error) {
 	var out []Object
 	seen := map[string]bool{}
@@ -156,8 +156,8 @@ func servingCertificates(in *install) ([]Object, error) {
 	return out, in.opt.provider.Check()
 }
 
-// injectCA returns a webhook configuration, CRD or APIService with the CA of a Service's
-// certificate. If a controller injects the CA, it adds the annotation for this instead.
+// injectCA returns a webhook configuration, CRD or APIService with the CA of a Service's certificate. If a
+// controller injects the CA, injectCA adds the annotation for the controller instead.
 func (in *install) injectCA(o Object, service string) Object {
 	return in.opt.provider.Trust(o, in.pin.Namespace, service)
 }

@@ -1,10 +1,10 @@
 // Package needs finds the requirements that rendered operators have on a cluster: APIs, objects to
 // which their pods refer, Namespaces whose Pod Security level permits the pods, and OLM.
 //
-// [Find] lists the needs of one operator. A [Supply] contains everything that the tree, the
-// settings and observations provide, and returns the unmet needs. Permissions are not needs,
-// because most operators use an optional API only if the cluster has it. The exception is the
-// permission to install operators through OLM.
+// [Find] returns the needs of one operator. A [Supply] contains all APIs and objects that the tree, the
+// settings and observations provide. Its method Unmet returns the unmet needs. Permissions are not needs,
+// because most operators use an optional API only if the cluster has it. The exception is the permission to
+// install operators through OLM.
 //
 // Start from [Find] and [Supply].
 package needs
@@ -24,8 +24,8 @@ import (
 // Kind is the category of a need.
 type Kind string
 
-// Kinds of needs. If a need is unmet, the API server or the scheduler rejects objects of the
-// operator. This does not apply to Config.
+// Kinds of needs. If a need is unmet, the API server or the scheduler rejects objects of the operator, except
+// for needs of kind Config.
 const (
 	API         Kind = "api"         // an API that objects of the operator use
 	Config      Kind = "config"      // a Secret or ConfigMap of a pod, or a class, which the operator may create itself
@@ -54,9 +54,9 @@ func (n Need) compare(m Need) int {
 // ID identifies a need of an operator.
 func (n Need) ID() string { return string(n.Kind) + " " + n.APIVersion + " " + n.Object.String() }
 
-// Find returns the needs of an operator, sorted. namespaces are the rendered Namespaces. On
-// OpenShift, it reports only violations of the Pod Security level baseline, because admission there
-// sets the fields that stricter levels require.
+// Find returns the needs of an operator, sorted. namespaces are the rendered Namespaces. On OpenShift, it
+// reports only violations of the Pod Security level baseline, because OpenShift's admission sets the fields
+// that stricter levels require.
 func Find(o render.ClusterOperator, namespaces []k8s.Object, openshift bool) []Need {
 	f := finder{found: map[string]*Need{}, served: map[[2]string]bool{}, objects: o.Objects, namespaces: namespaces, openshift: openshift}
 	for _, api := range o.NativeAPIs {
@@ -104,7 +104,7 @@ func (f *finder) add(n Need, by string) *Need {
 	return f.found[id]
 }
 
-// needAPI adds the need for an API, unless every cluster serves it or it belongs to OLM.
+// needAPI adds the need for an API, unless every cluster serves the API or the API belongs to OLM.
 func (f *finder) needAPI(apiVersion, kind string, by func() string) {
 	id := [2]string{apiVersion, kind}
 	served, known := f.served[id]
@@ -119,7 +119,7 @@ func (f *finder) needAPI(apiVersion, kind string, by func() string) {
 	}
 }
 
-// needNamespace adds the need of a namespace, with only the first object in it as evidence.
+// needNamespace adds the need for a namespace. Only the first object in the namespace is recorded as evidence.
 func (f *finder) needNamespace(name string, by func() k8s.Key) {
 	n := Need{Kind: Namespace, Object: k8s.Key{Kind: "Namespace", Name: name}}
 	if f.found[n.ID()] == nil {
@@ -187,8 +187,8 @@ func (f *finder) addClass(kind, name, by string) {
 	f.add(n, by)
 }
 
-// mayCreate reports whether a role of the operator permits it to create an object. A rule for the
-// resource "*" does not count.
+// mayCreate reports whether a role of the operator permits creating an object. A rule for the resource "*" does
+// not count.
 func (f *finder) mayCreate(key k8s.Key) bool {
 	resource := k8s.Resource(key.Group, key.Kind)
 	return slices.ContainsFunc(f.objects, func(o k8s.Object) bool {
@@ -206,7 +206,7 @@ const (
 	enforceVersion = enforceLabel + "-version"
 )
 
-// addPodSecurity adds a need if the rendered Namespace of a workload does not permit its pods.
+// addPodSecurity adds a need if the rendered Namespace of a workload does not permit the workload's pods.
 func (f *finder) addPodSecurity(o k8s.Object, pod map[string]any) {
 	i := slices.IndexFunc(f.namespaces, func(ns k8s.Object) bool { return ns.Name() == o.Namespace() })
 	if i < 0 {
@@ -228,7 +228,7 @@ func (f *finder) addPodSecurity(o k8s.Object, pod map[string]any) {
 	}
 }
 
-// Supply is everything in a cluster that can meet needs.
+// Supply contains the APIs and objects in a cluster that can meet needs.
 type Supply struct {
 	apis      map[string]bool // such as "cert-manager.io/v1", or "cert-manager.io/v1/Certificate" for a single kind
 	objects   map[k8s.Key]bool
@@ -258,7 +258,7 @@ func (s *Supply) AddKeys(keys ...k8s.Key) {
 	}
 }
 
-// AddObjects adds objects, the APIs that they define, and the objects that controllers create from
+// AddObjects adds objects, the APIs that these objects define, and the objects that controllers create from
 // them.
 func (s *Supply) AddObjects(objects ...k8s.Object) {
 	kinds := provided.Kinds()

@@ -15,7 +15,7 @@ import (
 	"github.com/quayside/quayside/render/needs"
 )
 
-// parse returns the objects of a YAML stream. Namespaces and CRDs are not objects of the operator.
+// parse returns the objects of a YAML stream. Namespaces and CRDs are returned as shared objects.
 func parse(t *testing.T, text string) (own, shared []k8s.Object) {
 	t.Helper()
 	list, err := yamlnode.Objects("objects.yaml", []byte(text), yamlnode.Limits{})
@@ -52,7 +52,7 @@ func object(apiVersion, kind, namespace, name string) string {
 	return "---\n" + string(yamlnode.Encode(k8s.New(apiVersion, kind, namespace, name)))
 }
 
-// TestNeeds has a case for each kind of needs, and one for each way to meet it.
+// TestNeeds has a case for each kind of need, and a case for each way to meet a need.
 func TestNeeds(t *testing.T) {
 	restricted := fmt.Sprintf(namespace, "pod-security.kubernetes.io/enforce: restricted")
 	hostPath := deployment("{volumes: [{name: h, hostPath: {path: /}}], containers: [{name: c}]}")

@@ -58,15 +58,15 @@ func signalCategories() []signalCategory {
 // packagesGroup is the API group of OLM's packageserver.
 const packagesGroup = "packages." + k8s.OLMGroup
 
-// olmAccess assigns a signal code to permissions to change an OLM resource.
+// olmAccess is the signal code for permissions to change an OLM resource with certain verbs.
 type olmAccess struct {
 	resource string
 	verbs    []string // verbs with this code; nil: all except get, list and watch
 	code     string
 }
 
-// olmAccesses returns the signal codes for permissions to change OLM resources. The first match
-// counts. For other OLM resources, only the permission to read is a signal.
+// olmAccesses returns the signal codes for permissions to change OLM resources. The first match counts. For OLM
+// resources that are not in this list, only the permission to read is a signal.
 func olmAccesses() []olmAccess {
 	return []olmAccess{
 		{"subscriptions", nil, "installs"},
@@ -81,8 +81,8 @@ func olmAccesses() []olmAccess {
 	}
 }
 
-// olmResources returns the OLM resources, by group, whose use is evidence of OLM.
-// OperatorConditions are not included, because every tree has them.
+// olmResources returns, by group, the resources of OLM whose use is evidence that an operator uses OLM. It
+// omits OperatorConditions, because every tree has them.
 func olmResources() map[string][]string {
 	return map[string][]string{
 		k8s.OLMGroup:   {"catalogsources", "clusterserviceversions", "installplans", "olmconfigs", "operatorgroups", "operators", "subscriptions"},
@@ -175,8 +175,8 @@ func (h *permissionIndex) addGrant(account string, g k8s.Grant) {
 }
 
 // FindOLM returns the degree to which an operator with these objects needs OLM. signals is the evidence,
-// strongest first. definitions are OLM's CRDs whose objects the operator may watch. If shipped is true,
-// objects of OLM's own kinds are evidence, too.
+// strongest first. definitions are OLM's CRDs whose objects the operator may watch. If shipped is true, objects
+// of OLM's kinds among objects are also evidence.
 func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal, definitions []string) {
 	signals, definitions = PermissionSignals(objects)
 	if shipped {
@@ -199,9 +199,9 @@ func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal
 	return signals[0].Need, signals, definitions
 }
 
-// PermissionSignals returns signals for the permissions of service accounts on OLM resources, and
-// the names of the OLM CRDs whose objects these accounts may watch. If they may install operators
-// through OLM, it omits the signals for changing and reading OLM objects.
+// PermissionSignals returns signals for the permissions of service accounts on OLM resources, and the names of
+// the OLM CRDs whose objects these accounts may watch. If the accounts may install operators through OLM, it
+// omits the signals for changing and reading OLM objects.
 func PermissionSignals(objects []k8s.Object) ([]Signal, []string) {
 	list := make([]map[string]any, len(objects))
 	for i, o := range objects {
@@ -276,8 +276,8 @@ func isOLMKind(group, kind string) bool {
 	return (group == k8s.OLMGroup || group == k8s.OLMv1Group) && kind != "OperatorCondition"
 }
 
-// olmEvidence returns the signals of FindOLM with NeedsOLM, as text: why an operator cannot run
-// without OLM.
+// olmEvidence returns the reasons why an operator cannot run without OLM: the texts of its signals with
+// NeedsOLM.
 func olmEvidence(objects []k8s.Object) []string {
 	var out []string
 	signals := bundleSignals(objects)
@@ -323,7 +323,7 @@ func bundleSignals(objects []k8s.Object) []Signal {
 	return out
 }
 
-// webhookSignals returns a signal for each webhook with rules for OLM objects.
+// webhookSignals returns a signal for each webhook whose rules apply to OLM objects.
 func webhookSignals(o k8s.Object) []Signal {
 	var out []Signal
 	for _, hook := range k8s.Items(o, "webhooks") {
