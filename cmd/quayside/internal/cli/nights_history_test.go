@@ -151,10 +151,10 @@ func (e channelEntry) hasEdgeFrom(version string) bool {
 	return e.replaces == version || slices.Contains(e.skips, version) || e.below && semverOf(version).LT(semverOf(e.version))
 }
 
-// formatOf returns the format of a package. In a mixed history, two of eight packages are "charts" or
-// "releases", unless they have pre-releases. All other packages are "bundles".
+// formatOf returns the format of a package. In a mixed history, a quarter of the packages are "charts" and
+// a quarter "releases", unless they have pre-releases. All other packages are "bundles".
 func (h *history) formatOf(pkg string) string {
-	i := slices.Index(h.packages, pkg) % 8
+	i := slices.Index(h.packages, pkg) % 4
 	if !h.mixed || i > 1 || slices.ContainsFunc(h.releases[pkg], func(x release) bool { return strings.Contains(x.version, "-") }) {
 		return "bundles"
 	}

@@ -53,7 +53,11 @@ func play(t *testing.T, seed uint64, h *history) {
 		f.playNight(with, f.observe(false), false)
 	}
 	f.end()
-	t.Logf("seed %d: %v in %s", seed, f.seen, time.Since(start).Round(time.Second))
+	formats := map[string]int{}
+	for _, pkg := range h.packages {
+		formats[h.formatOf(pkg)]++
+	}
+	t.Logf("seed %d, %v: %v in %s", seed, formats, f.seen, time.Since(start).Round(time.Second))
 }
 
 // playNight proposes, and checks and merges the branches.
