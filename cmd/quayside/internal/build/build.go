@@ -91,8 +91,7 @@ type CatalogImage struct {
 	Warnings []diag.Warning
 }
 
-// CatalogInput is a source of a catalog: a file-based catalog, a directory of bundles, or an image of a catalog or
-// bundle.
+// CatalogInput is a source of a catalog: a file-based catalog, a directory of bundles, or an image.
 type CatalogInput struct {
 	Text string // as given by the user
 	Ref  source.Ref

@@ -27,7 +27,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// input returns a file below the directory that an environment variable names, or skips the test.
+// input returns the path of a file below the directory in an environment variable. If the variable is not set, it skips
+// the test.
 func input(t *testing.T, variable, name string) string {
 	t.Helper()
 	dir := os.Getenv(variable)
@@ -100,8 +101,8 @@ func compareVerdict(t *testing.T, want verdict, got upgrade.Judgement) {
 	}
 }
 
-// TestVerdicts compares the verdicts of QUAYSIDE_CONFORMANCE with those on the bundles of a catalog
-// of QUAYSIDE_CORPUS. The catalog has the requirements of bundles, but not their objects.
+// TestVerdicts checks the bundles of a catalog in QUAYSIDE_CORPUS, and compares the verdicts with those in
+// QUAYSIDE_CONFORMANCE. The catalog has the requirements of bundles, but not their objects.
 func TestVerdicts(t *testing.T) {
 	verdicts := readVerdicts(t)
 	wanted := map[string]bool{}
@@ -144,8 +145,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// writeWorkspace writes a workspace with a directory of bundles as its catalog, and a subscription to
-// each package, and resolves it.
+// writeWorkspace writes a workspace whose catalog is a directory of bundles, with a Subscription to each
+// package, and resolves it.
 func writeWorkspace(t *testing.T, bundles, kubernetes string, pkgs ...string) (dir, cache string) {
 	t.Helper()
 	dir, cache = t.TempDir(), t.TempDir()
@@ -166,8 +167,7 @@ spec:
 	return dir, cache
 }
 
-// TestVerdictsOfContent compares the verdicts on the bundles in QUAYSIDE_CORPUS, whose objects are
-// known, too.
+// TestVerdictsOfContent is like TestVerdicts, for bundles in QUAYSIDE_CORPUS whose objects are also known.
 func TestVerdictsOfContent(t *testing.T) {
 	seen := 0
 	for _, v := range readVerdicts(t) {
@@ -189,8 +189,8 @@ func TestVerdictsOfContent(t *testing.T) {
 	}
 }
 
-// TestRemovedAPIs checks real operators with a ClusterRole of rbac.authorization.k8s.io/v1beta1, which
-// Kubernetes 1.22 removed: it is reported, and render converts it.
+// TestRemovedAPIs checks real operators with a ClusterRole of rbac.authorization.k8s.io/v1beta1, an API version
+// that Kubernetes 1.22 removed. The ClusterRole must be reported, and render must convert it.
 func TestRemovedAPIs(t *testing.T) {
 	bundles := t.TempDir()
 	found := map[string]string{} // the version by package
@@ -265,9 +265,9 @@ spec:
 	return text
 }
 
-// TestStoredDrops holds back real upgrades that drop versions in which objects may be stored, as
-// QUAYSIDE_CONFORMANCE lists them: with the new versions in the CRD before, so that objects can be
-// migrated, and without them.
+// TestStoredDrops checks that real upgrades, listed in QUAYSIDE_CONFORMANCE, are held back: they drop versions
+// in which objects may be stored. In one case, the old CRD already has the new versions, so that objects can be
+// migrated. In the other case, it does not.
 func TestStoredDrops(t *testing.T) {
 	data, err := os.ReadFile(input(t, "QUAYSIDE_CONFORMANCE", "stored/drops.json"))
 	check(t, err)

@@ -68,9 +68,9 @@ func (es Environments) Find(name string) (*Environment, error) {
 // PromotionStep is a promotion from an upstream environment to a downstream one.
 type PromotionStep struct{ From, To *Environment }
 
-// Steps returns a promotion step for each environment with spec.follows. Downstream environments come before
-// upstream ones, so that a version advances by only one environment in a run. The error has a fault for each
-// unknown upstream environment and each cycle.
+// Steps returns a promotion step for each environment with spec.follows. Steps to downstream environments come
+// first, so that a version advances by only one environment in a run. The error has a fault for each unknown
+// upstream environment and each cycle.
 func (es Environments) Steps() ([]PromotionStep, error) {
 	upstream := map[*Environment]*Environment{}
 	var faults diag.List

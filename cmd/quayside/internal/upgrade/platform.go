@@ -30,8 +30,7 @@ func (t Platform) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Problem is the reason why an operator or object does not support the target platform, or a later
-// one.
+// Problem is the reason why an operator or object does not support the target platform or a later platform.
 type Problem struct {
 	Rule     string       `json:"rule" doc:"minKubeVersion, olm.maxOpenShiftVersion, or a rule of quayside diff."`
 	Blocks   bool         `json:"blocks" doc:"Whether it blocks the upgrade. Otherwise a later version will."`
@@ -72,9 +71,9 @@ type PlatformFinding struct {
 	Findings []diff.Finding // from diff.Unserved
 }
 
-// JudgePlatform returns a verdict on every pin, in lock order, and the problems. Problems come from misfits
-// (unmet requirements of bundles), from findings about objects, and from lifecycles without the OpenShift
-// version. lifecycles returns nil for a pin with an unknown lifecycle.
+// JudgePlatform returns a verdict on every pin, in lock order, and the problems. The sources of problems are
+// misfits (unmet requirements of bundles), findings about objects, and lifecycles that do not list the
+// OpenShift version. lifecycles returns nil for a pin whose lifecycle is unknown.
 func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *catalog.SupportedVersion, target Platform, misfits []resolve.Incompatibility, findings []PlatformFinding) Judgement {
 	var all []Problem
 	for _, m := range misfits {
@@ -106,9 +105,9 @@ func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *catalog.S
 	return j
 }
 
-// groupFindings merges equal findings of several clusters into one problem. The problem lists the clusters in
-// which the finding is blocking or, without such clusters, all clusters with the finding. An empty list means
-// all clusters.
+// groupFindings merges equal findings of several clusters into one problem. If the finding is blocking in some
+// clusters, the problem lists these clusters, otherwise all clusters with the finding. An empty list means all
+// clusters that are checked.
 func groupFindings(seen []PlatformFinding) []Problem {
 	type key struct {
 		rule, operator, message string
@@ -184,7 +183,7 @@ func (j Judgement) blockedOperators() []string {
 	return out
 }
 
-// userProblems returns the blocking problems in objects of the user.
+// userProblems returns the blocking problems that are about objects of the user.
 func (j Judgement) userProblems() []Problem {
 	return slices.DeleteFunc(slices.Clone(j.Problems), func(p Problem) bool {
 		return !p.Blocks || slices.ContainsFunc(j.Operators, func(o OperatorVerdict) bool { return o.Operator == p.Operator })

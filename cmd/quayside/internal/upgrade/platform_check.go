@@ -26,9 +26,9 @@ type PlatformReport struct {
 	Messages []comparing.Message `json:"-"` // messages for the user from reading and rendering the lock
 }
 
-// CheckPlatform checks whether the lock of a workspace supports a target platform. clusters are the
-// clusters to check; empty: all. For each blocked operator it looks for the first version that
-// supports both the target and the current platform in quayside.yaml.
+// CheckPlatform checks whether the lock of a workspace supports a target platform. It checks the given
+// clusters, or all clusters if there are none. For each blocked operator, it looks for the first version that
+// supports both the target platform and the current platform in quayside.yaml.
 func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, clusters []string) (*PlatformReport, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
@@ -57,7 +57,7 @@ func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, c
 	return r, c.addUpgrades(ctx, r)
 }
 
-// platformNotes returns a note about checks that need --kubernetes, if it is missing, and a note about a
+// platformNotes returns a note about the skipped checks if --kubernetes is not set, and a note for each
 // downgrade.
 func platformNotes(p *workspace.Project, target Platform) []string {
 	out := []string{}

@@ -18,7 +18,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// drawnPlatform is operators p0, p1, … with three versions each, in one upgrade path.
+// drawnPlatform describes operators p0, p1, … Each has one upgrade path with three versions.
 type drawnPlatform struct {
 	maxOpenShift [][3]int         // maximum minor version of OpenShift 4, by operator and version
 	needs        [][3]map[int]int // minimum version of each required operator, by operator and version
@@ -54,8 +54,8 @@ func (d drawnPlatform) met(at []int) bool {
 	return true
 }
 
-// firsts returns the first supported version of each operator that can be reached, or -1 if there is
-// none. Each step upgrades some operators by one version, and must meet all requirements.
+// firsts returns, for each operator, the first supported version that can be reached, or -1 if there is none.
+// Each step upgrades some operators by one version. After each step, all requirements must be met.
 func (d drawnPlatform) firsts() []int {
 	begin := make([]int, len(d.maxOpenShift))
 	out := slices.Repeat([]int{-1}, len(begin))
@@ -81,9 +81,9 @@ func (d drawnPlatform) firsts() []int {
 	return out
 }
 
-// write writes a workspace with every operator at its first version, and returns its directory.
-// The catalog is outside of the workspace, because each check would search its bundles for
-// custom resources, and is in the format that is parsed fastest.
+// write writes a workspace with every operator at its first version, and returns its directory. The catalog has
+// the format that is parsed fastest. It is outside of the workspace, because each check would otherwise search
+// its bundles for custom resources.
 func (d drawnPlatform) write(t *testing.T) string {
 	catalog, dir := t.TempDir(), t.TempDir()
 	outside, err := filepath.Rel(dir, catalog)
@@ -124,7 +124,7 @@ spec: {name: %[1]s, channel: stable, source: c, sourceNamespace: olm, startingCS
 	return dir
 }
 
-// writeBundle writes a bundle in channel stable with one deployment. properties are those of its
+// writeBundle writes a bundle in channel stable with one deployment. properties holds the properties of its
 // ClusterServiceVersion, in JSON.
 func writeBundle(t *testing.T, dir, pkg, version, replaces, properties string) {
 	at := path.Join(pkg, version)
@@ -191,7 +191,7 @@ func resolveProject(t *testing.T, dir, cache string, change func(*resolve.Option
 	writeFiles(t, dir, workspace.LockFile, string(lockfile.Format(got.Lock)))
 }
 
-// parseCommand parses the operators of a printed command.
+// parseCommand returns the operators and versions in a printed command.
 func parseCommand(t *testing.T, command string) (out []resolve.Target) {
 	t.Helper()
 	words, ok := strings.CutPrefix(command, "quayside upgrade --hops all ")
@@ -207,9 +207,9 @@ func parseCommand(t *testing.T, command string) (out []resolve.Target) {
 	return out
 }
 
-// TestCheckPlatformFindsFirst draws workspaces, and compares the upgrades to make before a cluster
-// upgrade with all reachable states. The printed command must make the upgrades. A version that can
-// be reached only after several upgrades of another operator is not found.
+// TestCheckPlatformFindsFirst draws workspaces. It compares the upgrades that CheckPlatform proposes with the
+// results of firsts. The printed command must make these upgrades. CheckPlatform does not find a version that
+// can be reached only after several upgrades of another operator.
 func TestCheckPlatformFindsFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 3))
 	target := upgrade.Platform{OpenShift: "4.21"}

@@ -24,8 +24,8 @@ type platformChecker struct {
 	messages []comparing.Message
 }
 
-// judge sets j to the verdicts and problems of a lock. It ignores operators that no checked cluster
-// gets. It returns the pins whose requirements are unknown.
+// judge sets j to the verdicts and problems of a lock, and returns the pins whose requirements are unknown. It
+// ignores operators that no checked cluster gets.
 func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Judgement) ([]string, error) {
 	installed := map[string]bool{}
 	var findings []PlatformFinding
@@ -48,7 +48,7 @@ func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Jud
 	return unknown, nil
 }
 
-// lowerConverted lowers the severity of a finding about a removed API, if render will replace the API after
+// lowerConverted lowers the severity of each finding about a removed API that render will replace once
 // quayside.yaml has the target version.
 func (c *platformChecker) lowerConverted(ctx context.Context, lock *lockfile.File, seen []PlatformFinding) {
 	removed := map[string]map[diff.Ref]bool{} // results of removedObjects, by operator
@@ -71,8 +71,8 @@ func (c *platformChecker) lowerConverted(ctx context.Context, lock *lockfile.Fil
 	}
 }
 
-// removedObjects renders an operator for the target version. It returns the objects whose API is
-// deprecated (false) or no longer served (true), or nil if rendering fails.
+// removedObjects renders an operator for the target version. It returns the objects whose API is deprecated
+// (value false) or no longer served (value true), or nil if rendering fails.
 func (c *platformChecker) removedObjects(ctx context.Context, lock *lockfile.File, operator string) map[diff.Ref]bool {
 	namespace, pkg, _ := strings.Cut(operator, "/")
 	pin, ok := lock.Pin(namespace, pkg)

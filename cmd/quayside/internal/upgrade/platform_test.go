@@ -24,7 +24,7 @@ func newPin(name string, openshift ...string) lockfile.Pin {
 	return p
 }
 
-// newLifecycle returns the lifecycle of a pin of newPin, whose channel lists the supported
+// newLifecycle returns the lifecycle of a result of newPin. The channel of such a pin lists the supported
 // versions of OpenShift.
 func newLifecycle(p lockfile.Pin) *catalog.SupportedVersion {
 	if p.Channel == "" {
@@ -181,9 +181,9 @@ func TestJudgePlatform(t *testing.T) {
 	}
 }
 
-// TestJudgePlatformOrder draws findings, and checks that the judgement does not depend on the
-// order of findings and clusters. A lock is supported unless a problem blocks, and an operator is
-// blocked if one of its problems blocks.
+// TestJudgePlatformOrder draws findings, and checks that the judgement does not depend on the order of findings
+// and clusters. A lock must be supported unless a problem blocks. An operator must be blocked if one of its
+// problems blocks.
 func TestJudgePlatformOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 26))
 	for range 200 {

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// maxHops limits the number of versions that are tried for one operator. More upgrades in a row are
-// not practical before a cluster upgrade.
+// maxHops limits the number of versions to try for one operator. A longer series of upgrades is not practical
+// before a cluster upgrade.
 const maxHops = 32
 
 // PlatformStep is an upgrade of one operator before the cluster upgrade.
@@ -91,7 +91,7 @@ func (c *platformChecker) findFirst(ctx context.Context, pin lockfile.Pin) (firs
 	return first, why, nil
 }
 
-// resolve returns the lock after the named upgrades, or the conflicts that prevent them.
+// resolve returns the lock after the upgrades in named, or a description of the conflicts that prevent them.
 func (c *platformChecker) resolve(ctx context.Context, named []resolve.Target) (lock *lockfile.File, conflict string, err error) {
 	pr := *c.problem
 	pr.Options.Named, pr.Options.Hops = named, -1

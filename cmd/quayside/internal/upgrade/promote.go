@@ -99,8 +99,8 @@ type promotion struct {
 }
 
 // Promote pins operators of the target environment at the bundles of the upstream environment, by digest. It
-// returns the outcome for the operators of both environments. It is an error if the promotion would change an
-// operator to any other bundle.
+// returns the outcome for the operators of both environments. It returns an error if the promotion would change
+// an operator to a bundle that is not pinned upstream.
 func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*PromotionStepReport, error) {
 	p := &promotion{PromotionStep: s, opt: opt, held: map[string]resolve.HeldUpgrade{}, differs: map[string]resolve.HeldUpgrade{}, contents: map[*catalog.Bundle]catalog.Digest{}, verdicts: map[string]*gate.Verdict{}}
 	var err error
@@ -150,9 +150,9 @@ func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*Prom
 	return out, nil
 }
 
-// closed returns the findings about the operators that must not be promoted now because of their windows,
-// except those that are kept already. It returns none for pull requests, because windows restrict only their
-// merge.
+// closed returns findings about operators that their windows do not permit to promote now. It omits operators
+// that are kept already. It returns no findings for pull requests, because windows restrict only the merge of a
+// pull request.
 func (s PromotionStep) closed(ctx context.Context, after, before *lockfile.File, opt PromotionOptions) (rules.Findings, error) {
 	if opt.Proposes {
 		return nil, nil
@@ -211,8 +211,8 @@ func (p *promotion) selectOperators() error {
 	return faults.Err()
 }
 
-// applyGate adds operators to p.held: those that the options keep, that fail the gate, or whose earlier
-// promotion a person reverted.
+// applyGate adds three kinds of operators to p.held: operators that the options keep, operators that fail the
+// gate, and operators whose earlier promotion a person reverted.
 func (p *promotion) applyGate(ctx context.Context) error {
 	if p.opt.Rule != nil && p.opt.Rule.Signed {
 		if err := p.To.VerifyObserved(p.opt.Observed); err != nil {
@@ -249,7 +249,7 @@ func (p *promotion) applyGate(ctx context.Context) error {
 	return nil
 }
 
-// gateReason returns the reason why an upstream pin must not be promoted, or an empty text.
+// gateReason returns the reason why the gate rejects an upstream pin, or an empty text.
 func (p *promotion) gateReason(pin lockfile.Pin) (resolve.HeldBack, string, error) {
 	if p.opt.Rule == nil {
 		return "", "", nil
@@ -281,8 +281,8 @@ func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
 	return &v, nil
 }
 
-// notUpgradeableReason returns the reason why an operator of the target environment must not be
-// upgraded, or "". The reason is that a cluster reports it as not upgradeable.
+// notUpgradeableReason returns a text about the clusters of the target environment in which an operator reports
+// that it is not upgradeable. It returns "" if there are none.
 func (p *promotion) notUpgradeableReason(pin lockfile.Pin) string {
 	clusters, err := p.To.clustersWith(pin.Key())
 	now, ok := p.targetPin(pin.Key())
@@ -318,8 +318,8 @@ func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) 
 	return res, p.checkBundles(res)
 }
 
-// refusal returns the reason to reject a bundle, or "". It also rejects a bundle that has the same name as
-// the upstream bundle but different content, because that was not tested upstream.
+// refusal returns the reason to reject a bundle, or "". It also rejects a bundle that has the same name as the
+// upstream bundle but different content, because this content was not tested upstream.
 func (p *promotion) refusal(ctx context.Context, namespace string, to *catalog.Bundle) string {
 	key := namespace + "/" + to.Package().Name()
 	theirs, there := findPin(p.from, key)
@@ -348,8 +348,7 @@ func (p *promotion) refusal(ctx context.Context, namespace string, to *catalog.B
 	return "blocked: " + p.differs[key].Text
 }
 
-// reasonToKeep returns the reason why an upstream operator is not promoted, and whether there is
-// one.
+// reasonToKeep returns the reason why an upstream operator is not promoted, and whether there is a reason.
 func (p *promotion) reasonToKeep(key string) (resolve.HeldUpgrade, bool) {
 	if s, ok := p.held[key]; ok {
 		return s, true
@@ -469,8 +468,8 @@ func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Reso
 	return held
 }
 
-// findRefused searches the dependencies of pin in the upstream lock. It returns the first one that
-// is not promoted and that is in refused.
+// findRefused searches the dependencies of pin in the upstream lock. It returns the first dependency that is in
+// refused and is not promoted.
 func (p *promotion) findRefused(pin lockfile.Pin, refused []string) (lockfile.Pin, bool) {
 	for todo, seen := []lockfile.Pin{pin}, map[string]bool{pin.Key(): true}; len(todo) > 0; todo = todo[1:] {
 		for _, r := range todo[0].Requires {

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawnPromotion is operators a, b, … of three versions each, in two environments.
+// drawnPromotion describes operators a, b, … with three versions each, in two environments.
 type drawnPromotion struct {
 	names     []string
 	needs     map[string][]drawnNeed // by "a@2"
@@ -26,7 +26,7 @@ type drawnPromotion struct {
 	unhealthy []string
 }
 
-// drawnNeed is a requirement of another operator, at a minimum or an exact version.
+// drawnNeed requires another operator, at a minimum or an exact version.
 type drawnNeed struct {
 	of    string
 	at    int
@@ -81,7 +81,7 @@ func (d drawnPromotion) lock(t *rapid.T, label string) map[string]int {
 	return rapid.SampledFrom(sound).Draw(t, label)
 }
 
-// forEach calls f with every combination of versions up to most; operators may be absent.
+// forEach calls f with every combination of versions up to most. In some combinations, operators are absent.
 func (d drawnPromotion) forEach(most int, f func(map[string]int)) {
 	at := map[string]int{}
 	var next func(i int)
@@ -131,7 +131,7 @@ func (d drawnPromotion) environment(pins map[string]int, declared []string) envi
 	return e
 }
 
-// promotable returns the operators that could be promoted without regard to requirements.
+// promotable returns the operators that could be promoted if there were no requirements.
 func (d drawnPromotion) promotable() []string {
 	return slices.DeleteFunc(slices.Clone(d.names), func(name string) bool {
 		below, limited := d.below[name]
@@ -148,9 +148,8 @@ func (d drawnPromotion) promote(operators []string) map[string]int {
 	return out
 }
 
-// TestPromotionIsMaximal promotes between small random environments. The resulting pins must be
-// consistent, changes must come from the upstream environment, and no further operator could be
-// promoted.
+// TestPromotionIsMaximal promotes between small random environments. The resulting pins must be consistent, and
+// changes must come from the upstream environment. It must be impossible to promote a further operator.
 func TestPromotionIsMaximal(t *testing.T) {
 	t.Parallel()
 	dir, n := t.TempDir(), 0

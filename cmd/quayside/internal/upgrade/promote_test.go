@@ -19,14 +19,14 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// environment is a short description of an environment. Bundles are the content of its catalog:
-// "a@2" is version 2.0.0 of a, which replaces 1.0.0; "a@2 b@2 c=1" requires b >=2.0.0 and
-// c =1.0.0; "a@2*" has different content than a@2.
+// environment is a short description of an environment. bundles is the content of its catalog: "a@2" is version
+// 2.0.0 of a, which replaces 1.0.0; "a@2 b@2 c=1" requires b >=2.0.0 and c =1.0.0; "a@2*" has different content
+// than a@2.
 type environment struct {
 	bundles string // one bundle per line
 	pins    string // "a@1 b@2": declared and pinned versions
-	// declares has the final declarations: "a", "b<2" (version range), "c!" (on hold), "a^1"
-	// (startingCSV), "groups" (two OperatorGroups); empty: the pinned operators.
+	// declares lists the declarations: "a", "b<2" (version range), "c!" (on hold), "a^1" (startingCSV),
+	// "groups" (two OperatorGroups); empty: the pinned operators.
 	declares string
 }
 
@@ -180,8 +180,8 @@ func defaultRule() *gate.Criteria {
 	return &r
 }
 
-// newObservation returns the observations in the cluster of an environment. All pins are Ready
-// except the unhealthy ones.
+// newObservation returns the observations in the cluster of an environment. All pins except those in unhealthy
+// are Ready.
 func newObservation(tb fataler, e *upgrade.Environment, unhealthy ...string) []*health.Summary {
 	tb.Helper()
 	lock, err := e.NeedLock()

@@ -21,10 +21,9 @@ const (
 	maxDepth = 8
 )
 
-// ReadObservations reads one file of observations, or all .json, .yaml and .yml files below a
-// directory. If a file does not name its cluster, the cluster and environment come from its path
-// (see splitFileName). ReadObservations returns a warning for each unknown cluster. The error has
-// the faults of all files.
+// ReadObservations reads one file of observations, or all .json, .yaml and .yml files below a directory. If a
+// file does not name its cluster, ReadObservations gets cluster and environment from the path (see
+// splitFileName). It returns a warning for each unknown cluster. The error has the faults of all files.
 func (es Environments) ReadObservations(f source.File) ([]*health.Summary, []diag.Warning, error) {
 	if f.Name != "" {
 		return es.readFile(f)
@@ -83,9 +82,9 @@ func (es Environments) readFile(f source.File) ([]*health.Summary, []diag.Warnin
 	return seen, warnings, nil
 }
 
-// splitFileName returns the environment and the cluster in the path of a file:
-// "<environment>/<cluster>.json" or "<environment>/<cluster>/<any>.json". Without a known
-// environment in the path, it returns "".
+// splitFileName returns the environment and the cluster in the path of a file, such as
+// "<environment>/<cluster>.json" or "<environment>/<cluster>/<any>.json". If the path has no known environment,
+// it returns "" for the environment.
 func (es Environments) splitFileName(file string) (environment, cluster string) {
 	parts := strings.Split(path.Clean(file), "/")
 	last := len(parts) - 1
@@ -99,8 +98,8 @@ func (es Environments) splitFileName(file string) (environment, cluster string) 
 	return environment, parts[last]
 }
 
-// environmentWith returns the title of the environment with a cluster, or "" unless exactly one has
-// it.
+// environmentWith returns the title of the only environment with this cluster. It returns "" if no environment
+// or several environments have the cluster.
 func (es Environments) environmentWith(cluster string) string {
 	title := ""
 	for _, e := range es {
@@ -114,8 +113,8 @@ func (es Environments) environmentWith(cluster string) string {
 	return title
 }
 
-// hasCluster reports whether an environment has a cluster. If environment is empty, it looks in
-// all.
+// hasCluster reports whether an environment has a cluster. If environment is empty, it looks in all
+// environments.
 func (es Environments) hasCluster(environment, cluster string) bool {
 	return slices.ContainsFunc(es, func(e *Environment) bool {
 		return (environment == "" || e.Title == environment) && slices.Contains(e.Settings.ClusterNames(), cluster)

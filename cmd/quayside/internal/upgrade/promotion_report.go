@@ -44,8 +44,8 @@ type PromotionStepReport struct {
 	opt PromotionOptions
 }
 
-// Choose parses names: none, or an upstream environment, a target environment and the operators to
-// promote. It returns the promotion steps (all without names), and the operators.
+// Choose parses names, which may be empty: an upstream environment, a target environment, and the operators to
+// promote. It returns the promotion steps and the operators. Without names, it returns all steps.
 func (es Environments) Choose(names []string) (steps []PromotionStep, only []string, err error) {
 	if len(names) == 0 {
 		steps, err = es.Steps()
@@ -127,8 +127,7 @@ func (s *PromotionStepReport) CountPromoted() (n int) {
 	return n
 }
 
-// upgrade returns the input for a proposal: the resolution, and the observations of the promoted
-// operators.
+// upgrade returns the input for a proposal: the resolution and, for the promoted operators, the observations.
 func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 	u := workspace.Upgrade{Resolution: s.Resolution, Named: len(s.opt.Only) > 0}
 	for _, op := range s.Operators {
@@ -140,8 +139,8 @@ func (s *PromotionStepReport) upgrade() workspace.Upgrade {
 }
 
 // Propose publishes the promotion; see [deliver.Proposer.Propose]. It omits operators whose installed bundle
-// cannot be opened, and their dependents. If a person closed the pull request, it promotes nothing. If
-// nothing is promoted, it decides whether the branch of an earlier run is obsolete.
+// cannot be opened, and operators that depend on them. If a person closed the pull request, Propose promotes
+// nothing. If nothing is promoted, it decides whether the branch of an earlier run is obsolete.
 func (s *PromotionStepReport) Propose(ctx context.Context, proposer *deliver.Proposer, several bool) error {
 	kept := map[string]resolve.HeldUpgrade{}
 	if err := s.propose(ctx, proposer, several); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// ResolveInWindows resolves a problem, and holds back the operators whose windows do not permit the change
-// now. If a reason is given, it holds back no operators, and records the reason in the lock. If the user
-// named an operator to hold back, the error is a *rules.PolicyError.
+// ResolveInWindows resolves a problem, and holds back operators that their windows do not permit to change now.
+// With a reason, it holds back no operators, and records the reason in the lock. If it would hold back an
+// operator that the user named, the error is a *rules.PolicyError.
 func ResolveInWindows(ctx context.Context, p *workspace.Project, pr *workspace.Problem, reason string) (*workspace.Resolution, error) {
 	for {
 		res, err := workspace.Resolve(ctx, pr)
@@ -48,8 +48,8 @@ func ResolveInWindows(ctx context.Context, p *workspace.Project, pr *workspace.P
 	}
 }
 
-// closedWindows returns the findings about operators that a change of the lock must not install or
-// upgrade now.
+// closedWindows returns findings about operators that windows do not permit to install or upgrade now,
+// according to the change of the lock from before to after.
 func closedWindows(ctx context.Context, p *workspace.Project, before, after *lockfile.File) (rules.Findings, error) {
 	found, err := compare.WindowFindings(ctx, p, before, after)
 	return slices.DeleteFunc(found, func(f rules.Finding) bool {
@@ -59,7 +59,7 @@ func closedWindows(ctx context.Context, p *workspace.Project, before, after *loc
 	}), err
 }
 
-// windowRefusal returns the error about an operator that the user named.
+// windowRefusal returns the error message about an operator that the user named but that must not change now.
 func windowRefusal(f rules.Finding) string {
 	return f.Pos.String() + ": " + f.Msg + " [" + f.Code + "]\n  hint: wait, or add --outside-window REASON, which is recorded in the lock"
 }
