@@ -32,8 +32,8 @@ type ContentAttribute struct {
 }
 
 // ContentAttributes returns the attributes that change the content of files: working-tree-encoding, ident,
-// filter and eol, except with a value that changes nothing. It includes attributes that a later line unsets.
-// Macros of one file apply to all files.
+// filter and eol, unless the value has no effect. It includes attributes that a later line unsets. The macros
+// of each file apply to all files.
 func ContentAttributes(files []AttributeFile) []ContentAttribute {
 	macros := map[string][]string{}
 	for _, f := range files {
@@ -78,8 +78,8 @@ func ContentAttributes(files []AttributeFile) []ContentAttribute {
 // patterns match all files.
 const maxPatterns = 1000
 
-// Matches reports whether the attribute may apply to the file name, a path in the repository. It ignores
-// case, and treats a bracket expression as any character.
+// Matches reports whether the attribute may apply to the file name, a path in the repository. It ignores case,
+// and a bracket expression matches any character.
 func (a ContentAttribute) Matches(name string) bool {
 	if a.dir != "." {
 		rest, below := strings.CutPrefix(name, a.dir+"/")
@@ -113,7 +113,7 @@ func contentAttribute(word string, macros map[string][]string, depth int) string
 	return ""
 }
 
-// attributeWord is a word of a line with attributes.
+// attributeWord is a word in a file with attributes.
 type attributeWord struct {
 	text         string
 	line, column int
@@ -161,8 +161,8 @@ func wordLength(text string, quotable bool) int {
 	return len(text)
 }
 
-// attributePattern returns a regular expression for the files that a pattern may match. It never matches
-// fewer files than Git does.
+// attributePattern returns a regular expression for the files that a pattern may match. It matches at least the
+// files that Git matches.
 func attributePattern(pattern string) *regexp.Regexp {
 	if strings.HasPrefix(pattern, `"`) {
 		unquoted, err := strconv.Unquote(pattern)
@@ -214,7 +214,7 @@ func attributePattern(pattern string) *regexp.Regexp {
 // IsAttributesFile reports whether Git reads attributes from a file, also on file systems that ignore case.
 func IsAttributesFile(name string) bool { return strings.EqualFold(path.Base(name), AttributesFile) }
 
-// InfoAttributes returns the path of the attributes that belong to the clone.
+// InfoAttributes returns the path of the clone's own attributes, which are not committed.
 func (r *Repo) InfoAttributes() string { return r.common + "/info/attributes" }
 
 // Affected returns the files to which the attribute may apply, sorted.

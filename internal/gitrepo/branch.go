@@ -57,10 +57,10 @@ func (r *Repo) Author(ctx context.Context, getenv func(string) string) (Author, 
 	return Author{string(ident[1]), string(ident[2])}, nil
 }
 
-// Branch creates a branch with one commit on top of parent, or replaces an existing branch by it.
-// It returns the hash of the commit. The work tree, the index and HEAD do not change. If the branch
-// already has the same commit, perhaps with another signature, it is kept. Git refuses to replace a
-// branch that is checked out in a work tree.
+// Branch creates a branch with one commit on top of parent, or replaces an existing branch with this name. It
+// returns the hash of the commit. The work tree, the index and HEAD do not change. Branch keeps a branch that
+// already has the same commit, even if its signature differs. Git refuses to replace a branch that is checked
+// out in a work tree.
 func (r *Repo) Branch(ctx context.Context, name string, parent *Revision, c Commit) (hash string, err error) {
 	hash, err = r.branch(ctx, name, parent, c)
 	if err != nil {
@@ -104,9 +104,8 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 	return hash, err
 }
 
-// IsGenerated reports whether tip is a commit by [Repo.Branch], or is contained in head. Branch
-// uses the commit time of the parent; a person who makes, amends or rebases a commit gets another
-// time.
+// IsGenerated reports whether tip is a commit by [Repo.Branch], or is contained in head. Branch uses the commit
+// time of the parent. A commit that a person makes, amends or rebases has another time.
 func (r *Repo) IsGenerated(tip, head *Revision) bool {
 	c := tip.commit
 	if c.NumParents() == 1 && c.Author.String() == c.Committer.String() && c.Author.When.Equal(c.Committer.When) {
@@ -126,7 +125,7 @@ func checkBranch(name string) error {
 	return plumbing.NewBranchReferenceName(name).Validate()
 }
 
-// sameCommit reports whether two commits are equal, apart from their signatures.
+// sameCommit reports whether two commits are equal except for their signatures.
 func (r *Repo) sameCommit(a, b plumbing.Hash) bool {
 	if a == b {
 		return true

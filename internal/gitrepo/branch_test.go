@@ -88,7 +88,7 @@ func TestBranchRefused(t *testing.T) {
 	}
 }
 
-// TestSameBranch creates the same commit twice: the branch is not written again.
+// TestSameBranch creates the same commit twice. The second call must not write the branch again.
 func TestSameBranch(t *testing.T) {
 	dir := newRepository(t)
 	r := open(t, dir)
@@ -111,7 +111,7 @@ func TestSameBranch(t *testing.T) {
 	checkRepository(t, dir)
 }
 
-// TestIsGenerated distinguishes branches that Branch made from those with commits by others.
+// TestIsGenerated checks that IsGenerated distinguishes branches that Branch created from branches with other commits.
 func TestIsGenerated(t *testing.T) {
 	dir := newRepository(t)
 	r := open(t, dir)
@@ -156,8 +156,8 @@ func TestIsGenerated(t *testing.T) {
 	}
 }
 
-// TestBranchRemovesLeftTrees checks that a new branch removes the registered work trees of killed runs,
-// also if their files are gone, and no others.
+// TestBranchRemovesLeftTrees checks that Branch removes the registered work trees of killed runs, even if their
+// files no longer exist, and no other work trees.
 func TestBranchRemovesLeftTrees(t *testing.T) {
 	dir, tmp := newRepository(t), t.TempDir()
 	ended := exec.Command("git", "version")

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestCloneBranch clones a repository by URL and opens one by path. The clone has the history and is removed by done.
+// TestCloneBranch clones a repository by URL and opens one by path. The clone must have the history, and done must
+// remove it.
 func TestCloneBranch(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir := newRepository(t)
@@ -46,7 +47,7 @@ func TestCloneBranch(t *testing.T) {
 	}
 }
 
-// TestChanges lists the commits that changed a file, without those that another commit has.
+// TestChanges lists the commits that changed a file, except commits in the history of another commit.
 func TestChanges(t *testing.T) {
 	dir := newRepository(t)
 	var hashes []string

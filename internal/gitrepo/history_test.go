@@ -49,8 +49,8 @@ func TestChangedLines(t *testing.T) {
 	}
 }
 
-// TestChangedLinesOfRenamed reads the history of a file under its earlier names, also before the last rename
-// is committed.
+// TestChangedLinesOfRenamed reads the history of a file under its earlier names, also while the last rename is
+// not yet committed.
 func TestChangedLinesOfRenamed(t *testing.T) {
 	dir := newRepository(t)
 	rename := func(from, to string) {
@@ -102,7 +102,7 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestRemotes lists the tracked branches, and none in a clone that tracks none.
+// TestRemotes checks the names of tracked branches, and that a clone that tracks no branch has no names.
 func TestRemotes(t *testing.T) {
 	dir := newRepository(t)
 	git(t, dir, "remote", "add", "origin", "https://token@git.example.com/fleet")

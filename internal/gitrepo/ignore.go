@@ -17,9 +17,9 @@ type Ignore struct{ patterns []gitignore.Pattern }
 // NewIgnore returns an Ignore without patterns.
 func NewIgnore() *Ignore { return &Ignore{} }
 
-// WalkFiles calls visit for each regular file in files that Git does not ignore, in lexical order, until
-// visit returns fs.SkipAll. It does not enter directories for which skip returns true. If files does not
-// exist, there is no error.
+// WalkFiles calls visit for each regular file in files that Git does not ignore, in lexical order, until visit
+// returns fs.SkipAll. It does not enter directories for which skip returns true. If files does not exist, it
+// returns nil.
 func WalkFiles(files fs.FS, skip func(dir string) bool, visit func(name string, d fs.DirEntry) error) error {
 	if _, err := fs.Stat(files, "."); errors.Is(err, fs.ErrNotExist) || err == nil && skip(".") {
 		return nil

@@ -19,10 +19,10 @@ type Merge struct {
 }
 
 // Merges returns the merges that the work tree may result from. If there is an uncommitted merge, Merges
-// returns only this merge. Otherwise, it returns the completed merge that led to HEAD, if that merge has a
-// base, and then HEAD alone, without a base. The sides of a completed merge are the parents of a merge commit
-// at HEAD. After a rebase, the sides are the branch before its last rebase and the branch that it was rebased
-// onto. Before the first commit, Merges returns nil.
+// returns only this merge. Otherwise, it returns the completed merge that led to HEAD, if this merge has a
+// base, and then a Merge whose only side is HEAD, without a base. The sides of a completed merge are the
+// parents of a merge commit at HEAD. After a rebase, the sides are the branch before its last rebase and the
+// branch that it was rebased onto. Before the first commit, Merges returns nil.
 func (r *Repo) Merges() ([]Merge, error) {
 	head, err := r.findRevision("HEAD", "HEAD")
 	if head == nil || err != nil {
@@ -77,8 +77,8 @@ func (r *Repo) uncommittedMerge(head *Revision) (*Merge, error) {
 	return nil, err
 }
 
-// completedMerge returns the completed merge that led to HEAD. It returns nil if there is none, or
-// if the clone lacks its commits.
+// completedMerge returns the completed merge that led to HEAD. It returns nil if there is none, or if the clone
+// lacks the merged commits.
 func (r *Repo) completedMerge(head *Revision) (*Merge, error) {
 	if head.commit.NumParents() == 2 {
 		ours, err := r.resolveRevision("HEAD^1", head.commit.ParentHashes[0].String())
@@ -119,7 +119,7 @@ func (r *Repo) Contains(v, ancestor *Revision) bool {
 	return err == nil && base != nil && base.Hash == ancestor.commit.Hash
 }
 
-// squashedCommit returns the merged commit of an uncommitted squash merge, or nil if there is none.
+// squashedCommit returns the commit that an uncommitted squash merge merges, or nil if there is no such merge.
 func (r *Repo) squashedCommit() (*Revision, error) {
 	data, err := os.ReadFile(filepath.Join(r.gitDir, "SQUASH_MSG"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -154,8 +154,8 @@ func (r *Repo) rebaseTargets() []plumbing.ReferenceName {
 	return out
 }
 
-// findRevision returns the commit with a full name such as MERGE_HEAD as a Revision called name. It
-// returns nil if there is no such commit.
+// findRevision looks up the commit with a full name such as MERGE_HEAD, and returns it as a Revision called
+// name. It returns nil if there is no such commit.
 func (r *Repo) findRevision(name, full string) (*Revision, error) {
 	if full == strings.ToUpper(full) && !r.hasStateFile(full) {
 		return nil, nil

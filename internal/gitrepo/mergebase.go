@@ -28,8 +28,8 @@ type walk struct {
 	queue   commits
 }
 
-// base returns the best common ancestor of two commits, or nil if there is none. It reads only as
-// much history as necessary. In a shallow clone, the history is incomplete.
+// base returns the best common ancestor of two commits, or nil if there is none. It reads only as much history
+// as necessary. In a shallow clone, it may miss the ancestor because the history is incomplete.
 func (r *Repo) base(a, b *object.Commit) (*object.Commit, error) {
 	w := walk{git: r.git, marks: map[plumbing.Hash]mark{}, shallow: map[plumbing.Hash]bool{}}
 	ends, err := r.git.Storer.Shallow()
@@ -60,8 +60,8 @@ func (w *walk) base(a, b *object.Commit) (*object.Commit, error) {
 	return w.pickBest(found)
 }
 
-// pickBest returns the youngest commit in found that is not an ancestor of another, or nil if found
-// is empty. The commit times are not sufficient: with wrong clocks, an ancestor may be younger than
+// pickBest returns the youngest commit in found that is not an ancestor of another commit in found, or nil if
+// found is empty. Comparing the commit times is not enough: with wrong clocks, an ancestor may be younger than
 // its descendant.
 func (w *walk) pickBest(found []*object.Commit) (*object.Commit, error) {
 	found = slices.DeleteFunc(found, func(c *object.Commit) bool { return w.marks[c.Hash]&stale != 0 })

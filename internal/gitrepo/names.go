@@ -11,8 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// fullNames returns the full names that a name given by a user may stand for: hashes of commits,
-// references such as "refs/heads/main", and HEAD.
+// fullNames returns the possible meanings of a name from the user as full names: hashes of commits, references
+// such as "refs/heads/main", and HEAD.
 func (r *Repo) fullNames(name string) ([]string, error) {
 	if regexp.MustCompile(`^([0-9a-fA-F]{40}|[0-9a-fA-F]{64})$`).MatchString(name) || strings.HasPrefix(name, "refs/") {
 		return []string{name}, nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAmbiguous checks that ambiguous names are rejected, and their full names accepted.
+// TestAmbiguous checks that ambiguous names are rejected, and that their full names are accepted.
 func TestAmbiguous(t *testing.T) {
 	dir := newRepository(t)
 	old := git(t, dir, "rev-parse", "HEAD")

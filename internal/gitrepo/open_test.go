@@ -21,7 +21,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestSharedClone reads a clone that has no objects of its own. A repository without a commit is no fault.
+// TestSharedClone reads a clone without objects of its own. It also opens a repository without commits.
 func TestSharedClone(t *testing.T) {
 	dir := newRepository(t)
 	shared := filepath.Join(t.TempDir(), "shared")
@@ -61,8 +61,8 @@ func TestWithoutGit(t *testing.T) {
 	}
 }
 
-// TestBareInClone checks that Git does not run in a bare repository among the files of a clone,
-// with settings that would run a program.
+// TestBareInClone checks that Git does not run in a bare repository among the files of a clone. The settings of
+// the bare repository would run a program.
 func TestBareInClone(t *testing.T) {
 	dir := newRepository(t)
 	bare, ran := filepath.Join(dir, "a", "bare"), filepath.Join(dir, "ran")

@@ -18,8 +18,8 @@ import (
 // program runs the git command in a directory.
 type program struct{ path, dir string }
 
-// program returns the git command for the work tree. A bare repository is an error. A bare repository may be
-// part of the files of a clone, and its settings may run programs.
+// program returns the git command for the work tree. It returns an error for a bare repository: a clone may
+// contain a bare repository among its files, whose settings may run programs.
 func (r *Repo) program() (*program, error) {
 	if r.root == "" {
 		return nil, errors.New("a bare repository has no work tree: use a clone of it")
@@ -52,9 +52,9 @@ func (p *program) runLine(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// gitEnvironment returns the environment for git commands. It removes the variables that select a
-// repository or an index, which are set in hooks. It makes paths literal, disables prompts and
-// optional locks, and sets the language of messages to English.
+// gitEnvironment returns the environment for git commands. It removes the variables that select a repository or
+// an index, because Git sets them in hooks. It makes paths literal, disables prompts and optional locks, and
+// sets the language of messages to English.
 func gitEnvironment() []string {
 	repositoryVars := []string{
 		"GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -83,9 +83,9 @@ func (r *Repo) Ignored(ctx context.Context, paths []string) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), err
 }
 
-// DirtyFiles returns the files in and below paths that differ from HEAD after Git's filters:
-// changed, new, ignored and deleted files. absent lists the files that are not checked out because
-// of a sparse checkout. paths are relative to the work tree.
+// DirtyFiles returns the changed, new, ignored and deleted files in and below paths, compared with HEAD after
+// Git's filters. absent lists the files that are not checked out because of a sparse checkout. paths are
+// relative to the work tree.
 func (r *Repo) DirtyFiles(ctx context.Context, paths []string) (differ, absent []string, err error) {
 	git, err := r.program()
 	if err != nil {

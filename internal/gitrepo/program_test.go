@@ -39,9 +39,8 @@ func repositoryState(t *testing.T, dir string) string {
 	return out
 }
 
-// TestCommit checks that the user's filters, hooks, signatures and settings apply to a commit,
-// that its work tree is removed, and that the variables of Git in the environment have no
-// effect.
+// TestCommit checks that the user's filters, hooks, signatures and settings apply to a commit. The temporary
+// work tree must be removed, and Git's variables in the environment must have no effect.
 func TestCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(t *testing.T, dir string)
@@ -186,8 +185,8 @@ func commitStaysInside(t *testing.T, hooks bool) {
 	}
 }
 
-// TestPush checks that a push runs its hook, reports whether the remote changed, and refuses to
-// replace a commit that was not listed.
+// TestPush checks that Push runs the hook, reports whether the remote changed, and refuses to replace a commit
+// that was not the listed one.
 func TestPush(t *testing.T) {
 	dir, remote := newRepository(t), t.TempDir()
 	git(t, remote, "init", "-q", "--bare")
@@ -264,8 +263,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestToken checks that Git sends the token to the host that requests it, but not to a host that
-// it redirects to.
+// TestToken checks that Git sends the token to the host of the URL, but not to a host that this host redirects
+// to.
 func TestToken(t *testing.T) {
 	dir := newRepository(t)
 	installHook(t, dir, "pre-push", "exit 0")

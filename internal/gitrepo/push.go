@@ -50,8 +50,8 @@ func (r *Repo) push(ctx context.Context, remote, token, spec, old string) (chang
 }
 
 // RemoteBranches returns the commits of remote branches by name. If below is "up", the branches are "up" and
-// "up/…". It uses the same credentials as [Repo.Push]. The commits are fetched as loose objects, which go-git
-// can read; no references are created.
+// "up/…". It uses the same credentials as [Repo.Push]. It fetches the commits as loose objects, which go-git
+// can read, and creates no references.
 func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) (map[string]*Revision, error) {
 	head := string(plumbing.NewBranchReferenceName(below))
 	list, err := r.runRemote(ctx, remote, token, false, "ls-remote", "--", "", head, head+"/*")
@@ -88,8 +88,8 @@ func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) 
 }
 
 // CloneBranch clones a branch of a remote to a temporary directory, which done removes. The clone has the
-// history of the branch, and no files in its work tree. An empty branch means the default branch. remote and
-// token have the same meaning as in [Repo.Push].
+// history of the branch, but no files in the work tree. If branch is empty, it clones the default branch.
+// remote and token have the same meaning as in [Repo.Push].
 func (r *Repo) CloneBranch(ctx context.Context, remote, branch, token string) (clone *Repo, done func() error, err error) {
 	dir, err := os.MkdirTemp("", "quayside-clone-")
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *Repo) CloneBranch(ctx context.Context, remote, branch, token string) (c
 	return clone, done, nil
 }
 
-// OpenOrClone opens the repository at a path, or clones the default branch of a URL like [Repo.CloneBranch].
+// OpenOrClone opens the repository at a path, or clones the default branch of a URL as [Repo.CloneBranch] does.
 func (r *Repo) OpenOrClone(ctx context.Context, name, token string) (clone *Repo, done func() error, err error) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		clone, err := Open(name)
@@ -118,9 +118,9 @@ func (r *Repo) OpenOrClone(ctx context.Context, name, token string) (clone *Repo
 	return r.CloneBranch(ctx, name, "", token)
 }
 
-// runRemote runs a git command that accesses a remote. An empty argument in args stands for the
-// name of the remote. If pushes is true, the push URLs of the remote are used. The token is passed
-// only to the hosts in the URLs, and never on the command line.
+// runRemote runs a git command that accesses a remote. An empty argument in args stands for the name of the
+// remote. If pushes is true, it uses the push URLs of the remote. It passes the token only to the hosts in the
+// URLs, and never on the command line.
 func (r *Repo) runRemote(ctx context.Context, remote, token string, pushes bool, args ...string) ([]byte, error) {
 	p, err := r.program()
 	if err != nil {
@@ -186,8 +186,8 @@ func acceptsToken(remote string) (bool, error) {
 	}
 }
 
-// Confidential reports whether requests to u cannot be read by others: they use https or do not
-// leave this machine.
+// Confidential reports whether others cannot read requests to u: the requests use https or do not leave this
+// machine.
 func Confidential(u *url.URL) bool {
 	addr, err := netip.ParseAddr(u.Hostname())
 	return u.Scheme == "https" || u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()

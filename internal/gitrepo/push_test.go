@@ -22,8 +22,8 @@ func TestTokenOverHTTP(t *testing.T) {
 	}
 }
 
-// TestPushHidesCredentials pushes to URLs with credentials. No error may contain them, and they
-// must not be sent over http to another machine.
+// TestPushHidesCredentials pushes to URLs with credentials. Errors must not contain the credentials, and Push
+// must not send them over http to another machine.
 func TestPushHidesCredentials(t *testing.T) {
 	dir := newRepository(t)
 	r := open(t, dir)

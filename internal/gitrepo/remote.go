@@ -27,8 +27,8 @@ const (
 	maxInflated = 2 << 30   // maximum bytes of all of them
 )
 
-// Server is a repository on an HTTP server. Commits are read from it without a clone. The transport limits
-// the size of a response, and checks addresses.
+// Server is a repository on an HTTP server, for reading commits without a clone. The transport limits the size
+// of a response, and checks addresses.
 type Server struct {
 	URL       string
 	Transport http.RoundTripper
@@ -78,7 +78,7 @@ func commitOf(refs *packp.AdvRefs, tag plumbing.ReferenceName) plumbing.Hash {
 }
 
 // Read downloads the commit of a tag, without its history, and calls read with it. The commit is valid until
-// read returns. If the tag no longer refers to this commit, it returns an error.
+// read returns. If the tag no longer refers to this commit, Read returns an error.
 func (s Server) Read(ctx context.Context, tag, commit string, read func(v *Revision) error) error {
 	session, refs, err := s.connect(ctx)
 	if err != nil {
@@ -203,7 +203,7 @@ func (f *firstBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// deltaSize returns the size of the object that results from a delta: the second number in the delta.
+// deltaSize returns the size of the object that a delta results in, which is the second number in the delta.
 func (f *firstBytes) deltaSize() int64 {
 	numbers, at, shift := [2]int64{}, 0, 0
 	for _, b := range f.data {

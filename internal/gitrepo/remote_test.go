@@ -21,7 +21,7 @@ import (
 	"github.com/quayside/quayside/internal/testing/gittest"
 )
 
-// TestServer reads commits of tags from a server: annotated, light, and moved ones.
+// TestServer reads the commits of annotated, lightweight and moved tags from a server.
 func TestServer(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -85,7 +85,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestPackLimits rejects packs whose objects are too large or too many, before they are in memory.
+// TestPackLimits checks that packs with too large or too many objects are rejected before the objects are in memory.
 func TestPackLimits(t *testing.T) {
 	pack := func(count uint32, kind byte, size uint64, content []byte) []byte {
 		var b bytes.Buffer

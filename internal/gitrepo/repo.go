@@ -4,9 +4,9 @@
 // Reading uses go-git. It never changes a repository, takes no lock and runs no program. The
 // content of a revision is untrusted: paths are checked, and sizes and counts are limited.
 //
-// Comparing the work tree, committing and pushing use the git command, so that the user's hooks,
-// filters, signatures and credentials apply. It runs only in work trees, never in a bare
-// repository. The user's work tree, index and HEAD are never written, not even by [Repo.Branch].
+// Comparing the work tree, committing and pushing use the git command, so that the user's hooks, filters,
+// signatures and credentials apply. The git command runs only in work trees, never in a bare repository. The
+// user's work tree, index and HEAD are never written, not even by [Repo.Branch].
 //
 // Start from [Open], [Repo.Revision] and [Revision.List].
 package gitrepo
@@ -45,8 +45,8 @@ type Repo struct {
 	common  string              // Git directory that all work trees share
 }
 
-// Open opens the repository that contains dir: a clone, a linked work tree or a bare repository. It
-// may be shallow. If there is none, the error wraps ErrNone.
+// Open opens the repository that contains dir: a clone, which may be shallow, a linked work tree, or a bare
+// repository. If there is none, the error wraps ErrNone.
 func Open(dir string) (*Repo, error) {
 	abs, err := realPath(dir)
 	if err != nil {
@@ -64,9 +64,9 @@ func Open(dir string) (*Repo, error) {
 	return repo, nil
 }
 
-// find returns the path of .git for the repository that contains dir, and the top of its work tree,
-// which is dir or its nearest parent with a .git. If dir is a bare repository, or if there is no
-// repository, it returns dir and an empty root.
+// find returns the path of .git for the repository that contains dir, and root, the top of its work tree. This
+// is dir or its nearest parent with a .git. If dir is a bare repository, or if there is no repository, it
+// returns dir and an empty root.
 func find(dir string) (state, root string) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
@@ -102,8 +102,8 @@ func open(state, root string) (*Repo, error) {
 	return &Repo{git: opened, objects: files, root: root, gitDir: state, common: common}, err
 }
 
-// resolveState returns the Git directory of a work tree: .git itself or, if .git is a file, the
-// directory that it names.
+// resolveState returns the Git directory of a work tree: .git itself or, if .git is a file, the directory named
+// in the file.
 func resolveState(state, root string) (string, error) {
 	data, err := os.ReadFile(state)
 	if err != nil {
@@ -128,9 +128,9 @@ func StateDir(top string) (string, error) {
 	return resolveState(state, top)
 }
 
-// tolerantStorage hides repository extensions from go-git that do not matter for reading:
-// worktreeConfig, relativeWorktrees, preciousObjects and partialClone. Reading an object that a
-// partial clone lacks is an error.
+// tolerantStorage hides those repository extensions from go-git that do not matter for reading: worktreeConfig,
+// relativeWorktrees, preciousObjects and partialClone. If a partial clone lacks an object, reading the object
+// is an error.
 type tolerantStorage struct{ *filesystem.Storage }
 
 // Config returns the configuration of the repository without these extensions.
@@ -144,7 +144,7 @@ func (t tolerantStorage) Config() (*config.Config, error) {
 	return c, err
 }
 
-// EncodedObjectSize returns the size of an object in bytes. Unlike go-git's, it finds an object that a
+// EncodedObjectSize returns the size of an object in bytes. Unlike go-git's method, it finds an object that a
 // shared clone reads from another repository.
 func (t tolerantStorage) EncodedObjectSize(hash plumbing.Hash) (int64, error) {
 	size, err := t.Storage.EncodedObjectSize(hash)
@@ -209,9 +209,8 @@ func (r *Repo) HeadBranch() string {
 	return head.Target().Short()
 }
 
-// Branches returns the commits of branches by name. If below is "up", these are the branches "up"
-// and "up/…". If tracking is true, remote-tracking branches are included, so that a branch may have
-// several commits.
+// Branches returns the commits of branches by name. If below is "up", these are the branches "up" and "up/…".
+// If tracking is true, the result includes remote-tracking branches, so that a name may have several commits.
 func (r *Repo) Branches(below string, tracking bool) (map[string][]*Revision, error) {
 	refs, err := r.git.References()
 	if err != nil {
@@ -241,8 +240,8 @@ type Remotes struct {
 	Names map[string]bool // tracked branches of the remotes, and tags
 }
 
-// Remotes returns the remotes. Names is nil if the clone tracks no branch, or is shallow, because a shallow
-// clone usually tracks only one branch.
+// Remotes returns the remotes. Names is nil if the clone tracks no branch. It is also nil for a shallow clone,
+// because a shallow clone usually tracks only one branch.
 func (r *Repo) Remotes() (*Remotes, error) {
 	out := &Remotes{}
 	remotes, err := r.git.Remotes()
@@ -278,8 +277,8 @@ func (r *Repo) Remotes() (*Remotes, error) {
 }
 
 // DefaultBranch returns the commit of the default branch. This is the branch that origin/HEAD refers to or,
-// without a remote "origin", main or master. It does not guess the default branch of origin by its name,
-// because others may push a branch of that name.
+// without a remote "origin", main or master. It does not guess the default branch of origin by the name,
+// because others may push a branch with this name.
 func (r *Repo) DefaultBranch() (*Revision, error) {
 	head, err := r.git.Reference(plumbing.NewRemoteHEADReferenceName("origin"), false)
 	if err == nil && strings.HasPrefix(string(head.Target()), "refs/remotes/origin/") {

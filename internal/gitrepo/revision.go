@@ -45,8 +45,8 @@ func (v *Revision) HasParent(parent *Revision) bool {
 func (v *Revision) Time() time.Time { return v.commit.Committer.When }
 
 // Revision returns the commit that name stands for: a branch, a tag, an expression such as "HEAD~1", or the
-// first digits of a hash. A name with several meanings is an error that lists the meanings. (Git would prefer
-// a tag to a branch, but anyone may have pushed the tag.)
+// first digits of a hash. For a name with several meanings, it returns an error that lists the meanings. (Git
+// would prefer a tag to a branch, but others may have pushed the tag.)
 func (r *Repo) Revision(name string) (*Revision, error) {
 	if name == "" || strings.HasPrefix(name, "-") || strings.Contains(name, ":") || strings.Contains(name, "^{") {
 		return nil, fmt.Errorf("%q is not a commit", name)
@@ -78,7 +78,7 @@ func (r *Repo) Revision(name string) (*Revision, error) {
 	return r.resolveRevision(name, hash.String())
 }
 
-// HasCommits reports whether HEAD has a commit, even one that cannot be read. It returns false before the
+// HasCommits reports whether HEAD has a commit, even if the commit cannot be read. It returns false before the
 // first commit.
 func (r *Repo) HasCommits() bool {
 	_, err := r.git.Reference(plumbing.HEAD, true)
@@ -88,8 +88,8 @@ func (r *Repo) HasCommits() bool {
 // Head returns the current commit.
 func (r *Repo) Head() (*Revision, error) { return r.resolveRevision("HEAD", "HEAD") }
 
-// resolveRevision returns the commit with a full name (see lookUpRevision) as a Revision called
-// name. Errors contain name and, in a shallow clone, a hint.
+// resolveRevision looks up the commit with a full name (see lookUpRevision), and returns it as a Revision
+// called name. Errors contain name and, in a shallow clone, a hint.
 func (r *Repo) resolveRevision(name, full string) (*Revision, error) {
 	v, err := r.lookUpRevision(name, full)
 	if err != nil {
@@ -149,9 +149,9 @@ func (r *Repo) fetchHint() string {
 // ErrNoBase means that two revisions have no common ancestor in this clone.
 var ErrNoBase = errors.New("no common ancestor")
 
-// LastChange returns the newest commit in the history of HEAD that adds or removes a text in a file, and its
-// first parent. change and before are nil if there is no such commit. before is also nil if the clone lacks
-// the parent.
+// LastChange returns the newest commit in the history of HEAD that adds or removes a text in a file, and
+// before, the first parent of this commit. Both are nil if there is no such commit. before is also nil if there
+// is no parent or the clone lacks it.
 func (r *Repo) LastChange(ctx context.Context, file, text string) (change, before *Revision, err error) {
 	p, err := r.program()
 	if err != nil {
@@ -179,8 +179,8 @@ func (r *Repo) LastChange(ctx context.Context, file, text string) (change, befor
 	return change, &Revision{repo: r, name: shortHash(parent.Hash.String()), commit: parent}, nil
 }
 
-// ChangedLines returns the lines of a file that were added or removed in the history of v, along first
-// parents, each with a sign. It follows renames of the file. A shallow clone limits the history.
+// ChangedLines returns the lines of a file that were added or removed in the history of v, along first parents.
+// Each line starts with a sign. ChangedLines follows renames of the file. A shallow clone limits the history.
 func (v *Revision) ChangedLines(ctx context.Context, file string) ([]byte, error) {
 	p, err := v.repo.program()
 	if err != nil {
@@ -201,9 +201,9 @@ func (v *Revision) ChangedLines(ctx context.Context, file string) ([]byte, error
 	return out, nil
 }
 
-// renamedFrom returns the earlier name of a file along first parents, and the last commit that has it. The
-// names are empty if the file was added without a rename. If no commit has the file, it looks for a rename in
-// the index.
+// renamedFrom returns the earlier name of a file along first parents, and before, the last commit that has the
+// file under this name. Both are empty if the file was added without a rename. If no commit has the file, it
+// looks for a rename in the index.
 func (p *program) renamedFrom(ctx context.Context, at, file string) (before, name string, err error) {
 	added, err := p.runLine(ctx, "log", "--first-parent", "--diff-merges=first-parent", "--no-renames", "--diff-filter=A", "--max-count=1", "--format=%H", "--no-patch", at, "--", file)
 	if err != nil {
@@ -227,8 +227,8 @@ func (p *program) renamedFrom(ctx context.Context, at, file string) (before, nam
 	return "", "", err
 }
 
-// Changes returns the last 50 commits that changed a file, along first parents, newest first. For changes by
-// a merge, it returns the merge commit. It omits commits in the history of since, which may be nil.
+// Changes returns the last 50 commits that changed a file, along first parents, newest first. For a change in a
+// merged branch, it returns the merge commit. It omits commits in the history of since, which may be nil.
 func (v *Revision) Changes(ctx context.Context, since *Revision, file string) ([]*Revision, error) {
 	p, err := v.repo.program()
 	if err != nil {
@@ -256,9 +256,8 @@ func (v *Revision) Changes(ctx context.Context, since *Revision, file string) ([
 // Shallow reports whether the clone lacks older commits.
 func (v *Revision) Shallow() bool { return v.repo.Shallow() }
 
-// MergeBase returns the best common ancestor of two revisions, or the youngest if there are
-// several. In a shallow clone, the history is incomplete. If there is none, the error wraps
-// ErrNoBase.
+// MergeBase returns the best common ancestor of two revisions, or the youngest of several. If there is none,
+// the error wraps ErrNoBase. A shallow clone may lack the ancestor, because its history is incomplete.
 func (r *Repo) MergeBase(a, b *Revision) (*Revision, error) {
 	base, err := r.base(a.commit, b.commit)
 	if err != nil {

@@ -37,8 +37,8 @@ func HashOf(data []byte) string {
 	return plumbing.ComputeHash(plumbing.BlobObject, data).String()
 }
 
-// List returns the regular files below dir, sorted by path. "." is the top. If dir is not a
-// directory, it returns nil. Symbolic links and submodules are omitted.
+// List returns the regular files below dir, sorted by path. "." is the top. If dir is not a directory, List
+// returns nil. It omits symbolic links and submodules.
 func (v *Revision) List(dir string) ([]Entry, error) {
 	top, prefix := v.top(), ""
 	if dir != "." && dir != "" {
@@ -81,7 +81,7 @@ func (v *Revision) find(name string) (object.TreeEntry, error) {
 	return e, nil
 }
 
-// recent caches directories, because consecutive look-ups have most of their path in common.
+// recent caches directories, because the paths of consecutive look-ups have most directories in common.
 type recent struct {
 	mu    sync.Mutex
 	trees map[plumbing.Hash][]object.TreeEntry
@@ -90,7 +90,7 @@ type recent struct {
 // maxRecent is the maximum number of cached directories.
 const maxRecent = 64
 
-// dir returns the entries of a directory. They must not be modified.
+// dir returns the entries of a directory. Callers must not modify them.
 func (v *Revision) dir(hash plumbing.Hash) ([]object.TreeEntry, error) {
 	v.recent.mu.Lock()
 	defer v.recent.mu.Unlock()
@@ -138,8 +138,8 @@ func (v *Revision) list(hash plumbing.Hash, prefix string, depth int, out *[]Ent
 	return nil
 }
 
-// Read returns the content of a regular file. name is its path from the top of the repository. If
-// there is none, the error wraps fs.ErrNotExist.
+// Read returns the content of a regular file. name is the path from the top of the repository. If there is no
+// such file, the error wraps fs.ErrNotExist.
 func (v *Revision) Read(name string) ([]byte, error) {
 	e, err := v.find(name)
 	if err != nil {
@@ -151,8 +151,8 @@ func (v *Revision) Read(name string) ([]byte, error) {
 	return v.ReadEntry(Entry{Path: name, Hash: e.Hash.String()})
 }
 
-// Link returns the target of a symbolic link, and whether name is one. name is its path from the
-// top of the repository.
+// Link returns the target of a symbolic link, and whether name is a symbolic link. name is a path from the top
+// of the repository.
 func (v *Revision) Link(name string) (target string, is bool) {
 	e, err := v.find(name)
 	if err != nil || e.Mode != filemode.Symlink {
@@ -204,9 +204,9 @@ func (v *Revision) blob(hash plumbing.Hash, size int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, size+1))
 }
 
-// FS returns a file system with the regular files below dir. "." is the top. Opening a file reads
-// only this file; opening a directory for the first time lists all names. Opening a symbolic link
-// or submodule is an error.
+// FS returns a file system with the regular files below dir. "." is the top. Opening a file reads only this
+// file. Opening a directory for the first time lists all names. Opening a symbolic link or submodule is an
+// error.
 func (v *Revision) FS(dir string) fs.FS {
 	return revisionFS{v, dir, sync.OnceValues(func() (fs.FS, error) {
 		entries, err := v.List(dir)

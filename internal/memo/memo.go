@@ -1,8 +1,8 @@
 // Package memo remembers results of pure functions between runs of the program.
 //
-// A result is found by a digest of everything that determines it, so that it is never out of date.
-// The results of earlier runs are in one file, which is read when the first result is needed. A file
-// that is damaged, or written by another version of the program, is ignored.
+// The key of a result is a digest of everything that determines the result, so that a result is never out of
+// date. The results of earlier runs are in one file, which is read when the first result is needed. A file that
+// is damaged, or that another version of the program wrote, is ignored.
 //
 // Start from [New] and [Remember].
 package memo
@@ -18,8 +18,8 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// MaxSize is the maximum size of a file in bytes. It is large enough for what the kustomizations of
-// a large repository build, and reading so much takes little time.
+// MaxSize is the maximum size of a file in bytes. The results of all kustomizations of a large repository fit
+// into such a file, and reading it takes little time.
 const MaxSize = 16 << 20
 
 // key is the digest of a function and its input.
@@ -39,15 +39,14 @@ type Results struct {
 	added  bool           // whether this run added a result to used
 }
 
-// New returns the results in a file. read returns its content, and write replaces it. Results of
+// New returns the results in a file. read returns the content of the file, and write replaces it. Results of
 // another version of the program are ignored.
 func New(version string, read func() ([]byte, error), write func([]byte) error) *Results {
 	return &Results{version: version, read: read, write: write, used: map[key][]byte{}}
 }
 
-// Remember returns f(), or the result of an earlier call. name identifies the function, and input
-// everything that determines its result. Errors are not remembered. The caller must not modify the
-// result.
+// Remember returns the result of f(), or of an earlier call. name identifies the function, and input contains
+// everything that determines the result. Errors are not remembered. The caller must not modify the result.
 func Remember[T any](r *Results, name string, input []byte, f func() (T, error)) (T, error) {
 	if out, found := Find[T](r, name, input); found {
 		return out, nil
@@ -105,7 +104,7 @@ func (r *Results) add(k key, data []byte) {
 	r.added = r.use(k, data) || r.added
 }
 
-// use adds a result to used. It returns false if there is no room for it.
+// use adds a result to used. It returns false if the result does not fit into the file.
 func (r *Results) use(k key, data []byte) bool {
 	size := len(k) + binary.MaxVarintLen64 + len(data)
 	if sha256.Size+r.size+size > MaxSize {
@@ -116,8 +115,8 @@ func (r *Results) use(k key, data []byte) bool {
 	return true
 }
 
-// Save writes the results, if this run added any. It drops results that this run did not use, as far as necessary
-// for MaxSize.
+// Save writes the results, if this run added any. If the file would exceed MaxSize, Save drops results that
+// this run did not use.
 func (r *Results) Save() {
 	if r == nil {
 		return
@@ -134,7 +133,8 @@ func (r *Results) Save() {
 	_ = r.write(r.encode()) // ignore the error: the next run computes the results again
 }
 
-// encode returns the content of the file: its checksum and the results, sorted, those of this run first.
+// encode returns the content of the file: its checksum, the results that this run used, and then other results, each
+// sorted by key.
 func (r *Results) encode() []byte {
 	out := make([]byte, sha256.Size)
 	add := func(results map[key][]byte) {

@@ -34,7 +34,7 @@ func (f *file) write(data []byte) error {
 
 func (f *file) open(version string) *memo.Results { return memo.New(version, f.read, f.write) }
 
-// ask remembers the text of an input, and returns whether it was computed.
+// ask calls Remember for an input, and returns whether the result was computed.
 func ask(t interface{ Fatalf(string, ...any) }, r *memo.Results, name, input string) (computed bool) {
 	got, err := memo.Remember(r, name, []byte(input), func() ([]string, error) {
 		computed = true
@@ -98,7 +98,7 @@ func TestUnavailable(t *testing.T) {
 	r.Save()
 }
 
-// TestUnusedStay keeps results of other commands, but prefers those of this one if the file is full.
+// TestUnusedStay checks that results of other commands remain, unless results of this command fill the file.
 func TestUnusedStay(t *testing.T) {
 	f := &file{}
 	large := make([]byte, memo.MaxSize/2)
@@ -127,7 +127,8 @@ func TestUnusedStay(t *testing.T) {
 	}
 }
 
-// TestFull computes a result that does not fit into the file. It is not remembered, and nothing is written for it.
+// TestFull computes a result that is larger than the file may be. It must neither be remembered nor cause a
+// write.
 func TestFull(t *testing.T) {
 	f := &file{}
 	for range 2 {
@@ -143,7 +144,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestConcurrentCommands saves results of two commands that ran at the same time.
+// TestConcurrentCommands saves results of two commands that ran at the same time. Both results must remain.
 func TestConcurrentCommands(t *testing.T) {
 	f := &file{}
 	first, second := f.open("v1"), f.open("v1")
@@ -184,7 +185,7 @@ func TestDamagedProperty(t *testing.T) {
 	})
 }
 
-// TestSameBytes writes the same results in another order, with maps in them. The file has the same bytes.
+// TestSameBytes writes the same results, which contain maps, in another order. The file must have the same bytes.
 func TestSameBytes(t *testing.T) {
 	type place struct{ Line, Column int }
 	var first []byte

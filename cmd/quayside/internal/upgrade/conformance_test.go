@@ -27,8 +27,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// input returns the path of a file below the directory in an environment variable. If the variable is not set, it skips
-// the test.
+// input returns the path of a file below the directory in an environment variable, or skips the test.
 func input(t *testing.T, variable, name string) string {
 	t.Helper()
 	dir := os.Getenv(variable)

@@ -150,7 +150,7 @@ func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*Prom
 	return out, nil
 }
 
-// closed returns findings about operators that their windows do not permit to promote now. It omits operators
+// closed returns findings about the operators whose windows do not permit the promotion now. It omits operators
 // that are kept already. It returns no findings for pull requests, because windows restrict only the merge of a
 // pull request.
 func (s PromotionStep) closed(ctx context.Context, after, before *lockfile.File, opt PromotionOptions) (rules.Findings, error) {

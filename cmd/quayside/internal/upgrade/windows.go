@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// ResolveInWindows resolves a problem, and holds back operators that their windows do not permit to change now.
+// ResolveInWindows resolves a problem, and holds back the operators whose windows do not permit the change now.
 // With a reason, it holds back no operators, and records the reason in the lock. If it would hold back an
 // operator that the user named, the error is a *rules.PolicyError.
 func ResolveInWindows(ctx context.Context, p *workspace.Project, pr *workspace.Problem, reason string) (*workspace.Resolution, error) {
@@ -48,8 +48,8 @@ func ResolveInWindows(ctx context.Context, p *workspace.Project, pr *workspace.P
 	}
 }
 
-// closedWindows returns findings about operators that windows do not permit to install or upgrade now,
-// according to the change of the lock from before to after.
+// closedWindows returns findings about the operators that the change from before to after installs or upgrades
+// although their windows do not permit it now.
 func closedWindows(ctx context.Context, p *workspace.Project, before, after *lockfile.File) (rules.Findings, error) {
 	found, err := compare.WindowFindings(ctx, p, before, after)
 	return slices.DeleteFunc(found, func(f rules.Finding) bool {
