@@ -1,6 +1,6 @@
-// Package browser tests pages and pictures in a real Chromium: it lays them out at a width, light
-// or dark, and returns measurements, such as elements wider than the window, overlapping elements,
-// and the contrast of text. It compares no pixels, because fonts differ between machines.
+// Package browser tests pages and pictures in a real Chromium. It displays them at a given width, in light or
+// dark mode, and returns measurements: elements wider than the window, overlapping elements, the contrast of
+// text, and others. It compares no pixels, because fonts differ between machines.
 //
 // The tests provide the pages. Start from [Start], [Browser.Open] and [Figures.Faults].
 package browser
@@ -36,9 +36,8 @@ type Browser struct {
 	ctx context.Context //nolint:containedctx // chromedp keeps a browser in one
 }
 
-// Start starts a Chromium without a window and without a network. If none is installed, it skips
-// the test, or fails it if QUAYSIDE_LOOK is "always". CHROMIUM is the executable, if it has
-// another name.
+// Start starts a Chromium without a window and without a network. If none is installed, it skips the test, or
+// fails the test if QUAYSIDE_LOOK is "always". CHROMIUM may contain another name of the executable.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program := findChromium()
@@ -87,7 +86,7 @@ type View struct {
 	NoScript bool // no scripts run
 }
 
-// String returns the view as a name of files and tests: "400-dark".
+// String returns the view as a name for files and tests: "400-dark".
 func (v View) String() string {
 	s := fmt.Sprintf("%d-%s", v.Width, map[bool]string{false: "light", true: "dark"}[v.Dark])
 	if v.Print {
@@ -182,9 +181,8 @@ func (p *Page) listen(event any, file string) {
 	}
 }
 
-// Eval evaluates a JavaScript expression in the page, and decodes the result like json.Unmarshal
-// into into, unless that is nil. The page's content security policy does not apply to the
-// expression.
+// Eval evaluates a JavaScript expression in the page. Unless into is nil, it decodes the result into into, like
+// json.Unmarshal. The page's content security policy does not apply to the expression.
 func (p *Page) Eval(t testing.TB, expression string, into any) {
 	t.Helper()
 	expression = strings.TrimRight(expression, "\n;")
@@ -231,8 +229,8 @@ func (p *Page) Picture(t testing.TB, name string) {
 	}
 }
 
-// Figures are the measurements of a page. Lists contain a few words of each element, in the order
-// of the page: the first twenty, and the number of others.
+// Figures are the measurements of a page. A list contains a few words of each element, in the order of the
+// page: of the first twenty elements, and then the number of further elements.
 type Figures struct {
 	Width       int     `json:"-"`           // of the window, in CSS pixels
 	ScrollWidth int     `json:"scrollWidth"` // of the page; if it is greater than Width, the page scrolls sideways

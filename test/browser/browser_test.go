@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/test/browser"
 )
 
-// TestFaultsAreDetected checks that each fault is detected, with one page per fault, and that a page
+// TestFaultsAreDetected checks that each fault is detected, on a page with only this fault, and that a page
 // without faults passes.
 func TestFaultsAreDetected(t *testing.T) {
 	b := browser.Start(t)

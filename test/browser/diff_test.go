@@ -46,8 +46,7 @@ func TestDiffFilters(t *testing.T) {
 	if s := readContent(t, p); len(s.Rows) != 5 || len(s.Sections) != 5 || s.Shown != "5 findings" || !s.Form {
 		t.Fatalf("initially: %+v", s)
 	}
-	// The first control selects an operator; its second option is reached by typing its first
-	// letters.
+	// The first control selects an operator. Typing the first letters of its second option selects that option.
 	p.Eval(t, `document.querySelector("[name=operator]").focus()`, nil)
 	p.Press(t, "databases")
 	if s := readContent(t, p); len(s.Rows) != 2 || s.Fragment != "#operator=databases/etcd" || s.Shown != "3 of 5 findings" || !strings.HasSuffix(s.Sections[1], " open") {
@@ -57,7 +56,7 @@ func TestDiffFilters(t *testing.T) {
 	if s := readContent(t, p); len(s.Rows) != 1 || s.Fragment != "#operator=databases/etcd&cluster=c05" || s.Shown != "2 of 5 findings" {
 		t.Errorf("one operator and one cluster: %+v", s)
 	}
-	// The third checkbox is for critical findings. None is left, so clearing it changes nothing.
+	// The third checkbox is for critical findings. No such finding is left, so clearing the checkbox changes nothing.
 	p.Press(t, kb.Tab+" ")
 	if s := readContent(t, p); s.Shown != "2 of 5 findings" || !strings.HasSuffix(s.Fragment, "&severity=medium,info,waived") {
 		t.Errorf("without critical findings: %+v", s)

@@ -28,9 +28,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/olm"
 )
 
-// TestPredicted restores the cluster of the corpus from which some operators have left OLM. It
-// compares the output of `adopt inspect` for each object with the result of a server-side dry-run
-// apply. TestLeavingOLM does the same with the earlier clusters.
+// TestPredicted restores a cluster of the corpus that was recorded after some operators had left OLM. It
+// compares the output of `adopt inspect` for each object with the result of a server-side dry-run apply.
+// TestLeavingOLM does the same with the clusters recorded before.
 func TestPredicted(t *testing.T) {
 	if os.Getenv(leavingVariable) != "all" {
 		t.Skipf("%s is not \"all\": TestLeavingOLM tests a sample", leavingVariable)
@@ -67,8 +67,8 @@ type restoredCluster struct {
 	mapper meta.RESTMapper
 }
 
-// restoreCluster starts a cluster, restores the objects of the files, and imports its operators for
-// a GitOps tool, such that no pod restarts.
+// restoreCluster starts a cluster, restores the objects in the files, and imports the cluster's operators for a
+// GitOps tool in such a way that no pod restarts.
 func restoreCluster(ctx context.Context, t *testing.T, clusters olm.Clusters, files []string, g gitops, opt harness.Options) *restoredCluster {
 	t.Helper()
 	harness.Require(t, "control-plane")
@@ -126,7 +126,7 @@ func (q quayside) runWithFindings(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// resource returns the client for an object. Discovery is done on the first call.
+// resource returns the client for an object. The first call discovers the APIs of the cluster.
 func (w *restoredCluster) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -236,8 +236,7 @@ func (w *restoredCluster) checkPredictions(ctx context.Context, t *testing.T) {
 	t.Logf("%d operators, %d objects of the tree: %v; of the cluster: %+v", len(rep.Operators), len(tree), classes, rep.Counts)
 }
 
-// predictionErrors returns the differences between the prediction for an object and the result of
-// the API server.
+// predictionErrors returns the differences between the prediction for an object and the API server's result.
 func (w *restoredCluster) predictionErrors(ctx context.Context, o *unstructured.Unstructured, said inspectedObject) []string {
 	of, err := w.resource(o)
 	if err != nil {
@@ -273,8 +272,7 @@ func (w *restoredCluster) predictionErrors(ctx context.Context, o *unstructured.
 	return disagreements(changedPaths(live.Object, then.Object), said)
 }
 
-// rejectionReason returns the reason why the API server always rejects an object of a bundle, or
-// "".
+// rejectionReason returns the known reason why the API server always rejects an object of a bundle, or "".
 func rejectionReason(o *unstructured.Unstructured) string {
 	kind, _, _ := strings.Cut(harness.Name(o), " ")
 	for known, reason := range knownRejections() {
@@ -286,9 +284,9 @@ func rejectionReason(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// disagreements compares the changed fields with the predicted ones: every changed field must be
-// predicted, and every field that differs in the tree must change. A field that exists only in the
-// cluster may remain, because its manager still owns it.
+// disagreements compares the changed fields with the prediction, and returns the differences. Every changed
+// field must be predicted. Every predicted field must change, except a field that exists only in the cluster,
+// because its manager may still own the field.
 func disagreements(changed []string, said inspectedObject) []string {
 	var out []string
 	covers := func(field, path string) bool {
@@ -311,8 +309,8 @@ func disagreements(changed []string, said inspectedObject) []string {
 	return out
 }
 
-// changedPaths returns the paths at which two objects differ, except for fields that the API server
-// maintains. Items with names are identified by name.
+// changedPaths returns the paths at which two objects differ, except for fields that the API server maintains.
+// An item of a list is identified by its name, if it has one.
 func changedPaths(before, after map[string]any) []string {
 	var out []string
 	collectDifferences(&out, "", before, after)

@@ -30,9 +30,8 @@ type outcome struct {
 	Unhealthy []string
 }
 
-// TestArgoCD runs the life of the quickstart in Git with Argo CD's own engine and the rendered
-// Application: install, upgrade, revert, uninstall. Only the deletion of Namespaces waits for
-// confirmation; CRDs are never deleted.
+// TestArgoCD installs, upgrades, reverts and uninstalls the quickstart in Git, with Argo CD's own engine and
+// the rendered Application. Only the deletion of Namespaces waits for confirmation. CRDs are never deleted.
 func TestArgoCD(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	a := argo{
@@ -154,7 +153,7 @@ func (a *argo) syncToEnd(ctx context.Context, t *testing.T) outcome {
 	return o
 }
 
-// checkInstall checks that the first operation applies everything, wave by wave.
+// checkInstall checks that the first operation applies all objects, wave by wave.
 func (a *argo) checkInstall(ctx context.Context, t *testing.T) {
 	t.Helper()
 	o := a.syncToEnd(ctx, t)
@@ -189,7 +188,7 @@ func (a *argo) checkUninstall(ctx context.Context, t *testing.T, applier *harnes
 		t.Errorf("the operation is %s: %s; want it to wait for confirmation", o.Phase, o.Message)
 	}
 	a.started = o.Started.Format(time.RFC3339)
-	// The continued operation still waits without the confirmation.
+	// Without the confirmation, the continued operation still waits.
 	if o = a.sync(ctx, t, a.manifest(), a.started); o.Phase != "Running" {
 		t.Errorf("the unconfirmed operation is %s: %s", o.Phase, o.Message)
 	}
@@ -205,8 +204,8 @@ func (a *argo) checkUninstall(ctx context.Context, t *testing.T, applier *harnes
 	}
 }
 
-// confirmDeletion confirms the deletion on the Application as a person does, and checks that the
-// operation completes.
+// confirmDeletion confirms the deletion as a person does, with an annotation of the Application, and checks
+// that the operation completes.
 func (a *argo) confirmDeletion(ctx context.Context, t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(a.manifest())

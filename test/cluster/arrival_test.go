@@ -23,13 +23,13 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// storedOtherwise are the fields that the API server stores otherwise than rendered, each with the reason.
+// storedOtherwise lists the fields that the API server stores with another value than rendered.
 var storedOtherwise = []struct{ object, field, reason string }{}
 
-// TestArrival applies all objects of real bundles and charts, each alone, as Argo CD gets them. For each object
-// that the cluster has an API for, server-side apply accepts it, the stored object has every rendered
-// field unchanged, and a second apply changes nothing; storedOtherwise lists the exceptions. It applies a
-// tenth of the bundles and charts, or all if QUAYSIDE_ARRIVAL is "all".
+// TestArrival applies all objects of real bundles and charts, one bundle or chart after the other, as Argo CD
+// gets them. If the cluster has the API of an object, server-side apply accepts the object, the stored object
+// has every rendered field unchanged, and a second apply changes nothing. storedOtherwise lists the exceptions.
+// It applies a tenth of the bundles and charts, or all if QUAYSIDE_ARRIVAL is "all".
 func TestArrival(t *testing.T) {
 	t.Parallel() // has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
@@ -100,7 +100,7 @@ func (a *arrival) test(t *testing.T, q quayside) {
 	}
 }
 
-// createNamespaces creates the namespaces that the objects need and do not contain.
+// createNamespaces creates the namespaces of the objects, unless the objects include the Namespace.
 func (a *arrival) createNamespaces(ctx context.Context, t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range objects {
@@ -127,8 +127,8 @@ func (a *arrival) served(t *testing.T, o *unstructured.Unstructured) bool {
 	return err == nil
 }
 
-// apply applies an object and compares it with the stored one. It returns false if the API server
-// rejects the object.
+// apply applies an object and compares it with the stored object. It returns false if the API server rejects
+// the object.
 func (a *arrival) apply(ctx context.Context, t *testing.T, o *unstructured.Unstructured, all []*unstructured.Unstructured, stderr string) bool {
 	done, err := a.applier.Apply(ctx, []*unstructured.Unstructured{o})
 	if err != nil && strings.Contains(err.Error(), "field not declared in schema") && !strings.HasSuffix(o.GroupVersionKind().Group, ".k8s.io") && strings.Contains(o.GroupVersionKind().Group, ".") && !slices.ContainsFunc(all, func(crd *unstructured.Unstructured) bool { return isCRD(crd) && defines(crd, o) }) {
@@ -165,14 +165,14 @@ func (a *arrival) apply(ctx context.Context, t *testing.T, o *unstructured.Unstr
 	return true
 }
 
-// defines reports whether a CRD is that of an object.
+// defines reports whether a CRD defines the kind of an object.
 func defines(crd, o *unstructured.Unstructured) bool {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: group, Kind: kind}
 }
 
-// isException counts an exception, and reports whether it is one.
+// isException reports whether storedOtherwise lists a field of an object, and counts the exception if it does.
 func (a *arrival) isException(o *unstructured.Unstructured, field string) bool {
 	for _, e := range storedOtherwise {
 		if regexp.MustCompile("^("+e.object+")$").MatchString(harness.Name(o)) && regexp.MustCompile("^("+e.field+")$").MatchString(field) {
@@ -183,8 +183,8 @@ func (a *arrival) isException(o *unstructured.Unstructured, field string) bool {
 	return false
 }
 
-// storedDifferences returns the fields of a rendered value that the stored value lacks or has with another
-// value, as "field: difference". Additional fields of mappings are no differences.
+// storedDifferences returns the fields of a rendered value that are missing or different in the stored value,
+// as "field: difference". It ignores additional fields in stored mappings.
 func storedDifferences(at string, rendered, stored any) []string {
 	switch r := rendered.(type) {
 	case map[string]any:
@@ -219,7 +219,7 @@ func storedDifferences(at string, rendered, stored any) []string {
 	return []string{fmt.Sprintf("%s: rendered %T %.200v, stored %T %.200v", at, rendered, rendered, stored, stored)}
 }
 
-// corpusBundles returns one of n bundles of the corpus: catalog directories of one bundle, by "package/version".
+// corpusBundles maps about one in n bundles ("package/version") to a catalog directory with only this bundle.
 func corpusBundles(t *testing.T, corpus string, n uint32) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -243,7 +243,7 @@ func corpusBundles(t *testing.T, corpus string, n uint32) map[string]string {
 	return out
 }
 
-// bundleAlone makes q a workspace that has resolved to the only bundle of a catalog, without its
+// bundleAlone makes q a workspace that is resolved to the only bundle of a catalog. It removes the bundle's
 // requirements.
 func bundleAlone(t *testing.T, q quayside, dir, name string) quayside {
 	t.Helper()
@@ -256,8 +256,8 @@ func bundleAlone(t *testing.T, q quayside, dir, name string) quayside {
 	return q
 }
 
-// declareOnly writes the settings with a catalog, and a Subscription to a package with more fields. Each
-// operator has its own namespace, because a deleted namespace stays without controllers.
+// declareOnly writes settings with a catalog, and a Subscription to a package with the additional fields in
+// more. Each operator has its own namespace, because without controllers a deleted namespace is never removed.
 func (q quayside) declareOnly(t *testing.T, catalog, pkg, namespace, more string) {
 	t.Helper()
 	q.write(t, "quayside.yaml", fmt.Sprintf(`
@@ -331,8 +331,8 @@ func dropRequirements(t *testing.T, bundle string) {
 	}
 }
 
-// corpusCharts returns one of n charts of the corpus: directories with the archive of one chart, and the
-// files of values with which it is tried, by "chart-version".
+// corpusCharts returns about one in n charts of the corpus. The result maps "chart-version" to a directory with
+// the chart's archive and the files of values to try with the chart.
 func corpusCharts(t *testing.T, corpus string, n uint32) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -366,8 +366,8 @@ func corpusCharts(t *testing.T, corpus string, n uint32) map[string]string {
 	return out
 }
 
-// chartAlone makes q a workspace that has resolved to the only chart in a directory: with the required
-// values or without values, or else with the alternative ones.
+// chartAlone makes q a workspace that is resolved to the only chart in a directory. It uses the first values
+// with which the chart can be rendered: the required values, no values, or the alternative values.
 func chartAlone(t *testing.T, q quayside, dir, name string) quayside {
 	t.Helper()
 	catalog := fmt.Sprintf("helm: %q", "dir:"+dir)
@@ -396,9 +396,9 @@ func chartAlone(t *testing.T, q quayside, dir, name string) quayside {
 	return q
 }
 
-// TestFortyOperators installs forty real operators at once, each as a piece, by Argo CD and by Flux
-// (QUAYSIDE_ARRIVAL=all). Five minutes after everything is applied, Argo CD has nothing out of sync, and neither tool
-// has written an object again.
+// TestFortyOperators installs forty real operators at once, each as a piece, with Argo CD and with Flux. It
+// runs only if QUAYSIDE_ARRIVAL is "all". Five minutes after all objects are applied, no object is out of sync
+// in Argo CD, and neither tool has written an object again.
 func TestFortyOperators(t *testing.T) {
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" || os.Getenv("QUAYSIDE_ARRIVAL") != "all" {
@@ -436,8 +436,8 @@ func TestFortyOperators(t *testing.T) {
 	}
 }
 
-// declareCorpus declares the operators of the corpus that have no missing requirements and no objects that
-// every cluster rejects, renders them, and returns their number.
+// declareCorpus declares operators of the corpus, renders them, and returns their number. It omits operators
+// with missing requirements, and operators with objects that every cluster rejects.
 func (f *pieceFleet) declareCorpus(t *testing.T, corpus string) int {
 	t.Helper()
 	without := []string{
@@ -469,8 +469,8 @@ func (f *pieceFleet) declareCorpus(t *testing.T, corpus string) int {
 	return len(catalogs)
 }
 
-// unapplied returns the rendered objects that are missing in the cluster and, with Argo CD, objects out of
-// sync, or "". It ignores objects whose API no operator serves.
+// unapplied returns a text with the rendered objects that are missing in the cluster and, with Argo CD, the
+// objects out of sync. It returns "" if there are none. It ignores objects whose API no operator serves.
 func (f *pieceFleet) unapplied(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	out := ""

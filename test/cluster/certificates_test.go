@@ -17,8 +17,8 @@ import (
 // servedMonitors is the setting for clusters with the API of Prometheus rules and monitors.
 const servedMonitors = "  provides: {apis: [monitoring.coreos.com/v1]}\n"
 
-// TestArgoCDCertificates installs operators that wait for certificates together with the operator
-// that issues them. The first sync of Argo CD must complete and leave everything in sync.
+// TestArgoCDCertificates installs operators that wait for certificates together with the operator that issues
+// the certificates. The first sync of Argo CD must complete, and all objects must then be in sync.
 func TestArgoCDCertificates(t *testing.T) {
 	t.Parallel() // mostly waits; has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
@@ -48,8 +48,8 @@ func TestArgoCDCertificates(t *testing.T) {
 	awaitRendered(ctx, t, h.Applier, q.rendered(t), others)
 }
 
-// certificateUsers returns catalogs of the corpus with cert-manager and operators that use it for
-// their webhooks, and Subscriptions to them.
+// certificateUsers returns the catalogs of cert-manager and of operators that use cert-manager for their
+// webhooks, and files with Subscriptions to all of them.
 func certificateUsers(corpus string) (catalogs string, files map[string]string) {
 	files = map[string]string{}
 	var all []string
@@ -60,8 +60,8 @@ func certificateUsers(corpus string) (catalogs string, files map[string]string) 
 	return strings.Join(all, ", "), files
 }
 
-// applyRules applies the CRDs of the Prometheus operator, and returns them. They are needed for a
-// rule of opentelemetry-operator.
+// applyRules applies the CRDs of the Prometheus operator, and returns them. A rule of opentelemetry-operator
+// needs these CRDs.
 func applyRules(t *testing.T, live *harness.Applier, program, corpus string) []*unstructured.Unstructured {
 	t.Helper()
 	crds := only(renderAlone(t, program, corpus, "prometheus"), isCRD)
@@ -71,9 +71,9 @@ func applyRules(t *testing.T, live *harness.Applier, program, corpus string) []*
 	return crds
 }
 
-// TestPieceCertificates installs cert-manager and operators that use it as pieces, in one first
-// sync of each engine. The pieces are not ordered on Argo CD, and only by dependencies between
-// bundles on Flux.
+// TestPieceCertificates installs cert-manager and operators that use cert-manager, each as a piece, in the
+// first sync of each engine. Argo CD applies pieces without an order. Flux orders them only by dependencies
+// between bundles.
 func TestPieceCertificates(t *testing.T) {
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" {

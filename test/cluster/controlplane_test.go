@@ -133,8 +133,8 @@ func testAuthorization(t *testing.T, cluster *harness.Cluster) {
 	}
 }
 
-// allowed asks the API server whether the user may use that verb on ConfigMaps. If the expected
-// answer is yes, it retries for a while, because the authorizer reads roles from a watch.
+// allowed reports whether the user may use that verb on ConfigMaps, according to the API server. If want is
+// true, it retries for a while after the answer no, because the authorizer reads roles from a watch.
 func allowed(ctx context.Context, t *testing.T, cluster *harness.Cluster, user, verb, namespace string, want bool) bool {
 	t.Helper()
 	for {

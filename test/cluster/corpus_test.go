@@ -15,7 +15,7 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestCorpus resolves and renders every real operator without dependencies, and installs each one
+// TestCorpus resolves and renders every real operator that has no dependencies, and installs each operator
 // separately in the rendered order.
 func TestCorpus(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
@@ -55,8 +55,8 @@ func renderAlone(t *testing.T, program, corpus, pkg string) []*unstructured.Unst
 // provided is the setting for clusters with the APIs of the prerequisites.
 const provided = "  provides: {apis: [cert-manager.io/v1, monitoring.coreos.com/v1, operators.coreos.com/v1alpha1]}\n"
 
-// workspaceOf returns a workspace with more settings that has resolved to the newest version of a
-// package in a namespace.
+// workspaceOf returns a workspace that is resolved to the newest version of a package in a namespace. The
+// workspace has the given additional settings.
 func workspaceOf(t *testing.T, program, corpus, pkg, namespace, settings string) quayside {
 	t.Helper()
 	q := newWorkspace(t, program, map[string]string{
@@ -86,8 +86,8 @@ spec: {package: %q}
 	return q
 }
 
-// knownRejections returns the objects of bundles that their own CRDs do not permit. Every cluster
-// rejects them.
+// knownRejections returns the objects of bundles that the bundles' own CRDs do not permit, with the reasons.
+// Every cluster rejects these objects.
 func knownRejections() map[string]string {
 	return map[string]string{
 		"Service.ecs.services.k8s.aws ack-ecs-controller/example":   "spec.name: Required value",
@@ -179,7 +179,7 @@ func (i *installation) checkUnchanged(ctx context.Context, t *testing.T, o *unst
 	t.Errorf("%s changes with every apply", harness.Name(o))
 }
 
-// remove deletes the operator without waiting, so that its webhooks do not affect the next one.
+// remove deletes the operator, so that its webhooks do not affect the next operator. It does not wait.
 func (i *installation) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -204,8 +204,7 @@ func isWebhook(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().Group == "admissionregistration.k8s.io"
 }
 
-// becomesReady reports whether the control plane alone makes the object ready, without any program
-// in a pod.
+// becomesReady reports whether the control plane alone makes the object ready, even if no program runs in pods.
 func (i *installation) becomesReady(o *unstructured.Unstructured) bool {
 	class, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "priorityClassName")
 	known := class == "" || strings.HasPrefix(class, "system-") || slices.Contains(names(i.objects), "PriorityClass.scheduling.k8s.io "+class)

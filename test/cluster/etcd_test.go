@@ -46,8 +46,8 @@ metadata: {name: example, namespace: my-etcd}
 spec: {size: 3, version: 3.2.13}
 `
 
-// TestEtcd follows OLM's introduction without OLM: with the etcd operator of the project's example,
-// and with the real one.
+// TestEtcd follows OLM's introduction without OLM: with the etcd operator of the project's example, and with
+// the real etcd operator.
 func TestEtcd(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	cluster := harness.Start(t, harness.Options{})
@@ -110,7 +110,7 @@ func (w etcd) status(args ...string) []string {
 	return append([]string{"status", "--offline", "--kubeconfig", w.cluster.Kubeconfig}, args...)
 }
 
-// checkStatus runs quayside status, which must exit with this code and print these lines.
+// checkStatus runs quayside status. The command must exit with this code and print these lines.
 func (w etcd) checkStatus(t *testing.T, code int, lines ...string) {
 	t.Helper()
 	stdout, stderr, got := w.run(t, w.status()...)
@@ -192,8 +192,8 @@ func (w etcd) checkServerOutage(t *testing.T, rendered []*unstructured.Unstructu
 	}
 }
 
-// checkNotUpgradeable makes the operator report that it is not upgradeable. resolve must keep its
-// version until it reports the opposite.
+// checkNotUpgradeable makes the operator report that it is not upgradeable. resolve must keep the version until
+// the operator reports that it is upgradeable.
 func (w etcd) checkNotUpgradeable(t *testing.T, rendered []*unstructured.Unstructured) {
 	condition := only(rendered, func(o *unstructured.Unstructured) bool { return o.GetKind() == "OperatorCondition" })[0].DeepCopy()
 	for _, said := range []string{"False", "True"} {

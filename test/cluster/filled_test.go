@@ -55,8 +55,8 @@ func schemaOf(crd *unstructured.Unstructured, version string) map[string]any {
 	return nil
 }
 
-// create creates an object with a name, and returns it as stored. It returns nil if the API server
-// accepts none of the attempts, with the last reason.
+// create creates an object with a name, and returns the stored object. If the API server rejects all attempts,
+// it returns nil and the last reason.
 func (f *filler) create(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
 	f.object = map[string]any{}
 	properties, _ := f.schema["properties"].(map[string]any)
@@ -123,8 +123,8 @@ func (f *filler) repair(reason error) bool {
 	return changed
 }
 
-// replace replaces the value at a path by another one, or removes it if all have been tried: an object
-// first gets its required fields alone, then each of its other fields with them.
+// replace replaces the value at a path by the next value to try. If no value is left, it removes the value. For
+// a mapping, the first value has only the required fields, and each next value has one other field in addition.
 func (f *filler) replace(path []string) bool {
 	key := strings.Join(path, "\x00")
 	n := f.tries[key]
@@ -206,7 +206,7 @@ func (f *filler) mapping(s map[string]any, full bool, depth int) any {
 	return out
 }
 
-// text returns a string for a schema. A string that matches no pattern is rejected, and removed then.
+// text returns a string for a schema. If it does not match the schema's pattern, the API server rejects it.
 func text(s map[string]any) string {
 	candidates := []string{"a", "1", "1s", "1h0m0s", "1Gi", "100m", "http://example.com", "https://example.com/a", "a.example.com", "a/b", "/a", "A", "a:1", "10.0.0.1", "10.0.0.0/8", "1.2.3", "v1.2.3", "abcdefgh", "true", "2024-01-01T00:00:00Z", "s3://a/b", "10%", "a=b", "* * * * *", "sha256:" + strings.Repeat("a", 64), "registry.example.com/a:1"}
 	switch s["format"] {
@@ -280,8 +280,8 @@ func childSchema(s map[string]any, key string) map[string]any {
 	return asSchema(s["additionalProperties"])
 }
 
-// causeField returns the field that the API server rejects. It names the field of a oneOf only in the
-// message.
+// causeField returns the field that the API server rejects. If a oneOf is violated, only the message names the
+// field.
 func causeField(c metav1.StatusCause) string {
 	if c.Field != "<nil>" {
 		return c.Field

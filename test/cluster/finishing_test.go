@@ -20,10 +20,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestFinishing moves operators out of OLM, including ones with webhooks and an aggregated API, and
-// then removes OLM's marks from their objects. Each Deployment must get exactly one new ReplicaSet,
-// as in the plan; only the objects that the plan deletes may be lost or recreated; and the cluster
-// must match the tree.
+// TestFinishing moves operators out of OLM, also operators with webhooks and an aggregated API, and then
+// removes OLM's marks from their objects. Each Deployment must get exactly one new ReplicaSet, as in the plan.
+// Only objects that the plan deletes may be lost or recreated. In the end, the cluster must match the tree.
 func TestFinishing(t *testing.T) {
 	t.Parallel() // has its own servers
 	ctx := within(t, 10*time.Minute)
@@ -110,8 +109,8 @@ func TestFinishing(t *testing.T) {
 	}
 }
 
-// awaitGarbageCollector waits until the garbage collector handles OperatorConditions. It discovers
-// new kinds twice a minute.
+// awaitGarbageCollector waits until the garbage collector, which discovers new kinds twice a minute, handles
+// OperatorConditions.
 func (w *restoredCluster) awaitGarbageCollector(ctx context.Context, t *testing.T) {
 	t.Helper()
 	maps := client(t, w.cluster).CoreV1().ConfigMaps("default")

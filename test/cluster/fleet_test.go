@@ -20,10 +20,10 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestArgoCDFleet runs three clusters with Argo CD's own controllers, from the rendered tree and a
-// root Application. Clusters are added and removed, the environment is renamed, and operators are
-// upgraded, reverted and uninstalled. Only the objects that a commit removes may be deleted, and
-// the deletion of objects with data waits for confirmation.
+// TestArgoCDFleet applies the rendered tree to three clusters, with Argo CD's own controllers and a root
+// Application. Clusters are added and removed, the environment is renamed, and operators are upgraded, reverted
+// and uninstalled. Only the objects that a commit removes may be deleted, and the deletion of objects with data
+// waits for confirmation.
 func TestArgoCDFleet(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	f := newFleet(t)
@@ -88,7 +88,7 @@ func TestArgoCDFleet(t *testing.T) {
 	}
 }
 
-// argoFleet is an environment of several clusters, synchronized by Argo CD on the first one.
+// argoFleet is an environment of several clusters. Argo CD runs in the first cluster and synchronizes all of them.
 type argoFleet struct {
 	hub        hub
 	clusters   []member
@@ -108,8 +108,8 @@ type member struct {
 	destination string // in Argo CD, as in quayside.yaml
 }
 
-// newFleet starts three clusters, and Argo CD with one of them as its own, one registered by name,
-// and one by URL.
+// newFleet starts three clusters, and Argo CD in the first of them. Of the other two clusters, one is
+// registered by name and one by URL.
 func newFleet(t *testing.T) *argoFleet {
 	t.Helper()
 	harness.Require(t, "argocd")
@@ -227,8 +227,8 @@ func (f *argoFleet) await(ctx context.Context, t *testing.T, name, want string, 
 	}
 }
 
-// refresh refreshes everything that is not at the last commit. An ApplicationSet does this by
-// itself only after minutes.
+// refresh refreshes all objects of Argo CD that are not at the last commit. By itself, an ApplicationSet reads
+// a new commit only after minutes.
 func (f *argoFleet) refresh(ctx context.Context, t *testing.T) {
 	t.Helper()
 	list, err := f.hub.ListGroup(ctx, "argoproj.io")
@@ -253,7 +253,7 @@ func (f *argoFleet) annotate(ctx context.Context, t *testing.T, o *unstructured.
 	}
 }
 
-// checkForcedSync applies everything again, in sync or not, and checks that nothing is written.
+// checkForcedSync applies all objects again, even objects in sync, and checks that no object changes.
 func (f *argoFleet) checkForcedSync(ctx context.Context, t *testing.T) {
 	t.Helper()
 	before := f.stableContents(ctx, t)
@@ -303,7 +303,7 @@ func (f *argoFleet) stableContents(ctx context.Context, t *testing.T) contents {
 	}
 }
 
-// readContents returns the contents of all clusters, including those that are not listed.
+// readContents returns the contents of all clusters, including clusters that the environment no longer lists.
 func (f *argoFleet) readContents(ctx context.Context, t *testing.T) contents {
 	t.Helper()
 	out := contents{}
@@ -325,8 +325,8 @@ func (f *argoFleet) readContents(ctx context.Context, t *testing.T) contents {
 	return out
 }
 
-// settleWithoutLoss settles the fleet, and checks that no object that is still rendered was deleted
-// or recreated in any cluster.
+// settleWithoutLoss settles the fleet. It checks that no cluster has deleted or recreated an object that is
+// still rendered.
 func (f *argoFleet) settleWithoutLoss(ctx context.Context, t *testing.T, message string) {
 	t.Helper()
 	before := f.readContents(ctx, t)
@@ -350,8 +350,8 @@ func (f *argoFleet) rendered(t *testing.T) []*unstructured.Unstructured {
 	return f.q.rendered(t, "--overlay", f.names[0])
 }
 
-// checkOldApplication keeps the Application of the environment's old name, as if its ApplicationSet
-// was deleted without it, and checks that it leaves all objects to the Application of the new name.
+// checkOldApplication creates the Application of the environment's old name again, as if deleting its ApplicationSet
+// had not deleted it. It checks that this Application leaves all objects to the Application of the new name.
 func (f *argoFleet) checkOldApplication(ctx context.Context, t *testing.T, old *unstructured.Unstructured) {
 	t.Helper()
 	again := newApplication(old.GetName())
@@ -391,9 +391,9 @@ func (f *argoFleet) images(ctx context.Context, t *testing.T) map[string]string 
 	return out
 }
 
-// checkUninstall checks that the last commit is applied completely, except that the deletion of one
-// Namespace on each cluster waits for confirmation. CRDs remain in any case, because Argo CD does
-// not record the Application that applied them.
+// checkUninstall checks that the last commit is applied completely, except that the deletion of one Namespace
+// on each cluster waits for confirmation. CRDs always remain, because Argo CD does not record which Application
+// applied them.
 func (f *argoFleet) checkUninstall(ctx context.Context, t *testing.T, installed []*unstructured.Unstructured) {
 	t.Helper()
 	for _, name := range f.applications() {

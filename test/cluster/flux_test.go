@@ -20,8 +20,7 @@ import (
 	"github.com/quayside/quayside/test/cluster/process"
 )
 
-// TestFlux runs the life of the quickstart in Git with Flux's own controllers: install, upgrade,
-// revert, uninstall.
+// TestFlux installs, upgrades, reverts and uninstalls the quickstart in Git, with Flux's own controllers.
 func TestFlux(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
@@ -83,8 +82,8 @@ spec: {size: 3, version: 3.2.13}
 
 func holdsData(o *unstructured.Unstructured) bool { return isCRD(o) || o.GetKind() == "Namespace" }
 
-// awaitRendered waits until the objects with quayside's labels in the cluster are exactly the
-// rendered and the kept ones.
+// awaitRendered waits until the objects with quayside's labels in the cluster are exactly the objects in
+// rendered and kept.
 func awaitRendered(ctx context.Context, t *testing.T, applier *harness.Applier, rendered, kept []*unstructured.Unstructured) {
 	t.Helper()
 	labelled := func(o *unstructured.Unstructured) bool { return o.GetLabels()["quayside.dev/package"] != "" }
@@ -220,7 +219,7 @@ type gitops struct {
 	pieces    bool // each operator has its own Application or Kustomization
 }
 
-// settings returns its part of quayside.yaml.
+// settings returns the part of quayside.yaml that configures the tool.
 func (g gitops) settings() string {
 	policy, granularity := "", "cluster"
 	if g.pieces {
@@ -260,8 +259,8 @@ func quickstart(t *testing.T, g gitops) quayside {
 	return q
 }
 
-// manifests returns the objects of a directory's YAML files without kustomizations, ordered by file
-// name.
+// manifests returns the objects in the YAML files of a directory, ordered by file name. It omits
+// kustomizations.
 func manifests(t *testing.T, dir string) []*unstructured.Unstructured {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))

@@ -25,8 +25,8 @@ const (
 	far  = `{name: far, operators: [memcached-operator-system/*, vault/*]}`
 )
 
-// TestFluxHub applies the operators of two clusters with Flux on the first one, which reaches the
-// other by the kubeconfig in a Secret, and then removes the other from the fleet.
+// TestFluxHub applies the operators of two clusters with Flux in the first cluster. Flux reaches the second
+// cluster by the kubeconfig in a Secret. Then the test removes the second cluster from the fleet.
 func TestFluxHub(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
@@ -72,8 +72,8 @@ func TestFluxHub(t *testing.T) {
 	awaitRendered(ctx, t, atHub, q.renderedFor(t, "near"), nil)
 }
 
-// TestFluxClusters runs Flux in each of two clusters, which applies that cluster's directory as set
-// up by flux bootstrap, and then removes one of them from the fleet.
+// TestFluxClusters runs Flux in each of two clusters. Each Flux applies its own cluster's directory, as set up
+// by flux bootstrap. Then the test removes one of the clusters from the fleet.
 func TestFluxClusters(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
@@ -163,8 +163,8 @@ func (q quayside) renderedFor(t *testing.T, cluster string) []*unstructured.Unst
 	return objects(t, q.must(t, "render", "--offline", "--stdout", "--overlay", cluster))
 }
 
-// identities returns the UID of each object with quayside's labels, and whether it is being
-// deleted, by name. Objects derived by controllers are left out.
+// identities returns, by name, the UID of each object with quayside's labels, and whether the object is being
+// deleted. It omits objects that controllers derive from others.
 func identities(ctx context.Context, t *testing.T, applier *harness.Applier) map[string]string {
 	t.Helper()
 	live, err := applier.List(ctx, "quayside.dev/package")
@@ -180,8 +180,8 @@ func identities(ctx context.Context, t *testing.T, applier *harness.Applier) map
 	return out
 }
 
-// checkCreationOrder checks that a cluster's CRDs were created before its Namespaces, and these
-// before its operators.
+// checkCreationOrder checks that a cluster's CRDs were created before its Namespaces, and the Namespaces before
+// its operators.
 func checkCreationOrder(ctx context.Context, t *testing.T, applier *harness.Applier) {
 	t.Helper()
 	live, err := applier.List(ctx, "quayside.dev/package")
@@ -209,8 +209,8 @@ func checkCreationOrder(ctx context.Context, t *testing.T, applier *harness.Appl
 	}
 }
 
-// checkRanBefore checks that the Deployment of an operator was available before the Deployment of
-// the operator that requires it was created. Both are in the namespace of the vault.
+// checkRanBefore checks that the Deployment of operator required was available before the Deployment of
+// operator by was created. Both are in the namespace of the vault.
 func checkRanBefore(ctx context.Context, t *testing.T, applier *harness.Applier, required, by string) {
 	t.Helper()
 	deployment := func(name string) *unstructured.Unstructured {
@@ -230,8 +230,7 @@ func checkRanBefore(ctx context.Context, t *testing.T, applier *harness.Applier,
 	}
 }
 
-// checkSeparate checks that each of two clusters has operators, and none of the packages of only
-// the other one.
+// checkSeparate checks that each of the two clusters has exactly the packages that belong to it.
 func checkSeparate(ctx context.Context, t *testing.T, near, far *harness.Applier) {
 	t.Helper()
 	want := map[*harness.Applier][]string{

@@ -76,9 +76,9 @@ spec: {package: lamp, values: {replicas: 2}}
 `,
 }
 
-// TestLeavingHelm installs charts as Helm does, and moves them out of Helm and back. No object is
-// deleted or recreated, except the records of Helm, no pod template changes, and no trace of Helm is
-// left on objects of the releases.
+// TestLeavingHelm installs charts as Helm does, moves them out of Helm, and moves them back. No object is
+// deleted or recreated, except the records of Helm. No pod template changes. Out of Helm, the objects of the
+// releases have no marks of Helm.
 func TestLeavingHelm(t *testing.T) {
 	t.Parallel() // has its own servers
 	harness.Require(t, "control-plane")
@@ -189,8 +189,8 @@ func (w *restoredCluster) get(ctx context.Context, t *testing.T, o *unstructured
 	return live
 }
 
-// installRelease applies the objects of the tree with the marks of Helm, and stores the record of the
-// release. Jobs are hooks that have been deleted. CRDs have no marks, as those in crds/ of a chart.
+// installRelease applies the objects of the tree with the marks of Helm, and stores the record of the release. It
+// treats Jobs as hooks that Helm has deleted after they ran. CRDs have no marks, like the CRDs in crds/ of a chart.
 func (w *restoredCluster) installRelease(ctx context.Context, t *testing.T) (installed, hooks []*unstructured.Unstructured, record *corev1.Secret) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.dir, "quayside.lock"))
@@ -274,7 +274,7 @@ func (w *restoredCluster) installRelease(ctx context.Context, t *testing.T) (ins
 	return installed, hooks, secret
 }
 
-// withoutOwn returns labels or annotations without those of quayside.
+// withoutOwn returns labels or annotations without quayside's own.
 func withoutOwn(m map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range m {

@@ -32,7 +32,7 @@ type fieldTable struct {
 	Skip   map[string]string
 }
 
-// unprobedKinds are the kinds that are not kept in Git, or whose changes are reported by other rules.
+// unprobedKinds are kinds whose objects are not kept in Git, or for whose changes there are other diff rules.
 var unprobedKinds = map[string]string{
 	"Binding": "a request", "Event": "a record", "Event.events.k8s.io": "a record", "Node": "written by the kubelet",
 	"Pod": "created by a workload", "ControllerRevision.apps": "written by a controller",
@@ -46,9 +46,9 @@ var unprobedKinds = map[string]string{
 	"ResourceSlice.resource.k8s.io":                 "written by a driver",
 }
 
-// TestImmutable changes each field of each kind on the API server, and compares the refused changes
-// with diff/immutable.txt. A change is refused if the server accepts a new object with the new value,
-// but no update of an existing one.
+// TestImmutable changes each field of each kind on the API server, and compares the refused changes with
+// diff/immutable.txt. A change is refused if the server accepts the new value in a new object, but not in an
+// update of an existing object.
 func TestImmutable(t *testing.T) {
 	t.Parallel()
 	cluster := harness.Start(t, harness.Options{APIOnly: true, NoWebhooks: true})
@@ -117,10 +117,10 @@ func (p *fieldProbe) table() (table fieldTable) {
 	return table
 }
 
-// absent is the number of the state without the field.
+// absent stands for the absence of a field, in place of the number of a value.
 const absent = -1
 
-// object returns the object with a value of the field. The name is that of the given object, if any.
+// object returns the object with the numbered value of a field. It has the name of like, unless like is nil.
 func (p *fieldProbe) object(field string, value int, like *unstructured.Unstructured) *unstructured.Unstructured {
 	table := p.table()
 	o := &unstructured.Unstructured{Object: table.Object}
@@ -151,7 +151,7 @@ func (p *fieldProbe) object(field string, value int, like *unstructured.Unstruct
 	return o
 }
 
-// probeName returns the part of an object's name that replaced NAME.
+// probeName returns the part of an object's name that was inserted in place of NAME.
 func probeName(o *unstructured.Unstructured) string {
 	for part := range strings.SplitSeq(o.GetName(), ".") {
 		if strings.HasPrefix(part, "p") {
@@ -161,7 +161,7 @@ func probeName(o *unstructured.Unstructured) string {
 	return o.GetName()
 }
 
-// integers converts the numbers of decoded YAML to those of unstructured objects.
+// integers converts the numbers in decoded YAML to the number types of unstructured objects.
 func integers(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -202,7 +202,7 @@ func (p *fieldProbe) delete(o *unstructured.Unstructured) {
 	}
 }
 
-// probe tries all changes between the values of a field, and adding and removing it.
+// probe tries all changes of a field from one of its values to another, and also adds and removes the field.
 func (p *fieldProbe) probe(kind, field string, values int, when map[string]any) {
 	refused := map[string]map[string][]bool{} // by change and new value
 	states := make([]int, 0, values+1)
@@ -266,7 +266,7 @@ func (p *fieldProbe) probe(kind, field string, values int, when map[string]any) 
 	p.rows[key] = strings.Join([]string{kind, field, condition, strings.Join(words, ","), column}, "\t") + "\n"
 }
 
-// words returns the refused changes: "changed", or "changed:Recreate" if only this value is refused.
+// words returns the refused changes: "changed" for all new values, or "changed:Recreate" for a single one.
 func (p *fieldProbe) words(kind, field string, refused map[string]map[string][]bool) (out []string) {
 	for _, change := range slices.Sorted(maps.Keys(refused)) {
 		var values []string
@@ -291,8 +291,8 @@ func (p *fieldProbe) words(kind, field string, refused map[string]map[string][]b
 	return out
 }
 
-// matches reports whether an object has the values of a pattern. The value {} matches any value, and
-// nil a missing one.
+// matches reports whether an object has the values of a pattern. In a pattern, {} matches any mapping, and nil
+// matches a missing field.
 func matches(object, pattern map[string]any) bool {
 	for name, want := range pattern {
 		value, found := object[name]
@@ -315,8 +315,8 @@ func matches(object, pattern map[string]any) bool {
 	return true
 }
 
-// absentColumn describes an object without the field: the API server refuses it ("required"), leaves
-// the field absent ("absent"), sets a value that differs between objects ("allocated"), or a default.
+// absentColumn returns what the API server does with an object without the field: "required" if it refuses the
+// object, "absent" if it stores no value, "allocated" if its value differs between objects, otherwise the default.
 func (p *fieldProbe) absentColumn(field string) string {
 	first, second := p.create(field, absent), p.create(field, absent)
 	p.delete(first)
@@ -347,8 +347,8 @@ func same(a, b *unstructured.Unstructured, field string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// checkFieldsListed checks that the file has each kind that the API server stores, and each of its
-// fields.
+// checkFieldsListed checks that the file contains each kind that the API server stores, and each field of these
+// kinds.
 func checkFieldsListed(t *testing.T, cluster *harness.Cluster, listed map[string]map[string]bool) {
 	t.Helper()
 	discovery := client(t, cluster).Discovery()
@@ -392,7 +392,7 @@ func checkFieldsListed(t *testing.T, cluster *harness.Cluster, listed map[string
 	}
 }
 
-// schemaFields returns the fields of a kind, with those in its spec.
+// schemaFields returns the top-level fields of a kind, and the fields in its spec.
 func schemaFields(t *testing.T, text []byte, r metav1.APIResource, version string) []string {
 	t.Helper()
 	var doc struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestArgoCDInputs creates Applications with Argo CD's own controllers by the ApplicationSet of
-// examples/fleet/engines, from inputs/ of a tree instead of argocd/. The cluster must get the
-// rendered objects.
+// TestArgoCDInputs applies a tree with Argo CD's own controllers and the ApplicationSet of
+// examples/fleet/engines. It creates the Applications from the tree's directory inputs/ instead of argocd/. The
+// cluster must get the rendered objects.
 func TestArgoCDInputs(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	harness.Require(t, "argocd")

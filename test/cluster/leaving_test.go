@@ -28,12 +28,12 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// leavingVariable is an environment variable: if it is "all", every operator of the corpus leaves
-// OLM, instead of a few.
+// leavingVariable is the name of an environment variable. If its value is "all", every operator of the corpus
+// leaves OLM, instead of only a few.
 const leavingVariable = "QUAYSIDE_LEAVING"
 
-// variedOperators returns operators with all install modes, webhooks, conversions, an aggregated
-// API, copies in other namespaces, and a dependency.
+// variedOperators returns a few different operators: with each install mode, with webhooks, conversions and an
+// aggregated API, with copies in other namespaces, and with a dependency.
 func variedOperators() []string {
 	var out []string
 	for _, namespace := range []string{"aggregated", "argocd", "dynatrace", "gitlab", "grafana", "kafka", "rabbitmq", "windup"} {
@@ -42,8 +42,8 @@ func variedOperators() []string {
 	return out
 }
 
-// TestLeavingOLM restores the corpus's clusters with OLM in one cluster, and moves their operators
-// out of OLM.
+// TestLeavingOLM restores the recorded clusters of the corpus, with OLM, in one cluster, and moves their
+// operators out of OLM.
 func TestLeavingOLM(t *testing.T) {
 	t.Parallel() // has its own servers
 	clusters, files, limit := readClusters(t), variedOperators(), 15*time.Minute
@@ -90,8 +90,8 @@ type runStep struct {
 	}
 }
 
-// leaveOLM moves all eligible operators out of OLM while the program is killed repeatedly, and
-// checks that nothing is lost.
+// leaveOLM moves all eligible operators out of OLM. Meanwhile, it kills the program repeatedly. It checks that
+// no object or permission is lost.
 func (w *restoredCluster) leaveOLM(ctx context.Context, t *testing.T) {
 	written := w.createSamples(ctx, t)
 	w.must(t, "render", "--offline")
@@ -203,7 +203,7 @@ func (w *restoredCluster) runWithKills(ctx context.Context, t *testing.T, p plan
 	return kills
 }
 
-// boundaries returns the steps before which the program is killed: all steps, or one of each kind.
+// boundaries returns the steps before which the program is killed: one step of each kind, or every step.
 func (p planOutput) boundaries(random *rand.Rand) []int {
 	sorts := map[string][]int{}
 	var out []int
@@ -224,7 +224,7 @@ func (p planOutput) boundaries(random *rand.Rand) []int {
 	return out
 }
 
-// runAndKill runs the plan, and kills the program when it prints the given text, or after the given
+// runAndKill runs the plan. It kills the program when the program prints the text said, or after the given
 // time. It returns 1 if it killed the program, otherwise 0.
 func (w *restoredCluster) runAndKill(ctx context.Context, t *testing.T, said string, after time.Duration) int {
 	t.Helper()
@@ -343,10 +343,10 @@ func (w *restoredCluster) awaitDeployments(ctx context.Context, t *testing.T) {
 	}
 }
 
-// census maps object IDs to UIDs, without transient objects.
+// census maps object IDs to UIDs. It omits transient objects.
 type census map[string]types.UID
 
-// takeCensus takes the census.
+// takeCensus returns the census of the cluster.
 func (w *restoredCluster) takeCensus(ctx context.Context, t *testing.T) census {
 	t.Helper()
 	list, err := applier(t, w.cluster).List(ctx, "")
@@ -364,7 +364,7 @@ func (w *restoredCluster) takeCensus(ctx context.Context, t *testing.T) census {
 	return out
 }
 
-// lost returns the deleted and the recreated objects.
+// lost returns the objects that were deleted (gone) or recreated (anew) since before.
 func (before census) lost(now census) (gone, anew []string) {
 	for name, uid := range before {
 		switch now[name] {
@@ -380,10 +380,10 @@ func (before census) lost(now census) (gone, anew []string) {
 	return gone, anew
 }
 
-// checkPlainDeletion deletes an operator's Subscription and ClusterServiceVersion like `kubectl
-// delete`, and then OLM's copy in a target namespace. It checks that the objects that they own are
-// lost, to prove that this test detects a loss. The objects that OLM's finalizer deletes
-// (ClusterRoles, webhooks) remain, because OLM does not run.
+// checkPlainDeletion deletes an operator's Subscription and ClusterServiceVersion like `kubectl delete`, and
+// then OLM's copy of the ClusterServiceVersion in a target namespace. It checks that the objects that these own
+// are lost, to prove that this test detects a loss. Objects that OLM's finalizer would delete (ClusterRoles,
+// webhooks) remain, because OLM does not run.
 func (w *restoredCluster) checkPlainDeletion(ctx context.Context, t *testing.T, namespace, target string) {
 	t.Helper()
 	rights := w.operatorRights(ctx, t, []string{namespace})
@@ -431,8 +431,8 @@ func (w *restoredCluster) checkPlainDeletion(ctx context.Context, t *testing.T, 
 	w.awaitLosses(ctx, t, before, target, []string{"Role.rbac.authorization.k8s.io", "RoleBinding.rbac.authorization.k8s.io"})
 }
 
-// awaitLosses waits until a namespace has lost an object of each of the kinds, and returns all
-// losses of the cluster.
+// awaitLosses waits until a namespace has lost an object of each of the kinds. It returns all lost objects of
+// the cluster.
 func (w *restoredCluster) awaitLosses(ctx context.Context, t *testing.T, before census, namespace string, kinds []string) []string {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
@@ -450,11 +450,11 @@ func (w *restoredCluster) awaitLosses(ctx context.Context, t *testing.T, before 
 	}
 }
 
-// permissions is a list of permissions of ServiceAccounts: questions with the answer yes.
+// permissions is a list of permissions that ServiceAccounts have: the model answers each of these questions with yes.
 type permissions []answer
 
-// operatorRights returns a sample of the permissions of the operators' ServiceAccounts in some
-// namespaces, for each account and each namespace with permissions.
+// operatorRights returns the permissions that the ServiceAccounts of the operators in some namespaces have in
+// any namespace.
 func (w *restoredCluster) operatorRights(ctx context.Context, t *testing.T, namespaces []string) permissions {
 	t.Helper()
 	list, err := client(t, w.cluster).AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
@@ -487,7 +487,7 @@ func orDefault(account string) string {
 	return account
 }
 
-// sampled returns at most n questions for each account and namespace.
+// sampled returns the first n questions for each account and namespace.
 func (g permissions) sampled(n int) permissions {
 	seen := map[[2]string]int{}
 	var out permissions
@@ -500,7 +500,7 @@ func (g permissions) sampled(n int) permissions {
 	return out
 }
 
-// forRound returns the questions for a round: every third one, or all if all operators of the
+// forRound returns the questions for a round: every third question, or all questions if all operators of the
 // corpus leave.
 func (g permissions) forRound(round int) permissions {
 	if os.Getenv(leavingVariable) == "all" {
@@ -616,8 +616,8 @@ func (w *restoredCluster) touch(ctx context.Context, o *unstructured.Unstructure
 	return err
 }
 
-// createSamples creates a custom resource for each operator with a sample, and returns these and
-// the existing ones.
+// createSamples creates a custom resource for each operator that has a sample. It returns these and the
+// existing custom resources.
 func (w *restoredCluster) createSamples(ctx context.Context, t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured

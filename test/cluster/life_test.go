@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// operatorLives returns the real operators of the corpus that have an upgrade path, with the path:
-// oldest version first, each next version one upgrade edge away.
+// operatorLives returns the real operators of the corpus that have an upgrade path, each with its path. A path
+// begins with the oldest version. Each next version is one upgrade edge away.
 func operatorLives() []life {
 	return []life{
 		{pkg: "cert-manager", versions: []string{"1.14.2", "1.15.2", "1.16.1"}},
@@ -29,11 +29,11 @@ func operatorLives() []life {
 	}
 }
 
-// TestLife runs the life of real operators in Git: install an old version, upgrade step by step,
-// revert, uninstall, and confirm the deletion of what remains. Custom resources are created from
-// the samples of the oldest version, and are in the repository too, so that the output of `quayside
-// diff` for each step can be compared with the behaviour of the API server. Webhooks are rendered
-// and applied, but not called, because no operator runs to answer requests.
+// TestLife installs an old version of real operators in Git, upgrades them step by step, reverts the last
+// upgrade, uninstalls them, and deletes the remaining objects. Custom resources are created from the samples of
+// the oldest version. They are also in the repository, so that the output of `quayside diff` for each step can
+// be compared with the behaviour of the API server. Webhooks are rendered and applied, but not called, because
+// no operator runs to answer requests.
 func TestLife(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
@@ -181,8 +181,8 @@ func (l *life) stepAndCompare(ctx context.Context, t *testing.T, version string,
 	l.compareSamples(ctx, t, said)
 }
 
-// applyStep applies the rendered objects, prunes the removed ones except those with data, and
-// checks that the cluster has exactly these objects, and that they are ready.
+// applyStep applies the rendered objects, and prunes removed objects except objects with data. It checks that
+// the cluster has exactly the remaining objects, and that they are ready.
 func (l *life) applyStep(ctx context.Context, t *testing.T, version string) {
 	t.Helper()
 	next := l.rendered(t)
@@ -216,7 +216,7 @@ func (l *life) applyStep(ctx context.Context, t *testing.T, version string) {
 	l.checkStoredVersions(ctx, t)
 }
 
-// prune deletes the objects that next does not contain. Objects with data are added to held
+// prune deletes the applied objects that next does not contain. It adds objects with data to l.unpruned
 // instead.
 func (l *life) prune(ctx context.Context, t *testing.T, next []*unstructured.Unstructured) {
 	t.Helper()
@@ -234,7 +234,7 @@ func (l *life) prune(ctx context.Context, t *testing.T, next []*unstructured.Uns
 	}
 }
 
-// checkStoredVersions checks that the stored versions of every CRD are its storage version only.
+// checkStoredVersions checks that every CRD has only its storage version as stored version.
 func (l *life) checkStoredVersions(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, o := range slices.Concat(only(l.applied, isCRD), only(l.unpruned, isCRD)) {
@@ -277,8 +277,8 @@ func (l *life) deleteUnpruned(ctx context.Context) error {
 	return l.applier.AwaitGone(ctx, only(left, isCRD))
 }
 
-// prerequisites applies the CRDs of two operators whose custom resources are in the bundles of
-// others, and returns them.
+// prerequisites applies and returns the CRDs of two operators, because bundles of other operators contain
+// custom resources of these CRDs.
 func prerequisites(t *testing.T, cluster *harness.Cluster, program, corpus string) []*unstructured.Unstructured {
 	t.Helper()
 	var crds []*unstructured.Unstructured

@@ -36,9 +36,9 @@ var refusedBundles = map[string]string{
 	"v1beta1/oadp-operator/0.2.6":           "a rule of a Role has no API groups",
 }
 
-// TestNeeds installs published bundles, each alone in a plain Kubernetes cluster, and compares
-// rejected objects and waiting pods with the messages of render. It installs a tenth of the bundles,
-// or all if QUAYSIDE_NEEDS is "all".
+// TestNeeds installs published bundles, one after the other, in a plain Kubernetes cluster. It compares
+// rejected objects and waiting pods with the messages of render. It installs a tenth of the bundles, or all if
+// QUAYSIDE_NEEDS is "all".
 func TestNeeds(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
@@ -74,8 +74,8 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestTutorialNeedsNothing installs the operators of docs/tutorial.md in a plain Kubernetes cluster:
-// render reports no need, and every pod becomes ready.
+// TestTutorialNeedsNothing installs the operators of docs/tutorial.md in a plain Kubernetes cluster. It checks
+// that render reports no need, and that every pod becomes ready.
 func TestTutorialNeedsNothing(t *testing.T) {
 	t.Parallel()
 	cluster := harness.Start(t, harness.Options{})
@@ -146,8 +146,8 @@ func (c *needCheck) render(t *testing.T, q quayside) {
 	}
 }
 
-// renderedWithNeeds returns the rendered objects, with waivers for the errors about needs, and the
-// messages before the waivers.
+// renderedWithNeeds returns the rendered objects and the messages about needs. If render fails because of
+// needs, it waives these errors and renders again.
 func (q quayside) renderedWithNeeds(t *testing.T) ([]*unstructured.Unstructured, string) {
 	t.Helper()
 	_, stderr, code := q.run(t, "render", "--offline")
@@ -214,8 +214,8 @@ func (c *needCheck) expect(t *testing.T, used map[string]bool, need, fault strin
 	used[need] = true
 }
 
-// checkWorkloads checks that the workloads become ready, and that the objects their pods refer to
-// exist or were reported.
+// checkWorkloads checks that the workloads become ready. It also checks that each object to which their pods
+// refer exists or was reported.
 func (c *needCheck) checkWorkloads(ctx context.Context, t *testing.T, used map[string]bool, accepted []*unstructured.Unstructured) {
 	workloads := only(accepted, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == "apps" })
 	secrets := map[string]bool{} // of Certificates
@@ -255,9 +255,9 @@ func (c *needCheck) await(ctx context.Context, t *testing.T, o *unstructured.Uns
 	}
 }
 
-// checkWrong counts the operator if an error was reported for an API or object that it does not
-// need. Warnings about Secrets and ConfigMaps, and APIs that only the ClusterServiceVersion
-// requires, cannot be wrong here.
+// checkWrong counts the operator if an error was reported for an API or object that the operator does not need.
+// It ignores warnings about Secrets and ConfigMaps, and about APIs that only the ClusterServiceVersion
+// requires: this test cannot find out whether the operator needs them.
 func (c *needCheck) checkWrong(ctx context.Context, t *testing.T, used map[string]bool) {
 	for need, line := range c.reported {
 		switch {
@@ -303,8 +303,8 @@ func podField(o *unstructured.Unstructured, field string) string {
 	return value
 }
 
-// podReferences returns the Secrets, ConfigMaps and claims that pods of the workload cannot start
-// without, as kubelets decide.
+// podReferences returns the Secrets, ConfigMaps and claims without which a kubelet does not start the
+// workload's pods.
 func podReferences(t *testing.T, o *unstructured.Unstructured) []string {
 	t.Helper()
 	var pod corev1.PodSpec
@@ -364,8 +364,8 @@ func podReferences(t *testing.T, o *unstructured.Unstructured) []string {
 	return slices.Compact(out)
 }
 
-// unpack extracts one of n bundles of an archive, each to its own directory, and returns the
-// corpus directories by "package/version".
+// unpack extracts about one in n bundles of an archive. The result maps "package/version" to a corpus directory
+// with only that bundle.
 func unpack(t *testing.T, archive string, n uint32) map[string]string {
 	t.Helper()
 	out, dir := map[string]string{}, t.TempDir()
@@ -382,7 +382,7 @@ func unpack(t *testing.T, archive string, n uint32) map[string]string {
 	return out
 }
 
-// inSample reports whether a name is in the sample of one of n names.
+// inSample reports whether a name is in the sample, which contains about one in n names.
 func inSample(name string, n uint32) bool {
 	sum := fnv.New32a()
 	fmt.Fprint(sum, name)

@@ -17,10 +17,10 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestNightsArgoCD plays thirty nights over two repositories. The first one has the declarations and the locks of
-// two environments with a cluster each; quayside proposes their trees in the second one, which Argo CD reads. After
-// each night, each cluster has exactly the objects of the tree that was merged last, and no object of it was
-// recreated.
+// TestNightsArgoCD simulates thirty nights with two repositories. The first has the declarations and the locks
+// of two environments, each with one cluster. quayside proposes their trees in the second repository, which
+// Argo CD reads. After each night, each cluster has exactly the objects of the tree that was merged last, and
+// none of these objects was recreated.
 func TestNightsArgoCD(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: only Flux")
@@ -33,7 +33,7 @@ func TestNightsArgoCD(t *testing.T) {
 	playNights(t, cluster, second, argoEngine{}, 30)
 }
 
-// TestNightsFlux does the same with Flux.
+// TestNightsFlux simulates the nights of TestNightsArgoCD with Flux.
 func TestNightsFlux(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
@@ -43,8 +43,8 @@ func TestNightsFlux(t *testing.T) {
 	playNights(t, cluster, second, fluxEngine{}, map[bool]int{true: 10, false: 30}[testing.Short()])
 }
 
-// twoRepositories has the clones of a person: the desk of the repository with the declarations, and the clone of
-// the one with the trees.
+// twoRepositories has a person's clones of both repositories: desk is the clone with the declarations, and
+// deploy is the clone with the trees.
 type twoRepositories struct {
 	*testing.T
 	rand         *rand.Rand
@@ -71,8 +71,8 @@ type nightEnvironment struct {
 	pruned      bool                         // whether a removed operator has left the lock
 }
 
-// nightOperator returns an operator in a catalog: d is a chart, e a release with manifests, and the others are
-// bundles. The one with a Deployment is only in the first environment.
+// nightOperator returns an operator in a catalog: d is a chart, e is a release with manifests, and the others
+// are bundles. Only web has a Deployment, and web is only in the first environment.
 func nightOperator(name string, version int) tinyOperator {
 	o := tinyOperator{namespace: "ops", name: name, version: fmt.Sprint("v", version), noDeployment: name != "web", hasCRD: name == "a" || name == "c"}
 	if name == "b" {
@@ -82,7 +82,8 @@ func nightOperator(name string, version int) tinyOperator {
 	return o
 }
 
-// catalogOf returns the catalog of an operator, which is also its directory, and the directory of a version in it.
+// catalogOf returns the catalog of an operator, by its directory, and the directory of a version in the
+// catalog.
 func (o tinyOperator) catalogOf(version string) (catalog, dir string) {
 	switch {
 	case o.isChart:
@@ -93,7 +94,7 @@ func (o tinyOperator) catalogOf(version string) (catalog, dir string) {
 	return "bundles", o.name + "/" + version
 }
 
-// playNights plays nights. Before each, it changes the repository like people in the morning.
+// playNights simulates nights. Before each night, it changes the repository like people in the morning.
 func playNights(t *testing.T, cluster, second *harness.Cluster, engine pieceEngine, nights int) {
 	ctx, start := within(t, 25*time.Minute), time.Now()
 	n := newTwoRepositories(ctx, t, cluster, second, engine)
@@ -247,7 +248,7 @@ func (n *twoRepositories) commit(clone quayside, message string) {
 }
 
 // changeDeclarations commits the changes of people and of the catalog's publisher: new versions, and in some
-// nights an operator that is added or removed, or a cluster that is renamed.
+// nights an added or removed operator, or a renamed cluster.
 func (n *twoRepositories) changeDeclarations(nights int) {
 	n.pull(n.desk)
 	for _, name := range slices.Sorted(maps.Keys(n.published)) {
@@ -280,12 +281,12 @@ func (n *twoRepositories) changeDeclarations(nights int) {
 	n.commit(n.desk, fmt.Sprint("night ", n.night))
 }
 
-// date returns the time of the night.
+// date returns the simulated time of the current night.
 func (n *twoRepositories) date() string {
 	return time.Date(2026, 5, n.night, 2, 0, 0, 0, time.UTC).Format(time.RFC3339)
 }
 
-// mergeUpgrades proposes the upgrades of the night, and merges some.
+// mergeUpgrades proposes the upgrades of the night, and merges some of them.
 func (n *twoRepositories) mergeUpgrades() {
 	n.desk.must(n.T, "propose", "--all", "--offline", "--push", "origin", "--now", n.date())
 	n.git(n.desk, "fetch", "--quiet", "--prune", "origin")
@@ -300,8 +301,8 @@ func (n *twoRepositories) mergeUpgrades() {
 	n.git(n.desk, "push", "--quiet", "origin", "main")
 }
 
-// proposeTrees runs the job after a merge, and checks its branches: at most one for each environment, with one
-// commit. Unless a person has reverted it, the tree of the newest commit is on this branch or on main.
+// proposeTrees runs the job that follows a merge, and checks its branches. Each environment has at most one branch,
+// with one commit. The tree of the newest commit is on this branch or on main, unless a person has reverted it.
 func (n *twoRepositories) proposeTrees() {
 	n.pull(n.desk)
 	out := n.desk.must(n.T, "propose", "--all", "--tree", "--offline", "--now", n.date())
@@ -346,7 +347,7 @@ func (n *twoRepositories) tip(e *nightEnvironment) string {
 }
 
 // verify checks that the tree of an environment in the clone is the rendered tree of a commit of the
-// declarations: the commit in the tree, or "@COMMIT".
+// declarations. commit is "@COMMIT", or "" for the commit that the tree records.
 func (n *twoRepositories) verify(e *nightEnvironment, commit string) {
 	n.Helper()
 	if out, log, code := n.deploy.run(n.T, "verify", "envs/"+e.name+"/rendered", "--offline", "--source", n.source.dir+commit); code != 0 {
@@ -354,7 +355,7 @@ func (n *twoRepositories) verify(e *nightEnvironment, commit string) {
 	}
 }
 
-// revertSome reverts the last merges of some trees, or the reverts, and repeats the job of the night before.
+// revertSome reverts the last merges (or their reverts) of some trees, and then runs the job again.
 func (n *twoRepositories) revertSome(ctx context.Context) {
 	before := n.seen["trees reverted"]
 	for _, e := range n.environments {
@@ -382,7 +383,7 @@ func (n *twoRepositories) revertSome(ctx context.Context) {
 	}
 }
 
-// isRevertible reports whether a revert of the last merge removes no operator without uninstalling it.
+// isRevertible reports whether a revert of the last merge uninstalls each operator that it removes.
 func (n *twoRepositories) isRevertible(e *nightEnvironment) bool {
 	dir := "envs/" + e.name + "/rendered/"
 	return n.git(n.deploy, "diff", "--diff-filter=A", "--name-only", e.last+"^1", e.last, "--", dir+"operators") == "" &&
@@ -400,7 +401,7 @@ func (n *twoRepositories) record(e *nightEnvironment) string {
 	return commit
 }
 
-// merge merges the proposed tree of an environment, as a merge commit or as one commit, and perhaps keeps the branch.
+// merge merges the proposed tree of an environment, with or without squash. It may keep the branch.
 func (n *twoRepositories) merge(e *nightEnvironment) {
 	n.Helper()
 	branch := "render/" + e.name
@@ -417,7 +418,7 @@ func (n *twoRepositories) merge(e *nightEnvironment) {
 	e.last, e.undone = n.git(n.deploy, "rev-parse", "HEAD"), false
 }
 
-// sync lets the engine apply the main branch, and compares the clusters with it.
+// sync lets the engine apply the main branch, and compares the clusters with the trees on that branch.
 func (n *twoRepositories) sync(ctx context.Context) {
 	n.pull(n.deploy)
 	for _, e := range n.environments {
@@ -437,8 +438,8 @@ func (n *twoRepositories) sync(ctx context.Context) {
 	}
 }
 
-// checkCluster checks that the cluster has exactly the objects of the tree, in their versions, and that none of them
-// was recreated.
+// checkCluster checks that the cluster has exactly the objects of the tree, each with the right version, and
+// that no object was recreated.
 func (n *twoRepositories) checkCluster(ctx context.Context, e *nightEnvironment) {
 	n.Helper()
 	rendered := e.tree.manifestsOf(n.T, "crds", "namespaces", "operators")

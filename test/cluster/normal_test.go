@@ -17,9 +17,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestNormalForm creates objects in unusual spellings. The normal form of an object, in which quayside
-// compares it, is that of the object that the API server stores: with the same defaults, and with the
-// same conversion of deprecated fields.
+// TestNormalForm creates objects in unusual spellings. quayside compares objects in their normal form. The
+// normal form of an object must equal the normal form of the object that the API server stores, with the same
+// defaults and the same conversion of deprecated fields.
 func TestNormalForm(t *testing.T) {
 	t.Parallel()
 	cluster := harness.Start(t, harness.Options{APIOnly: true})
@@ -65,8 +65,8 @@ func TestNormalForm(t *testing.T) {
 	}
 }
 
-// withoutEmptyExtras returns a stored value without the empty texts, maps and lists that the value
-// sent lacks. Normal forms have no empty defaults.
+// withoutEmptyExtras returns the value stored without empty texts, maps and lists that are missing in the value
+// sent. Normal forms have no empty defaults.
 func withoutEmptyExtras(stored, sent any) any {
 	switch v := stored.(type) {
 	case map[string]any:

@@ -29,8 +29,8 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestFluxOCI applies the quickstart's tree from a registry with Flux: first with an operator that
-// cannot run, then repaired, upgraded, and without operators.
+// TestFluxOCI applies four trees of the quickstart from a registry with Flux: a tree with an operator that
+// cannot run, a repaired tree, an upgraded tree, and a tree without operators.
 func TestFluxOCI(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
@@ -42,7 +42,7 @@ func TestFluxOCI(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.write(t, subscription, string(sound)+"  config: {nodeSelector: {no: such-node}}\n")
-	// The vault is left out, because its dependency would remain after its removal.
+	// The vault is omitted, because its dependency would remain after the vault is removed.
 	q.remove(t, "quayside.lock", "subscriptions/vault.yaml")
 	q.resolveAndRender(t)
 	artifact.push(t, q)
@@ -93,7 +93,7 @@ func (q quayside) resolveAndRender(t *testing.T) {
 	q.must(t, "render", "--offline")
 }
 
-// fleetImage is the source, and a database that the team adds and that needs the operators.
+// fleetImage contains the source of the tree, and a database that the team adds. The database needs the operators.
 const fleetImage = `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
@@ -121,9 +121,9 @@ func withShortTimeouts(list []*unstructured.Unstructured) []*unstructured.Unstru
 	return out
 }
 
-// checkHeldBack waits until the Kustomization of the operators without dependencies reports an
-// unavailable Deployment, and checks that the Kustomization of the CRDs is ready, and that the
-// dependent ones have applied nothing.
+// checkHeldBack waits until the Kustomization of the operators without dependencies reports an unavailable
+// Deployment. It then checks that the Kustomization of the CRDs is ready, and that the Kustomizations that
+// depend on the operators have applied nothing.
 func checkHeldBack(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range list {
@@ -173,8 +173,8 @@ func newArtifact(t *testing.T) artifact {
 	return a
 }
 
-// push moves the tag to the workspace's tree, packed like `flux push artifact`, with the team's
-// database, and returns the digest of the manifest.
+// push packs the workspace's tree and the team's database like `flux push artifact`, moves the tag to this
+// artifact, and returns the digest of its manifest.
 func (a artifact) push(t *testing.T, q quayside) string {
 	t.Helper()
 	files := map[string][]byte{"databases/database.yaml": []byte(database)}

@@ -24,14 +24,14 @@ import (
 
 // pieceEngine is an engine that applies pieces.
 type pieceEngine interface {
-	// settings returns its settings for the workspace.
+	// settings returns the engine's settings for the workspace.
 	settings(f *pieceFleet) engineSettings
 	// parents returns the objects that a person applies once.
 	parents(t *testing.T, f *pieceFleet) []*unstructured.Unstructured
-	// engineObjects returns the expected names of the Applications or Kustomizations of the
-	// environment, with the piece of each; "" for a parent.
+	// engineObjects maps the expected names of the environment's Applications or Kustomizations to their
+	// pieces. The piece of a parent is "".
 	engineObjects(t *testing.T, f *pieceFleet) map[string]string
-	// resource returns the resource and namespace of its engine objects.
+	// resource returns the resource and namespace of the engine's own objects.
 	resource() (schema.GroupVersionResource, string)
 	// follow configures the engine to read the fleet's repository.
 	follow(ctx context.Context, t *testing.T, f *pieceFleet)
@@ -41,9 +41,9 @@ type pieceEngine interface {
 	reads(o *unstructured.Unstructured, f *pieceFleet) bool
 	// unsettled returns the reason why an engine object is not settled at a commit, or "".
 	unsettled(o *unstructured.Unstructured, commit string) string
-	// owns reports whether an engine object applied an object.
+	// owns reports whether the engine object by applied the object o.
 	owns(by, o *unstructured.Unstructured) bool
-	// syncAgain applies an engine object again, and returns when that is complete.
+	// syncAgain makes the engine apply the objects of an engine object again, and waits until this is complete.
 	syncAgain(ctx context.Context, t *testing.T, f *pieceFleet, o *unstructured.Unstructured)
 	// register adds a cluster, and returns its entry in spec.clusters.
 	register(ctx context.Context, t *testing.T, f *pieceFleet, name string, cluster *harness.Cluster) pieceCluster
@@ -111,8 +111,7 @@ func (f *pieceFleet) push(ctx context.Context, t *testing.T, message string) {
 	}
 }
 
-// upgrade commits a state, waits until everything except some pieces is settled, and logs the
-// duration.
+// upgrade commits a state, waits until all pieces except some are settled, and logs the duration.
 func (f *pieceFleet) upgrade(ctx context.Context, t *testing.T, message string, s pieceState, except ...string) {
 	t.Helper()
 	f.state = s
@@ -127,8 +126,8 @@ func (f *pieceFleet) logDuration(t *testing.T, step string) {
 	t.Logf("%s: %.1f s", step, time.Since(f.lastCommitTime).Seconds())
 }
 
-// settle waits until the engine objects match the state, and each one, except those of some pieces,
-// is settled at the last commit with its objects in the cluster.
+// settle waits until the engine objects match the state. It also waits until each engine object, except those
+// of some pieces, is settled at the last commit, and its objects are in the cluster.
 func (f *pieceFleet) settle(ctx context.Context, t *testing.T, except ...string) {
 	t.Helper()
 	asked := time.Now()
@@ -152,7 +151,7 @@ func (f *pieceFleet) desired(t *testing.T, keys ...string) []*unstructured.Unstr
 	}))
 }
 
-// unsettledState describes the unsettled engine objects, or returns "".
+// unsettledState returns a description of the unsettled engine objects, or "" if there are none.
 func (f *pieceFleet) unsettledState(ctx context.Context, t *testing.T, except []string) string {
 	t.Helper()
 	want, out := f.engine.engineObjects(t, f), ""
@@ -229,8 +228,8 @@ func (f *pieceFleet) awaitApplied(ctx context.Context, t *testing.T, operators [
 // liveIdentity is the UID and resourceVersion of an object.
 type liveIdentity struct{ UID, Version string }
 
-// identify returns the identities of these objects in the cluster after two seconds without
-// changes. Missing objects have none.
+// identify waits until these objects do not change for two seconds, and returns their identities by name. It
+// omits objects that are missing in the cluster.
 func (f *pieceFleet) identify(ctx context.Context, t *testing.T, list []*unstructured.Unstructured) map[string]liveIdentity {
 	t.Helper()
 	return identifyAt(ctx, t, f.live, list)
@@ -490,8 +489,8 @@ func (e fluxEngine) engineObjects(t *testing.T, f *pieceFleet) map[string]string
 	return out
 }
 
-// fluxSource returns the name of the environment's GitRepository, which does not change with the
-// environment's name.
+// fluxSource returns the name of the environment's GitRepository. This name remains the same when the
+// environment is renamed.
 func fluxSource(s pieceState) string {
 	name, _, _ := strings.Cut(s.environment, "-")
 	return name

@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestPiecesArgoCD applies environments in pieces, one per operator, with Argo CD's own controllers
-// and one ApplicationSet each.
+// TestPiecesArgoCD applies environments in pieces, one per operator, with Argo CD's own controllers. Each piece
+// has its own ApplicationSet.
 func TestPiecesArgoCD(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	harness.Require(t, "argocd")
@@ -27,7 +27,7 @@ func TestPiecesArgoCD(t *testing.T) {
 	runPieceScenarios(t, cluster, second, argoEngine{})
 }
 
-// TestPiecesFlux does the same with Flux's own controllers and one Kustomization each.
+// TestPiecesFlux does the same with Flux's own controllers. Each piece has its own Kustomization.
 func TestPiecesFlux(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
@@ -259,8 +259,8 @@ func renamesEnvironment(ctx context.Context, t *testing.T, f *pieceFleet) {
 	checkUIDs(t, "upgrade", before, f.identify(ctx, t, all))
 }
 
-// awaitRenamed waits until the old parents have created the engine objects with the new names, and
-// deleted those with the old names.
+// awaitRenamed waits until the old parents have created the engine objects with the new names, and deleted the
+// engine objects with the old names.
 func (f *pieceFleet) awaitRenamed(ctx context.Context, t *testing.T, old []*unstructured.Unstructured) {
 	t.Helper()
 	f.await(ctx, t, "renamed", func() string {
@@ -321,8 +321,8 @@ func removesCluster(ctx context.Context, t *testing.T, f *pieceFleet) {
 	checkUIDs(t, "the cluster that is added again", before, identifyAt(ctx, t, there, all))
 }
 
-// replaceParents applies the rendered parents, and deletes the old ones that are no longer
-// rendered, as a person does.
+// replaceParents applies the rendered parents, and deletes old parents that are no longer rendered, as a person
+// does.
 func (f *pieceFleet) replaceParents(ctx context.Context, t *testing.T, old []*unstructured.Unstructured) {
 	t.Helper()
 	f.applyParents(ctx, t)
@@ -347,7 +347,7 @@ func movesFile(ctx context.Context, t *testing.T, f *pieceFleet) {
 	definitions := only(shared, isCRD)
 	before := f.identify(ctx, t, definitions)
 
-	// In a plain directory only the digests change, in addition to the renamed file.
+	// In a plain directory, a move renames the file and changes only the digests.
 	next := f.state.clone()
 	next.operator(a.key()).takesCRD, next.operator(b.key()).takesCRD = false, true
 	f.upgrade(ctx, t, "move a definition", next)
@@ -396,8 +396,8 @@ func keepsInjected(ctx context.Context, t *testing.T, f *pieceFleet) {
 	}
 }
 
-// recreatesObject changes an immutable field: the engine cannot apply it until spec.recreate names the
-// object. The upgrade after that one does not recreate it.
+// recreatesObject changes an immutable field. The engine cannot apply the change until spec.recreate names the
+// object. The next upgrade does not recreate the object.
 func recreatesObject(ctx context.Context, t *testing.T, f *pieceFleet) {
 	a := f.newOperator("a")
 	a.service = "cluster"
@@ -434,9 +434,9 @@ func recreatesObject(ctx context.Context, t *testing.T, f *pieceFleet) {
 	}
 }
 
-// runsHooks installs and upgrades a chart: each Job among its hooks runs to completion at the
-// installation, and again at an upgrade that changes it. With Argo CD, hooks run before or after the
-// other objects are applied.
+// runsHooks installs and upgrades a chart. Each Job among the chart's hooks runs to completion at the
+// installation, and again at an upgrade that changes the Job. With Argo CD, hooks run before or after the other
+// objects are applied.
 func runsHooks(ctx context.Context, t *testing.T, f *pieceFleet) {
 	a := f.newOperator("a")
 	a.isChart = true
@@ -479,8 +479,8 @@ func runsHooks(ctx context.Context, t *testing.T, f *pieceFleet) {
 	checkUntouched(t, "second comparison", again, f.identify(ctx, t, append(others, jobs...)))
 }
 
-// keepsObjects upgrades a chart to a version without its kept objects, and removes another chart that still
-// has them. The objects stay, and the engine is settled without them; the other objects are deleted.
+// keepsObjects upgrades a chart to a version without its kept objects, and removes another chart that still has
+// kept objects. The kept objects stay, and the engine is settled without them. The others are deleted.
 func keepsObjects(ctx context.Context, t *testing.T, f *pieceFleet) {
 	a, b := f.newOperator("a"), f.newOperator("b")
 	for _, o := range []*tinyOperator{&a, &b} {

@@ -199,7 +199,7 @@ metadata: {name: NAME-kept, labels: {example.com/version: kept}, annotations: {h
 stringData: {a: b}
 `
 
-// bundle returns the files of the operator's bundle or chart, with a placeholder for its semantic
+// bundle returns the files of the operator's bundle or chart. They contain a placeholder for the semantic
 // version.
 func (o tinyOperator) bundle() map[string]string {
 	fault := map[bool]string{true: "refused", false: "none"}
@@ -299,7 +299,7 @@ func newPieceTree(t *testing.T, dir string) *pieceTree {
 	return p
 }
 
-// render updates the workspace to a state like its team: it writes the declarations and runs
+// render updates the workspace to a state, as the workspace's team does: it writes the declarations and runs
 // quayside.
 func (p *pieceTree) render(t *testing.T, s pieceState, engine engineSettings) {
 	t.Helper()
@@ -359,8 +359,8 @@ spec: {package: %[1]s, version: %[3]s, catalog: %[4]s}
 `, o.name, o.namespace, version, catalog))
 }
 
-// settings returns quayside.yaml with the engine's profile, its settings of spec.gitops and its
-// clusters.
+// settings returns quayside.yaml with the engine's profile, the engine's settings in spec.gitops, and the
+// clusters of the state.
 func settings(s pieceState, engine engineSettings) string {
 	charts := ""
 	if slices.ContainsFunc(s.operators, func(o tinyOperator) bool { return o.isChart }) {

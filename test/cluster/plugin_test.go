@@ -20,8 +20,8 @@ import (
 )
 
 // TestArgoCDPlugin renders a workspace of a repository with Argo CD's own plugin server and
-// ci/argocd/plugin.yaml, called like by the repo server. The output must equal that of quayside
-// render for the cluster named by the parameter or the variable.
+// ci/argocd/plugin.yaml. It calls the server in the same way as the repo server. The output must equal the
+// output of quayside render for the cluster that the parameter or the variable names.
 func TestArgoCDPlugin(t *testing.T) {
 	t.Parallel() // mostly waits
 	p, q, root := startPlugin(t), newLockedWorkspace(t), t.TempDir()
@@ -50,8 +50,8 @@ func TestArgoCDPlugin(t *testing.T) {
 	}
 }
 
-// TestArgoCDRenders applies a workspace with a lock and without a tree, with Argo CD's own
-// controllers and the Application of docs/ci.md.
+// TestArgoCDRenders applies a workspace that has a lock but no tree, with Argo CD's own controllers and the
+// Application of docs/ci.md.
 func TestArgoCDRenders(t *testing.T) {
 	t.Parallel() // mostly waits; has its own servers
 	harness.Require(t, "argocd")
@@ -155,8 +155,8 @@ func startPlugin(t *testing.T) plugin {
 	}
 }
 
-// generate sends a repository like the repo server, and returns the rendered output for a directory
-// in it, and the log output.
+// generate sends a repository to the server in the same way as the repo server. It returns the rendered output
+// for a directory of the repository, and the log output.
 func (p plugin) generate(t *testing.T, repository, directory string, env ...string) (rendered, said string, err error) {
 	t.Helper()
 	var out, log bytes.Buffer

@@ -66,8 +66,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// newWorkspace returns a new workspace with these files. The user's caches and configuration are
-// not used.
+// newWorkspace returns a new workspace with these files. It does not use the user's caches and configuration.
 func newWorkspace(t *testing.T, program string, files map[string]string) quayside {
 	t.Helper()
 	q := quayside{program: program, dir: t.TempDir()}

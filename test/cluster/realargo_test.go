@@ -17,14 +17,14 @@ import (
 // hub is a cluster with Argo CD's own controllers.
 type hub struct{ *harness.Applier }
 
-// startArgoCD installs Argo CD's CRDs and settings, and starts its controllers with additional
-// environment variables. They reconcile everything every five seconds.
+// startArgoCD installs Argo CD's CRDs and settings, and starts its controllers with additional environment
+// variables. The controllers reconcile all Applications every five seconds.
 func startArgoCD(t *testing.T, cluster *harness.Cluster, variables ...string) hub {
 	t.Helper()
 	return startResyncing(t, cluster, 5*time.Second, variables...)
 }
 
-// startResyncing does the same with another reconciliation interval.
+// startResyncing is like startArgoCD, but with another reconciliation interval.
 func startResyncing(t *testing.T, cluster *harness.Cluster, resync time.Duration, variables ...string) hub {
 	t.Helper()
 	bin := harness.Require(t, "argocd")
@@ -144,7 +144,7 @@ func unsettledReason(app *unstructured.Unstructured) string {
 	return out
 }
 
-// revision returns the commit with which an Application was last compared.
+// revision returns the commit with which Argo CD last compared an Application.
 func revision(app *unstructured.Unstructured) string {
 	if one, found, _ := unstructured.NestedString(app.Object, "status", "sync", "revision"); found {
 		return one

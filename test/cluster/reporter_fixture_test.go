@@ -143,7 +143,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// reporter is the program as in a pod: with exactly the permissions of its ServiceAccount.
+// reporter is the reporter program. As in a pod, it has exactly the permissions of its ServiceAccount.
 type reporter struct {
 	cluster *harness.Cluster
 	proxy   *harness.Proxy
@@ -170,7 +170,7 @@ func startReporter(ctx context.Context, t *testing.T, cluster *harness.Cluster, 
 	return r.startAnother(ctx, t, "quayside-report", flags...)
 }
 
-// startAnother starts another reporter like r with another name.
+// startAnother starts a second reporter with the same credentials as r, but with another name.
 func (r *reporter) startAnother(ctx context.Context, t *testing.T, name string, flags ...string) *reporter {
 	t.Helper()
 	ports, err := harness.FreePorts(2)
@@ -230,7 +230,7 @@ func (r *reporter) memory(t *testing.T) (now, peak int) {
 	return now, peak
 }
 
-// eventually calls not every 50 ms until it returns "".
+// eventually calls the function not every 50 ms, until the function returns "".
 func eventually(ctx context.Context, t *testing.T, what string, not func() string) {
 	t.Helper()
 	for {

@@ -157,8 +157,8 @@ func checkReadyCount(ctx context.Context, t *testing.T, cluster *harness.Cluster
 	return fmt.Sprintf("%d are ready, %d judged", ready, judged)
 }
 
-// checkMemory checks the peak of the resident memory, of which about 30 MiB are the file of the
-// program: at most three quarters of the memory limit of its Deployment, 128 MiB.
+// checkMemory checks that the peak of the resident memory is less than three quarters of the memory limit in
+// the reporter's Deployment, 128 MiB. About 30 MiB of the memory are the file of the program.
 func checkMemory(t *testing.T, r *reporter) {
 	t.Helper()
 	const most = 96 << 10
@@ -169,8 +169,7 @@ func checkMemory(t *testing.T, r *reporter) {
 	}
 }
 
-// checkIdle checks that the reporter sends no requests without changes, except to keep watches
-// open.
+// checkIdle checks that the reporter sends no requests while nothing changes, except to keep watches open.
 func checkIdle(ctx context.Context, t *testing.T, r *reporter) {
 	t.Helper()
 	const span = 12 * time.Second

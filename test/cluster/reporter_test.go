@@ -122,7 +122,7 @@ func (l *reporterTest) awaitReadyStatus(ctx context.Context, t *testing.T) seenS
 	})
 }
 
-// awaitUnhealthy waits until the status lists an object with that health.
+// awaitUnhealthy waits until the status lists the object with the given health.
 func (l *reporterTest) awaitUnhealthy(ctx context.Context, t *testing.T, kind, name, health string) seenStatus {
 	t.Helper()
 	return l.awaitStatus(ctx, t, kind+" is "+health, func(s seenStatus) string {
@@ -274,9 +274,9 @@ func testBrokenConnections(ctx context.Context, t *testing.T, l *reporterTest) {
 	l.awaitReadyStatus(ctx, t)
 }
 
-// testForbidden removes the permission to read ConfigMaps. A running watch is not authorized again,
-// so it is broken, but only after the server's authorizer, which watches the roles, has seen the
-// change. Otherwise the watch would restart with the old permission and never be checked again.
+// testForbidden removes the permission to read ConfigMaps. A running watch is not authorized again, so the test
+// breaks the watch, but only after the server's authorizer, which watches the roles, has observed the change.
+// Otherwise the watch would restart with the old permission and never be checked again.
 func testForbidden(ctx context.Context, t *testing.T, l *reporterTest) {
 	role := l.find(t, "ClusterRole", "quayside-reporter.beacon.beacon")
 	less := role.DeepCopy()
@@ -377,7 +377,7 @@ func (r *reporter) awaitReady(ctx context.Context, t *testing.T) {
 	})
 }
 
-// testStandby runs two reporters, of which one is active, and then the other.
+// testStandby runs two reporters. First one of them is active, then the other.
 func testStandby(ctx context.Context, t *testing.T, l *reporterTest) {
 	if err := l.reporter.process.Stop(10 * time.Second); err != nil {
 		t.Fatal(err)
@@ -445,8 +445,8 @@ func testGone(ctx context.Context, t *testing.T, l *reporterTest) {
 	})
 }
 
-// checkWrites checks that all write requests are to the status of Installations, to Events and to
-// its Lease.
+// checkWrites checks that all write requests of a reporter are to the status of Installations, to Events, and
+// to the reporter's Lease.
 func checkWrites(t *testing.T, requests []harness.Request) {
 	t.Helper()
 	writes := map[string]string{ // by resource

@@ -21,8 +21,8 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// requiredSometimes are fields that the API server demands only together with a value of another field
-// or kind, which removing a field does not show.
+// requiredSometimes lists fields that the API server demands only for certain values of other fields, or only
+// in certain kinds. Removing a field does not show such conditions.
 var requiredSometimes = map[string]string{
 	"autoscaling/v2 HorizontalPodAutoscaler spec.metrics[].pods.target.averageValue":           "of metrics of pods",
 	"autoscaling/v2 HorizontalPodAutoscaler spec.metrics[].resource.target.averageUtilization": "of this type",
@@ -35,8 +35,8 @@ var requiredSometimes = map[string]string{
 	"batch/v1 CronJob spec.jobTemplate.spec.template.spec.restartPolicy": "in Jobs alone",
 }
 
-// TestRequired removes each field of the objects in testdata/required.yaml, and compares the fields that the
-// API server demands with internal/k8s/admit/required.txt.
+// TestRequired removes each field of the objects in testdata/required.yaml in turn. It compares the fields that
+// the API server demands with internal/k8s/admit/required.txt.
 func TestRequired(t *testing.T) {
 	t.Parallel() // has its own servers
 	cluster := harness.Start(t, harness.Options{APIOnly: true, NoWebhooks: true})
@@ -114,8 +114,8 @@ func (r requiredProbe) probe() {
 	}
 }
 
-// lacksField reports whether an item of a list does not have the field at a path, such as "ports[]",
-// "name".
+// lacksField reports whether the field at a path, such as "ports[]", "name", is missing in v or in any item of
+// a list.
 func lacksField(v any, path []string) bool {
 	m, isMap := v.(map[string]any)
 	if !isMap || len(path) == 0 {
@@ -141,8 +141,8 @@ func (r requiredProbe) object() *unstructured.Unstructured {
 	return o
 }
 
-// missingWithout returns the fields that the API server demands in the object without these fields. Any
-// other error is a field "".
+// missingWithout removes these fields from the object, and returns the fields that the API server then demands.
+// The field "" stands for any other error.
 func (r requiredProbe) missingWithout(fields ...string) map[string]bool {
 	r.t.Helper()
 	o := r.object()

@@ -23,9 +23,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestReturningToOLM stops the migration of operators out of OLM after each step in turn, and
-// reverts it: the previous objects must be unchanged, with their UIDs and pods, and no object of
-// quayside may remain. OLM does not run; simulateOLM recreates ClusterServiceVersions in its place.
+// TestReturningToOLM stops the migration of operators out of OLM after each step in turn, and reverts the
+// migration. The previous objects must be unchanged, with their UIDs and pods. No object of quayside may
+// remain. OLM does not run. Instead, simulateOLM recreates ClusterServiceVersions.
 func TestReturningToOLM(t *testing.T) {
 	if os.Getenv(leavingVariable) != "all" {
 		t.Skipf("%s is not \"all\": run make leaving-test to test reverts", leavingVariable)
@@ -47,8 +47,8 @@ func TestReturningToOLM(t *testing.T) {
 	}
 }
 
-// runAndReturn runs the steps of a namespace's plan up to step last, and reverts them. It returns
-// false if there is no such step before the clean-up.
+// runAndReturn runs the steps of a namespace's plan up to step last, and reverts them. It returns false if the
+// plan has no step last before the clean-up.
 func (w *restoredCluster) runAndReturn(ctx context.Context, t *testing.T, namespace, file string, last int) bool {
 	t.Helper()
 	cluster := []string{"--kubeconfig", w.cluster.Kubeconfig, "--offline"}
@@ -128,8 +128,8 @@ func isRecreatedByOLM(id string) bool {
 	return strings.HasPrefix(id, "Subscription.operators.coreos.com ") || strings.HasPrefix(id, "ClusterServiceVersion.operators.coreos.com ")
 }
 
-// contents returns the contents of all objects, without fields and objects that the API server and
-// OLM change at any time, and their UIDs.
+// contents returns the contents and the UIDs of all objects. It omits fields and objects that the API server
+// and OLM may change at any time.
 func (w *restoredCluster) contents(ctx context.Context, t *testing.T) (map[string]any, map[string]any) {
 	t.Helper()
 	list, err := applier(t, w.cluster).ListWhole(ctx)

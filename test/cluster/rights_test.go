@@ -28,12 +28,12 @@ type answer struct {
 	Allowed bool
 }
 
-// maxQuestions limits the number of requests to the API server for one operator. They are evenly
+// maxQuestions limits the number of requests to the API server for one operator. The requests are evenly
 // distributed over the model's answers.
 const maxQuestions = 500
 
-// checkRights checks that quayside's RBAC model agrees with the API server for every ServiceAccount
-// among the objects, and for one with only the default permissions.
+// checkRights checks that quayside's RBAC model agrees with the API server for every ServiceAccount among the
+// objects, and for a ServiceAccount with only the default permissions.
 func checkRights(ctx context.Context, t *testing.T, cluster *harness.Cluster, effective string, objects []*unstructured.Unstructured) {
 	t.Helper()
 	accounts := []string{"default/nobody"}
@@ -82,8 +82,8 @@ func modelAnswers(ctx context.Context, t *testing.T, cluster *harness.Cluster, e
 	return answers
 }
 
-// review asks the API server. If the answer differs from the model, it retries for a moment,
-// because the authorizer reads roles from a watch.
+// review returns the API server's answer to a question. If the answer differs from the model's, it retries for
+// a moment, because the authorizer reads roles from a watch.
 func review(ctx context.Context, t *testing.T, asking authorization.SubjectAccessReviewInterface, a answer) bool {
 	t.Helper()
 	for attempt := 0; ; attempt++ {

@@ -92,8 +92,8 @@ func samples(t *testing.T, dir string) []*sample {
 	return list
 }
 
-// createSamples creates the samples in the cluster and in the repository, except samples in a
-// version other than the storage version, because conversion requires a running operator.
+// createSamples creates the samples in the cluster and in the repository. It omits samples that are not in the
+// storage version, because conversion requires a running operator.
 func (l *life) createSamples(ctx context.Context, t *testing.T) {
 	t.Helper()
 	l.data = slices.DeleteFunc(l.data, func(s *sample) bool {
@@ -157,8 +157,8 @@ func (l *life) checkRemovals(t *testing.T, said findings, before []*unstructured
 	}
 }
 
-// compareSamples checks that every custom resource still exists, is served and is complete, and
-// that the diff's findings for it agree with the API server.
+// compareSamples checks that every custom resource still exists, is served and is complete, and that diff's
+// findings for the resource agree with the API server.
 func (l *life) compareSamples(ctx context.Context, t *testing.T, said findings) {
 	t.Helper()
 	for _, s := range l.data {
@@ -193,7 +193,7 @@ func (l *life) compareSamples(ctx context.Context, t *testing.T, said findings) 
 	}
 }
 
-// refusal returns the API server's reason to reject the sample under a new name, or nil.
+// refusal returns the API server's reason for rejecting a copy of the sample with a new name, or nil.
 func (l *life) refusal(ctx context.Context, t *testing.T, s *sample) error {
 	t.Helper()
 	again := s.object.DeepCopy()

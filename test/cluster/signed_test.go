@@ -33,10 +33,10 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestFluxSigned pushes and signs artifacts with quayside, which Flux must verify and apply.
-// Artifacts without a signature or with another signer, replaced artifacts, and artifacts with a
-// modified signature are rejected. Modified artifacts that Flux accepts are listed in
-// docs/artifacts.md; quayside must reject them.
+// TestFluxSigned pushes and signs artifacts with quayside. Flux must verify and apply these artifacts. It must
+// reject artifacts without a signature or with another signer, replaced artifacts, and artifacts with a
+// modified signature. docs/artifacts.md lists the modified artifacts that Flux accepts. quayside must reject
+// them.
 func TestFluxSigned(t *testing.T) {
 	t.Parallel() // mostly waits; has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
@@ -230,7 +230,7 @@ func (s *signed) tag(t *testing.T, repository, tag string) name.Tag {
 	return out
 }
 
-// signatures returns the tag of a digest's signatures.
+// signatures returns the tag for the signatures of a digest.
 func signatures(digest string) string { return strings.Replace(digest, ":", "-", 1) + ".sig" }
 
 // get returns the image of a tag, and its manifest.
@@ -273,7 +273,7 @@ func (s *signed) spoilSignature(t *testing.T, repository, digest string) {
 	}
 }
 
-// replace moves the tag main to another artifact, and returns its digest.
+// replace moves the tag main to another artifact, and returns the digest of that artifact.
 func (s *signed) replace(t *testing.T, repository string) string {
 	t.Helper()
 	tag := s.tag(t, repository, "main")
@@ -294,7 +294,7 @@ func (s *signed) replace(t *testing.T, repository string) string {
 	return digest.String()
 }
 
-// moveSignature moves the signature of one digest to the tag of another one.
+// moveSignature moves the signature of digest from to the tag for the signature of digest to.
 func (s *signed) moveSignature(t *testing.T, repository, from, to string) {
 	t.Helper()
 	im, _ := s.get(t, s.tag(t, repository, signatures(from)))
@@ -338,7 +338,7 @@ func keyPair(t *testing.T) (file string, public []byte) {
 	return file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
-// awaitVerdict waits until a source is ready or failed, and returns the result and the message.
+// awaitVerdict waits until a source is ready or has failed. It returns whether the source is ready, and the message.
 func awaitVerdict(ctx context.Context, t *testing.T, applier *harness.Applier, source *unstructured.Unstructured) (taken bool, message string) {
 	t.Helper()
 	for {

@@ -17,8 +17,7 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// droppingOperator is an operator whose next bundle removes versions in which its objects are
-// stored.
+// droppingOperator is an operator whose next bundle removes API versions in which the cluster stores objects.
 type droppingOperator struct {
 	name              string         // of the package and of its first kind
 	kinds             []string       // more kinds
@@ -32,7 +31,7 @@ type droppingOperator struct {
 	hasConversion     bool           // the old bundle has a conversion webhook
 }
 
-// droppingOperators returns ten operators. The next bundle of each has v1 alone.
+// droppingOperators returns ten operators. The next bundle of each has only the API version v1.
 func droppingOperators() []droppingOperator {
 	plain := "{type: object, properties: {size: {type: integer}, colour: {type: string}}}"
 	spec := map[string]any{"size": int64(3), "colour": "blue"}
@@ -131,9 +130,9 @@ func (d droppingOperator) objects(version string) []*unstructured.Unstructured {
 	return out
 }
 
-// TestStoredVersions upgrades ten operators to bundles that remove stored versions. The API server
-// rejects a direct upgrade of each. With the stages of the lock it accepts all of them, and every
-// object remains the same.
+// TestStoredVersions upgrades ten operators to bundles that remove stored versions. The API server rejects the
+// direct upgrade of each operator. It accepts all upgrades if the stages in the lock are applied one after the
+// other, and every object remains the same.
 func TestStoredVersions(t *testing.T) {
 	t.Parallel() // mostly waits; has its own servers
 	cluster := harness.Start(t, harness.Options{Migrations: true})
@@ -246,7 +245,7 @@ func (s *storageFleet) awaitOperators(ctx context.Context, t *testing.T) {
 	}
 }
 
-// readObjects returns the objects in v1, by name, with their UIDs.
+// readObjects returns the UIDs of the objects in version v1, by name.
 func (s *storageFleet) readObjects(ctx context.Context, t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -275,9 +274,9 @@ func (s *storageFleet) checkRejected(ctx context.Context, t *testing.T) {
 	}
 }
 
-// nextState observes the cluster, and resolves with upgrades. It then checks that every operator is
-// in a stage of the storage migration, or has the next bundle if state is "". Operators without the
-// stage "store" may be one stage ahead.
+// nextState observes the cluster, and resolves with upgrades. It then checks that every operator is in stage
+// state of the storage migration or, if state is "", has the next bundle. Operators without the stage "store"
+// may be one stage ahead.
 func (s *storageFleet) nextState(t *testing.T, state string) {
 	t.Helper()
 	if _, stderr, code := s.run(t, "status", "--offline", "--kubeconfig", s.cluster.Kubeconfig, "--save", "observed.yaml"); code > 1 { // 1: a migration is running
@@ -320,8 +319,8 @@ func (s *storageFleet) applyRendered(ctx context.Context, t *testing.T) {
 	s.awaitOperators(ctx, t)
 }
 
-// awaitMigrations waits until every migration has succeeded. The controller has then removed the
-// old versions from the status of the CRDs.
+// awaitMigrations waits until every migration has succeeded. By then, the controller has removed the old
+// versions from the status of the CRDs.
 func (s *storageFleet) awaitMigrations(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, o := range only(s.rendered(t), func(o *unstructured.Unstructured) bool { return o.GetKind() == "StorageVersionMigration" }) {

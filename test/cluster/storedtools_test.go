@@ -18,9 +18,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/olm"
 )
 
-// TestStoredVersionsByTools applies the stages of docs/stored-versions.md with GitOps tools, for an
-// operator without conversion and one with a conversion webhook: in each stage a second sync must
-// not write the CRDs, and the result of the migration must remain.
+// TestStoredVersionsByTools applies the stages of docs/stored-versions.md with GitOps tools, for an operator
+// without conversion and an operator with a conversion webhook. In each stage, a second sync must not write the
+// CRDs, and the result of the migration must remain.
 func TestStoredVersionsByTools(t *testing.T) {
 	for name, tool := range tools() {
 		t.Run(name, func(t *testing.T) {
@@ -99,8 +99,7 @@ func (s *toolStorageFleet) installOld(ctx context.Context, t *testing.T) {
 	}
 }
 
-// applyState moves the operators to a stage (see nextState), and waits until the tool has applied the
-// tree.
+// applyState advances the operators to a stage (see nextState), and waits until the tool has applied the tree.
 func (s *toolStorageFleet) applyState(ctx context.Context, t *testing.T, state string) {
 	t.Helper()
 	s.nextState(t, state)
@@ -109,8 +108,8 @@ func (s *toolStorageFleet) applyState(ctx context.Context, t *testing.T, state s
 	awaitRendered(ctx, t, s.applier, s.rendered(t), nil)
 }
 
-// checkStable synchronizes again, and checks that the CRDs are not written, that they store objects
-// in v1, and that their stored versions are the given ones.
+// checkStable synchronizes again. It checks that the CRDs do not change, that they store objects in v1, and
+// that their stored versions are those in stored.
 func (s *toolStorageFleet) checkStable(ctx context.Context, t *testing.T, stored ...string) {
 	t.Helper()
 	written := func() map[string]string {
@@ -142,9 +141,9 @@ func (s *toolStorageFleet) checkStable(ctx context.Context, t *testing.T, stored
 	}
 }
 
-// TestStoredVersionsByHand follows the manual steps of docs/stored-versions.md in a cluster without
-// the API, with kubectl and jq if they are installed: applying only the name of an object rewrites
-// it, and after all objects are rewritten, the CRD's status can be updated.
+// TestStoredVersionsByHand follows the manual steps of docs/stored-versions.md in a cluster without the
+// migration API. It uses kubectl and jq if they are installed. Applying only the name of an object rewrites the
+// object. After all objects are rewritten, the CRD's status can be updated.
 func TestStoredVersionsByHand(t *testing.T) {
 	t.Parallel() // has its own servers
 	s := newStorageFleet(t, harness.Start(t, harness.Options{}), []droppingOperator{droppingOperators()[0], droppingOperators()[3], droppingOperators()[4]}, "  profile: plain\n")
@@ -222,8 +221,8 @@ func (s *storageFleet) rewrite(ctx context.Context, t *testing.T) {
 	}
 }
 
-// rewriteWithout does the same without kubectl. A missing namespace is null, as in the output of
-// jq.
+// rewriteWithout does the same as rewrite, but without kubectl. A missing namespace is null, as in the output
+// of jq.
 func (s *storageFleet) rewriteWithout(ctx context.Context, t *testing.T) {
 	t.Helper()
 	hand, err := harness.NewApplier(s.cluster.RESTConfig, "storage-migration")

@@ -19,9 +19,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestSuccession applies the steps of docs/succession.md with Flux and Argo CD, for an operator
-// that is replaced by another package: first both, then only the successor. No CRD, custom resource
-// or shared object may be deleted or recreated.
+// TestSuccession applies the steps of docs/succession.md with Flux and Argo CD. Another package replaces an
+// operator: first both operators are rendered, then only the successor. No CRD, custom resource or shared
+// object may be deleted or recreated.
 func TestSuccession(t *testing.T) {
 	for name, tool := range tools() {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestSuccession(t *testing.T) {
 	})
 }
 
-// skipIfShort skips the second tool with -short, because it takes minutes and repeats the test of
+// skipIfShort skips the test of the second tool with -short, because it takes minutes and repeats the test of
 // Flux.
 func skipIfShort(t *testing.T, name string) {
 	t.Helper()
@@ -86,7 +86,7 @@ spec:
 	return s
 }
 
-// runSteps runs the steps of the team, state by state.
+// runSteps runs the steps of the team, one after the other.
 func (s *succession) runSteps(t *testing.T) {
 	t.Helper()
 	ctx := within(t, 4*time.Minute)
@@ -112,8 +112,8 @@ const data = `
 {apiVersion: example.com/v1, kind: Cache, metadata: {name: two, namespace: caches}, spec: {size: 5}}
 `
 
-// install applies the operator that is to be replaced, and creates custom resources. Its webhook
-// then prevents changes to them, because it does not answer.
+// install applies the operator that is to be replaced, and creates custom resources. The operator's webhook
+// then prevents changes to these resources, because it does not answer.
 func (s *succession) install(ctx context.Context, t *testing.T) {
 	t.Helper()
 	s.q.resolveAndRender(t)
@@ -136,8 +136,8 @@ func (s *succession) resize(ctx context.Context, t *testing.T) error {
 	return s.Merge(ctx, cache, map[string]any{"spec": map[string]any{"size": 4}})
 }
 
-// readIdentities returns the UID of each object of the operators and of each custom resource, by
-// name, and whether it is being deleted.
+// readIdentities returns, by name, the UID of each object of the operators and of each custom resource, and
+// whether the object is being deleted.
 func (s *succession) readIdentities(ctx context.Context, t *testing.T) map[string]string {
 	t.Helper()
 	out := identities(ctx, t, s.Applier)
@@ -175,8 +175,8 @@ func (s *succession) applyLock(ctx context.Context, t *testing.T, message string
 	awaitRendered(ctx, t, s.Applier, s.q.rendered(t), s.keptNamespace(t))
 }
 
-// keptNamespace returns the Namespace of the replaced operator if the successor has another one: it
-// is no longer rendered at the end, but remains.
+// keptNamespace returns the Namespace of the replaced operator, or nothing if the successor uses the same
+// Namespace. After the second step, the Namespace is not rendered, but remains in the cluster.
 func (s *succession) keptNamespace(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	if s.successorNamespace == "caches" {
@@ -185,7 +185,7 @@ func (s *succession) keptNamespace(t *testing.T) []*unstructured.Unstructured {
 	return objects(t, "{apiVersion: v1, kind: Namespace, metadata: {name: caches, labels: {quayside.dev/package: cache-operator}}}")
 }
 
-// watchDeployments starts a watch. The result ends it and returns the observed changes.
+// watchDeployments starts a watch, and returns a function that ends the watch and returns the observed changes.
 func (s *succession) watchDeployments(ctx context.Context, t *testing.T) func() []string {
 	t.Helper()
 	all := client(t, s.cluster).AppsV1().Deployments("")
@@ -213,8 +213,8 @@ func (s *succession) watchDeployments(ctx context.Context, t *testing.T) func() 
 	}
 }
 
-// checkHandedOver checks that the objects that are still rendered, and all custom resources, exist
-// with the same UIDs.
+// checkHandedOver checks that all custom resources and the objects that are still rendered exist with the same
+// UIDs.
 func (s *succession) checkHandedOver(ctx context.Context, t *testing.T, before map[string]string) {
 	t.Helper()
 	now, rendered := s.readIdentities(ctx, t), s.q.rendered(t)
@@ -253,8 +253,8 @@ func (s *succession) checkHandedOver(ctx context.Context, t *testing.T, before m
 	t.Logf("%d of %d objects kept", kept, len(before))
 }
 
-// checkStopOrder checks that the replaced operator stopped before the successor started, and that
-// its webhook prevents nothing.
+// checkStopOrder checks that the replaced operator stopped before the successor started, and that the webhook
+// of the replaced operator prevents no change.
 func (s *succession) checkStopOrder(ctx context.Context, t *testing.T, order []string) {
 	t.Helper()
 	stops := slices.Index(order, "cache-operator 0")
@@ -277,8 +277,8 @@ func (s *succession) mergeRemoval(ctx context.Context, t *testing.T) {
 	s.applyLock(ctx, t, "what was left of cache-operator", "--observed", "observed.yaml")
 }
 
-// checkLeftoversGone checks that nothing of the replaced operator remains except a Namespace with
-// data, and that the custom resources are unchanged.
+// checkLeftoversGone checks that no object of the replaced operator remains except a Namespace with data, and
+// that the custom resources are unchanged.
 func (s *succession) checkLeftoversGone(ctx context.Context, t *testing.T, beside []*unstructured.Unstructured) {
 	t.Helper()
 	is := names(append(s.q.rendered(t), s.keptNamespace(t)...))

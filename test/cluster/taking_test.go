@@ -20,9 +20,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestTakingTheTree applies the tree of operators that left OLM: with Flux and then with Argo CD, in
-// one cluster, with one Application or Kustomization for each operator. Each tool had applied the OLM
-// declarations of some of them. A tool may write only its bookkeeping fields, and only once.
+// TestTakingTheTree applies the tree of operators that left OLM, with Flux and then with Argo CD, in one
+// cluster. Each operator has its own Kustomization or Application. Each tool had applied the OLM declarations
+// of some of its operators before. A tool may write only its bookkeeping fields, and only once.
 func TestTakingTheTree(t *testing.T) {
 	t.Parallel() // has its own servers
 	fluxHas, argoHas := []string{"argocd", "grafana"}, []string{"aggregated", "rabbitmq", "windup"}
@@ -50,8 +50,8 @@ type takeover struct {
 	cleanedUpFirst bool     // OLM's leftovers are cleaned up before the tool takes over the tree, not after
 }
 
-// takeTree moves the operators of some namespaces out of OLM according to docs/adopt.md, and
-// applies the tree with the tool.
+// takeTree moves the operators of some namespaces out of OLM, as described in docs/adopt.md, and applies the
+// tree with the tool.
 func (w *restoredCluster) takeTree(ctx context.Context, t *testing.T, k takeover) {
 	t.Helper()
 	repository := newRepository(t)
@@ -100,8 +100,8 @@ func (w *restoredCluster) takeTree(ctx context.Context, t *testing.T, k takeover
 	}
 }
 
-// writeDeclarations writes the declarations for OLM by namespace, and an unguarded object for each,
-// to prove that pruning works.
+// writeDeclarations writes the declarations for OLM in some namespaces. To prove that pruning works, it also
+// writes an object for each namespace that is not guarded against pruning.
 func (w *restoredCluster) writeDeclarations(t *testing.T, namespaces []string) {
 	t.Helper()
 	w.write(t, "declared/others.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: others, namespace: default}}\n")
@@ -138,8 +138,8 @@ func (w *restoredCluster) unguarded(t *testing.T, namespaces []string) []*unstru
 	return out
 }
 
-// checkTakeover checks that the plan takes over the objects of the tree, and that a person must
-// suspend the tool that applies the declarations.
+// checkTakeover checks that exactly the operators in the namespaces of k leave OLM, and that a person must
+// suspend the tool that applies their declarations.
 func (w *restoredCluster) checkTakeover(t *testing.T, k takeover, p planOutput) {
 	t.Helper()
 	var leave, suspended []string
@@ -175,8 +175,8 @@ func (w *restoredCluster) runBeforeCleanUp(t *testing.T, p planOutput) {
 	}
 }
 
-// mergeTree removes the declarations from Git and adds the tree. The tool that applied the
-// declarations reads the commit first, then the tool that applies the tree.
+// mergeTree removes the declarations from Git, and makes the tool read this commit. It then makes the tool
+// apply the tree.
 func (w *restoredCluster) mergeTree(ctx context.Context, t *testing.T, k takeover, repository repository) {
 	t.Helper()
 	was := w.objectsWithoutStatus(ctx, t)
@@ -207,7 +207,7 @@ func (w *restoredCluster) mergeTree(ctx context.Context, t *testing.T, k takeove
 	}
 }
 
-// noFields returns no fields, because a tool whose declarations were removed may write none.
+// noFields returns no fields: if the declarations of a tool are removed, the tool may not write any field.
 func noFields(string) []string { return nil }
 
 // checkBookkeeping checks that only the tool's own bookkeeping has changed, and returns the number
@@ -246,7 +246,7 @@ func (w *restoredCluster) checkBookkeeping(t *testing.T, tool taker, was, is map
 	return n
 }
 
-// checkForcedSync applies everything again with a tool, and checks that nothing is written.
+// checkForcedSync applies all objects again with a tool, and checks that no object changes.
 func (w *restoredCluster) checkForcedSync(ctx context.Context, t *testing.T, tool taker, written []*unstructured.Unstructured) {
 	t.Helper()
 	before := w.stableVersions(ctx, t, tool, written)
@@ -343,13 +343,13 @@ type tool interface {
 	at() string
 	// start starts the tool with a repository.
 	start(ctx context.Context, t *testing.T, cluster *harness.Cluster, url string)
-	// follow makes the tool apply and prune a directory of the repository under a name, and waits
-	// until it is at a commit.
+	// follow makes the tool apply and prune a directory of the repository under a name, and waits until the
+	// tool has applied the commit.
 	follow(ctx context.Context, t *testing.T, name, directory, commit string)
-	// awaitCommit waits until the tool's object with that name, and the objects for the tree that
-	// it applies, are at a commit.
+	// awaitCommit waits until the tool's object with that name is at a commit. If that object applies a tree,
+	// it also waits for the tool's objects in the tree.
 	awaitCommit(ctx context.Context, t *testing.T, name, commit string)
-	// syncAll synchronizes everything once more.
+	// syncAll synchronizes all objects once more.
 	syncAll(ctx context.Context, t *testing.T)
 }
 
@@ -357,12 +357,12 @@ type tool interface {
 type taker interface {
 	tool
 	suspend(ctx context.Context, t *testing.T, name string, on bool)
-	// fetch makes the tool read a commit, without applying it under that name yet.
+	// fetch makes the tool read a commit. The tool does not yet apply the commit under that name.
 	fetch(ctx context.Context, t *testing.T, name, commit string)
 	// ownFields returns the bookkeeping fields that the tool writes to objects of a kind, including
 	// copies by Kubernetes' controllers.
 	ownFields(kind string) []string
-	// isMarked reports whether the tool writes such fields to an object of the tree.
+	// isMarked reports whether the tool writes bookkeeping fields to an object of the tree.
 	isMarked(o *unstructured.Unstructured) bool
 	// isOwn reports whether an object is the tool's own.
 	isOwn(o *unstructured.Unstructured) bool
@@ -582,8 +582,8 @@ func (a *argoTaker) applications(ctx context.Context, t *testing.T) []*unstructu
 	return only(a.argoObjects(ctx, t), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Application" })
 }
 
-// syncAll synchronizes only objects that are out of sync, like the Applications. A forced apply would
-// add kubectl's annotation, with the current status, to objects that have none.
+// syncAll synchronizes only objects that are out of sync, like the Applications do. A forced apply would add
+// kubectl's annotation, with the current status, to objects without this annotation.
 func (a *argoTaker) syncAll(ctx context.Context, t *testing.T) {
 	t.Helper()
 	list := a.applications(ctx, t)
@@ -600,9 +600,9 @@ func (a *argoTaker) syncAll(ctx context.Context, t *testing.T) {
 	}
 }
 
-// ownFields includes kubectl's annotation, because Argo CD applies like kubectl. A Namespace that
-// Argo CD applied before loses its guard together with the Application's name. A Deployment's
-// annotations are copied to its ReplicaSets.
+// ownFields includes kubectl's annotation, because Argo CD applies objects in the same way as kubectl. A
+// Namespace that Argo CD applied before loses its guard against pruning together with the name of the
+// Application. A Deployment's annotations are copied to its ReplicaSets.
 func (a *argoTaker) ownFields(kind string) []string {
 	out := []string{"metadata.annotations.argocd.argoproj.io/tracking-id", "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration"}
 	if kind == "Namespace" {

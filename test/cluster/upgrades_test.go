@@ -22,10 +22,10 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestChartUpgrades applies the next version of real charts and releases over the previous one, in a
-// cluster that stores custom resources of each kind: one with the required fields and one with all fields.
-// `quayside diff` must have reported each object that the API server refuses, and each field, version or
-// kind that is lost. It tests a tenth of the upgrades, or all if QUAYSIDE_ARRIVAL is "all".
+// TestChartUpgrades applies the next version of real charts and releases over the previous version. The cluster
+// stores two custom resources of each kind: one with the required fields, and one with all fields. `quayside
+// diff` must have reported each object that the API server refuses, and each field, version or kind that is
+// lost. The test runs a tenth of the upgrades, or all if QUAYSIDE_ARRIVAL is "all".
 func TestChartUpgrades(t *testing.T) {
 	t.Parallel() // has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
@@ -64,7 +64,7 @@ type upgradePair struct {
 
 func (p upgradePair) name() string { return p.kind + "/" + p.pkg + "/" + p.old + "-" + p.now }
 
-// pairsOf returns one of n pairs of consecutive versions of a package.
+// pairsOf returns a sample of a package's pairs of consecutive versions: about one pair in n.
 func pairsOf(t *testing.T, kind, pkg, dir string, versions []string, n uint32) []upgradePair {
 	t.Helper()
 	parsed := map[string]*version.Version{}
@@ -92,7 +92,7 @@ func pairsOf(t *testing.T, kind, pkg, dir string, versions []string, n uint32) [
 	return out
 }
 
-// chartPairs returns one of n upgrades of charts of the corpus.
+// chartPairs returns about one in n upgrades of the charts in the corpus.
 func chartPairs(t *testing.T, corpus string, n uint32) []upgradePair {
 	t.Helper()
 	dir := t.TempDir()
@@ -134,8 +134,8 @@ func chartPairs(t *testing.T, corpus string, n uint32) []upgradePair {
 	return out
 }
 
-// releasePairs returns one of n upgrades of releases of the corpus: the result of kustomize, or else the
-// bundle or all files of the release.
+// releasePairs returns about one in n upgrades of the releases in the corpus. A release consists of the result
+// of kustomize, or else of its bundle or of all its files.
 func releasePairs(t *testing.T, corpus string, n uint32) []upgradePair {
 	t.Helper()
 	dir, from := t.TempDir(), map[string]map[string]string{}
@@ -229,8 +229,8 @@ func (u *upgrade) test(t *testing.T) {
 	}
 }
 
-// render renders both versions, with the first values for which both can be rendered and have CRDs, or else
-// the first ones without CRDs. It leaves the workspace at the old version.
+// render renders both versions. It uses the first values with which both versions can be rendered, and prefers
+// values with which the old version has CRDs. It leaves the workspace at the old version.
 func (u *upgrade) render(t *testing.T) bool {
 	t.Helper()
 	var faults, fallback string
@@ -262,7 +262,7 @@ func (u *upgrade) render(t *testing.T) bool {
 	return u.renderBoth(t, old, now) == ""
 }
 
-// values returns values of the corpus for a version, as a field of a Subscription, and whether they exist.
+// values returns the named values for a version as a field of a Subscription, or false if they do not exist.
 func (u *upgrade) values(t *testing.T, version, name string) (string, bool) {
 	t.Helper()
 	if name == "" {
@@ -279,7 +279,7 @@ func (u *upgrade) dirOfValues() string {
 	return filepath.Join(filepath.Dir(filepath.Dir(u.upgradePair.dir)), "values")
 }
 
-// renderBoth renders the new version and then the old one. It returns the reason if one of them fails.
+// renderBoth renders the new version and then the old version. If either fails, it returns the reason, otherwise "".
 func (u *upgrade) renderBoth(t *testing.T, oldValues, newValues string) string {
 	t.Helper()
 	fault := ""
@@ -344,7 +344,7 @@ func (u *upgrade) createNamespaces(ctx context.Context, t *testing.T, list []*un
 	a.createNamespaces(ctx, t, list)
 }
 
-// applyOne applies an object that the cluster has an API for. A hook of Argo CD is created again.
+// applyOne applies an object if the cluster has its API. It deletes a hook of Argo CD and creates it again.
 func (u *upgrade) applyOne(ctx context.Context, t *testing.T, o *unstructured.Unstructured) error {
 	t.Helper()
 	if !isCRD(o) {
@@ -400,8 +400,8 @@ func (u *upgrade) store(ctx context.Context, t *testing.T) {
 	}
 }
 
-// compareWithOld commits the old version, resolves and renders the new one, and runs diff. The commit in
-// between has no lock, so that resolve does not hold back an upgrade that the cluster will reject.
+// compareWithOld commits the old version, resolves and renders the new version, and runs diff. Before it resolves,
+// it commits the removal of the lock, so that resolve does not hold back an upgrade that the cluster will reject.
 func (u *upgrade) compareWithOld(t *testing.T) {
 	t.Helper()
 	u.must(t, "render", "--offline")
@@ -415,8 +415,8 @@ func (u *upgrade) compareWithOld(t *testing.T) {
 	u.said = u.diff(t, old)
 }
 
-// apply applies the new version over the old one, and returns the refused objects. diff or render must
-// have reported each.
+// apply applies the new version over the old version, and returns the refused objects. diff or render must have
+// reported each refused object that the old version also has.
 func (u *upgrade) apply(ctx context.Context, t *testing.T) map[string]error {
 	t.Helper()
 	u.createNamespaces(ctx, t, u.now)
@@ -543,8 +543,8 @@ func (u *upgrade) mustReportRejection(t *testing.T, s *storedResource, about fin
 	}
 }
 
-// mustReport checks that one of the findings has one of the rules and is about the field or one above or
-// below it.
+// mustReport checks that one of the findings has one of the rules, and is about the field, or about a field
+// above or below it.
 func (u *upgrade) mustReport(t *testing.T, s *storedResource, field string, list findings, reason error, rules ...string) {
 	t.Helper()
 	for _, f := range list {
@@ -562,8 +562,8 @@ func (u *upgrade) mustReport(t *testing.T, s *storedResource, field string, list
 	t.Errorf("%s: not reported (%s): %v", harness.Name(s.object), field, reason)
 }
 
-// related reports whether the path of a finding, such as .spec.a[].b{}, is equal to a path of the API
-// server, such as spec.a[0].b[key], or above or below it.
+// related reports whether the path of a finding, such as .spec.a[].b{}, is equal to, above or below a path of
+// the API server, such as spec.a[0].b[key].
 func related(finding, field string) bool {
 	a := splitFinding(finding)
 	b := splitPath(strings.ReplaceAll(field, "[]", "[0]"))
@@ -575,7 +575,7 @@ func related(finding, field string) bool {
 	return true
 }
 
-// splitFinding splits the path of a finding, with * for keys and indexes.
+// splitFinding splits the path of a finding. Keys and indexes become "*".
 func splitFinding(at string) []string {
 	at = strings.NewReplacer("[]", ".*", "{}", ".*").Replace(at)
 	return strings.FieldsFunc(at, func(r rune) bool { return r == '.' })

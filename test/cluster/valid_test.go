@@ -144,7 +144,7 @@ type mutation struct {
 	do   string
 }
 
-// mutants returns all mutations of validBundle, in a random order that is always the same.
+// mutants returns all mutations of validBundle, shuffled with a fixed seed.
 func mutants(t *testing.T) []mutation {
 	t.Helper()
 	var out []mutation
@@ -235,15 +235,15 @@ func (m mutation) change(v any, path []string) any {
 	return v
 }
 
-// valueRules are rules of the API server about values, which no library of Kubernetes has: parts of its
-// messages.
+// valueRules contains parts of the API server's messages about values, for rules that no library of Kubernetes
+// has.
 var valueRules = []string{
 	"empty selector is invalid", "must specify one of", "must be between 1 and 65535", "must include at least one of v1, v1beta1",
 }
 
-// TestValidIsAccepted mutates the structure of a bundle. If `quayside bundle validate` calls a mutant valid,
-// resolve and render accept it, and the API server accepts all of its objects, except those that render
-// reports and those that violate valueRules. It tries 250 mutants, or all if QUAYSIDE_ARRIVAL is "all".
+// TestValidIsAccepted mutates the structure of a bundle. If `quayside bundle validate` reports a mutant as valid,
+// resolve and render must accept the mutant. The API server must then accept all of its objects, except objects
+// that render reports or that violate valueRules. The test tries 250 mutants, or all if QUAYSIDE_ARRIVAL is "all".
 func TestValidIsAccepted(t *testing.T) {
 	t.Parallel() // has its own servers
 	cluster := harness.Start(t, harness.Options{APIOnly: true, NoWebhooks: true})

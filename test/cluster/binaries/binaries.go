@@ -1,9 +1,9 @@
-// Package binaries builds the servers for tests into a cache directory, each once, and finds them
-// there afterwards.
+// Package binaries builds the servers for tests into a cache directory, each server once, and finds them there
+// later.
 //
-// The name of a cache entry covers everything that affects its bytes: the Go version, the
-// platform, the module's requirements, the build flags, and the linked sources of this module. An
-// entry is therefore never out of date and never rebuilt. The package downloads only Go modules.
+// The name of a cache entry is a digest of all inputs that affect its bytes: the Go version, the platform, the
+// module's requirements, the build flags, and the linked sources of this module. So an entry is never out of
+// date and never rebuilt. The package downloads only Go modules.
 //
 // Start from [Targets], [Find] and [Build].
 package binaries
@@ -37,7 +37,7 @@ type Target struct {
 	assets  []asset  // files of other modules that the tests need in addition to the program
 }
 
-// asset is a directory of a module, copied into the cache entry.
+// asset is a directory of a module that is copied into the cache entry.
 type asset struct{ module, dir, as string }
 
 // Targets returns all targets, in the recommended order of building: the control plane first.
@@ -88,8 +88,8 @@ func Lookup(name string) (Target, error) {
 	return Targets()[i], nil
 }
 
-// Find returns the directory of the named target, built from the current sources of the module
-// around the working directory. The error is [ErrNotBuilt] if the cache does not contain it.
+// Find returns the directory of the named target, built from the current sources of the module that contains
+// the working directory. The error is [ErrNotBuilt] if the cache does not contain this build.
 func Find(name string) (string, error) {
 	t, err := Lookup(name)
 	if err != nil {
@@ -109,8 +109,8 @@ func Find(name string) (string, error) {
 	return dir, nil
 }
 
-// Root returns the directory of this module: the nearest parent of the working directory with its
-// go.mod.
+// Root returns the directory of this module: the nearest parent of the working directory that contains the
+// module's go.mod.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

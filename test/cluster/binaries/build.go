@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Build returns the directory of the target, and builds it first if it is not in the cache. The
-// output of the go command is written to log. An entry appears complete or not at all; of two
-// concurrent builders, the first one wins.
+// Build returns the directory of the target, and builds the target first if it is not in the cache. The output
+// of the go command is written to log. A cache entry appears complete or not at all. If two builders run
+// concurrently, the result of the first is kept.
 func Build(ctx context.Context, t Target, log io.Writer) (string, error) {
 	if dir, err := Find(t.Name); !errors.Is(err, ErrNotBuilt) {
 		return dir, err

@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/test/cluster/process"
 )
 
-// TestForge proposes an upgrade twice and comments on it: there must be one pull request and one
-// comment, both updated in place.
+// TestForge proposes an upgrade twice, and comments on it. There must be one pull request and one comment. Both
+// must be updated in place.
 func TestForge(t *testing.T) {
 	f := start(t)
 	owner := f.user(t, "fleet-owner", "all")
@@ -162,8 +162,8 @@ func TestForge(t *testing.T) {
 	}
 }
 
-// TestPullRequestEnds merges a pull request automatically, and closes another one whose upgrade was made
-// by hand. Both branches are deleted.
+// TestPullRequestEnds merges one pull request automatically, and closes another pull request whose upgrade a
+// person has made by hand. Both branches are deleted.
 func TestPullRequestEnds(t *testing.T) {
 	f := start(t)
 	owner := f.user(t, "fleet-owner", "all")

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestPicture comments on the upgrade of README.md. If QUAYSIDE_PICTURES is set, it also creates
-// the picture docs/img/pull-request.png of the comment.
+// TestPicture posts the comment for the example upgrade in README.md. If QUAYSIDE_PICTURES is set, it also
+// saves a screenshot of the comment as docs/img/pull-request.png.
 func TestPicture(t *testing.T) {
 	pictures := os.Getenv("QUAYSIDE_PICTURES")
 	chromium, err := exec.LookPath(cmp.Or(os.Getenv("CHROMIUM"), "chromium"))

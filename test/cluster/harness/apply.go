@@ -63,9 +63,8 @@ func NewApplier(config *rest.Config, manager string) (*Applier, error) {
 	}, nil
 }
 
-// Apply applies the objects in the given order, and returns the results up to the first fault, in
-// the same order. It waits until the preceding CRDs are served before it applies the first other
-// object after them.
+// Apply applies the objects in the given order, and returns the results up to the first error, in the same
+// order. After CRDs, it waits until they are served before it applies the next other object.
 func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructured) ([]Applied, error) {
 	var done []Applied
 	var fresh []*unstructured.Unstructured // CRDs not yet waited for
@@ -138,7 +137,7 @@ func (a *Applier) Get(ctx context.Context, like *unstructured.Unstructured) (*un
 	return a.scoped(mapping, like.GetNamespace()).Get(ctx, like.GetName(), metav1.GetOptions{})
 }
 
-// Delete deletes the object and its dependents. It ignores a missing object, and an object of a
+// Delete deletes the object and its dependents. It ignores an object that does not exist, and an object of a
 // kind that is no longer served.
 func (a *Applier) Delete(ctx context.Context, o *unstructured.Unstructured) error {
 	mapping, err := a.mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
@@ -174,8 +173,8 @@ func (a *Applier) mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 	}
 }
 
-// Serves returns nil if the server has the API of an object, without waiting for it. Otherwise
-// meta.IsNoMatchError reports true for the error.
+// Serves returns nil if the server has the API of an object. Otherwise it returns an error for which
+// meta.IsNoMatchError is true. It does not wait for the API.
 func (a *Applier) Serves(o *unstructured.Unstructured) error {
 	kind := o.GroupVersionKind()
 	_, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -186,7 +185,7 @@ func (a *Applier) Serves(o *unstructured.Unstructured) error {
 	return err
 }
 
-// Forget makes the next call ask the API server which kinds it serves.
+// Forget makes the next call ask the API server again which kinds the server has.
 func (a *Applier) Forget() { a.mapper.Reset() }
 
 // Namespaced reports whether objects of that kind belong to a namespace.

@@ -31,7 +31,7 @@ import (
 // fails a test, and "auto" and "" skip it with a message. "never" skips every test with a cluster.
 const Mode = "QUAYSIDE_CLUSTER_TEST"
 
-// Options configures a cluster. The zero value is a complete one with one node, at the newest API
+// Options configures a cluster. The zero value configures a complete cluster with one node, at the newest API
 // level.
 type Options struct {
 	APIOnly         bool   // etcd and kube-apiserver alone: no controllers, no nodes
@@ -97,8 +97,8 @@ func Start(t testing.TB, opt Options) *Cluster {
 	return c
 }
 
-// launchCluster starts the servers. Another process may take a free port between its selection and
-// the start of the server; in that case it tries again with other ports, at most twice.
+// launchCluster starts the servers. Another process may take a free port between its selection and the start of
+// the server. In this case, launchCluster tries again with other ports, at most twice.
 func launchCluster(ctx context.Context, bin, dir string, opt Options) (*Cluster, error) {
 	for attempt := 0; ; attempt++ {
 		home := filepath.Join(dir, fmt.Sprintf("attempt-%d", attempt))
@@ -170,7 +170,7 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Token returns a client configuration with a bearer token, such as that of a ServiceAccount.
+// Token returns a client configuration with a bearer token, such as the token of a ServiceAccount.
 func (c *Cluster) Token(token string) *rest.Config {
 	config := c.anonymousConfig()
 	config.BearerToken = token
@@ -206,11 +206,11 @@ func (c *Cluster) Client() (*kubernetes.Clientset, error) {
 	return kubernetes.NewForConfig(c.RESTConfig)
 }
 
-// Dir returns the directory of the cluster's files. It is removed with the cluster.
+// Dir returns the directory of the cluster's files. The directory is removed with the cluster.
 func (c *Cluster) Dir() string { return c.dir }
 
-// Run starts an additional server. It is stopped with the cluster, before the cluster's own
-// servers, and its log is printed with theirs.
+// Run starts an additional server. It is stopped with the cluster, before the cluster's own servers. Its log is
+// printed together with the logs of the cluster's servers.
 func (c *Cluster) Run(spec process.Spec) (*process.Process, error) {
 	p, err := process.Start(spec, c.dir)
 	if err != nil {

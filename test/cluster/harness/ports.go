@@ -25,14 +25,14 @@ func freePorts() (ports, error) {
 	return ports{api: n[0], etcd: n[1], peer: n[2]}, nil
 }
 
-// returnedPorts holds the ports already returned, because their servers may not listen yet.
+// returnedPorts holds the ports that were already returned: their servers may not listen yet.
 var returnedPorts struct {
 	sync.Mutex
 	ports map[int]bool
 }
 
-// FreePorts returns n different loopback ports that were free a moment ago, for servers that
-// cannot select one themselves. It returns no port twice.
+// FreePorts returns n different loopback ports that were free a moment ago, for servers that cannot select a
+// port themselves. No call returns a port that was returned before.
 func FreePorts(n int) ([]int, error) {
 	returnedPorts.Lock()
 	defer returnedPorts.Unlock()

@@ -38,8 +38,8 @@ func (a *Applier) ListGroup(ctx context.Context, group string) ([]*unstructured.
 	return found, nil
 }
 
-// List returns every object of every kind that the selector matches, sorted by [Name]. It reads
-// only the kind and the metadata, which is much faster if CRDs are large.
+// List returns all objects of all kinds that the selector matches, sorted by [Name]. The objects have only
+// their kind and metadata, because this is much faster if CRDs are large.
 func (a *Applier) List(ctx context.Context, selector string) ([]*unstructured.Unstructured, error) {
 	return a.list(ctx, func(resource schema.GroupVersionResource, kind string) ([]*unstructured.Unstructured, error) {
 		of, err := a.metadata.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: selector})
@@ -74,8 +74,8 @@ func (a *Applier) ListWhole(ctx context.Context) ([]*unstructured.Unstructured, 
 	})
 }
 
-// list returns the objects of each resource, sorted by [Name]. A resource that was removed after
-// discovery has none.
+// list returns the objects that of returns for each resource, sorted by [Name]. It ignores a resource that was
+// removed after discovery.
 func (a *Applier) list(ctx context.Context, of func(resource schema.GroupVersionResource, kind string) ([]*unstructured.Unstructured, error)) ([]*unstructured.Unstructured, error) {
 	resources, err := a.resources()
 	if err != nil {
@@ -96,8 +96,8 @@ func (a *Applier) list(ctx context.Context, of func(resource schema.GroupVersion
 	return found, ctx.Err()
 }
 
-// resources returns the kind of every resource that can be listed and deleted, in the preferred
-// version of its group. It leaves out groups with an unavailable server.
+// resources returns the kind of every resource that can be listed and deleted, in the preferred version of its
+// group. It omits groups whose server is unavailable.
 func (a *Applier) resources() (map[schema.GroupVersionResource]string, error) {
 	a.mapper.Reset()
 	lists, err := discovery.ServerPreferredResources(a.discovery)

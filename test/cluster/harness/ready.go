@@ -12,10 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Await waits until each object is ready according to its kind: CRDs are established, Deployments
-// and APIServices available, custom resources with a Ready condition ready, Jobs complete; other
-// objects must exist. If ctx ends first, the error lists the objects that are not ready, with the
-// reasons.
+// Await waits until each object is ready according to its kind: CRDs must be established, Deployments and
+// APIServices available, custom resources with a Ready condition ready, and Jobs complete. Other objects must
+// exist. If ctx ends first, the error lists the objects that are not ready, with the reasons.
 func (a *Applier) Await(ctx context.Context, objects []*unstructured.Unstructured) error {
 	reasons := make([]string, len(objects)) // "" once the object has been ready
 	for i := range reasons {
@@ -44,8 +43,8 @@ func (a *Applier) Await(ctx context.Context, objects []*unstructured.Unstructure
 	}
 }
 
-// AwaitGone waits until none of the objects exists. The API server removes a CRD anew after an error: with
-// growing delays, but at once if the CRD changes. So objects that take long are changed.
+// AwaitGone waits until none of the objects exists. After an error, the API server tries to remove a CRD again,
+// with growing delays, but at once if the CRD changes. So AwaitGone changes objects whose removal takes long.
 func (a *Applier) AwaitGone(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		for tries := 1; ; tries++ {
@@ -100,8 +99,8 @@ func (a *Applier) unreadyReason(ctx context.Context, o *unstructured.Unstructure
 	return "", nil
 }
 
-// readyCondition returns the condition that indicates that an object of this kind is ready, and
-// whether it must exist.
+// readyCondition returns the condition that indicates that an object of this kind is ready, and whether the
+// object must have this condition.
 func readyCondition(o *unstructured.Unstructured) (condition string, must bool) {
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "CustomResourceDefinition.apiextensions.k8s.io":

@@ -20,7 +20,7 @@ import (
 	"github.com/quayside/quayside/test/cluster/process"
 )
 
-// startAPI starts etcd and the API server and waits until it is ready.
+// startAPI starts etcd and the API server, and waits until the API server is ready.
 func (c *Cluster) startAPI(ctx context.Context) error {
 	if err := c.run("etcd", c.etcdFlags()...); err != nil {
 		return err
@@ -31,8 +31,8 @@ func (c *Cluster) startAPI(ctx context.Context) error {
 	return c.awaitAPI(ctx)
 }
 
-// startControllers starts the other components of a cluster: controllers, scheduler and simulated
-// nodes. They act as the administrator, because tests check only the permissions of installed
+// startControllers starts the other components of a cluster: controllers, scheduler and simulated nodes. These
+// components have the permissions of the administrator, because tests check only the permissions of installed
 // objects.
 func (c *Cluster) startControllers(context.Context) error {
 	stages := filepath.Join(c.dir, "stages.yaml")
@@ -60,8 +60,8 @@ func (c *Cluster) startControllers(context.Context) error {
 // migrator enables the controller that rewrites objects in their storage version.
 const migrator = "--feature-gates=StorageVersionMigrator=true"
 
-// kwokStages returns kwok's rules for nodes and pods, as published by its authors: nodes are ready
-// and stay ready, pods run immediately, and complete or end on request.
+// kwokStages returns kwok's rules for nodes and pods, as published by its authors. Nodes become ready and stay
+// ready. Pods run immediately, and complete or end on request.
 func kwokStages() string {
 	return strings.Join([]string{
 		node.DefaultNodeInit, heartbeat.DefaultNodeHeartbeatWithLease,
@@ -110,8 +110,8 @@ func (c *Cluster) apiFlags() []string {
 	return flags
 }
 
-// egressConfig returns the configuration with which the API server calls Services through a proxy at a
-// Unix socket.
+// egressConfig returns a configuration of the API server. With this configuration, it calls Services through a
+// proxy at a Unix socket.
 func egressConfig(socket string) string {
 	return fmt.Sprintf(`
 apiVersion: apiserver.k8s.io/v1beta1
@@ -217,8 +217,8 @@ func simulatedNode(i int) *corev1.Node {
 	}
 }
 
-// awaitControllers waits until pods can be created and scheduled: the default ServiceAccount
-// exists and a node is ready.
+// awaitControllers waits until pods can be created and scheduled, because the default ServiceAccount exists and
+// a node is ready.
 func (c *Cluster) awaitControllers(ctx context.Context) error {
 	client, err := c.Client()
 	if err != nil {
@@ -241,8 +241,8 @@ func (c *Cluster) awaitControllers(ctx context.Context) error {
 	})
 }
 
-// await calls a function every 50 ms until it returns true or an error, or ctx is done. It also
-// ends when a server has ended.
+// await calls yes every 50 ms until yes returns true or an error, or ctx is done. It returns an error if a
+// server has ended.
 func (c *Cluster) await(ctx context.Context, what string, yes func(context.Context) (bool, error)) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Create creates the object, without fields unknown to its kind, and returns it as stored by the
-// server.
+// Create creates the object without fields unknown to its kind, and returns the object as the server has stored
+// it.
 func (a *Applier) Create(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	mapping, err := a.mapping(ctx, o.GroupVersionKind())
 	if err != nil {
@@ -34,8 +34,8 @@ func (a *Applier) TryCreate(ctx context.Context, o *unstructured.Unstructured) e
 	return err
 }
 
-// TryUpdate returns the server's reason for rejecting an update to the object, or nil, like
-// [Applier.TryCreate]. It does not change the object.
+// TryUpdate is like [Applier.TryCreate], but for an update of an existing object to this object. It does not
+// change the existing object.
 func (a *Applier) TryUpdate(ctx context.Context, o *unstructured.Unstructured) error {
 	mapping, err := a.mapping(ctx, o.GroupVersionKind())
 	if err != nil {

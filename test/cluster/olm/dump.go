@@ -1,5 +1,5 @@
-// Package olm restores the objects of a cluster with OLM on a control plane of the harness: every
-// object with its owners, its status and its managers. OLM itself does not run there.
+// Package olm restores the objects of a recorded cluster with OLM on a control plane of the harness: every
+// object with its owners, its status and its managers. OLM itself does not run on this control plane.
 //
 // Start from [Read], [Services] and [Restore].
 package olm
@@ -53,8 +53,8 @@ func Read(corpus string) (Clusters, error) {
 	}
 }
 
-// Objects returns the objects of some of the files, in order. If several files contain an object,
-// the first one is used.
+// Objects returns the objects in some of the files, in order. If several files contain an object, it returns
+// the object from the first of these files.
 func (c Clusters) Objects(names ...string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	seen := map[string]bool{}

@@ -30,10 +30,10 @@ const (
 	manager = "quayside-test-restore"
 )
 
-// Restore creates the objects in a cluster, dependents after their owners, with their recorded
-// status and managers, and with references to the new UIDs. It leaves out objects that Kubernetes'
-// controllers create, such as ReplicaSets and default ServiceAccounts. Two Deployments without
-// effect replace OLM's controllers, in the namespace olm.
+// Restore creates the objects in a cluster, dependents after their owners, with their recorded status and
+// managers, and with references to the new UIDs. It omits objects that Kubernetes' controllers create, such as
+// ReplicaSets and default ServiceAccounts. In the namespace olm, two Deployments without effect replace OLM's
+// controllers.
 func Restore(ctx context.Context, config *rest.Config, services *Services, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *restorer) run(ctx context.Context) error {
 	return r.createControllers(ctx)
 }
 
-// create creates the remaining objects that match.
+// create creates the objects that match and are not yet created.
 func (r *restorer) create(ctx context.Context, matches func(*unstructured.Unstructured) bool) error {
 	var now, later []*unstructured.Unstructured
 	for _, o := range r.todo {
@@ -219,8 +219,8 @@ func (r *restorer) withNewUIDs(o *unstructured.Unstructured) (*unstructured.Unst
 	return out, out.UnmarshalJSON(data)
 }
 
-// labelNamespaces restores OLM's labels on Namespaces with the new UIDs of the OperatorGroups that
-// they refer to.
+// labelNamespaces restores OLM's labels on Namespaces, with the new UIDs of the OperatorGroups to which the
+// labels refer.
 func (r *restorer) labelNamespaces(ctx context.Context) error {
 	return r.forEach(ctx, r.made, func(ctx context.Context, o *unstructured.Unstructured) error {
 		if o.GetKind() != "Namespace" {
@@ -279,7 +279,7 @@ func (r *restorer) resource(o *unstructured.Unstructured) (dynamic.ResourceInter
 	return r.client.Resource(mapping.Resource), nil
 }
 
-// forEach calls a function for every object, several at once, and returns the joined errors.
+// forEach calls a function for every object, for several objects concurrently, and returns the joined errors.
 func (r *restorer) forEach(ctx context.Context, objects []*unstructured.Unstructured, do func(context.Context, *unstructured.Unstructured) error) error {
 	errs := make([]error, len(objects))
 	var wg sync.WaitGroup

@@ -25,10 +25,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Services implements the Services that the API server calls: it admits all requests to webhooks,
-// converts custom resources by changing their version, and serves aggregated APIs without kinds.
-// Its certificates are issued by a CA for the Service's namespace, like those of OLM for each
-// operator.
+// Services implements the Services that the API server calls: it admits all requests to webhooks, converts
+// custom resources by changing their version, and serves aggregated APIs without kinds. Each namespace has its
+// own CA, which issues the certificates of its Services. OLM has such a CA for each operator.
 type Services struct {
 	Socket string // receives the API server's calls to Services
 
@@ -117,7 +116,7 @@ func (h hijackedListener) Close() error { close(h.closed); return nil }
 // Addr returns the address at which the connections were accepted.
 func (h hijackedListener) Addr() net.Addr { return h.addr }
 
-// certificate returns the certificate for a host name: "webhook.my-etcd.svc".
+// certificate returns the certificate for the requested host name, such as "webhook.my-etcd.svc".
 func (s *Services) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	parts := strings.Split(hello.ServerName, ".")
 	if len(parts) < 3 || parts[2] != "svc" {
@@ -202,8 +201,8 @@ func (c *ca) leaf(name string) (*tls.Certificate, map[string]string, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, data, nil
 }
 
-// replaceCerts replaces OLM's CA in an object by the CA of its Service's namespace, and OLM's
-// certificate in a Secret by one from that CA.
+// replaceCerts replaces OLM's CA in an object by the CA of the namespace of the object's Service. In a Secret,
+// it replaces OLM's certificate by a certificate from the CA of the Secret's namespace.
 func (s *Services) replaceCerts(o *unstructured.Unstructured) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +223,7 @@ func (s *Services) replaceCerts(o *unstructured.Unstructured) error {
 	return s.replaceCAs(o.Object)
 }
 
-// replaceCAs sets the CA in every nested value with a Service and a CA.
+// replaceCAs sets the CA in every nested mapping that has a Service and a CA.
 func (s *Services) replaceCAs(v any) error {
 	switch v := v.(type) {
 	case map[string]any:

@@ -1,6 +1,5 @@
-// Package process runs the servers of a test as child processes. It writes their output to log
-// files, ends them by a signal and then a kill, and leaves no child running if the test itself
-// dies.
+// Package process runs the servers of a test as child processes. It writes their output to log files. It ends
+// them by a signal and, if necessary, a kill. No child remains if the test itself dies.
 //
 // Start from [Start], [Process.Stop] and [Process.Tail].
 package process
@@ -46,8 +45,8 @@ func Start(spec Spec, logDir string) (*Process, error) {
 	cmd.SysProcAttr = dieWithParent()
 	started := make(chan error)
 	go func() {
-		// The kernel kills the child when the thread that started it ends, so that thread waits
-		// for the child and does nothing else.
+		// The kernel kills the child when the thread that started the child ends. So this thread only waits for
+		// the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer log.Close()
@@ -72,8 +71,8 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Pid returns the child's process identifier.
 func (p *Process) Pid() int { return p.pid }
 
-// Stop signals the child to end, and kills it if it still runs after grace. It returns when the
-// child has ended. A child that has ended before is not an error.
+// Stop signals the child to end, and kills it if it still runs after grace. It returns when the child has
+// ended. If the child has already ended, this is not an error.
 func (p *Process) Stop(grace time.Duration) error {
 	child, err := os.FindProcess(p.pid)
 	if err != nil {

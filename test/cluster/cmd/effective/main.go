@@ -1,13 +1,13 @@
 //go:build ignore
 
-// Command effective evaluates quayside's own model of RBAC. It reads a JSON list of Kubernetes
-// objects, and prints a JSON list of questions with the model's answers: for each ServiceAccount in
-// the arguments (namespace/name), whether it has each permission that any of them has.
+// Command effective evaluates quayside's own model of RBAC. It reads a JSON list of Kubernetes objects, and
+// prints a JSON list of questions with the model's answers. For each ServiceAccount in the arguments
+// (namespace/name), it asks for each permission that any of these ServiceAccounts has.
 //
-// Without arguments it reads a JSON list of sets of objects in a new cluster, each with questions,
-// and prints the lists of answers.
+// Without arguments, it reads a JSON list of object sets, each with questions. It assumes that each set is in a
+// new cluster, and prints the lists of answers.
 //
-// It is built in the main module, by its file name, because it uses internal packages.
+// Tests build this command in the main module, by its file name, because it uses internal packages.
 package main
 
 import (

@@ -1,9 +1,9 @@
 //go:build ignore
 
-// Command normal reads a JSON list of Kubernetes objects, and prints the list of their normal forms, in
-// which quayside compares objects.
+// Command normal reads a JSON list of Kubernetes objects, and prints the list of their normal forms. quayside
+// compares objects in their normal form.
 //
-// It is built in the main module, by its file name, because it uses internal packages.
+// Tests build this command in the main module, by its file name, because it uses internal packages.
 package main
 
 import (
