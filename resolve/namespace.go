@@ -50,14 +50,14 @@ func needsNamespace(s declare.Subscription) bool {
 	return s.Namespace == "" && s.Bundle == "" && s.Dialect == declare.V1
 }
 
-// PinOf returns the pin of a declaration that has no namespace. The second result is false if there is none.
-// PinOf compares the names of the declaration and of the package.
+// PinOf returns the pin of a declaration. The second result is false if there is none. PinOf compares the names of
+// the declaration and of the package, and the namespace if the declaration has one.
 func PinOf(lock *lockfile.File, s declare.Subscription) (lockfile.Pin, bool) {
 	if lock == nil {
 		return lockfile.Pin{}, false
 	}
 	i := slices.IndexFunc(lock.Pins, func(p lockfile.Pin) bool {
-		return !p.Generated() && p.Subscription() == s.Name && p.Package == s.Package
+		return !p.Generated() && p.Subscription() == s.Name && p.Package == s.Package && (s.Namespace == "" || s.Namespace == p.Namespace)
 	})
 	if i < 0 {
 		return lockfile.Pin{}, false
