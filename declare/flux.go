@@ -123,7 +123,7 @@ func (r *reader) readHelmRelease(n *yamlnode.Node) {
 	c.Name(at+".name", ref.Name)
 	for i, v := range o.Spec.ValuesFrom {
 		from := diag.Item("spec.valuesFrom", i)
-		c.reject(from+".kind", v.Kind == "Secret", "a Secret is not available offline; let the operator read it in the cluster")
+		c.reject(from+".kind", v.Kind == "Secret", fmt.Sprintf("Secret %q is not available offline; let the operator read it in the cluster", v.Name))
 		c.oneOf(from+".kind", v.Kind, "ConfigMap", "Secret")
 		c.reject(from+".targetPath", v.TargetPath != "", "write the value into spec.values")
 		s.ValuesFrom = append(s.ValuesFrom, ValuesRef{o.Metadata.Namespace + "/" + v.Name, cmp.Or(v.ValuesKey, "values.yaml"), v.Optional})

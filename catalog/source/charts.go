@@ -25,6 +25,9 @@ const (
 // ChartRef returns the reference of a catalog of charts: the URL of a repository, "oci://registry/chart", or "dir:path".
 func ChartRef(location string) Ref { return Ref("helm:" + location) }
 
+// ChartLocation returns the location of a catalog of charts, as in ChartRef. It returns false for other catalogs.
+func (r Ref) ChartLocation() (string, bool) { return strings.CutPrefix(string(r), "helm:") }
+
 const indexFile = "index.yaml"
 
 // findRepository returns the source of a chart repository. The Name of the source contains the index digest.

@@ -134,7 +134,11 @@ func CatalogList(cats []CatalogSettings, indent string) string {
 		if c.Priority != 0 {
 			b.WriteString(indent + "  priority: " + strconv.Itoa(int(c.Priority)) + "\n")
 		}
-		b.WriteString(indent + "  " + formatField("source", string(c.Source)) + "\n")
+		if location, ok := c.Source.ChartLocation(); ok {
+			b.WriteString(indent + "  " + formatField("helm", location) + "\n")
+		} else {
+			b.WriteString(indent + "  " + formatField("source", string(c.Source)) + "\n")
+		}
 	}
 	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
 	"github.com/quayside/quayside/cmd/quayside/internal/cli"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
+	"github.com/quayside/quayside/declare/survey"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/sanitize"
 )
@@ -24,21 +26,22 @@ type importOptions struct {
 	update   bool
 	login    *cli.Login
 	catalogs []string
+	include  []string
 }
 
 func newImport(h cli.Host) *cobra.Command {
 	o := &importOptions{Host: h}
 	cmd := &cobra.Command{
 		Use:   "import [FILE | DIR | -]",
-		Short: "Import the operators that OLM installed in a cluster into the workspace",
+		Short: "Import the operators that OLM, Flux or Argo CD installed in a cluster into the workspace",
 		Long: cli.Doc(`
 			Import the operators that OLM installed in a cluster: write declarations of them to the
 			workspace (Subscriptions, OperatorGroups, CatalogSources, ClusterExtensions,
-			Namespaces), and pin the installed versions in quayside.lock.
+			Namespaces), and pin the installed versions in quayside.lock. The same for charts of
+			HelmReleases of Flux and Applications of Argo CD that have the label
+			quayside.dev/operator: "true", or that --include selects.
 ` + sourceDoc + `
-			The cluster is only read.
-
-			A new quayside.yaml has the Kubernetes version of a live cluster.
+			The cluster is only read. A new quayside.yaml has the Kubernetes version of a live cluster.
 
 			Fields that OLM, the cluster or a GitOps tool added are omitted. If a catalog cannot be
 			read, or no longer has the installed version, quayside pins the bundle image that the
@@ -46,10 +49,9 @@ func newImport(h cli.Host) *cobra.Command {
 			reach.
 
 			In an existing workspace, quayside adds declarations, and lists those that differ from the
-			cluster. It changes existing ones only with --update, and then only the channel, the
-			approval and the config of Subscriptions. Objects that are not imported are listed with
-			the reason. quayside writes nothing unless the declarations resolve to exactly the
-			installed versions.
+			cluster. Only --update changes existing ones, and only the channel, the approval, the config
+			and the values of Subscriptions. Objects that are not imported are listed with the reason.
+			quayside writes nothing unless the declarations resolve to exactly the installed versions.
 
 			See also: docs/adopt.md
 			Exit codes: 0 the workspace has every operator of the cluster; 1 some are missing, or
@@ -58,6 +60,9 @@ func newImport(h cli.Host) *cobra.Command {
 			# the cluster of the current context, or of another one
 			quayside import
 			quayside import --context prod
+
+			# with all charts of Flux in a namespace
+			quayside import --include 'operators/*'
 
 			# from files
 			kubectl get namespaces,subscriptions.operators.coreos.com,operatorgroups,catalogsources,installplans,csv -A -o json > olm.json
@@ -73,6 +78,11 @@ func newImport(h cli.Host) *cobra.Command {
 				return err
 			}
 			contents, err := o.contents()
+			for _, pattern := range o.include {
+				if _, bad := path.Match(pattern, ""); bad != nil || strings.Count(pattern, "/") != 1 {
+					err = fmt.Errorf("--include %q: must be NAMESPACE/NAME, where * matches any text", pattern)
+				}
+			}
 			if err != nil {
 				return cli.Usagef(cmd, "%w", err)
 			}
@@ -82,7 +92,8 @@ func newImport(h cli.Host) *cobra.Command {
 	f := cmd.Flags()
 	o.login = o.AddLogin(cmd)
 	f.StringArrayVar(&o.catalogs, "catalog", nil, "the content of a catalog of the cluster: `NAMESPACE/NAME=SOURCE`, as in quayside.yaml; may be given several times")
-	f.BoolVar(&o.update, "update", false, "change the channel, the approval and the config of declared Subscriptions to those in the cluster")
+	f.StringArrayVar(&o.include, "include", nil, "also import the HelmReleases and Applications that match `NAMESPACE/NAME`, such as \"flux-system/*\"; may be given several times")
+	f.BoolVar(&o.update, "update", false, "change the channel, the approval, the config and the values of declared Subscriptions to those in the cluster")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")
 	f.BoolVar(o.Offline, "offline", false, "no network access; list missing content")
 	h.AddOutput(cmd, extend.ImportReport{})
@@ -111,11 +122,11 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 	if err != nil {
 		return err
 	}
-	s, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{Keep: snapshot.IsDeclaration})
+	s, err := readCluster(ctx, o.Host, args, o.login, snapshot.Selection{Keep: snapshot.IsDeclaration, Charts: true})
 	if err != nil {
 		return err
 	}
-	e, r, err := extend.Import(ctx, p, extend.Read(s), contents, o.update)
+	e, r, err := extend.Import(ctx, p, extend.Read(s, o.include...), contents, o.update)
 	o.Log.Done()
 	if err != nil {
 		return err
@@ -132,6 +143,9 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 	}
 	c := r.Counts
 	o.Log.Note("%s: %d new, %d already declared, %d declared differently, %d not imported", diag.Count(c.Found, "object"), c.Added, c.Unchanged, c.Conflicts, c.Skipped)
+	if r.Others > 0 {
+		o.Log.Note("%s of Flux and Argo CD without the label %s: \"true\": not read (--include selects them)", diag.Count(r.Others, "chart"), survey.SelectLabel)
+	}
 	switch {
 	case r.Written:
 		o.Log.Note("wrote %s with %s", workspace.LockFile, diag.Count(len(r.Operators), "operator")+" of the cluster")

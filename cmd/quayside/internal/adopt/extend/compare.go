@@ -190,6 +190,16 @@ func (im *importer) updateDeclaration(pl *plan, o k8s.Object, set *declare.Set) 
 			continue
 		}
 		have, values := im.existing.Subscriptions[i], map[declare.Field][]string{}
+		if op := im.operator(want.Key()); op != nil && op.isChart() {
+			if from, to := valuesDifference(have, want); from != to {
+				pl.updates = append(pl.updates, Update{edit.NameOf(o), have.At(declare.FieldValues).String(), "values", from, to})
+				values[declare.FieldValues] = want.Values(declare.FieldValues)
+			}
+			if len(values) > 0 && im.update {
+				return pl.draft.Change(have, values)
+			}
+			return nil
+		}
 		for f, name := range map[declare.Field]string{declare.FieldChannel: "channel", declare.FieldApproval: "approval", declare.FieldConfig: "config"} {
 			from, to := have.Values(f), want.Values(f)
 			if slices.Equal(from, to) || f == declare.FieldChannel && len(to) == 0 {

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/cmd/quayside/internal/adopt/snapshot"
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Operator is an operator installed by a Subscription or ClusterExtension.
+// Operator is an operator installed by a Subscription, a ClusterExtension, a HelmRelease or an Application.
 type Operator struct {
-	Kind      string // "Subscription", "ClusterExtension"
+	Kind      string // kind of the object that installed it, such as "Subscription"
 	Namespace string // install namespace
 	Name      string // name of that object
 	Package   string
@@ -21,13 +22,14 @@ type Operator struct {
 	Version   string
 	Channels  []string   // allowed channels; nil: any
 	Catalog   catalog.ID // zero if a ClusterExtension does not select one
-	Image     string     // bundle image according to the InstallPlan; empty: unknown
+	Image     string     // bundle image according to the InstallPlan or to Flux; empty: unknown
 	Watch     []string   // namespaces that it watches under OLM, sorted; nil: unknown; a single "": all
 	Generated bool       // whether OLM created the Subscription, for a dependency
 	ByImage   bool       // whether it is declared by its bundle image instead of a catalog
 	Notes     []string   // notes for the user
 
 	object *snapshot.LiveObject
+	chart  map[string]any // spec of the Subscription of a chart, without the catalog; nil: not a chart
 }
 
 // Key returns "namespace/name".
@@ -49,22 +51,25 @@ type Skipped struct {
 type ClusterCatalog struct {
 	catalog.ID
 	Priority int32
+	Source   source.Ref // location of a catalog of charts; empty: another catalog
 }
 
 // Installations contains the objects of a cluster that install operators.
 type Installations struct {
-	Operators []Operator        // by namespace and name
-	Skipped   []Skipped         // objects that are not imported; unordered
-	Catalogs  []ClusterCatalog  // catalogs in the cluster, and catalogs that only Subscriptions name
-	Total     int               // number of objects; each is declared or in Skipped
-	Unread    []snapshot.Unread // kinds that could not be read from the cluster
+	Operators   []Operator        // by namespace and name
+	Skipped     []Skipped         // objects that are not imported; unordered
+	Catalogs    []ClusterCatalog  // catalogs in the cluster, and catalogs that only Subscriptions name
+	Total       int               // number of objects; each is declared or in Skipped
+	NotSelected int               // number of HelmReleases, and Applications with a chart, that are not selected
+	Unread      []snapshot.Unread // kinds that could not be read from the cluster
 
 	s      *snapshot.Snapshot
 	groups map[string]snapshot.OperatorGroup // effective OperatorGroup, by namespace
 }
 
-// Read returns the installations of a cluster.
-func Read(s *snapshot.Snapshot) *Installations {
+// Read returns the installations of a cluster. HelmReleases and Applications are selected by the label
+// [survey.SelectLabel], or by a pattern of include for namespace/name, in the syntax of [path.Match].
+func Read(s *snapshot.Snapshot, include ...string) *Installations {
 	c := &Installations{Catalogs: listCatalogs(s), Unread: s.Unread, s: s, groups: map[string]snapshot.OperatorGroup{}}
 	r := clusterReader{Installations: c, originals: map[k8s.Key]snapshot.CSV{}, copies: map[k8s.Key]bool{}, images: bundleImages(s)}
 	for _, csv := range s.CSVs() {
@@ -85,7 +90,7 @@ func Read(s *snapshot.Snapshot) *Installations {
 		r.addExtension(o)
 	}
 	c.Total = len(s.Subscriptions()) + len(s.Kind(k8s.OLMv1Group, "ClusterExtension")) + len(s.OperatorGroups()) +
-		len(s.CatalogSources()) + len(s.Kind(k8s.OLMv1Group, "ClusterCatalog")) + r.addUnowned(owned)
+		len(s.CatalogSources()) + len(s.Kind(k8s.OLMv1Group, "ClusterCatalog")) + r.addUnowned(owned) + r.addCharts(include)
 	slices.SortFunc(c.Operators, func(a, b Operator) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind))
 	})
@@ -105,7 +110,7 @@ func newSkipped(o *snapshot.LiveObject, operator bool, format string, args ...an
 func listCatalogs(s *snapshot.Snapshot) []ClusterCatalog {
 	var out []ClusterCatalog
 	for _, c := range s.CatalogSources() {
-		out = append(out, ClusterCatalog{catalog.ID{Namespace: c.Namespace, Name: c.Name}, c.Priority})
+		out = append(out, ClusterCatalog{catalog.ID{Namespace: c.Namespace, Name: c.Name}, c.Priority, ""})
 	}
 	for _, o := range s.Kind(k8s.OLMv1Group, "ClusterCatalog") {
 		out = append(out, ClusterCatalog{ID: catalog.ID{Name: o.Name}})

@@ -1,5 +1,5 @@
-// Package extend imports the operators that OLM installed in a cluster into a workspace: it declares
-// them and pins the installed versions.
+// Package extend imports the operators that OLM installed in a cluster, and charts that Flux or Argo CD installed,
+// into a workspace: it declares them and pins the installed versions.
 //
 // Start from [Import].
 package extend
@@ -45,6 +45,7 @@ type ImportReport struct {
 	Unread    []snapshot.Unread  `json:"unreadable" doc:"kinds that could not be read"`
 	Changes   []workspace.Change `json:"changes" doc:"changes to the lock"`
 	Counts    Counts             `json:"counts"`
+	Others    int                `json:"notSelected" doc:"number of HelmReleases, and Applications with a chart, that are not selected as operators"`
 	Warnings  []diag.Warning     `json:"warnings"`
 }
 
@@ -73,14 +74,14 @@ type Conflict struct {
 type Update struct {
 	Object   string `json:"object"` // "Subscription my-etcd/etcd"
 	Position string `json:"position"`
-	Field    string `json:"field" form:"enum=channel|approval|config"`
+	Field    string `json:"field" form:"enum=channel|approval|config|values"`
 	From     string `json:"from"` // value in the declaration; empty: not set
 	To       string `json:"to"`   // value in the cluster
 }
 
 // Counts contains numbers of objects that install operators. Found is the sum of the other fields.
 type Counts struct {
-	Found     int `json:"found" doc:"Subscriptions, ClusterExtensions, OperatorGroups, catalogs, and ClusterServiceVersions without a Subscription"`
+	Found     int `json:"found" doc:"Subscriptions, ClusterExtensions, OperatorGroups, catalogs, ClusterServiceVersions without a Subscription, and selected HelmReleases and Applications"`
 	Added     int `json:"added"`
 	Unchanged int `json:"unchanged"`
 	Conflicts int `json:"conflicts"`
@@ -170,6 +171,7 @@ func (im *importer) configure(contents []CatalogContent) error {
 	if err := errs.Err(); err != nil {
 		return err
 	}
+	missing = im.addChartCatalogs(missing)
 	global := im.cluster.globalCatalogNamespaces()
 	if im.project.Configured() {
 		hidden := slices.DeleteFunc(slices.Clone(global), func(ns string) bool { return slices.Contains(im.settings.GlobalCatalogs, ns) })
@@ -178,8 +180,12 @@ func (im *importer) configure(contents []CatalogContent) error {
 			return diag.Hintf(at, "add "+strings.Join(hidden, ", ")+" to spec.globalCatalogNamespaces, and import again", "global catalog namespaces of the cluster are missing from the workspace: %s", strings.Join(hidden, ", "))
 		}
 		if len(missing) > 0 {
-			return fmt.Errorf("%s does not declare the source of %s: add this under spec.catalogs, and import again\n%s",
-				setting.FileName, diag.Count(len(missing), "catalog"), strings.TrimSuffix(setting.CatalogList(missing, ""), "\n"))
+			items := strings.Split(strings.TrimSpace(setting.CatalogList(missing, "")), "\n- ")
+			for i, item := range items {
+				items[i] = "{" + strings.ReplaceAll(strings.TrimPrefix(item, "- "), "\n  ", ", ") + "}"
+			}
+			return diag.Hintf(diag.Pos{}, "add under spec.catalogs, and import again: "+strings.Join(items, ", "),
+				"%s does not declare the source of %s", setting.FileName, diag.Count(len(missing), "catalog"))
 		}
 		return nil
 	}
@@ -191,6 +197,25 @@ func (im *importer) configure(contents []CatalogContent) error {
 	var err error
 	im.settings, err = setting.Parse(setting.FileName, im.config)
 	return err
+}
+
+// addChartCatalogs adds the catalogs of charts that the workspace does not have to missing. If the workspace has
+// one with the same location and another name, the operators get that name.
+func (im *importer) addChartCatalogs(missing []setting.CatalogSettings) []setting.CatalogSettings {
+	declared := im.project.Catalogs(im.existing)
+	for i, op := range im.operators {
+		if !op.isChart() || slices.ContainsFunc(declared, func(c cache.CatalogSpec) bool { return c.ID == op.Catalog }) {
+			continue
+		}
+		at := slices.IndexFunc(im.cluster.Catalogs, func(c ClusterCatalog) bool { return c.ID == op.Catalog })
+		location := im.cluster.Catalogs[at].Source
+		if same := slices.IndexFunc(declared, func(c cache.CatalogSpec) bool { return c.Source == location }); same >= 0 {
+			im.operators[i].Catalog = declared[same].ID
+		} else if !slices.ContainsFunc(missing, func(c setting.CatalogSettings) bool { return c.ID() == op.Catalog }) {
+			missing = append(missing, setting.CatalogSettings{Name: op.Catalog.Name, Source: location})
+		}
+	}
+	return missing
 }
 
 // identify returns the catalog of the cluster with a name: "namespace/name", or "name" if it is
@@ -320,7 +345,7 @@ func (c *Installations) IsPinned(lock *lockfile.File) bool {
 // findEntry returns the catalog entry of an installed operator, or nil and the reason.
 func findEntry(x *catalog.Index, op Operator) (*catalog.Entry, string) {
 	catalogs := x.CatalogsWith(op.Package)
-	if op.Kind == "Subscription" {
+	if op.Catalog != (catalog.ID{}) {
 		c, ok := x.Catalog(op.Catalog)
 		if !ok {
 			if err := x.Broken()[op.Catalog]; err != nil {
@@ -371,6 +396,8 @@ func findEntryInPackage(pkg *catalog.Package, op Operator) (*catalog.Entry, stri
 // that is impossible. why is the reason why no catalog has the operator.
 func declareByImage(op Operator, why string) (Operator, string) {
 	switch {
+	case op.isChart():
+		return op, why
 	case op.Kind == "ClusterExtension" || op.Image == "":
 		return op, why + ", and its image cannot be found in the cluster"
 	case !imageref.Valid(op.Image):
@@ -397,7 +424,7 @@ func installedPin(op Operator, e *catalog.Entry) (lockfile.Pin, bool) {
 	case op.Watch == nil && !catalog.SupportsNamespaces(e.Bundle().Metadata().InstallModes, op.Namespace, nil):
 		pin.WatchNamespaces = []string{op.Namespace}
 	}
-	return pin, op.Watch != nil || op.Kind == "ClusterExtension"
+	return pin, op.Watch != nil || op.Kind == "ClusterExtension" || op.isChart()
 }
 
 // unsupportedModeReason returns the reason why a bundle does not support the watched namespaces of
@@ -557,7 +584,7 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *ImportReport, error) {
 	r := &ImportReport{
 		Files: append([]edit.File{}, e.Files...), Operators: []Imported{}, Conflicts: append([]Conflict{}, conflicts...), Skipped: append([]Skipped{}, left...),
 		Unread: append([]snapshot.Unread{}, im.cluster.Unread...), Updates: append([]Update{}, a.updates...), Changes: []workspace.Change{}, Warnings: []diag.Warning{},
-		Counts: Counts{Found: im.cluster.Total, Added: a.added, Unchanged: a.unchanged, Skipped: len(left)},
+		Others: im.cluster.NotSelected, Counts: Counts{Found: im.cluster.Total, Added: a.added, Unchanged: a.unchanged, Skipped: len(left)},
 	}
 	for _, c := range conflicts {
 		kind, _, _ := strings.Cut(c.Object, " ")

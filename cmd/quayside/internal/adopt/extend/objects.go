@@ -137,6 +137,10 @@ func (o Operator) Object() k8s.Object {
 	body := o.object.Body()
 	spec := k8s.Map(body, "spec")
 	switch {
+	case o.isChart():
+		out := k8s.New(string(declare.Quayside)+"/v1alpha1", "Subscription", o.Namespace, o.Name)
+		out["spec"] = k8s.With(o.chart, any(o.Catalog.String()), "catalog")
+		return out
 	case o.Kind == "ClusterExtension":
 		policy := []string{"source", "catalog", "upgradeConstraintPolicy"}
 		if k8s.Text(spec, policy...) == string(declare.CatalogProvided) { // default of the API server

@@ -63,8 +63,19 @@ func snapshotKinds() []kindSelector {
 // diag.List.
 func ReadLive(ctx context.Context, c *cluster.Client, opt Selection) (*Snapshot, error) {
 	b := newBuilder(opt)
-	if err := b.readKinds(ctx, c, append(snapshotKinds(), opt.recordKinds()...)); err != nil {
+	kinds := append(snapshotKinds(), opt.recordKinds()...)
+	if opt.Charts {
+		kinds = append(slices.DeleteFunc(kinds, func(w kindSelector) bool { return w.kind == "ConfigMap" }), chartKinds()...)
+	}
+	if err := b.readKinds(ctx, c, kinds); err != nil {
 		return nil, err
+	}
+	if namespaces := b.valuesNamespaces(); opt.Charts && len(namespaces) > 0 {
+		b.opt.Namespaces = namespaces
+		if err := b.readKinds(ctx, c, []kindSelector{{"v1", "ConfigMap", ""}}); err != nil {
+			return nil, err
+		}
+		b.opt.Namespaces = opt.Namespaces
 	}
 	if err := b.readKinds(ctx, c, b.plannedKinds()); err != nil {
 		return nil, err
@@ -75,6 +86,34 @@ func ReadLive(ctx context.Context, c *cluster.Client, opt Selection) (*Snapshot,
 	}
 	s.Version, err = c.Version(ctx)
 	return s, err
+}
+
+// chartKinds returns the kinds of Flux and Argo CD that install charts, and their sources.
+func chartKinds() []kindSelector {
+	return []kindSelector{
+		{FluxGroup + "/v2", "HelmRelease", ""},
+		{FluxSources + "/v1", "HelmRepository", ""},
+		{FluxSources + "/v1", "OCIRepository", ""},
+		{FluxSources + "/v1beta2", "OCIRepository", ""},
+		{ArgoGroup + "/v1alpha1", "Application", ""},
+	}
+}
+
+// valuesNamespaces returns the namespaces of the HelmReleases with values in ConfigMaps, sorted.
+func (b *builder) valuesNamespaces() []string {
+	var out []string
+	for key, o := range b.byKey {
+		if key.Group != FluxGroup || key.Kind != "HelmRelease" {
+			continue
+		}
+		for _, from := range k8s.Items(o.Body(), "spec", "valuesFrom") {
+			if k8s.Text(from, "kind") == "ConfigMap" {
+				out = append(out, key.Namespace)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // ListedKind is a kind that ReadLive lists in a cluster.

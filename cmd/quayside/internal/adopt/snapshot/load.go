@@ -19,6 +19,7 @@ type Selection struct {
 	ManagedFields bool                          // also keep metadata.managedFields
 	Namespaces    []string                      // namespaces of the Secrets and ConfigMaps to read; empty: all
 	Releases      []string                      // names of the releases of Helm to read
+	Charts        bool                          // also read HelmReleases of Flux and Applications of Argo CD, with the ConfigMaps that hold their values
 
 	manifest bool // whether to keep the content of Secrets
 }

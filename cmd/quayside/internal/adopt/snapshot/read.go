@@ -366,7 +366,9 @@ func (s *source) nextPos(file string) diag.Pos {
 func IsDeclaration(group, kind string) bool {
 	switch group {
 	case "":
-		return kind == "Namespace"
+		return kind == "Namespace" || kind == "ConfigMap"
+	case FluxGroup, FluxSources, ArgoGroup:
+		return kind == "HelmRelease" || kind == "HelmRepository" || kind == "OCIRepository" || kind == "Application"
 	case k8s.OLMGroup, k8s.OLMv1Group:
 		return kind != "Operator" && kind != "OperatorCondition"
 	}

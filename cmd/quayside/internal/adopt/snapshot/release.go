@@ -49,12 +49,15 @@ func RecordSelector(names ...string) string {
 	return "owner=helm,name in (" + strings.Join(names, ",") + ")"
 }
 
-// Label of an object that Helm installed, and labels of one that a HelmRelease of Flux installed.
+// Label of an object that Helm installed, labels of one that a HelmRelease of Flux installed, and API groups of
+// Flux and Argo CD.
 const (
 	byHelm            = k8s.LabelManagedBy + "=Helm"
 	FluxRelease       = FluxGroup + "/name"
 	FluxReleaseIn     = FluxGroup + "/namespace"
 	FluxGroup         = "helm.toolkit.fluxcd.io"
+	FluxSources       = "source.toolkit.fluxcd.io"
+	ArgoGroup         = "argoproj.io"
 	statusOfRelease   = "status"
 	statusOfInstalled = "deployed"
 )
