@@ -1,11 +1,11 @@
-// Command argocd contains the parts of Argo CD 3.2 that the tests use, in one binary: the application
-// controller, the ApplicationSet controller and the repo server. It also contains their dependencies, a Redis
-// server and kustomize.
+// Command argocd has the parts of Argo CD 3.2 that the tests use, in one binary: the
+// application controller, the ApplicationSet controller and the repo server,
+// and their dependencies, a Redis and a kustomize.
 //
 //	argocd COMPONENT [FLAGS]
 //	argocd redis ADDRESS
 //
-// The repo server looks up kustomize in its PATH. A link to this binary with the name kustomize is sufficient.
+// The repo server looks up kustomize in its PATH, for example a link to this binary.
 package main
 
 import (
@@ -68,7 +68,7 @@ func runKustomize(args []string) error {
 	return c.Execute()
 }
 
-// serveRedis runs a Redis server until the process receives a signal to end.
+// serveRedis serves a Redis until the process receives a signal to end.
 func serveRedis(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

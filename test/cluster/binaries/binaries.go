@@ -1,9 +1,9 @@
 // Package binaries builds the servers for tests into a cache directory, each server once, and finds them there
 // later.
 //
-// The name of a cache entry is a digest of all inputs that affect its bytes: the Go version, the platform, the
-// module's requirements, the build flags, and the linked sources of this module. So an entry is never out of
-// date and never rebuilt. The package downloads only Go modules.
+// The name of a cache entry contains a digest of all inputs that affect its bytes: the Go version, the
+// platform, the module's requirements, the build flags, and the linked sources of this module. So an entry is
+// never out of date and never rebuilt. The package downloads only Go modules.
 //
 // Start from [Targets], [Find] and [Build].
 package binaries

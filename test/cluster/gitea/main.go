@@ -1,5 +1,5 @@
-// Command gitea is Gitea, linked without C. It registers a SQLite driver that is written in Go under the name
-// that Gitea expects.
+// Command gitea is Gitea, linked without C. It registers a SQLite driver in Go under the name that
+// Gitea expects.
 //
 //	gitea COMMAND [FLAGS]
 package main

@@ -34,8 +34,8 @@ func (a *Applier) TryCreate(ctx context.Context, o *unstructured.Unstructured) e
 	return err
 }
 
-// TryUpdate is like [Applier.TryCreate], but for an update of an existing object to this object. It does not
-// change the existing object.
+// TryUpdate is like [Applier.TryCreate], but for an update of the existing object. It does not change that
+// object.
 func (a *Applier) TryUpdate(ctx context.Context, o *unstructured.Unstructured) error {
 	mapping, err := a.mapping(ctx, o.GroupVersionKind())
 	if err != nil {

@@ -1,11 +1,11 @@
-// Command plugins runs a config management plugin of Argo CD 3.2: the plugin server, as in the sidecar, and the
-// code of the repo server that finds a plugin and renders with the plugin.
+// Command plugins runs a config management plugin of Argo CD 3.2: its server, as in the sidecar,
+// and the code of the repo server that finds a plugin and renders with it.
 //
 //	plugins server [FLAGS]
 //	plugins generate REPOSITORY DIRECTORY [NAME=VALUE]...
 //
-// Both subcommands use the directory ARGOCD_PLUGINSOCKFILEPATH to find each other. generate renders a directory
-// of a repository with these variables, and writes the result to standard output.
+// Both use the directory ARGOCD_PLUGINSOCKFILEPATH to find each other. The output of rendering a
+// directory of a repository, with these variables, is written to standard output.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command argosync synchronizes a file of manifests to a cluster with Argo CD's own engine, as the application
-// controller does for one Application: it compares, applies objects that are out of sync, wave by wave, prunes
-// removed objects, and assesses the health.
+// Command argosync synchronizes a file of manifests to a cluster with Argo CD's
+// own engine, as its application controller would for one Application: compare,
+// apply objects that are out of sync, wave by wave, prune removed ones, assess health.
 //
 //	argosync -kubeconfig FILE -application FILE [-started TIME] [-timeout 1m] MANIFESTS
 //
@@ -128,7 +128,7 @@ type syncOptions []string
 
 func (s syncOptions) has(option string) bool { return slices.Contains(s, option) }
 
-// read decodes the Application in file as its controller does, and the objects in manifests.
+// read reads the Application's manifest like its controller, and the objects from the manifests.
 func (a *application) read(file, manifests string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -181,9 +181,9 @@ func (a *application) live() (map[kube.ResourceKey]*unstructured.Unstructured, e
 	return a.cluster.GetManagedLiveObjs(a.targets, func(r *cache.Resource) bool { return r.Info == true })
 }
 
-// sync applies objects that are out of sync until the operation is complete. The engine performs one step with
-// one set of live objects. So every step begins with new live objects and with the state after the last step,
-// as in Argo CD's controller.
+// sync applies objects that are out of sync until the operation is complete. The engine takes one
+// step with one set of live objects, so every step begins with new ones and with the state of the
+// last step, as in Argo CD's controller.
 func (a *application) sync(ctx context.Context) (Outcome, error) {
 	var phase common.OperationPhase
 	var message string
@@ -234,7 +234,7 @@ func (a *application) outcome(phase common.OperationPhase, message string, resul
 	return out
 }
 
-// awaitHealth waits until all objects are healthy or ctx ends. It returns the objects that are not healthy.
+// awaitHealth waits until all objects are healthy or ctx ends, and returns those that are not.
 func (a *application) awaitHealth(ctx context.Context) ([]string, error) {
 	for {
 		live, err := a.live()
@@ -272,7 +272,7 @@ func unhealthyReason(o *unstructured.Unstructured) (string, error) {
 	return strings.TrimSpace(string(status.Status) + " " + status.Message), nil
 }
 
-// pauseContext waits briefly, because the engine receives changes through watches.
+// pauseContext waits briefly, because the engine learns of changes through watches.
 func pauseContext(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -3,7 +3,8 @@
 //
 //	testcluster {etcd | kube-apiserver | kube-controller-manager | kube-scheduler | kwok} [flags]
 //
-// Each server has its own flags. The command is only for tests on one machine.
+// Each server takes its own flags. It is for tests on one machine and for
+// nothing else.
 package main
 
 import (
