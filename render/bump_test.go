@@ -11,8 +11,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestUpgradeChangesFewFiles renders two operators before and after an upgrade of one or both, and
-// counts the changed files.
+// TestUpgradeChangesFewFiles upgrades one of two operators, or both, and counts the rendered files that change.
 func TestUpgradeChangesFewFiles(t *testing.T) {
 	const (
 		rabbitmq = "rabbitmq-cluster-operator"

@@ -129,7 +129,7 @@ type file struct {
 // textSet contains file contents that many clusters share, by digest.
 type textSet map[[sha256.Size]byte][]byte
 
-// intern returns the equal content in the set. If there is none, it adds data and returns it.
+// intern returns the content in the set that equals data. If there is none, it adds data to the set and returns data.
 func (t textSet) intern(data []byte) []byte {
 	sum := sha256.Sum256(data)
 	if _, held := t[sum]; !held {

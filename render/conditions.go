@@ -26,8 +26,8 @@ func (in *install) conditionName() string {
 	return k8s.Fit(in.pin.Package, k8s.MaxSubdomain)
 }
 
-// operatorConditions generates the OperatorCondition, by which an operator can block its own upgrade, and the
-// Role that permits the operator's accounts to write the OperatorCondition.
+// operatorConditions generates the OperatorCondition and a Role. By its OperatorCondition, an operator can
+// block its own upgrade. The Role permits the operator's accounts to write the OperatorCondition.
 func operatorConditions(in *install) ([]Object, error) {
 	accounts := map[string]bool{}
 	for _, p := range slices.Concat(in.b.CSV.Permissions, in.b.CSV.ClusterPerms) {

@@ -158,7 +158,7 @@ func convertBudget(o Object) (Object, error) {
 	return o, nil
 }
 
-// convertWorkload adds the selector if it is missing, because apps/v1 requires it.
+// convertWorkload adds the selector if it is missing, because apps/v1 requires a selector.
 func convertWorkload(o Object) (Object, error) {
 	if k8s.Map(o, "spec", "selector") == nil {
 		labels := k8s.Map(o, "spec", "template", "metadata", "labels")

@@ -49,7 +49,7 @@ func renderDeployments(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// podOf returns the pod spec in the spec of a Deployment, and adds it if it is missing.
+// podOf returns the pod spec in the spec of a Deployment. If there is no pod spec, it adds an empty one.
 func podOf(spec map[string]any) map[string]any { return k8s.Ensure(spec, "template", "spec") }
 
 // defaultPorts sets a missing protocol of container ports to TCP, which is the default in the CRD of

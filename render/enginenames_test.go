@@ -276,7 +276,7 @@ func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
 	}
 }
 
-// openWithOwnAPIs returns a function that opens bundles for the pins of a lock, each with its own API.
+// openWithOwnAPIs returns a function that opens bundles for the pins of a lock. Each bundle has its own API.
 func openWithOwnAPIs(lock *lockfile.File) func(lockfile.Pin) (fs.FS, error) {
 	return func(p lockfile.Pin) (fs.FS, error) {
 		i := slices.IndexFunc(lock.Pins, func(q lockfile.Pin) bool { return q.Namespace == p.Namespace })

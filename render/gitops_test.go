@@ -56,8 +56,8 @@ func crdDocumentNames(docs []document) []string {
 	return out
 }
 
-// TestClusterGetsItsCRDs checks that a cluster that is applied as one unit gets the CRDs of its
-// operators, with every tool.
+// TestClusterGetsItsCRDs checks for every tool that a cluster gets the CRDs of its operators if it is applied
+// as one unit.
 func TestClusterGetsItsCRDs(t *testing.T) {
 	const conditions = "operatorconditions.operators.coreos.com"
 	shared := string(newBundle("x", "1.0.0", "v1")["manifests/crd.yaml"].Data)

@@ -155,8 +155,8 @@ func jsonText(v any) (string, error) {
 	return string(data), err
 }
 
-// mergeDuplicates merges objects with the same key, at the position of the first. The fields of a later
-// object override those of an earlier one. A Service gets the ports of both objects, but only the selector of
+// mergeDuplicates merges objects with the same key, at the position of the first. The fields of a later object
+// override the fields of an earlier object. A Service gets the ports of both objects, but only the selector of
 // the later object.
 func mergeDuplicates(objects []Object) []Object {
 	at := map[Key]int{}

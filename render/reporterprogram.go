@@ -21,7 +21,7 @@ func (t *tree) reporterNamespace(name string) (Object, error) {
 	return k8s.Label(k8s.New("v1", "Namespace", "", name), map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}), nil
 }
 
-// objects returns the Deployment of the reporter, its permissions and, if not nil, its Namespace,
+// objects returns the reporter's Deployment, its permissions and, if namespace is not nil, its Namespace,
 // sorted by key.
 func (r *Reporter) objects(namespace Object, pullSecrets []string) []Object {
 	account := k8s.New("v1", "ServiceAccount", r.Namespace, reporterName)

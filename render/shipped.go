@@ -63,8 +63,8 @@ func (in *install) withOwnSubjects(file bundle.ManifestObject, o Object, account
 	return k8s.With(o, changed, "subjects")
 }
 
-// atServedVersion returns an object with an API version that the target Kubernetes serves. If the
-// file has no apiVersion, it adds one.
+// atServedVersion returns the object in a file with an API version that the target Kubernetes serves. If the
+// object has no apiVersion, it adds one.
 func (in *install) atServedVersion(file bundle.ManifestObject) (Object, error) {
 	o := file.Object
 	if o.APIVersion() == "" {

@@ -140,8 +140,8 @@ func drawComponent(t *rapid.T, of string, objects []Object) string {
 		fields["images"] = []any{map[string]any{"name": rapid.SampledFrom([]string{"i", "j", "none"}).Draw(t, "image"), "newName": "mirror.example.com/" + rapid.SampledFrom([]string{"a", "b"}).Draw(t, "new"), "newTag": "v2"}}
 	}
 	if rapid.Bool().Draw(t, "labels") {
-		// Each Component has its own key: kustomize shares the value of a label between all its places,
-		// so another transformer with the same key would change selectors, too.
+		// Each Component has its own key. kustomize uses one value for all occurrences of a label, so a second
+		// transformer with the same key would also change selectors.
 		fields["labels"] = []any{map[string]any{"pairs": map[string]any{"team" + strings.ReplaceAll(of, ".", "-"): "of"}, "includeSelectors": rapid.Bool().Draw(t, "selectors"), "includeTemplates": rapid.Bool().Draw(t, "templates")}}
 	}
 	if len(fields) == 2 || rapid.Bool().Draw(t, "annotations") { // kustomize rejects an empty Component
@@ -154,7 +154,7 @@ func drawComponent(t *rapid.T, of string, objects []Object) string {
 	return string(data)
 }
 
-// newOverlappingBundles returns bundles with a common object, and one that ships its Namespace.
+// newOverlappingBundles returns bundles with a common object, and a bundle that ships its own Namespace.
 func newOverlappingBundles() map[string]fstest.MapFS {
 	shared := "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: shared}, value: 1}"
 	settings := "{kind: ConfigMap, apiVersion: v1, metadata: {name: settings}, data: {a: '${b}'}}"

@@ -96,7 +96,7 @@ func (v *view) ownFiles() ([]file, error) {
 		var components []string
 		// The Component for all pieces comes last, as when the whole cluster is built.
 		for _, name := range append(names, "") {
-			// The reporter gets only its own Component, because it is always built by itself.
+			// The reporter gets only its own Component, because kustomize always builds the reporter separately.
 			if slices.Contains(v.cluster.Overlays, name) && (name != "" || !v.opt.byCluster() && dir != layout.Reporter) {
 				components = append(components, v.overlayPath(dir, name))
 			}

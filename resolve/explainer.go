@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// explainer formats the causes of one conflict as text, and finds its remedies.
+// explainer formats the causes of one conflict as text, and finds remedies for the conflict.
 type explainer struct {
 	b         *builder
 	causes    []taggedCause

@@ -43,7 +43,7 @@ func FindIncompatible(x *catalog.Index, lock *lockfile.File, kubernetes, openshi
 	return found, unknown
 }
 
-// bundleOf returns the bundle of a pin, or nil if the catalog of the pin does not have it.
+// bundleOf returns the bundle of a pin in the catalog of the pin, or nil if the catalog does not have this bundle.
 func bundleOf(x *catalog.Index, p lockfile.Pin) *catalog.Bundle {
 	pkg := packageOf(x, p.Catalog.ID, p.Package)
 	if pkg == nil {

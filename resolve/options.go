@@ -73,7 +73,7 @@ type Target struct {
 // faultf returns an error with the position of t.
 func (t Target) faultf(format string, args ...any) error { return diag.Errorf(t.At, format, args...) }
 
-// posOr returns the position of t. If it has none, it returns declared.
+// posOr returns the position of t. If t has no position, it returns declared.
 func (t Target) posOr(declared diag.Pos) diag.Pos {
 	if t.At.IsZero() {
 		return declared
@@ -81,7 +81,7 @@ func (t Target) posOr(declared diag.Pos) diag.Pos {
 	return t.At
 }
 
-// Hold is a reason not to upgrade an operator, or not to install it if it is not pinned.
+// Hold is a reason not to upgrade a pinned operator, or not to install an operator that is not pinned.
 type Hold struct {
 	Operator string            `json:"operator"`                                // namespace/package
 	Code     string            `json:"code" doc:"code of the warning about it"` // empty means "held"

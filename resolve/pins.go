@@ -64,7 +64,7 @@ func (w *converter) lockedNamespaces() []lockfile.Namespace {
 	return out
 }
 
-// wantsOf returns the subscriptions whose installed bundle is i, declared ones first.
+// wantsOf returns the subscriptions whose installed bundle is i, declared subscriptions first.
 func (st *state) wantsOf(i *installed) []*want {
 	var out []*want
 	for _, s := range st.wants {

@@ -17,9 +17,9 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// findMisplaced returns the first error in the origins of a namespace's pins, or "". Errors are: a subscription
-// has neither a pin nor a conflict; a catalog or channel is not the declared one, not visible, or without the
-// bundle; a generated name differs from OLM's.
+// findMisplaced returns the first error in the origins of a namespace's pins, or "". It is an error if a
+// subscription has neither a pin nor a conflict, if the catalog or channel of a pin is not declared, not
+// visible or without the bundle, or if a generated name differs from OLM's.
 func (p *problem) findMisplaced(a answer, decl *declare.Set, ns string) string {
 	declared := map[string]declare.Subscription{}
 	for _, s := range decl.Subscriptions {

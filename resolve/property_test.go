@@ -343,8 +343,8 @@ func TestAllHopsReachTheEnd(t *testing.T) {
 	})
 }
 
-// TestLocksAreSound checks the lock of every round of two runs: one without a previous lock, and one with the
-// resulting lock as previous lock and other declarations.
+// TestLocksAreSound checks the lock of every round of two runs. The first run has no previous lock. The second
+// run starts from the resulting lock, with other declarations.
 func TestLocksAreSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
@@ -405,8 +405,8 @@ func requestedPins(pins []lockfile.Pin) []lockfile.Pin {
 	return slices.DeleteFunc(slices.Clone(pins), func(p lockfile.Pin) bool { return !in[p.Key()] })
 }
 
-// TestConflictsAreTrueAndMinimal checks that a core has no solution, but has one after any of its tags is
-// removed. It also checks that the subscriptions of the conflict alone have no solution.
+// TestConflictsAreTrueAndMinimal checks that a core has no solution, but has a solution if any one of its tags
+// is removed. It also checks that the subscriptions of the conflict alone have no solution.
 func TestConflictsAreTrueAndMinimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)

@@ -12,8 +12,7 @@
 // operators, then the new operators. A candidate that leads to a solution is never skipped, so the result is
 // unique.
 //
-// The rules of resolution, by their numbers in the specification, and the code that implements
-// them:
+// The rules of resolution, with their numbers, and the code that implements each rule:
 //
 //	 1 same choice                      world.runRound, chooser.installCandidates, chooser.upgradeCandidates, builder.candidates
 //	 2 conflicts with explanations      builder.newExplainer, cause

@@ -136,7 +136,7 @@ func (i *installed) adopt(a *atom) *installed {
 	return &next
 }
 
-// install returns a new installed bundle for atom id. In this bundle, it records the bundle that it replaces.
+// install returns a new installed bundle for atom id, with a record of the bundle that is replaced.
 func (r *round) install(id int) *installed {
 	a := r.b.atoms[id]
 	i := &installed{ns: a.ns, bundle: a.entry.Name(), facts: a.facts, entry: a.entry, cat: a.catalog().ID(), isNew: true}

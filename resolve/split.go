@@ -145,8 +145,8 @@ func (s *splitter) tryTargets(targets ...Target) (*Part, error) {
 	return p, nil
 }
 
-// areKnown reports whether prev, without the upgrade, has all of these conflicts. If prev has conflicts and
-// keepGoing is not set, it returns them as an error.
+// areKnown reports whether prev, without the upgrade, has all of these conflicts. If prev has any conflict and
+// keepGoing is not set, it returns the conflicts of prev as an error.
 func (s *splitter) areKnown(conflicts []*explain.Conflict) (bool, error) {
 	if len(conflicts) > 0 && s.known == nil {
 		plain, err := Resolve(s.x, s.decl, s.prev, s.opt)

@@ -397,7 +397,7 @@ func (w *converter) hasSubscriptions(st *state, ns string) bool {
 }
 
 // fromCSV returns the installed bundle for a ClusterServiceVersion. If c has no properties annotation, the
-// package is the one that its subscriptions name, if they all name the same.
+// package is that of its subscriptions, provided that all name the same package.
 func (w *converter) fromCSV(c *declare.ClusterServiceVersion, wants []*want) *installed {
 	f := w.facts.fromProperties(c.Properties)
 	inst := &installed{ns: c.Namespace, bundle: c.Name, facts: f, csv: c, replaces: c.Replaces}

@@ -13,10 +13,9 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// A replaced operator does not take part in resolution. Its pin is removed before the first round,
-// so that it does not conflict with its successor. The successor is resolved as a new install. The
-// leftover objects of the replaced operator stay in the lock until the successor is observed
-// running.
+// A replaced operator does not take part in resolution. Its pin is removed before the first round, so that the
+// operator does not conflict with its successor. The successor is resolved as a new install. The leftover
+// objects of the replaced operator stay in the lock until the successor is observed running.
 
 // activePins returns the pins of prev that take part in resolution. A leaving operator takes part again if it
 // is declared and has no declared successor. In this way, a replacement can be undone.

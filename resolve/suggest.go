@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// remedies returns changes that may resolve the conflict. Only the first ones are tried, so the most likely
-// come first: corrections of names and targets, changes of settings and declarations that the causes mention,
-// flags, other versions, channels and catalogs, and finally removals. It implements Rule 13 of the package
-// comment.
+// remedies returns changes that may resolve the conflict. Only the first few changes are tried, so the most
+// likely changes come first: corrections of names and targets, changes of settings and declarations that the
+// causes mention, flags, other versions, channels and catalogs, and finally removals. It implements Rule 13 of
+// the package comment.
 func (t *explainer) remedies() []remedy {
 	t.addCorrections()
 	t.addUnmanaged()

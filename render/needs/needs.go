@@ -175,7 +175,7 @@ func (f *finder) addReferences(o k8s.Object) {
 	f.addPodSecurity(o, pod)
 }
 
-// addClass adds the need for a class, unless its name is empty or every cluster has it.
+// addClass adds the need for a class, unless the name is empty or every cluster has the class.
 func (f *finder) addClass(kind, name, by string) {
 	if name == "" || kind == "PriorityClass" && strings.HasPrefix(name, "system-") {
 		return

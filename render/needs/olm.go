@@ -270,8 +270,8 @@ func newSignal(code, object, what string) Signal {
 	return Signal{Code: code, Need: s.need, Object: object, What: what, Loses: s.loses, Do: s.do}
 }
 
-// isOLMKind reports whether a kind belongs to OLM. OperatorCondition does not count, because every
-// tree has it.
+// isOLMKind reports whether a kind belongs to OLM. It returns false for OperatorCondition, which every tree
+// contains.
 func isOLMKind(group, kind string) bool {
 	return (group == k8s.OLMGroup || group == k8s.OLMv1Group) && kind != "OperatorCondition"
 }

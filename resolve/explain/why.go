@@ -41,9 +41,9 @@ type ChainStep struct {
 // maxChains is the maximum number of chains that Why returns.
 const maxChains = 100
 
-// Why returns the chains that lead from declarations to a pinned package, shortest first. If ns is
-// empty, the package must be pinned in exactly one namespace; otherwise, the error lists the
-// namespaces. If the package is not pinned, the error suggests similar names.
+// Why returns the chains that lead from declarations to a pinned package, shortest first. If ns is empty and
+// the package is pinned in several namespaces, the error lists these namespaces. If the package is not pinned,
+// the error suggests similar names.
 func Why(lock *lockfile.File, decl *declare.Set, ns, pkg string) (*Reasons, error) {
 	pin, err := pinOf(lock, ns, pkg)
 	if err != nil {

@@ -113,8 +113,8 @@ type Page struct {
 	requested []string // requested addresses other than the file itself
 }
 
-// Open opens a file, an HTML page or an SVG picture, in its own tab, which is closed at the end of
-// the test. The fragment, which may be empty, is appended to the address.
+// Open opens a file in its own tab, and closes the tab at the end of the test. The file is an HTML page or an
+// SVG picture. The fragment, which may be empty, is appended to the address.
 func (b *Browser) Open(t testing.TB, v View, file, fragment string) *Page {
 	t.Helper()
 	abs, err := filepath.Abs(file)

@@ -112,8 +112,8 @@ func TestPieceCertificates(t *testing.T) {
 	}
 }
 
-// simulateCertManager acts in place of cert-manager's program, which simulated pods do not run:
-// once its Deployment is available, it makes issuers and certificates ready.
+// simulateCertManager acts in place of cert-manager's program, because simulated pods do not run it. Once
+// cert-manager's Deployment is available, it makes issuers and certificates ready.
 func simulateCertManager(ctx context.Context, h hub) {
 	for ; ctx.Err() == nil; time.Sleep(500 * time.Millisecond) {
 		deployment := &unstructured.Unstructured{}

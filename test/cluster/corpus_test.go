@@ -163,8 +163,8 @@ func (i *installation) checkSecondApply(ctx context.Context, t *testing.T) {
 	}
 }
 
-// checkUnchanged applies an existing object. Controllers may write to it between the read and the
-// apply, so it fails only if every attempt changes the object.
+// checkUnchanged applies an existing object. A controller may write to the object between the read and the
+// apply, so the test fails only if every attempt changes the object.
 func (i *installation) checkUnchanged(ctx context.Context, t *testing.T, o *unstructured.Unstructured) {
 	for range 3 {
 		done, err := i.applier.Apply(ctx, []*unstructured.Unstructured{o})

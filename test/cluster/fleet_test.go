@@ -350,8 +350,8 @@ func (f *argoFleet) rendered(t *testing.T) []*unstructured.Unstructured {
 	return f.q.rendered(t, "--overlay", f.names[0])
 }
 
-// checkOldApplication creates the Application of the environment's old name again, as if deleting its ApplicationSet
-// had not deleted it. It checks that this Application leaves all objects to the Application of the new name.
+// checkOldApplication creates the Application of the environment's old name again, as if it had survived the deletion
+// of its ApplicationSet. It checks that this Application leaves all objects to the Application of the new name.
 func (f *argoFleet) checkOldApplication(ctx context.Context, t *testing.T, old *unstructured.Unstructured) {
 	t.Helper()
 	again := newApplication(old.GetName())

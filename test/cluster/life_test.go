@@ -58,7 +58,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// life is an operator, its workspace and its cluster.
+// life is an operator under test, with its workspace and its cluster.
 type life struct {
 	pkg      string
 	format   string   // of the catalog; "" means bundles

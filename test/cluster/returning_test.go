@@ -165,9 +165,8 @@ func (w *restoredCluster) contents(ctx context.Context, t *testing.T) (map[strin
 	return contents, uids
 }
 
-// simulateOLM acts in place of OLM until the test ends: if a Subscription requests a version that
-// does not exist, and OLM's controllers are scaled up, it recreates the ClusterServiceVersion and
-// its copies.
+// simulateOLM acts in place of OLM until the test ends. If OLM's controllers are scaled up, and a Subscription
+// requests a ClusterServiceVersion that does not exist, it recreates the ClusterServiceVersion and its copies.
 func (w *restoredCluster) simulateOLM(ctx context.Context, t *testing.T) {
 	t.Helper()
 	resource := func(group, version, name string) schema.GroupVersionResource {

@@ -205,8 +205,8 @@ func (l *life) refusal(ctx context.Context, t *testing.T, s *sample) error {
 	return err
 }
 
-// checkSurvival checks that the object has the same UID and all its fields, and is valid unless the
-// diff warned about its CRD.
+// checkSurvival checks that the object has the same UID and all its fields. It also checks that the object is
+// valid, unless diff has warned about its CRD.
 func (l *life) checkSurvival(ctx context.Context, t *testing.T, s *sample, said findings) {
 	t.Helper()
 	live, err := l.applier.Get(ctx, s.object)

@@ -99,7 +99,7 @@ func TestForge(t *testing.T) {
 		t.Error("the branch is not based on the new main branch")
 	}
 
-	// A pull request that a person closed, and whose branch is gone, is opened again only by name.
+	// A closed pull request, with or without its branch, is opened again only if the upgrade is named.
 	declined := func() {
 		t.Helper()
 		out := w.must(t, bot, "propose", "--offline", "--branch", "upgrade", "--push", "origin", "--pull-request", "--forge", "gitea", "-o", "json")
@@ -146,12 +146,12 @@ func TestForge(t *testing.T) {
 	comment("unchanged", 0)
 	w.must(t, "", "remove", "vault/vault", "--offline", "--render")
 	w.commit(t, "remove vault")
-	// The policy of the example denies the upgrade; the comment is written anyway.
+	// The policy of the example denies the upgrade, but the comment is written nevertheless.
 	if after := comment("updated", 4); after == before {
 		t.Error("the comment does not have the current changes of the branch")
 	}
 
-	// Insufficient tokens give an error message; the exit code of the policy takes precedence.
+	// An insufficient token causes an error message, but the exit code is that of the policy.
 	for token, say := range map[string]string{"0123456789abcdef0123456789abcdef01234567": "401", f.token(t, "quayside-bot", "read:repository,read:issue"): "GIT_TOKEN lacks permission"} {
 		w.secrets = append(w.secrets, token)
 		w.write(t, "README.md", say)

@@ -64,7 +64,7 @@ func NewApplier(config *rest.Config, manager string) (*Applier, error) {
 }
 
 // Apply applies the objects in the given order, and returns the results up to the first error, in the same
-// order. After CRDs, it waits until they are served before it applies the next other object.
+// order. Before it applies an object that follows CRDs, it waits until these CRDs are served.
 func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructured) ([]Applied, error) {
 	var done []Applied
 	var fresh []*unstructured.Unstructured // CRDs not yet waited for

@@ -121,8 +121,8 @@ egressSelections:
 `, socket)
 }
 
-// RestartAPI kills the API server, as in a crash with all its watches open, starts it again with
-// the same data and port, and waits until it is ready.
+// RestartAPI kills the API server while all watches are open, as in a crash. It starts the server again with
+// the same data and port, and waits until the server is ready.
 func (c *Cluster) RestartAPI(ctx context.Context) error {
 	for i, p := range c.children {
 		if p.Spec.Name != "kube-apiserver" {

@@ -234,8 +234,8 @@ func (r *restorer) labelNamespaces(ctx context.Context) error {
 	})
 }
 
-// setStatusAndManagers sets the managers of an object, and its status unless a running controller
-// sets it.
+// setStatusAndManagers sets the managers of an object. It also sets the status, unless a running controller
+// does so.
 func (r *restorer) setStatusAndManagers(ctx context.Context, o *unstructured.Unstructured) error {
 	whole, err := r.withNewUIDs(o)
 	if err != nil {

@@ -71,8 +71,8 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Pid returns the child's process identifier.
 func (p *Process) Pid() int { return p.pid }
 
-// Stop signals the child to end, and kills it if it still runs after grace. It returns when the child has
-// ended. If the child has already ended, this is not an error.
+// Stop signals the child to end, and kills the child if it still runs after grace. It returns when the child
+// has ended. If the child has already ended, this is not an error.
 func (p *Process) Stop(grace time.Duration) error {
 	child, err := os.FindProcess(p.pid)
 	if err != nil {
