@@ -239,8 +239,9 @@ func (e *expectation) check(p *problem, got answer) string {
 	return e.asAnswer(p).differs(got)
 }
 
-// checkAlternatives returns the error in got, or "", for a problem for which OLM has several possible answers.
-// Only one of these answers includes the subscriptions. They are compared if its bundles equal those of got.
+// checkAlternatives returns the error in got, or "", for a problem for which OLM has several possible answers. The
+// subscriptions are known for only one of these answers. They are compared if this answer and got have the same
+// bundles.
 func (e *expectation) checkAlternatives(p *problem, got answer) string {
 	want := e.asAnswer(p)
 	want.Rounds = got.Rounds

@@ -69,7 +69,7 @@ func (t *explainer) conflict() *explain.Conflict {
 }
 
 // uniqueConflicts sorts conflicts and removes duplicates. If conflicts differ only in the suggested changes, it
-// keeps the conflict of the last round: its changes were tried on the lock that the run returns.
+// keeps the conflict of the last round, whose changes were tried on the lock that the run returns.
 func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
 	var out []*explain.Conflict
 	for _, c := range cs {

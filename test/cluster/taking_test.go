@@ -269,8 +269,8 @@ func (w *restoredCluster) checkForcedSync(ctx context.Context, t *testing.T, too
 	}
 }
 
-// stableVersions returns the version of each object, except custom resources and the tool's own
-// objects, after a second without changes.
+// stableVersions waits until no object changes for a second, and returns the version of each object. It omits
+// custom resources and the tool's own objects.
 func (w *restoredCluster) stableVersions(ctx context.Context, t *testing.T, tool taker, written []*unstructured.Unstructured) map[string]string {
 	t.Helper()
 	versions := func() map[string]string {
@@ -318,7 +318,7 @@ func (w *restoredCluster) objectsWithoutStatus(ctx context.Context, t *testing.T
 	return out
 }
 
-// isTransient reports whether Kubernetes creates, changes and deletes an object at any time.
+// isTransient reports whether an object is of a kind that Kubernetes itself creates, changes and deletes.
 func isTransient(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case "Event", "Lease", "Pod", "EndpointSlice", "Endpoints", "IPAddress", "Job", "PodMetrics", "Node": // Jobs that unpack bundles are eventually deleted

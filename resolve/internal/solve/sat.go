@@ -237,8 +237,8 @@ func (s *sat) propagateGroups(l lit) []lit {
 	return nil
 }
 
-// exclude makes every member of group g except l false. If another member is true, it returns the
-// conflict as the literals of a false clause.
+// exclude assigns false to every member of group g other than l. If another member is already true, it returns
+// the conflict as the literals of a false clause.
 func (s *sat) exclude(g int32, l lit) []lit {
 	for _, m := range s.groups[g] {
 		if m == l {
