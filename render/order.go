@@ -111,8 +111,8 @@ func applyPositions(installs, replaced []operator, byCluster bool) map[Key]profi
 }
 
 // addLeftoverPositions adds the positions of leftover objects: before or with the objects of the successor. An
-// object that the successor also ships keeps its early position. A tool that applies in stages would otherwise
-// delete and recreate the object, because its stage becomes later.
+// object that the successor also ships keeps its early position: if its stage became later, a tool that applies
+// in stages would delete and recreate the object.
 func addLeftoverPositions(positions map[Key]profile.ApplyPosition, replaced []operator) {
 	for _, in := range replaced {
 		first := slices.ContainsFunc(in.b.Provides(), func(api catalog.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
@@ -130,8 +130,8 @@ func addLeftoverPositions(positions map[Key]profile.ApplyPosition, replaced []op
 
 type groupKind struct{ group, kind string }
 
-// apiProvider returns which operator provides an API that operator name uses: itself, an earlier one, another,
-// or none.
+// apiProvider returns which operator provides an API that operator name uses: itself, an earlier, another, or
+// none.
 func (o order) apiProvider(name string, providers []string) profile.APIProvider {
 	switch {
 	case len(providers) == 0:

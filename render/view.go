@@ -169,8 +169,8 @@ func (v *view) ownFiles() ([]file, error) {
 }
 
 // pieceShare returns the directories of a piece that the cluster gets, relative to the cluster's own directory
-// of the piece. without contains kustomize patches that remove the leftover objects of operators that the
-// cluster did not have before.
+// of the piece. without contains kustomize patches that remove leftover objects of operators that the cluster
+// never had.
 func (v *view) pieceShare(p piece) (dirs []string, without []any) {
 	up := pathAbove(p.dir(), true)
 	whole := []string{up + p.dir()}
@@ -274,8 +274,8 @@ func (v *view) writeRoot() error {
 	return v.writeKustomization(path.Join(".", prefix), resources)
 }
 
-// relativeDir returns the relative path to dir in the cluster's own directory, if dir exists there, otherwise
-// to dir in the base. near and up are the relative paths to the cluster's own directory and to the base.
+// relativeDir returns the relative path to dir: in the cluster's own directory if dir exists there, otherwise
+// in the base. near and up are the relative paths to these two directories.
 func (v *view) relativeDir(near, up, dir string) string {
 	if _, own := v.files.Get(path.Join(v.cluster.Prefix, dir, layout.Kustomization)); own && v.cluster.Prefix != "" {
 		return near + dir

@@ -17,10 +17,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestNightsArgoCD simulates thirty nights with two repositories. The first has the declarations and the locks
-// of two environments, each with one cluster. quayside proposes their trees in the second repository, which
-// Argo CD reads. After each night, each cluster has exactly the objects of the tree that was merged last, and
-// none of these objects was recreated.
+// TestNightsArgoCD simulates thirty nights with two repositories. The first has the declarations and locks of
+// two environments, each with one cluster. quayside proposes their trees in the second, which Argo CD reads.
+// After each night, each cluster has exactly the objects of the last merged tree, none of them recreated.
 func TestNightsArgoCD(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: only Flux")
