@@ -23,8 +23,8 @@ func bundleFormats() []format {
 	}
 }
 
-// formatOf returns the first format for whose marker file has returns true. If there is none, it returns the
-// first format.
+// formatOf returns the first format whose marker file exists, or else the first format. The function has
+// reports whether a file exists.
 func formatOf(has func(name string) bool) format {
 	all := bundleFormats()
 	if i := slices.IndexFunc(all, func(f format) bool { return has(f.marker) }); i >= 0 {

@@ -248,9 +248,9 @@ func UserFiles(have, want *Tree) []string {
 	return out
 }
 
-// SimulateWrite returns the tree after writing want to a directory that contains have: want with
-// its index files, and the files of the user. It does not modify its arguments. As in Write, a
-// user's file at a wanted path is an error, and edited files are an [*EditedError].
+// SimulateWrite returns the tree that results from writing want to a directory that contains have. It has the
+// files of want, their index files, and the user's files. As with Write, a user's file at a wanted path is an
+// error, and edited files are an [*EditedError]. SimulateWrite does not modify its arguments.
 func SimulateWrite(have, want *Tree) (*Tree, error) {
 	own, err := have.indexEntries()
 	if err != nil {

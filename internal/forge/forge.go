@@ -147,8 +147,8 @@ func (c *Client) Declined(ctx context.Context, p Pull) (number int64, err error)
 	return number, nil
 }
 
-// withOpen looks up the open pull request with the branches of p. It calls do with p and this pull request, or
-// nil. If p.Base is empty, do gets p with the default branch. Error messages start with operation.
+// withOpen looks up the open pull request with the branches of p. It calls do with p and this pull request. If there is
+// none, open is nil. If p.Base is empty, do gets p with the default branch. Error messages start with operation.
 func (c *Client) withOpen(ctx context.Context, p Pull, operation string, do func(p Pull, open *pull) error) error {
 	var open *pull
 	withBase, err := c.withBase(ctx, p)

@@ -164,7 +164,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestMergeBase compares with Git on random histories.
+// TestMergeBase compares MergeBase with Git on random histories.
 func TestMergeBase(t *testing.T) {
 	dir := newRepository(t)
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -133,7 +133,7 @@ func StateDir(top string) (string, error) {
 // is an error.
 type tolerantStorage struct{ *filesystem.Storage }
 
-// Config returns the configuration of the repository without these extensions.
+// Config returns the configuration of the repository without the extensions that t hides.
 func (t tolerantStorage) Config() (*config.Config, error) {
 	c, err := t.Storage.Config()
 	if err == nil && c.Raw.HasSection("extensions") {

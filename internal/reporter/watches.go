@@ -140,7 +140,7 @@ func (w *watches) launch(kind schema.GroupVersionKind, k *kindWatch) {
 	})
 }
 
-// retry immediately retries those kinds that could not be read and for which which returns true.
+// retry immediately retries those kinds that could not be read and that the function which selects.
 func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

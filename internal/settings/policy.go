@@ -84,9 +84,9 @@ func (v validator) checkPattern(field, text string) {
 	}
 }
 
-// CheckRules validates the names of rules in the policy. findings holds the names of the built-in rules. The
-// name of a user-defined rule must not be a built-in rule or a warning code. spec.policy.severity and waivers
-// must refer to existing rules. The error is a diag.List.
+// CheckRules validates the names of rules in the policy. findings holds the names of the built-in rules. A
+// user-defined rule must not have the name of a built-in rule or of a warning code. spec.policy.severity and
+// waivers must refer to existing rules. The error is a diag.List.
 func (w *Workspace) CheckRules(findings []string) error {
 	var errs diag.List
 	c := ruleChecker{w: w, findings: findings, errs: &errs}

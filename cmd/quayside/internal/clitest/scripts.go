@@ -1,4 +1,4 @@
-// Package clitest runs the program in tests. Scripts run it, and its output is checked against its schemas.
+// Package clitest runs the program in tests, with scripts, and checks the output against the schemas.
 //
 // Start from [Main] and [Scripts].
 package clitest

@@ -547,7 +547,7 @@ func (a *adder) setVersion(ctx context.Context, o *operator, pkg *catalog.Packag
 	return b, nil
 }
 
-// newestBundle returns the bundle with the highest version for which within returns true, and a channel that
+// newestBundle returns the bundle with the highest version that the function within accepts, and a channel that
 // contains the bundle. It prefers the default channel. It searches only channels, or all channels if there are
 // none. It returns nil if no version matches.
 func newestBundle(pkg *catalog.Package, within func(version string) bool, channels ...string) (best *catalog.Bundle, in *catalog.Channel) {

@@ -21,7 +21,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// filesOf returns a directory with files: path, content, path, content.
+// filesOf returns a directory with files. In pairs, paths and contents alternate.
 func filesOf(pairs ...string) fstest.MapFS {
 	out := fstest.MapFS{}
 	for i := 0; i < len(pairs); i += 2 {
