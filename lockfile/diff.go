@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// ChangeKind is the kind of a change of one block of the lock.
+// ChangeKind describes how a block of the lock changed.
 type ChangeKind string
 
 // The kinds of changes. Moved: the pin has another bundle or version. Changed: other fields of the

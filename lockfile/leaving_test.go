@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// lockWithLeaving returns the sample lock with an operator that one of its pins replaces.
+// lockWithLeaving returns the sample lock, extended by a leaving operator that a pin of the lock replaces.
 func lockWithLeaving() *lockfile.File {
 	f := sampleLock()
 	old := f.Pins[1]

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/gitrepo"
 )
 
-// TestMerges checks a repository during and after every way to join two branches.
+// TestMerges checks Merges during and after every kind of merge of two branches.
 func TestMerges(t *testing.T) {
 	dir := newRepository(t)
 	git(t, dir, "branch", "topic")

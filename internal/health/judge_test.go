@@ -338,8 +338,8 @@ func checkStatus(t *testing.T, s v1alpha1.InstallationStatus) {
 	}
 }
 
-// TestJudgeAgain passes a status as the previous one, and checks that a transition time changes only with its
-// condition.
+// TestJudgeAgain passes the status of one call to the next call, and checks that a transition time changes only
+// with its condition.
 func TestJudgeAgain(t *testing.T) {
 	spec, objects := installation(), cluster(t)
 	got := observe(spec, objects)

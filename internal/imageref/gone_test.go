@@ -2,7 +2,7 @@ package imageref
 
 import "testing"
 
-// TestFindGone looks up images in the table, in several spellings, their successors, and similar images.
+// TestFindGone looks up images in the table (in several spellings), their successors, and similar images.
 func TestFindGone(t *testing.T) {
 	for image, want := range map[string]string{
 		"gcr.io/kubebuilder/kube-rbac-proxy:v0.13.1":               "quay.io/brancz/kube-rbac-proxy",

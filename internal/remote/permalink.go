@@ -49,8 +49,8 @@ func ParseLinks(text string) (LineLinks, error) {
 	return LineLinks{pattern}, nil
 }
 
-// Line returns the URL of a line of a file at a commit, or of the whole file if line is 0. path is
-// relative to the repository. Line returns "" for the zero value, or if commit or path is empty.
+// Line returns the URL of a line in a file at a commit. If line is 0, it returns the URL of the whole file.
+// path is relative to the repository. Line returns "" for the zero value, or if commit or path is empty.
 func (f LineLinks) Line(commit, path string, line int) string {
 	if f.pattern == "" || commit == "" || path == "" {
 		return ""

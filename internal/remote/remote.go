@@ -192,8 +192,8 @@ func (r Remote) guessForge() forgeEntry {
 	return forgeEntry{}
 }
 
-// LinePattern returns the URL of a line of a file with the placeholders {commit}, {path} and
-// {line}, or "" for an unknown forge.
+// LinePattern returns the URL pattern for lines in files, with the placeholders {commit}, {path} and {line}. It
+// returns "" for an unknown forge.
 func (r Remote) LinePattern() string {
 	if l := r.guessForge(); l.lines != "" {
 		return r.Page() + l.lines

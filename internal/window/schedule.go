@@ -53,7 +53,7 @@ func (s *Schedule) next(at time.Time) time.Time {
 	}
 }
 
-// clock returns the local date and time in the time zone, as a time.Time in UTC with the same date and clock time.
+// clock returns the local date and time in the time zone of the schedule, stored as if they were UTC.
 func (s *Schedule) clock(at time.Time) time.Time {
 	_, offset := at.In(s.zone).Zone()
 	return at.UTC().Add(time.Duration(offset) * time.Second)

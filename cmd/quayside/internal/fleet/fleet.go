@@ -42,7 +42,7 @@ func (f *Fleet) BaseState() (diff.State, error) {
 }
 
 // ForEachGroup divides the named clusters into groups that get the same objects, and calls visit with each
-// group. It keeps one state in memory at a time, because there may be thousands.
+// group. It keeps one state in memory at a time, because there may be thousands of groups.
 func (f *Fleet) ForEachGroup(names []string, base diff.State, visit func(Group) error) error {
 	index := map[string]int{}
 	var inputs []Inputs

@@ -24,7 +24,7 @@ type Format struct {
 	// image returns the content of a pin from an image; nil: content of this format is never in an image.
 	image func(ctx context.Context, im *image.Image) (fs.FS, error)
 	// asks filters APIs ("group/version" or "group/version/Kind"). It returns the APIs that may change the
-	// bundle of a pin, in the same order.
+	// bundle of a pin, in the given order.
 	asks func(files fs.FS, apis []string) ([]string, error)
 	// kubernetes returns the range of Kubernetes versions that the content supports; nil: any.
 	kubernetes func(files fs.FS) (string, error)
@@ -65,7 +65,7 @@ func (f Format) Image(ctx context.Context, im *image.Image) (fs.FS, error) {
 }
 
 // Asks filters the APIs in a cluster ("group/version" or "group/version/Kind"). It returns the APIs that may
-// change the bundle, in the same order.
+// change the bundle, in the given order.
 func (f Format) Asks(files fs.FS, apis []string) ([]string, error) { return f.asks(files, apis) }
 
 // Kubernetes returns the range of Kubernetes versions that the content supports, in the format of a chart's

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// moveObjects moves the objects of a release from the namespace that its author chose to another one. It
+// moveObjects moves the objects of a release from the namespace that its author chose to the namespace to. It
 // modifies namespaced objects, the Namespace itself, subjects of bindings, Services of webhooks, conversions
 // and APIServices, and selectors of the Namespace. It does not move objects in namespaces of Kubernetes. It
 // returns an error if another field mentions the namespace, or if the objects are in several namespaces.
@@ -69,7 +69,7 @@ type mover struct {
 	errs     diag.List
 }
 
-// rename sets a field to the new namespace if it has the old one.
+// rename sets a field to the new namespace if the field has the old namespace.
 func (m *mover) rename(in map[string]any, field string) {
 	if in[field] == m.from {
 		in[field] = m.to

@@ -13,8 +13,7 @@ import (
 	"runtime/debug"
 )
 
-// Values of GOGC: a collection starts when the heap has grown by this percentage since the last
-// one.
+// Values of GOGC: a collection starts when the heap has grown by this percentage since the last collection.
 const (
 	early  = 400 // before the first collection, which starts at 16 MiB; most commands end earlier
 	usual  = 100 // after the first collection; the default of Go

@@ -228,7 +228,7 @@ func (l *observer) clusterUID(ctx context.Context) (string, error) {
 	return k8s.Text(got[0].Object, "metadata", "uid"), nil
 }
 
-// reporterState contains the Installations in a cluster, whose status the reporter writes.
+// reporterState contains the Installations in a cluster. The reporter writes their status.
 type reporterState struct {
 	wanted  bool   // whether the workspace renders a reporter
 	absent  string // reason why Installations cannot be listed; empty if they can

@@ -24,8 +24,8 @@ func newPin(name string, openshift ...string) lockfile.Pin {
 	return p
 }
 
-// newLifecycle returns the lifecycle of a result of newPin. The channel of such a pin lists the supported
-// versions of OpenShift.
+// newLifecycle returns the lifecycle of a pin that newPin created. The channel of such a pin lists the
+// supported versions of OpenShift.
 func newLifecycle(p lockfile.Pin) *catalog.SupportedVersion {
 	if p.Channel == "" {
 		return nil

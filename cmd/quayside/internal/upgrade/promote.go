@@ -357,7 +357,7 @@ func (p *promotion) reasonToKeep(key string) (resolve.HeldUpgrade, bool) {
 	return s, ok
 }
 
-// isPromoted reports whether the promotion may change an operator: it is selected and not held.
+// isPromoted reports whether an operator is selected and not held, so that the promotion may change it.
 func (p *promotion) isPromoted(key string) bool {
 	_, stays := p.held[key]
 	return !stays && (p.selected == nil || p.selected[key])
