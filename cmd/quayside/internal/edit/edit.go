@@ -100,7 +100,7 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 
 // Write writes the declarations, then the lock and, with tree, the rendered tree. It writes nothing if the
 // declarations cannot be resolved, or if the tree cannot be written. Without tree, the report is nil. With
-// tree, it is valid even if there is an error. After an interruption, the same edit can be repeated.
+// tree, Write may return a report together with an error. After an interruption, the same edit can be repeated.
 func (e *Edit) Write(ctx context.Context, tree bool) (r *workspace.TreeReport, err error) {
 	if e.Resolution.Lock == nil {
 		return nil, e.Resolution.Failed
