@@ -68,10 +68,11 @@ func (r *clusterReader) addChart(o *snapshot.LiveObject) {
 		r.skip(o, true, "release %s is installed, but its spec has release %s", is.release, sub.Namespace+"/"+release)
 		return
 	}
-	other := slices.IndexFunc(r.Operators, func(op Operator) bool { return op.Key() == sub.Key() })
-	if other >= 0 {
-		r.skip(o, true, "%s %s has the same name and install namespace", r.Operators[other].Kind, r.Operators[other].Key())
-		return
+	for _, op := range r.Operators {
+		if op.Key() == sub.Key() || op.Namespace == sub.Namespace && op.Package == sub.Package {
+			r.skip(o, true, "%s %s/%s installs an operator with the same name or package in namespace %s", op.Kind, op.object.Namespace, op.object.Name, op.Namespace)
+			return
+		}
 	}
 	from := ClusterCatalog{ID: src.ID, Source: source.ChartRef(src.Charts)}
 	if i := slices.IndexFunc(r.Catalogs, func(c ClusterCatalog) bool { return c.ID == from.ID }); i < 0 {
@@ -236,10 +237,10 @@ func installedByFlux(o map[string]any) (is installedChart, why string) {
 	case status == "uninstalled":
 		is.absent = true
 		return is, "status.history[0].status is uninstalled"
-	case status != "deployed":
-		return is, fmt.Sprintf("status.history[0].status is %q, not deployed: version %s may be installed in part", status, is.version)
 	case is.version == "":
 		return is, "status.history[0].chartVersion is missing"
+	case status != "deployed":
+		return is, fmt.Sprintf("status.history[0].status is %q, not deployed: version %s may be installed in part", status, is.version)
 	}
 	if attempted := k8s.Text(o, "status", "lastAttemptedRevision"); attempted != "" && attempted != k8s.Text(last, "chartVersion") {
 		is.notes = append(is.notes, "Flux attempted to install "+attempted+", which is ignored")
