@@ -248,13 +248,20 @@ func (r Root) OnDisk() bool { return r.dir != "" }
 // directory. In a new workspace without pins, this is only a warning.
 var ErrNoDeclarations = errors.New("no declarations found")
 
+// noDeclarationsError wraps ErrNoDeclarations. Its message searches the workspace, which most callers need not do.
+type noDeclarationsError struct{ p *Project }
+
+func (noDeclarationsError) Unwrap() error { return ErrNoDeclarations }
+
+func (e noDeclarationsError) Error() string {
+	cause := cmp.Or(e.p.SuggestWorkspaces(), fmt.Errorf("put Subscriptions into %s/, or set their path in %s (spec.declarations)", e.p.Settings.Declarations[0].Path, setting.FileName))
+	return fmt.Sprintf("%v: %v", ErrNoDeclarations, cause)
+}
+
 func (p *Project) declarations() (*declare.Set, error) {
 	w := p.Settings
 	if _, named := w.Fields["spec.declarations"]; !named && len(w.Declarations) == 1 && !p.exists(w.Declarations[0].Path) && !p.hasNoPins() {
-		if err := p.SuggestWorkspaces(); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrNoDeclarations, err)
-		}
-		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or set their path in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0].Path, setting.FileName)
+		return nil, noDeclarationsError{p}
 	}
 	opt := declare.LoadOptions{Environment: p.Environment(), Paths: w.Declarations, Charts: p.repositoryCharts(w), Results: p.results, Output: w.OutputDir(), Applied: []string{w.OutputDir()}}
 	if g := w.GitOps; g != nil && g.Path != "" {
