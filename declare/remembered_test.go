@@ -58,14 +58,14 @@ func surveyText(s *survey.Survey) string {
 
 // checkRemembered checks that results of earlier commands do not change the survey or the declarations.
 func checkRemembered(t *rapid.T, f *resultFile, files fstest.MapFS, opt declare.LoadOptions) {
-	none := func(string) bool { return false }
-	freshSurvey, err := survey.New(files, none, none, nil, nil, nil)
+	skipNone, none := func(fs.FS, string) bool { return false }, func(string) bool { return false }
+	freshSurvey, err := survey.New(files, skipNone, none, nil, survey.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	fresh, freshErr := declare.LoadFS(files, opt)
 	opt.Results = f.open()
-	s, err := survey.New(files, none, none, nil, opt.Results, nil)
+	s, err := survey.New(files, skipNone, none, nil, survey.Options{Results: opt.Results})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func faultTexts(err error) []string {
 func TestSurveyProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := repotest.Draw(t, rapid.Bool().Draw(t, "faults"))
-		s, err := survey.New(r.Files(), func(string) bool { return false }, func(string) bool { return false }, nil, nil, nil)
+		s, err := survey.New(r.Files(), func(fs.FS, string) bool { return false }, func(string) bool { return false }, nil, survey.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package survey_test
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestCharts(t *testing.T) {
 		"loop/templates/a.yaml":   strings.ReplaceAll(loop, "path: apps", "path: loop"),
 	}
 	named := survey.Named("named", &survey.Chart{Values: map[string]any{"name": "green"}}, diag.Pos{File: "envs/a/quayside.yaml", Line: 5})
-	s, err := survey.New(filesOf(files), func(string) bool { return false }, func(string) bool { return false }, charttest.New(t, nil), nil, func(*survey.Survey) []*survey.Applied { return []*survey.Applied{named} })
+	s, err := survey.New(filesOf(files), skipNone, none, func(*survey.Survey) []*survey.Applied { return []*survey.Applied{named} }, survey.Options{Charts: charttest.New(t, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestInstalledCharts(t *testing.T) {
 		"flux/own.yaml":         "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: own}\nspec: {chart: {spec: {chart: charts/own, sourceRef: {kind: GitRepository, name: own}}}}\n",
 		"flux/patch.yaml":       "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: r}\nspec: {values: {a: 1}}\n",
 	}
-	s, err := survey.New(filesOf(files), func(string) bool { return false }, func(string) bool { return false }, charttest.New(t, nil), nil, nil)
+	s, err := survey.New(filesOf(files), skipNone, none, nil, survey.Options{Charts: charttest.New(t, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,3 +118,7 @@ func TestInstalledCharts(t *testing.T) {
 		t.Errorf("declarations of OLM: %v", s.Declarations)
 	}
 }
+
+func none(string) bool { return false }
+
+func skipNone(fs.FS, string) bool { return false }

@@ -33,25 +33,24 @@ type Reader struct {
 	repo   *repository
 	values *valueIndex
 	charts *helm.Charts
-
-	results *memo.Results
 }
 
 // NewReader returns a reader of a repository. It assumes that every entry point applies this repository, unless
 // the entry point names a chart of another repository. charts renders charts. results remembers the results of
 // kustomizations. Both may be nil.
 func NewReader(fsys fs.FS, skip func(dir string) bool, charts *helm.Charts, results *memo.Results) *Reader {
-	return &Reader{newRepository(fsys, skip), &valueIndex{}, charts, results}
+	r := &Reader{newRepository(fsys, skip), &valueIndex{}, charts}
+	r.repo.results = results
+	return r
 }
 
 // WithoutValues returns a copy of r that does not look up the values of Flux variables in the
 // repository.
-func (r *Reader) WithoutValues() *Reader { return &Reader{r.repo, nil, r.charts, r.results} }
+func (r *Reader) WithoutValues() *Reader { return &Reader{r.repo, nil, r.charts} }
 
 func (r *Reader) scanner() *scanner {
-	s := newScanner(r.repo.fsys, r.repo.skip, func(string) bool { return false })
-	s.repo, s.assumeOwn, s.values, s.charts = r.repo, true, r.values, r.charts
-	s.results = r.results
+	s := newScanner(r.repo, func(string) bool { return false })
+	s.assumeOwn, s.values, s.charts = true, r.values, r.charts
 	return s
 }
 
@@ -123,7 +122,7 @@ func (s *scanner) collectEntries(seen map[string]bool) *Entries {
 // readEntries adds the entry points in a file, and reports whether it found any.
 func (s *scanner) readEntries(file string) bool {
 	before := len(s.objects)
-	if dir := path.Dir(file); s.repo.kustomization(dir) != nil && s.repo.kustomization(dir).file == file {
+	if dir := path.Dir(file); s.repo.kustomization(dir) != nil && s.repo.kustomization(dir).File == file {
 		objects, err := s.applyObjects(&Applied{Entry: &Entry{}, Dir: dir})
 		if err != nil {
 			return false

@@ -65,7 +65,7 @@ func (s *Survey) Applications(declared, others []string, wanted func(Declaration
 		}
 		for _, dir := range s.kustomizationsOf(d.Pos.File) {
 			if !inputs[dir] {
-				at := diag.Pos{File: s.repo.kustomizations[dir].file, Line: 1, Col: 1}
+				at := diag.Pos{File: s.repo.kustomizations[dir].File, Line: 1, Col: 1}
 				add(&Applied{Dir: dir}, d, Application{By: fmt.Sprintf("kustomization %q", dir), Pos: at})
 			}
 		}
@@ -128,7 +128,7 @@ func (s *Survey) Changing(dir string, declared []string) (applied []*Applied, ku
 		}
 	}
 	for top, k := range s.repo.kustomizations {
-		if k != nil && k.changes && slices.Contains(k.resources, dir) && !k.component {
+		if k != nil && k.Changes && slices.Contains(k.Resources, dir) && !k.Component {
 			kustomizations = append(kustomizations, top)
 		}
 	}

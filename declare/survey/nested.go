@@ -49,7 +49,7 @@ func (s *Survey) buildText(dir, file string, text []byte) ([]map[string]any, err
 		}
 		return fs.ReadFile(s.repo.fsys, name)
 	}
-	o, err := overlay.NewTolerant(overlay.FileFunc(read), s.repo.manifestsIn, s.results).Open(dir)
+	o, err := overlay.NewTolerant(overlay.FileFunc(read), s.repo.manifestsIn, s.repo.results).Open(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (s *scanner) changesObjects(a *Applied) bool {
 		}
 	}
 	for dir := range dirs {
-		if s.repo.kustomization(dir).changes {
+		if s.repo.kustomization(dir).Changes {
 			return true
 		}
 	}
@@ -130,7 +130,7 @@ func (s *scanner) applyObjects(a *Applied) ([]map[string]any, error) {
 	var own string
 	var data []byte
 	if k := s.repo.kustomization(a.Dir); k != nil {
-		own, data = k.file, s.repo.read(k.file)
+		own, data = k.File, s.repo.read(k.File)
 	}
 	files, dirs := a.Resources(s.repo.fsys, s.repo.skip)
 	text, err := a.Kustomization(data, slices.Concat(files, dirs))
@@ -232,7 +232,7 @@ func (s *scanner) builtObjects() []entryObject {
 	s.objects = nil
 	for _, dir := range slices.Sorted(maps.Keys(s.repo.kustomizations)) {
 		k := s.repo.kustomizations[dir]
-		if k == nil || k.component || lower[dir] {
+		if k == nil || k.Component || lower[dir] {
 			continue
 		}
 		included, dirs := map[string]bool{}, map[string]bool{}
@@ -249,7 +249,7 @@ func (s *scanner) builtObjects() []entryObject {
 		for _, name := range files {
 			covered[name] = true
 		}
-		s.addBuilt(objects, k.file, files)
+		s.addBuilt(objects, k.File, files)
 	}
 	out := slices.DeleteFunc(slices.Clone(all), func(o entryObject) bool { return covered[o.file] })
 	out = append(out, s.objects...)

@@ -123,12 +123,12 @@ type generatedPolicy struct {
 // generatedPolicies returns the policies that the generators of a kustomization make.
 func (r *repository) generatedPolicies(k *kustomization) []generatedPolicy {
 	var out []generatedPolicy
-	for _, config := range k.generators {
-		file, data := config.file, []byte(config.text)
+	for _, config := range k.Generators {
+		file, data := config.File, []byte(config.Text)
 		if file != "" {
 			data = r.read(file)
 		}
-		docs, err := documents(cmp.Or(file, k.file), data)
+		docs, err := documents(cmp.Or(file, k.File), data)
 		if err != nil {
 			continue // the kustomize build reports this error
 		}
@@ -137,11 +137,11 @@ func (r *repository) generatedPolicies(k *kustomization) []generatedPolicy {
 				continue
 			}
 			for _, p := range yamlnode.NodesAt(n, "policies.[]") {
-				pos := config.pos
+				pos := config.Pos
 				if file != "" {
 					pos = yamlnode.At(file, p)
 				}
-				out = append(out, r.generatedPolicy(path.Dir(k.file), n, p, pos))
+				out = append(out, r.generatedPolicy(path.Dir(k.File), n, p, pos))
 			}
 		}
 	}

@@ -77,8 +77,8 @@ func (s *Survey) Propose(taken []string) Proposal {
 			byChoice[Choice{Path: d.Pos.File}].environment = s.placementOf(d)
 		case k == nil:
 			add(Choice{Path: s.plainPath(d.Pos.File)}, d, false)
-		case k.invalid: // it may list the file
-			add(Choice{Path: path.Dir(k.file)}, d, false)
+		case k.Invalid: // it may list the file
+			add(Choice{Path: path.Dir(k.File)}, d, false)
 		}
 	}
 	p := Proposal{}
@@ -172,7 +172,7 @@ func (s *Survey) Kustomizations(d Declaration) []string { return s.kustomization
 // kustomization includes.
 func (s *Survey) TopKustomizations(d Declaration) []string {
 	lower := s.lowerDirs()
-	return slices.DeleteFunc(slices.Clone(s.Kustomizations(d)), func(dir string) bool { return lower[dir] || s.repo.kustomization(dir).component })
+	return slices.DeleteFunc(slices.Clone(s.Kustomizations(d)), func(dir string) bool { return lower[dir] || s.repo.kustomization(dir).Component })
 }
 
 // lowerDirs returns the files and directories that kustomizations include.
@@ -181,7 +181,7 @@ func (s *Survey) lowerDirs() map[string]bool {
 		s.lower = map[string]bool{}
 		for _, k := range s.repo.kustomizations {
 			if k != nil {
-				for _, name := range k.resources {
+				for _, name := range k.Resources {
 					s.lower[name] = true
 				}
 			}
@@ -205,10 +205,10 @@ func (s *Survey) nearestKustomization(file string) *kustomization {
 func (s *Survey) Unlisted(d Declaration) string {
 	isPatch := d.IsOperator() && d.Package == ""
 	k := s.nearestKustomization(d.Pos.File)
-	if isPatch || d.Obstacle != "" || k == nil || k.invalid || len(s.Appliers(d))+len(s.Kustomizations(d)) > 0 {
+	if isPatch || d.Obstacle != "" || k == nil || k.Invalid || len(s.Appliers(d))+len(s.Kustomizations(d)) > 0 {
 		return ""
 	}
-	return path.Dir(k.file)
+	return path.Dir(k.File)
 }
 
 // plainPath returns the path for declaring a file outside of kustomizations. It is the directory of the file,

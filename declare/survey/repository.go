@@ -14,6 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/memo"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -33,6 +34,9 @@ type repository struct {
 	ignored        map[string]*gitrepo.Ignore // ignore patterns, by the name of the files that contain them
 	loaded         map[string]bool            // files whose patterns are already in ignored
 	charts         map[string]*chartFiles     // by directory
+
+	results *memo.Results
+	index   *gitrepo.Index // files that need not be read to know their content; may be nil
 }
 
 func newRepository(fsys fs.FS, skip func(dir string) bool) *repository {
@@ -61,9 +65,36 @@ func (r *repository) ReadDir(dir string) ([]fs.DirEntry, error) {
 	if known {
 		return list, nil
 	}
-	list, err := fs.ReadDir(r.fsys, dir)
+	read := fs.ReadDir
+	if r.index != nil {
+		read = filetree.ReadDirInfo
+	}
+	list, err := read(r.fsys, dir)
+	for _, d := range list {
+		if r.index != nil && gitrepo.IsAttributesFile(d.Name()) {
+			r.index.AddAttributes(dir, r.read(path.Join(dir, d.Name())))
+		}
+	}
 	r.lists[dir] = list
 	return list, err
+}
+
+// remember returns f of the content of a file, which f determines together with its path. It does not read the file if
+// its content is known and the result of an earlier call is stored. name identifies f.
+func remember[T any](r *repository, file string, d fs.DirEntry, name string, f func(data []byte) (T, error)) (out T, err error) {
+	if blob, known := r.index.Blob(file, d); known {
+		if out, found := memo.Find[T](r.results, name, append(blob, file...)); found {
+			return out, nil
+		}
+	}
+	data, err := filetree.ReadSmall(r.fsys, file, maxSize)
+	switch {
+	case err != nil:
+		return out, err
+	case r.results == nil:
+		return f(data)
+	}
+	return memo.Remember(r.results, name, append(gitrepo.BlobOf(data), file...), func() (T, error) { return f(data) })
 }
 
 // list returns the entries of a directory. For a missing directory, it returns none.
@@ -167,20 +198,21 @@ func (r *repository) manifestsIn(dir string) []string {
 
 // kustomization is the content of a kustomization file as far as a survey needs it.
 type kustomization struct {
-	file       string
-	resources  []string // files and directories, relative to the repository
-	patches    []string // files with patches, relative to the repository
-	generators []generatorConfig
-	component  bool
-	invalid    bool
-	changes    bool // whether it changes its resources
+	_          struct{} `cbor:",toarray"`
+	File       string   `cbor:"-"`
+	Resources  []string // files and directories, relative to the repository
+	Patches    []string // files with patches, relative to the repository
+	Generators []generatorConfig
+	Component  bool
+	Invalid    bool
+	Changes    bool // whether it changes its resources
 }
 
 // generatorConfig is the configuration of generators: a file, or a text in a kustomization.
 type generatorConfig struct {
-	pos  diag.Pos // of the text
-	file string   // empty for a text
-	text string
+	Pos  diag.Pos // of the text
+	File string   // empty for a text
+	Text string
 }
 
 // kustomization returns the kustomization in a directory, or nil if there is none. If the file is invalid, the
@@ -196,7 +228,10 @@ func (r *repository) kustomization(dir string) *kustomization {
 	for _, d := range r.list(dir) {
 		if slices.Contains(konfig.RecognizedKustomizationFileNames(), d.Name()) && d.Type().IsRegular() {
 			name := path.Join(dir, d.Name())
-			k = parseKustomization(name, r.read(name))
+			parse := func(data []byte) (kustomization, error) { return parseKustomization(name, data), nil }
+			parsed, err := remember(r, name, d, "survey.parseKustomization", parse)
+			parsed.File, parsed.Invalid = name, parsed.Invalid || err != nil
+			k = &parsed
 			break
 		}
 	}
@@ -204,14 +239,14 @@ func (r *repository) kustomization(dir string) *kustomization {
 	return k
 }
 
-func parseKustomization(file string, data []byte) *kustomization {
-	k := &kustomization{file: file}
+func parseKustomization(file string, data []byte) kustomization {
+	k := kustomization{File: file}
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: maxSize, Nodes: 50_000})
 	if err != nil || len(docs) == 0 {
-		k.invalid = true
+		k.Invalid = true
 		return k // the kustomize build reports this error
 	}
-	k.component = textAt(docs[0], "kind") == types.ComponentKind
+	k.Component = textAt(docs[0], "kind") == types.ComponentKind
 	join := func(where string) []string {
 		var out []string
 		for _, item := range yamlnode.NodesAt(docs[0], where) {
@@ -221,21 +256,21 @@ func parseKustomization(file string, data []byte) *kustomization {
 		}
 		return out
 	}
-	k.resources = slices.Concat(join("resources.[]"), join("bases.[]"), join("components.[]"))
+	k.Resources = slices.Concat(join("resources.[]"), join("bases.[]"), join("components.[]"))
 	for _, item := range yamlnode.NodesAt(docs[0], "generators.[]") {
 		switch text, ok := yamlnode.Text(item); {
 		case ok && strings.ContainsAny(text, "\n{"):
-			k.generators = append(k.generators, generatorConfig{pos: yamlnode.At(file, item), text: text})
+			k.Generators = append(k.Generators, generatorConfig{Pos: yamlnode.At(file, item), Text: text})
 		case ok:
-			k.generators = append(k.generators, generatorConfig{file: path.Join(path.Dir(file), text)})
+			k.Generators = append(k.Generators, generatorConfig{File: path.Join(path.Dir(file), text)})
 		}
 	}
-	k.patches = slices.Concat(join("patches.[].path"), join("patchesStrategicMerge.[]"), join("patchesJson6902.[].path"))
+	k.Patches = slices.Concat(join("patches.[].path"), join("patchesStrategicMerge.[]"), join("patchesJson6902.[].path"))
 	for i := 0; i+1 < len(docs[0].Content); i += 2 {
 		switch docs[0].Content[i].Value {
 		case "apiVersion", "kind", "metadata", "resources", "bases", "generatorOptions", "configMapGenerator", "secretGenerator", "openapi", "buildMetadata", "sortOptions":
 		default:
-			k.changes = k.changes || len(docs[0].Content[i+1].Content) > 0 || docs[0].Content[i+1].Value != ""
+			k.Changes = k.Changes || len(docs[0].Content[i+1].Content) > 0 || docs[0].Content[i+1].Value != ""
 		}
 	}
 	return k
@@ -333,7 +368,7 @@ func (r *repository) addIncluded(dir string, files, dirs map[string]bool) {
 		return
 	}
 	dirs[dir] = true
-	for _, target := range k.resources {
+	for _, target := range k.Resources {
 		if fs.ValidPath(target) && r.kustomization(target) != nil {
 			r.addIncluded(target, files, dirs)
 		} else {

@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/helm"
 	"github.com/quayside/quayside/internal/memo"
@@ -45,7 +44,6 @@ type Survey struct {
 	Entries []*Entry
 
 	repo    *repository
-	results *memo.Results
 	byFile  map[string][]int      // indexes in Declarations, by file
 	applied map[string][]*Applied // entries that apply a file with declarations or entries, by file
 
@@ -208,23 +206,38 @@ type sourceObject struct {
 	ignored *gitrepo.Ignore // spec.ignore
 }
 
-func newScanner(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool) *scanner {
-	s := &Survey{repo: newRepository(fsys, skip), byFile: map[string][]int{}, applied: map[string][]*Applied{}, holders: map[diag.Pos]*Policy{}, built: map[string][]any{}}
+func newScanner(repo *repository, foreign func(url string) bool) *scanner {
+	s := &Survey{repo: repo, byFile: map[string][]int{}, applied: map[string][]*Applied{}, holders: map[diag.Pos]*Policy{}, built: map[string][]any{}}
 	return &scanner{Survey: s, sources: map[string]sourceObject{}, foreign: foreign, groups: relevantGroups(), patches: map[string]bool{}, listed: map[string]bool{}, templated: map[string]*templatedChart{}}
 }
 
-// New surveys a repository. It skips directories for which skip returns true, files that Git ignores, and large
-// files. foreign reports whether a URL belongs to another repository. A missing directory is treated as empty.
-// charts renders charts, and results remembers results between runs. charts and results may be nil. named
-// returns the charts that workspaces name, each created with [Named]. named may search the survey for files.
-func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool, charts *helm.Charts, results *memo.Results, named func(*Survey) []*Applied) (*Survey, error) {
-	s := newScanner(fsys, skip, foreign)
-	s.charts, s.results = charts, results
-	defer charts.Close()
-	defer results.Save()
+// Options are optional inputs of [New]. All may be nil.
+type Options struct {
+	Charts  *helm.Charts   // renders charts
+	Results *memo.Results  // remembers results between runs
+	Index   *gitrepo.Index // index of the repository
+}
+
+// New surveys a repository. It skips directories for which skip returns true, files that Git ignores, and
+// large files. The file system that skip gets remembers directories. foreign reports whether a URL belongs to another
+// repository. A missing directory is treated as empty. named returns the charts that workspaces name, each created with
+// [Named]. named may search the survey for files, and may be nil.
+func New(fsys fs.FS, skip func(files fs.FS, dir string) bool, foreign func(url string) bool, named func(*Survey) []*Applied, opt Options) (*Survey, error) {
+	r := newRepository(fsys, nil)
+	r.skip = func(dir string) bool {
+		skipped := skip(r, dir)
+		if skipped {
+			delete(r.lists, dir)
+		}
+		return skipped
+	}
+	s := newScanner(r, foreign)
+	s.charts, r.results, r.index = opt.Charts, opt.Results, opt.Index
+	defer opt.Charts.Close()
+	defer opt.Results.Save()
 	seen := 0
 	last := "" // directory of the last file
-	err := gitrepo.WalkFiles(s.repo, s.repo.skip, func(name string, d fs.DirEntry) error {
+	err := gitrepo.WalkFiles(r, r.skip, func(name string, d fs.DirEntry) error {
 		if seen++; seen > maxFiles {
 			return fs.SkipAll
 		}
@@ -236,11 +249,7 @@ func New(fsys fs.FS, skip func(dir string) bool, foreign func(url string) bool, 
 		if isKustomization || !yamlnode.HasExtension(name) && !isTemplateName(name) {
 			return nil
 		}
-		data, err := filetree.ReadSmall(fsys, name, maxSize)
-		if err == nil && (isRelevant(s.groups, data) || bytes.Contains(data, []byte(fluxReleases))) {
-			s.scanFile(name, data)
-		}
-		return err
+		return s.scanFile(name, d)
 	})
 	if err != nil {
 		return nil, err
@@ -275,10 +284,10 @@ func (s *scanner) addKustomization(dir string) {
 	if k == nil {
 		return
 	}
-	for _, name := range k.patches {
+	for _, name := range k.Patches {
 		s.patches[name] = true
 	}
-	for _, name := range k.resources {
+	for _, name := range k.Resources {
 		s.listed[name] = true
 	}
 }
@@ -363,26 +372,31 @@ func isRelevant(groups [][]byte, text []byte) bool {
 }
 
 // scanFile records the declarations and the objects of GitOps tools in a file.
-func (s *scanner) scanFile(name string, data []byte) {
+func (s *scanner) scanFile(name string, d fs.DirEntry) error {
 	chart, inChart := s.repo.chartOf(name)
-	switch {
-	case inChart:
-		s.addText(name, data, 1, fmt.Sprintf("is in a template of the Helm chart %q: list the chart, with its values, or what applies it, in spec.declarations", chart))
-		if bytes.Contains(data, []byte(argoGroup)) {
-			s.templates = append(s.templates, name)
+	scanned := false
+	scan := func(data []byte) (found bool, err error) {
+		scanned = true
+		switch {
+		case !isRelevant(s.groups, data) && !bytes.Contains(data, []byte(fluxReleases)):
+			return false, nil
+		case inChart:
+			s.addText(name, data, 1, fmt.Sprintf("is in a template of the Helm chart %q: list the chart, with its values, or what applies it, in spec.declarations", chart))
+			if bytes.Contains(data, []byte(argoGroup)) {
+				s.templates = append(s.templates, name)
+			}
+			return true, nil
+		case isTemplateName(name):
+			s.addText(name, data, 1, "is in a template")
+			return true, nil
 		}
-	case isTemplateName(name):
-		s.addText(name, data, 1, "is in a template")
-	default:
-		scanned := false
-		found, _ := memo.Remember(s.results, "survey.scanFile", data, func() (bool, error) {
-			scanned = true
-			return s.scanManifest(name, data), nil
-		})
-		if found && !scanned {
-			s.scanManifest(name, data)
-		}
+		return s.scanManifest(name, data), nil
 	}
+	found, err := remember(s.repo, name, d, fmt.Sprintf("survey.scanFile %t", inChart), scan)
+	if found && !scanned {
+		_, err = scan(s.repo.read(name))
+	}
+	return err
 }
 
 // scanManifest is like scanFile, for a file whose name is not that of a template. It reports whether it

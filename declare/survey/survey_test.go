@@ -19,7 +19,7 @@ import (
 )
 
 func newSurvey(t interface{ Fatal(...any) }, files fs.FS) *survey.Survey {
-	s, err := survey.New(files, func(dir string) bool { return dir == "rendered" }, func(url string) bool { return strings.Contains(url, "other") }, nil, nil, nil)
+	s, err := survey.New(files, func(_ fs.FS, dir string) bool { return dir == "rendered" }, func(url string) bool { return strings.Contains(url, "other") }, nil, survey.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func (s *scanner) findValues(kind, namespace, name, file string) (map[string]str
 		}
 	}
 	for _, dir := range s.values.generating {
-		if kind == "ConfigMap" && bytes.Contains(s.repo.read(s.repo.kustomization(dir).file), []byte(name)) {
+		if kind == "ConfigMap" && bytes.Contains(s.repo.read(s.repo.kustomization(dir).File), []byte(name)) {
 			found = append(found, s.builtValues(dir, name)...)
 		}
 	}
@@ -195,7 +195,7 @@ func isPlaceholder(text string) bool { return strings.Contains(text, "<path:") }
 // builtValues returns the ConfigMaps called name that a kustomization builds. If the kustomization cannot be
 // built, the result is a ConfigMap with unknown values.
 func (s *scanner) builtValues(dir, name string) []valueObject {
-	file := s.repo.kustomization(dir).file
+	file := s.repo.kustomization(dir).File
 	built := s.build(dir)
 	if built == nil {
 		return []valueObject{{file: file}}
@@ -212,7 +212,7 @@ func (s *scanner) builtValues(dir, name string) []valueObject {
 // isIncluded reports whether a kustomization in another directory includes dir or the file in dir.
 func (s *scanner) isIncluded(dir, file string) bool {
 	for other, k := range s.repo.kustomizations {
-		if k != nil && other != dir && (slices.Contains(k.resources, dir) || slices.Contains(k.resources, file)) {
+		if k != nil && other != dir && (slices.Contains(k.Resources, dir) || slices.Contains(k.Resources, file)) {
 			return true
 		}
 	}
@@ -229,7 +229,7 @@ func (s *scanner) isChanged(o valueObject) bool {
 		s.repo.addIncluded(dir, files, dirs)
 		changes := false
 		for d := range dirs {
-			changes = changes || s.repo.kustomization(d).changes
+			changes = changes || s.repo.kustomization(d).Changes
 		}
 		if !files[o.file] || !changes {
 			continue

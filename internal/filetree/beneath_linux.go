@@ -67,15 +67,23 @@ func (b *beneath) readFile(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// readDir reads a directory. shown is its path on disk.
-func (b *beneath) readDir(name, shown string) ([]fs.DirEntry, error) {
+// readDir reads a directory. shown is its path on disk. If infos is true, the entries have file infos.
+func (b *beneath) readDir(name, shown string, infos bool) ([]fs.DirEntry, error) {
 	fd, err := b.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
 	dir := os.NewFile(uintptr(fd), filepath.FromSlash(shown))
 	defer func() { _ = dir.Close() }()
-	return dir.ReadDir(-1)
+	if !infos {
+		return dir.ReadDir(-1)
+	}
+	list, err := dir.Readdir(-1) // uses fstatat with the descriptor of the directory
+	var out []fs.DirEntry
+	for _, info := range list {
+		out = append(out, fs.FileInfoToDirEntry(info))
+	}
+	return out, err
 }
 
 // stat returns the file info of a file. With O_NOFOLLOW among the flags, it returns that of a link itself.

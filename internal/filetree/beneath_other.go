@@ -13,8 +13,11 @@ type beneath struct{}
 
 func newBeneath(*os.Root) *beneath { return nil }
 
-func (*beneath) readFile(string, int64) ([]byte, error)        { return nil, errors.ErrUnsupported }
-func (*beneath) readDir(string, string) ([]fs.DirEntry, error) { return nil, errors.ErrUnsupported }
-func (*beneath) stat(string, uint64) (fs.FileInfo, error)      { return nil, errors.ErrUnsupported }
+func (*beneath) readFile(string, int64) ([]byte, error)   { return nil, errors.ErrUnsupported }
+func (*beneath) stat(string, uint64) (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
+
+func (*beneath) readDir(string, string, bool) ([]fs.DirEntry, error) {
+	return nil, errors.ErrUnsupported
+}
 
 const noFollow = 0

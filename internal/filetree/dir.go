@@ -442,14 +442,26 @@ func ReadSmall(files fs.FS, name string, limit int64) ([]byte, error) {
 }
 
 // ReadDir reads a directory.
-func (d dirFS) ReadDir(name string) ([]fs.DirEntry, error) {
+func (d dirFS) ReadDir(name string) ([]fs.DirEntry, error) { return d.readDir(name, false) }
+
+// ReadDirInfo is like fs.ReadDir, for callers that need the file infos of most entries.
+func ReadDirInfo(files fs.FS, name string) ([]fs.DirEntry, error) {
+	if d, ok := files.(dirFS); ok {
+		return d.readDir(name, true)
+	}
+	return fs.ReadDir(files, name)
+}
+
+func (d dirFS) readDir(name string, infos bool) ([]fs.DirEntry, error) {
 	top, full, err := d.resolveName("open", name)
 	if err != nil {
 		return nil, err
 	}
-	list, err := d.root.fast().readDir(full, path.Join(filepath.ToSlash(d.root.dir), full))
+	list, err := d.root.fast().readDir(full, path.Join(filepath.ToSlash(d.root.dir), full), infos)
 	for i, e := range list {
-		list[i] = dirFSEntry{e, d, path.Join(name, e.Name())}
+		if !infos {
+			list[i] = dirFSEntry{e, d, name}
+		}
 	}
 	if isUndecided(err) {
 		list, err = fs.ReadDir(top.FS(), full)
@@ -465,11 +477,11 @@ func isUndecided(err error) bool { return err != nil && !errors.Is(err, fs.ErrNo
 type dirFSEntry struct {
 	fs.DirEntry
 	files dirFS
-	path  string
+	dir   string
 }
 
 // Info returns the file info of a file or a link.
-func (e dirFSEntry) Info() (fs.FileInfo, error) { return e.files.Lstat(e.path) }
+func (e dirFSEntry) Info() (fs.FileInfo, error) { return e.files.Lstat(path.Join(e.dir, e.Name())) }
 
 // Sub returns the file system of a directory.
 func (d dirFS) Sub(name string) (fs.FS, error) {

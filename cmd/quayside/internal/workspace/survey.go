@@ -30,18 +30,23 @@ func (p *Opened) survey() (s *survey.Survey, trees []string, err error) {
 		}
 	}
 	known := map[string]bool{}
-	s, err = survey.New(repo, func(dir string) bool {
+	opt := survey.Options{Charts: p.repositoryCharts(p.Settings), Results: p.results}
+	if git, _, err := p.OpenRepo(); err == nil && p.results != nil {
+		opt.Index, _ = git.Index() // without an index, all files are read
+	}
+	s, err = survey.New(repo, func(files fs.FS, dir string) bool {
 		skip, seen := known[dir]
 		if !seen && dir != prefix && !filetree.Within(prefix, dir) {
-			_, err := fs.Stat(repo, path.Join(dir, filetree.Index))
-			if err == nil {
+			list, _ := fs.ReadDir(files, dir) // walking reports the error
+			isTree := slices.ContainsFunc(list, func(d fs.DirEntry) bool { return d.Name() == filetree.Index })
+			if isTree {
 				trees = append(trees, dir)
 			}
-			skip = err == nil || slices.Contains(skipped, dir) || dir == path.Join(prefix, p.Settings.OutputDir())
+			skip = isTree || slices.Contains(skipped, dir) || dir == path.Join(prefix, p.Settings.OutputDir())
 		}
 		known[dir] = skip
 		return skip
-	}, p.isForeign(), p.repositoryCharts(p.Settings), p.results, p.namedCharts)
+	}, p.isForeign(), p.namedCharts, opt)
 	return s, trees, err
 }
 
