@@ -48,7 +48,7 @@ func TestLeavingOLM(t *testing.T) {
 	t.Parallel() // has its own servers
 	clusters, files, limit := readClusters(t), variedOperators(), 15*time.Minute
 	if os.Getenv(leavingVariable) == "all" {
-		files, limit = clusters.Before(), 45*time.Minute
+		files, limit = clusters.Before(), 80*time.Minute
 	}
 	ctx := within(t, limit)
 	w := restoreCluster(ctx, t, clusters, files, gitops{profile: "flux", url: "https://git.example.com/fleet.git"}, harness.Options{})
