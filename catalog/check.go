@@ -58,7 +58,7 @@ func (c *Catalog) addOthers(others []OtherSchema) {
 		hint := diag.DidYouMean(o.Schema, known)
 		switch {
 		case o.Schema == "olm.semver", strings.HasPrefix(o.Schema, "olm.template."), o.Schema == "olm.composite", strings.HasPrefix(o.Schema, "olm.composite."):
-			c.strayFaults.Addf(o.Pos, "schema %q is that of a catalog template: expand it first, for example with opm alpha render-template", o.Schema)
+			c.strayFaults.Addf(o.Pos, "schema %q belongs to a catalog template: expand the template first, for example with opm alpha render-template", o.Schema)
 		case hint != "" || strings.HasPrefix(o.Schema, "olm."):
 			c.strayFaults.Addf(o.Pos, "unknown schema %q: the object is not part of the catalog%s", o.Schema, hint)
 		}

@@ -18,8 +18,8 @@ const OpenShift = "openshift"
 // SupportedVersion holds the support periods of one MAJOR.MINOR version of an operator, including
 // all its patch releases.
 type SupportedVersion struct {
-	Name      string              `json:"version" form:"required nonempty" doc:"MAJOR.MINOR of the operator's version."`                  // "4.12"
-	Phases    []SupportPhase      `json:"phases" form:"required" doc:"The phases of its support, each beginning the day after the last."` // at least one
+	Name      string              `json:"version" form:"required nonempty" doc:"MAJOR.MINOR of the operator's version."`                                         // "4.12"
+	Phases    []SupportPhase      `json:"phases" form:"required" doc:"The phases of support. Each phase begins on the day after the end of the previous phase."` // at least one
 	Platforms []SupportedPlatform `json:"platforms,omitempty" doc:"Declared platform versions. Absent if none are declared."`
 }
 
@@ -49,7 +49,7 @@ const (
 
 // Support is the support of an operator version on a given day.
 type Support struct {
-	State SupportState `json:"state" form:"enum=upcoming|supported|endOfLife" doc:"Whether the version is supported on the day: upcoming before its first phase, endOfLife after its last."`
+	State SupportState `json:"state" form:"enum=upcoming|supported|endOfLife" doc:"Whether the version is supported on the day: upcoming before the first phase, endOfLife after the last phase."`
 	Phase string       `json:"phase,omitempty" doc:"The phase that the day is in."`
 	From  string       `json:"from" doc:"The first day of support."`
 	Until string       `json:"until" doc:"The last day of support."`

@@ -202,7 +202,7 @@ func (c checker) readApplication(o application) installed {
 	maps.DeleteFunc(values, func(_ string, v any) bool { return survey.IsKnown(v) })
 	for _, field := range slices.Sorted(maps.Keys(values)) {
 		if field == helm+"releaseName" && h.ReleaseName == "" {
-			c.Addf(field, "missing: the default, the name of the Application, is not available offline")
+			c.Addf(field, "missing: its default is the name of the Application, which is not available offline")
 			continue
 		}
 		c.Addf(field, "depends on a value that is not available offline; write the value into the file")
@@ -275,7 +275,7 @@ func (c checker) chartSource(spec specApplication) (src *argoSource, at string) 
 	}
 	for i, name := range src.Helm.ValueFiles {
 		ref, _, _ := strings.Cut(strings.TrimPrefix(name, "$"), "/")
-		c.reject(diag.Item(at+".helm.valueFiles", i), !strings.HasPrefix(name, "$") || !refs[ref], "not a file of this repository, as $ref/path: copy its values into helm.valuesObject")
+		c.reject(diag.Item(at+".helm.valueFiles", i), !strings.HasPrefix(name, "$") || !refs[ref], "not a $ref/path of a file in this repository: copy the file's values into helm.valuesObject")
 	}
 	return src, at
 }

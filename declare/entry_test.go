@@ -318,7 +318,7 @@ func TestTwoObjectsOfOneKustomization(t *testing.T) {
 		files[name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	_, err := declare.LoadFS(files, declare.LoadOptions{Paths: paths("k")})
-	want := `k/a.yaml:1:1: subscription "a/etcd" is in several objects of "k", which differ: a cluster can have only one of them, so list their files in workspaces of their own`
+	want := `k/a.yaml:1:1: subscription "a/etcd" is declared differently by several objects of "k": a cluster can have only one of them: list each file in a separate workspace`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -278,7 +278,7 @@ func (l *loader) ambiguous(builders map[identity][]part) map[identity]bool {
 		dirs = slices.Compact(dirs)
 		e := diag.Errorf(d.pos, "%s %q is built differently by %s: list only one of them in spec.declarations", d.kind, d.ID().String(), diag.Some(dirs, 10))
 		if len(dirs) == 1 {
-			e = diag.Errorf(d.pos, "%s %q is in several objects of %s, which differ: a cluster can have only one of them, so list their files in workspaces of their own", d.kind, d.ID().String(), dirs[0])
+			e = diag.Errorf(d.pos, "%s %q is declared differently by several objects of %s: a cluster can have only one of them: list each file in a separate workspace", d.kind, d.ID().String(), dirs[0])
 		}
 		l.unread = append(l.unread, unreadObject(e, d))
 		out[key] = true

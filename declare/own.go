@@ -27,8 +27,8 @@ type specOwn struct {
 	Package         string          `json:"package" doc:"Name of the package. Required without bundle."`
 	Channel         string          `json:"channel" doc:"Restricts versions to this channel. Default: all channels, the package's default channel first."`
 	Version         string          `json:"version" doc:"Range of versions, such as \">=0.9.2 <0.10\". Default: any."`
-	Catalog         string          `json:"catalog" doc:"The catalog: namespace/name of a CatalogSource, or the name of a ClusterCatalog. Default: the only one that has the package."`
-	WatchNamespaces []string        `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches; \"*\" alone means all. Default: an OperatorGroup's, else all namespaces if the bundle can, else its own."`
+	Catalog         string          `json:"catalog" doc:"The catalog: namespace/name of a CatalogSource, or the name of a ClusterCatalog. Default: the only catalog that has the package."`
+	WatchNamespaces []string        `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches; \"*\" alone means all. Default: those of an OperatorGroup; else all namespaces if the bundle supports this, else the operator's namespace."`
 	Approval        string          `json:"approval" default:"\"Automatic\"" form:"enum=Automatic|Manual" doc:"Manual: upgraded only when named on the command line."`
 	Hold            string          `json:"hold" default:"\"\"" doc:"Holds the operator at its pinned version. The value is the reason."`
 	Config          *configV0       `json:"config" doc:"Same fields as spec.config of OLM's Subscription."`
@@ -36,9 +36,9 @@ type specOwn struct {
 	ValuesFiles     []string        `json:"valuesFiles" form:"nonempty" doc:"Files with values of a chart, relative to quayside.yaml. Later files override earlier ones."`
 	ReleaseName     string          `json:"releaseName" doc:"Name of the release of a chart. Default: metadata.name."`
 	Hops            string          `json:"hops" default:"\"minor\"" form:"enum=minor|any" doc:"Upgrades of a package without an upgrade graph: to the next minor version, or to any newer version."`
-	Replaces        string          `json:"replaces" form:"pattern=^[^/]+/[^/]+$" doc:"namespace/package of an operator that is no longer declared and that this one replaces: it provides the same APIs. CRDs and custom resources are kept."`
-	Only            []string        `json:"only" form:"nonempty" doc:"Names of the environments that install the operator. Default: all that read this declaration."`
-	Bundle          string          `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/, where the directory can also be a chart, or end with PACKAGE/VERSION and have YAML files. metadata.namespace is then optional. Default: the namespace that the bundle suggests, or else the name of its package."`
+	Replaces        string          `json:"replaces" form:"pattern=^[^/]+/[^/]+$" doc:"namespace/package of the operator that this operator replaces: it provides the same APIs and is no longer declared. CRDs and custom resources are kept."`
+	Only            []string        `json:"only" form:"nonempty" doc:"Names of the environments that install the operator. Default: all environments that read this declaration."`
+	Bundle          string          `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/. A directory has a bundle, a chart, or YAML files and a path that ends with PACKAGE/VERSION. metadata.namespace is then optional. Default: the namespace that the bundle suggests, or else the name of its package."`
 }
 
 func fieldsOwn() map[Field]string {

@@ -43,7 +43,7 @@ func (s *Set) Successors() (map[string]*Subscription, error) {
 func (s *Set) checkReplacedDeclared(d *Subscription, errs *diag.List) {
 	for _, old := range s.Subscriptions {
 		if old.Operator() == d.Replaces {
-			errs.Addf(d.At(FieldReplaces), "%s is declared at %s, but has a successor: remove one of the two declarations", d.Replaces, old.Pos)
+			errs.Addf(d.At(FieldReplaces), "%s is still declared at %s, but this declaration replaces it: remove the old declaration, or spec.replaces here", d.Replaces, old.Pos)
 			return
 		}
 	}

@@ -18,8 +18,8 @@ import (
 func certificateRules() []RuleInfo {
 	return []RuleInfo{
 		{"certificates.identity", Critical, "certificate for an identity of the cluster", "the holder of a client certificate for system:masters, a node, a controller or an account acts as it"},
-		{"certificates.name", Medium, "certificate for names of others", "the holder is taken for the named server or user by all who trust the issuer"},
-		{"certificates.authority", Critical, "certificate of an authority", "its holder issues certificates for any name, that everybody who trusts the authority accepts"},
+		{"certificates.name", Medium, "certificate for names outside of the operator", "everybody who trusts the issuer accepts the holder as the named server or user"},
+		{"certificates.authority", Critical, "certificate of an authority", "the holder can issue certificates for any name, and everybody who trusts the authority accepts them"},
 	}
 }
 

@@ -12,7 +12,7 @@ func clusterRules() []RuleInfo {
 	return []RuleInfo{
 		{"clusters.added", Info, "cluster added", "compared with the other clusters before the change; its differences are separate findings"},
 		{"clusters.removed", High, "cluster removed", "no longer rendered: its objects are pruned, or run on unmanaged"},
-		{"clusters.operator-dropped", High, "operator removed from a cluster", "other clusters keep it; on this one its objects are pruned, and custom resources stay without an operator"},
+		{"clusters.operator-dropped", High, "operator removed from a cluster", "other clusters keep the operator; in this cluster its objects are pruned, and custom resources stay without an operator"},
 	}
 }
 

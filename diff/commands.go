@@ -297,7 +297,7 @@ func (d podDiff) compareCode(name string, old, now map[string]any, at fieldPath)
 		if variable, ok := strings.CutPrefix(setting, "env."); ok {
 			in = at.field("env").named(variable)
 		}
-		d.add("pods.code", name+" "+field, in, Finding{Before: was[field], After: is[field], Message: fmt.Sprintf("container %s executes other code, by %s", name, field), explains: noField()})
+		d.add("pods.code", name+" "+field, in, Finding{Before: was[field], After: is[field], Message: fmt.Sprintf("container %s executes changed code, set in %s", name, field), explains: noField()})
 	}
 	a, b := k8s.Texts(old, "command"), k8s.Texts(now, "command")
 	isCode := slices.ContainsFunc(sortedKeys(is), func(field string) bool { return strings.HasPrefix(field, "command") })

@@ -52,7 +52,7 @@ func (d crdDiff) reportRemovedVersion(v k8s.CRDVersion, stored, observed bool) {
 		f.Before = "storage version"
 		f.Message = fmt.Sprintf("storage version %s is removed", v.Name)
 		if observed {
-			f.Message += "; the clusters' status.storedVersions contain it, so they will refuse the CRD"
+			f.Message += "; the clusters' status.storedVersions contain this version, so the clusters will refuse the CRD"
 		}
 		d.add("crd.stored-version-removed", f)
 	case v.Served:

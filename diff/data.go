@@ -11,10 +11,10 @@ import (
 )
 
 func dataRules() []RuleInfo {
-	const refused = "the API server refuses the change: the sync fails until the object is deleted and recreated; an entry in spec.recreate of quayside.yaml does it, except for claims, volumes, CRDs and Namespaces"
+	const refused = "the API server refuses the change: the sync fails until the object is deleted and recreated; an entry in spec.recreate of quayside.yaml makes the GitOps tool do this, except for claims, volumes, CRDs and Namespaces"
 	return []RuleInfo{
 		{"data.crd-removed", Critical, "CRD removed", "deleting a CRD deletes every object of its kind in every namespace; their finalizers need a running operator; with the " + strings.Join(profile.Engines(), " and the ") + " profile a removed CRD is not pruned"},
-		{"data.crd-added", High, "CRD added", "a new cluster-wide kind; the CRD of a kind of another component replaces its schema and its conversion"},
+		{"data.crd-added", High, "CRD added", "a new cluster-wide kind; if another component defines the same kind, this CRD replaces its schema and conversion"},
 		{"data.resource-orphaned", Critical, "CRD of a custom resource in the repository removed", "the object is deleted with the CRD, and the file can no longer be applied"},
 		{"data.namespace-removed", Critical, "Namespace removed", "deleting a namespace deletes everything in it, including volumes and Secrets"},
 		{"data.volume-claim-removed", High, "PersistentVolumeClaim removed", "with reclaim policy Delete, the default of most storage classes, the data is deleted with the PersistentVolumeClaim"},

@@ -14,7 +14,7 @@ type Document struct {
 	Differs       bool             `json:"differs" form:"required"`
 	Summary       map[string]int   `json:"summary" form:"required" doc:"number of findings by severity, without waived findings"`
 	Operators     []OperatorReport `json:"operators" form:"required" doc:"operators with changes or findings, by name"`
-	Resources     ResourceChange   `json:"resources,omitzero" doc:"change of what the pods of all operators request, in all clusters together"`
+	Resources     ResourceChange   `json:"resources,omitzero" doc:"change of the requests of the pods of all operators, summed over all clusters"`
 	Findings      []findingObject  `json:"findings" form:"required" doc:"worst first"`
 	Removals      []Removal        `json:"removals,omitempty" doc:"uninstall plans of removed operators"`
 	Reading       []Reading        `json:"reading,omitempty" doc:"with --release-notes, release notes and links of upgraded operators, by operator"`

@@ -62,7 +62,7 @@ func (c *comparison) contentSeverity(o *Object) (Severity, string) {
 	case key.Is("Service") && k8s.Text(o.Content, "spec", "type") == "ExternalName":
 		return High, "it resolves to " + k8s.Text(o.Content, "spec", "externalName")
 	case key.Is("EndpointSlice.discovery.k8s.io") && !c.ownsService(o, k8s.Text(o.Content, "metadata", "labels", "kubernetes.io/service-name")), key.Is("Endpoints") && !c.ownsService(o, key.Name):
-		return High, "it directs the traffic of a Service that is not of this operator"
+		return High, "it directs the traffic of a Service that does not belong to this operator"
 	case key.Is("ConfigMap") && slices.Contains([]string{"kube-root-ca.crt", "openshift-service-ca.crt"}, key.Name):
 		return High, "pods of the namespace trust the authorities in it"
 	case key.Group == "monitoring.coreos.com":
@@ -73,7 +73,7 @@ func (c *comparison) contentSeverity(o *Object) (Severity, string) {
 		claims := append(k8s.Items(o.Content, "spec", "volumeClaimTemplates"), o.Content)
 		for _, claim := range claims {
 			if from := claimSources(c, o, k8s.Map(claim, "spec")); len(from) > 0 {
-				return High, "it has the data of " + strings.Join(from, " and ") + ", which is not of this operator"
+				return High, "it has the data of " + strings.Join(from, " and ") + ", which does not belong to this operator"
 			}
 		}
 	case key.Is("APIService.apiregistration.k8s.io") && c.servesForeignGroup(o):

@@ -16,7 +16,7 @@ func lifecycleRules() []RuleInfo {
 	return []RuleInfo{
 		{"lifecycle.end-of-life", High, "version is end of life", "no fixes are released for this version"},
 		{"lifecycle.ends-soon", Low, fmt.Sprintf("version reaches end of life within %d days", soonDays), "upgrade by that day"},
-		{"lifecycle.platform", High, "version does not support this OpenShift", "the vendor's list of supported OpenShift versions does not contain the one in quayside.yaml"},
+		{"lifecycle.platform", High, "version does not support this OpenShift", "the vendor does not list the OpenShift version in quayside.yaml as supported"},
 		{"lifecycle.supported", Info, "supported again", "fixes are released in later versions of the same channel"},
 	}
 }

@@ -16,7 +16,7 @@ const MetadataObeyed = "metadata.obeyed"
 
 func metadataRules() []RuleInfo {
 	return []RuleInfo{
-		{MetadataObeyed, Critical, "annotation or label on which another program acts", "who writes it decides what the program does: it may run code, grant permissions, or delete the object"},
+		{MetadataObeyed, Critical, "annotation or label on which another program acts", "its author controls the program, which may run code, grant permissions, or delete the object"},
 	}
 }
 

@@ -116,7 +116,7 @@ func (r *otherChanges) checkNamespace(p pair) {
 		return
 	}
 	f := Finding{Rule: "objects.foreign-namespace", Severity: High, Field: "metadata.namespace", After: namespace, path: fieldAt("metadata", "namespace"), explains: noField()}
-	f.Message = fmt.Sprintf("namespace %s belongs to none of this operator and its declarations", namespace)
+	f.Message = fmt.Sprintf("namespace %s belongs neither to this operator nor to its declarations", namespace)
 	if o.Operator == "" {
 		f.Message = fmt.Sprintf("namespace %s belongs to no operator and no declaration", namespace)
 	}

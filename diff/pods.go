@@ -27,7 +27,7 @@ func podRules() []RuleInfo {
 		{"pods.hardening-lost", High, "security setting loosened", "a compromised container can do more"},
 		{"pods.device", Medium, "device of the node requested", "the container reaches a device of the node, by a device plugin or driver"},
 		{"pods.account-changed", High, "runs as another ServiceAccount", "the pod gets the permissions of the other account"},
-		{"pods.secret", High, "Secret used", "a credential reaches the pod or the driver, perhaps one of another operator"},
+		{"pods.secret", High, "Secret used", "the pod or its volume driver gets a credential, which may belong to another operator"},
 		{"pods.level-refused", High, "pod refused by Pod Security", "the namespace's pod-security.kubernetes.io/enforce label forbids this pod: the workload is created, but its pods never start"},
 		{"pods.level-raised", Medium, "needs a less restrictive Pod Security level", "a namespace that enforces the old level refuses the pod"},
 		{"pods.code", High, "code that a container executes", "a shell, an interpreter or the loader executes it, without a new image"},

@@ -60,14 +60,14 @@ func (d selectedDiff) compare() {
 		switch {
 		case key.Is("Service") && key.Namespace == namespace && isOther:
 			if s := k8s.TextMap(o.Content, "spec", "selector"); len(s) > 0 && matchesMap(s, d.now) && (d.old == nil || !matchesMap(s, d.old)) {
-				d.add("network.service", fmt.Sprintf("the pods get the traffic of %s, which is not of this operator", o.Ref()))
+				d.add("network.service", fmt.Sprintf("the pods get the traffic of %s, which does not belong to this operator", o.Ref()))
 			}
 		case key.Is(networkPolicyKind):
 			if was := d.c.before.byKey[key]; d.old != nil && was != nil && key.Namespace == namespace && matchesSelector(was, d.old, "podSelector") && !matchesSelector(o, d.now, "podSelector") {
 				d.add("network.allowed", fmt.Sprintf("%s no longer selects the pods", o.Ref()))
 			}
 			if isOther && d.c.after.admits(o, d.now, namespace) && (d.old == nil || !d.c.after.admits(o, d.old, namespace)) {
-				d.add("network.allowed", fmt.Sprintf("%s, which is not of this operator, allows the pods to connect", o.Ref()))
+				d.add("network.allowed", fmt.Sprintf("%s, which does not belong to this operator, allows the pods to connect", o.Ref()))
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func comparePodSelector(c *comparison, p pair) {
 		}
 		for _, pod := range podsOf(o) {
 			if have := k8s.TextMap(pod.meta, "labels"); now(have) && !old(have) {
-				c.add(rule, p.after, Finding{Field: "spec.selector", After: formatValue(k8s.At(p.after.Content, "spec", "selector")), Message: fmt.Sprintf("selects the pods of %s, which is not of this operator", o.Ref()), path: fieldAt("spec", "selector"), explains: noField()})
+				c.add(rule, p.after, Finding{Field: "spec.selector", After: formatValue(k8s.At(p.after.Content, "spec", "selector")), Message: fmt.Sprintf("selects the pods of %s, which does not belong to this operator", o.Ref()), path: fieldAt("spec", "selector"), explains: noField()})
 			}
 		}
 	}

@@ -30,13 +30,13 @@ func TestStored(t *testing.T) {
 		"stored": {
 			widgetOf(v1, beta),
 			map[string][]string{name: {"v1", "v1beta1"}},
-			[]string{"critical crd.stored-version-removed v1beta1: storage version → -", "storage version v1beta1 is removed; the clusters' status.storedVersions contain it, so they will refuse the CRD"},
+			[]string{"critical crd.stored-version-removed v1beta1: storage version → -", "storage version v1beta1 is removed; the clusters' status.storedVersions contain this version, so the clusters will refuse the CRD"},
 		},
 		"stored, but not in the CRD": {
 			widgetOf(v1, versionEntry("v2", "served: true, storage: false", plain)),
 			map[string][]string{name: {"v1", "v1alpha1"}},
 			[]string{
-				"critical crd.stored-version-removed v1alpha1: storage version → -", "storage version v1alpha1 is removed; the clusters' status.storedVersions contain it, so they will refuse the CRD",
+				"critical crd.stored-version-removed v1alpha1: storage version → -", "storage version v1alpha1 is removed; the clusters' status.storedVersions contain this version, so the clusters will refuse the CRD",
 				"high crd.served-version-removed v2: served → -", "version v2 is removed; no object is stored in this version",
 			},
 		},

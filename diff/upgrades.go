@@ -29,7 +29,7 @@ func upgradeRules() []RuleInfo {
 		{rolledBack, Medium, "operator rolled back", "the clusters had this version before, but values of fields and versions that only the newer version had are not brought back"},
 		{"upgrade.hops-skipped", Medium, "versions of the upgrade path skipped", "migrations that the skipped versions perform never run"},
 		{"upgrade.no-edge", Medium, "no declared upgrade from the previous version", "the operator's author did not declare an upgrade from the previous version to this one"},
-		{"upgrade.same-version-other-content", High, "same version, different content", "the bundle image was rebuilt or replaced: the reviewed one is not the one that will run"},
+		{"upgrade.same-version-other-content", High, "same version, different content", "the bundle image was rebuilt or replaced: the reviewed content is not the content that will run"},
 		{"upgrade.channel", Low, "channel changed", "later upgrades come from another channel"},
 		{"upgrade.catalog", Medium, "catalog changed", "the operator has another publisher"},
 		{"upgrade.install-mode", Medium, "install mode changed", "the operator watches different namespaces, with matching permissions"},

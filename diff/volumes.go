@@ -89,7 +89,7 @@ func (d podDiff) volumeReaches(v map[string]any) []volumeReach {
 		case "name", "emptyDir", "configMap", "downwardAPI", "image":
 		case "ephemeral":
 			for _, from := range claimSources(d.c, d.p.after, k8s.Map(source, "volumeClaimTemplate", "spec")) {
-				out = append(out, volumeReach{"pods.volume", typ + " " + from, "the volume has the data of " + from + ", which is not of this operator", ""})
+				out = append(out, volumeReach{"pods.volume", typ + " " + from, "the volume has the data of " + from + ", which does not belong to this operator", ""})
 			}
 		case "secret": // rule pods.secret
 		case "hostPath":
@@ -98,7 +98,7 @@ func (d podDiff) volumeReaches(v map[string]any) []volumeReach {
 		case "persistentVolumeClaim":
 			claim := k8s.Text(source, "claimName")
 			if !ownsName(d.c, d.p.after, "PersistentVolumeClaim", claim) {
-				out = append(out, volumeReach{"pods.volume", typ + " " + claim, "the pod uses PersistentVolumeClaim " + claim + ", which is not of this operator", ""})
+				out = append(out, volumeReach{"pods.volume", typ + " " + claim, "the pod uses PersistentVolumeClaim " + claim + ", which does not belong to this operator", ""})
 			}
 		case "projected":
 			for _, s := range k8s.Items(source, "sources") {

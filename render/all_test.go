@@ -118,7 +118,7 @@ func TestAllErrors(t *testing.T) {
 		want    []string
 	}{
 		"error/same object in two bundles": {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", config("1")), "b/y": newBundle("y", "1.0.0", "v1", config("2"))}, Options{}, []string{"a/x and b/y both contain PriorityClass.scheduling.k8s.io p"}},
-		"error/old version needed":         {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1alpha1"), "b/x": newBundle("x", "2.0.0", "v1")}, Options{}, []string{"a/x (x.v1.0.0) needs version v1alpha1 of CustomResourceDefinition things.x.io, but b/x (x.v2.0.0) provides the CRD without it"}},
+		"error/old version needed":         {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1alpha1"), "b/x": newBundle("x", "2.0.0", "v1")}, Options{}, []string{"a/x (x.v1.0.0) needs version v1alpha1 of CustomResourceDefinition things.x.io, but b/x (x.v2.0.0) provides the CRD without this version"}},
 		"error/removed API":                {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", "{kind: PodSecurityPolicy, apiVersion: policy/v1beta1, metadata: {name: p}}")}, Options{}, []string{"manifests/x0.yaml", "policy/v1beta1", "1.25"}},
 		"error/no apiVersion":              {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}")}, Options{}, []string{"manifests/x0.yaml", `Widget "w": apiVersion is missing`}},
 		"error/all bundles at once":        {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}"), "b/y": newBundle("y", "1.0.0", "v9", "{kind: Secret, apiVersion: v1, metadata: {name: A_}}")}, Options{}, []string{"a/x", "b/y"}},

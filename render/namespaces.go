@@ -119,7 +119,7 @@ func (t *tree) warnUnmonitored(name string, installs []operator) {
 	if _, decided := t.declared[name].Labels[catalog.ClusterMonitoringLabel]; in == nil || decided {
 		return
 	}
-	t.warn(in.csvPos(), in.pin.Key(), "namespace-monitoring", "%s asks for the cluster's monitoring of namespace %s: declare the Namespace with the label %s, \"true\" or \"false\"", in.name(), name, catalog.ClusterMonitoringLabel)
+	t.warn(in.csvPos(), in.pin.Key(), "namespace-monitoring", "%s requests OpenShift's cluster monitoring for namespace %s: declare the Namespace with the label %s set to \"true\" or \"false\"", in.name(), name, catalog.ClusterMonitoringLabel)
 }
 
 // declaredNamespace returns a Namespace with the declared labels and annotations. They override existing labels

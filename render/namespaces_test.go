@@ -239,7 +239,7 @@ func TestClusterMonitoring(t *testing.T) {
 	b := newBundle("x", "1.0.0", "v1")
 	csv := string(b["manifests/csv.yaml"].Data)
 	b["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(csv, "metadata: {name: x.v1.0.0}", "metadata: {name: x.v1.0.0, annotations: {operatorframework.io/cluster-monitoring: 'true'}}", 1))}
-	const warning = `namespace-monitoring: %s/x asks for the cluster's monitoring of namespace %s: declare the Namespace with the label openshift.io/cluster-monitoring, "true" or "false"`
+	const warning = `namespace-monitoring: %s/x requests OpenShift's cluster monitoring for namespace %s: declare the Namespace with the label openshift.io/cluster-monitoring set to "true" or "false"`
 	for name, c := range map[string]struct {
 		namespace string
 		openshift bool

@@ -81,7 +81,7 @@ func keepsHook(in *install, file bundle.ManifestObject) bool {
 		in.warn(file.Pos(), "hook-dropped", "%s is not applied at %s: %s has no such hook", file, strings.Join(others, ", "), tool)
 	}
 	if hook != nil && !about.RunsHooks {
-		in.warn(file.Pos(), "hook-order", "%s is a hook (%s): %s applies it together with the other objects", file, strings.Join(file.Hook.Events, ", "), tool)
+		in.warn(file.Pos(), "hook-order", "%s is a Helm hook (%s), but %s applies it together with the other objects", file, strings.Join(file.Hook.Events, ", "), tool)
 	}
 	return hook != nil
 }

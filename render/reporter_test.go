@@ -418,8 +418,8 @@ func TestSpecFields(t *testing.T) {
 func TestReporterIsRefused(t *testing.T) {
 	lock, opt, open := goldenLock(t, filepath.Join("testdata", "lantern", "own-plain"))
 	for want, r := range map[string]Reporter{
-		"spec.reporter: image and namespace are required":                                              {Namespace: "x"},
-		`spec.reporter.namespace: "my-lantern" is an operator's namespace: the reporter needs its own`: {Image: "x", Namespace: "my-lantern"},
+		"spec.reporter: image and namespace are required":                                                             {Namespace: "x"},
+		`spec.reporter.namespace: "my-lantern" is an operator's namespace: the reporter needs a namespace for itself`: {Image: "x", Namespace: "my-lantern"},
 	} {
 		opt.Reporter = &r
 		if _, err := All(lock, opt, open); fmt.Sprint(err) != want {

@@ -15,7 +15,7 @@ func (t *tree) reporterNamespace(name string) (Object, error) {
 	}
 	for _, r := range t.objects {
 		if r.Object.Is("", "Namespace") && r.Object.Name() == name {
-			return nil, fmt.Errorf("spec.reporter.namespace: %q is an operator's namespace: the reporter needs its own", name)
+			return nil, fmt.Errorf("spec.reporter.namespace: %q is an operator's namespace: the reporter needs a namespace for itself", name)
 		}
 	}
 	return k8s.Label(k8s.New("v1", "Namespace", "", name), map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}), nil

@@ -24,7 +24,7 @@ func (in *install) distinct(pos diag.Pos, o Object) Object {
 	}
 	out, repeats := in.opt.types.Distinct(o, in.keepItem)
 	for _, r := range repeats {
-		in.warn(pos, "repeated-item", "%s: %s: %d items have %s, which server-side apply rejects: only one is rendered, the one that Kubernetes uses", o.Key(), r.List, r.Count, r.Key)
+		in.warn(pos, "repeated-item", "%s: %s: %d items have the same key %s, which server-side apply rejects: only the item that Kubernetes uses is rendered", o.Key(), r.List, r.Count, r.Key)
 	}
 	return out
 }

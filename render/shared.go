@@ -138,7 +138,7 @@ func (p provider) checkServed(needs []requiredVersion) error {
 	var errs []error
 	for _, n := range needs {
 		if n.in != p.in && !slices.Contains(served, n.version) {
-			errs = append(errs, fmt.Errorf("%s (%s) needs version %s of CustomResourceDefinition %s, but %s (%s) provides the CRD without it",
+			errs = append(errs, fmt.Errorf("%s (%s) needs version %s of CustomResourceDefinition %s, but %s (%s) provides the CRD without this version",
 				n.in.name(), n.in.pin.Bundle, n.version, p.crd.Name(), p.in.name(), p.in.pin.Bundle))
 		}
 	}

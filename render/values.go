@@ -102,7 +102,7 @@ func checkValues(c profile.Cluster, installs []operator) error {
 		switch {
 		case slices.Contains(known, name):
 		case i >= 0 && installs[i].pin.Template == nil:
-			faults.Add(at, diag.Hintf(at, "remove the values, or change the operator in overlays/"+path.Join(c.Name, pieceName(installs[i].pin)),
+			faults.Add(at, diag.Hintf(at, "remove the values, or change the operator with a patch in overlays/"+path.Join(c.Name, pieceName(installs[i].pin)),
 				"values of an operator that is not a Helm chart: %s in cluster %q", name, c.Name))
 		default:
 			faults.Add(at, diag.Hintf(at, "name a chart of the cluster as namespace/package, or remove the values",

@@ -167,7 +167,7 @@ func ambiguousPackage(s *want, found []*catalog.Package) *fault {
 		ids[i] = p.Catalog().ID().String()
 	}
 	return &fault{
-		pos: s.pos(declare.FieldCatalog, declare.FieldPackage), msg: fmt.Sprintf("package %q is in several catalogs: %s: the declaration must name one", s.pkg, strings.Join(ids, ", ")),
+		pos: s.pos(declare.FieldCatalog, declare.FieldPackage), msg: fmt.Sprintf("package %q is in several catalogs (%s): the declaration must name one of them", s.pkg, strings.Join(ids, ", ")),
 	}
 }
 
@@ -182,7 +182,7 @@ func (w *chooser) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *faul
 	if !w.isVisible(s.ns, id) {
 		return nil, &fault{
 			pos: s.pos(declare.FieldCatalogNamespace),
-			msg: fmt.Sprintf("catalog %s is not visible in namespace %s, only the catalogs of namespace %s are", id, s.ns, strings.Join(append([]string{s.ns}, w.opt.GlobalNamespaces...), ", ")),
+			msg: fmt.Sprintf("catalog %s is not visible in namespace %s: only catalogs in these namespaces are: %s", id, s.ns, strings.Join(append([]string{s.ns}, w.opt.GlobalNamespaces...), ", ")),
 		}
 	}
 	p, ok := c.Package(s.pkg)

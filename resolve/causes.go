@@ -165,7 +165,7 @@ type oneProviderCause struct {
 }
 
 func (c oneProviderCause) describe(t *explainer, of []int) string {
-	return fmt.Sprintf("namespace %s can have only one provider of the API %s, not %s", c.ns, c.api, t.listInvolved(of))
+	return fmt.Sprintf("namespace %s can have only one provider of the API %s, but would have %s", c.ns, c.api, t.listInvolved(of))
 }
 
 // replacementCause means that an upgrade replaces an installed bundle, so that only one of the two bundles
@@ -187,5 +187,5 @@ type overlapCause struct {
 }
 
 func (c overlapCause) describe(*explainer, []int) string {
-	return fmt.Sprintf("namespaces %[2]s and %[3]s would both provide the API %[1]s to the same watched namespaces", c.api, c.ns, c.other)
+	return fmt.Sprintf("operators in namespaces %[2]s and %[3]s would both provide the API %[1]s to the same watched namespaces", c.api, c.ns, c.other)
 }

@@ -273,7 +273,7 @@ func reasonFor(c lockfile.Change) string {
 	words := map[lockfile.ChangeKind]string{
 		lockfile.Added:   "is requested, but not pinned",
 		lockfile.Removed: fmt.Sprintf("is pinned (%s), but not required", c.From),
-		lockfile.Moved:   fmt.Sprintf("is pinned at %s, which is no longer valid: it would change to %s", c.From, c.To),
+		lockfile.Moved:   fmt.Sprintf("is pinned at %s, but resolve would now change the pin to %s", c.From, c.To),
 		lockfile.Changed: "is out of date, because its declaration has changed",
 	}
 	switch {

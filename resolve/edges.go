@@ -106,7 +106,7 @@ func (s *want) allowsInstalled(pkgs []*catalog.Package, allowed func(string, cat
 }
 
 func (w *chooser) downgradeFault(s *want, to *catalog.Entry) *fault {
-	return &fault{pos: s.pos(declare.FieldBundle, declare.FieldRange, declare.FieldPackage), msg: fmt.Sprintf("%s %s is installed, %s is requested: downgrades are not allowed",
+	return &fault{pos: s.pos(declare.FieldBundle, declare.FieldRange, declare.FieldPackage), msg: fmt.Sprintf("%s %s is installed, but the lower version %s is requested: downgrades are not allowed",
 		s.pkg, s.current.versionText(), to.Bundle().Version())}
 }
 

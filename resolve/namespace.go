@@ -75,7 +75,7 @@ func (w *chooser) suggestedNamespace(d *declare.Subscription) (string, error) {
 	}
 	b := offered.list[0].entry.Bundle()
 	if !b.Metadata().Known {
-		return "", diag.Errorf(d.At(declare.FieldNamespace), "catalog %s does not have the suggested namespace of bundle %q: set spec.namespace", b.Package().Catalog().ID(), b.Name())
+		return "", diag.Errorf(d.At(declare.FieldNamespace), "catalog %s does not contain the namespace that bundle %q suggests: set spec.namespace", b.Package().Catalog().ID(), b.Name())
 	}
 	ns, err := catalog.ManagedNamespace(d.Package, b.Metadata().Annotations)
 	if err != nil {

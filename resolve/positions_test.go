@@ -138,7 +138,7 @@ func positionCases() []positionCase {
 		},
 
 		{
-			text: `catalog olm/cat does not have the suggested namespace of bundle "a.v2.0.0"`,
+			text: `catalog olm/cat does not contain the namespace that bundle "a.v2.0.0" suggests`,
 			v1:   strings.Replace(withV1, "{namespace: ops, ", "‸{", 1),
 		},
 		{

@@ -50,7 +50,7 @@ func (w *chooser) cannotRun(a *atom) ban {
 		if can == "" {
 			can = "none"
 		}
-		return ban{kind: banInstallMode, text: fmt.Sprintf("does not support install mode %s, which watching %s needs (it supports %s)",
+		return ban{kind: banInstallMode, text: fmt.Sprintf("does not support install mode %s, which is needed to watch %s (supported: %s)",
 			catalog.ModeFor(a.ns, a.watch), formatWatched(a.watch), can)}
 	}
 	for _, c := range w.clusters(a.ns + "/" + a.facts.pkg) {

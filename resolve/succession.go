@@ -211,7 +211,7 @@ func successionConflict(d *declare.Subscription, text, change string) *explain.C
 func (w *converter) reportSuccessions(prev, next *lockfile.File) {
 	for _, l := range next.Leaving {
 		if l.ReplacedBy == "" {
-			w.warn(diag.Warning{Code: "uninstalling", Subject: l.Key(), Msg: fmt.Sprintf("%s is being uninstalled: its objects are no longer rendered, so that the GitOps tool prunes them: after that, run 'quayside status --save', then 'quayside resolve --observed'; or run 'quayside resolve --prune'",
+			w.warn(diag.Warning{Code: "uninstalling", Subject: l.Key(), Msg: fmt.Sprintf("%s is being uninstalled: its objects are not rendered, so the GitOps tool prunes them. After the prune, run 'quayside status --save', then 'quayside resolve --observed'; or run 'quayside resolve --prune'",
 				l.Key())})
 			continue
 		}

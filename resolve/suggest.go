@@ -451,7 +451,7 @@ func (t *explainer) addSettings() {
 			t.addSetting("allow the overlap: set spec.allowOverlap: true", func(in *inputs) { in.opt.AllowOverlap = true })
 		case requirementCause:
 			if !t.b.w.opt.SharedDependencies && t.b.hasSeveralNamespaces() {
-				t.addSetting("share it between namespaces: set spec.sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
+				t.addSetting("share the dependency between namespaces: set spec.sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
 			}
 			for _, cat := range t.b.w.x.Catalogs() {
 				if len(t.b.w.providers(cat, c.req)) > 0 {

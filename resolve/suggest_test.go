@@ -120,7 +120,7 @@ func (d *manualEdit) applySetting(line string) bool {
 		d.opt.Named = append(slices.Clone(d.opt.Named), resolve.Target{Namespace: ns, Package: pkg, Reinstall: true})
 	case line == "allow the overlap: set spec.allowOverlap: true in quayside.yaml":
 		d.opt.AllowOverlap = true
-	case line == "share it between namespaces: set spec.sharedDependencies: true in quayside.yaml":
+	case line == "share the dependency between namespaces: set spec.sharedDependencies: true in quayside.yaml":
 		d.opt.SharedDependencies = true
 	case group != nil && group[3] == "":
 		d.setGroup(group[1], nil)

@@ -103,7 +103,7 @@ func (r *round) findObstacle(root root, of []int) obstacle {
 	case err != nil:
 		return obstacle{text: err.Error()}
 	case res.Core == nil:
-		return obstacle{text: "a requirement with higher precedence prefers another version"}
+		return obstacle{text: "a requirement with higher precedence selects another version"}
 	}
 	var out obstacle
 	t := r.b.newExplainer(p, res.Core)
@@ -205,7 +205,7 @@ func (w *world) reportBadRanges(st *state) {
 		for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
 			if err := e.BadRange(); err != nil {
 				p := e.Channel().Package()
-				w.warn(diag.Warning{Code: "bad-skip-range", Subject: p.Name(), Msg: fmt.Sprintf("bundle %s of package %s in catalog %s skips no versions: invalid skipRange: %v",
+				w.warn(diag.Warning{Code: "bad-skip-range", Subject: p.Name(), Msg: fmt.Sprintf("bundle %s of package %s in catalog %s has an invalid skipRange and skips no versions: %v",
 					e.Name(), p.Name(), p.Catalog().ID(), err)})
 			}
 		}
@@ -259,7 +259,7 @@ func (w *world) reportUnchecked(st *state) {
 			kube++
 		}
 		if at := slices.IndexFunc(clusters, func(c Cluster) bool { return needsPatch(c.KubernetesVersion, minimum) }); at >= 0 {
-			w.warn(diag.Warning{Code: "unchecked", Subject: i.ns + "/" + i.pkg(), Msg: fmt.Sprintf("%s/%s needs Kubernetes %s: kubernetesVersion %s is taken as its newest patch", i.ns, i.pkg(), minimum, clusters[at].KubernetesVersion)})
+			w.warn(diag.Warning{Code: "unchecked", Subject: i.ns + "/" + i.pkg(), Msg: fmt.Sprintf("%s/%s needs Kubernetes %s: kubernetesVersion %s has no patch version, so its newest patch is assumed", i.ns, i.pkg(), minimum, clusters[at].KubernetesVersion)})
 		}
 		if i.entry.Bundle().MaxOpenShiftVersion() != "" {
 			shift++

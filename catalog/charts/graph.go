@@ -75,7 +75,7 @@ func newContent(charts []Chart) catalog.Content {
 		kept := versions[:0]
 		for _, c := range versions {
 			if n := len(kept); n > 0 && compareVersions(kept[n-1].parsed, c.parsed) == 0 {
-				warn(c, "the version is there twice: the first is used")
+				warn(c, "the index lists this version twice: the first entry is used")
 				continue
 			}
 			kept = append(kept, c)

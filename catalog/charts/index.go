@@ -31,7 +31,7 @@ func ReadIndex(file string, data []byte) (*Index, error) {
 		return nil, err
 	}
 	if len(docs) != 1 {
-		return nil, diag.Errorf(diag.Pos{File: file}, "expected one document with the index of a chart repository, got %d", len(docs))
+		return nil, diag.Errorf(diag.Pos{File: file}, "expected one YAML document, the index of a chart repository, got %d", len(docs))
 	}
 	entries, err := readEntries(docs[0].JSON)
 	if err != nil {

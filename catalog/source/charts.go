@@ -132,7 +132,7 @@ func resolveURL(base, location string) (string, error) {
 		return "", fmt.Errorf("%q is not a URL", location)
 	}
 	if u.Scheme != "https" && u.Scheme != b.Scheme {
-		return "", fmt.Errorf("%q is neither https nor at the repository", location)
+		return "", fmt.Errorf("%q uses neither https nor the scheme of the repository", location)
 	}
 	return u.String(), nil
 }

@@ -52,7 +52,7 @@ func (r Releases) Ref() (Ref, error) {
 	}
 	if r.Location != "" {
 		if r.URL+r.Package != "" || len(r.Versions) > 0 || !strings.HasPrefix(r.Location, "dir:") {
-			return "", errors.New("expected dir: and a directory, or package, url and versions, or git, path and tags")
+			return "", errors.New("expected dir:PATH, or the fields package, url and versions, or the fields git, path and tags")
 		}
 		return Ref("manifests:" + r.Location), nil
 	}
@@ -70,7 +70,7 @@ func (r Releases) gitRef() (Ref, error) {
 	case r.Location+r.URL != "" || len(r.Versions) > 0:
 		return "", errors.New("expected git with path and tags, and no location, url or versions")
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(r.Git, "#?"):
-		return "", fmt.Errorf("git: %q is not a URL that starts with https://, without a login", diag.Redact(r.Git))
+		return "", fmt.Errorf("git: %q must be an https:// URL without user name and password", diag.Redact(r.Git))
 	case !fs.ValidPath(at):
 		return "", fmt.Errorf("path: %q is not a path in the repository", r.Path)
 	case strings.Count(tags, "*") != 1:

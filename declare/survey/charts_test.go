@@ -54,7 +54,7 @@ func TestCharts(t *testing.T) {
 		`ops/templates/s.yaml:2:1 blue ; Application "two" at argo/a.yaml:9:23`,
 		`ops/templates/s.yaml:2:1 green ; Application "green" at named/templates/a.yaml:1:1`,
 		`ops/templates/s.yaml:2:1 red ; Application "red" at apps/templates/a.yaml:2:1`,
-		`unused/templates/s.yaml:1:1  is in a template of the Helm chart "unused": list the chart, with its values, or what applies it, in spec.declarations`,
+		`unused/templates/s.yaml:1:1  is in a template of the Helm chart "unused": list the chart with its values, or the object that applies the chart, in spec.declarations`,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got\n%s", d)

@@ -122,7 +122,7 @@ func TestDeclarations(t *testing.T) {
 	want := []string{
 		".hidden/s.yaml:1:1 Subscription h ",
 		"broken.yaml:2:1 OperatorGroup  is in a file that is not valid YAML",
-		`chart/templates/s.yaml:2:1 Subscription etcd is in a template of the Helm chart "chart": list the chart, with its values, or what applies it, in spec.declarations`,
+		`chart/templates/s.yaml:2:1 Subscription etcd is in a template of the Helm chart "chart": list the chart with its values, or the object that applies the chart, in spec.declarations`,
 		"k/s.yaml:1:1 Subscription k ",
 		`map.yaml:6:1 Subscription  is text in ConfigMap "m"`,
 		"policy.yaml:6:23 Subscription nest ",

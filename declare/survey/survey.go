@@ -381,7 +381,7 @@ func (s *scanner) scanFile(name string, d fs.DirEntry) error {
 		case !isRelevant(s.groups, data) && !bytes.Contains(data, []byte(fluxReleases)):
 			return false, nil
 		case inChart:
-			s.addText(name, data, 1, fmt.Sprintf("is in a template of the Helm chart %q: list the chart, with its values, or what applies it, in spec.declarations", chart))
+			s.addText(name, data, 1, fmt.Sprintf("is in a template of the Helm chart %q: list the chart with its values, or the object that applies the chart, in spec.declarations", chart))
 			if bytes.Contains(data, []byte(argoGroup)) {
 				s.templates = append(s.templates, name)
 			}

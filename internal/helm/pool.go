@@ -202,7 +202,7 @@ func decodeAnswer(answer *wire.Answer, blob []byte) (*Rendered, error) {
 	}
 	parts, ok := wire.Cut(blob, sizes)
 	if !ok {
-		return nil, errors.New("objects have other sizes than the answer of the child process")
+		return nil, errors.New("the sizes of the objects differ from those in the answer of the child process")
 	}
 	out := &Rendered{Lookups: answer.Lookups, Skipped: answer.Skipped, Warnings: answer.Warnings}
 	for i, o := range answer.Objects {

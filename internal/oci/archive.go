@@ -266,7 +266,7 @@ func (c *Client) openDockerArchive(ctx context.Context, im *Image, src Reference
 		return fmt.Errorf("configuration %s: %w", m.Config, err)
 	}
 	if len(diffs) != len(m.Layers) || len(diffs) > lim.Layers {
-		return fmt.Errorf("configuration %s: %d layers, the archive has %d, the limit is %d", m.Config, len(diffs), len(m.Layers), lim.Layers)
+		return fmt.Errorf("configuration %s lists %d layers, but the archive has %d (limit: %d)", m.Config, len(diffs), len(m.Layers), lim.Layers)
 	}
 	im.labels = labels
 	for i, path := range m.Layers {

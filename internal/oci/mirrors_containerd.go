@@ -168,7 +168,7 @@ func mirrorAt(faults *diag.List, pos diag.Pos, where, address string, overridePa
 	rest := strings.Trim(u.Path, "/")
 	inner, isAPI := strings.CutPrefix(rest+"/", "v2/")
 	if rest != "" && (!isAPI || !overridePath && inner != "") {
-		faults.Addf(pos, "%s: the path of %q must be below /v2 (with override_path in hosts.toml): no image reference names other paths", where, address)
+		faults.Addf(pos, "%s: the path of %q must be below /v2 (with override_path in hosts.toml): image references can only use paths below /v2", where, address)
 		return mirror{}
 	}
 	location := strings.TrimSuffix(path.Join(u.Host, inner), "/")

@@ -38,7 +38,7 @@ type argoCD struct{}
 // ArgoCDSettings are the fields of spec.gitops that only Argo CD uses.
 type ArgoCDSettings struct {
 	Project           string             `json:"project" default:"\"default\"" doc:"Argo CD project."`
-	Clusters          *Registered        `json:"clusters" doc:"Argo CD: selects clusters that are registered in Argo CD, instead of the destinations in spec.clusters. If spec.clusters has one entry, it applies to all of them; otherwise the entry with the name of the cluster applies."`
+	Clusters          *Registered        `json:"clusters" doc:"Argo CD: selects clusters that are registered in Argo CD, instead of the destinations in spec.clusters. A single entry in spec.clusters applies to all registered clusters; otherwise the entry with the name of the cluster applies."`
 	SyncPolicy        SyncPolicy         `json:"syncPolicy" doc:"Argo CD: sync policy."`
 	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences" doc:"Argo CD: fields that other controllers write."`
 }

@@ -30,7 +30,7 @@ type Requirement struct {
 // SyncPolicy configures how Argo CD syncs Applications.
 type SyncPolicy struct {
 	Automated   *Automated `json:"automated,omitempty" doc:"Automatic synchronization. Default: manual."`
-	Retry       *Retry     `json:"retry,omitempty" doc:"Retries of a failed sync. Default: no limit, with waits of 10 seconds, doubled each time, up to a minute; with one Application per cluster, five retries."`
+	Retry       *Retry     `json:"retry,omitempty" doc:"Retries of a failed sync. Default: no limit, with waits of 10 seconds that double up to a minute. Default with one Application per cluster: five retries."`
 	SyncOptions []string   `json:"syncOptions,omitempty" form:"nonempty" doc:"Additional sync options, such as ServerSideApply=true."`
 }
 
@@ -38,7 +38,7 @@ type SyncPolicy struct {
 type Automated struct {
 	Prune      bool `json:"prune,omitempty" default:"false" doc:"Prunes objects that are no longer rendered. A Namespace still needs a confirmation; Argo CD never deletes a CRD."`
 	SelfHeal   bool `json:"selfHeal,omitempty" default:"false" doc:"Reverts changes made in the cluster."`
-	AllowEmpty bool `json:"allowEmpty,omitempty" default:"false" doc:"With one Application per cluster: allows an Application without objects, so that the last operator can be pruned. With one per operator, an uninstalled operator is always pruned."`
+	AllowEmpty bool `json:"allowEmpty,omitempty" default:"false" doc:"With one Application per cluster: allows an Application without objects, so that the last operator can be pruned. With one Application per operator, an uninstalled operator is always pruned."`
 }
 
 // Retry configures the retries of a failed sync.

@@ -33,10 +33,10 @@ const (
 
 // Workspace is the spec of quayside.yaml with all defaults.
 type Workspace struct {
-	Extends            string            `json:"extends" form:"nonempty" doc:"File whose settings this one inherits, in the same format, relative to this file and in the same Git repository; it may extend another file. Fields set here take precedence. 'quayside config' prints the result."`
+	Extends            string            `json:"extends" form:"nonempty" doc:"File whose settings this file inherits, in the same format, relative to this file and in the same Git repository; it may extend another file. Fields set here take precedence. 'quayside config' prints the result."`
 	Declarations       []declare.Path    `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; other directories are read recursively. Objects from a kustomization, or from a path with overrides: true, replace those of earlier paths. Labels and annotations of Namespaces are used; other kinds are counted and ignored, with a warning or an error if a kind looks misspelt."`
-	NewDeclarations    string            `json:"newDeclarations" form:"nonempty" doc:"The path in spec.declarations that 'quayside add' and 'quayside import' write to. Default: the only directory in it that is inside the workspace, or else its only directory. If there are several, the commands ask or require --to."`
-	Catalogs           []CatalogSettings `json:"catalogs" doc:"Catalogs in addition to the declared CatalogSource and ClusterCatalog objects. One with the same namespace and name overrides the declared one."`
+	NewDeclarations    string            `json:"newDeclarations" form:"nonempty" doc:"The path in spec.declarations that 'quayside add' and 'quayside import' write to. Default: the only listed directory inside the workspace, or else the only listed directory. If there are several, the commands ask or require --to."`
+	Catalogs           []CatalogSettings `json:"catalogs" doc:"Catalogs in addition to the declared CatalogSource and ClusterCatalog objects. A catalog with the same namespace and name overrides the declared catalog."`
 	GlobalCatalogs     []string          `json:"globalCatalogNamespaces" default:"[\"olm\",\"openshift-marketplace\"]" form:"nonempty" doc:"Namespaces whose catalogs are visible in all namespaces, like the global catalog namespace of OLM. A catalog in another namespace is visible only there, and one without a namespace everywhere."`
 	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\", which means its newest patch. If unset, checks that need it are skipped."`
 	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Objects that OpenShift provides are not rendered. If unset, checks that need it are skipped."`
@@ -58,7 +58,7 @@ type Workspace struct {
 	AggregatedRoles  bool                 `json:"aggregatedRoles" default:"true" doc:"Adds the operators' APIs to the cluster's roles admin, edit and view, as OLM does: four ClusterRoles per CRD, three per OperatorGroup."`
 	HealthChecks     bool                 `json:"healthChecks" default:"false" doc:"Configures the GitOps tool to assess the health of the operators' custom resources."`
 	GitOps           *profile.GitOps      `json:"gitops" doc:"Git repository that the GitOps tool applies the tree from. Default: no Application and no Flux Kustomization is rendered."`
-	Recreate         []profile.Recreation `json:"recreate" doc:"Objects that an upgrade recreates, because it changes a field that the API server refuses to change. The GitOps tool deletes and creates them. An entry is for one version of an operator, and has no effect in later ones."`
+	Recreate         []profile.Recreation `json:"recreate" doc:"Objects that an upgrade recreates, because it changes a field that the API server refuses to change. The GitOps tool deletes and creates them. An entry is for one version of an operator, and has no effect in later versions."`
 	StorageMigration string               `json:"storageMigration" default:"\"auto\"" form:"enum=auto|v1|v1beta1|none" doc:"API version of storagemigration.k8s.io by which stored objects are migrated before an upgrade that drops their version. auto: v1 if kubernetesVersion of every cluster is 1.37 or newer, otherwise none. v1beta1 must be enabled in the cluster."`
 	Clusters         []profile.Cluster    `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"The clusters of this environment. Each has an overlay."`
 	Reporter         Reporter             `json:"reporter" doc:"The in-cluster reporter."`
@@ -66,7 +66,7 @@ type Workspace struct {
 	Follows          string               `json:"follows" form:"nonempty" doc:"Upstream environment: its name (metadata.name, or else the name of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' promotes versions from it."`
 	Promotion        *Promotion           `json:"promotion" doc:"Health required in the upstream environment before 'quayside promote' promotes a version. Default: no health is required."`
 	Propose          *Propose             `json:"propose" doc:"Pull requests of 'quayside propose'."`
-	Windows          []Window             `json:"windows" doc:"When operators may be installed, upgraded and removed. An operator that allow windows select may change only in one of them, and none may change in a deny window."`
+	Windows          []Window             `json:"windows" doc:"When operators may be installed, upgraded and removed. An operator that allow windows select may change only in these windows; operators that a deny window selects may not change in it."`
 	Freeze           *Freeze              `json:"freeze" doc:"A time until which no operator may change."`
 	Owners           []Owner              `json:"owners" doc:"Teams that own operators, for 'quayside resources --by owner'. The first entry that selects an operator applies."`
 	Name             string               `json:"-"` // metadata.name
@@ -163,7 +163,7 @@ type Promotion struct {
 	Healthy        gate.Share `json:"healthy" default:"\"100%\"" form:"pattern=^[0-9]+(\\.[0-9]{1,3})?%$" doc:"Required share of clusters in which the pinned version is healthy."`
 	Soak           gate.Span  `json:"soak" default:"\"0s\"" doc:"Soak time: minimum time of uninterrupted health, such as 24h."`
 	Clusters       int        `json:"clusters" default:"1" doc:"Minimum number of clusters."`
-	ObservedWithin gate.Span  `json:"observedWithin" default:"\"24h\"" doc:"Maximum age of an observation. An older one counts as missing."`
+	ObservedWithin gate.Span  `json:"observedWithin" default:"\"24h\"" doc:"Maximum age of an observation. An older observation counts as missing."`
 	Signed         bool       `json:"signed" default:"false" doc:"Whether observations must be signed, by a signer of an entry of spec.trust with 'match: observations'."`
 }
 
@@ -183,7 +183,7 @@ type Propose struct {
 
 // Automerge selects the pull requests that a forge merges automatically.
 type Automerge struct {
-	MaxSeverity string    `json:"maxSeverity" default:"\"low\"" form:"enum=off|info|low|medium|high|critical" doc:"A pull request is merged automatically only if no finding without a waiver has a higher severity; off allows no finding at all. One that the policy refuses, or that removes an operator, is never merged automatically."`
+	MaxSeverity string    `json:"maxSeverity" default:"\"low\"" form:"enum=off|info|low|medium|high|critical" doc:"A pull request is merged automatically only if no finding without a waiver has a higher severity; off allows no finding at all. A finding that the policy refuses, or that removes an operator, is never merged automatically."`
 	After       gate.Span `json:"after" default:"\"0s\"" doc:"Minimum time since the upgrade was first proposed, such as 3d. The first run after this time enables the automatic merge."`
 }
 

@@ -39,19 +39,19 @@ type signalCategory struct {
 
 // signalCategories returns all categories of signals, most important first.
 func signalCategories() []signalCategory {
-	const declareHint = "declare and pin the operators that it installed in Git, or leave this operator and those operators to OLM"
-	const disableHint = "set OPERATOR_CONDITION_NAME to an empty value in spec.config.env of its Subscription: most operators then work without OLM"
+	const declareHint = "declare in Git the operators that this operator installed, or leave all of them to OLM"
+	const disableHint = "set OPERATOR_CONDITION_NAME to an empty value in spec.config.env of the operator's Subscription: most operators then work without OLM"
 	return []signalCategory{
-		{"installs", NeedsOLM, "operators that it installs, upgrades or removes through OLM stay unchanged: OLM no longer processes its requests", declareHint},
-		{"ships", NeedsOLM, "it has no effect, and a cluster without OLM's CRDs rejects it", declareHint},
-		{"changes-csv", InPart, "OLM no longer copies these settings to its Deployments, and its own ClusterServiceVersion is missing", "move these settings to spec.config of its Subscription or to a patch in the cluster's overlay; " + disableHint},
-		{"prepares", InPart, "the catalogs and OperatorGroups that it creates have no effect", "declare them in Git if other operators need them"},
-		{"reads", InPart, "it finds no objects of adopted operators, and no version, owner or channel", "check its documentation for its behaviour without OLM; " + disableHint},
-		{"packages", InPart, "this API is served by OLM's packageserver: requests fail without it", "keep the packageserver running, or check its documentation for its behaviour without it"},
+		{"installs", NeedsOLM, "OLM no longer processes this operator's requests to install, upgrade or remove other operators", declareHint},
+		{"ships", NeedsOLM, "the object has no effect, and a cluster without OLM's CRDs rejects it", declareHint},
+		{"changes-csv", InPart, "without OLM, nothing copies these settings to the operator's Deployments, and its ClusterServiceVersion is missing", "move these settings to spec.config of the operator's Subscription, or to a patch in the cluster's overlay; " + disableHint},
+		{"prepares", InPart, "the catalogs and OperatorGroups that this operator creates have no effect", "declare them in Git if other operators need them"},
+		{"reads", InPart, "this operator finds no OLM objects of adopted operators, hence no version, owner or channel of theirs", "check the operator's documentation for its behaviour without OLM; " + disableHint},
+		{"packages", InPart, "OLM's packageserver serves this API: without the packageserver, requests fail", "keep the packageserver running, or check the operator's documentation for its behaviour without this API"},
 		{"webhook", InPart, "the API server has no objects of this kind to validate", "check it in pull requests instead"},
-		{"annotation", InPart, "the annotation is no longer set, and the operator reads an empty value", "set the annotation in a patch in the cluster's overlay if its documentation requires it"},
+		{"annotation", InPart, "the annotation is no longer set, and the operator reads an empty value", "if the operator's documentation requires the annotation, set it in a patch in the cluster's overlay"},
 		{"mentions", MayNeed, "it may assume that OLM is installed", "check its documentation for the purpose; " + disableHint},
-		{"everything", MayNeed, "use of OLM's objects unknown", "check its documentation for installation of operators through OLM"},
+		{"everything", MayNeed, "use of OLM's objects unknown", "check the operator's documentation: does it install other operators through OLM?"},
 	}
 }
 

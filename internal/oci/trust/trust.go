@@ -118,7 +118,7 @@ func normalMatch(pattern string) (string, error) {
 			return normal + pattern[len(prefix):], nil
 		}
 	}
-	return "", fmt.Errorf("match %q: no repository can match: write it in full and in lower case, such as quay.io/org/* or docker.io/library/busybox", pattern)
+	return "", fmt.Errorf("match %q: no repository can match: write the repository in full and in lower case, such as quay.io/org/* or docker.io/library/busybox", pattern)
 }
 
 // VerifyObservation verifies that bundle, a sigstore bundle, is a signature of data by a signer of any rule for

@@ -72,9 +72,9 @@ func IsRelevant(group, kind string) bool {
 type Dependence struct {
 	OperatorKey
 	Bundle      string         `json:"bundle,omitempty" doc:"Name of the bundle: of the ClusterServiceVersion in a cluster."`
-	NeedsOLM    needs.OLMNeed  `json:"needsOLM" form:"enum=yes|partly|unknown|no" doc:"yes: its purpose depends on OLM; partly: it works without OLM, with the listed losses; unknown: it may use OLM; no: there is no evidence of OLM."`
+	NeedsOLM    needs.OLMNeed  `json:"needsOLM" form:"enum=yes|partly|unknown|no" doc:"yes: the operator's purpose depends on OLM; partly: the operator works without OLM, with the listed losses; unknown: the operator may use OLM; no: there is no evidence of OLM."`
 	Signals     []needs.Signal `json:"signals" doc:"Evidence of OLM, strongest first."`
-	Definitions []string       `json:"crds" doc:"CustomResourceDefinitions of OLM whose objects it watches: keep them when OLM is uninstalled."`
+	Definitions []string       `json:"crds" doc:"CustomResourceDefinitions of OLM whose objects the operator watches: keep these CRDs when OLM is uninstalled."`
 }
 
 // add sets the fields of one that describe the dependence on OLM, and inserts one into the sorted list. objects

@@ -221,7 +221,7 @@ func (x *inspector) adoptionState(op *operator) (State, []Reason) {
 
 // notInTreeReason returns the reason for a pinned operator that has no objects in this cluster's tree.
 func notInTreeReason() Reason {
-	return Reason{Code: "not-in-tree", Message: "the tree does not install it in this cluster, so it would be unmanaged: add it to the cluster's operators in quayside.yaml"}
+	return Reason{Code: "not-in-tree", Message: "the tree of this cluster does not contain the operator, which would be unmanaged: add the operator to the cluster's operators in quayside.yaml"}
 }
 
 // detachedState returns the state of an operator without a Subscription and ClusterServiceVersion. The state is
@@ -253,7 +253,7 @@ func (op *operator) unknownObjectReasons() []Reason {
 			out = append(out, Reason{Code: "unknown-object", Object: o.String(), Message: o.String() +
 				" belongs to the operator, but OLM did not create it and the tree does not contain it. Decide whether to keep it: delete it, or detach it from the operator by removing its label or ownerReference"})
 			if op.release != nil {
-				out[len(out)-1].Message = o.String() + " was installed by Helm, and the tree does not contain it: change the values so that it does, or upgrade the release so that Helm deletes it"
+				out[len(out)-1].Message = o.String() + " was installed by Helm, and the tree does not contain it: change the values so that the tree contains the object, or upgrade the release so that Helm deletes the object"
 			}
 		}
 	}
@@ -270,20 +270,20 @@ func (x *inspector) blockingReasons(op *operator) []Reason {
 	csv := op.csv()
 	switch {
 	case csv == nil && op.subscription.InstalledCSV == "":
-		block("not-installed", "Subscription %s has no installed version: wait until OLM has installed one, or delete the Subscription", op.subscription.Name)
+		block("not-installed", "Subscription %s has no installed version: wait until OLM has installed a version, or delete the Subscription", op.subscription.Name)
 	case csv == nil:
 		block("installed-csv-gone", "ClusterServiceVersion %s, the installedCSV of Subscription %s, is missing: set spec.startingCSV and delete the Subscription's status, or install again", op.subscription.InstalledCSV, op.subscription.Name)
 	case parentOf(csv) != "" && parentOf(csv) != csv.Namespace:
-		block("copy-as-parent", "ClusterServiceVersion %s has the annotation olm.operatorNamespace: %s, so OLM treats it as a copy and never installed the operator; publish it without this annotation", csv.Name, parentOf(csv))
+		block("copy-as-parent", "ClusterServiceVersion %s has the annotation olm.operatorNamespace: %s, so OLM treats it as a copy and never installed the operator: publish the bundle without this annotation", csv.Name, parentOf(csv))
 	case csv.Phase != "Succeeded":
 		block("csv-not-succeeded", "ClusterServiceVersion %s is %s%s: OLM has not installed it", csv.Name, formatPhase(csv), strings.TrimSuffix(": "+csv.Message, ": "))
 	}
 	if len(op.otherSubscriptions) > 0 {
-		block("several-subscriptions", "Subscription %s is for the same package: delete all but %s, with --cascade=orphan, because OLM installs from any remaining one", strings.Join(op.otherSubscriptions, ", "), op.subscription.Name)
+		block("several-subscriptions", "Subscription %s is for the same package: keep only %s and delete the others with --cascade=orphan, because OLM would install from them", strings.Join(op.otherSubscriptions, ", "), op.subscription.Name)
 	}
 	switch {
 	case op.pin == nil && op.subscription == nil:
-		block("not-pinned", "no Subscription for it: create one for package %s with spec.startingCSV %s, and run 'quayside import' when it is installed", op.Package, csv.Name)
+		block("not-pinned", "no Subscription: create a Subscription for package %s with spec.startingCSV %s, and run 'quayside import' when the version is installed", op.Package, csv.Name)
 	case op.pin == nil:
 		block("not-pinned", "not in the lock: run 'quayside import'")
 	case csv != nil && csv.Name != op.pin.Bundle:
@@ -316,7 +316,7 @@ func (op *operator) extensionReasons() []Reason {
 	e := op.extensions[0]
 	switch {
 	case e.Bundle == "":
-		block("not-installed", "ClusterExtension %s has no installed version: wait until OLM has installed one", e.Name)
+		block("not-installed", "ClusterExtension %s has no installed version: wait until OLM has installed a version", e.Name)
 	case op.pin == nil:
 		block("not-pinned", "not in the lock: run 'quayside import'")
 	case e.Bundle != op.pin.Bundle:
@@ -326,7 +326,7 @@ func (op *operator) extensionReasons() []Reason {
 		block("replacing", "ClusterExtension %s is being rolled out: %s", e.Name, e.Message)
 	}
 	if len(op.extensions) > 1 {
-		block("several-subscriptions", "ClusterExtension %s is for the same package in the same namespace: delete the one that installed nothing", op.extensions[1].Name)
+		block("several-subscriptions", "ClusterExtension %s is for the same package in the same namespace: delete the ClusterExtension that installed nothing", op.extensions[1].Name)
 	}
 	return out
 }

@@ -39,7 +39,7 @@ func (c *clusterState) leftoverStage(o *snapshot.LiveObject) (Stage, string) {
 	case o.Is("HelmRelease." + snapshot.FluxGroup):
 		return Never, "Flux's declaration of the release: suspended, and to be removed from Git"
 	case o.Is("Secret") && strings.HasSuffix(o.Name, "-service-cert"):
-		return Never, "the certificate that OLM issued: in use until another provider issues one, and no longer renewed"
+		return Never, "the certificate that OLM issued: in use until another provider issues a certificate; OLM no longer renews it"
 	case o.IsWebhookConfig() && hasOwnerLabels(o, "ClusterServiceVersion"):
 		return AtCleanUp, "OLM's webhook: the tree has its own"
 	case c.unpackObjects[o.Key]:
@@ -68,9 +68,9 @@ func olmLeftover(o *snapshot.LiveObject) (Stage, string) {
 	case o.Kind == "InstallPlan":
 		return AtCleanUp, "OLM's record of an installation: no longer needed"
 	case o.Kind == "OperatorGroup":
-		return AtCleanUp, "OLM's target namespaces: deleted with the namespace's last operator, after OLM's webhooks, which select by its labels"
+		return AtCleanUp, "OLM's target namespaces: deleted with the namespace's last operator, after OLM's webhooks, which select namespaces by the label of this OperatorGroup"
 	case o.Kind == "Operator":
-		return AtCleanUp, "OLM's list of the operator's objects: deleted last, because OLM recreates it while any object has its label"
+		return AtCleanUp, "OLM's list of the operator's objects: deleted last, because OLM recreates the list while any object has the operator's label"
 	case o.Kind == "OperatorCondition":
 		return AtCleanUp, "OLM's OperatorCondition: the tree has its own"
 	}
@@ -83,17 +83,17 @@ func isOwnerV1(by snapshot.Owner) bool { return snapshot.IsOwnerInOLMv1(by.APIVe
 func extensionLeftover(o *snapshot.LiveObject) (Stage, string) {
 	switch {
 	case o.Kind == "ClusterExtension":
-		return AtDetach, "OLM's upgrade settings: deleted with Orphan, when no object names it as an owner and its finalizers are removed"
+		return AtDetach, "OLM's upgrade settings: deleted with Orphan, once no object names it as an owner and its finalizers are removed"
 	case snapshot.IsOwnerInOLMv1(o.APIVersion, o.Kind):
-		return AtDetach, "OLM's revision of the operator: deleted with Orphan, when no object names it as an owner and its finalizer is removed"
+		return AtDetach, "OLM's revision of the operator: deleted with Orphan, once no object names it as an owner and its finalizer is removed"
 	case o.Group == k8s.RBACGroup:
-		return AtCleanUp, "the operator's permissions under OLM's name: the tree has them under its own"
+		return AtCleanUp, "the operator's permissions in an object named by OLM: the tree has the same permissions under another name"
 	case o.IsWebhookConfig():
 		return AtCleanUp, "OLM's webhook: the tree has its own"
 	case o.Is("CustomResourceDefinition.apiextensions.k8s.io"):
 		return Never, "a CRD that is not in the tree: it is kept, because deleting it would delete its custom resources"
 	case o.Is("Secret") && (o.Labels["owner"] == "operator-controller" || o.Labels[k8s.OLMv1Group+"/revision-name"] != ""):
-		return AtCleanUp, "OLM's record of the installed manifests: until it is deleted, a ClusterExtension of the same name takes over the objects again"
+		return AtCleanUp, "OLM's record of the installed manifests: until this record is deleted, a ClusterExtension of the same name would adopt the objects again"
 	}
 	return Never, "installed by OLM from this or an earlier bundle, but not in the tree: it is kept without an owner, and nothing manages it"
 }
@@ -105,17 +105,17 @@ func rbacLeftover(o *snapshot.LiveObject) (Stage, string) {
 	case !binding && o.Kind != "Role" && o.Kind != "ClusterRole":
 		return "", ""
 	case hasOwnerOfKind(o, "OperatorCondition"):
-		return AtCleanUp, "the operator's permission to write its OperatorCondition: deleted with it"
+		return AtCleanUp, "the operator's permission to write its OperatorCondition: deleted with the OperatorCondition"
 	case hasOwnerLabels(o, "OperatorGroup"):
 		return AtCleanUp, "user permissions on the APIs of the OperatorGroup: OLM deletes them with the OperatorGroup"
 	case hasOwnerLabels(o, "ClusterServiceVersion"):
-		return AtCleanUp, "the operator's permissions under OLM's name: the tree has them under its own"
+		return AtCleanUp, "the operator's permissions in an object named by OLM: the tree has the same permissions under another name"
 	case (o.Kind == "Role" || o.Kind == "RoleBinding") && strings.HasSuffix(o.Name, "-service-cert"):
-		return AtCleanUp, "the permission to read OLM's certificate: not needed to mount it"
+		return AtCleanUp, "the permission to read the Secret of OLM's certificate: not needed to mount the Secret"
 	case o.Kind == "RoleBinding" && strings.HasSuffix(o.Name, "-service-auth-reader"):
 		return AtCleanUp, "the permission to read the API server's authentication settings: the tree has it where needed"
 	case o.Kind == "ClusterRole" && (hasOwnerOfKind(o, "CustomResourceDefinition") || hasOwnerOfKind(o, "APIService")):
-		return AtCleanUp, "user permissions on an API under OLM's name: the tree has them under its own"
+		return AtCleanUp, "user permissions on an API, in an object named by OLM: the tree has the same permissions under another name"
 	}
 	return "", ""
 }

@@ -49,7 +49,7 @@ func (c *clusterState) assignReleases() {
 			key := k8s.Key{Group: snapshot.FluxGroup, Kind: "HelmRelease", Namespace: live.Labels[snapshot.FluxReleaseIn], Name: live.Labels[snapshot.FluxRelease]}
 			op.flux = &key
 			if c.add(c.Get(key), op); c.Get(key) == nil {
-				op.addReason(Reason{Code: "unreadable", Object: key.String(), Message: key.String() + " of Flux, which installed " + live.String() + ", was not found, and must be suspended: include it (helm.toolkit.fluxcd.io/v2)"})
+				op.addReason(Reason{Code: "unreadable", Object: key.String(), Message: key.String() + " of Flux installed " + live.String() + " and must be suspended, but was not found: include HelmReleases (helm.toolkit.fluxcd.io/v2)"})
 			}
 		}
 	}
@@ -114,12 +114,12 @@ func (x *inspector) releaseReasons(op *operator) []Reason {
 	case strings.TrimPrefix(r.Version, "v") != strings.TrimPrefix(op.pin.Version, "v"):
 		block("other-version", "the lock pins version %s, but Helm installed %s: pin that version, and upgrade after the adoption", op.pin.Version, report.Chart)
 	case len(report.Values) > 0 && x.isRenderedOtherwise(op):
-		block("other-values", "the values of Helm release %s differ from those in the lock, and change objects: %s: declare those of the release ('helm get values %s --namespace %s >values.yaml', 'quayside add %s --values values.yaml'), and resolve and render again",
+		block("other-values", "the values of Helm release %s differ from the values in the lock, and change objects (%s): declare the values of the release ('helm get values %s --namespace %s >values.yaml', 'quayside add %s --values values.yaml'), then resolve and render again",
 			report.Name, fieldPaths(report.Values), r.Name, r.Records[0].Namespace, op.Package)
 	}
 	for _, o := range r.Objects {
 		if ours := x.treeObject(r, o); ours != nil && o.Is("Secret") && !maps.Equal(secretData(o.Body()), secretData(ours)) {
-			block("other-secret", "%s has other data in the tree than Helm installed: set the values on which the data depends", ours.Key())
+			block("other-secret", "the data of %s in the tree differs from the data that Helm installed: set the values on which it depends", ours.Key())
 		}
 	}
 	return out

@@ -89,7 +89,7 @@ func (d *Diagnosis) WriteText(w io.Writer) {
 			fmt.Fprintf(w, "        without OLM: %s\n        remedy: %s\n", s.Loses, s.Do)
 		}
 		if len(op.Definitions) > 0 {
-			fmt.Fprintf(w, "    keep when OLM is uninstalled, because it watches them: %s\n", strings.Join(op.Definitions, ", "))
+			fmt.Fprintf(w, "    keep when OLM is uninstalled, because the operator watches them: %s\n", strings.Join(op.Definitions, ", "))
 		}
 	}
 	writeUnread(w, d.Unread)

@@ -103,7 +103,7 @@ func newAdd(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.options.Namespace, "namespace", "n", "", "install into `NAMESPACE`")
-	f.StringVar(&o.options.Bundle, "bundle", "", "declare the bundle `REF` instead of a package: oci:PATH, an image or a directory (relative to quayside.yaml), which can also be a chart, or YAML files at PACKAGE/VERSION")
+	f.StringVar(&o.options.Bundle, "bundle", "", "declare the bundle `REF` instead of a package: oci:PATH, an image, or a directory (relative to quayside.yaml) with a bundle, a chart, or YAML files in PACKAGE/VERSION")
 	f.StringVar(&o.options.To, "to", "", "write to this `PATH` of spec.declarations")
 	f.StringSliceVar(&o.options.Only, "only", nil, "write spec.only: install new operators in these `ENVIRONMENTS` only")
 	f.StringVar(&o.options.Catalog, "catalog", "", "take the package from the catalog `[NAMESPACE/]NAME`")

@@ -58,7 +58,7 @@ func workspacesBelow(top string) ([]string, error) {
 
 // everywhereView is the output of a command with --all.
 type everywhereView struct {
-	Environments []environmentView `json:"environments" doc:"environments, sorted by directory; an environment comes after the one that it follows"`
+	Environments []environmentView `json:"environments" doc:"environments, sorted by directory; an environment comes after its upstream environment"`
 }
 
 type environmentView struct {

@@ -63,7 +63,7 @@ func newBuild(a *app) *cobra.Command {
 }
 
 func addBundleRepository(cmd *cobra.Command, repository *string) {
-	cmd.Flags().StringVar(repository, "bundle-repository", "", "for a catalog: reference bundle images in `REPOSITORY` instead of embedding directories; {package} is replaced by the package's name")
+	cmd.Flags().StringVar(repository, "bundle-repository", "", "for a catalog: refer to bundle images in `REPOSITORY` instead of embedding directories; {package} is replaced by the package's name")
 }
 
 func (o *buildOptions) run(ctx context.Context, args []string) error {

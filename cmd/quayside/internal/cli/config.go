@@ -12,7 +12,7 @@ import (
 func newConfig(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Print the effective settings and the file and line that set each",
+		Short: "Print the effective settings, each with the file and line that sets it",
 		Long: Doc(`
 			Print the effective settings of the workspace: those of quayside.yaml and of the files
 			that it extends, and the defaults.

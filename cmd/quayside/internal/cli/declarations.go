@@ -15,7 +15,7 @@ func newDeclarations(a *app) *cobra.Command {
 	check := false
 	cmd := &cobra.Command{
 		Use:   "declarations",
-		Short: "List the declarations of the repository, and which are not read",
+		Short: "List the declarations of the repository, with the reasons why some are not read",
 		Long: Doc(`
 			List the objects of OLM in the repository, and the text that looks like one, such as a
 			template of a Helm chart. The list shows the object that applies each of them, its

@@ -101,13 +101,13 @@ func newDiff(a *app) *cobra.Command {
 	f.StringVar(&o.base, "base", "", "target `BRANCH` of pull requests (default: the target of origin/HEAD; without a remote, main or master)")
 	f.BoolVar(&o.locks, "locks", false, "compare two lock files: --locks BEFORE AFTER")
 	f.BoolVar(&o.trees, "trees", false, "compare two directories of manifests: --trees BEFORE AFTER")
-	f.Var(&o.upgrade, "upgrade", "compare with the result of an upgrade, of all operators or of one: `[NAMESPACE/]PACKAGE[@VERSION]`")
+	f.Var(&o.upgrade, "upgrade", "compare with the result of upgrading all operators, or one: `[NAMESPACE/]PACKAGE[@VERSION]`")
 	f.Lookup("upgrade").NoOptDefVal = allOperators
 	addScan(cmd, &o.scan)
 	f.BoolVar(&o.sizes, "image-sizes", false, "report the sizes of added and removed images, from the registries")
 	f.BoolVar(&o.releaseNotes, "release-notes", false, "include release notes and links of the upgraded operators, and changed texts of their bundles")
 	f.StringVar(&o.hops, "hops", "1", "with --upgrade, edges of the upgrade graph to take: a `NUMBER` or all")
-	f.StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save', with the stored versions; with --upgrade, hold back the operators that it reports as not upgradeable; may be given several times, one for each cluster")
+	f.StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save', including the stored versions; with --upgrade, hold back the operators that `FILE` reports as not upgradeable; may be given several times, one for each cluster")
 	f.BoolVar(&o.text, "text", false, "print the lines that differ instead of findings")
 	f.StringArrayVar(&o.save, "save", nil, "also write the report to a file: `FORMAT=FILE`, such as sarif=diff.sarif; may be given several times")
 	addComment(cmd, a, &o.comment, &o.forge, "keep one comment of the pull request `NUMBER` up to date with the report of this workspace; GIT_TOKEN holds the token")
@@ -151,7 +151,7 @@ func (o *diffOptions) upgradeTargets(cmd *cobra.Command, args []string) ([]strin
 	}
 	for _, arg := range args {
 		if err := o.upgrade.Set(arg); err != nil {
-			return nil, Usagef(cmd, "unexpected argument %q: --upgrade compares with quayside.lock: %w", arg, err)
+			return nil, Usagef(cmd, "unexpected argument %q: with --upgrade, the other side is quayside.lock: %w", arg, err)
 		}
 		o.upgrade.all = false
 	}

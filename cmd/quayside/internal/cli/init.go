@@ -85,7 +85,7 @@ func newInit(a *app) *cobra.Command {
 	f.StringVar(&o.draft.OpenShiftVersion, "openshift", "", "OpenShift `VERSION` of the clusters, such as 4.20")
 	f.StringArrayVar(&o.mirrors, "mirrors", nil, "a `FILE` with registry mirrors: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet; may be given several times")
 	f.StringArrayVar(&o.declared, "declarations", nil, "a `PATH` with Subscriptions, ClusterExtensions and similar kinds; may be given several times")
-	f.StringArrayVar(&o.environments, "environment", nil, "the `NAME` of the environment to read the declarations of; may be given several times: operators that the first one does not have are read from the next")
+	f.StringArrayVar(&o.environments, "environment", nil, "read the declarations of the environment `NAME`; may be given several times: an operator is read from the first environment that has it")
 	f.StringVar(&o.draft.Name, "name", "", "`NAME` of the environment (default: the directory's)")
 	addOutput(cmd, a, nil, initReport{})
 	a.complete(cmd, "profile", profile.Names())
@@ -166,7 +166,7 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 		}
 		switch {
 		case len(missing) > 0:
-			o.log.Note("next: the declarations name catalogs that are not declared: add %s to spec.catalogs of %s", sanitize.Line(diag.Some(missing, 8)), settings.FileName)
+			o.log.Note("next: add the catalogs of the declarations to spec.catalogs of %s: %s", settings.FileName, sanitize.Line(diag.Some(missing, 8)))
 			return
 		case len(o.draft.Catalogs) == 0:
 			o.log.Note("next: add a catalog to spec.catalogs of %s, or declare a CatalogSource", settings.FileName)
@@ -220,7 +220,7 @@ func (o *initOptions) chooseDeclarations(cmd *cobra.Command, dir string) (open [
 		o.draft.Declarations = chosen
 	}
 	if len(open) > 0 && len(o.environments) == 0 {
-		o.log.Note("%s not declared, because others have the same operators: to choose, give --environment one or more of %s", diag.Count(len(open), "path"), diag.Some(proposal.Environments, 8))
+		o.log.Note("%s not declared, because other paths declare the same operators: choose with --environment from %s", diag.Count(len(open), "path"), diag.Some(proposal.Environments, 8))
 	}
 	return open, nil
 }
@@ -245,7 +245,7 @@ func (o *initOptions) errEnvironments(cmd *cobra.Command, proposal workspace.Pro
 		chosen, _ := proposal.Paths([]string{name})
 		o.log.Note("%s", sanitize.Line(fmt.Sprintf("run '%s --environment=%s' to read %s", strings.Join(words, " "), name, diag.Some(pathNames(chosen), 3))))
 	}
-	return diag.Hintf(diag.Pos{}, "choose one with --environment; if it is given several times, operators that the first environment does not have are read from the next",
+	return diag.Hintf(diag.Pos{}, "choose one with --environment; if you give several, an operator is read from the first environment that has it",
 		"the declarations of the repository are for several environments: %s", diag.Some(proposal.Environments, 20))
 }
 

@@ -29,7 +29,7 @@ func newMirror(a *app) *cobra.Command {
 	o := &mirrorOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "mirror {<registry[/path]> | oci:<directory>}",
-		Short: "Copy every image that the lock and the clusters need to a registry or a directory",
+		Short: "Copy all images of the lock and the clusters to a registry or a directory",
 		Long: Doc(`
 			Copy every image of 'quayside images' to a registry, with all platforms and signatures,
 			byte for byte: quay.io/org/name is copied to registry/path/org/name. Images without a

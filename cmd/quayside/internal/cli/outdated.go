@@ -62,8 +62,8 @@ func newOutdated(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	cmd.Flags().BoolVar(&o.current, "current", false, "also list the operators at the head of their channel")
-	cmd.Flags().StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save'; list the operators that it holds back, with the reason; may be given several times, one for each cluster")
-	cmd.Flags().StringVar(&o.feed, "feed", "", "also write the upgrades as JSON files for Renovate to `DIR`, relative to the workspace; with --all, to one directory for each workspace in DIR, relative to the root of the repository")
+	cmd.Flags().StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save'; list the operators that the observations hold back, with the reason; may be given several times, one for each cluster")
+	cmd.Flags().StringVar(&o.feed, "feed", "", "also write the upgrades as JSON files for Renovate to `DIR`, relative to the workspace; with --all, to a subdirectory of DIR for each workspace, with DIR relative to the root of the repository")
 	addNow(cmd, a, "support and windows")
 	addOutput(cmd, a, nil, outdatedView{})
 	addAll(cmd, a)

@@ -126,7 +126,7 @@ func (o *proposeOptions) addProposeFlags(cmd *cobra.Command) {
 	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or the prefix of several (default: upgrade, or upgrades for one branch, promote with --promote, render with --tree)")
 	f.BoolVar(&o.single, "one-branch", false, "put everything on one branch")
 	f.StringVar(&o.push, "push", "", "push the branches to `REMOTE`, a name or a URL; GIT_TOKEN is the password for https")
-	f.StringVar(&o.body, "pr-body", "", "write the pull request's description to `FILE`; for several, to a directory")
+	f.StringVar(&o.body, "pr-body", "", "write the pull request's description to `FILE`, or several descriptions to a directory")
 	f.BoolVar(&o.request, "pull-request", false, "with --push, open a pull request for each branch or update the open one; GIT_TOKEN is the token")
 	f.StringVar(&o.into, "into", "", "with --pull-request, the target `BRANCH` (default: the repository's default branch)")
 	f.BoolVar(&o.check, "check", false, "write nothing; list the branches, and exit with 1 if one would be opened, updated or closed")

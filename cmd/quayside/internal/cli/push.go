@@ -116,7 +116,7 @@ func addSigning(cmd *cobra.Command, s *workspace.Signing) {
 	f.StringVar(&s.Key, "sign", "", "sign with the private key in `FILE`, such as cosign.key, with its password in COSIGN_PASSWORD; or 'keyless'")
 	f.StringVar(&s.Fulcio, "fulcio-url", "https://fulcio.sigstore.dev", "keyless: `URL` of the certificate authority")
 	f.StringVar(&s.Rekor, "rekor-url", "https://rekor.sigstore.dev", "keyless: `URL` of the transparency log; empty for none")
-	f.StringVar(&s.Timestamp, "timestamp-url", "", "keyless: `URL` of the timestamp authority, without a transparency log")
+	f.StringVar(&s.Timestamp, "timestamp-url", "", "keyless: `URL` of a timestamp authority; required without a transparency log")
 	f.StringVar(&s.TokenFile, "identity-token", "", "keyless: the `FILE` with the identity token (default: SIGSTORE_ID_TOKEN, or GitHub's)")
 }
 

@@ -111,7 +111,7 @@ func newResolve(a *app) *cobra.Command {
 	f.Var(&o.upgrade, "upgrade", "upgrade all operators, or one: `[NAMESPACE/]PACKAGE[@VERSION]`; may be given several times")
 	f.Lookup("upgrade").NoOptDefVal = allOperators
 	f.Var(&o.reinstall, "reinstall", "pin an operator to the head of its channel, without an upgrade edge: `[NAMESPACE/]PACKAGE`")
-	f.Var(&o.unpin, "unpin", "drop the pin of an operator and resolve it again: `[NAMESPACE/]PACKAGE`")
+	f.Var(&o.unpin, "unpin", "drop the pin of an operator and choose its version anew: `[NAMESPACE/]PACKAGE`")
 	f.BoolVar(&o.prune, "prune", false, "remove operators that nothing requires, and leftover objects of replaced operators")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
 	f.StringArrayVar(&o.observed, "observed", nil, "hold back operators that `FILE`, written by 'quayside status --save', reports as unhealthy or not upgradeable; may be given several times, one for each cluster")

@@ -51,7 +51,7 @@ func brokenStates() map[string]brokenState {
 		"waiver-operators": {mark: `no operator "ns-p01/p10"`, edit: spec("policy: {waivers: [{rule: crd.field-removed, operator: ns-p01/p10, reason: r, expires: 9999-12-31}]}")},
 		"unused-waivers":   {mark: `no operator "elsewhere/kafka"`, edit: spec("policy: {waivers: [{rule: crd.field-removed, operator: elsewhere/kafka, reason: r, expires: 9999-12-31}]}")},
 		"expired-waivers":  {mark: `\[waiver-expired\]`, edit: spec("policy: {waivers: [{rule: crd.field-removed, operator: ns-p01/p01, reason: r, expires: 2020-01-31}]}")},
-		"deleted-lock":     {mark: `quayside\.lock: missing, but HEAD has it|no quayside\.lock in`, after: func(f *brokenWorkspace) { f.remove("quayside.lock") }},
+		"deleted-lock":     {mark: `quayside\.lock: missing, but committed in HEAD|no quayside\.lock in`, after: func(f *brokenWorkspace) { f.remove("quayside.lock") }},
 		"misspelled-apis":  {mark: `correct apiVersion|p01 is pinned for it`, edit: func(f *brokenWorkspace) { f.replace("own/p01.yaml", "quayside.dev/v1alpha1", "quaysid.dev/v1alpha1") }},
 		"dropped-paths": {mark: `spec\.declarations no longer includes`, edit: func(f *brokenWorkspace) {
 			f.replace("quayside.yaml", "own, more]", "more]")

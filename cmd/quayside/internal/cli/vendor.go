@@ -21,7 +21,7 @@ func newVendor(a *app) *cobra.Command {
 	o := &vendorOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "vendor",
-		Short: "Store all content that resolve and render read in the repository",
+		Short: "Store in the repository all content that resolve and render read",
 		Long: Doc(`
 			Store every bundle image in quayside.lock, and every catalog image of the workspace, in
 			quayside.vendor, an OCI layout beside the lock. 'quayside resolve' and 'quayside render'

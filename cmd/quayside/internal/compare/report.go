@@ -200,7 +200,7 @@ func (c *Comparison) options() (diff.CompareOptions, error) {
 		opt.Mirrors = append(opt.Mirrors, m.Prefix, m.Mirror)
 	}
 	if base != nil && !reflect.DeepEqual(policyWithoutPositions(base.Settings), policyWithoutPositions(w)) {
-		c.notes = append(c.notes, "the policy in quayside.yaml changed: the old and the new one both apply")
+		c.notes = append(c.notes, "the policy in quayside.yaml changed: both the old and the new policy apply")
 	}
 	return opt, nil
 }
@@ -255,7 +255,7 @@ func (c *Comparison) Files(ctx context.Context) ([]FilePair, error) {
 	}
 	a, err := c.Before.allFiles()
 	if err != nil {
-		c.note("%v: files referenced only by an overlay there are not compared", c.Before.wrapName(err))
+		c.note("%v: files that only an overlay of this revision refers to are not compared", c.Before.wrapName(err))
 	}
 	b, err := c.After.allFiles()
 	if err != nil {

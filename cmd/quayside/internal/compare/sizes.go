@@ -27,7 +27,7 @@ func (c *Comparison) addSizes(ctx context.Context, r *diff.Report) error {
 	sizes := map[string]int64{}
 	for i, image := range images {
 		if i == maxSizes {
-			c.notes = append(c.notes, fmt.Sprintf("sizes of %d images unknown: only the first %d images are looked up", len(images)-maxSizes, maxSizes))
+			c.notes = append(c.notes, fmt.Sprintf("sizes of %d images unknown: at most %d images are looked up", len(images)-maxSizes, maxSizes))
 			break
 		}
 		c.project.Log.Progress("size of %s", image)

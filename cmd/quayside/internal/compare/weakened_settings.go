@@ -48,7 +48,7 @@ func sensitiveSettings() []sensitiveSetting {
 		{"spec.propose.automerge.after", automerge, isLowerValue, "pull requests are merged automatically after a shorter time", 0},
 
 		{"spec.propose.reviewers", automerge, isLower, "{key} is no longer asked to review pull requests", 0},
-		{"spec.propose.labels", automerge, isLower, "pull requests get the label {key}, by which a bot may merge them", 0},
+		{"spec.propose.labels", automerge, isLower, "pull requests get the label {key}, which may let a bot merge them", 0},
 		{"spec.propose.draft", automerge, isLowerValue, "pull requests are no longer drafts", diff.Medium},
 		{"spec.kubernetesVersion", requirements, isLower, "checks are for an older Kubernetes, or none", 0},
 		{"spec.openshiftVersion", requirements, isLower, "checks are for an older OpenShift, or none", 0},

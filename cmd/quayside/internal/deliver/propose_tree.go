@@ -218,7 +218,7 @@ func (t *TreeProposer) checkSource(before *sourceRecord) (newer bool, err error)
 	case err == nil && t.clone.Repo.Contains(then, t.source):
 		return true, nil
 	case t.clone.Repo.Shallow():
-		return false, fmt.Errorf("%s: cannot tell whether commit %.12s is older than %.12s: fetch the whole history (git fetch --unshallow; fetch-depth: 0)", name, before.Commit, t.source.Hash())
+		return false, fmt.Errorf("%s: cannot determine whether the tree's commit %.12s is older than %.12s: fetch the whole history (git fetch --unshallow; fetch-depth: 0)", name, before.Commit, t.source.Hash())
 	}
 	return false, diag.Hintf(diag.Pos{}, "run this for the newest commit; if the history was rewritten on purpose, delete "+name+" in "+t.opt.Remote,
 		"%s: the tree was rendered from commit %.12s, which is not in the history of %.12s", name, before.Commit, t.source.Hash())
@@ -257,7 +257,7 @@ func (t *TreeProposer) reverted(ctx context.Context, before *sourceRecord, chang
 		if err != nil || !isWritten(tree, output, changes) {
 			return "", err
 		}
-		return fmt.Sprintf("the tree of commit %.12s was reverted in %s: revert the change in this repository, or merge a newer one", record.Commit, t.opt.Remote), nil
+		return fmt.Sprintf("the tree of commit %.12s was reverted in %s: revert the change in this repository, or merge a newer change", record.Commit, t.opt.Remote), nil
 	}
 	return "", nil
 }
@@ -306,7 +306,7 @@ func (t *TreeProposer) warnAbandoned() error {
 		if err == nil && w.File != "" && w.Output.Repository == t.opt.Remote && w.Output.Path == dir {
 			continue
 		}
-		out = append(out, diag.Warning{Code: "abandoned-tree", Subject: dir, Msg: fmt.Sprintf("%s in %s was rendered from %s, which no longer writes it: delete it when nothing applies it", dir, t.opt.Remote, record.Path)})
+		out = append(out, diag.Warning{Code: "abandoned-tree", Subject: dir, Msg: fmt.Sprintf("%s in %s was rendered from %s, which no longer writes it: delete this tree when nothing applies it", dir, t.opt.Remote, record.Path)})
 	}
 	t.messages = append(t.messages, compare.Message{Warnings: p.Waive(out)})
 	return nil

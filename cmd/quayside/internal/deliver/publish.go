@@ -38,7 +38,7 @@ type ProposalOptions struct {
 // PublishedProposal is one published upgrade.
 type PublishedProposal struct {
 	Branch string `json:"branch"`
-	Action Action `json:"action" form:"enum=open|update|unchanged|keep" doc:"action of this run; with --check, action of a run without --check; keep: the branch has commits by others, or a person closed its pull request"`
+	Action Action `json:"action" form:"enum=open|update|unchanged|keep" doc:"action of this run or, with --check, of a run without --check; keep: the branch has commits by others, or a person closed its pull request"`
 	Commit string `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed string `json:"pushed,omitempty"`
 
@@ -191,7 +191,7 @@ func (b *proposal) configure(p *forge.Pull, report *diff.Report) error {
 
 // PublishedProposals is the result of publishing several upgrades.
 type PublishedProposals struct {
-	Environment  string        `json:"environment" doc:"name of the workspace in titles and branches; empty for an unnamed one at the top of the repository"`
+	Environment  string        `json:"environment" doc:"name of the workspace in titles and branches; empty for an unnamed workspace at the top of the repository"`
 	PullRequests []PullRequest `json:"pullRequests" doc:"pull requests, sorted by their first operators"`
 	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs whose upgrades are all merged, superseded or no longer wanted; --push deletes them"`
 	Kept         []KeptBranch  `json:"kept" doc:"other branches of earlier runs that this run does not propose, and branches with commits by others"`
@@ -203,7 +203,7 @@ type PullRequest struct {
 	Commit    string               `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed    string               `json:"pushed,omitempty" doc:"remote that has the commit"`
 	Updated   bool                 `json:"updated" doc:"whether this run pushed the commit"`
-	Action    Action               `json:"action" form:"enum=open|update|unchanged" doc:"action of this run; with --check, action of a run without --check"`
+	Action    Action               `json:"action" form:"enum=open|update|unchanged" doc:"action of this run or, with --check, of a run without --check"`
 	Title     string               `json:"title"`
 	Body      string               `json:"body,omitempty" doc:"the file with the text"`
 	Operators []string             `json:"operators" doc:"upgraded operators; the branch is named after the first"`

@@ -185,7 +185,7 @@ func (l *treeLoader) artifactRoot() (string, error) {
 	if top, ok := strings.CutSuffix("/"+l.out, "/"+dir); ok {
 		return path.Join(".", strings.TrimPrefix(top, "/")), nil
 	}
-	return "", diag.Errorf(w.At("spec.gitops.path"), "the tree is at %s in the repository, so spec.gitops.path cannot be %q: set it to the end of that path, or to \".\"", l.out, dir)
+	return "", diag.Errorf(w.At("spec.gitops.path"), "the tree is at %s in the repository, and spec.gitops.path (%q) is not a suffix of this path: set it to a suffix, or to \".\"", l.out, dir)
 }
 
 // meta returns the metadata of the artifact: revision, time and source.

@@ -538,7 +538,7 @@ func (a *adder) setVersion(ctx context.Context, o *operator, pkg *catalog.Packag
 	default:
 		o.Version = at
 		if _, err := catalog.ParseVersion(at); err == nil {
-			a.notes = append(a.notes, fmt.Sprintf("%s is not upgraded beyond %s, because its declaration allows only this version; for later ones, add %s@'>=%s'", pkg.Name(), at, pkg.Name(), at))
+			a.notes = append(a.notes, fmt.Sprintf("%s is not upgraded beyond %s, because its declaration allows only this version; for later versions, add %s@'>=%s'", pkg.Name(), at, pkg.Name(), at))
 		}
 		if len(declared) > 0 {
 			o.Channel = channel.Name()

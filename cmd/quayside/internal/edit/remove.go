@@ -85,8 +85,8 @@ func (e *Edit) checkRemoval(removed []declare.Subscription) error {
 		faults.Add(diag.Pos{}, checkOverlays(e.project, ".", s))
 		for _, o := range e.shared {
 			if o.isUpstream && o.has(s) {
-				faults.Add(s.Pos, diag.Hintf(s.Pos, fmt.Sprintf("run 'quayside remove -C' in %s first; to remove it here alone, set spec.only of the declaration to the other environments", o.dir),
-					"%s cannot be removed: %s, which this environment follows, reads the same declaration and still has it", key, o.dir))
+				faults.Add(s.Pos, diag.Hintf(s.Pos, fmt.Sprintf("run 'quayside remove -C' in %s first; to remove the operator only here, set spec.only of the declaration to the other environments", o.dir),
+					"%s cannot be removed: the upstream environment %s reads the same declaration and still has the operator", key, o.dir))
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func (e *Edit) resolveShared(ctx context.Context, after *declare.Set) error {
 				e.Notes = append(e.Notes, fmt.Sprintf("%s cannot be resolved, with or without this change", dir))
 				continue
 			}
-			hint := "to change one environment alone, add a new operator with --only ENVIRONMENT, or put a declaration with the version into a path of its own with 'overrides: true'"
+			hint := "to change only one environment, add a new operator with --only ENVIRONMENT, or put a declaration with the version into a separate path with 'overrides: true'"
 			faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{}, hint, "%s reads the same declarations, and the change breaks it: %s", dir, firstLine(broken)))
 		}
 		for _, w := range unread {

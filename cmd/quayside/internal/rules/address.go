@@ -73,7 +73,7 @@ func checkAddress(s *State) (Findings, error) {
 	for _, o := range others {
 		other, err := o.Settings()
 		if err == nil && filetree.Within(named, path.Join(o.Dir, other.OutputDir())) {
-			finding.Msg = fmt.Sprintf("spec.gitops.path names the tree of %s: the clusters of this workspace would get the operators of that one", o.Dir)
+			finding.Msg = fmt.Sprintf("spec.gitops.path is the tree of workspace %s: the clusters of this workspace would get the operators of that workspace", o.Dir)
 		}
 	}
 	return Findings{s.accept(finding)}, err
@@ -136,7 +136,7 @@ func checkEngineNames(s *State) (Findings, error) {
 			}
 			out = append(out, s.accept(Finding{
 				Severity: Error, Code: "gitops-name", Pos: at, Subject: o.Dir, Hint: "set metadata.name or spec.gitops.name to another name",
-				Msg: fmt.Sprintf("%s has the same prefix %q of its names in %s: both workspaces would write the same objects of the GitOps tool", o.Dir, w.GitOps.Name, target),
+				Msg: fmt.Sprintf("workspace %s uses the same name prefix %q in %s: both workspaces would write the same objects of the GitOps tool", o.Dir, w.GitOps.Name, target),
 			}))
 		}
 	}
@@ -186,7 +186,7 @@ func checkOwners(s *State) (Findings, error) {
 			}
 			if server := sharedTarget(withOperator(s.Settings, pin.Key()), withOperator(other, pin.Key()), false); server != "" {
 				out = append(out, s.accept(Finding{
-					Severity: Error, Later: !o.declares(theirs) || s.hasRequested(pin), Code: "two-owners", Pos: s.declarationPos(pin), Subject: pin.Key(), Hint: "remove it from one of the workspaces, or exclude it in spec.clusters[].operators of one of them; to move it, remove it there first",
+					Severity: Error, Later: !o.declares(theirs) || s.hasRequested(pin), Code: "two-owners", Pos: s.declarationPos(pin), Subject: pin.Key(), Hint: "remove the operator from one of the workspaces, or exclude it in spec.clusters[].operators of one of them; to move it here, first remove it from the other workspace",
 					Msg: fmt.Sprintf("%s is also installed by %s in %s", pin.Key(), o.Dir, server),
 				}))
 			}

@@ -35,11 +35,11 @@ func (s *State) contestedFields(types *admit.Types, cluster string, patch fleet.
 			continue
 		}
 		if g := s.Settings.GitOps; needsServerSideApply(s.Settings.Tool().Annotate(o, profile.ApplyPosition{})) && !needsServerSideApply(o) && (g == nil || !slices.Contains(g.SyncPolicy.SyncOptions, serverSideApply)) {
-			warn(o, "metadata.annotations", fmt.Sprintf("the object may be too large for kubectl's last-applied annotation, with which %s applies it", tool), "add the annotation argocd.argoproj.io/sync-options: "+serverSideApply)
+			warn(o, "metadata.annotations", fmt.Sprintf("the object may be too large for kubectl's last-applied annotation, which %s uses", tool), "add the annotation argocd.argoproj.io/sync-options: "+serverSideApply)
 		}
 		switch {
 		case o.Is(k8s.RBACGroup, "ClusterRole") && len(k8s.Map(o, "aggregationRule")) > 0 && k8s.At(o, "rules") != nil:
-			warn(o, "rules", fmt.Sprintf("a controller of Kubernetes writes them, because the role has an aggregationRule: %s would overwrite them at each sync", tool), "remove rules")
+			warn(o, "rules", fmt.Sprintf("the role has an aggregationRule, so a controller of Kubernetes writes its rules: %s would overwrite them at each sync", tool), "remove rules")
 		case k8s.IsCRD(o) && s.Settings.Profile == profile.ArgoCD:
 			for _, field := range droppedFields(types, o) {
 				warn(o, field, fmt.Sprintf("the API server does not store this value: %s would report the object as out of sync", tool), "remove the field")
@@ -58,7 +58,7 @@ func (s *State) contestedFields(types *admit.Types, cluster string, patch fleet.
 	scalers := slices.DeleteFunc(slices.Clone(all), func(o k8s.Object) bool { return !o.Is("autoscaling", "HorizontalPodAutoscaler") })
 	for _, o := range all {
 		if k8s.At(o, "spec", "replicas") != nil && slices.ContainsFunc(scalers, func(h k8s.Object) bool { return scales(h, o) }) {
-			warn(o, "spec.replicas", fmt.Sprintf("a HorizontalPodAutoscaler writes it: %s would overwrite it at each sync", tool), "remove the field: {op: remove, path: /spec/replicas}")
+			warn(o, "spec.replicas", fmt.Sprintf("a HorizontalPodAutoscaler writes this field: %s would overwrite it at each sync", tool), "remove the field: {op: remove, path: /spec/replicas}")
 		}
 	}
 	return out, nil

@@ -38,9 +38,9 @@ func checkSharedCRDs(s *State) (Findings, error) {
 			if server == "" {
 				continue
 			}
-			f := Finding{Severity: Error, Code: "two-owners", Subject: own.crd(), Hint: "lock versions of the operators with one content of the CRD, or exclude an operator in spec.clusters[].operators of one of the workspaces"}
+			f := Finding{Severity: Error, Code: "two-owners", Subject: own.crd(), Hint: "lock versions of the operators with equal CRDs, or exclude an operator in spec.clusters[].operators of one of the workspaces"}
 			f.Pos = diag.Pos{File: path.Join(s.Settings.OutputDir(), own.name)}
-			f.Msg = fmt.Sprintf("the CRD %s has another content in %s: the GitOps tool would apply both to %s", f.Subject, path.Join(o.Dir, other.OutputDir(), file.name), server)
+			f.Msg = fmt.Sprintf("the CRD %s differs from the one in %s: the GitOps tool would apply both to %s", f.Subject, path.Join(o.Dir, other.OutputDir(), file.name), server)
 			out = append(out, s.accept(f))
 		}
 	})

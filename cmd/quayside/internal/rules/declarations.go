@@ -45,7 +45,7 @@ func checkDeletedLock(s *State) (Findings, error) {
 // ErrDeletedLock returns the error for a missing lock that HEAD still has.
 func ErrDeletedLock() *diag.Error {
 	hint := "restore it with 'git restore " + settings.LockFile + "'; to choose all versions anew, commit its removal first"
-	return diag.Hintf(diag.Pos{File: settings.LockFile}, hint, "missing, but HEAD has it: a new one would upgrade all operators to their newest versions")
+	return diag.Hintf(diag.Pos{File: settings.LockFile}, hint, "missing, but committed in HEAD: a new lock would upgrade all operators to their newest versions")
 }
 
 // checkFreshness returns a warning with the declarations that are not locked, have changed since their

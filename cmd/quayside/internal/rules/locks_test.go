@@ -46,15 +46,15 @@ func TestPromotion(t *testing.T) {
 		"ok/dev had its image":      {own: []lockfile.Pin{pin("etcd", 1)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, past: "+  image: example.com/a@" + string(digestOf(1)) + "\n"},
 		"ok/dev does not declare":   {own: []lockfile.Pin{pin("vault", 1)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}},
 		"ok/dev has no lock yet":    {own: []lockfile.Pin{pin("etcd", 1)}, declared: declares},
-		"ok/waived":                 {spec: waiver, own: []lockfile.Pin{pin("etcd", 1)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, want: "ops/etcd has etcd.v1, which has not been in dev, the environment that it follows"},
+		"ok/waived":                 {spec: waiver, own: []lockfile.Pin{pin("etcd", 1)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, want: "ops/etcd is pinned at etcd.v1, which has never been in the upstream environment dev"},
 		"ok/only here":              {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, here: only("prod")},
 		"ok/no longer in dev":       {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, declared: only("prod").In("dev")},
-		"error/only both":           {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, here: only("prod", "dev"), want: "ops/etcd has etcd.v3, which has not been in dev, the environment that it follows"},
-		"error/ahead":               {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, want: "ops/etcd has etcd.v3, which has not been in dev, the environment that it follows"},
-		"error/other content":       {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, past: "-  bundle: etcd.v3\n", want: "ops/etcd has etcd.v3, which has not been in dev, the environment that it follows"},
-		"error/not installed there": {own: []lockfile.Pin{pin("etcd", 1)}, dev: []lockfile.Pin{pin("vault", 2)}, declared: declares, want: "ops/etcd has etcd.v1, which has not been in dev, the environment that it follows"},
-		"error/deleted lock":        {own: []lockfile.Pin{pin("etcd", 1)}, declared: declares, past: "-  bundle: etcd.v3\n", want: "ops/etcd has etcd.v1, which has not been in dev, the environment that it follows"},
-		"error/shallow":             {own: []lockfile.Pin{pin("etcd", 1)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, shallow: true, want: "cannot tell whether etcd.v1 has been in dev, the environment that prod follows: the clone is shallow"},
+		"error/only both":           {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, here: only("prod", "dev"), want: "ops/etcd is pinned at etcd.v3, which has never been in the upstream environment dev"},
+		"error/ahead":               {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, want: "ops/etcd is pinned at etcd.v3, which has never been in the upstream environment dev"},
+		"error/other content":       {own: []lockfile.Pin{pin("etcd", 3)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, past: "-  bundle: etcd.v3\n", want: "ops/etcd is pinned at etcd.v3, which has never been in the upstream environment dev"},
+		"error/not installed there": {own: []lockfile.Pin{pin("etcd", 1)}, dev: []lockfile.Pin{pin("vault", 2)}, declared: declares, want: "ops/etcd is pinned at etcd.v1, which has never been in the upstream environment dev"},
+		"error/deleted lock":        {own: []lockfile.Pin{pin("etcd", 1)}, declared: declares, past: "-  bundle: etcd.v3\n", want: "ops/etcd is pinned at etcd.v1, which has never been in the upstream environment dev"},
+		"error/shallow":             {own: []lockfile.Pin{pin("etcd", 1)}, dev: []lockfile.Pin{pin("etcd", 2, "ops/etcd")}, shallow: true, want: "cannot tell whether etcd.v1 has been in dev, the upstream environment of prod: the clone is shallow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev := Other{
@@ -199,12 +199,12 @@ func TestAddresses(t *testing.T) {
 		want      string
 	}{
 		"own tree":           {spec: url + "envs/prod/rendered}\n"},
-		"tree of dev":        {spec: url + "envs/dev/rendered}\n", want: "address error quayside.yaml:6:68 spec.gitops.path names the tree of envs/dev: the clusters of this workspace would get the operators of that one [gitops-path]\n"},
+		"tree of dev":        {spec: url + "envs/dev/rendered}\n", want: "address error quayside.yaml:6:68 spec.gitops.path is the tree of workspace envs/dev: the clusters of this workspace would get the operators of that workspace [gitops-path]\n"},
 		"no tree":            {spec: url + "envs/prd/rendered}\n", want: "address error quayside.yaml:6:68 spec.gitops.path names envs/prd/rendered, which no workspace writes: this workspace writes envs/prod/rendered [gitops-path]\n"},
 		"another repository": {spec: url + "envs/prd/rendered}\n", remotes: gitrepo.Remotes{URLs: []string{"git@git.example.com:ops/source.git"}}},
 		"this repository":    {spec: url + "envs/prod/rendered}\n", remotes: gitrepo.Remotes{URLs: []string{"git@git.example.com:ops/fleet.git"}, Names: map[string]bool{"main": true}}},
 		"no such branch":     {spec: url + "envs/prod/rendered}\n", remotes: gitrepo.Remotes{URLs: []string{"git@git.example.com:ops/fleet.git"}, Names: map[string]bool{"master": true}}, want: "remotes warning quayside.yaml:6:11 spec.gitops.revision: no remote of this repository has a branch or tag \"main\" (available: master) [gitops-remote]\n"},
-		"equal names":        {spec: "  gitops: {name: dev}\n", want: "engine-names error quayside.yaml:6:68 envs/dev has the same prefix \"dev\" of its names in cluster in-cluster: both workspaces would write the same objects of the GitOps tool [gitops-name]\n"},
+		"equal names":        {spec: "  gitops: {name: dev}\n", want: "engine-names error quayside.yaml:6:68 workspace envs/dev uses the same name prefix \"dev\" in cluster in-cluster: both workspaces would write the same objects of the GitOps tool [gitops-name]\n"},
 		"one cluster":        {spec: "  clusters: [{name: a, server: \"https://a.example.com\"}]\n", dev: "  clusters: [{name: b, server: \"https://a.example.com\"}]\n", want: "one-owner error  ops/etcd is also installed by envs/dev in https://a.example.com [two-owners]\n"},
 		"other operators":    {spec: "  clusters: [{name: a, server: \"https://a.example.com\", operators: [vault/*]}]\n", dev: "  clusters: [{name: b, server: \"https://a.example.com\"}]\n"},
 	} {
@@ -243,7 +243,7 @@ func TestSharedCRDs(t *testing.T) {
 		own, dev, labels, group string
 		want                    string
 	}{
-		"another spec":      {own: one, dev: one, group: "c.io", want: "one-crd error rendered/crds/etcd/customresourcedefinition-a.b.io.yaml the CRD a.b.io has another content in envs/dev/rendered/crds/vault/customresourcedefinition-a.b.io.yaml: the GitOps tool would apply both to https://a.example.com [two-owners]\n"},
+		"another spec":      {own: one, dev: one, group: "c.io", want: "one-crd error rendered/crds/etcd/customresourcedefinition-a.b.io.yaml the CRD a.b.io differs from the one in envs/dev/rendered/crds/vault/customresourcedefinition-a.b.io.yaml: the GitOps tool would apply both to https://a.example.com [two-owners]\n"},
 		"other labels":      {own: one, dev: one, group: "b.io", labels: ", labels: {c: d}"},
 		"another cluster":   {own: one, dev: "https://b.example.com", group: "c.io"},
 		"excluded operator": {own: one, dev: one + ", operators: [ops/none]", group: "c.io"},

@@ -238,11 +238,11 @@ func (n unmetNeed) warning() diag.Warning {
 	case needs.OLM:
 		return diag.Warning{Code: "missing-olm", Msg: "cannot run without OLM: " + by}
 	case needs.PodSecurity:
-		return diag.Warning{Code: "pod-security", Msg: fmt.Sprintf("has pods that Namespace %s rejects, because it enforces Pod Security level %s: %s: %s", n.Object.Name, n.Level, by, strings.Join(n.Why, ", "))}
+		return diag.Warning{Code: "pod-security", Msg: fmt.Sprintf("has pods that Namespace %s rejects (Pod Security level %s): %s: %s", n.Object.Name, n.Level, by, strings.Join(n.Why, ", "))}
 	case needs.Namespace:
 		return diag.Warning{Code: "missing-namespace", Msg: fmt.Sprintf("has objects in namespace %s, which neither the tree nor spec.provides has, such as %s", n.Object.Name, by)}
 	case needs.Config:
-		return diag.Warning{Code: "missing-config", Msg: fmt.Sprintf("needs %s, which it may create itself, for %s: if it exists, add %s to spec.provides.objects", n.Object, by, provided.FormatObject(n.Object))}
+		return diag.Warning{Code: "missing-config", Msg: fmt.Sprintf("needs %s for %s, and may create it itself: if the object already exists in the cluster, add %s to spec.provides.objects", n.Object, by, provided.FormatObject(n.Object))}
 	default:
 		return diag.Warning{Code: "missing-object", Msg: fmt.Sprintf("needs %s, which neither the tree nor spec.provides has: %s", n.Object, by)}
 	}

@@ -70,7 +70,7 @@ func (u *Upstream) Unproven(namespace, pkg, bundle string, rule gate.Criteria, j
 		pin, pinned = u.lock.Pin(namespace, pkg)
 	}
 	if !pinned || pin.Bundle != bundle {
-		return fmt.Sprintf("is no longer installed in %s, which %s follows, so that no observation is of it", u.Title, u.own), nil
+		return fmt.Sprintf("is no longer installed in %s, the upstream environment of %s, and has no observations there", u.Title, u.own), nil
 	}
 	clusters, err := profile.ClustersThatGet(pin.Key(), u.settings.Clusters)
 	v := judge(gate.Pin{Environment: u.Title, Operator: pin.Key(), Bundle: string(pin.BundleDigest()), Checksum: string(pin.Checksum()), Clusters: clusters})
@@ -175,7 +175,7 @@ func (u *Upstream) Refusal(namespace, pkg, bundle string) string {
 	case !u.governs(namespace, pkg) || u.HasHad(bundle):
 		return ""
 	case u.past.shallow:
-		return fmt.Sprintf("may not have been in %s, which %s follows: the clone is too shallow to tell", u.Title, u.own)
+		return fmt.Sprintf("may not have been in %s, the upstream environment of %s: the clone is too shallow to tell", u.Title, u.own)
 	default:
 		return fmt.Sprintf("has not been in %s, which %s follows", u.Title, u.own)
 	}
@@ -213,10 +213,10 @@ func checkPromotion(s *State) (Findings, error) {
 			continue
 		}
 		f := Finding{Severity: Error, Code: aheadCode, Pos: s.declarationPos(pin), Subject: pin.Key()}
-		f.Msg = fmt.Sprintf("%s has %s, which has not been in %s, the environment that it follows: %s", pin.Key(), pin.Bundle, u.Title, pin.BundleDigest().Short())
+		f.Msg = fmt.Sprintf("%s is pinned at %s, which has never been in the upstream environment %s: %s", pin.Key(), pin.Bundle, u.Title, pin.BundleDigest().Short())
 		f.Hint = fmt.Sprintf("install it in %s first, then run 'quayside promote %s %s'; for a hotfix, or a version from before the first commit, add a waiver for ahead-of-upstream", u.Title, u.Title, u.own)
 		if u.past.shallow {
-			f.Msg = fmt.Sprintf("cannot tell whether %s has been in %s, the environment that %s follows: the clone is shallow", pin.Bundle, u.Title, u.own)
+			f.Msg = fmt.Sprintf("cannot tell whether %s has been in %s, the upstream environment of %s: the clone is shallow", pin.Bundle, u.Title, u.own)
 			f.Hint = "run 'git fetch --unshallow'; in CI set fetch-depth: 0 (GitHub) or GIT_DEPTH: 0 (GitLab)"
 		}
 		out = append(out, s.accept(f))

@@ -24,11 +24,11 @@ func checkRecreate(s *State) (Findings, error) {
 		case locked < 0:
 			f.Msg = fmt.Sprintf("the entry has no effect: %s is not in the lock: delete the entry", r.Operator)
 		case !r.IsFor(r.Operator, s.Lock.Pins[locked].Version):
-			f.Msg = fmt.Sprintf("the entry is for version %s of %s, and %s is locked: it has no effect; delete it after its upgrade", r.Version, r.Operator, s.Lock.Pins[locked].Version)
+			f.Msg = fmt.Sprintf("the entry is for version %s of %s, and %s is locked: the entry has no effect; delete it after the upgrade", r.Version, r.Operator, s.Lock.Pins[locked].Version)
 		case !s.rendersObject(r):
 			f.Severity, f.Code = Error, ""
 			f.Msg = fmt.Sprintf("%s %s has no %s %s", r.Operator, r.Version, r.Kind, r.Name)
-			f.Hint = "kinds are written as in the tree, those of other groups with the group: Deployment, Certificate.cert-manager.io"
+			f.Hint = "write kinds of Kubernetes without a group, and other kinds with their group: Deployment, Certificate.cert-manager.io"
 		default:
 			continue
 		}

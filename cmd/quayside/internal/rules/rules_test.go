@@ -171,7 +171,7 @@ func TestRecreate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := " warning quayside.yaml:5:14 the entry is for version 1.0.0 of a/b, and 1.1.0 is locked: it has no effect; delete it after its upgrade [outdated-recreate]\n" +
+	want := " warning quayside.yaml:5:14 the entry is for version 1.0.0 of a/b, and 1.1.0 is locked: the entry has no effect; delete it after the upgrade [outdated-recreate]\n" +
 		" error quayside.yaml:5:71 a/b 1.1.0 has no Service s\n" +
 		" warning quayside.yaml:5:128 the entry has no effect: a/c is not in the lock: delete the entry [outdated-recreate]\n"
 	if d := cmp.Diff(want, list(found)); d != "" {

@@ -71,10 +71,10 @@ func Table() []Entry {
 		{"schema", Error, []string{"contested-field", "invalid-object"}, "The objects of a cluster, after overlays, have only known fields, valid values and all required fields; a field that does not keep its value is a warning.", Patched, checkPatched},
 		{"gone-images", Warning, []string{"image-gone"}, "No image that a cluster pulls is known to be missing from its registry.", Needs, checkGoneImages},
 		{"recreate", Error, []string{"outdated-recreate"}, "Each entry in `spec.recreate` is for the locked version of an operator, and selects an object; an entry for another version is a warning.", Needs, checkRecreate},
-		{"unused-overlays", Error, []string{"unused-overlay"}, "The build of a cluster uses each YAML file in `overlays/`; it is an error only if the name of a directory is almost right.", Needs, checkUnusedOverlays},
+		{"unused-overlays", Error, []string{"unused-overlay"}, "The build of a cluster uses each YAML file in `overlays/`; a finding is an error only if the name of a directory is almost that of a cluster.", Needs, checkUnusedOverlays},
 		{"selectors", Error, nil, "Patches in overlays and settings of the GitOps tool select an object.", Selectors, checkSelectors},
 		{"overlays", Error, nil, "Overlays build, and each custom resource of yours has its CRD in the cluster.", Clusters, checkOverlays},
-		{"windows", Error, []string{OutsideWindow}, "A change is merged in a window of `spec.windows`, and after `spec.freeze`; it is an error only if `spec.policy.severity` makes it one.", Windows, checkWindows},
+		{"windows", Error, []string{OutsideWindow}, "A change is merged in a window of `spec.windows`, and after `spec.freeze`; a finding is an error only if `spec.policy.failOn` refuses the severity that `spec.policy.severity` sets.", Windows, checkWindows},
 		{"policy-rules", Error, nil, "The rules in `spec.policy.rules` with `on: tree` accept all objects.", Policy, checkPolicy},
 	}
 }

@@ -19,7 +19,7 @@ type PlatformReport struct {
 	Clusters []string `json:"clusters" doc:"Checked clusters: those in the arguments, by default all. Empty if the workspace has none."`
 	Judgement
 	Upgrades []PlatformStep `json:"upgrades" doc:"For each blocked operator, the upgrade to the first version that is not blocked, if one can be reached."`
-	Command  string         `json:"command,omitempty" doc:"The command that makes the upgrades. Absent if a blocked operator has none, or if they exclude each other."`
+	Command  string         `json:"command,omitempty" doc:"The command that makes the upgrades. Absent if a blocked operator has no upgrade, or if the upgrades exclude each other."`
 	Why      []string       `json:"reasons" doc:"Why a blocked operator has no upgrade, and why the upgrades are not sufficient."`
 	Notes    []string       `json:"notes" doc:"Checks that were not possible."`
 

@@ -50,7 +50,7 @@ func (es Environments) Choose(names []string) (steps []PromotionStep, only []str
 	if len(names) == 0 {
 		steps, err = es.Steps()
 		if err == nil && len(steps) == 0 {
-			err = errors.New("no environment has spec.follows: specify two environments, or set spec.follows in the quayside.yaml of the downstream one")
+			err = errors.New("no environment has spec.follows: specify two environments, or set spec.follows in the quayside.yaml of the downstream environment")
 		}
 		return steps, nil, err
 	}

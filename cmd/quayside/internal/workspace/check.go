@@ -162,7 +162,7 @@ func (pr *Problem) confirm(ctx context.Context, v *resolve.Verdict) error {
 		}
 		v.Unchecked = append(v.Unchecked, resolve.Reason{
 			Pos: pin.Pos, Namespace: pin.Namespace, Package: pin.Package,
-			Text: "is pinned with content that its catalog no longer has, so that " + pr.project.Settings.OutputDir() + " is not compared with the lock",
+			Text: "is pinned with content that its catalog no longer has: " + pr.project.Settings.OutputDir() + " was not compared with the lock",
 		})
 	}
 	for _, r := range before {

@@ -21,8 +21,8 @@ type DeclarationState struct {
 	Namespace string             `json:"namespace,omitempty" doc:"empty if a kustomization or a GitOps tool sets it"`
 	Name      string             `json:"name"`
 	Package   string             `json:"package,omitempty"`
-	AppliedBy []string           `json:"appliedBy" doc:"the objects of GitOps tools, the policies and the kustomizations through which it reaches a cluster, each with its position"`
-	Clusters  []string           `json:"clusters" doc:"names, servers or kubeconfigs of the clusters that it reaches, as far as they are known"`
+	AppliedBy []string           `json:"appliedBy" doc:"the objects of GitOps tools, the policies and the kustomizations through which the declaration reaches a cluster, each with its position"`
+	Clusters  []string           `json:"clusters" doc:"names, servers or kubeconfigs of the known clusters that the declaration reaches"`
 	Read      bool               `json:"read"`
 	Selected  bool               `json:"selected" doc:"whether it counts as a declaration: false for a chart of a GitOps tool that is not selected as an operator"`
 	Operators []DeclaredOperator `json:"operators,omitempty" doc:"the operators that a chart of a GitOps tool declares"`
@@ -90,7 +90,7 @@ func (p *Project) DeclarationStates() ([]DeclarationState, error) {
 			state.Operators = operatorsAt(set, p.fromRepository(d.Pos))
 		case state.Read:
 		case !d.Alone && !state.Selected:
-			state.Reason = "not selected as an operator: it also applies a directory; write an object of its own for the chart"
+			state.Reason = "not selected as an operator: the object also applies a directory; move the chart to a separate object"
 		case !state.Selected:
 			state.Reason = "not selected as an operator: list its file in spec.declarations, or give it the label " + survey.SelectLabel + `: "true"`
 		default:
@@ -194,7 +194,7 @@ func (p *Opened) unreadReason(set *declare.Set, s *survey.Survey, d survey.Decla
 	if i := slices.IndexFunc(set.Unread, func(u declare.Unread) bool { return reason != "" && u.Reason == reason }); i >= 0 && set.Unread[i].Build != "" && set.Unread[i].Pos.File != file {
 		reason = fmt.Sprintf("kustomization %q cannot be built: %s: %s", set.Unread[i].Build, set.Unread[i].Pos, reason)
 	}
-	return cmp.Or(reason, "no kustomization lists it, or one removes it, or it is only a part of an object")
+	return cmp.Or(reason, "no kustomization lists this file, a kustomization removes the declaration, or the file has only a part of an object")
 }
 
 // unlistedReason returns the reason why a file in dir is not read, if only the kustomization in dir could

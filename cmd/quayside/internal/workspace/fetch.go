@@ -99,7 +99,7 @@ func (c *Contents) openPublished(ctx context.Context, p lockfile.Pin) (fs.FS, er
 		return nil, err
 	}
 	if got := catalog.DigestOf(bundle.DigestList(ms)); got != p.ContentDigest {
-		return nil, fmt.Errorf("catalog %q has content %s, the lock has %s: run 'quayside resolve', or restore the catalog",
+		return nil, fmt.Errorf("catalog %q has content %s, but the lock has %s: run 'quayside resolve', or restore the catalog",
 			p.Catalog.ID, got, p.ContentDigest)
 	}
 	c.storeManifests(ctx, ms)

@@ -197,9 +197,9 @@ func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 		return fmt.Sprintf("unhealthy: %s", strings.TrimSuffix(fmt.Sprintf("%s: %s", o.State, o.Message), ": "))
 	case !o.HasPin(pin):
 		if have := strings.Join(o.Applied, " and "); have != pin.Version {
-			return fmt.Sprintf("not yet rolled out: the cluster was last observed with %s, the lock has %s", cmp.Or(have, "none of its objects"), pin.Version)
+			return fmt.Sprintf("not yet rolled out: the cluster was last observed with %s, but the lock has %s", cmp.Or(have, "none of its objects"), pin.Version)
 		}
-		return "not yet rolled out: the cluster was last observed with another bundle of " + pin.Version
+		return "not yet rolled out: the cluster was last observed with a different bundle of version " + pin.Version
 	default:
 		return ""
 	}

@@ -54,7 +54,7 @@ func (p *Opened) Overlays() (map[string][]string, []diag.Warning, error) {
 		}
 		if delete(out, name); !used[name] {
 			at := path.Join(p.Settings.OverlaysDir(), name)
-			faults.Addf(diag.Pos{File: at}, "no cluster %q (available: %s): move it to the directory of its cluster, or delete it", name, strings.Join(p.Settings.ClusterNames(), ", "))
+			faults.Addf(diag.Pos{File: at}, "no cluster %q (available: %s): move these overlays to the directory of a cluster, or delete them", name, strings.Join(p.Settings.ClusterNames(), ", "))
 		}
 	}
 	return out, warnings, faults.Err()

@@ -121,7 +121,7 @@ func pinContents(ctx context.Context, p *Project, lock, before *lockfile.File) (
 		if pins[i], err = c.AddDigest(ctx, pin, before); err != nil {
 			hint := ""
 			if dropped := new(NoContentError); errors.As(err, &dropped) {
-				hint = "add the InstallPlan of the cluster to the declarations: it names the image of the bundle"
+				hint = "add the cluster's InstallPlan, which names the image of the bundle, to the declarations"
 			}
 			faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{}, hint, "bundle %q of %s: %w", pin.Bundle, pin.Key(), err))
 			if !p.Offline {

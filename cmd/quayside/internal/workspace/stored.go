@@ -242,9 +242,9 @@ func holdReason(s packageUpgrade, removed []lockfile.StoredVersions, next *lockf
 	case next == nil:
 		return text + fmt.Sprintf("%s does not have the new storage version, so no CRD has both versions; see docs/stored-versions.md", s.before.Bundle)
 	case next.Stage == lockfile.StorageStore:
-		return text + "with this lock, new objects are stored in the new version; continue with --observed once every cluster is Ready with it"
+		return text + "with this lock, new objects are stored in the new version; continue with --observed once every cluster is Ready with this lock"
 	default:
-		return text + "with this lock, objects are rewritten in the new version; continue with --observed once no cluster has the old one in status.storedVersions"
+		return text + "with this lock, objects are rewritten in the new version; continue with --observed once no cluster has the old version in status.storedVersions"
 	}
 }
 

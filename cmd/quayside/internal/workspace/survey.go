@@ -173,7 +173,7 @@ func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning
 			changes := cmp.Or(a.Changes.String(), "namespace")
 			out = append(out, diag.Warning{
 				Pos: p.fromRepository(a.Pos), Code: "changed-later",
-				Msg: fmt.Sprintf("%s changes operators of %q when it applies them (%s): list %s in spec.declarations instead of %s", a.Entry.By, p.fromWorkspace(a.Dir), changes, p.fromWorkspace(a.Entry.Pos.File), d.Path),
+				Msg: fmt.Sprintf("%s changes the operators in %q before they reach the cluster (%s): list %s in spec.declarations instead of %s", a.Entry.By, p.fromWorkspace(a.Dir), changes, p.fromWorkspace(a.Entry.Pos.File), d.Path),
 			})
 		}
 		if len(kustomizations) > 0 {
@@ -183,7 +183,7 @@ func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning
 			}
 			out = append(out, diag.Warning{
 				Pos: p.Settings.At(fmt.Sprintf("spec.declarations[%d]", i)), Code: "changed-later",
-				Msg: fmt.Sprintf("%s is the base of kustomizations that change it: list the one that the cluster gets in spec.declarations instead: %s", d.Path, diag.Some(names, 5)),
+				Msg: fmt.Sprintf("%s is only a base, which kustomizations change: in spec.declarations, list the kustomization that the cluster gets instead: %s", d.Path, diag.Some(names, 5)),
 			})
 		}
 	}

@@ -328,5 +328,5 @@ func resolveTemplates(ctx context.Context, pr *Problem, opt resolve.Options) (*r
 		}
 		x = next
 	}
-	return nil, x, fmt.Errorf("the APIs of the charts change with those of other charts after %d rounds", maxTemplateRounds)
+	return nil, x, fmt.Errorf("the APIs of the charts depend on each other: they still change after %d rounds", maxTemplateRounds)
 }

@@ -223,7 +223,7 @@ func addUnreadable(pr *Problem, holds []resolve.Hold, next *lockfile.File, pin l
 				return nil, err
 			}
 			if rendered {
-				return nil, diag.Hintf(diag.Pos{}, "restore its pin in quayside.lock, or add the InstallPlan of the cluster to the declarations: it names the image of the bundle",
+				return nil, diag.Hintf(diag.Pos{}, "restore its pin in quayside.lock, or add the cluster's InstallPlan, which names the image of the bundle, to the declarations",
 					"%s is rendered, but cannot be pinned: bundle %q of %s: %w", p.Key(), pin.Bundle, pin.Key(), cause)
 			}
 		}

@@ -91,7 +91,7 @@ func newImport(h cli.Host) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.login = o.AddLogin(cmd)
-	f.StringArrayVar(&o.catalogs, "catalog", nil, "the content of a catalog of the cluster: `NAMESPACE/NAME=SOURCE`, as in quayside.yaml; may be given several times")
+	f.StringArrayVar(&o.catalogs, "catalog", nil, "where to read a catalog of the cluster: `NAMESPACE/NAME=SOURCE`, with SOURCE as in quayside.yaml; may be given several times")
 	f.StringArrayVar(&o.include, "include", nil, "also import the HelmReleases and Applications that match `NAMESPACE/NAME`, such as \"flux-system/*\"; may be given several times")
 	f.BoolVar(&o.update, "update", false, "change the channel, the approval, the config and the values of declared Subscriptions to those in the cluster")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")

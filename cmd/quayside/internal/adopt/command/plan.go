@@ -312,7 +312,7 @@ func (o *adoptPlanOptions) show(w io.Writer, v adoptPlanView) {
 func operatorNotes(op plan.Operator) []string {
 	var out []string
 	if op.Detached {
-		out = append(out, "no longer managed by OLM: OLM's leftovers are removed from its objects")
+		out = append(out, "no longer managed by OLM: the plan removes OLM's leftovers from the operator's objects")
 	}
 	if op.Release != "" {
 		out = append(out, "managed by Helm (release "+op.Release+")")
@@ -329,7 +329,7 @@ func operatorNotes(op plan.Operator) []string {
 	switch {
 	case len(op.Losses) == 0:
 	case op.Extension != "":
-		out = append(out, "the API server refuses the requests of these webhooks until the certificate provider has injected the CA: "+strings.Join(op.Losses, ", "))
+		out = append(out, "the API server rejects the requests that these webhooks intercept until the certificate provider has injected the CA: "+strings.Join(op.Losses, ", "))
 	default:
 		out = append(out, "deleted and recreated: "+strings.Join(op.Losses, ", "))
 	}

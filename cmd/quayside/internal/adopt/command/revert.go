@@ -122,7 +122,7 @@ func (o *adoptRunOptions) checkSameLock(p *plan.Plan) error {
 	if err != nil || lock == nil || plan.LockDigest(lock) == p.Lock {
 		return err
 	}
-	return fmt.Errorf("%s has changed since the plan was made: other versions than OLM's may be running; restore the lock of the plan, render and apply it, and then run revert", workspace.LockFile)
+	return fmt.Errorf("%s has changed since the plan was made: the running versions may differ from those of OLM; restore the lock of the plan, render and apply it, then run 'quayside adopt revert'", workspace.LockFile)
 }
 
 func showReverted(w io.Writer, v adoptRevertView) {

@@ -112,9 +112,9 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 	f.IntVar(&o.step, "step", 0, "execute only the step with this `NUMBER`, even if it is done")
 	f.StringVar(&o.skip, "skip", "", "continue past the failed check or the deleted object at which the run stopped; the `REASON` is recorded in the journal")
 	f.BoolVar(&o.cleanUp, "clean-up", false, "also execute the clean-up steps, which cannot be reverted")
-	f.DurationVar(&o.sync, "olm-sync", 15*time.Second, "wait for this `DURATION` after OLM has started, before the postconditions are checked: OLM then has processed every object")
-	f.DurationVar(&o.maxDown, "max-olm-downtime", time.Minute, "start OLM again after this `DURATION`, as soon as no operator is being detached, and stop it again for the next one")
-	f.DurationVar(&o.watch, "watch", 5*time.Minute, "probe permissions, webhooks, conversion, APIs, pods and custom resources during the run, and until OLM has run for this `DURATION` again; 0 means no probes")
+	f.DurationVar(&o.sync, "olm-sync", 15*time.Second, "wait for this `DURATION` after OLM has started, so that it has processed every object before the postconditions are checked")
+	f.DurationVar(&o.maxDown, "max-olm-downtime", time.Minute, "if OLM has been stopped for this `DURATION`, start it as soon as no operator is being detached, and stop it again for the next operator")
+	f.DurationVar(&o.watch, "watch", 5*time.Minute, "probe permissions, webhooks, conversion, APIs, pods and custom resources during the run, and for this `DURATION` after OLM was started again; 0 means no probes")
 	f.StringVar(&o.report, "report", "", "write a report of all runs of the plan to this `FILE`: Markdown if it ends in .md, otherwise JSON")
 	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
 	f.BoolVar(&o.finishOnly, "finish", false, "stop keeping OLM's settings for adopted operators: write quayside.lock; no cluster is changed")
@@ -312,7 +312,7 @@ func (o *adoptRunOptions) resultError(res *run.Progress, err error) error {
 		failed += p.Failures
 	}
 	if err == nil && failed > 0 {
-		return &workspace.DiffersError{Msg: diag.Count(failed, "probe") + " failed, although the steps of this run are done; nothing was undone\n  hint: compare the cluster with its earlier state: 'quayside adopt verify'"}
+		return &workspace.DiffersError{Msg: diag.Count(failed, "probe") + " failed, but all steps of this run are done; nothing was reverted\n  hint: compare the cluster with its earlier state: 'quayside adopt verify'"}
 	}
 	return err
 }

@@ -83,7 +83,7 @@ func (r *clusterReader) addChart(o *snapshot.LiveObject) {
 	}
 	for _, key := range chartReferences(o) {
 		if r.s.Get(key) == nil {
-			is.notes = append(is.notes, fmt.Sprintf("the values of ConfigMap %s/%s are missing: it is optional, and not in the cluster", key.Namespace, key.Name))
+			is.notes = append(is.notes, fmt.Sprintf("the values of ConfigMap %s/%s are missing: the ConfigMap is optional, and not in the cluster", key.Namespace, key.Name))
 		}
 	}
 	op := Operator{

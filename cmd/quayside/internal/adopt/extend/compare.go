@@ -42,7 +42,7 @@ func (im *importer) findMismatches(res *workspace.Resolution) map[string]string 
 		for _, op := range im.operators {
 			own, _ := pinOf(res.Lock, op)
 			if slices.Contains(pin.RequestedBy, op.Key()) || slices.ContainsFunc(own.Requires, func(r lockfile.Requirement) bool { return r.Pin == pin.Key() }) {
-				reasons[op.Key()] = fmt.Sprintf("it needs an operator that cannot be imported: %s would be newly installed in namespace %s", pin.Bundle, pin.Namespace)
+				reasons[op.Key()] = fmt.Sprintf("the operator needs another operator, which is not installed: %s would be added in namespace %s", pin.Bundle, pin.Namespace)
 			}
 		}
 	}

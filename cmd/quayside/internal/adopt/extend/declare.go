@@ -223,7 +223,7 @@ func (r *clusterReader) addSubscription(sub snapshot.Subscription, ambiguous str
 	case sub.InstalledCSV == "":
 		r.skip(sub.LiveObject, false, "it has no installed version (state %s)", sub.State)
 	case !there && r.copies[key]:
-		r.skip(sub.LiveObject, true, "status.installedCSV is %s, a copy of one in another namespace", sub.InstalledCSV)
+		r.skip(sub.LiveObject, true, "status.installedCSV is %s, a copy from another namespace", sub.InstalledCSV)
 	case !there:
 		r.skip(sub.LiveObject, true, "status.installedCSV is %s, which is not in the cluster", sub.InstalledCSV)
 	case ambiguous != "":
@@ -291,7 +291,7 @@ func (r *clusterReader) addUnowned(owned map[k8s.Key]bool) int {
 		switch {
 		case owned[key]:
 		case next[key] != "":
-			r.skip(csv.LiveObject, false, "Subscription %s is being upgraded to it; its installedCSV is imported", next[key])
+			r.skip(csv.LiveObject, false, "Subscription %s is being upgraded to this version; the installed version (status.installedCSV) is imported", next[key])
 		case csv.Phase == "Replacing" || csv.Phase == "Deleting":
 			r.skip(csv.LiveObject, false, "it is being deleted (%s)", csv.Phase)
 		case csv.Name == snapshot.Packageserver:

@@ -236,7 +236,7 @@ func (im *importer) identify(name string) (ClusterCatalog, error) {
 	case 0:
 		return ClusterCatalog{}, fmt.Errorf("--catalog %s: the cluster has no such catalog (available: %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
 	default:
-		return ClusterCatalog{}, fmt.Errorf("--catalog %s: the cluster has several with this name: use namespace/%s", name, name)
+		return ClusterCatalog{}, fmt.Errorf("--catalog %s: the cluster has several catalogs with this name: use namespace/%s", name, name)
 	}
 }
 
@@ -433,7 +433,7 @@ func unsupportedModeReason(pin lockfile.Pin, modes []catalog.InstallMode) string
 	if catalog.SupportsNamespaces(modes, pin.Namespace, pin.WatchNamespaces) {
 		return ""
 	}
-	return fmt.Sprintf("%s does not support install mode %s, which watching %s needs (it supports %s)",
+	return fmt.Sprintf("%s does not support install mode %s, which is needed to watch %s (supported: %s)",
 		pin.Bundle, catalog.ModeFor(pin.Namespace, pin.WatchNamespaces), formatNamespaces(olmNamespaces(pin)), edit.FormatModes(modes))
 }
 
@@ -609,7 +609,7 @@ func (im *importer) finish(a *attempt) (*edit.Edit, *ImportReport, error) {
 			Generated: op.Generated, Notes: append([]string{}, op.Notes...),
 		}
 		if pos, unread := workspace.FindUnread(im.project, op.Namespace, pin.Package); unread && a.added > 0 {
-			v.Notes = append(v.Notes, fmt.Sprintf("the repository also declares it at %s, which no workspace reads: to keep only that declaration, list its path in spec.declarations before the import", pos))
+			v.Notes = append(v.Notes, fmt.Sprintf("the repository also declares this operator at %s, which no workspace reads: to keep only that declaration, add its path to spec.declarations, then import again", pos))
 		}
 		if op.ByImage {
 			v.Image = op.Image

@@ -172,7 +172,7 @@ func TestImport(t *testing.T) {
 		},
 		{
 			name: "unsupported install mode", cluster: all(newGroup("a", "a", "b"), newSubscription("a", "own", 2, "stable")),
-			want: []string{"leaves OperatorGroup group: no operator is imported in its namespace", "leaves Subscription own: own.v2 does not support install mode MultiNamespace, which watching a, b needs (it supports OwnNamespace)"},
+			want: []string{"leaves OperatorGroup group: no operator is imported in its namespace", "leaves Subscription own: own.v2 does not support install mode MultiNamespace, which is needed to watch a, b (supported: OwnNamespace)"},
 		},
 		{
 			name: "dependencies", cluster: all(newGroup("a", "a"), newSubscription("a", "app", 1, "stable"), newSubscription("a", "lib", 2, "stable"), newSubscription("a", "base", 2, "stable")),
@@ -186,8 +186,8 @@ func TestImport(t *testing.T) {
 			want: []string{
 				"declares OperatorGroup b/group", "declares Subscription b/base", "pins b/base base.v2 in stable, watching b",
 				"leaves OperatorGroup group: no operator is imported in its namespace",
-				"leaves Subscription app: it needs an operator that cannot be imported: lib.v3 would be newly installed in namespace a",
-				"leaves Subscription lib: it needs an operator that cannot be imported: base.v3 would be newly installed in namespace a",
+				"leaves Subscription app: the operator needs another operator, which is not installed: lib.v3 would be added in namespace a",
+				"leaves Subscription lib: the operator needs another operator, which is not installed: base.v3 would be added in namespace a",
 			},
 		},
 		{

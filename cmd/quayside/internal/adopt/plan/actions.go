@@ -131,7 +131,7 @@ func verbs() map[Verb]verb {
 		TransferFields: {
 			steps: []StepKind{Fields}, optional: []string{"managers"}, permissions: change, canSkip: true, outcome: DidChange,
 			fault: transferFault, shown: hasMetadata, isSettled: isTransferSettled, request: transferOwnership, undo: undoTransfer,
-			kubectl: noKubectl("kubectl has no command for taking ownership of the previous manager's fields; without it its labels stay"),
+			kubectl: noKubectl("kubectl has no command for taking ownership of the previous manager's fields; without this step, the labels of the previous manager stay"),
 		},
 		Unfinalize: {
 			steps: []StepKind{Detach}, required: []string{"finalizer"}, optional: []string{"unset"}, permissions: change, detaches: true, outcome: DidChange,

@@ -94,16 +94,16 @@ func (m *selection) refusalReasons(op *operator) []string {
 		return m.unservedReasons(op)
 	}
 	if op.Extension != "" && m.isOpenShift() {
-		return append(out, "OLM v1 manages it by ClusterExtension "+op.Extension+", and OpenShift's version operator starts OLM v1 again at any time: a plan is not possible on OpenShift")
+		return append(out, "OLM v1 manages the operator by ClusterExtension "+op.Extension+", and OpenShift's version operator starts OLM v1 again at any time: a plan is not possible on OpenShift")
 	}
 	if op.Extension != "" && m.Mode == Live {
-		return append(out, "OLM v1 manages it by ClusterExtension "+op.Extension+", and restores the owners of its objects while it runs: make the plan without --mode live")
+		return append(out, "OLM v1 manages the operator by ClusterExtension "+op.Extension+", and restores the owners of its objects while it runs: make the plan without --mode live")
 	}
 	for _, ref := range m.untrustedObjects(op) {
 		if op.Extension != "" || op.Release != nil {
 			continue // the certificate provider injects the CA; see newOperator
 		}
-		out = append(out, ref.String()+" lacks the CA of OLM's certificate, so the API server would reject the certificate: run 'quayside adopt inspect --record', which reads the CA from the cluster, and 'quayside render'")
+		out = append(out, ref.String()+" in the tree lacks the CA of OLM's certificate, so the API server would reject the certificate: run 'quayside adopt inspect --record' to record the CA from the cluster, then 'quayside render'")
 	}
 	for _, o := range m.Report.Shared {
 		if o.RemovedAt != adopt.AtDetach || !slices.Contains(o.Operators, op.Key()) {
@@ -127,7 +127,7 @@ func (m *selection) separateExtensions() {
 	}
 	for _, op := range m.operators {
 		if isAdopted(op) && op.Extension != "" {
-			op.reasons = []string{"OLM v1 manages it by ClusterExtension " + op.Extension + ", and this plan is for OLM v0: make a plan for it alone, when the other operators of its namespace have left OLM ('quayside adopt plan --namespace " + op.Namespace + "')"}
+			op.reasons = []string{"OLM v1 manages the operator by ClusterExtension " + op.Extension + ", and this plan is for OLM v0: make a separate plan when the other operators of its namespace have left OLM ('quayside adopt plan --namespace " + op.Namespace + "')"}
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (m *selection) addTies() {
 			for _, pair := range [][2]*operator{{t.a, t.b}, {t.b, t.a}} {
 				one, other := pair[0], pair[1]
 				if one.adopted && len(one.reasons) == 0 && len(other.reasons) > 0 {
-					one.reasons = []string{fmt.Sprintf("it must leave OLM together with %s, which stays with OLM: %s", other.Key(), t.why)}
+					one.reasons = []string{fmt.Sprintf("the operator can leave OLM only together with %s, which stays with OLM: %s", other.Key(), t.why)}
 					changed = true
 				}
 			}

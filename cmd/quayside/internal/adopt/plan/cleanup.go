@@ -14,7 +14,7 @@ import (
 //   - Roles of an OperatorGroup come after the OperatorGroup, because OLM would recreate them. They come before
 //     the roles that they aggregate: the aggregation controller recreates a role whose rules change while it is
 //     deleted.
-//   - An Operator comes last, because OLM recreates it while any object has its label.
+//   - An Operator comes last, because OLM recreates the list while any object has the operator's label.
 const (
 	rankWebhook = iota
 	rankBinding

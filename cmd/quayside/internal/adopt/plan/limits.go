@@ -160,14 +160,14 @@ func (p *Plan) CheckDerived(derived *Plan) error {
 	for _, s := range p.Steps {
 		for i, a := range s.Actions {
 			if !known[actionText(s, a)] {
-				return fmt.Errorf("step %d, action %d: %s %s is not in the plan that quayside derives from the cluster now, because the plan was edited or the cluster has changed; make a new plan", s.Number, i+1, a.Do, a.Object)
+				return fmt.Errorf("step %d, action %d: %s %s is not in the plan that quayside would make now: the plan was edited, or the cluster has changed; make a new plan", s.Number, i+1, a.Do, a.Object)
 			}
 		}
 	}
 	a, b := *p, *derived
 	a.Skipped, b.Skipped = nil, nil
 	if line := firstDifference(string(Format(&a)), string(Format(&b))); line != "" {
-		return fmt.Errorf("the plan differs from the plan that quayside derives from the cluster now, first at %q, because the plan was edited or the cluster has changed; make a new plan", line)
+		return fmt.Errorf("the plan differs from the plan that quayside would make now, first at %q: the plan was edited, or the cluster has changed; make a new plan", line)
 	}
 	return nil
 }

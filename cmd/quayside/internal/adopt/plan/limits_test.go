@@ -140,7 +140,7 @@ func TestOnlyDerived(t *testing.T) {
 	for n, s := range p.Steps {
 		for i, a := range s.Actions {
 			at := func(f *plan.Plan) *plan.Action { return &f.Steps[n].Actions[i] }
-			refused("another object", "is not in the plan that quayside derives from the cluster now", func(f *plan.Plan) { at(f).Object.Name += "-other" })
+			refused("another object", "is not in the plan that quayside would make now", func(f *plan.Plan) { at(f).Object.Name += "-other" })
 			refused("another UID", "is not in the plan", func(f *plan.Plan) { at(f).UID += "-other" })
 			refused("removed", "the plan differs from", func(f *plan.Plan) { f.Steps[n].Actions = slices.Delete(f.Steps[n].Actions, i, i+1) })
 			refused("twice", "the plan differs from", func(f *plan.Plan) { f.Steps[n].Actions = append(f.Steps[n].Actions, a) })

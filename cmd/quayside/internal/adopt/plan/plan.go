@@ -26,7 +26,7 @@ type Plan struct {
 	Tree       string            `json:"tree" form:"required" doc:"Digest of the tree rendered for the cluster."`
 	Manager    string            `json:"manager" form:"required" doc:"Field manager of applied objects: that of the GitOps tool that applies the tree later."`
 	OLM        []Workload        `json:"olm" doc:"OLM's controllers, which are stopped and started again."`
-	State      []State           `json:"state" doc:"State of OLM's declarations and of the pods when the plan was made. A plan is refused if it has changed."`
+	State      []State           `json:"state" doc:"State of OLM's declarations and of the pods when the plan was made. If this state has changed, the plan is refused."`
 	Operators  []Operator        `json:"operators" doc:"By namespace and package."`
 	Skipped    []SkippedOperator `json:"skipped" doc:"Omitted operators and objects, with the reason."`
 	Steps      []Step            `json:"steps" doc:"In order."`
@@ -93,8 +93,8 @@ type Operator struct {
 	Namespace    string   `json:"namespace"`
 	Package      string   `json:"package"`
 	CSV          string   `json:"csv" doc:"Its ClusterServiceVersion, or its bundle if it has none."`
-	Extension    string   `json:"clusterExtension,omitempty" doc:"Its ClusterExtension, if OLM v1 manages it: adopt run refuses the plan, whose steps are carried out by hand."`
-	Release      string   `json:"release,omitempty" doc:"Its release with the newest revision, such as cert-manager.v3, if Helm manages it."`
+	Extension    string   `json:"clusterExtension,omitempty" doc:"The operator's ClusterExtension, if OLM v1 manages the operator: adopt run refuses the plan, whose steps are carried out by hand."`
+	Release      string   `json:"release,omitempty" doc:"The operator's Helm release with the newest revision, such as cert-manager.v3."`
 	Hooks        []string `json:"hooks,omitempty" doc:"Hooks of the release that the plan does not apply: they run when the GitOps tool first applies the tree."`
 	Detached     bool     `json:"detached,omitempty" doc:"Detached from OLM, and the lock keeps no settings of OLM: the plan removes OLM's remaining fields from its objects."`
 	Restarts     []string `json:"restarts,omitempty" doc:"Deployments that the tree changes, so that their pods restart."`

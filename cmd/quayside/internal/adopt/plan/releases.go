@@ -38,7 +38,7 @@ func (m *selection) separateReleases() {
 	}
 	for _, op := range m.operators {
 		if isAdopted(op) && op.Release != nil {
-			op.reasons = []string{"Helm manages it, and this plan is for OLM: make a plan for it when the other operators of its namespace have left OLM ('quayside adopt plan --namespace " + op.Namespace + "')"}
+			op.reasons = []string{"Helm manages the operator, and this plan is for OLM: make a separate plan when the other operators of its namespace have left OLM ('quayside adopt plan --namespace " + op.Namespace + "')"}
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (m *planBuilder) addReleaseSteps(b *block) {
 	if appliers != "" {
 		m.addStep(Step{
 			Name: Suspend, Namespace: b.namespace, Title: "Make the GitOps tool that applies the objects of " + b.packageNames() + " forget them",
-			Manual: "The objects are applied by " + appliers + ": suspend it, or delete an Application without its resources ('argocd app delete --cascade=false'). It must not apply them again until the tree of this plan is merged.",
+			Manual: "The objects are applied by " + appliers + ": suspend it, or delete an Application without its resources ('argocd app delete --cascade=false'). It must not apply the objects again until the tree of this plan is merged.",
 		})
 	}
 	s := Step{

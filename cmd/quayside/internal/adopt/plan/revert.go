@@ -214,7 +214,7 @@ func undoScale(a Action, _ ExecutedAction, _ k8s.Object) (Action, bool) {
 func (m *revertBuilder) skippedNamespace(at *executedPart) SkippedOperator {
 	if at.alreadyDetached {
 		return SkippedOperator{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
-			"%s of OLM already deleted; they are not needed. OLM no longer managed these operators: to restore the previous pods, revert the commit that finished the adoption, and apply its tree",
+			"%s of OLM already deleted and not needed: OLM no longer managed these operators. To restore the previous pods, revert the commit that finished the adoption, and apply its tree",
 			diag.Count(at.cleaned, "object"))}}
 	}
 	var csvs []string
@@ -265,14 +265,14 @@ func (m *revertBuilder) addStep(s Step) {
 func (m *revertBuilder) suspendText(back []*executedPart) string {
 	if m.Plan.IsForReleases() {
 		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that added that tree." +
-			" Restore the declaration of a HelmRelease or Application in Git. Otherwise it would undo the next steps. Resume it when all steps are done."
+			" Restore the declaration of a HelmRelease or Application in Git. Otherwise the GitOps tool would undo the next steps. Resume it when all steps are done."
 	}
 	if !slices.ContainsFunc(back, func(at *executedPart) bool { return !at.alreadyDetached }) {
 		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that added that tree." +
-			" Otherwise it would undo the next steps. Resume it when all steps are done."
+			" Otherwise the GitOps tool would undo the next steps. Resume it when all steps are done."
 	}
 	return "If a GitOps tool already applies the tree (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that replaced the Subscriptions by the tree." +
-		" Otherwise it would undo the next steps and delete the Subscriptions. Resume it when all steps are done."
+		" Otherwise the GitOps tool would undo the next steps and delete the Subscriptions. Resume it when all steps are done."
 }
 
 // addControllerSteps adds the steps of the original plan that stop or start OLM's controllers, including manual

@@ -147,7 +147,7 @@ func TestKubectl(t *testing.T) {
 		`kubectl scale deployment.v1.apps o --namespace olm --current-replicas=2 --replicas=0`,
 		`kubectl delete subscription.v1alpha1.operators.coreos.com s --namespace a --ignore-not-found --cascade=orphan`,
 		`kubectl patch clusterserviceversion.v1alpha1.operators.coreos.com c --namespace a --type=json --patch '[{"op":"test","path":"/metadata/uid","value":"u6"},{"op":"test","path":"/metadata/finalizers/0","value":"f"},{"op":"remove","path":"/metadata/finalizers/0"},{"op":"remove","path":"/metadata/annotations/x~1y"}]'`,
-		`# v1 Service a/s: kubectl has no command for taking ownership of the previous manager's fields; without it its labels stay`,
+		`# v1 Service a/s: kubectl has no command for taking ownership of the previous manager's fields; without this step, the labels of the previous manager stay`,
 		`kubectl patch service s --namespace a --type=merge --patch '{"metadata":{"labels":{"l":null},"uid":"u7"}}'`,
 		`kubectl delete operator.v1.operators.coreos.com o --ignore-not-found`,
 	}

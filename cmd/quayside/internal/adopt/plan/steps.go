@@ -218,7 +218,7 @@ func (m *planBuilder) addSuspendStep(b *block, items []item) {
 	m.addStep(Step{
 		Name: Suspend, Namespace: b.namespace, Title: "Suspend the GitOps tool that applies the declarations of " + b.namespace,
 		Manual: "Suspend the GitOps tool that applies the " + b.declarationKinds() + " of namespace " + b.namespace + ", otherwise it recreates them after their deletion, and OLM installs again: " +
-			appliers + ". Resume it when the pull request that removes them from Git and adds the tree is merged, and it has fetched that commit: otherwise it applies the previous commit again.",
+			appliers + ". Resume it when it has fetched the merged pull request that removes them from Git and adds the tree. Otherwise it applies the previous commit again.",
 	})
 }
 

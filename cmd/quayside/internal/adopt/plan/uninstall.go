@@ -39,7 +39,7 @@ func MakeUninstall(in Input, crds bool) (*Plan, error) {
 	}
 	m := newBuilder(&selection{facts: f, planned: []Operator{}, skipped: []SkippedOperator{}})
 	if m.plan.OLM = m.findControllers(); len(m.plan.OLM) == 0 || m.isOpenShift() {
-		return nil, errors.New("the Deployments olm-operator and catalog-operator were not found, or OLM is part of the platform (OpenShift): it cannot be uninstalled")
+		return nil, errors.New("the Deployments olm-operator and catalog-operator were not found, or OLM is part of the platform (OpenShift): OLM cannot be uninstalled")
 	}
 	diagnosis := adopt.DiagnoseTree(m.Lock, m.Rendered)
 	if by := usesOfOLM(m.Snapshot, diagnosis); len(by) > 0 {
@@ -220,7 +220,7 @@ func (m *planBuilder) addReleaseStep(objects []*snapshot.LiveObject) {
 	}
 	m.addStep(Step{
 		Name: Suspend, Title: "Remove OLM's manifests from Git",
-		Manual: "Remove the manifests of OLM and its catalogs from Git, or suspend the GitOps tool that applies them, otherwise it creates them again: " + appliers + ".",
+		Manual: "Remove the manifests of OLM and its catalogs from Git, or suspend the GitOps tool that applies them, otherwise the tool creates them again: " + appliers + ".",
 	})
 }
 

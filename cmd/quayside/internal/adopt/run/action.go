@@ -178,7 +178,7 @@ func (a *action) checkOLMStopped(ctx context.Context) error {
 			return err
 		}
 		if o != nil && plan.Replicas(o) > 0 {
-			return &plan.ChangedError{Object: w.Object, Message: "was started again: find the program that scales it, and repeat the command, which stops it again"}
+			return &plan.ChangedError{Object: w.Object, Message: "was started again: find the program that scales it, then repeat the command to stop it again"}
 		}
 	}
 	return nil

@@ -162,7 +162,7 @@ func TestOLMStartedMeanwhile(t *testing.T) {
 		return nil
 	}
 	_, err := s.run(t, nil)
-	if err == nil || !strings.Contains(err.Error(), "was started again: find the program that scales it, and repeat the command, which stops it again") {
+	if err == nil || !strings.Contains(err.Error(), "was started again: find the program that scales it, then repeat the command to stop it again") {
 		t.Fatal(err)
 	}
 	if csv := s.cluster.Object(newRef(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)); !strings.Contains(strings.Join(k8s.Texts(csv, "metadata", "finalizers"), ""), cleanup) {

@@ -145,7 +145,7 @@ func (r *runner) approvalCommands(ctx context.Context, s plan.Step) (string, err
 		}
 	}
 	if len(commands) == 0 {
-		return " None waits for approval: it is approved, or OLM has not created it yet.", nil
+		return " No InstallPlan waits for approval: it is already approved, or OLM has not created it yet.", nil
 	}
 	return " Now: " + strings.Join(commands, "; "), nil
 }

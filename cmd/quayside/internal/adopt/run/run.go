@@ -65,7 +65,7 @@ type Progress struct {
 	Stopped  []k8s.Ref            `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
 	Ways     []Way                `json:"ways" form:"enum=continue|skip|revert|new-plan" doc:"Ways to go on if the run ended early. continue: repeat the command, after a cause outside of the plan is fixed; skip: repeat it with --skip and a reason; revert: return to OLM; new-plan: make a new plan, because no step has begun."`
 	Downtime int64                `json:"olmDowntime,omitempty" doc:"Milliseconds for which the plan has stopped OLM so far."`
-	Probes   []verify.ProbeResult `json:"probes,omitempty" doc:"Figures of the probes of this run, by kind. Absent without probes."`
+	Probes   []verify.ProbeResult `json:"probes,omitempty" doc:"Results of the probes of this run, by kind. Absent without probes."`
 	Error    string               `json:"error,omitempty" doc:"Reason why the run ended early."`
 }
 

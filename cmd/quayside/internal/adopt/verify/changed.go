@@ -15,7 +15,7 @@ import (
 )
 
 // ChangedHint is the hint for changes that were made since the plan was made.
-const ChangedHint = "\thint: undo the change in the cluster; or keep it: run 'quayside import --update' for a Subscription, or edit the declaration, spec.config or an overlay; then run 'quayside resolve', and 'quayside adopt start NAMESPACE' with another --file"
+const ChangedHint = "\thint: undo the change in the cluster; or keep it: run 'quayside import --update' for a Subscription, or edit the declaration, spec.config or an overlay; then run 'quayside resolve', and 'quayside adopt start NAMESPACE --file NEW-PLAN'"
 
 // DescribeChanges formats the findings of FindChanges, with a hint.
 func DescribeChanges(found []Finding) string {

@@ -48,7 +48,7 @@ type ProbeResult struct {
 	Targets    int       `json:"targets" doc:"Number of probed objects and permissions."`
 	Probes     int       `json:"probes"`
 	Failures   int       `json:"failures" doc:"Number of failed probes."`
-	LongestGap int64     `json:"longestGap" doc:"Milliseconds from the first failed probe of a target to its next successful one, or to the end."`
+	LongestGap int64     `json:"longestGap" doc:"Milliseconds from the first failed probe of a target to the next successful probe, or to the end."`
 	Failure    string    `json:"failure,omitempty" doc:"The first failure."`
 	Unprobed   int       `json:"unprobed,omitempty" doc:"Number of targets that could not be probed: no permission, no custom resource, a webhook without dry run, or an error before the first step."`
 }
