@@ -11,6 +11,7 @@ import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -42,7 +43,7 @@ func checkBuildable(pos diag.Pos, o Object, errs *diag.List) {
 }
 
 // checkNames adds an error for each name, label, annotation, RBAC rule or missing field that the API
-// server rejects.
+// server rejects, and for each image that the kubelet cannot pull.
 func (in *install) checkNames(o Object, errs *diag.List) {
 	if k8s.IsCRD(o) {
 		return // checked by checkCRD
@@ -53,6 +54,11 @@ func (in *install) checkNames(o Object, errs *diag.List) {
 	}
 	for _, f := range append(faults, admit.Values(o)...) {
 		errs.Addf(objectPos(in.b, o), "%s: %s: %s", o.Key(), f.Field, f.Message)
+	}
+	for _, c := range k8s.Containers(k8s.PodSpec(o)) {
+		if image := k8s.Text(c, "image"); image != "" && !imageref.Valid(image) {
+			errs.Addf(objectPos(in.b, o), "%s: container %s: %q is not an image reference", o.Key(), k8s.Text(c, "name"), image)
+		}
 	}
 }
 

@@ -19,7 +19,11 @@ func releaseObjects(in *install) ([]Object, error) {
 	for _, file := range in.b.Objects {
 		o, err := in.convertToServed(file, file.Object)
 		errs.Add(file.Pos(), err)
-		if err != nil || k8s.IsCRD(o) {
+		if err != nil {
+			continue
+		}
+		in.warnServicesOutside(file, o)
+		if k8s.IsCRD(o) {
 			continue
 		}
 		o = plainMetadata(o)
@@ -47,6 +51,33 @@ func releaseObjects(in *install) ([]Object, error) {
 		}
 	}
 	return out, errs.Err()
+}
+
+// warnServicesOutside adds a warning for each Service that an object of a complete bundle calls, and that is not in
+// the bundle.
+func (in *install) warnServicesOutside(file bundle.ManifestObject, o Object) {
+	var services []map[string]any
+	switch o.Kind() {
+	case "APIService":
+		services = append(services, k8s.Map(o, "spec", "service"))
+	case "CustomResourceDefinition":
+		services = append(services, k8s.Map(o, "spec", "conversion", "webhook", "clientConfig", "service"))
+	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+		for _, hook := range k8s.Items(o, "webhooks") {
+			services = append(services, k8s.Map(hook, "clientConfig", "service"))
+		}
+	}
+	for i, s := range services {
+		name, namespace := k8s.Text(s, "name"), k8s.Text(s, "namespace")
+		isIt := func(f bundle.ManifestObject) bool {
+			return f.Is("", "Service") && f.Name() == name && cmp.Or(f.Namespace(), in.pin.Namespace) == namespace
+		}
+		same := func(s map[string]any) bool { return k8s.Text(s, "name") == name && k8s.Text(s, "namespace") == namespace }
+		if name != "" && !slices.ContainsFunc(in.b.Objects, isIt) && !slices.ContainsFunc(services[:i], same) {
+			in.warn(file.Pos(), "expected-from-outside", "%s references Service %q in namespace %q, which is not in the bundle and must exist in the cluster",
+				file, name, namespace)
+		}
+	}
 }
 
 // hookOf returns the time at which a GitOps tool applies a hook of Helm, and the events at which no tool

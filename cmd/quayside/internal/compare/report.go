@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -361,12 +362,14 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 		if d.treeOnly || d.Lock == nil || c.from == Tree {
 			continue
 		}
-		upToDate := d.isUpToDate(c.otherSide(d))
-		if c.from == Auto && upToDate && (d == c.Before || !c.clusterSettingsDiffer()) {
+		upToDate, changed := d.isUpToDate(c.otherSide(d)), d.unrenderedSettings(c.otherSide(d))
+		if c.from == Auto && upToDate && changed == "" && (d == c.Before || !c.clusterSettingsDiffer()) {
 			continue
 		}
 		switch {
 		case len(d.Manifests) == 0 || c.from != Auto:
+		case upToDate && changed != "":
+			c.note("%s of %s may be out of date, because settings of %s changed, but none of its files: rendering it from the lock", d.Settings.OutputDir(), d.Name, changed)
 		case upToDate:
 			c.note("%s of %s may be out of date, because spec.clusters changed: rendering it from the lock", d.Settings.OutputDir(), d.Name)
 		default:
@@ -429,6 +432,28 @@ func (s *Side) hasPinnedVersions(other *Side) bool {
 		delete(have, l.Key())
 	}
 	return len(have) == 0
+}
+
+// unrenderedSettings returns the first operator whose settings in the lock, such as values, differ from those of
+// other, although both trees have the same files of it. The tree may have been rendered before the settings changed.
+func (s *Side) unrenderedSettings(other *Side) string {
+	if other == nil || other.Lock == nil {
+		return ""
+	}
+	for _, p := range s.Lock.Pins {
+		before, had := other.Lock.Pin(p.Namespace, p.Package)
+		if had && before.Version == p.Version && !sameSettings(before, p) && sameFiles(s.operatorFiles()[p.Key()], other.operatorFiles()[p.Key()]) {
+			return p.Key()
+		}
+	}
+	return ""
+}
+
+// sameSettings reports whether two pins have the same user's settings for rendering.
+func sameSettings(a, b lockfile.Pin) bool {
+	x, y := cmp.Or(a.Template, &lockfile.Template{}), cmp.Or(b.Template, &lockfile.Template{})
+	return x.Release == y.Release && x.KubernetesVersion == y.KubernetesVersion && bytes.Equal(x.Values, y.Values) &&
+		bytes.Equal(a.Config, b.Config) && a.InstallMode == b.InstallMode && slices.Equal(a.WatchNamespaces, b.WatchNamespaces)
 }
 
 // operatorFiles returns the files of the base of each operator.
