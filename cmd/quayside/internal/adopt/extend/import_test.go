@@ -196,7 +196,7 @@ func TestImport(t *testing.T) {
 				"declares OperatorGroup a/group", "declares Subscription a/base", "pins a/base base.v2 in stable, watching all namespaces",
 				"leaves OperatorGroup group: no operator is imported in its namespace",
 				"leaves Subscription base: it cannot be resolved: subscription a/base requests package base, channel stable, from catalog olm/hub: base.v2 and base.v3 match; " +
-					"subscription b/base requests package base, channel stable, from catalog olm/hub: base.v2 and base.v3 match; namespaces a and b would both provide the API example.com/v1 Base to the same watched namespaces",
+					"subscription b/base requests package base, channel stable, from catalog olm/hub: base.v2 and base.v3 match; operators in namespaces a and b would both provide the API example.com/v1 Base to the same watched namespaces",
 			},
 		},
 		{
