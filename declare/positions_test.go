@@ -129,7 +129,7 @@ func fieldFaults() []fieldFault {
 		{own + meta + "spec: {package: p, replaces: ‸a/b/c}\n", "is not namespace/package"},
 		{own + meta + "spec: {package: p, replaces: ‸ns/p}\n", "cannot replace itself"},
 		{own + meta + "spec: {package: p, replaces: ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: q, replaces: ‸ns/o}\n", "can have only one successor: subscription \"ns/a\" at d.yaml:4:30 also replaces it"},
-		{own + meta + "spec: {package: p, replaces: ‸ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: o}\n", "is declared at d.yaml:6:1"},
+		{own + meta + "spec: {package: p, replaces: ‸ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: o}\n", "is still declared at d.yaml:6:1"},
 		{own + meta + "spec: {package: p, watchNamespaces: ‸[]}\n", "empty"},
 		{own + meta + "spec: {package: p, watchNamespaces: [a, ‸\"*\"]}\n", space},
 	}

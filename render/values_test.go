@@ -51,7 +51,7 @@ func openValues(pin lockfile.Pin) (fs.FS, error) {
 				o["rules"] = append(o["rules"].([]any), map[string]any{"apiGroups": k8s.Values(""), "resources": k8s.Values("pods"), "verbs": k8s.Values(k)})
 			}
 		case "Deployment":
-			pod := map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}, "spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": fmt.Sprintf("registry.example.com/i:%v", value["a"])}}}}
+			pod := map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}, "spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": fmt.Sprintf("registry.example.com/i:v%x", fmt.Sprint(value["a"]))}}}}
 			o = k8s.New("apps/v1", kind, "", name)
 			o["spec"] = map[string]any{"replicas": int64(len(value)), "selector": map[string]any{"matchLabels": map[string]any{"a": "b"}}, "template": pod}
 		case "CustomResourceDefinition":

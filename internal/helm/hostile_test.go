@@ -73,11 +73,14 @@ func TestHostileCharts(t *testing.T) {
 		})
 	}
 	p.Close()
-	// Linux counts the memory of this process at the start of a child as memory of the child. Both numbers are only
-	// approximate.
-	if rss := childrenRSS(); rss > max(850<<20, ownRSS()/8*9) {
+	// Linux counts the memory of this process at the start of a child as memory of the child. The number is only
+	// that of the children if this process is small, as it is without the corpus.
+	switch own, rss := ownRSS(), childrenRSS(); {
+	case own > 700<<20:
+		t.Logf("memory of the children not measured: this process used %d MiB", own>>20)
+	case rss > 850<<20:
 		t.Errorf("a child used %d MiB", rss>>20)
-	} else {
+	default:
 		t.Logf("the largest child used %d MiB", rss>>20)
 	}
 }

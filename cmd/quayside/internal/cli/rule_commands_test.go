@@ -57,7 +57,7 @@ func brokenStates() map[string]brokenState {
 			f.replace("quayside.yaml", "own, more]", "more]")
 		}},
 		"only-environments": {mark: `no environment "prd"`, edit: func(f *brokenWorkspace) { f.append("own/p01.yaml", "  only: [prod, prd]\n") }},
-		"promotion": {mark: `ahead-of-upstream|has not been in dev`, edit: func(f *brokenWorkspace) {
+		"promotion": {mark: `ahead-of-upstream|has never been in the upstream environment dev`, edit: func(f *brokenWorkspace) {
 			f.replace("quayside.yaml", "  follows: dev\n", "")
 			f.run("resolve", "--upgrade=ns-p00/p00", "--hops", "all", "--render", "--offline")
 			f.replace("quayside.yaml", "spec:\n", "spec:\n  follows: dev\n")
@@ -79,7 +79,7 @@ func brokenStates() map[string]brokenState {
 			f.replace("../dev/quayside.yaml", "destination: dev", "server: https://a.example.com")
 			f.run("-C", "../dev", "render", "--offline")
 		}},
-		"one-crd": {mark: `another content`, edit: func(f *brokenWorkspace) {
+		"one-crd": {mark: `differs from the one in`, edit: func(f *brokenWorkspace) {
 			f.replace("quayside.yaml", "destination: prod", "server: https://a.example.com")
 			f.replace("../dev/quayside.yaml", "destination: dev", "server: https://a.example.com, operators: [ns-p00/p00]")
 			crd := "rendered/crds/p01/customresourcedefinition-things.p01.io.yaml"
