@@ -72,7 +72,9 @@ func (in *install) warnServicesOutside(file bundle.ManifestObject, o Object) {
 		isIt := func(f bundle.ManifestObject) bool {
 			return f.Is("", "Service") && f.Name() == name && cmp.Or(f.Namespace(), in.pin.Namespace) == namespace
 		}
-		same := func(s map[string]any) bool { return k8s.Text(s, "name") == name && k8s.Text(s, "namespace") == namespace }
+		same := func(s map[string]any) bool {
+			return k8s.Text(s, "name") == name && k8s.Text(s, "namespace") == namespace
+		}
 		if name != "" && !slices.ContainsFunc(in.b.Objects, isIt) && !slices.ContainsFunc(services[:i], same) {
 			in.warn(file.Pos(), "expected-from-outside", "%s references Service %q in namespace %q, which is not in the bundle and must exist in the cluster",
 				file, name, namespace)
