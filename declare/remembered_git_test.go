@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -119,9 +120,11 @@ func newWorkTree(t interface {
 // TestRememberedInGit surveys a Git repository again after random edits. The index changes nothing.
 func TestRememberedInGit(t *testing.T) {
 	propertytest.LimitChecks(t, 20)
+	root, runs := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "")
-		if err != nil {
+		runs++
+		dir := filepath.Join(root, strconv.Itoa(runs))
+		if err := os.Mkdir(dir, 0o777); err != nil {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)

@@ -150,14 +150,17 @@ func readProvenance(ctx context.Context, from origin, src Reference) (Signature,
 		return s, err
 	}
 	for _, l := range m.Layers {
-		switch l.MediaType {
-		case chartType:
+		if l.MediaType == chartType {
 			s.Archive = l.Digest.String()
-		case chartProvenanceType:
-			s.Provenance, err = readBlob(ctx, from, l)
+		}
+		if l.MediaType != chartProvenanceType {
+			continue
+		}
+		if s.Provenance, err = readBlob(ctx, from, l); err != nil {
+			return s, err
 		}
 	}
-	return s, err
+	return s, nil
 }
 
 // parseSigned parses the reference of a signed image, which must contain a digest. It returns the
