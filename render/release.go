@@ -22,7 +22,7 @@ func releaseObjects(in *install) ([]Object, error) {
 		if err != nil {
 			continue
 		}
-		in.warnServicesOutside(file, o)
+		warnServicesOutside(in, file, o)
 		if k8s.IsCRD(o) {
 			continue
 		}
@@ -55,29 +55,22 @@ func releaseObjects(in *install) ([]Object, error) {
 
 // warnServicesOutside adds a warning for each Service that an object of a complete bundle calls, and that is not in
 // the bundle.
-func (in *install) warnServicesOutside(file bundle.ManifestObject, o Object) {
-	var services []map[string]any
-	switch o.Kind() {
-	case "APIService":
-		services = append(services, k8s.Map(o, "spec", "service"))
-	case "CustomResourceDefinition":
-		services = append(services, k8s.Map(o, "spec", "conversion", "webhook", "clientConfig", "service"))
-	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
-		for _, hook := range k8s.Items(o, "webhooks") {
-			services = append(services, k8s.Map(hook, "clientConfig", "service"))
+func warnServicesOutside(in *install, file bundle.ManifestObject, o Object) {
+	configs := k8s.ClientConfigs(o)
+	if len(configs) == 0 {
+		return
+	}
+	seen := map[k8s.Key]bool{}
+	for _, f := range in.b.Objects {
+		if f.Is("", "Service") {
+			seen[k8s.Key{Namespace: cmp.Or(f.Namespace(), in.pin.Namespace), Name: f.Name()}] = true
 		}
 	}
-	for i, s := range services {
-		name, namespace := k8s.Text(s, "name"), k8s.Text(s, "namespace")
-		isIt := func(f bundle.ManifestObject) bool {
-			return f.Is("", "Service") && f.Name() == name && cmp.Or(f.Namespace(), in.pin.Namespace) == namespace
-		}
-		same := func(s map[string]any) bool {
-			return k8s.Text(s, "name") == name && k8s.Text(s, "namespace") == namespace
-		}
-		if name != "" && !slices.ContainsFunc(in.b.Objects, isIt) && !slices.ContainsFunc(services[:i], same) {
-			in.warn(file.Pos(), "expected-from-outside", "%s references Service %q in namespace %q, which is not in the bundle and must exist in the cluster",
-				file, name, namespace)
+	for _, c := range configs {
+		key := k8s.Key{Namespace: k8s.Text(c, "service", "namespace"), Name: k8s.Text(c, "service", "name")}
+		if key.Name != "" && !seen[key] {
+			seen[key] = true
+			in.warnOutside(file, "Service", key.Name, key.Namespace)
 		}
 	}
 }

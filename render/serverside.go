@@ -240,11 +240,15 @@ func (in *install) ownServiceRef(file bundle.ManifestObject, service map[string]
 		return nil
 	}
 	if in.ownService(name) != name {
-		in.warn(file.Pos(), "expected-from-outside", "%s references Service %q in namespace %q, which is not in the bundle and must exist in the cluster",
-			file, name, k8s.Text(service, "namespace"))
+		in.warnOutside(file, "Service", name, k8s.Text(service, "namespace"))
 		return nil
 	}
 	return k8s.With(service, in.pin.Namespace, "namespace")
+}
+
+// warnOutside adds a warning for an object outside of the bundle that a file of the bundle refers to.
+func (in *install) warnOutside(file bundle.ManifestObject, kind, name, namespace string) {
+	in.warn(file.Pos(), "expected-from-outside", "%s references %s %q in namespace %q, which is not in the bundle and must exist in the cluster", file, kind, name, namespace)
 }
 
 // ships reports whether the bundle contains an object of a kind with a name.

@@ -53,8 +53,7 @@ func (in *install) withOwnSubjects(file bundle.ManifestObject, o Object, account
 		case accounts[k8s.Text(s, "name")]:
 			changed[i] = k8s.With(s, in.pin.Namespace, "namespace")
 		default:
-			in.warn(file.Pos(), "expected-from-outside", "%s references ServiceAccount %q in namespace %q, which is not in the bundle and must exist in the cluster",
-				file, k8s.Text(s, "name"), k8s.Text(s, "namespace"))
+			in.warnOutside(file, "ServiceAccount", k8s.Text(s, "name"), k8s.Text(s, "namespace"))
 		}
 	}
 	if len(list) == 0 {

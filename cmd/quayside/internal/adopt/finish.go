@@ -159,28 +159,10 @@ func (s treeChange) changes() []Change {
 // the API server call over TLS.
 func calledServices(o k8s.Object) []string {
 	var out []string
-	for _, c := range ClientConfigs(o) {
+	for _, c := range k8s.ClientConfigs(o) {
 		if name := k8s.Text(c, "service", "name"); name != "" {
 			out = append(out, k8s.Text(c, "service", "namespace")+"/"+name)
 		}
 	}
 	return out
-}
-
-// ClientConfigs returns the parts of an object with the fields service and caBundle. The API server uses these
-// fields to find and trust an admission webhook, a conversion webhook or an aggregated API.
-func ClientConfigs(o k8s.Object) []map[string]any {
-	switch {
-	case o.Group() == "admissionregistration.k8s.io":
-		var out []map[string]any
-		for _, w := range k8s.Items(o, "webhooks") {
-			out = append(out, k8s.Map(w, "clientConfig"))
-		}
-		return out
-	case k8s.IsCRD(o):
-		return []map[string]any{k8s.Map(o, "spec", "conversion", "webhook", "clientConfig")}
-	case o.Is(k8s.APIServiceGroup, "APIService"):
-		return []map[string]any{k8s.Map(o, "spec")}
-	}
-	return nil
 }

@@ -70,7 +70,7 @@ func (c *clusterState) caCertificates(op *operator) []string {
 				take(client["caBundle"])
 			}
 		case "apiregistration.k8s.io/APIService", "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
-			for _, c := range ClientConfigs(o.Body()) {
+			for _, c := range k8s.ClientConfigs(o.Body()) {
 				take(c["caBundle"])
 			}
 		}

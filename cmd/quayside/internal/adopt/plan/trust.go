@@ -7,7 +7,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/quayside/quayside/cmd/quayside/internal/adopt"
 	"github.com/quayside/quayside/internal/k8s"
 )
 
@@ -17,7 +16,7 @@ func (m *facts) untrustedObjects(op *operator) []k8s.Ref {
 	authorities := map[[2]string]map[string]bool{} // CA certificates by namespace and name of the Service
 	for _, o := range op.Objects {
 		if live := m.Snapshot.Get(o.Key); live != nil {
-			for _, c := range adopt.ClientConfigs(live.Body()) {
+			for _, c := range k8s.ClientConfigs(live.Body()) {
 				authorities[serviceOf(c)] = mergeSets(authorities[serviceOf(c)], certificatesIn(k8s.Text(c, "caBundle")))
 			}
 		}
@@ -25,7 +24,7 @@ func (m *facts) untrustedObjects(op *operator) []k8s.Ref {
 	var out []k8s.Ref
 	for _, o := range op.Objects {
 		ours := m.tree[o.Key]
-		for _, c := range adopt.ClientConfigs(ours) {
+		for _, c := range k8s.ClientConfigs(ours) {
 			if !isTrusted(c, authorities[serviceOf(c)], ours.Key().IsWebhookConfig()) {
 				out = append(out, k8s.RefTo(ours))
 				break
