@@ -31,6 +31,14 @@ func parseOpenPGP(k Key) (openPGPKeys, error) {
 	return openPGPKeys{k.Name, keys}, nil
 }
 
+// openPGP returns the checker of a rule with OpenPGP keys, or nil.
+func (r rule) openPGP() *keyChecker {
+	if keys, is := r.check.(*keyChecker); is && len(keys.openPGP) > 0 {
+		return keys
+	}
+	return nil
+}
+
 // checkProvenance verifies the provenance file of the chart whose archive has this digest. It returns the key, as
 // "key openpgp:" and its fingerprint. The format is that of helm.sh/docs/topics/provenance: a text with a cleartext
 // signature. The text is Chart.yaml and, after a line with "...", the digests of the files.
@@ -75,13 +83,9 @@ func (p *Policy) VerifyArchive(chart, digest string, provenance func() ([]byte, 
 	if name, err := imageref.Normal(chart); err == nil {
 		chart = name.Name()
 	}
-	i := slices.IndexFunc(p.rules, func(r rule) bool { return Matches(r.pattern, chart) })
-	if i < 0 {
-		return nil
-	}
-	r := p.rules[i]
-	keys, is := r.check.(*keyChecker)
-	if !is || len(keys.openPGP) == 0 {
+	r, ok := p.firstRule(chart)
+	keys := r.openPGP()
+	if !ok || keys == nil {
 		return nil
 	}
 	file, err := provenance()

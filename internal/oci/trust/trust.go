@@ -170,11 +170,17 @@ func (p *Policy) matchingRule(ref string) (rule, bool, error) {
 	if err != nil {
 		return rule{}, false, fmt.Errorf("looking up its required signer: %w", err)
 	}
-	i := slices.IndexFunc(p.rules, func(r rule) bool { return Matches(r.pattern, name.Name()) })
+	r, ok := p.firstRule(name.Name())
+	return r, ok, nil
+}
+
+// firstRule returns the first rule whose pattern matches a name, and whether there is one.
+func (p *Policy) firstRule(name string) (rule, bool) {
+	i := slices.IndexFunc(p.rules, func(r rule) bool { return Matches(r.pattern, name) })
 	if i < 0 {
-		return rule{}, false, nil
+		return rule{}, false
 	}
-	return p.rules[i], true, nil
+	return p.rules[i], true
 }
 
 // Verification is the result of verifying an image against a rule.
@@ -207,9 +213,8 @@ func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statemen
 	if digest == "" {
 		return nil, fmt.Errorf("image %q: signatures can only be looked up by digest", ref)
 	}
-	keys, _ := r.check.(*keyChecker)
 	var provenance []oci.Signature
-	if keys != nil && len(keys.openPGP) > 0 {
+	if r.openPGP() != nil {
 		s, found, err := c.Provenance(ctx, ref)
 		if err != nil {
 			return nil, err
