@@ -440,13 +440,19 @@ func (s *Side) unrenderedSettings(other *Side) string {
 	if other == nil || other.Lock == nil {
 		return ""
 	}
-	for _, p := range s.Lock.Pins {
+	changed := slices.DeleteFunc(slices.Clone(s.Lock.Pins), func(p lockfile.Pin) bool {
 		before, had := other.Lock.Pin(p.Namespace, p.Package)
-		if had && before.Version == p.Version && !sameSettings(before, p) && sameFiles(s.operatorFiles()[p.Key()], other.operatorFiles()[p.Key()]) {
-			return p.Key()
-		}
+		return !had || before.Version != p.Version || sameSettings(before, p)
+	})
+	if len(changed) == 0 {
+		return ""
 	}
-	return ""
+	have, others := s.operatorFiles(), other.operatorFiles()
+	i := slices.IndexFunc(changed, func(p lockfile.Pin) bool { return sameFiles(have[p.Key()], others[p.Key()]) })
+	if i < 0 {
+		return ""
+	}
+	return changed[i].Key()
 }
 
 // sameSettings reports whether two pins have the same user's settings for rendering.
