@@ -149,7 +149,7 @@ func (w *world) reportResult(r *round, st *state, res *Result) {
 	for _, i := range st.installed {
 		wants := st.wantsOf(i)
 		if id := w.droppedBy(i); id != "" && len(wants) > 0 && !wants[0].namesBundle() {
-			w.warnFor(wants[0], "dropped", fmt.Sprintf("%s is pinned to %s, which is no longer in catalog %s", wants[0].title(), i.bundle, id))
+			w.warnFor(wants[0], "dropped", fmt.Sprintf("%s is pinned to %s, which is no longer in catalog %s: --upgrade=%s upgrades the operator if there is an upgrade path", wants[0].title(), i.bundle, id, wants[0].ns+"/"+wants[0].pkg))
 		}
 		if len(wants) > 0 && i.entry != nil {
 			w.reportDeprecated(i, wants[0])
