@@ -144,8 +144,8 @@ type appliedDir struct {
 	entry int
 }
 
-// readApplied reads the declarations that entry points apply, including the changes that the GitOps
-// tool makes.
+// readApplied reads the declarations that the GitOps tool applies through the entry points of the paths, as they
+// are after the changes of the tool.
 func (l *loader) readApplied() {
 	done := map[string][]appliedDir{}
 	for _, a := range l.applied {

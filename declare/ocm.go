@@ -177,8 +177,8 @@ func (r *reader) declarePolicyGroup(c checker, s Subscription, o *policyGroup) {
 	r.declareGroup(c, at, o.specOperatorGroup, OperatorGroup{Namespace: s.Namespace, Name: o.Name, Pos: c.At(at), Fields: fields, Policy: s.Name})
 }
 
-// warnInform adds a warning for a policy with remediationAction inform, which installs nothing. The
-// field of the enclosing Policy takes precedence over action.
+// warnInform adds a warning if the remediationAction is inform: such a policy installs nothing. action is that of
+// the policy. The remediationAction of the enclosing Policy takes precedence.
 func (r *reader) warnInform(c checker, action string) {
 	pos := c.At("spec.remediationAction")
 	if _, v := yamlnode.Field(specOf(r.policy), "remediationAction"); v != nil {

@@ -77,9 +77,9 @@ func podChanges() []changeSeverity {
 	}
 }
 
-// isHarmlessInPod reports whether the change affects only fields of a pod or container that neither give
-// access to containers nor select nodes of the control plane. Other rules compare volumes, commands,
-// variables and references to Secrets.
+// isHarmlessInPod reports whether the change affects only harmless fields of a pod or container: these give no
+// access to containers, and select no nodes of the control plane. Volumes, commands, variables and references
+// to Secrets count as harmless here, because other rules compare them.
 func (f fieldChange) isHarmlessInPod() bool {
 	below := f.path[len(f.podAt()):]
 	field, harmless := below.key(0), strings.Fields("activeDeadlineSeconds affinity enableServiceLinks hostname imagePullSecrets nodeSelector os overhead preemptionPolicy readinessGates restartPolicy "+

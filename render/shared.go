@@ -116,8 +116,7 @@ type requiredVersion struct {
 	version string
 }
 
-// requiredVersions returns the required versions of each CRD, by its name, in the order of
-// installs.
+// requiredVersions returns the required versions by the name of the CRD, in the order of installs.
 func requiredVersions(installs []operator) map[string][]requiredVersion {
 	out := map[string][]requiredVersion{}
 	for i := range installs {

@@ -132,7 +132,7 @@ func Codes() []Code {
 		{"shallow-clone", OtherStep, "The clone does not contain the merge base: the tip of the target branch is used instead."},
 		{"stale-lock", OtherStep, "The lock is out of date with the declarations."},
 		{"still-applied", OtherStep, "The Subscription of an operator that quayside renders is still applied by a GitOps tool, or still exists in a cluster."},
-		{"two-owners", OtherStep, "Two workspaces install an operator, or a CRD with different specs, in the same cluster: an error."},
+		{"two-owners", OtherStep, "Two workspaces install the same operator in one cluster, or the same CRD with different specs: an error."},
 		{"unknown-cluster", OtherStep, "An observation is of a cluster that the environment does not have."},
 		{"unused-overlay", OtherStep, "No cluster uses a file in overlays/; an error if the name of its directory is almost that of a cluster."},
 		{"waiver-expired", OtherStep, "A waiver has expired. It cannot be waived itself."},

@@ -41,7 +41,7 @@ func (c *Client) transport(repo name.Repository) (http.RoundTripper, error) {
 	return c.transportWithin(repo, c.Limits.withDefaults().Manifest)
 }
 
-// transportWithin is transport with a limit for the bytes of a response.
+// transportWithin is like transport, with limit as the maximum number of bytes of a response.
 func (c *Client) transportWithin(repo name.Repository, limit int64) (http.RoundTripper, error) {
 	retry := c.Retry.withDefaults()
 	config, err := c.tlsConfig(repo)

@@ -81,7 +81,8 @@ func newPieceFleet(t *testing.T, cluster, second *harness.Cluster, engine pieceE
 	}
 }
 
-// install commits the state, applies the parents, and waits until everything is settled.
+// install commits the desired state of the fleet, applies its parent objects, and waits until all objects except
+// those in except are settled.
 func (f *pieceFleet) install(ctx context.Context, t *testing.T, except ...string) {
 	t.Helper()
 	f.push(ctx, t, "install")

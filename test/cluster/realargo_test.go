@@ -156,8 +156,8 @@ func revision(app *unstructured.Unstructured) string {
 	return all[len(all)-1]
 }
 
-// isSettled reports whether an Application is synced and healthy, and its last operation succeeded.
-// If everything was in sync from the start, there is no operation.
+// isSettled reports whether an Application is synced and healthy, and its last operation, if any,
+// succeeded. An Application that was in sync from the start has no operation.
 func isSettled(app *unstructured.Unstructured) bool {
 	sync, _, _ := unstructured.NestedString(app.Object, "status", "sync", "status")
 	health, _, _ := unstructured.NestedString(app.Object, "status", "health", "status")

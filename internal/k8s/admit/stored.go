@@ -329,8 +329,8 @@ func webhookDefaults(client *admissionregistrationv1.WebhookClientConfig, rules 
 	}
 }
 
-// listDefaulted returns the values in after that are missing in before, sorted. For an added object,
-// it returns the whole object and not its fields.
+// listDefaulted compares a value before and after defaulting, and returns the added values, sorted. An added
+// object is one value: its fields are not listed. at is the path of the value.
 func listDefaulted(at string, before, after any) []Value {
 	switch b := after.(type) {
 	case map[string]any:

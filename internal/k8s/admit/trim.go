@@ -6,9 +6,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// trimDefinition returns a CRD without the parts of its schemas that are valid in any context.
-// Most of a schema consists of such parts: types and descriptions. If the CRD has a fault, the result has the
-// same fault, possibly at another position.
+// trimDefinition returns a CRD without the parts of its schemas that cannot contain a fault, mostly types and
+// descriptions, so that validation takes less time. If the CRD has a fault, the result has the same fault,
+// possibly at another position.
 func trimDefinition(crd map[string]any) map[string]any {
 	var versions []any
 	for _, version := range k8s.List(crd, "spec", "versions") {

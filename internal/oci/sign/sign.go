@@ -63,8 +63,8 @@ func (s *Signer) Sign(ctx context.Context, c *oci.Client, ref string) (bool, err
 	return simple || bundled, err
 }
 
-// SignBlob returns a signature of data as a sigstore bundle, as 'cosign sign-blob --bundle'. It
-// sends nothing to a registry.
+// SignBlob signs data like 'cosign sign-blob --bundle', and returns the sigstore bundle. It sends nothing to a
+// registry.
 func (s *Signer) SignBlob(ctx context.Context, data []byte) ([]byte, error) {
 	b, err := s.bundle(ctx, &sign.PlainData{Data: data})
 	if err != nil {

@@ -79,7 +79,7 @@ type Validation struct {
 	Warnings []diag.Warning `json:"warnings"`
 }
 
-// setResult stores the faults in err, and the warnings.
+// setResult stores the warnings, and the faults that err contains, in v.
 func (v *Validation) setResult(err error, warnings []diag.Warning) {
 	var faults diag.List
 	if !errors.As(err, &faults) {

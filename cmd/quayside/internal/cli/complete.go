@@ -75,7 +75,7 @@ func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words
 	return words(edit.Completer{Workspace: p, Here: a.root(), Catalog: in}, ctx, prefix)
 }
 
-// completions returns a function that completes words of the workspace.
+// completions returns a function for shell completion, which opens the workspace and suggests what words returns.
 func (a *app) completions(words func(edit.Completer, context.Context, string) []string) func(context.Context, string) []string {
 	return func(ctx context.Context, prefix string) []string {
 		return a.workspaceCompletions(ctx, "", prefix, words)

@@ -78,10 +78,9 @@ func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree
 	return c, l.fill(c.Files, files, c.Clusters)
 }
 
-// SelfContained returns the rendered tree in a form that can be built outside of the workspace: its directory
-// overlays contains the user's overlays with all files that they use. rendered is the result of rendering the
-// lock for the workspace. If overlays do not build, or use files outside of the workspace's overlays directory,
-// the error lists all faults.
+// SelfContained returns the rendered tree with the user's overlays, and all files that the overlays use, in
+// overlays/. The result builds without the workspace. rendered is the result of rendering the lock. The error
+// lists each overlay that does not build, or that uses files outside of the workspace's directory of overlays.
 func SelfContained(ctx context.Context, p *workspace.Project, rendered *render.Result) (*filetree.Tree, error) {
 	lock, err := p.NeedLock()
 	if err != nil {

@@ -97,7 +97,7 @@ func openSourceWorkspace(env workspace.Env, repo *gitrepo.Repo, name, commit, di
 	return workspace.Open(workspace.Revision(rev, dir), env)
 }
 
-// compareWith sets the differences of a tree from the rendered lock of a workspace.
+// compareWith renders the lock of a workspace, and adds the differences between the result and have to r.Changes.
 func (r *ArtifactReport) compareWith(ctx context.Context, p *workspace.Project, have *filetree.Tree) error {
 	lock, err := p.NeedLock()
 	if err != nil {

@@ -90,7 +90,7 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 		return nil, err
 	}
 	if len(e.SharedWith) > 0 {
-		e.Notes = append(e.Notes, fmt.Sprintf("shared with %s: run 'quayside resolve --all' to update their locks", strings.Join(e.SharedWith, ", ")))
+		e.Notes = append(e.Notes, fmt.Sprintf("the changed files are shared with %s: run 'quayside resolve --all' to update their locks", strings.Join(e.SharedWith, ", ")))
 	}
 	if e.Resolution, err = workspace.Resolve(ctx, e.Problem); err != nil || e.Resolution.Lock == nil {
 		return e, err

@@ -97,8 +97,8 @@ func escapeTexts(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// escapedKey is the annotation of a flag whose text is already escaped. Commands share inherited flags, whose
-// text would otherwise be escaped several times.
+// escapedKey is an annotation of flags. It prevents that the text of an inherited flag, which several commands
+// share, is escaped again.
 const escapedKey = "quayside-manual"
 
 // toASCII replaces non-ASCII characters with roff escapes, which every roff program supports.

@@ -145,7 +145,7 @@ func noOperator(field, name string, have []string) string {
 	return fmt.Sprintf("%s: no operator %q in %s%s", field, name, settings.LockFile, hint)
 }
 
-// anyMatches reports whether a name or pattern of the policy matches one of the names.
+// anyMatches reports whether pattern, a name or a pattern in the policy, matches at least one of names.
 func anyMatches(pattern string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return diag.Matches(pattern, name) })
 }

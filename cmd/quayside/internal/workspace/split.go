@@ -80,8 +80,8 @@ func Split(ctx context.Context, confirmed *Problem) (*Upgrades, error) {
 	return out, nil
 }
 
-// resolveParts returns the parts with content digests. It adds holds of operators that take part in
-// conflicts, and of operators whose bundles cannot be fetched.
+// resolveParts adds the content digests to the pins of the parts. It also holds back operators that take part in
+// conflicts, and operators whose bundles cannot be fetched.
 func resolveParts(ctx context.Context, pr *Problem, parts []resolve.Part, holds []resolve.Hold) (*Upgrades, error) {
 	out := &Upgrades{Problem: pr, Holds: holds}
 	for _, p := range parts {

@@ -45,7 +45,7 @@ func newImport(h cli.Host) *cobra.Command {
 
 			Fields that OLM, the cluster or a GitOps tool added are omitted. If a catalog cannot be
 			read, or no longer has the installed version, quayside pins the bundle image that the
-			InstallPlan names. --catalog gives the content of a catalog that only the cluster can
+			InstallPlan names. --catalog supplies the content of a catalog that only the cluster can
 			reach.
 
 			In an existing workspace, quayside adds declarations, and lists those that differ from the

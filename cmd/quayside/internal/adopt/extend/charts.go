@@ -188,7 +188,10 @@ func chartReferences(o *snapshot.LiveObject) []k8s.Key {
 		return nil
 	}
 	spec := k8s.Map(o.Body(), "spec")
-	ref := cmpMap(k8s.Map(spec, "chartRef"), k8s.Map(spec, "chart", "spec", "sourceRef"))
+	ref := k8s.Map(spec, "chartRef")
+	if len(ref) == 0 {
+		ref = k8s.Map(spec, "chart", "spec", "sourceRef")
+	}
 	var out []k8s.Key
 	if kind := k8s.Text(ref, "kind"); kind == "HelmRepository" || kind == "OCIRepository" {
 		out = append(out, k8s.Key{Group: snapshot.FluxSources, Kind: kind, Namespace: cmp.Or(k8s.Text(ref, "namespace"), o.Namespace), Name: k8s.Text(ref, "name")})
@@ -199,14 +202,6 @@ func chartReferences(o *snapshot.LiveObject) []k8s.Key {
 		}
 	}
 	return out
-}
-
-// cmpMap returns the first mapping that is not empty.
-func cmpMap(a, b map[string]any) map[string]any {
-	if len(a) > 0 {
-		return a
-	}
-	return b
 }
 
 // installedChart is the chart that a GitOps tool reports as installed.

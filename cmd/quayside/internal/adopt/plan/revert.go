@@ -264,15 +264,15 @@ func (m *revertBuilder) addStep(s Step) {
 
 func (m *revertBuilder) suspendText(back []*executedPart) string {
 	if m.Plan.IsForReleases() {
-		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that added that tree." +
-			" Restore the declaration of a HelmRelease or Application in Git. Otherwise the GitOps tool would undo the next steps. Resume it when all steps are done."
+		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend the tool, and revert the commit that added that tree." +
+			" Restore the declaration of a HelmRelease or Application in Git. Otherwise the GitOps tool would undo the next steps. Resume the tool when all steps are done."
 	}
 	if !slices.ContainsFunc(back, func(at *executedPart) bool { return !at.alreadyDetached }) {
-		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that added that tree." +
-			" Otherwise the GitOps tool would undo the next steps. Resume it when all steps are done."
+		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend the tool, and revert the commit that added that tree." +
+			" Otherwise the GitOps tool would undo the next steps. Resume the tool when all steps are done."
 	}
-	return "If a GitOps tool already applies the tree (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that replaced the Subscriptions by the tree." +
-		" Otherwise the GitOps tool would undo the next steps and delete the Subscriptions. Resume it when all steps are done."
+	return "If a GitOps tool already applies the tree (its field manager is " + m.Plan.Manager + "), suspend the tool, and revert the commit that replaced the Subscriptions by the tree." +
+		" Otherwise the GitOps tool would undo the next steps and delete the Subscriptions. Resume the tool when all steps are done."
 }
 
 // addControllerSteps adds the steps of the original plan that stop or start OLM's controllers, including manual
