@@ -82,8 +82,8 @@ type clusterState struct {
 	byComponent map[string]*operator
 }
 
-// newCluster returns the operators in a cluster and in a lock. To each operator, it assigns the objects that
-// OLM created for it. It identifies them by labels, owner references, names, or lists in OLM's objects.
+// newCluster returns the operators in a cluster and in a lock, with the objects that OLM created for each operator.
+// newCluster finds these objects by labels, owner references and names, and in the lists of OLM's own objects.
 func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
 	c := &clusterState{
 		Snapshot: s, operatorsOf: map[k8s.Key][]*operator{}, unpackObjects: map[k8s.Key]bool{}, plans: map[string][]snapshot.InstallPlan{}, byKey: map[string]*operator{},
@@ -113,8 +113,7 @@ func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
 	return c
 }
 
-// operator returns the operator of a package in a namespace. If c does not have it yet, it adds the
-// operator.
+// operator returns the operator of a package in a namespace. A missing operator is added to c.
 func (c *clusterState) operator(namespace, pkg string) *operator {
 	key := OperatorKey{namespace, pkg}
 	if c.byKey[key.Key()] == nil {
@@ -123,8 +122,8 @@ func (c *clusterState) operator(namespace, pkg string) *operator {
 	return c.byKey[key.Key()]
 }
 
-// addSubscription sets the Subscription of the operator. If a package has several Subscriptions, it uses one
-// with an installed version, and adds the others to otherSubscriptions.
+// addSubscription sets op.subscription. Of several Subscriptions for one package, it keeps one that has an
+// installed version. The names of the others are added to op.otherSubscriptions.
 func (op *operator) addSubscription(sub *snapshot.Subscription) {
 	if was := op.subscription; was != nil {
 		if was.InstalledCSV == "" && sub.InstalledCSV != "" {
@@ -136,9 +135,9 @@ func (op *operator) addSubscription(sub *snapshot.Subscription) {
 	op.subscription = sub
 }
 
-// packageOf returns the package of a ClusterServiceVersion. It is the package of the Subscription or pin with
-// this version. Without these, it is the package in OLM's component label or, without this label, the name of
-// the ClusterServiceVersion without its version.
+// packageOf returns the package of a ClusterServiceVersion. The first available source is used: a Subscription
+// or pin with this version, OLM's component label, or the part of the ClusterServiceVersion's name that
+// precedes the version.
 func (c *clusterState) packageOf(csv snapshot.CSV) string {
 	for _, op := range c.byKey {
 		if op.Namespace == csv.Namespace && slices.Contains(op.installed(), csv.Name) {
@@ -182,7 +181,6 @@ func ComponentLabel(namespace, pkg string) string {
 	return prefixComponent + name
 }
 
-// assignAll assigns every object to its operators.
 func (c *clusterState) assignAll() {
 	c.assignListedObjects()
 	c.assignReleases()
@@ -239,8 +237,8 @@ func (c *clusterState) assignListedObjects() {
 	}
 }
 
-// assignStep assigns the object of an InstallPlan step to its operator. If the step's version is no longer
-// installed, the object is only assigned if it still has a label of OLM.
+// assignStep assigns the object of an InstallPlan step to its operator. A step for a version that is no longer
+// installed counts only if its object still has a label of OLM.
 func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step) {
 	op := c.operatorOfVersion(plan.Namespace, step.CSV)
 	gone := c.byCSV[[2]string{plan.Namespace, step.CSV}] == nil
@@ -253,8 +251,8 @@ func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step)
 }
 
 // assignServiceObjects assigns the objects that OLM creates for the webhooks and APIs of a Deployment. Some
-// versions of OLM do not label these objects. They are identified by their names, and by roleRef, owner or
-// labels.
+// versions of OLM do not label these objects. To be assigned, an object must have the expected name, and also
+// the expected roleRef, owner or label.
 func (c *clusterState) assignServiceObjects(d *snapshot.LiveObject, op *operator) {
 	service := d.Name + "-service"
 	reader := c.Get(k8s.Key{Group: k8s.RBACGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"})
@@ -286,9 +284,9 @@ func unpackedName(image string) string {
 	return hex.EncodeToString(sum[:])[:k8s.MaxLabel]
 }
 
-// operatorOfVersion returns the operator of a ClusterServiceVersion. If the ClusterServiceVersion was deleted,
-// it is the only operator of the namespace whose ClusterServiceVersion has the same base name. It returns nil
-// if there is no such operator, or more than one.
+// operatorOfVersion returns the operator of a ClusterServiceVersion. For a deleted ClusterServiceVersion, it
+// returns the operator in the namespace whose current ClusterServiceVersion has the same base name. It returns
+// nil if no operator or several operators match.
 func (c *clusterState) operatorOfVersion(namespace, name string) *operator {
 	if op := c.byCSV[[2]string{namespace, name}]; op != nil {
 		return op
@@ -313,8 +311,8 @@ func csvBase(csv string) string {
 	return name
 }
 
-// operatorsByLabel returns the operators that the labels of an object identify. The names of OLM's own objects
-// also identify operators. The result contains nil for an unknown operator.
+// operatorsByLabel returns the operators that an object belongs to according to its labels. For an object of
+// OLM's own kinds, the object's name counts as well. The result contains nil for each unknown operator.
 func (c *clusterState) operatorsByLabel(o *snapshot.LiveObject) []*operator {
 	var out []*operator
 	for key := range o.Labels {
@@ -396,9 +394,9 @@ func (c *clusterState) operatorsIn(namespace string) []*operator {
 	return out
 }
 
-// operatorsByOwner returns the operators that the owner references of an object identify. The owner can be an
-// object of OLM, such as a ClusterServiceVersion or its copy in another namespace. A ClusterServiceVersion may
-// already be deleted.
+// operatorsByOwner returns the operators that an object belongs to according to its owner references. The owner
+// can be an object of OLM, such as a ClusterServiceVersion or its copy in another namespace. A
+// ClusterServiceVersion counts even if it has been deleted.
 func (c *clusterState) operatorsByOwner(o *snapshot.LiveObject) []*operator {
 	var out []*operator
 	for _, ref := range o.Owners {

@@ -93,8 +93,8 @@ func TestExistingClusters(t *testing.T) {
 	}
 }
 
-// TestWithoutSubscription inspects an operator without its Subscription, which import does not pin. The reason
-// must contain the fix. If the operator is pinned, it can be adopted.
+// TestWithoutSubscription inspects an operator whose Subscription is missing. Import does not pin such an operator.
+// Without a pin, it cannot be adopted, and the reported reason must name the fix. With a pin, it can be adopted.
 func TestWithoutSubscription(t *testing.T) {
 	live := newDeployment("ns", "i", "x.v1")
 	seen := newSnapshot(t, newInstalled("ns", "Succeeded")[0], live)

@@ -14,9 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// Field is a difference between an object in the cluster and the same object in the tree. In a
-// path, a list item is identified by its name:
-// "spec.template.spec.containers[manager].env[A].value".
+// Field is a difference between an object in the cluster and the same object in the tree. Path identifies list
+// items by name: "spec.template.spec.containers[manager].env[A].value".
 type Field struct {
 	Path string         `json:"path" doc:"Path of the field in the object."`
 	Kind DifferenceKind `json:"kind" form:"enum=changed|cluster-only|tree-only|order" doc:"changed: different values; cluster-only: only in the cluster; tree-only: only in the tree; order: the same items in another order."`
@@ -91,8 +90,8 @@ func compareMember(at string, live, ours map[string]any, key string, report repo
 	}
 }
 
-// isComparedByKey reports whether the mapping at a path is compared key by key even if only one object has it.
-// Otherwise a missing mapping is a single difference.
+// isComparedByKey reports whether the mapping at a path is compared key by key even if one of the two objects
+// lacks the mapping. For other paths, a missing mapping is one difference.
 func isComparedByKey(at string) bool {
 	return strings.HasSuffix(at, "metadata.labels") || strings.HasSuffix(at, "metadata.annotations")
 }
@@ -229,9 +228,9 @@ func withoutSecretData(o k8s.Object) k8s.Object {
 	return o
 }
 
-// withoutEqualFields returns both objects without equal top-level fields. From CRDs, it also removes the
-// versions if all are equal. The removed fields do not affect the stored form of the other fields, and the
-// conversion to the stored form is slow.
+// withoutEqualFields returns both objects without equal top-level fields. It also removes the versions of CRDs
+// if all versions are equal. This saves time, because the conversion to the stored form is slow. The removed
+// fields do not affect the stored form of the other fields.
 func withoutEqualFields(live, ours k8s.Object) (a, b k8s.Object) {
 	a, b = live, ours
 	if k8s.IsCRD(ours) {
@@ -251,8 +250,8 @@ func withoutEqualFields(live, ours k8s.Object) (a, b k8s.Object) {
 	return a, b
 }
 
-// withoutAssigned returns o without the fields that the API server sets. It keeps such a field if ours has it,
-// too.
+// withoutAssigned returns o without the fields that the API server sets. A field that users may set, too, is
+// removed only if ours does not set it.
 func withoutAssigned(o, ours k8s.Object) k8s.Object {
 	for _, field := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		o = k8s.Without(o, "metadata", field)
@@ -284,8 +283,8 @@ func assignedFields(key k8s.Key) [][]string {
 	return nil
 }
 
-// Differences returns the fields in which a live object differs from after, its intended state, by path. It
-// omits fields that only the API server sets.
+// Differences compares a live object with after, its intended state. It returns the differing fields, sorted by
+// path, without fields that only the API server sets.
 func Differences(live, after k8s.Object) []Field {
 	return compare(withoutAssigned(live, after), withoutAssigned(after, after))
 }

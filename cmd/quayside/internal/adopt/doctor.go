@@ -77,9 +77,9 @@ type Dependence struct {
 	Definitions []string       `json:"crds" doc:"CustomResourceDefinitions of OLM whose objects the operator watches: keep these CRDs when OLM is uninstalled."`
 }
 
-// add sets the fields of one that describe the dependence on OLM, and inserts one into the sorted list. objects
-// are the operator's objects. If shipped is true, objects of OLM's kinds are evidence that the operator needs
-// OLM.
+// add computes how an operator depends on OLM, completes one with the result, and inserts one into the sorted
+// list. objects are the operator's objects. If shipped is true, an object of OLM's kinds among them is evidence
+// that the operator needs OLM.
 func (d *Diagnosis) add(one Dependence, objects []k8s.Object, shipped bool) {
 	need, signals, definitions := needs.FindOLM(objects, shipped)
 	one.NeedsOLM, one.Signals, one.Definitions = need, append([]needs.Signal{}, signals...), append([]string{}, definitions...)
@@ -88,7 +88,7 @@ func (d *Diagnosis) add(one Dependence, objects []k8s.Object, shipped bool) {
 }
 
 // objectsOfCSV returns the objects that OLM creates from a ClusterServiceVersion: Deployments and permissions.
-// Its result treats namespaced and cluster permissions alike.
+// Cluster permissions become a Role, too, because the diagnosis does not depend on the scope.
 func objectsOfCSV(csv k8s.Object) []k8s.Object {
 	var out []k8s.Object
 	strategy := k8s.Map(csv, "spec", "install", "spec")

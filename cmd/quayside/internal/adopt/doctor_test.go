@@ -136,9 +136,9 @@ func TestDiagnosis(t *testing.T) {
 	}
 }
 
-// TestDiagnosesAgree draws permissions. The diagnosis must be the same for a tree and for a
-// ClusterServiceVersion, which is the only source in some dumps. Additional permissions must never reduce the
-// need for OLM. Inspect must block operators that install other operators.
+// TestDiagnosesAgree draws permissions of an operator. The diagnosis must be the same for rendered roles and
+// for a ClusterServiceVersion, because some dumps contain only the latter. More permissions must never weaken
+// the need for OLM. Inspect must refuse to adopt an operator exactly if the diagnosis is that it needs OLM.
 func TestDiagnosesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) []map[string]any {

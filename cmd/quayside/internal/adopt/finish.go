@@ -22,7 +22,7 @@ func Finish(lock *lockfile.File, names []string) *lockfile.File {
 	return lock.With(pins)
 }
 
-// FinishedOperator lists the changes to an operator when its OLM settings are removed from the lock.
+// FinishedOperator lists the changes to an operator that result from removing its OLM settings from the lock.
 type FinishedOperator struct {
 	OperatorKey
 	Bundle       string     `json:"bundle" doc:"Name of the bundle."`
@@ -90,7 +90,7 @@ func objectsByKey(rendered []render.Rendered, mine func(render.Rendered) bool) m
 	return out
 }
 
-// treeChange contains objects before and after Finish: those of one operator, or the rest of the tree.
+// treeChange contains the objects of one operator before and after Finish, or the objects of no operator.
 type treeChange struct {
 	pin      lockfile.Pin
 	was, now map[k8s.Key]k8s.Object
@@ -127,8 +127,8 @@ func (s treeChange) toFinished() FinishedOperator {
 	return f
 }
 
-// isForeign reports whether the tree neither had objects of this kind before, nor defines the kind by a CRD.
-// Kinds of Kubernetes are not foreign.
+// isForeign reports whether the kind of c must be served by the cluster already: it is no Kubernetes kind, had
+// no objects in the tree before Finish, and is not defined by a CRD of the tree.
 func (s treeChange) isForeign(c Change) bool {
 	return !k8s.IsBuiltinGroup(c.Group) && !s.served[k8s.Key{Group: c.Group, Kind: c.Kind}]
 }
@@ -155,8 +155,8 @@ func (s treeChange) changes() []Change {
 	return out
 }
 
-// calledServices returns the Services (namespace/name) that an object, such as a webhook configuration, makes
-// the API server call over TLS.
+// calledServices returns the Services (namespace/name) that the API server calls over TLS because of an object,
+// such as a webhook configuration.
 func calledServices(o k8s.Object) []string {
 	var out []string
 	for _, c := range k8s.ClientConfigs(o) {

@@ -16,9 +16,9 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Begin returns a copy of the lock in which the pins that OLM installed in the cluster are marked as adopted.
-// The mark includes the CAs of certificates issued by OLM. Pins with a mark stay unchanged. Begin does not
-// modify its arguments.
+// Begin returns a copy of the lock that marks as adopted the pins whose version OLM installed in the cluster.
+// The mark contains the CAs of the certificates that OLM issued. Pins that are already marked stay unchanged.
+// Begin does not modify its arguments.
 func Begin(s *snapshot.Snapshot, lock *lockfile.File) *lockfile.File {
 	c := newCluster(s, lock)
 	pins := slices.Clone(lock.Pins)
@@ -44,8 +44,8 @@ func (c *clusterState) isFromOLM(op *operator) bool {
 // managed-by label itself.
 func isOurs(o *snapshot.LiveObject) bool { return o.Labels[k8s.LabelPackage] != "" }
 
-// caCertificates returns the CA certificates that OLM created for an operator, from its Secrets and from its
-// webhook and API configurations. It omits malformed certificates.
+// caCertificates returns the CA certificates that OLM created for an operator. It finds them in the operator's
+// Secrets and in its webhook and API configurations. It omits malformed certificates.
 func (c *clusterState) caCertificates(op *operator) []string {
 	found := map[string]bool{}
 	take := func(text any) {
@@ -78,12 +78,12 @@ func (c *clusterState) caCertificates(op *operator) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// Record completes Begin: it adds to the adopted pins the pod annotations in which the cluster and the tree
-// differ. before and begun are the locks before and after Begin, and rendered is the rendered tree of begun.
+// Record completes Begin: it adds to the adopted pins those pod annotations that differ between the cluster and
+// the tree. before and begun are the locks before and after Begin, and rendered is the rendered tree of begun.
 // Record returns the new lock and its rendered tree. It does not modify its arguments.
 //
-// A pin that was adopted before Begin stays unchanged. There is one exception: a pin without annotations is
-// changed if OLM still manages its operator, because the tree may be new in this cluster.
+// A pin that was adopted before Begin stays unchanged, with one exception: if it has no annotations and OLM still
+// manages its operator, Record adds them. The operator's objects may have been missing from the tree until now.
 func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []render.Rendered) (*lockfile.File, []render.Rendered) {
 	found := map[string][]lockfile.Annotation{}
 	c, out := newCluster(s, before), slices.Clone(rendered)
@@ -123,9 +123,9 @@ func pinOf(lock *lockfile.File, r render.Rendered) (lockfile.Pin, bool) {
 	return pin, ok && pin.Adopted != nil
 }
 
-// differingAnnotations returns the pod annotations of a live Deployment that ours lacks or has with another
-// value. It also returns the annotations that only ours has, marked as absent, unless the pin's config sets
-// them.
+// differingAnnotations compares the pod annotations of a live Deployment with those of ours, the rendered one.
+// It returns the live annotations that are missing in ours or have another value there. Annotations that only
+// ours has are returned marked as absent, except those that the pin's config sets.
 func differingAnnotations(live, ours k8s.Object, pin lockfile.Pin) []lockfile.Annotation {
 	at := []string{"spec", "template", "metadata", "annotations"}
 	have, there := k8s.TextMap(ours, at...), k8s.TextMap(live, at...)

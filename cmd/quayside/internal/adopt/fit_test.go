@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// TestRecordLater records the settings of two operators, one after the other, like `adopt start` for two
-// namespaces. The tree has only the first operator at first. Both pins must get the annotations of their pods,
-// and keep them later.
+// TestRecordLater calls Record twice, like `adopt start` for two namespaces, one after the other. The tree
+// first contains only one of the two operators. Each pin must get the annotations of its pods as soon as the
+// tree contains the operator. Later calls must not change them.
 func TestRecordLater(t *testing.T) {
 	var live []k8s.Object
 	var tree []render.Rendered
@@ -38,8 +38,8 @@ func TestRecordLater(t *testing.T) {
 	}
 }
 
-// TestRecordDetached changes the pods of an operator that has already left OLM without annotations to keep.
-// Record must not add any.
+// TestRecordDetached records an operator that OLM no longer manages and whose pin has no annotations. Record
+// must not add the annotations that the live pods have meanwhile.
 func TestRecordDetached(t *testing.T) {
 	pin := newPin("a")
 	pin.Adopted = &lockfile.Adopted{Condition: "x.v1"}

@@ -63,9 +63,9 @@ func (f Field) isMark() bool {
 	return false
 }
 
-// addPodReasons adds a reason for the differences between a live Deployment and ours. If the live Deployment
-// differs from the bundle, the reason blocks the adoption. Otherwise the workspace's settings cause the
-// differences, and differences in the pod template are a reason for a restart.
+// addPodReasons adds a reason if the specs of a live Deployment and of ours, the rendered one, differ. If the
+// live Deployment also differs from the bundle, the reason blocks the adoption. Otherwise the workspace's
+// settings cause the differences. If these affect the pod template, the reason is a restart.
 func (x *inspector) addPodReasons(op *operator, live *snapshot.LiveObject, ours k8s.Object, fields []Field) {
 	spec := fieldsBelow(fields, "spec.")
 	if len(spec) == 0 || op.pin == nil {
@@ -260,8 +260,8 @@ func (op *operator) unknownObjectReasons() []Reason {
 	return out
 }
 
-// blockingReasons returns the reasons against the adoption that OLM's own objects give, such as a pending
-// upgrade.
+// blockingReasons returns the reasons against adopting an operator that follow from OLM's own objects, such as
+// a pending upgrade.
 func (x *inspector) blockingReasons(op *operator) []Reason {
 	out := []Reason{}
 	block := func(code, format string, args ...any) {
@@ -307,7 +307,7 @@ func (x *inspector) blockingReasons(op *operator) []Reason {
 	return out
 }
 
-// extensionReasons returns the reasons against the adoption that the ClusterExtensions of an operator give.
+// extensionReasons returns the reasons against adopting an operator that follow from its ClusterExtensions.
 func (op *operator) extensionReasons() []Reason {
 	out := []Reason{}
 	block := func(code, format string, args ...any) {

@@ -125,8 +125,8 @@ func hasOwnerLabels(o *snapshot.LiveObject, kind string) bool {
 	return o.Labels[labelOwner] != "" && o.Labels[labelOwnerKind] == kind && o.Labels[labelOwnerNamespace] != ""
 }
 
-// isManaged reports whether an object has the label of objects that OLM installed, or of components of an
-// operator.
+// isManaged reports whether an object has one of two labels of OLM: the label for objects that OLM installed,
+// or the label for components of an operator.
 func isManaged(o *snapshot.LiveObject) bool {
 	if o.Labels[labelManaged] == "true" {
 		return true

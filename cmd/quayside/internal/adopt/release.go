@@ -26,8 +26,8 @@ type Release struct {
 	Hooks  []string `json:"hooks,omitempty" doc:"Hooks of the release in the tree that are not in the cluster. A plan does not apply them: they run when the GitOps tool first applies the tree."`
 }
 
-// assignReleases assigns Helm releases and the objects that they installed to operators. The pin of the
-// operator is a chart with the namespace and the name of the release.
+// assignReleases assigns Helm releases, and the objects that they installed, to operators. A release belongs to
+// the operator whose pin is a chart with the same namespace and release name.
 func (c *clusterState) assignReleases() {
 	for _, r := range c.Releases() {
 		i := slices.IndexFunc(c.operators, func(op *operator) bool {
@@ -98,7 +98,7 @@ func (op *operator) isHook(key k8s.Key) bool {
 	})
 }
 
-// releaseReasons returns the reasons against the adoption that the release of an operator gives.
+// releaseReasons returns the reasons against adopting an operator that follow from its Helm release.
 func (x *inspector) releaseReasons(op *operator) []Reason {
 	out, r, report := []Reason{}, op.release, op.reportRelease()
 	block := func(code, format string, args ...any) {
@@ -164,9 +164,9 @@ func secretData(o k8s.Object) map[string]string {
 	return out
 }
 
-// addReleasePodReasons adds a reason for the differences between a live workload and the tree. If a field was
-// changed in the cluster after Helm had written it, the reason blocks the adoption, because the tree would
-// revert the change. A field that Helm did not write and that only the cluster has is kept.
+// addReleasePodReasons adds a reason for the differences between a live workload and the tree. If a field was changed
+// in the cluster after Helm had written it, the reason blocks the adoption, because the tree would revert the change.
+// Fields that exist only in the cluster and were not written by Helm give no reason: applying the tree keeps them.
 func (x *inspector) addReleasePodReasons(op *operator, live *snapshot.LiveObject, fields []Field) {
 	i := slices.IndexFunc(op.release.Objects, func(o *snapshot.LiveObject) bool { return x.Find(op.release, o) == live })
 	if i < 0 {

@@ -53,7 +53,7 @@ const (
 	NotOLM         State = "NotOLM"               // OLM did not install it
 )
 
-// StaysWithOLM reports whether this is a state of operators that OLM manages and the plan cannot adopt.
+// StaysWithOLM reports whether operators in this state are managed by OLM and cannot be adopted by the plan.
 func (s State) StaysWithOLM() bool {
 	return s == CannotLeave || s == NeedsDecision || s == MustWait || s == NotSelected
 }

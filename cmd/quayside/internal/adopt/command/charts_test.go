@@ -38,9 +38,9 @@ func pushChart(t *testing.T, repository, version string) string {
 	return p.Digest()
 }
 
-// TestImportChartVersions imports a chart of a registry that Flux and Argo CD installed, with every combination of
-// the installed version, the digest and the range. A release is pinned at exactly the installed version, or it is
-// not imported.
+// TestImportChartVersions imports releases of a chart, installed by Flux or by Argo CD from a registry. It
+// combines every installed version with every digest and version range. Each release must be pinned at exactly
+// the installed version, or not be imported.
 func TestImportChartVersions(t *testing.T) {
 	type object = map[string]any
 	server := ocitest.New(t)
@@ -123,7 +123,7 @@ func TestImportChartVersions(t *testing.T) {
 	mustRun(t, dir, cache, "resolve", "--check", "--offline")
 	mustRun(t, dir, cache, "render", "--offline")
 
-	// A catalog of the workspace with the same location and another name is used.
+	// If the workspace has a catalog with the same location but another name, the import uses this catalog.
 	other := t.TempDir()
 	put(t, other, "cluster.json", string(text))
 	put(t, other, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec: {catalogs: [{name: own, helm: \"oci://"+repository+"\"}]}\n")

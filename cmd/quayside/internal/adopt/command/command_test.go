@@ -39,7 +39,7 @@ func TestMain(m *testing.M) { clitest.Main(m, parts(), nil) }
 //
 //	olm file...             start a writable API server with OLM and a garbage collector
 //
-// With -short, the script of a page is skipped.
+// -short skips the scripts pages_*.txtar, which test pages of the documentation.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txtar")
 	check(t, err)

@@ -227,8 +227,8 @@ func (o *adoptPlanOptions) isWritten(p *workspace.Project, pl *plan.Plan) bool {
 	return err == nil && bytes.Equal(have, plan.Format(pl))
 }
 
-// checkNotStarted returns an error if the existing plan file has a journal and differs from text. A started
-// plan must not be overwritten.
+// checkNotStarted returns an error if writing text would overwrite a different plan that has been started. A
+// started plan has a journal.
 func (o *adoptPlanOptions) checkNotStarted(p *workspace.Project, text []byte) error {
 	name, shown := o.planPath(p)
 	journal, err := journalOf(name)

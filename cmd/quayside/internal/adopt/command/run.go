@@ -239,9 +239,9 @@ func (o *adoptRunOptions) collectInput(ctx context.Context, file string) (*run.I
 }
 
 // checkDerived makes the plan again from a snapshot of the current cluster or of a dump, and returns the
-// snapshot. It returns an error if the new plan differs from p. If a step has begun, the cluster differs from
-// the one that was planned for, and the journal identifies the plan: checkDerived then does nothing and returns
-// nil.
+// snapshot. It returns an error if the new plan differs from p. If a step of p has begun, checkDerived does
+// nothing and returns nil: the run has changed the cluster, so that a new plan would differ, and the journal
+// identifies p.
 func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *plan.Plan, journal *run.Journal, dump []string, login *cli.Login) (*snapshot.Snapshot, error) {
 	if journal.HasStarted() {
 		return nil, nil

@@ -255,10 +255,10 @@ func (o *adoptStartOptions) chooseCluster(ctx context.Context, out *preparation,
 	return nil
 }
 
-// selectOperators adds names to the operators of the cluster in quayside.yaml. It returns the changed settings,
-// and sets r.patterns to the added patterns. Without a list of operators, the cluster gets all operators. It
-// needs a list if OLM still manages operators that are not in names. This new list has the names, and the
-// operators that OLM does not manage.
+// selectOperators adds names to the cluster's list of operators in quayside.yaml. It returns the changed
+// settings, and sets r.patterns to the added patterns. A cluster without a list gets all operators. If OLM
+// still manages operators that are not in names, this would be too many: the cluster then gets a list of names
+// and of the operators that OLM does not manage.
 func (r *preparation) selectOperators(config []byte, current *settings.Workspace, lock *lockfile.File, snap *snapshot.Snapshot, names []string) (*settings.Workspace, error) {
 	w := *current
 	i := max(0, slices.IndexFunc(w.Clusters, func(c profile.Cluster) bool { return c.Name == r.cluster }))
@@ -305,8 +305,8 @@ func (r *preparation) selectOperators(config []byte, current *settings.Workspace
 	return &w, err
 }
 
-// makePlan inspects the cluster with the workspace p. It sets r.plan. It sets r.project to p with the lock to
-// be written.
+// makePlan compares the cluster with the workspace p, and makes the plan. It sets r.plan, and sets r.project to
+// a copy of p with the new lock.
 func (r *preparation) makePlan(ctx context.Context, p *workspace.Project, snap *snapshot.Snapshot, namespace string) (err error) {
 	if r.found, err = inspect.Inspect(ctx, p, snap, r.cluster); err != nil {
 		return err

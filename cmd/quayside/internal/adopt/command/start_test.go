@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestSelectOperators selects the operators of namespace a. OLM manages one of them, and one of namespace b.
+// TestSelectOperators selects operators of namespace a. OLM manages operators in namespaces a and b, and
 // quayside manages c/z.
 func TestSelectOperators(t *testing.T) {
 	lock := lockfile.New([]lockfile.Pin{{Namespace: "a", Package: "x"}, {Namespace: "a", Package: "y"}, {Namespace: "b", Package: "x"}, {Namespace: "c", Package: "z"}})

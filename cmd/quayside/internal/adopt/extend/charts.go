@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// addCharts adds the operators of the HelmReleases of Flux, and the Applications of Argo CD with a chart, that
-// have the label [survey.SelectLabel] or that a pattern of include selects. It returns their number.
+// addCharts adds an operator for each HelmRelease of Flux, and each Application of Argo CD with a chart, that
+// its label or a pattern of include selects. It returns the number of selected objects.
 func (r *clusterReader) addCharts(include []string) int {
 	selected := 0
 	for _, o := range slices.Concat(r.s.Kind(snapshot.FluxGroup, "HelmRelease"), r.s.Kind(snapshot.ArgoGroup, "Application")) {
@@ -38,8 +38,8 @@ func (r *clusterReader) addCharts(include []string) int {
 	return selected
 }
 
-// addChart adds the operator of a HelmRelease or an Application. If its declaration cannot be honored, or its
-// installed version is unknown, addChart adds the object to Skipped with the reason.
+// addChart adds the operator of a HelmRelease or an Application. If quayside does not support its declaration,
+// or its installed version is unknown, addChart adds the object to Skipped with the reason.
 func (r *clusterReader) addChart(o *snapshot.LiveObject) {
 	live := installedByFlux
 	if o.Kind == "Application" {
@@ -142,8 +142,8 @@ func decodeValues(s declare.Subscription) map[string]any {
 // isChart reports whether the operator is installed by a HelmRelease or an Application.
 func (o Operator) isChart() bool { return o.chart != nil }
 
-// declareChart parses a HelmRelease or an Application, with the sources and ConfigMaps of the cluster to which
-// it refers, as a declared Subscription of its chart.
+// declareChart returns the declarations of a chart and of its catalog. It parses a HelmRelease or an
+// Application together with the sources and ConfigMaps of the cluster to which this object refers.
 func (r *clusterReader) declareChart(o *snapshot.LiveObject) (declare.Subscription, declare.CatalogSource, error) {
 	text := yamlnode.Encode(k8s.With(o.Body(), any("true"), "metadata", "labels", survey.SelectLabel))
 	for _, key := range chartReferences(o) {
@@ -259,7 +259,7 @@ func installedByArgo(o map[string]any) (is installedChart, why string) {
 	if where := cmp.Or(k8s.Text(spec, "destination", "name"), k8s.Text(spec, "destination", "server")); !slices.Contains([]string{"", "in-cluster", "https://kubernetes.default.svc"}, where) {
 		return installedChart{absent: true}, fmt.Sprintf("spec.destination is another cluster, %s", where)
 	}
-	// The revision of the comparison is installed only if the cluster matches it. Otherwise, the last sync counts.
+	// The compared revision is installed only if the status is Synced. Otherwise, the last sync counts.
 	result, field := k8s.Map(o, "status", "sync"), "status.sync.revision"
 	sources := k8s.Map(result, "comparedTo")
 	if k8s.Text(result, "status") != "Synced" {

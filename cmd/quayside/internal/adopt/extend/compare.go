@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// findMismatches returns the operators that cannot be imported, with the reason by operator key. Either the
-// operator would not be pinned at the installed bundle, or it requires an operator that cannot be imported.
+// findMismatches returns the operators that cannot be imported: a map from operator key to reason. Such an
+// operator would not be pinned at the installed bundle, or requires an operator that is not installed.
 func (im *importer) findMismatches(res *workspace.Resolution) map[string]string {
 	reasons := map[string]string{}
 	for _, op := range im.operators {
@@ -112,8 +112,8 @@ func conflictReason(op Operator, res *workspace.Resolution) string {
 	return "not pinned in the lock"
 }
 
-// isExpected reports whether a pin existed before the import, or belongs to a declared operator or an imported
-// one.
+// isExpected reports whether a pin existed before the import, or belongs to an operator that is declared or
+// imported.
 func (im *importer) isExpected(pin lockfile.Pin) bool {
 	if im.before != nil {
 		if _, ok := im.before.Pin(pin.Namespace, pin.Package); ok {

@@ -67,8 +67,8 @@ type Installations struct {
 	groups map[string]snapshot.OperatorGroup // effective OperatorGroup, by namespace
 }
 
-// Read returns the installations of a cluster. HelmReleases and Applications are selected by the label
-// [survey.SelectLabel], or by a pattern of include for namespace/name, in the syntax of [path.Match].
+// Read returns the installations of a cluster. It includes a HelmRelease or Application only if the object has
+// the label [survey.SelectLabel], or if a pattern of include matches its namespace/name, as in [path.Match].
 func Read(s *snapshot.Snapshot, include ...string) *Installations {
 	c := &Installations{Catalogs: listCatalogs(s), Unread: s.Unread, s: s, groups: map[string]snapshot.OperatorGroup{}}
 	r := clusterReader{Installations: c, originals: map[k8s.Key]snapshot.CSV{}, copies: map[k8s.Key]bool{}, images: bundleImages(s)}
@@ -170,8 +170,8 @@ func (r *clusterReader) skip(o *snapshot.LiveObject, operator bool, format strin
 }
 
 // chooseGroups selects the effective OperatorGroup of each namespace. OLM ignores a namespace that has several.
-// In such a namespace, the effective OperatorGroup is the one with which the operators were installed. If it is
-// unknown, chooseGroups returns a reason for the namespace.
+// In such a namespace, the effective OperatorGroup is the one with which the operators were installed.
+// chooseGroups returns the namespaces for which it is unknown, with the reason.
 func (r *clusterReader) chooseGroups() map[string]string {
 	in := map[string][]snapshot.OperatorGroup{}
 	for _, g := range r.s.OperatorGroups() {

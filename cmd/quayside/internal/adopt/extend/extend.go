@@ -149,8 +149,8 @@ type importer struct {
 	conflicts []Conflict // conflicts of operators
 }
 
-// configure sets im.settings to the settings of the workspace. These must already contain the catalogs of
-// contents. For a new workspace, configure makes settings with these catalogs.
+// configure sets im.settings to the settings of the workspace. Existing settings must already contain the
+// catalogs listed in contents. For a new workspace, configure creates settings with these catalogs.
 func (im *importer) configure(contents []CatalogContent) error {
 	im.settings = im.project.Settings
 	var missing []setting.CatalogSettings
@@ -199,8 +199,8 @@ func (im *importer) configure(contents []CatalogContent) error {
 	return err
 }
 
-// addChartCatalogs adds the catalogs of charts that the workspace does not have to missing. If the workspace has
-// one with the same location and another name, the operators get that name.
+// addChartCatalogs returns missing with the chart catalogs that the workspace lacks. If the workspace has a
+// catalog with the same location under another name, the imported operators refer to that catalog instead.
 func (im *importer) addChartCatalogs(missing []setting.CatalogSettings) []setting.CatalogSettings {
 	declared := im.project.Catalogs(im.existing)
 	for i, op := range im.operators {
@@ -392,8 +392,8 @@ func findEntryInPackage(pkg *catalog.Package, op Operator) (*catalog.Entry, stri
 	return entries[i], ""
 }
 
-// declareByImage returns the operator with a declaration by its bundle image, or the reason why
-// that is impossible. why is the reason why no catalog has the operator.
+// declareByImage returns a copy of the operator that is declared by its bundle image, or the reason why that is
+// impossible. The argument why is the reason why no catalog has the operator.
 func declareByImage(op Operator, why string) (Operator, string) {
 	switch {
 	case op.isChart():

@@ -101,7 +101,7 @@ func newObject(o *snapshot.LiveObject, body k8s.Object, spec map[string]any) k8s
 	return out
 }
 
-// dropDefaults returns fields without the empty values and the values in defaults.
+// dropDefaults returns a copy of fields. It omits empty values, and values that are equal to those in defaults.
 func dropDefaults(fields, defaults map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range fields {

@@ -15,9 +15,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// checkReverts executes the plan of every dump, stops after a random request before the first clean-up, and
-// reverts the plan. All previous objects must exist unchanged, with their UIDs. No object of the tree may
-// remain. OLM must manage every operator again.
+// checkReverts executes the plan of every dump. It stops after a random number of requests, at the latest
+// before the first clean-up step, and reverts the plan. All previous objects must exist unchanged, with their
+// UIDs. No object of the tree may remain. OLM must manage every operator again.
 func checkReverts(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(5, 6))
 	ways := 0

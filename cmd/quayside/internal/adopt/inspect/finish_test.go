@@ -13,9 +13,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkFinish records OLM's settings in the locks of some dumps. Finish must remove exactly these settings, so
-// that the lock is as before. Operators must restart. Objects with OLM's CA must get the CA of another
-// provider.
+// checkFinish records OLM's settings in the locks of some dumps. Finish must restore the previous lock. It must
+// report that the operators restart, and that their certificates change from OLM's to another provider's.
 func checkFinish(t *testing.T, _ fstest.MapFS) dumpCheck {
 	serve := map[string][]string{
 		"argocd/before.json":    {"argocd/argocd-operator-controller-manager-service"},

@@ -1,6 +1,6 @@
 // Package inspect compares a cluster that runs OLM with a workspace. It finds the operators that can be
 // adopted, and the OLM settings that the lock must keep. It makes the adoption plan, and lists the changes that
-// removing the settings causes. Package adopt and the packages below it make the decisions.
+// result from removing these settings later. Package adopt and the packages below it make the decisions.
 //
 // Start from [Inspect].
 package inspect
@@ -98,7 +98,7 @@ func generateDeployments(ctx context.Context, c *workspace.Contents, pin lockfil
 	return slices.DeleteFunc(objects, func(o k8s.Object) bool { return !o.Is("apps", "Deployment") }), err
 }
 
-// FinishResult lists the changes to the tree that removing OLM's settings from the lock causes.
+// FinishResult lists the changes to the tree that result from removing OLM's settings from the lock.
 type FinishResult struct {
 	Written   bool                     `json:"written" doc:"Whether the lock was written. false if it was unchanged, or with --check."`
 	Operators []adopt.FinishedOperator `json:"operators" doc:"By namespace and package."`

@@ -356,9 +356,9 @@ func checkDiagnoses(t *testing.T, _ fstest.MapFS) dumpCheck {
 	return dumpCheck{each, func() {}}
 }
 
-// checkDifferences compares two lists of fields in which OLM's objects differ from rendered objects without OLM
-// settings: the list computed by this package, and the list that a real API server gave. Ownership labels that
-// only quayside sets are ignored.
+// checkDifferences compares OLM's objects with objects rendered without OLM settings. The fields that differ
+// according to this package must be those that differed on a real API server. Ownership labels that only
+// quayside sets are ignored.
 func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 	var seen struct {
 		Replace [][]any `json:"replace"` // kind, field, how, count, an example
@@ -368,7 +368,7 @@ func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 	type fact struct{ kind, path, how string }
 	want := map[fact]string{} // each with an example
 	index := regexp.MustCompile(`containers\[[^]]*\]`)
-	// The tree omits the labels and annotations of GitOps tools that bundles contain.
+	// The tree omits labels and annotations of GitOps tools, even if a bundle contains them.
 	tools := []string{"metadata.annotations.argocd.argoproj.io/", "metadata.labels.app.kubernetes.io/instance"}
 	ours := func(f fact) bool {
 		return f.how == "only quayside" && strings.Contains(f.path, "metadata.") && f.path != injected ||

@@ -248,9 +248,9 @@ func onlyAnnotated(all []plannedAction) bool {
 	return !slices.ContainsFunc(all, func(x plannedAction) bool { return x.step.Name != plan.Guard })
 }
 
-// checkOrder checks the order of a plan. New objects are created before OLM's objects are deleted. Between
-// these, OLM is stopped. Operators leave OLM before the operators that they require. Originals are deleted
-// before their copies. Leftover objects come at the end, and the Operator is the last of them.
+// checkOrder checks the order of a plan: new objects are created, OLM is stopped, OLM's objects are deleted.
+// Operators leave OLM before the operators that they require. Originals are deleted before their copies.
+// Leftover objects are deleted at the end, and the object of kind Operator last.
 func checkOrder(t *testing.T, name string, d clusterDump, p *plan.Plan, taken map[string]bool) {
 	t.Helper()
 	stopped, forgotten := false, map[k8s.Key]int{}
@@ -330,8 +330,8 @@ func forgottenIn(forgotten map[k8s.Key]int, namespace string) bool {
 	return false
 }
 
-// checkDerivation makes the plan of one namespace of a dump again, without the Secrets of other namespaces. The
-// new plan must equal the first. If an object of the plan was recreated, it must differ.
+// checkDerivation makes the plan of one namespace of a dump again, without the Secrets of other namespaces. The new
+// plan must equal the first, unless an object of the plan has been recreated: CheckPlan must then return an error.
 func checkDerivation(t *testing.T, all fstest.MapFS) dumpCheck {
 	derived := 0
 	each := func(file string, d clusterDump, _ *adopt.Inspection) {

@@ -19,9 +19,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// checkRuns executes the plan of every dump in a fake cluster with OLM and a garbage collector. It repeats this
-// with a program that is killed at random. Objects of the tree must keep their UIDs and pods, objects to delete
-// must be deleted, and all others must be unchanged. Both executions must give the same cluster.
+// checkRuns executes the plan of every dump in a fake cluster with OLM and a garbage collector, once without
+// interruption and once with a program that is killed at random. Objects of the tree must keep their UIDs and pods,
+// objects to delete must be deleted, and all others must be unchanged. Both executions must give the same cluster.
 func checkRuns(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(3, 4))
 	operators, kills, targets := 0, 0, map[verify.ProbeKind]int{}
@@ -146,7 +146,8 @@ func (s *planRun) runRequests(n int) (err error) {
 	return err
 }
 
-// checkResult compares the cluster after a plan with the classes that the report gave to its objects.
+// checkResult checks the UIDs of the tree's objects after a run, the deletions by the plan, and those by the
+// garbage collector.
 func (s *planRun) checkResult(t *testing.T, file string, rep *adopt.Inspection) {
 	t.Helper()
 	goes := map[k8s.Key]bool{}

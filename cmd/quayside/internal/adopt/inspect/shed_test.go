@@ -114,8 +114,8 @@ func upgradeLock(t *testing.T, p *workspace.Project) *lockfile.File {
 	return res.Lock
 }
 
-// cleanUp executes the plan for the leftover OLM objects with another lock. It returns the number of operators
-// in this plan.
+// cleanUp executes the plan that deletes the leftover OLM objects. The plan is made with the given lock.
+// cleanUp returns the number of operators in the plan.
 func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, random *rand.Rand) int {
 	t.Helper()
 	p := a.open(t, lock)
@@ -253,7 +253,7 @@ func owningDeployment(o k8s.Object) string {
 	return ""
 }
 
-// revert executes the plan up to a random request before the clean-up, and reverts the plan.
+// revert stops the execution of the plan at a random request before the clean-up, and reverts the plan.
 func (a adoptedCluster) revert(t *testing.T, p *plan.Plan, found *inspect.Inspection, before map[k8s.Key]k8s.Object, random *rand.Rand) {
 	t.Helper()
 	last := 0

@@ -159,7 +159,7 @@ func verbs() map[Verb]verb {
 // ConcernsOLM reports whether the object of the action is one of OLM's controllers.
 func (v Verb) ConcernsOLM() bool { return verbs()[v].ofOLM }
 
-// Detaches reports whether OLM must be stopped during the action if the plan stops OLM.
+// Detaches reports whether OLM must be stopped during the action. This applies only to plans that stop OLM.
 func (v Verb) Detaches() bool { return verbs()[v].detaches }
 
 // Deletes reports whether an action deletes its object.
@@ -168,7 +168,7 @@ func (v Verb) Deletes() bool { return verbs()[v].outcome == DidDelete }
 // CanSkip reports whether the user may skip the action if others deleted or recreated the object.
 func (v Verb) CanSkip() bool { return verbs()[v].canSkip }
 
-// Outcome returns the outcome of the action, unless the action created its object.
+// Outcome returns the outcome of the action if its object existed before. Otherwise the outcome is DidCreate.
 func (v Verb) Outcome() Outcome { return verbs()[v].outcome }
 
 // Shown reports whether the state of an object shows that an action is done. o is nil if the object does not

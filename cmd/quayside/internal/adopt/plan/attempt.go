@@ -122,8 +122,8 @@ func patchMetadata(t Attempt) (q Request, more bool) {
 	return mergePatch(map[string]any{"metadata": map[string]any{"uid": t.liveText("uid"), field: values}}), false
 }
 
-// isApplySettled always returns false, because repeating an apply does no harm. It returns an error if somebody
-// created the object after the plan was made, except an earlier attempt of this action or the plan's manager.
+// isApplySettled always returns false, because repeating an apply does no harm. It returns an error if the object
+// was created after the plan was made, and neither by an earlier attempt of this action nor by the plan's manager.
 func isApplySettled(t Attempt) (bool, error) {
 	switch {
 	case t.Rendered == nil:
@@ -240,8 +240,8 @@ func isUnfinalizeSettled(t Attempt) (bool, error) {
 	return isMetadataSettled(t)
 }
 
-// removeItem returns operations that remove the list item at a path. The operations fail if the item, or its
-// field key, does not have the given value.
+// removeItem returns operations that remove the list item at a path. The operations fail if the item, or the
+// item's field with the path key, does not have this value.
 func removeItem(at, key, value string) []cluster.Operation {
 	return []cluster.Operation{{Op: "test", Path: at + key, Value: value}, {Op: "remove", Path: at}}
 }
@@ -306,8 +306,8 @@ func (t Attempt) restored() k8s.Object {
 	return RestoreValues(t.Live, t.Rendered, t.Plan.Manager, t.Writer)
 }
 
-// restoreObject restores the earlier values of an object in a first request, and its managedFields in a second
-// one. The first request makes this program the manager of the restored fields, which the second undoes.
+// restoreObject restores the earlier values of an object in a first request. This makes quayside the manager of
+// the restored fields. A second request therefore restores the object's managedFields.
 func restoreObject(t Attempt) (q Request, more bool) {
 	if ops := replaceOperations(t.Live, t.restored()); len(ops) > 0 && t.Requests == 0 {
 		return t.jsonPatch("resourceVersion", ops...), !t.DryRun
@@ -319,8 +319,8 @@ func restoreObject(t Attempt) (q Request, more bool) {
 	return t.replaceManagedFields(managed), false
 }
 
-// replaceOperations returns a JSON patch that turns from into to. In the metadata, it changes only labels and
-// annotations.
+// replaceOperations returns a JSON patch that converts the object from to the object to. In the metadata, the
+// patch changes only labels and annotations.
 func replaceOperations(from, to k8s.Object) []cluster.Operation {
 	ops := diffMembers("/", k8s.Without(from, "metadata"), k8s.Without(to, "metadata"))
 	pick := func(o k8s.Object) map[string]any {

@@ -151,7 +151,7 @@ func TestSubscribeInOrder(t *testing.T) {
 	}
 }
 
-// TestMakeBeforeDetach returns to OLM before the detach, so that OLM need not install the operator again.
+// TestMakeBeforeDetach reverts a plan that stopped before the detach. OLM need not install the operator again.
 func TestMakeBeforeDetach(t *testing.T) {
 	p := livePlan()
 	way := plan.MakeRevert(plan.RevertInput{Plan: p, Executed: executedActions(p, 3), Before: before()})

@@ -14,7 +14,7 @@ import (
 //   - Roles of an OperatorGroup come after the OperatorGroup, because OLM would recreate them. They come before
 //     the roles that they aggregate: the aggregation controller recreates a role whose rules change while it is
 //     deleted.
-//   - An Operator comes last, because OLM recreates the list while any object has the operator's label.
+//   - Objects of kind Operator come last, because OLM recreates an Operator while any object has its label.
 const (
 	rankWebhook = iota
 	rankBinding
@@ -69,7 +69,7 @@ func needsCleanUp(i item) bool {
 // isRole reports whether an item is a role, which must be deleted after its bindings.
 func isRole(i item) bool { return i.Is("Role."+k8s.RBACGroup) || i.Is("ClusterRole."+k8s.RBACGroup) }
 
-// addCleanUpStep adds the step that deletes the objects that OLM left behind for a block.
+// addCleanUpStep adds the step that deletes OLM's leftover objects of a block.
 func (m *planBuilder) addCleanUpStep(b *block) {
 	items := b.itemsWhere(needsCleanUp)
 	slices.SortStableFunc(items, func(x, y item) int {

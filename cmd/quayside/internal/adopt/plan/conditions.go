@@ -67,7 +67,7 @@ func conditions() map[Condition]condition {
 	}
 }
 
-// Describe returns a description of the condition when it is fulfilled.
+// Describe returns a clause for messages that is true if the condition is fulfilled.
 func (c Condition) Describe() string { return conditions()[c].text }
 
 // Seconds returns the maximum time in seconds to wait for a condition after a step.

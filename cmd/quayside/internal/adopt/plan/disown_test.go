@@ -36,7 +36,7 @@ func newOLM() []k8s.Object {
 	return out
 }
 
-// accounts returns the tree for the operators x in these namespaces. It consists of their ServiceAccounts.
+// accounts returns one ServiceAccount for each namespace. Together they are the rendered tree of the operators x.
 func accounts(namespaces []string) []k8s.Object {
 	var out []k8s.Object
 	for _, namespace := range namespaces {

@@ -53,9 +53,9 @@ func (b *block) declarationKinds() string {
 	return "Subscriptions and OperatorGroups"
 }
 
-// releaseActions returns the actions that remove ownerReferences to objects of OLM v1. An object with such a
-// reference would be deleted together with its owner, and a CRD with all custom resources. CRDs come first. For
-// each object, the last reference is removed first, because the positions of the others then stay valid.
+// releaseActions returns the actions that remove ownerReferences to objects of OLM v1. An object with such a reference
+// would be deleted together with its owner. CRDs come first, because their custom resources would be deleted, too. The
+// last reference of an object is removed first, so that the indexes of its other references stay valid.
 func releaseActions(b *block) []Action {
 	if !b.hasExtension() {
 		return nil

@@ -37,9 +37,9 @@ func ownedBy(o, owner k8s.Object, controller bool) k8s.Object {
 	return k8s.With(o, any(append(slices.Clone(k8s.List(o, "metadata", "ownerReferences")), by)), "metadata", "ownerReferences")
 }
 
-// newExtension returns the objects of a cluster with an operator that OLM v1 installed, and its tree. The
-// ClusterExtension owns the objects. If revisions is true, ClusterObjectSets own them, and the first of these
-// still owns the CRD.
+// newExtension returns the objects of a cluster with an operator that OLM v1 installed, and the operator's
+// tree. The ClusterExtension owns the objects. If revisions is true, two ClusterObjectSets own them instead:
+// the archived one still owns the CRD.
 func newExtension(revisions bool) (live []k8s.Object, tree []render.Rendered) {
 	withUID := func(o k8s.Object) k8s.Object { return k8s.With(o, any("u-"+o.Key().String()), "metadata", "uid") }
 	put := func(o k8s.Object) k8s.Object {

@@ -143,7 +143,7 @@ func deleteFault(p *Plan, step StepKind, a Action) string {
 // rbacKinds are the kinds of roles and bindings.
 const rbacKinds = "Role RoleBinding ClusterRole ClusterRoleBinding"
 
-// listKinds returns each of the kinds with the group appended.
+// listKinds appends the group to each kind in a space-separated list.
 func listKinds(group, kinds string) string {
 	return strings.ReplaceAll(kinds+" ", " ", "."+group+" ")
 }
@@ -177,8 +177,8 @@ func actionText(s Step, a Action) string {
 	return string(Format(&Plan{Steps: []Step{{Name: s.Name, Namespace: s.Namespace, Actions: []Action{a}}}}))
 }
 
-// firstDifference returns the first line of a that differs from b, or "" if the texts are equal. If this line
-// is empty or a has ended, it returns "the end".
+// firstDifference compares two texts line by line, and returns the first line of a that differs from b. It
+// returns "" if the texts are equal, and "the end" if that line is empty or b has more lines than a.
 func firstDifference(a, b string) string {
 	if a == b {
 		return ""

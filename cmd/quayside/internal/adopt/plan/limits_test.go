@@ -68,8 +68,8 @@ func clonePlan(t *testing.T, p *plan.Plan) *plan.Plan {
 	return out
 }
 
-// TestForgedActions adds a forbidden action to a plan, in the most similar step. CheckLimits must reject the
-// plan.
+// TestForgedActions adds a forbidden action to a plan, in the kind of step that allows the most similar
+// actions. CheckLimits must reject the plan.
 func TestForgedActions(t *testing.T) {
 	p := newPlan(t)
 	if err := p.CheckLimits(); err != nil {

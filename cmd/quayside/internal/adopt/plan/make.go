@@ -177,12 +177,12 @@ func refToLive(o *snapshot.LiveObject) k8s.Ref {
 	return k8s.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// assignObjects assigns each object to the block that handles it in its steps. If several blocks share an
+// assignObjects assigns each object to the block whose steps handle the object. If several blocks share an
 // object:
 //   - If the object is new, the first block applies it. This does not affect the operators of later blocks.
-//   - If it exists, the last block handles it. It is in the field others of the earlier blocks, which only
-//     remove OLM's labels: OLM recreates an Operator while any object has its label.
-//   - If an operator that stays with OLM needs it, no block handles it. It is in others of all blocks.
+//   - If the object exists, the last block handles it. Earlier blocks have it in the field others: they only
+//     remove OLM's labels, because OLM recreates an Operator while any object has its label.
+//   - If an operator that stays with OLM needs the object, no block handles it. All blocks have it in others.
 func (m *selection) assignObjects() {
 	for _, b := range m.blocks {
 		for _, op := range b.operators {

@@ -29,9 +29,9 @@ func TestIncompleteSnapshotIsRejected(t *testing.T) {
 	}
 }
 
-// TestGuardIsKeptByTree checks that a Namespace keeps its guard when the plan applies the tree, if Argo CD
-// applies the Namespace from other files. Otherwise, until Argo CD applies the tree, it would ask the user to
-// confirm the deletion of the Namespace.
+// TestGuardIsKeptByTree checks that applying the tree keeps the annotation that protects a Namespace from
+// pruning, if Argo CD applies the Namespace from other files. Otherwise Argo CD would ask the user to confirm
+// the deletion of the Namespace, until Argo CD applies the tree.
 func TestGuardIsKeptByTree(t *testing.T) {
 	const options, tracking = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/tracking-id"
 	live := func(apiVersion, kind, namespace, name string) k8s.Object {

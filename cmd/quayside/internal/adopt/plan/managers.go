@@ -76,9 +76,9 @@ func itemName(key string) string {
 	return k8s.Text(by, "name")
 }
 
-// drops reports whether applying the tree removes field f from the cluster, once the plan's manager owns OLM's
-// fields. f must be a field that the tree does not have. It is kept if another manager also wrote it. If its
-// writer is unknown, it counts as removed in a list item, or if the object has no managedFields.
+// drops reports whether applying the tree removes field f, which the tree lacks, from the cluster. It assumes
+// that the plan's manager owns OLM's fields. A field that another manager also wrote is kept. A field without a
+// known writer counts as removed if it is in a list item, or if the object has no managedFields.
 func (w writers) drops(f adopt.Field) bool {
 	switch {
 	case w.others[f.Path]:

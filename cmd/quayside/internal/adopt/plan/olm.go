@@ -19,8 +19,8 @@ func (m *facts) findControllers() []Workload {
 	return out
 }
 
-// deploymentsNamed returns the Deployments with a name, in all namespaces. If app is not empty, it returns only
-// those with this value of the label app.
+// deploymentsNamed returns the Deployments with a name, in all namespaces. If the argument app is not empty,
+// the label app must have this value.
 func (m *facts) deploymentsNamed(name, app string) []Workload {
 	out := []Workload{}
 	for _, o := range m.Snapshot.Kind("apps", "Deployment") {
@@ -55,8 +55,8 @@ func (m *planBuilder) addStartStep(blocks []*block) {
 }
 
 // addRestartStep adds the step that restarts OLM's controllers once, if the plan detaches operators. OLM
-// deletes some objects when it starts. The plan checks this now, so that a later, unexpected restart does no
-// harm.
+// deletes some objects when it starts. The step shows that a restart does no harm, so that a later, unexpected
+// one does none either.
 func (m *planBuilder) addRestartStep(blocks []*block) {
 	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detachedItems()) > 0 }) {
 		return

@@ -122,7 +122,7 @@ func (v validator) checkRef(field string, r k8s.Ref) {
 	}
 }
 
-// checkStep checks the number of a step, and the fields that its actions have.
+// checkStep checks the number of a step, and which fields of its actions are set.
 func (v validator) checkStep(at string, i int, s Step) {
 	if s.Number != i+1 {
 		v.Addf(at+".number", "the step has number %d, expected %d", s.Number, i+1)

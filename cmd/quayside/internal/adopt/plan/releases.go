@@ -105,7 +105,7 @@ func losesSettings(i item) bool {
 }
 
 // helmManagers returns Helm's field managers for an object, sorted. It finds them by the fields that only Helm
-// writes, because in Flux, Terraform and others the name is that of the program that embeds Helm.
+// writes. Their names do not identify Helm: a program that embeds Helm, such as Flux, uses its own name.
 func helmManagers(i item) []string {
 	found := map[string]bool{}
 	if i.live != nil {

@@ -40,8 +40,8 @@ func RestoreValues(live, before k8s.Object, managers ...string) k8s.Object {
 	return out
 }
 
-// restoreFields returns a mapping that has the earlier values of fields in theirs, and of fields that live
-// lacks. All other fields keep their live values.
+// restoreFields returns a copy of live in which two kinds of fields have their values from before: the fields
+// in theirs, and the fields that live lacks.
 func restoreFields(live, before map[string]any, theirs fields) map[string]any {
 	out := maps.Clone(before)
 	if out == nil {
@@ -64,9 +64,9 @@ func restoreFields(live, before map[string]any, theirs fields) map[string]any {
 	return out
 }
 
-// RestoreManagedFields returns the managedFields of a restored object. These are the entries in before, except
-// entries for subresources, and the entries in live of writers that are not in before. It omits live entries of
-// managers.
+// RestoreManagedFields returns the managedFields of a restored object. It takes the entries of before, except
+// those for subresources. It adds the entries of live whose writers have no entry in before, except those of
+// the given managers.
 func RestoreManagedFields(live, before k8s.Object, managers ...string) []any {
 	var out []any
 	there := map[fieldWriter]bool{}
@@ -93,8 +93,8 @@ func HasNewManager(live, before k8s.Object, managers ...string) bool {
 	})
 }
 
-// hasLostManager reports whether a manager of OLM or Helm that owned fields of the object before no longer owns
-// any.
+// hasLostManager reports whether a field manager of OLM or Helm that has an entry in the managedFields of
+// before has none in those of live.
 func hasLostManager(live, before k8s.Object) bool {
 	has := fieldWriters(live)
 	return slices.ContainsFunc(k8s.Items(before, "metadata", "managedFields"), func(entry map[string]any) bool {

@@ -112,7 +112,7 @@ func (m *revertBuilder) wasDetached(namespace string) bool {
 	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op Operator) bool { return op.Namespace == namespace && !op.Detached })
 }
 
-// recordStep adds the executed actions of a step to the executed part at.
+// recordStep adds to at the actions that undo the executed actions of a step.
 func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 	begun := 0
 	for i := range s.Actions {
@@ -152,8 +152,8 @@ func (m *revertBuilder) recordStep(at *executedPart, s *Step) {
 	}
 }
 
-// undos returns the actions that may undo an action. The earlier state of the object determines which of them
-// does.
+// undos returns all actions that can undo an action. Which of them is used depends on the earlier state of the
+// object.
 func undos(a Action) []Action {
 	var out []Action
 	if undo := verbs()[a.Do].undo; undo != nil {

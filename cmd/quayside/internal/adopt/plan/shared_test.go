@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestSharedCRD runs one plan for two namespaces with the same operator. The CRD has the labels of both. No
-// Operator may remain, and OLM must not create one again.
+// TestSharedCRD runs one plan for two namespaces with the same operator. The CRD has the labels of both
+// operators. No object of kind Operator may remain or be recreated by OLM.
 func TestSharedCRD(t *testing.T) {
 	crd := k8s.New(crdV1, "CustomResourceDefinition", "", "xs.example.com")
 	crd["spec"] = map[string]any{"group": "example.com", "names": map[string]any{"kind": "X", "plural": "xs"}, "scope": "Namespaced", "versions": []any{}}

@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// newRemovableOLM returns OLM without operators but with its permissions. It returns as kept an
-// OperatorCondition of the tree and objects of others, which a plan must not touch.
+// newRemovableOLM returns the objects of a cluster with OLM but without operators. kept contains the objects
+// that a plan must not touch: an OperatorCondition of the tree, and objects that do not belong to OLM.
 func newRemovableOLM() (live, kept []k8s.Object) {
 	bind := func(kind, namespace, name, account, role string) k8s.Object {
 		o := k8s.New(rbacV1, kind, namespace, name)
@@ -52,7 +52,7 @@ func newRemovableOLM() (live, kept []k8s.Object) {
 	return live, kept
 }
 
-// planUninstall returns the plan for uninstalling OLM. The lock has the operator a/x, whose tree is rendered.
+// planUninstall returns the plan for uninstalling OLM. The lock pins the operator a/x. rendered is its tree.
 func planUninstall(t *testing.T, live []k8s.Object, crds bool, rendered ...k8s.Object) (*plan.Plan, error) {
 	t.Helper()
 	items := []any{}

@@ -20,9 +20,9 @@ func withoutSteps(p *plan.Plan, names ...plan.StepKind) *plan.Plan {
 	return &out
 }
 
-// TestAPIServices runs plans in both modes that keep or remove the labels of an APIService that name its
-// ClusterServiceVersion. If they are kept, OLM deletes the API at its next start, and the run must stop there.
-// If they are removed, the API must survive every later restart of OLM.
+// TestAPIServices runs plans in both modes for an APIService with labels that name its ClusterServiceVersion.
+// If the plan keeps the labels, OLM deletes the APIService at its next start, and the run must stop at this
+// step. If the plan removes the labels, the APIService must survive every later restart of OLM.
 func TestAPIServices(t *testing.T) {
 	api := newRef("apiregistration.k8s.io/v1", "APIService", "", "v1.etcd.example.com")
 	for _, mode := range []plan.Mode{plan.Stopped, plan.Live} {

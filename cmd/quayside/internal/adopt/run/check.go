@@ -34,8 +34,8 @@ func (r *runner) checkPreconditions(ctx context.Context, s plan.Step) error {
 }
 
 // check evaluates check c of a step, and returns the violations. If the step is for the whole cluster and c
-// lists no objects, it evaluates c for every namespace that leaves OLM. If after is false, the step has not
-// been executed, and namespaces whose detach has begun are omitted.
+// lists no objects, it evaluates c for every namespace that leaves OLM. after reports whether the step has been
+// executed. If it is false, namespaces whose detach has begun are omitted.
 func (r *runner) check(ctx context.Context, s plan.Step, c plan.Check, after bool) ([]verify.Finding, error) {
 	namespaces := []string{s.Namespace}
 	if s.Namespace == "" && c.Objects == nil {
@@ -87,8 +87,8 @@ func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 }
 
 // awaitPostconditions waits until the postconditions of a step are fulfilled. If one is not fulfilled in time,
-// it returns a *StepError. If OLM reacts to the step, it first waits until OLM has processed every object,
-// because OLM could otherwise change an object after its check.
+// it returns a *StepError. If OLM reacts to the step, awaitPostconditions first waits until OLM has processed
+// every object. Otherwise OLM could change an object after its check.
 func (r *runner) awaitPostconditions(ctx context.Context, s plan.Step) error {
 	begun, pause := r.Clock.Now(), firstPause
 	synced := !slices.Contains([]plan.StepKind{plan.Start, plan.Restart, plan.CleanUp}, s.Name)

@@ -132,7 +132,7 @@ func TestStopIsRefused(t *testing.T) {
 	}
 }
 
-// slowPods is a cluster in which the Deployment ops/etcd has no ready pods before the time until.
+// slowPods is a cluster in which no Deployment in the namespace ops has ready pods until a given time.
 type slowPods struct {
 	*runtest.Cluster
 	clock *runtest.Clock
