@@ -20,8 +20,8 @@ import (
 
 const etcdV1, etcdV2 = "etcd.example.com/v1", "etcd.example.com/v2"
 
-// newProbedScene returns a scene with a custom resource. One webhook converts its CRD, and another validates
-// its updates.
+// newProbedScene returns a scene with a custom resource. One webhook converts the resource, and another one
+// validates its updates.
 func newProbedScene(t testing.TB) *scene {
 	t.Helper()
 	s := newScene(t)
@@ -139,7 +139,7 @@ func TestProbesFindGap(t *testing.T) {
 	}
 }
 
-// TestProbesOfWebhooks answers the dry-run updates of the probes with errors.
+// TestProbesOfWebhooks answers dry-run updates with errors. Only errors of a failed webhook may count as failures.
 func TestProbesOfWebhooks(t *testing.T) {
 	resource := schema.GroupResource{Group: "etcd.example.com", Resource: "etcds"}
 	for name, tc := range map[string]struct {
@@ -172,8 +172,8 @@ func TestProbesOfWebhooks(t *testing.T) {
 	}
 }
 
-// TestProbesIgnoreEarlierErrors breaks a conversion before the first run, which must not probe it. A second
-// run, after a step has begun, must count the same error as a failure.
+// TestProbesIgnoreEarlierErrors breaks a conversion before the first run. This run must not probe the
+// conversion. In a second run, in which steps have already begun, the same error must count as a failure.
 func TestProbesIgnoreEarlierErrors(t *testing.T) {
 	s := newProbedScene(t)
 	s.cluster.Before = func(c runtest.Call) error {

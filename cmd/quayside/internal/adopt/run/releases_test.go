@@ -37,7 +37,7 @@ type chart struct {
 	hooks    []any
 }
 
-// installChart returns a cluster in which Helm has installed a release twice. If flux is true, a HelmRelease in
+// installChart returns a cluster with a Helm release that has two revisions. If flux is true, a HelmRelease in
 // another namespace manages the release.
 func installChart(t testing.TB, flux bool) *chart {
 	t.Helper()
@@ -293,8 +293,8 @@ func TestReleaseStays(t *testing.T) {
 	}
 }
 
-// TestReleaseOfOthers checks that a field set by others is kept, and that different values are no obstacle if
-// the objects are equal. Hooks must be listed but not applied.
+// TestReleaseOfOthers checks that a field set by others is kept. If only the values of the chart differ but the
+// objects are equal, the operator must be adoptable. Hooks must be listed but not applied.
 func TestReleaseOfOthers(t *testing.T) {
 	c := installChart(t, false)
 	c.values = map[string]any{"replicas": 2, "unused": true}

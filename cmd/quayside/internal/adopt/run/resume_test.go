@@ -31,8 +31,8 @@ func (s *scene) untilKilled(t testing.TB) (err error, dead bool) { //nolint:revi
 	return err, false
 }
 
-// killAfter kills the program at the nth request or write. The program is killed before the request is sent. If
-// taken is true, it is killed after the request was executed, before it gets the response.
+// killAfter kills the program at the nth write, to the cluster or to a file. A request is not sent before the
+// kill, or, if taken is true, it is executed but its response is lost.
 func (s *scene) killAfter(n int, taken bool) {
 	left := n
 	count := func() {

@@ -112,9 +112,9 @@ func (j *Journal) createdUID(ctx context.Context, c Client, p *plan.Plan, step, 
 	return k8s.Text(live, "metadata", "uid"), nil
 }
 
-// approvalCommands returns a sentence with the commands that approve the InstallPlans for an Approve step.
-// These are InstallPlans that install only versions in the step's postconditions. approvalCommands waits up to
-// 15 seconds until OLM has created them. For other steps, it returns "".
+// approvalCommands returns a sentence with the commands that approve InstallPlans, for a step of the kind
+// Approve. An InstallPlan is listed if the step's postconditions contain all versions that it installs.
+// approvalCommands waits up to 15 seconds for such InstallPlans. For other steps, it returns "".
 func (r *runner) approvalCommands(ctx context.Context, s plan.Step) (string, error) {
 	if s.Name != plan.Approve {
 		return "", nil

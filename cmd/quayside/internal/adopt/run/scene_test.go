@@ -77,8 +77,8 @@ func ownedFields(below ...string) map[string]any {
 // component is OLM's component label of the operator.
 const component = "operators.coreos.com/etcd.ops"
 
-// scene is a cluster with an operator installed by OLM that watches two namespaces. It includes the plan for
-// adopting the operator, and the rendered lock.
+// scene is a cluster in which OLM installed an operator. The operator watches two namespaces. scene includes
+// the plan for adopting the operator, and the rendered lock.
 type scene struct {
 	cluster  *runtest.Cluster
 	plan     *plan.Plan
@@ -249,7 +249,7 @@ func thePlan() *plan.Plan {
 	return p
 }
 
-// quiet confirms every step except the step no.
+// quiet confirms every step except the one with the number in the field no.
 type quiet struct {
 	asked  []int
 	manual bool

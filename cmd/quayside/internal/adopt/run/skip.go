@@ -24,9 +24,9 @@ func canSkipChange(step plan.StepKind, do plan.Verb) bool {
 	return do.CanSkip() && step != plan.Prepare
 }
 
-// skip accepts findings that stop a step if Input.Skip is set and this is the first step of the run. It records
-// accepted findings in the journal, and later steps ignore them. It returns the findings that still stop the
-// step.
+// skip accepts the findings that stop a step, if Input.Skip is set and no earlier step was executed in this
+// run. It records the accepted findings in the journal, so that later steps ignore them. It returns the
+// findings that still stop the step.
 func (r *runner) skip(s plan.Step, c plan.Condition, findings []verify.Finding) ([]verify.Finding, error) {
 	controller := func(f verify.Finding) bool {
 		return slices.ContainsFunc(r.Plan.OLM, func(w plan.Workload) bool { return w.Object == f.Object })
@@ -107,8 +107,8 @@ func (r *runner) waysToContinue(err error) []Way {
 	return out
 }
 
-// canRevert reports whether a namespace can return to OLM: a step has begun, but not its clean-up. For "", it
-// reports whether any namespace can.
+// canRevert reports whether a namespace can return to OLM, because a step has begun but the clean-up has not.
+// If namespace is "", canRevert reports whether any namespace can return.
 func (r *runner) canRevert(namespace string) bool {
 	begun, cleaned := map[string]bool{}, map[string]bool{}
 	for _, s := range r.Plan.Steps {

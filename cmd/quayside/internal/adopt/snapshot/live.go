@@ -58,9 +58,9 @@ func snapshotKinds() []kindSelector {
 	}
 }
 
-// ReadLive reads the objects of a live cluster. It omits kinds that the cluster does not serve, and
-// lists kinds that cannot be read in Unread. The error is one of [cluster.Client.ListAll] or a
-// diag.List.
+// ReadLive reads the objects of a live cluster. It omits kinds that the cluster does not serve. The result's
+// field Unread contains the kinds that could not be read. The error is an error of [cluster.Client.ListAll], or
+// a diag.List.
 func ReadLive(ctx context.Context, c *cluster.Client, opt Selection) (*Snapshot, error) {
 	b := newBuilder(opt)
 	kinds := append(snapshotKinds(), opt.recordKinds()...)
@@ -88,7 +88,7 @@ func ReadLive(ctx context.Context, c *cluster.Client, opt Selection) (*Snapshot,
 	return s, err
 }
 
-// chartKinds returns the kinds of Flux and Argo CD that install charts, and their sources.
+// chartKinds returns the kinds with which Flux and Argo CD install charts, including sources of charts.
 func chartKinds() []kindSelector {
 	return []kindSelector{
 		{FluxGroup + "/v2", "HelmRelease", ""},

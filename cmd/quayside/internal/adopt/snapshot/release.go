@@ -49,8 +49,8 @@ func RecordSelector(names ...string) string {
 	return "owner=helm,name in (" + strings.Join(names, ",") + ")"
 }
 
-// Label of an object that Helm installed, labels of one that a HelmRelease of Flux installed, and API groups of
-// Flux and Argo CD.
+// Labels of objects that Helm or a HelmRelease of Flux installed, API groups of Flux and Argo CD, and the label
+// and the value that mark an installed revision.
 const (
 	byHelm            = k8s.LabelManagedBy + "=Helm"
 	FluxRelease       = FluxGroup + "/name"
@@ -62,8 +62,7 @@ const (
 	statusOfInstalled = "deployed"
 )
 
-// holdsRelease reports whether the content of a Secret is that of the installed revision of a
-// selected release.
+// holdsRelease reports whether a Secret stores the installed revision of a selected release.
 func (opt Selection) holdsRelease(o *LiveObject) bool {
 	return IsReleaseRecord(o.Key) && slices.Contains(opt.Releases, o.Labels["name"]) && o.Labels[statusOfRelease] == statusOfInstalled
 }
@@ -195,7 +194,7 @@ func (s *Snapshot) Find(r *Release, o *LiveObject) *LiveObject {
 	return s.Get(key)
 }
 
-// recordKinds returns the Secrets of the selected releases as kinds to read.
+// recordKinds returns the selector for the Secrets of the selected releases, or nil if none is selected.
 func (opt Selection) recordKinds() []kindSelector {
 	if len(opt.Releases) == 0 {
 		return nil
@@ -203,8 +202,8 @@ func (opt Selection) recordKinds() []kindSelector {
 	return []kindSelector{{"v1", "Secret", RecordSelector(opt.Releases...)}}
 }
 
-// releaseKinds returns the kinds of the releases' objects. It omits kinds whose objects snapshotKinds contains
-// completely.
+// releaseKinds returns the kinds of the releases' objects. It omits a kind if snapshotKinds already selects all
+// of these objects.
 func (s *Snapshot) releaseKinds() []kindSelector {
 	known, out := snapshotKinds(), []kindSelector(nil)
 	add := func(w kindSelector) {

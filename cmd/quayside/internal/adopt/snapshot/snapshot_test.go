@@ -367,8 +367,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzRelease checks that no content of a Helm release stops the reader. The content is either valid, or a
-// fault of this release.
+// FuzzRelease reads arbitrary content as a Helm release. Malformed content must be a fault of this release
+// only, and must not make Read fail.
 func FuzzRelease(f *testing.F) {
 	for _, seed := range []string{
 		`{"namespace":"a","chart":{"metadata":{"name":"x","version":"1.0.0"}},"config":{"a":[1,{"b":null}]},"manifest":"kind: Service\nmetadata: {name: a}\n","hooks":[{"manifest":"kind: Job\n","events":["pre-install"]}]}`,

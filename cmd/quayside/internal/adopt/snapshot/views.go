@@ -49,7 +49,7 @@ type Subscription struct {
 	State        string         // such as "AtLatestKnown"
 }
 
-// Subscriptions returns the Subscriptions by namespace and name.
+// Subscriptions returns the Subscriptions, sorted by namespace and name.
 func (s *Snapshot) Subscriptions() []Subscription {
 	return view(s, k8s.OLMGroup, "Subscription", func(o *LiveObject) Subscription {
 		var body struct {
@@ -86,7 +86,7 @@ type OperatorGroup struct {
 	Namespaces []string       // status.namespaces, sorted; a single empty string: all namespaces
 }
 
-// OperatorGroups returns the OperatorGroups by namespace and name.
+// OperatorGroups returns the OperatorGroups, sorted by namespace and name.
 func (s *Snapshot) OperatorGroups() []OperatorGroup {
 	return view(s, k8s.OLMGroup, "OperatorGroup", func(o *LiveObject) OperatorGroup {
 		var body struct {
@@ -128,7 +128,7 @@ type Step struct {
 	Group, Version, Kind, Name string
 }
 
-// InstallPlans returns the InstallPlans by namespace and name.
+// InstallPlans returns the InstallPlans, sorted by namespace and name.
 func (s *Snapshot) InstallPlans() []InstallPlan {
 	return view(s, k8s.OLMGroup, "InstallPlan", func(o *LiveObject) InstallPlan {
 		var body struct {
@@ -167,7 +167,7 @@ type CatalogSource struct {
 	Priority       int32
 }
 
-// CatalogSources returns the CatalogSources by namespace and name.
+// CatalogSources returns the CatalogSources, sorted by namespace and name.
 func (s *Snapshot) CatalogSources() []CatalogSource {
 	return view(s, k8s.OLMGroup, "CatalogSource", func(o *LiveObject) CatalogSource {
 		var body struct {
@@ -191,7 +191,7 @@ type ClusterExtension struct {
 	Message          string // message of the condition Progressing
 }
 
-// ClusterExtensions returns the ClusterExtensions by name.
+// ClusterExtensions returns the ClusterExtensions, sorted by name.
 func (s *Snapshot) ClusterExtensions() []ClusterExtension {
 	return view(s, k8s.OLMv1Group, "ClusterExtension", func(o *LiveObject) ClusterExtension {
 		var body struct {

@@ -56,8 +56,8 @@ func FindChanges(ctx context.Context, r Reader, p *plan.Plan, namespaces ...stri
 	return slices.Concat(out...), err
 }
 
-// findChangedPods returns the changes to a Deployment's pod template. It reads the previous template from its
-// ReplicaSet, if the ReplicaSet still exists.
+// findChangedPods returns the changes to a Deployment's pod template since the plan. If the previous ReplicaSet
+// still exists, the findings contain the previous values.
 func findChangedPods(ctx context.Context, r Reader, s plan.State, o k8s.Object) ([]Finding, error) {
 	if plan.TemplateDigest(o) == s.Pods {
 		return nil, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestChangedOrder changes the order of items, and the first of two items with the same name. Each is a real
-// change to the object, and must be found.
+// TestChangedOrder changes the order of list items, or the value of the first of two items with the same name.
+// FindChanges must report both changes.
 func TestChangedOrder(t *testing.T) {
 	env := func(values ...string) []any {
 		var out []any

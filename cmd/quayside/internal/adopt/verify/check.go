@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Check evaluates a check of a step, and returns the violations. Objects that the step itself removes are not
-// missing. before is the state before the first step of the namespace. If before is nil, Check uses
-// [PlannedEvidence], which contains only UIDs. It returns an error if it could not evaluate the check.
+// Check evaluates a check of a step, and returns the violations. An object that the step itself removes does
+// not count as missing. before is the state before the first step of the namespace. If before is nil, Check
+// uses [PlannedEvidence], which contains only UIDs. Check returns an error if it could not evaluate c.
 func Check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
 	out, err := runCheck(ctx, r, p, step, before, c)
 	return slices.DeleteFunc(out, func(f Finding) bool { return f.Note }), err
@@ -67,7 +67,7 @@ func conditionTable() map[plan.Condition]conditionFunc {
 	}
 }
 
-// objects returns the objects in the check. If the check lists none, it returns the result of otherwise.
+// objects returns the objects that the check lists. If the check lists none, it calls otherwise and returns the result.
 func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	if c.refs != nil {
 		return c.refs
@@ -104,8 +104,8 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// operatorRefs returns the objects in the check. If the check lists none, it returns of(op) for each operator
-// of the namespace. It omits references without a name.
+// operatorRefs returns the objects that the check lists. If the check lists none, it calls of for each operator
+// of the namespace and returns the results, without references that have no name.
 func (c *checker) operatorRefs(of func(plan.Operator) k8s.Ref) []k8s.Ref {
 	return c.objects(func() []k8s.Ref {
 		var out []k8s.Ref

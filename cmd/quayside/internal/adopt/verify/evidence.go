@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Evidence is the state of a namespace's operators, as far as an adoption must not change it. While the cluster
-// is unchanged, capturing the evidence again gives the same result.
+// Evidence is the part of the state of a namespace's operators that an adoption must not change. While the
+// cluster is unchanged, capturing the evidence again gives the same result.
 type Evidence struct {
 	Schema    int           `json:"schema"`
 	Namespace string        `json:"namespace"`
@@ -48,8 +48,8 @@ type Conversion struct {
 	Certificates []string `json:"certificates,omitempty"` // digests of the trusted certificates, sorted
 }
 
-// isPossible reports whether the API server can convert. It cannot call the Service of a webhook without a CA.
-// Some bundles contain such a conversion, and OLM does not add the CA.
+// isPossible reports whether the API server can convert resources. Without a CA, it cannot call a webhook's
+// Service. Some bundles lack this CA, and OLM does not add it.
 func (c Conversion) isPossible() bool {
 	return c.Strategy == "None" || !strings.HasPrefix(c.Target, "Service ") || len(c.Certificates) > 0
 }

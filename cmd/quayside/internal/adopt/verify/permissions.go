@@ -136,8 +136,8 @@ func (g removedObjects) isIntended(have k8s.Grant) bool {
 	return false
 }
 
-// findLostGrants returns the permissions in had that have lacks, except permissions that the plan removes on
-// purpose.
+// findLostGrants returns the earlier permissions (had) that are missing from the current ones (have). It omits
+// permissions that the plan removes on purpose.
 func (g removedObjects) findLostGrants(have, had []k8s.Grant) []k8s.Grant {
 	return slices.DeleteFunc(k8s.GainedGrants(have, had), g.isIntended)
 }

@@ -80,8 +80,8 @@ type probeTarget struct {
 // unprobedError is returned for a target that cannot be probed.
 type unprobedError struct{ error }
 
-// NewProber returns a prober for the namespaces of a plan. It reads the current state, which the probes later
-// compare with.
+// NewProber returns a prober for the namespaces of a plan. It reads the current state, with which the probes
+// later compare the cluster.
 func NewProber(ctx context.Context, r ProbeReader, p *plan.Plan) (*Prober, error) {
 	out := &Prober{reader: r, results: map[ProbeKind]*ProbeResult{}}
 	for n := range len(p.Steps) + 1 {
@@ -255,8 +255,8 @@ func callsForUpdate(config k8s.Object, group, plural string) bool {
 	})
 }
 
-// webhookError returns the error of a dry-run update. If the error shows that the webhooks work, it returns
-// nil: a webhook denied the request, or the API server rejected it.
+// webhookError returns the error of a dry-run update. It returns nil if the error shows that the webhooks work,
+// for example because a webhook denied the request.
 func webhookError(err error) error {
 	var status apierrors.APIStatus
 	switch {

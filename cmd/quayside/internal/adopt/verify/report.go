@@ -135,8 +135,8 @@ func verifyNamespace(ctx context.Context, r Reader, p *plan.Plan, namespace stri
 	return out, nil
 }
 
-// dueChecks returns the checks that apply after the step last. If begun is true, this step is not complete, and
-// dueChecks returns the checks that apply during it.
+// dueChecks returns the checks that apply after last, the last executed step. If begun is true, last is not
+// complete, and dueChecks returns the checks that apply during this step.
 func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	passed := func(name plan.StepKind) bool {
 		return slices.ContainsFunc(stepsOf(p, last.Namespace), func(s plan.Step) bool {

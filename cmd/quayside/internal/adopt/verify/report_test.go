@@ -96,8 +96,8 @@ func TestReplacedPods(t *testing.T) {
 	t.Error("no note about the restarted pod")
 }
 
-// TestPlannedChanges checks that planned changes are no findings. These are restarts of pods by the tree, once
-// that step has begun, and the loss of certain objects if OLM keeps running.
+// TestPlannedChanges checks that planned changes are no findings: restarts of pods from the step that applies
+// the tree, and, if OLM keeps running, the loss of an OperatorCondition from the detach.
 func TestPlannedChanges(t *testing.T) {
 	const detach, tree = 5, 6
 	w := newWorld()

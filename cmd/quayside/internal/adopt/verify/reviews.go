@@ -129,8 +129,8 @@ func askReviews(ctx context.Context, r Reader, reviews []Review) ([]Answer, erro
 	return out, err
 }
 
-// compareAnswers returns findings about the account's access reviews with changed results. It ignores a change
-// if changed RBAC objects explain it.
+// compareAnswers returns findings about an account whose access reviews have other results than before. It
+// ignores a result if a change of RBAC objects explains it.
 func compareAnswers(s k8s.Subject, had, have k8s.GrantSet, before, after []Answer) []Finding {
 	now := map[Review]bool{}
 	for _, a := range after {

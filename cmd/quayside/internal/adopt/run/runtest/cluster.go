@@ -139,7 +139,7 @@ func (c *Cluster) Objects() []k8s.Object {
 	return out
 }
 
-// Events returns the events since its last call.
+// Events returns the events since the previous call of Events.
 func (c *Cluster) Events() []Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -50,8 +50,8 @@ func scale(c *runtest.Cluster, n int64) {
 	c.Settle()
 }
 
-// TestAPIServicesOfCluster deletes a ClusterServiceVersion. Seconds after its next start, but not before, OLM
-// must delete the copies and the APIServices that refer to it. It must keep an APIService without labels.
+// TestAPIServicesOfCluster deletes a ClusterServiceVersion. OLM must delete its copies and the APIServices whose
+// labels name it, but only some seconds after the next start of OLM. An APIService without labels must be kept.
 func TestAPIServicesOfCluster(t *testing.T) {
 	for _, live := range []bool{false, true} {
 		for _, labelled := range []bool{true, false} {
