@@ -12,15 +12,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/testing/gittest"
 	"github.com/quayside/quayside/internal/testing/ocitest"
 	"github.com/quayside/quayside/internal/testing/trusttest"
+	"github.com/quayside/quayside/lockfile"
 )
 
 // chartArchive returns the archive of a version of the chart lamp. Its Chart.yaml also has the lines in more.
@@ -187,7 +190,7 @@ spec:
 
 	// The vendored chart renders without the registry and the cache.
 	mustRunIn(t, dir, cache, "vendor")
-	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
+	mustRunIn(t, dir, t.TempDir(), "verify", "--offline")
 	far := ocitest.New(t)
 	mustRunIn(t, dir, cache, "mirror", far.Host+"/far")
 	if !strings.Contains(strings.Join(far.Requests(), "\n"), "/charts/lamp/") {
@@ -209,7 +212,7 @@ func servedCatalog(t *testing.T) string {
 	check(t, err)
 	return `{"schema": "olm.package", "name": "torch", "defaultChannel": "stable"}
 {"schema": "olm.channel", "package": "torch", "name": "stable", "entries": [{"name": "torch.v1.0.0"}]}
-{"schema": "olm.bundle", "package": "torch", "name": "torch.v1.0.0", "properties": [{"type": "olm.package", "value": {"packageName": "torch", "version": "1.0.0"}}, {"type": "olm.bundle.object", "value": {"data": ` + string(object) + `}}]}
+{"schema": "olm.bundle", "package": "torch", "name": "torch.v1.0.0", "relatedImages": [{"image": "example.com/torch:1.0.0"}], "properties": [{"type": "olm.package", "value": {"packageName": "torch", "version": "1.0.0"}}, {"type": "olm.bundle.object", "value": {"data": ` + string(object) + `}}]}
 `
 }
 
@@ -240,6 +243,24 @@ spec:
 	mustRunIn(t, dir, cache, "vendor")
 	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
 	mustRunIn(t, dir, t.TempDir(), "vendor", "--check", "--offline")
+
+	// Without the catalogs, verify compares the lock with the vendored contents.
+	checkContains(t, mustRunIn(t, dir, t.TempDir(), "verify", "--offline").stderr, "not checked: lights/lamp is from a catalog that was not read: channel, content digest")
+	lock, err := lockfile.Parse("quayside.lock", []byte(read(t, dir, "quayside.lock")))
+	check(t, err)
+	for field, change := range map[string]func(*lockfile.Pin){
+		"bundle":     func(p *lockfile.Pin) { p.Bundle = "lamp-1.0.1" },
+		"version":    func(p *lockfile.Pin) { p.Version = "1.0.1" },
+		"properties": func(p *lockfile.Pin) { p.Properties = []catalog.Property{catalog.PackageProperty("lamp", "1.0.1")} },
+	} {
+		pins := slices.Clone(lock.Pins)
+		change(&pins[slices.IndexFunc(pins, func(p lockfile.Pin) bool { return p.Package == "lamp" })])
+		put(t, dir, "quayside.lock", string(lockfile.Format(lock.With(pins))))
+		got := quaysideIn(t, dir, t.TempDir(), "verify", "--offline")
+		if want := "lights/lamp differs from its bundle: " + field; got.code != 1 || !strings.Contains(got.stdout+got.stderr, want) {
+			t.Errorf("another %s: exit code %d\n%s%s", field, got.code, got.stdout, got.stderr)
+		}
+	}
 }
 
 // TestReleasesInGit pins, renders, upgrades and vendors releases in a Git repository.
@@ -290,7 +311,7 @@ spec:
 
 	// The vendored files render without the server and the cache.
 	mustRunIn(t, dir, cache, "vendor")
-	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
+	mustRunIn(t, dir, t.TempDir(), "verify", "--offline")
 
 	// If a tag moves to another commit, no pin changes.
 	before := read(t, dir, "quayside.lock")

@@ -38,11 +38,7 @@ func chartInImage(ctx context.Context, im *image.Image) (fs.FS, error) {
 // expandChart templates a chart as 'helm install' does on a cluster with the APIs in the pin.
 func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, error) {
 	r := bundle.Release{Package: in.Pin.Package, Name: in.Pin.Bundle, Version: in.Pin.Version, File: "Chart.yaml"}
-	content, err := helm.ReadDirectory(files)
-	if err != nil {
-		return r, err
-	}
-	meta, err := helm.ReadMetadata(content)
+	content, meta, err := readChart(files)
 	if err != nil {
 		return r, err
 	}
@@ -107,17 +103,24 @@ func chartWarnings(out *helm.Rendered) []diag.Warning {
 	return diag.SortWarnings(ws)
 }
 
-// kubernetesOfChart returns the field kubeVersion of a chart.
-func kubernetesOfChart(files fs.FS) (string, error) {
-	content, err := helm.ReadDirectory(files)
-	if err != nil {
-		return "", err
+// readChart returns the files of a chart by their paths, and its Chart.yaml.
+func readChart(files fs.FS) (content map[string][]byte, meta helm.Metadata, err error) {
+	if content, err = helm.ReadDirectory(files); err == nil {
+		meta, err = helm.ReadMetadata(content)
 	}
-	meta, err := helm.ReadMetadata(content)
+	return content, meta, err
+}
+
+func metadataOfChart(files fs.FS) (Metadata, error) {
+	_, meta, err := readChart(files)
 	if err != nil {
-		return "", err
+		return Metadata{}, err
 	}
-	return meta.KubeVersion, nil
+	v, err := semver.NewVersion(meta.Version)
+	if err != nil {
+		return Metadata{}, fmt.Errorf("version %q of the chart: %w", meta.Version, err)
+	}
+	return Metadata{Bundle: charts.BundleName(meta.Name, meta.Version), Version: v.String(), Kubernetes: meta.KubeVersion}, nil
 }
 
 // askedInChart returns those APIs whose group occurs in a file of the chart. It compares only groups, because a

@@ -26,10 +26,16 @@ type Format struct {
 	// asks filters APIs ("group/version" or "group/version/Kind"). It returns the APIs that may change the
 	// bundle of a pin, in the given order.
 	asks func(files fs.FS, apis []string) ([]string, error)
-	// kubernetes returns the range of Kubernetes versions that the content supports; nil: any.
-	kubernetes func(files fs.FS) (string, error)
+	// metadata returns the metadata in the content; nil: the content has none.
+	metadata func(files fs.FS) (Metadata, error)
 	// expand returns the bundle of a pin. files is the content as published.
 	expand func(ctx context.Context, files fs.FS, in Input) (bundle.Release, error)
+}
+
+// Metadata describes a bundle according to its own content.
+type Metadata struct {
+	Bundle, Version string // as in a pin; "": only the catalog tells
+	Kubernetes      string // range of supported versions, in the format of a chart's kubeVersion; "": any
 }
 
 // Input is the input of a conversion, without the content.
@@ -41,7 +47,7 @@ type Input struct {
 // table returns all formats.
 func table() []Format {
 	return []Format{
-		{Name: charts.Helm, image: chartInImage, asks: askedInChart, kubernetes: kubernetesOfChart, expand: expandChart},
+		{Name: charts.Helm, image: chartInImage, asks: askedInChart, metadata: metadataOfChart, expand: expandChart},
 		{Name: charts.Manifests, asks: askedByManifests, expand: expandManifests},
 	}
 }
@@ -68,13 +74,12 @@ func (f Format) Image(ctx context.Context, im *image.Image) (fs.FS, error) {
 // change the bundle, in the given order.
 func (f Format) Asks(files fs.FS, apis []string) ([]string, error) { return f.asks(files, apis) }
 
-// Kubernetes returns the range of Kubernetes versions that the content supports, in the format of a chart's
-// kubeVersion, or "" for any version.
-func (f Format) Kubernetes(files fs.FS) (string, error) {
-	if f.kubernetes == nil {
-		return "", nil
+// Metadata returns the metadata that the content has.
+func (f Format) Metadata(files fs.FS) (Metadata, error) {
+	if f.metadata == nil {
+		return Metadata{}, nil
 	}
-	return f.kubernetes(files)
+	return f.metadata(files)
 }
 
 // Expand returns the bundle of in.Pin. The same input results in the same bundle on every machine.

@@ -1,14 +1,15 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/bundledir"
+	"github.com/quayside/quayside/cmd/quayside/internal/format"
 	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
@@ -186,22 +187,21 @@ func isBundleField(field string) bool {
 // to v.Stale, and returns r with the fields that are still unchecked. If the content is unreadable, it
 // returns r unchanged, because rendering reports the error.
 func (pr *Problem) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin, r resolve.Reason, v *resolve.Verdict) resolve.Reason {
-	fsys, err := c.Open(ctx, pin)
-	if err != nil {
-		return r
-	}
-	content, err := readPin(fsys)
+	content, err := pr.readPin(ctx, c, pin)
 	if err != nil {
 		return r
 	}
 	properties, images := propertyTexts(content.Properties), content.RelatedImages
+	named := content.Bundle != ""
 	wrong := map[string]bool{
-		"bundle":        content.Bundle != pin.Bundle,
-		"version":       content.Version != pin.Version,
+		"bundle":        named && content.Bundle != pin.Bundle,
+		"version":       named && content.Version != pin.Version,
 		"properties":    lacks(propertyTexts(pin.Properties), properties),
 		"relatedImages": lacks(pin.RelatedImages, images),
 	}
 	unconfirmed := map[string]bool{
+		"bundle":        !named,
+		"version":       !named,
 		"properties":    lacks(properties, propertyTexts(pin.Properties)),
 		"relatedImages": lacks(append(images, catalog.RelatedImage{Image: pin.Image}), pin.RelatedImages),
 	}
@@ -221,8 +221,32 @@ func (pr *Problem) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin
 	return r.WithFields(unchecked, pin.Fields, pin.Pos)
 }
 
-// readPin returns a pin with only the fields that come from the content of the bundle.
-func readPin(fsys fs.FS) (p lockfile.Pin, err error) {
+// readPin returns a pin with only the fields that come from the content of the given pin. Bundle is empty if the
+// content does not have the name and version of the bundle.
+func (pr *Problem) readPin(ctx context.Context, c *Contents, pin lockfile.Pin) (p lockfile.Pin, err error) {
+	if of, ok := format.Find(pin.Format); ok {
+		files, err := c.openPublished(ctx, pin)
+		if err != nil {
+			return p, err
+		}
+		meta, err := of.Metadata(files)
+		if err != nil {
+			return p, err
+		}
+		apis, err := pr.providedAPIs(ctx, c, pin)
+		if err != nil {
+			return p, err
+		}
+		p = lockfile.Pin{Bundle: meta.Bundle, Version: meta.Version, Properties: []catalog.Property{catalog.PackageProperty(pin.Package, cmp.Or(meta.Version, pin.Version))}}
+		for _, api := range apis {
+			p.Properties = append(p.Properties, catalog.GVKProperty(api))
+		}
+		return lockfile.New([]lockfile.Pin{p}).Pins[0], nil
+	}
+	fsys, err := c.Open(ctx, pin)
+	if err != nil {
+		return p, err
+	}
 	content, err := bundledir.LoadFS(fsys)
 	if err != nil {
 		return p, err

@@ -191,7 +191,9 @@ func (pr *Problem) askedAPIs(ctx context.Context, c *Contents, of format.Format,
 	apis, err := of.Asks(files, offered)
 	if err == nil {
 		pr.contents.asked[key] = apis
-		pr.contents.supports[string(p.BundleDigest())], err = of.Kubernetes(files)
+		var m format.Metadata
+		m, err = of.Metadata(files)
+		pr.contents.supports[string(p.BundleDigest())] = m.Kubernetes
 	}
 	return apis, err
 }
@@ -219,7 +221,8 @@ func (pr *Problem) excludes(p lockfile.Pin) bool {
 
 // providedAPIs returns the APIs that the content of a pin provides.
 func (pr *Problem) providedAPIs(ctx context.Context, c *Contents, p lockfile.Pin) ([]catalog.GVK, error) {
-	key := fmt.Sprintf("%q", []string{p.Key(), string(p.BundleDigest()), p.Template.Release, p.Template.KubernetesVersion, strings.Join(p.Template.APIVersions, " "), string(p.Template.Values)})
+	t := cmp.Or(p.Template, &lockfile.Template{})
+	key := fmt.Sprintf("%q", []string{p.Key(), string(p.BundleDigest()), t.Release, t.KubernetesVersion, strings.Join(t.APIVersions, " "), string(t.Values)})
 	if apis, known := pr.contents.provided[key]; known {
 		return apis, nil
 	}
