@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestBlame checks the line of an overlay to which a finding is attributed.
+// TestBlame checks that a finding is attributed to the right line of an overlay.
 func TestBlame(t *testing.T) {
 	patch := "kind: Deployment\nmetadata:\n  name: operator\nspec:\n  replicas: 3\n"
 	field := fieldAt("spec", "replicas")

@@ -67,8 +67,8 @@ func compareCertificates(c *comparison) {
 	}
 }
 
-// foreignNames returns the names that a Certificate gains. It omits the names of Services in the namespace of
-// the Certificate. It omits the common name if the certificate is not for clients.
+// foreignNames returns the names in a Certificate that its old version lacks. It omits the names of Services in
+// the namespace of the Certificate, and the common name of a certificate that is not for clients.
 func foreignNames(p pair) []string {
 	if !p.after.Key().Is(certificateKind) {
 		return nil
@@ -94,13 +94,13 @@ func foreignNames(p pair) []string {
 
 const certificateKind = "Certificate.cert-manager.io"
 
-// certificateAuthority is the element of requestedIdentities for the certificate of a certificate authority.
+// certificateAuthority stands for the certificate of a certificate authority in the result of requestedIdentities.
 const certificateAuthority = "authority"
 
-// requestedIdentities returns the identities of the cluster for which an object requests a certificate,
-// sorted: users and groups with the prefix "system:", and certificateAuthority for the certificate of a
-// certificate authority. In an object of a kind for certificates, it searches the spec. In every object, it
-// searches the fields with "cert-manager.io/" in their names, such as annotations.
+// requestedIdentities returns, sorted, the identities of the cluster for which an object requests a certificate: users
+// and groups with the prefix "system:". The result includes certificateAuthority if the object requests the
+// certificate of a certificate authority. It searches the spec of objects whose kind contains "Certificate", and in
+// all objects the fields with "cert-manager.io/" in their names, such as annotations.
 func requestedIdentities(o map[string]any) []string {
 	var out []string
 	isCertificate := strings.Contains(k8s.Text(o, "kind"), "Certificate")
@@ -142,7 +142,7 @@ func isAuthorityField(name string) bool {
 	return slices.Contains([]string{"isca", "is-ca", "ca"}, name)
 }
 
-// isAuthorityUsage reports whether a certificate with a usage may sign other certificates.
+// isAuthorityUsage reports whether a field lists the key usage "cert sign", which allows a certificate to sign others.
 func isAuthorityUsage(field, value string) bool {
 	return strings.HasSuffix(field, "usages") && slices.ContainsFunc(strings.Split(value, ","), func(s string) bool {
 		return strings.EqualFold(strings.TrimSpace(s), "cert sign")
@@ -165,7 +165,7 @@ func identitiesIn(text string) []string {
 	plain = strings.ReplaceAll(plain, `\`, "")
 	out = append(out, regexp.MustCompile(`(?i)\bsystem:[a-z0-9:._-]+`).FindAllString(plain, -1)...)
 	for _, value := range regexp.MustCompile(`=#([0-9a-fA-F]+)`).FindAllStringSubmatch(text, -1) {
-		// A value of a distinguished name in hexadecimal DER.
+		// In a distinguished name, "#" begins a value in hexadecimal DER.
 		if raw, err := hex.DecodeString(value[1]); err == nil {
 			out = append(out, regexp.MustCompile(`(?i)system:[a-z0-9:._-]+`).FindAllString(string(raw), -1)...) // the preceding byte may be a letter
 		}

@@ -77,9 +77,9 @@ func podChanges() []changeSeverity {
 	}
 }
 
-// isHarmlessInPod reports whether the change affects only harmless fields of a pod or container: these give no
-// access to containers, and select no nodes of the control plane. Volumes, commands, variables and references
-// to Secrets count as harmless here, because other rules compare them.
+// isHarmlessInPod reports whether the change affects only harmless fields of a pod or container. A field is harmless
+// if its change gives no access to containers and cannot schedule the pod on a control plane node. Volumes, commands,
+// variables and references to Secrets count as harmless here, because other rules compare them.
 func (f fieldChange) isHarmlessInPod() bool {
 	below := f.path[len(f.podAt()):]
 	field, harmless := below.key(0), strings.Fields("activeDeadlineSeconds affinity enableServiceLinks hostname imagePullSecrets nodeSelector os overhead preemptionPolicy readinessGates restartPolicy "+
@@ -98,7 +98,7 @@ func (f fieldChange) isHarmlessInPod() bool {
 	return slices.Contains(harmless, field) && !everywhere && !strings.Contains(f.path.String()+value, "node-role.kubernetes.io")
 }
 
-// kindChanges are the severities of changes of single kinds.
+// kindChanges are the severities of changes that depend on the kind of the object.
 func kindChanges() []changeSeverity {
 	const rbac = ".rbac.authorization.k8s.io"
 	crd, service := []string{crdKind}, []string{"Service"}
@@ -152,8 +152,8 @@ func (f fieldChange) isHardening() bool {
 	}, text)
 }
 
-// changesPodField reports whether the path of the change, below the pod spec, contains one of the given
-// fields, or whether the value before or after contains one of them.
+// changesPodField reports whether the path of the change, below the pod spec, contains one of the given fields,
+// or whether the old or the new value contains one of them.
 func (f fieldChange) changesPodField(fields ...string) bool {
 	at := f.podAt()
 	found := slices.ContainsFunc(f.path[len(at):], func(s step) bool { return s.by == "" && slices.Contains(fields, s.key) })
@@ -171,8 +171,8 @@ func (f fieldChange) isComparedWebhookField() bool {
 	return slices.Contains([]string{"", "admissionReviewVersions", "failurePolicy", "matchPolicy", "objectSelector", "namespaceSelector", "reinvocationPolicy", "rules", "sideEffects", "timeoutSeconds"}, field)
 }
 
-// isOwnWebhookService reports whether the change is in the client configuration of a webhook that
-// calls a Service of its own operator. It returns false for a change of the CA bundle.
+// isOwnWebhookService reports whether the change is in the client configuration of a webhook that calls a
+// Service of the same operator. It returns false for a change of the CA bundle.
 func (f fieldChange) isOwnWebhookService() bool {
 	name, _ := f.path.element("webhooks")
 	var config map[string]any
@@ -184,8 +184,8 @@ func (f fieldChange) isOwnWebhookService() bool {
 	return f.path.contains("clientConfig") && f.path.last() != "caBundle" && f.c.isOwnService(f.objects.after, config)
 }
 
-// isOwnConversionService reports whether the change is in the conversion of a CRD that calls a
-// Service of its own operator. It returns false for a change of the CA bundle.
+// isOwnConversionService reports whether the change is in spec.conversion of a CRD whose conversion webhook
+// calls a Service of the same operator. It returns false for a change of the CA bundle.
 func (f fieldChange) isOwnConversionService() bool {
 	return f.isConversion() && f.path.last() != "caBundle" &&
 		f.c.isOwnService(f.objects.after, k8s.Map(f.objects.after.Content, "spec", "conversion", "webhook", "clientConfig"))

@@ -19,7 +19,7 @@ func interpreters() []string {
 }
 
 // loaderVariables returns the environment variables that make the dynamic loader, a shell or an interpreter
-// load code, or that determine the programs that they start.
+// load code. It includes variables such as PATH, which determine the programs that these start.
 func loaderVariables() []string {
 	return strings.Fields("LD_PRELOAD LD_AUDIT LD_LIBRARY_PATH GCONV_PATH PATH BASH_ENV ENV SHELLOPTS PROMPT_COMMAND PYTHONPATH PYTHONHOME PYTHONSTARTUP NODE_OPTIONS NODE_PATH " +
 		"JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS CLASSPATH RUBYOPT RUBYLIB PERL5OPT PERL5LIB PERL5DB PHP_INI_SCAN_DIR LUA_INIT DOTNET_STARTUP_HOOKS CORECLR_PROFILER_PATH " +
@@ -37,14 +37,14 @@ func trustVariables() []string {
 // variableReference matches a reference $(NAME), which the kubelet expands, and its escaped form $$(NAME).
 var variableReference = regexp.MustCompile(`\$?\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)`)
 
-// executedCode returns the code that a container executes because of its settings. The keys are the field or,
-// for the content of a file, the field and the path of the file. The code consists of:
+// executedCode returns the code that a container executes because of its settings. A key is the field with the
+// code. For the content of a file, the key is the field and the path of the file. The code consists of:
 //   - command lines with an interpreter, with the variables and files that the command line names
 //   - command lines whose program is a variable or in a volume
 //   - the variables in loaderVariables
 //   - volumes that are mounted over directories of programs
 //
-// References $(NAME) are expanded. The content of ConfigMaps and Secrets is part of the code.
+// References $(NAME) are expanded. The files include those that are mounted from ConfigMaps and Secrets.
 func (v *view) executedCode(namespace string, pod, ctr map[string]any) map[string]string {
 	out := map[string]string{}
 	env := v.environment(namespace, ctr)
@@ -101,13 +101,13 @@ func (v *view) executedCode(namespace string, pod, ctr map[string]any) map[strin
 	return out
 }
 
-// environment is the environment of a container. names has the variables in their order.
+// environment is the environment of a container. names lists the variables in order.
 type environment struct {
 	names  []string
 	values map[string]string
 }
 
-// environment returns the environment of a container, with the values in ConfigMaps of the state.
+// environment returns the environment of a container. It looks up values from ConfigMaps in the state.
 func (v *view) environment(namespace string, ctr map[string]any) environment {
 	env := environment{values: map[string]string{}}
 	set := func(name, value string) {
@@ -200,7 +200,7 @@ func (v *view) mountedFiles(namespace string, pod, ctr map[string]any) mountedFi
 	return out
 }
 
-// volumeFiles returns the files of a volume by path, if the state has their content.
+// volumeFiles returns the content of the files in a volume, by path. It omits files that the state lacks.
 func (v *view) volumeFiles(namespace string, volume map[string]any) map[string]string {
 	out := map[string]string{}
 	for _, source := range append(k8s.Items(volume, "projected", "sources"), volume) {

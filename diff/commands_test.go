@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCode changes commands and the variables in them. Code that an interpreter or the loader executes
-// is reported in every place; other arguments are not code.
+// TestCode changes commands and the variables in them. Code that an interpreter or the dynamic loader executes
+// must be reported wherever it is. Other arguments must not be reported as code.
 func TestCode(t *testing.T) {
 	const container = podEdit + "containers.0."
 	for _, c := range []struct {

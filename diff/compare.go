@@ -20,8 +20,8 @@ type CompareOptions struct {
 	// BaseSeverity is Severity as configured in the state before. If it is not nil, the higher of
 	// both severities applies, so that a branch cannot hide its own findings.
 	BaseSeverity map[string]Severity
-	// Settings are findings of the rules settings.* and state.*. The severity of such a finding is an upper
-	// limit for the default severity of the rule. Zero means no limit.
+	// Settings are findings of the rules settings.* and state.*. The severity of such a finding, unless it is
+	// zero, is an upper limit for the default severity of its rule.
 	Settings         []Finding
 	PolicyOnlyChange bool // nothing but the policy and trust settings differs
 
@@ -35,8 +35,8 @@ type CompareOptions struct {
 	Stored map[string][]string // observed status.storedVersions by CRD name; unknown for a missing CRD
 
 	// RolledBack lists the operators ("namespace/package") for which this change restores an earlier pin, and
-	// the dependencies that only the newer pin required. Their findings have at most medium severity, unless
-	// their rule is about lost data or objects that cannot be applied (critical).
+	// the dependencies that only the newer pin required. The severity of their findings is at most medium. Only
+	// critical rules are exempt: these report lost data and objects that cannot be applied.
 	RolledBack []string
 }
 
@@ -151,7 +151,7 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	c.found = append(c.found, f)
 }
 
-// maxFindings is the maximum number of findings below medium severity, because the compared states
+// maxFindings is the maximum number of findings below medium severity. It exists because the compared states
 // may be untrusted. More severe findings are limited only by maxChanges for each object.
 const maxFindings = 50_000
 

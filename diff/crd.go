@@ -71,7 +71,7 @@ func (d crdDiff) compareNames() {
 	}
 }
 
-// quoteValue formats v for a message, cut to 80 bytes.
+// quoteValue formats the first 80 bytes of v for a message.
 func quoteValue(v any) string {
 	if v == nil {
 		return "nothing"

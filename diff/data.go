@@ -26,8 +26,7 @@ func dataRules() []RuleInfo {
 	}
 }
 
-// compareDeletions reports added CRDs, and removed objects whose deletion loses data or a
-// protection.
+// compareDeletions reports added CRDs, and removed objects whose deletion loses data or ends a protection.
 func compareDeletions(c *comparison) {
 	c.each(func(p pair) {
 		switch {
@@ -67,9 +66,9 @@ func compareDeletions(c *comparison) {
 	}
 }
 
-// isForeignGroup reports whether an existing operator adds a CRD in the API group of another owner: of another
-// operator, or of a component in the table of powers. A component does not count if the operator owned kinds
-// in the domain of the group before.
+// isForeignGroup reports whether an operator adds a CRD in the API group of another owner: of another operator
+// or, if the operator already existed, of a component in the table of powers. It returns false if the operator
+// already owned kinds in the group or in its domain.
 func isForeignGroup(c *comparison, crd *Object) bool {
 	kind := crd.definedKind()
 	own, others := false, false
@@ -88,8 +87,8 @@ func isForeignGroup(c *comparison, crd *Object) bool {
 	return !own && (others || row.added >= High && c.before.hasOperator(crd.Operator))
 }
 
-// describeRemoval describes the effect in the cluster of removing an object from the tree. dependents are the
-// objects that are deleted with it, such as "and everything in it".
+// describeRemoval describes the effect on the cluster if an object is removed from the tree. dependents names
+// the objects that are deleted with it, such as "and everything in it".
 func (s *State) describeRemoval(o *Object, dependents string) string {
 	removal, tool := profile.RemovalOf(o.Content)
 	switch {
@@ -113,9 +112,9 @@ func isKept(o *Object) bool {
 	return removal == profile.RemovalKeep
 }
 
-// isNeverPruned reports whether the GitOps tool never prunes the object, regardless of annotations. Some
-// tools do not track CRDs. A tool that applies each operator separately has an application for each
-// Namespace, and does not prune the only object of an application.
+// isNeverPruned reports whether the GitOps tool never prunes the object, regardless of annotations. This is the case
+// for CRDs if the tool does not track CRDs. It is also the case for Namespaces if the tool applies each operator
+// separately: each Namespace is then the only object of an application, and such objects are not pruned.
 func (s *State) isNeverPruned(o *Object) bool {
 	return s.KeepsDefinitions && k8s.IsCRD(o.Content) || s.ByOperator && o.Key().Is("Namespace")
 }
@@ -144,8 +143,8 @@ func (c *comparison) reportRemovedCRD(crd *Object) {
 	}
 }
 
-// newGroups returns the API groups of the added CRDs that define the same kind as the removed CRD gone,
-// joined by commas.
+// newGroups returns the API groups of the added CRDs whose kind has the same name as the kind of a removed CRD.
+// The groups are sorted and joined by commas.
 func (c *comparison) newGroups(gone k8s.Key) string {
 	var out []string
 	for k := range c.after.crds {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDecisions covers decisions that mutation testing found untested.
+// TestDecisions covers branches that mutation testing found untested.
 func TestDecisions(t *testing.T) {
 	const (
 		object  = "{type: object, properties: {spec: {type: object, properties: {x: {type: string}}}}}"

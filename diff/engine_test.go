@@ -47,8 +47,8 @@ func TestEngineObjects(t *testing.T) {
 	}
 }
 
-// TestEngineSeverity checks that changes of the source, the target and the deletion of objects have high
-// severity, and that changes that result from an upgrade have a lower severity.
+// TestEngineSeverity checks that changes of the source, the target and the pruning of objects have at least
+// high severity, and that changes that result from an upgrade have a lower severity.
 func TestEngineSeverity(t *testing.T) {
 	kustomization := func(spec string) string {
 		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: x, namespace: flux-system}\nspec: {" + spec + "}"

@@ -49,7 +49,7 @@ func exemptions() []exemption {
 	}
 }
 
-// isWrittenVersion reports whether both values are versions that quayside writes on the object, or absent.
+// isWrittenVersion reports whether quayside writes both values on the object, as versions. A value may also be absent.
 func (f fieldChange) isWrittenVersion() bool {
 	was, is := f.texts()
 	return (f.before == nil || f.c.before.writesVersion(f.objects.before, was)) && (f.after == nil || f.c.after.writesVersion(f.objects.after, is))

@@ -176,7 +176,7 @@ func named(groups, resources, verbs, names string) string {
 	return strings.TrimSuffix(rule(groups, resources, verbs), "}") + ", resourceNames: [" + names + "]}"
 }
 
-// TestNamedPermissions checks that a permission for one name is as severe as the named object.
+// TestNamedPermissions checks that the severity of a permission on one named object depends on that object.
 func TestNamedPermissions(t *testing.T) {
 	const authz = "rbac.authorization.k8s.io"
 	strong := doc(

@@ -40,9 +40,9 @@ func Objects(files []File, pins []lockfile.Pin) ([]Object, error) {
 	return collectObjects(files, pins, nil, nil)
 }
 
-// collectObjects parses files like Objects, but avoids repeated work. twins are the files of the other side
-// by path. If a CRD is equal on both sides, only its head is parsed. known are the parsed objects of the
-// other side. A file with the same path and content on both sides reuses these objects.
+// collectObjects is like Objects, but avoids repeated parsing. twins are the files of the other side of the
+// comparison, by path: if a CRD is equal on both sides, only its head is parsed. known are the parsed objects
+// of the other side: they are reused for a file with the same path and content.
 func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, known []Object) ([]Object, error) {
 	have := map[string][]Object{}
 	for _, o := range known {
@@ -184,13 +184,13 @@ func parseObjects(f File, pins []lockfile.Pin) ([]Object, error) {
 	return out, nil
 }
 
-// IsInstallation reports whether content is an Installation, which quayside renders for the
-// reporter. It only repeats data of other objects.
+// IsInstallation reports whether content is an Installation, which quayside renders for the reporter. An
+// Installation only repeats data of other objects.
 func IsInstallation(content map[string]any) bool {
 	return k8s.Text(content, "kind") == v1alpha1.Kind && k8s.Group(k8s.Text(content, "apiVersion")) == v1alpha1.Group
 }
 
-// parseContents returns the non-empty documents of a file, in order, with the types of Content.
+// parseContents returns the non-empty documents of a file, in order. Numbers have the types described at Content.
 func parseContents(f File) ([]map[string]any, error) {
 	docs, err := yamlnode.Objects(f.Path, f.Data, yamlnode.Limits{})
 	for _, doc := range docs {
@@ -199,14 +199,14 @@ func parseContents(f File) ([]map[string]any, error) {
 	return docs, err
 }
 
-// ParseBuilt parses an object in JSON, the result of building an overlay. sources are the files
-// that may have changed the object, the most likely one first. There must be at least one.
+// ParseBuilt parses an object in JSON that kustomize has built from an overlay. sources are the files that may
+// have changed the object, the most likely one first. There must be at least one.
 func ParseBuilt(data []byte, pins []lockfile.Pin, sources []File) (Object, error) {
 	content, err := Content(data)
 	return NewBuilt(content, pins, sources), err
 }
 
-// NewBuilt is ParseBuilt for a decoded object with the types of Content.
+// NewBuilt is ParseBuilt for a decoded object. Its numbers must have the types described at Content.
 func NewBuilt(content map[string]any, pins []lockfile.Pin, sources []File) Object {
 	return Object{Operator: objectOwner(content, pins), Path: sources[0].Path, Content: content, sources: sources}
 }

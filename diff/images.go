@@ -111,8 +111,8 @@ func (o *Object) Images() []string {
 	return out
 }
 
-// argument is a flag or a positional argument of a container. list is the field it is in, "command"
-// or "args".
+// argument is a flag or a positional argument of a container. list is the field that contains the argument:
+// "command" or "args".
 type argument struct{ name, value, list string }
 
 // parseFlags parses "--name=value", "--name value" and positional arguments in command and args.
@@ -328,8 +328,8 @@ func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	d.c.add(rule, u.where, f, limit)
 }
 
-// location returns a finding that contains only the location of u. after is the image after the
-// change, or "" if it is removed.
+// location returns a finding that contains only the location of u. after is the new image, or "" if the image
+// is removed.
 func (c *comparison) location(u imageUse, after string) Finding {
 	s := Finding{Field: u.at, Container: u.container, After: after, where: u.where, path: u.containerPath, explains: []fieldPath{u.field}}
 	if u.where != nil {

@@ -87,8 +87,7 @@ func (v *view) recreates(o *Object) bool {
 	})
 }
 
-// lostMeanwhile describes the effect of recreating an object of a kind: the loss between deletion and
-// creation.
+// lostMeanwhile describes what is lost between the deletion and the recreation of an object of the given kind.
 func lostMeanwhile(kind string) string {
 	switch kind {
 	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController":

@@ -64,8 +64,8 @@ func TestImmutableFields(t *testing.T) {
 	}
 }
 
-// TestRecreated compares an object that an entry in spec.recreate selects. At the version in the entry, a
-// change of an immutable field has medium severity. Only the GitOps options for recreating are exempt.
+// TestRecreated compares a Service that an entry in spec.recreate selects. At the version in the entry, a change of an
+// immutable field has medium severity, and only the GitOps options for recreating are not reported.
 func TestRecreated(t *testing.T) {
 	state := func(version, annotations, spec, entry string) State {
 		text := "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: ops, annotations: {" + annotations + "}}\nspec: " + spec

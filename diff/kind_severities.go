@@ -24,8 +24,8 @@ func (c *comparison) kindSeverityOf(o *Object) kindSeverity {
 	return unlistedSeverity(c, o)
 }
 
-// isSystemNamespace reports whether objects in a namespace configure the cluster. Such namespaces belong to
-// Kubernetes, OpenShift, OLM, and tools that install objects.
+// isSystemNamespace reports whether objects in a namespace may configure the cluster, because the namespace
+// belongs to Kubernetes, OpenShift, OLM, or a tool that installs objects.
 func (c *comparison) isSystemNamespace(name string) bool {
 	if slices.Contains(systemNamespaces(), name) || strings.HasPrefix(name, "openshift-") {
 		return true

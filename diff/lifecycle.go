@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// soonDays is the number of days within which the support of a version must end for a finding. It leaves
-// time to upgrade several environments.
+// soonDays is the number of days before the end of support from which a finding reports it. This leaves time to
+// upgrade several environments.
 const soonDays = 90
 
 func lifecycleRules() []RuleInfo {
@@ -21,10 +21,10 @@ func lifecycleRules() []RuleInfo {
 	}
 }
 
-// compareLifecycles reports versions whose support ends, and versions that do not support the
-// OpenShift version, according to the lifecycle documents of catalogs. It checks new and upgraded
-// operators, and all operators if the OpenShift version changes. It does not report an unchanged
-// version whose support ended in the meantime, nor a version without a lifecycle document.
+// compareLifecycles reports versions whose support ends, and versions that do not support the OpenShift
+// version, according to the lifecycle documents of catalogs. It checks new and upgraded operators, and all
+// operators if the OpenShift version changes. It ignores unchanged versions whose support ended in the
+// meantime, and versions without a lifecycle document.
 func compareLifecycles(c *comparison) {
 	if c.opt.Lifecycle == nil {
 		return
@@ -97,8 +97,8 @@ func (d lifecycleDiff) compareSupport() {
 	}
 }
 
-// comparePlatform reports a version that does not support the OpenShift version of the workspace.
-// If the previous version did not support its OpenShift version either, the severity is lower.
+// comparePlatform reports a version that does not support the OpenShift version of the workspace. If the
+// previous version did not support the previous OpenShift version either, the severity is lower.
 func (d lifecycleDiff) comparePlatform() {
 	is, target := d.now, d.c.after.OpenShiftVersion
 	supported, ok := is.SupportsPlatform(catalog.OpenShift, target)

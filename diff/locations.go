@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// locations returns one finding for each location of the same change, including the first. It
-// returns nil if there is only one.
+// locations returns one finding for each location, including the first, if the finding has several locations.
+// Otherwise it returns nil.
 func (f Finding) locations() []Finding {
 	if r, ok := f.detail.(interface{ all() []Finding }); ok {
 		return r.all()
@@ -14,7 +14,7 @@ func (f Finding) locations() []Finding {
 	return nil
 }
 
-// otherFields returns the other fields of the object with the same change, in order.
+// otherFields returns, in order, the other fields of the object that have the same change.
 func (f Finding) otherFields() []string {
 	return f.document().Also
 }
@@ -44,8 +44,7 @@ func (r repeats) selectParts(f Finding, indexes []int) Finding {
 	return f
 }
 
-// selectLocations returns a finding about the locations with the given indexes, and these
-// locations.
+// selectLocations returns f and r, reduced to the locations with the given indexes.
 func (r repeats) selectLocations(f Finding, indexes []int) (Finding, repeats) {
 	f.Message = strings.TrimSuffix(f.Message, formatLocationCount(len(r.locations)))
 	r.locations = selectItems(r.locations, indexes)

@@ -87,7 +87,7 @@ type metadataMap struct {
 	entries map[string]any
 }
 
-// metadataMaps returns the annotations and labels in an object, by the text of their path. The result
+// metadataMaps returns the maps of annotations and labels in an object. The keys are their paths. The result
 // includes the metadata of the object itself and of its templates. It also includes fields such as
 // commonAnnotations, which apply to other objects.
 func metadataMaps(o *Object) map[string]metadataMap {
@@ -152,9 +152,9 @@ func (e metadataEntry) message(reader metadataReader) string {
 	return fmt.Sprintf("%s %s is read by %s: %s", what, e.key(), reader.program, reader.effect)
 }
 
-// reader returns the program that the entry controls, and the severity. The severity is Off if there is no
-// such program, and for entries without an effect: values that quayside itself writes at this place, and keys
-// of the operator's own API groups.
+// reader returns the program that the entry controls, and the severity. The severity is Off if the entry
+// controls no program or has no effect. An entry has no effect if quayside itself writes its value at this
+// place, or if its key belongs to an API group of the operator.
 func (e metadataEntry) reader() (metadataReader, Severity) {
 	reader, domain, ok := readerOf(e.key())
 	if !ok || e.isWritten() || !reader.engine && (e.isOfOwnDomain(domain) || e.isOwnCertificate()) {
@@ -238,7 +238,7 @@ func (e metadataEntry) isWritten() bool {
 	return profile.Writes(o.Content, e.key(), e.after, leaves, e.c.after.recreates(o))
 }
 
-// isOfOwnDomain reports whether the object's operator owned kinds in an API group of a domain before the change.
+// isOfOwnDomain reports whether, before the change, the object's operator owned a kind whose API group is in a domain.
 func (e metadataEntry) isOfOwnDomain(domain string) bool {
 	operator := e.objects.after.Operator
 	for kind, owner := range e.c.before.owners {

@@ -26,8 +26,8 @@ func networkPolicyRules() []RuleInfo {
 
 const networkPolicyKind = "NetworkPolicy.networking.k8s.io"
 
-// compareNetworkPolicies compares the traffic that NetworkPolicies allow. Rule data.policy-removed
-// reports removed ones.
+// compareNetworkPolicies compares the traffic that NetworkPolicies allow. Rule data.policy-removed reports
+// removed NetworkPolicies.
 func compareNetworkPolicies(c *comparison) {
 	c.each(func(p pair) {
 		if p.after == nil {
@@ -70,8 +70,8 @@ func compareNetworkPolicies(c *comparison) {
 }
 
 // traffic is the effect of a NetworkPolicy as boxes. The dimensions of a box are the direction, the labels of
-// the selected pods ("pod …"), the protocol, the port, and those of the peer. A peer is described by the labels
-// of its namespace and pods ("namespace …", "peer …"), or by its address.
+// the selected pods ("pod …"), the protocol, the port, and the dimensions of the peer. A peer is described by
+// the labels of its namespace and pods ("namespace …", "peer …"), or by its address.
 type traffic struct {
 	allowed  []boxset.Box
 	isolated []boxset.Box // pods and directions for which other traffic is blocked
@@ -89,7 +89,7 @@ func newRanges() *ranges {
 	return &ranges{addresses: []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}, ports: []int{0}}
 }
 
-// directions returns each direction as its name, its field of a policy with rules, and its field of a rule with peers.
+// directions returns for each direction its policy type, the field of its rules, and the field of their peers.
 func directions() [][3]string {
 	return [][3]string{{"Ingress", "ingress", "from"}, {"Egress", "egress", "to"}}
 }
@@ -250,9 +250,9 @@ func (r *ranges) portBoxes(list []any) []boxset.Box {
 	return out
 }
 
-// rate returns the severity of the traffic that a new policy allows. It is high if the peers are most
-// addresses or the pods of all namespaces, and the traffic uses most ports or reaches pods of other
-// operators. It is medium for other traffic of pods that are selected by labels.
+// rate returns the severity of the traffic that a new policy allows. Egress of the operator's own pods is low.
+// Other traffic is high if it uses most ports, and its peers are the pods of all namespaces or most addresses;
+// for pods of others, most addresses are enough. The rest is medium if labels select pods of others, else low.
 func (r *ranges) rate(c *comparison, o *Object, allowed []boxset.Box) Severity {
 	foreign := !c.selectsOwnPods(o)
 	for _, d := range directions() {

@@ -13,14 +13,15 @@ import (
 // The state before the change determines ownership: a change cannot make an operator the owner of the objects
 // that it changes.
 
-// ownsKind reports whether the kind of an object belongs to the object's operator: see ownsGroup.
+// ownsKind reports whether the kind of an object belongs to the object's operator, as defined at ownsGroup.
 func (c *comparison) ownsKind(o *Object) bool {
 	key := o.Key()
 	return o.Operator != "" && c.ownsGroup(o.Operator, key.Group, key.Kind)
 }
 
-// ownsGroup reports whether a kind belongs to an operator. In the state before, the operator must own the
-// kind, or all kinds of the group that have an owner. A new operator owns a kind that had no owner.
+// ownsGroup reports whether a kind belongs to an operator. If the kind existed in the state before, the
+// operator must own it there. If not, the operator must own all owned kinds of the API group there. For a new
+// operator, there may be none.
 func (c *comparison) ownsGroup(operator, group, kind string) bool {
 	key := k8s.Key{Group: group, Kind: kind}
 	if c.before.crds[key] != nil {
@@ -62,7 +63,7 @@ func (v *view) kindOwners() map[k8s.Key]string {
 	return out
 }
 
-// isOperator reports whether now is the operator was, or its successor.
+// isOperator reports whether the operators was and now are the same, or now is the successor of was.
 func (c *comparison) isOperator(was, now string) bool {
 	if was == now {
 		return true
@@ -94,9 +95,9 @@ func (c *comparison) isNamespaced(o *Object) bool {
 	return k8s.Namespaced(key.Group, key.Kind) && key.Namespace != ""
 }
 
-// accountOwners returns the operators other than operator to which a ServiceAccount belongs, sorted. Before or
-// after the change, such an operator renders the account, runs pods as it, or binds roles to it. The user's
-// own objects do not count.
+// accountOwners returns, sorted, the operators to which a ServiceAccount belongs, except for the given
+// operator. An account belongs to each operator that renders it, runs pods as it, or binds roles to it, before
+// or after the change. The user's own objects do not count.
 func (c *comparison) accountOwners(operator, namespace, name string) []string {
 	if c.accounts == nil {
 		c.accounts = map[k8s.Subject][]string{}
@@ -109,8 +110,8 @@ func (c *comparison) accountOwners(operator, namespace, name string) []string {
 	return slices.DeleteFunc(slices.Clone(c.accounts[k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name}]), func(owner string) bool { return c.isOperator(owner, operator) })
 }
 
-// addAccounts records the operator of o in c.accounts as an owner of ServiceAccounts. These are o itself, the
-// accounts that the pods in o run as, and the accounts that the binding o grants a role.
+// addAccounts records in c.accounts that the operator of o owns ServiceAccounts: the account o itself, the
+// accounts that the pods in o run as, or the accounts to which the binding o grants a role.
 func (c *comparison) addAccounts(o *Object) {
 	add := func(s k8s.Subject) {
 		if i, found := slices.BinarySearch(c.accounts[s], o.Operator); !found && o.Operator != "" && s.Kind == "ServiceAccount" {
@@ -153,9 +154,9 @@ func (c *comparison) ownsPrefix(operator, namespace, name string) bool {
 	return owner != "" && c.isOperator(owner, operator)
 }
 
-// prefixOwner returns the operator to which a name in a namespace belongs, or "". The name must begin with a
-// name in ownedNames of the state before, such as the name of the operator's package. The longest match
-// decides. operator wins a tie. If operator is new, prefixOwner uses the state after the change instead.
+// prefixOwner returns the operator to which a name in a namespace belongs, or "". The name must begin with one
+// of the operator's names in the state before (see ownedNames). The longest match decides. If several operators
+// have it, the given operator wins. If the given operator is new, the state after the change is used instead.
 func (c *comparison) prefixOwner(operator, namespace, name string) string {
 	longest, owner := 0, ""
 	note := func(prefix, by string) {
@@ -173,7 +174,7 @@ func (c *comparison) prefixOwner(operator, namespace, name string) string {
 	return owner
 }
 
-// ownedName is a name of an operator in a namespace.
+// ownedName is the name of a package, account or workload, and its operator.
 type ownedName struct{ name, operator string }
 
 // ownedNames returns the names of the packages, accounts and workloads of operators, by namespace.
@@ -192,9 +193,9 @@ func (v *view) ownedNames() map[string][]ownedName {
 	return v.names
 }
 
-// referencesOf returns an operator whose objects, in the state before, refer to an object that no operator
-// renders: a ConfigMap, Secret or PersistentVolumeClaim of a pod, or a Service of a webhook. It returns "" if
-// there is none.
+// referencesOf returns an operator that, in the state before, uses an object that no operator renders: a
+// ConfigMap, Secret or PersistentVolumeClaim in a pod, or the Service of a webhook or APIService. It returns ""
+// if there is no such operator.
 func referencesOf(c *comparison, key k8s.Key) string {
 	if c.references == nil {
 		c.references = map[k8s.Key]string{}
@@ -231,8 +232,8 @@ func referencesOf(c *comparison, key k8s.Key) string {
 	return c.references[key]
 }
 
-// foreignReferences returns the objects of other operators to which o refers outside of its pods. The values
-// are the path of one reference to each object.
+// foreignReferences returns the objects of other operators to which o refers outside of its pods. For each of
+// these objects, the value is the path of one reference in o.
 func foreignReferences(c *comparison, o *Object) map[k8s.Key][]string {
 	out := map[k8s.Key][]string{}
 	pods := k8s.PodTemplates(o.Content)
@@ -284,10 +285,10 @@ func referredKey(o *Object, ref map[string]any) k8s.Key {
 	return key
 }
 
-// ownsNamespace reports whether an operator may have objects in a namespace: it is installed there, it
-// watched the namespace before, or the state before has the Namespace as an object of the operator or the
-// user. Objects without an operator (the user's own) may be in each namespace that belongs to an operator or
-// is declared. A system namespace belongs only to the operators that are installed there.
+// ownsNamespace reports whether an operator may have objects in a namespace. The namespace must be declared, or
+// the operator is installed in it or watched it before, or the state before has the Namespace as an object of
+// the operator or the user. Objects without an operator (the user's own) may be in the namespaces of all
+// operators. In a system namespace, it is not enough that the state before has the Namespace.
 func (c *comparison) ownsNamespace(operator, namespace string) bool {
 	if len(c.before.order)+len(c.before.Pins) == 0 || slices.Contains(c.after.Declared, namespace) {
 		return true

@@ -21,7 +21,7 @@ func worst(r *Report, kind string) Severity {
 	return out
 }
 
-// definition is a line of mutants that adds a CRD to the operator ops/demo.
+// definition returns a line for State.mutant that adds a CRD to the operator ops/demo.
 func definition(plural, group, kind, scope string) string {
 	return strings.NewReplacer("PLURAL", plural, "GROUP", group, "KIND", kind, "SCOPE", scope).Replace(
 		"add {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: PLURAL.GROUP}, spec: {group: GROUP, scope: SCOPE, names: {kind: KIND, plural: PLURAL}, versions: [{name: v1, served: true, storage: true}]}}")
@@ -83,7 +83,7 @@ func TestKindsOfTheCSV(t *testing.T) {
 	}
 }
 
-// TestNamespacesOfOthers adds objects to namespaces of their operator, of the user, of the cluster and of nobody.
+// TestNamespacesOfOthers adds objects to namespaces that belong to their operator, the user, the cluster, and nobody.
 func TestNamespacesOfOthers(t *testing.T) {
 	const (
 		object = "add {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: NS"

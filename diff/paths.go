@@ -10,11 +10,11 @@ import (
 
 // step is one step of a path into a document. The value of by determines its meaning:
 //
-//   - "": a field of a mapping, with the name key
-//   - ".": a scalar element of a list, with the value key
-//   - "#": an element of a list, with the index key
+//   - "": a field of a mapping; key is its name
+//   - ".": a scalar element of a list; key is its value
+//   - "#": an element of a list; key is its index
 //   - "*": the order of a list
-//   - otherwise: an element of a list, with the value key in the field by
+//   - otherwise: an element of a list; by is the name of a field in the element, and key is the value of this field
 type step struct{ key, by string }
 
 // fieldPath is the path of a field in a document. Its methods return new paths.
@@ -87,7 +87,7 @@ func (p fieldPath) flag(name string) fieldPath { return p.with(step{key: name, b
 // index returns p extended by the list element with index i.
 func (p fieldPath) index(i int) fieldPath { return p.with(step{key: strconv.Itoa(i), by: "#"}) }
 
-// isIn reports whether p is equal to above or below it.
+// isIn reports whether p equals the path above, or is a path below it.
 func (p fieldPath) isIn(above fieldPath) bool {
 	return len(above) <= len(p) && slices.Equal(p[:len(above)], above)
 }
@@ -108,8 +108,8 @@ func (p fieldPath) contains(keys ...string) bool {
 	return slices.ContainsFunc(p, func(s step) bool { return slices.Contains(keys, s.key) })
 }
 
-// element splits a path into an element of a top-level list or map. key is the key of the element,
-// and field is the topmost field in it. Both are "" if the path is not in the list.
+// element returns the key of an element of the top-level field list, and the topmost field in the element. list
+// may be a list or a map. Both results are "" if the path is not in this field.
 func (p fieldPath) element(list string) (key, field string) {
 	if p.key(0) != list {
 		return "", ""

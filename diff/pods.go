@@ -432,7 +432,7 @@ func movedBetweenLists(was, is []string) bool {
 	})
 }
 
-// splitChanges formats the settings that differ: was with the values in old, is with the values in now.
+// splitChanges formats the settings that differ, first with their old values, then with their new values.
 func splitChanges(old, now map[string]string) (was, is string) {
 	var removed, added []string
 	for _, k := range unionKeys(old, now) {
@@ -459,8 +459,8 @@ func formatSetting(name, value string) string {
 	return name + "=" + value
 }
 
-// compareSecurityLevels compares the Pod Security level that each pod template needs with the level
-// before, and with the level that its namespace enforces.
+// compareSecurityLevels compares the Pod Security level that each pod template needs with the level that it
+// needed before, and with the level that its namespace enforces.
 func compareSecurityLevels(c *comparison) {
 	for _, o := range c.after.order {
 		pods := podsOf(o)
@@ -480,8 +480,8 @@ func compareSecurityLevels(c *comparison) {
 	}
 }
 
-// compareSecurityLevel does the work of compareSecurityLevels for the pod p of o. The first pod in old, if
-// there is one, is the pod before.
+// compareSecurityLevel does the work of compareSecurityLevels for one pod of o. old contains the pod before the
+// change, or is empty.
 func (c *comparison) compareSecurityLevel(o *Object, p pod, old []pod) {
 	oldLevel, _ := enforcedLevel(c.before, o.Key().Namespace)
 	newLevel, known := enforcedLevel(c.after, o.Key().Namespace)

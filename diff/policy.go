@@ -70,7 +70,7 @@ type Fault struct {
 	Waiver   string   `json:"waiver,omitempty"`   // reason of the waiver that accepts the finding
 }
 
-// fault returns f as a fault. policy is the part of the policy that refuses it.
+// fault returns the fault for a refused finding. policy is the policy's field or rule that refuses the finding.
 func (f Finding) fault(policy, message string, clusters []string) Fault {
 	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(clusterPrefix(clusters)+f.subject(), ": "), clusters, f.Waiver}
 }
@@ -142,8 +142,8 @@ type judge struct {
 	waiverSet *waiverSet
 }
 
-// applyRules applies the user-defined rules to a finding. Each rule that refuses the finding gives
-// a fault: in waived if a waiver accepts the finding for this rule, otherwise in refused.
+// applyRules applies the user-defined rules to a finding. For each rule that refuses the finding, it returns a
+// fault: in waived if a waiver accepts the finding for this rule, otherwise in refused.
 func (j *judge) applyRules(f Finding) (refused, waived []Fault, err error) {
 	for _, rule := range j.rules {
 		parts, err := rule.refusedParts(f)
@@ -171,8 +171,8 @@ type judgedFinding struct {
 	faults []Fault
 }
 
-// splitWaived splits a finding into parts by the waivers that accept them. With several policies, a part is
-// waived only if no policy refuses it. all are the names of all clusters.
+// splitWaived splits a finding into parts, so that each part is waived or not waived as a whole. With several
+// policies, a part is waived only if no policy refuses it. all contains the names of all clusters.
 func splitWaived(judges []*judge, f Finding, all []string) []judgedFinding {
 	parts := []judgedFinding{{Finding: f}}
 	for _, j := range judges {

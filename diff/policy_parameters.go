@@ -9,15 +9,14 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// isPolicyGroup reports whether an API group contains admission policies that take parameters or read
-// ConfigMaps, and the bindings of these policies.
+// isPolicyGroup reports whether an API group contains admission policies and their bindings. The policies take
+// parameters or read ConfigMaps.
 func isPolicyGroup(group string) bool {
 	return slices.ContainsFunc([]string{"admissionregistration.k8s.io", "kyverno.io", "gatekeeper.sh", "kubewarden.io"}, func(of string) bool { return inGroup(group, of) })
 }
 
-// isPolicyParameter reports whether an object is a parameter of an admission policy, before or after. A
-// binding of the policy must refer to it. Without a binding, every object of the policy's parameter kind and
-// operator is a parameter. For policies of other kinds, a parameter is a ConfigMap that the policy names.
+// isPolicyParameter reports whether an object is, before or after, a parameter of an admission policy. If the
+// policy is built-in, takesParameter decides. For other policies, a parameter is a ConfigMap that they name.
 func (c *comparison) isPolicyParameter(o *Object) bool {
 	return slices.ContainsFunc([]*view{c.before, c.after}, func(v *view) bool {
 		return slices.ContainsFunc(v.policies, func(policy *Object) bool {
@@ -33,7 +32,8 @@ func (c *comparison) isPolicyParameter(o *Object) bool {
 	})
 }
 
-// takesParameter reports whether an object is a parameter of a policy in a state.
+// takesParameter reports whether, in a state, a binding of a built-in policy selects an object as parameter. If
+// no binding refers to parameters, every object of the parameter kind and the policy's operator is a parameter.
 func takesParameter(v *view, policy, o *Object) bool {
 	group, _, grouped := strings.Cut(k8s.Text(policy.Content, "spec", "paramKind", "apiVersion"), "/")
 	if !grouped {

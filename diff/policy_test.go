@@ -113,8 +113,8 @@ func TestBadPolicies(t *testing.T) {
 	}
 }
 
-// TestAggregatedRoleNamesTheOperator has two operators that extend one aggregated role and bind one
-// group. Findings must name the operator whose objects changed.
+// TestAggregatedRoleNamesTheOperator compares states with two operators that extend one aggregated role and
+// bind roles to one group. Findings must name the operator whose objects changed.
 func TestAggregatedRoleNamesTheOperator(t *testing.T) {
 	gives := func(operator, resource string) []Object {
 		name := strings.ReplaceAll(operator, "/", "-")

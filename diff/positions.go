@@ -79,9 +79,9 @@ func imageName(s string) string {
 	return ref.String()
 }
 
-// fillPosition sets the lines of p to the field at a path in doc. If the field does not exist, it
-// uses the deepest field on the path that exists. The region is one line, from the key of the field
-// to the end.
+// fillPosition sets the lines of p to the field at a path in doc, or to the deepest existing field on this
+// path. The region is on one line: from the key to the end of the value or, if the value is on other lines, to
+// the end of the key.
 func fillPosition(p *Region, doc *yamlnode.Node, path fieldPath) {
 	n := doc
 	if n.Kind == yamlnode.DocumentNode && len(n.Content) > 0 {

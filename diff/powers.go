@@ -7,9 +7,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// power is a row of the table of powers. It rates the power that added, changed and removed objects of some
-// kinds give to their author, and the power of requests on some resources. It also rates permissions, because
-// the permission to write a kind gives the same power as an object of the kind.
+// power is a row of the table of powers. It rates the power that objects of some kinds give to their author if
+// they are added, changed or removed. It also rates the permission to write these kinds, which gives the same
+// power, and permissions for other requests.
 type power struct {
 	kinds                   string   // kinds with groups, separated by spaces; "*.group" means every kind of the group and of its subgroups
 	added, changed, removed Severity // severities for objects of the kinds, if no other rule reports them
@@ -116,8 +116,8 @@ func installerKinds() []string {
 		"PushSecret.external-secrets.io ClusterExternalSecret.external-secrets.io ClusterPushSecret.external-secrets.io ClusterSecretStore.external-secrets.io")
 }
 
-// configurationKinds returns the kinds that configure the cluster itself or its nodes. The drivers and plugins
-// that they configure run as root on the nodes.
+// configurationKinds returns the kinds that configure the cluster itself or its nodes. They include the kinds
+// for drivers and plugins, which run as root on the nodes.
 func configurationKinds() []string {
 	return strings.Fields("CSIDriver.storage.k8s.io DeviceClass.resource.k8s.io DeviceTaintRule.resource.k8s.io ResourceSlice.resource.k8s.io *.k8s.cni.cncf.io " +
 		"*.config.openshift.io *.operator.openshift.io *.security.openshift.io *.security-profiles-operator.x-k8s.io RuntimeClass.node.k8s.io *.flowcontrol.apiserver.k8s.io PodSecurityPolicy.policy PodSecurityPolicy.extensions")
@@ -142,7 +142,7 @@ func matchesKind(kinds string, kind k8s.Key) bool {
 	})
 }
 
-// inGroup reports whether group is of or one of its subgroups.
+// inGroup reports whether the API group equals of, or is a subgroup of it, as "a.b" is a subgroup of "b".
 func inGroup(group, of string) bool { return group == of || strings.HasSuffix(group, "."+of) }
 
 // powerOf returns the row of a kind, and whether there is one.
@@ -168,7 +168,7 @@ func (c *comparison) resourceOf(group, kind string) string {
 	return k8s.Resource(group, kind)
 }
 
-// danger is a permission whose effect is more than the permitted request.
+// danger is a permission with a larger effect than the permitted request itself.
 type danger struct {
 	power
 	group     string

@@ -246,8 +246,8 @@ func (b clause) message() string {
 	return fmt.Sprintf("%smay now %s in %s", b.subject, describeClause(b), describeScope(b.grant.Namespace))
 }
 
-// reportGained reports gained permissions. The ordinary permissions of a new operator become one
-// finding per scope, and so do ordinary permissions beyond maxClauses.
+// reportGained reports gained permissions. The ordinary permissions of a new operator become one finding per
+// scope. Ordinary permissions of any operator beyond maxClauses become one finding per scope, too.
 func (d rbacDiff) reportGained(grants []k8s.Grant) {
 	var ordinary []clause
 	listed := 0
@@ -278,8 +278,8 @@ func (d rbacDiff) reportGained(grants []k8s.Grant) {
 	}
 }
 
-// clauses combines grants: first those on the same object, then objects of one API group with the
-// same verbs.
+// clauses combines grants in two steps: first the verbs on one object, then the objects of one API group that
+// have the same verbs.
 func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 	type about struct {
 		rule  string

@@ -44,8 +44,8 @@ func rbacRules() []RuleInfo {
 	}
 }
 
-// rateFunc returns the severity of a subject's grant, or Off if it is ordinary. depth is the number of further subjects that
-// may be followed (see maxDepth).
+// rateFunc returns the severity of a grant of a subject, or Off if the grant is ordinary. depth limits the
+// chain of subjects that can act as each other (see maxDepth).
 type rateFunc func(r *rater, rule string, of k8s.Subject, g k8s.Grant, depth int) Severity
 
 // fixedSeverity returns a rateFunc that always returns s, even for a single namespace or object.
@@ -133,11 +133,10 @@ func clusterWideSeverity(r *rater, rule string, of k8s.Subject, g k8s.Grant, _ i
 	return r.ruleSeverity(rule, of, g)
 }
 
-// accountsSeverity rates a permission to act as the accounts of a namespace: to run pods or commands in it,
-// or to read its Secrets. In a single namespace, it is the severity of the permissions that the accounts of
-// the namespace have and the subject lacks. A restriction to a named workload has no effect, because the pod
-// template of the workload can be changed to another account. A Pod or Job cannot be changed to another
-// account.
+// accountsSeverity rates a permission to act as the accounts of a namespace: to run pods or commands in it, or
+// to read its Secrets. In a single namespace, it returns the severity of the permissions that the accounts of
+// the namespace have and the subject lacks. A restriction to one named workload is ignored, because the pod
+// template of the workload can be changed to use another account. This is not possible for a Pod or Job.
 func accountsSeverity(r *rater, rule string, of k8s.Subject, g k8s.Grant, depth int) Severity {
 	if rule == "rbac.workload-write" && g.Resource != "pods" && g.Resource != "jobs" {
 		g.Name = ""
@@ -274,8 +273,8 @@ func (r *rater) ruleSeverity(rule string, of k8s.Subject, g k8s.Grant) Severity 
 	return r.rules[rule].Severity
 }
 
-// isSystemNamespace reports whether a permission in a namespace is as strong as one in the whole cluster. It
-// returns false for the subject's own namespace, whose accounts are known, unless Kubernetes creates it.
+// isSystemNamespace reports whether a permission in a namespace is as strong as a permission in the whole cluster. It
+// returns false for the subject's own namespace, whose accounts are known, unless Kubernetes creates this namespace.
 func (r *rater) isSystemNamespace(of k8s.Subject, namespace string) bool {
 	return r.isSystem(namespace) && (of.Namespace != namespace || k8s.IsDefaultNamespace(namespace))
 }
@@ -318,11 +317,11 @@ func (r *rater) grantsOf(s k8s.Subject) []k8s.Grant {
 	return out
 }
 
-// actAsSeverity rates the permission of a subject to act as target. It is the severity of the permissions of
-// target. It is at least high, because target may have permissions that are not rendered. If target stands
-// only for the subject itself, the severity is medium. A target without a namespace stands only for the
-// subject if no other ServiceAccount has the same name. A target with the name "default" always stands for
-// other accounts, because every namespace has such an account.
+// actAsSeverity rates the permission of a subject to act as target. If target can only be the subject itself,
+// it returns Medium. Otherwise it returns the severity of the permissions of target, but at least High, because
+// target may have permissions that are not rendered. A target without a namespace can only be the subject if no
+// other ServiceAccount has this name and the name is not "default": every namespace has an account with this
+// name.
 func (r *rater) actAsSeverity(subject, target k8s.Subject, depth int) Severity {
 	same := r.accounts[k8s.Subject{Kind: target.Kind, Name: target.Name}]
 	if target == subject || slices.Equal(same, []k8s.Subject{subject}) && target.Name != "" && target.Name != "default" {
@@ -331,9 +330,9 @@ func (r *rater) actAsSeverity(subject, target k8s.Subject, depth int) Severity {
 	return max(High, r.strength(target, depth))
 }
 
-// strength returns the highest severity of the grants of a subject, and at least medium. The subject may be a
-// Role or a ClusterRole. A subject without a namespace stands for all ServiceAccounts with its name. A
-// subject without a name stands for all ServiceAccounts in its namespace.
+// strength returns the highest severity of the grants of a subject, but at least Medium. The subject may be a
+// Role or a ClusterRole. A subject without a namespace stands for all ServiceAccounts with its name. A subject
+// without a name stands for all ServiceAccounts in its namespace.
 func (r *rater) strength(subject k8s.Subject, depth int) Severity {
 	if depth == 0 {
 		return High

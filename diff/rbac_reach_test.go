@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReach checks that a permission to run pods, to run commands in them, or to read Secrets is as
-// strong as the accounts of the namespace.
+// TestReach checks that a permission to run pods, to run commands in them, or to read Secrets gets the severity
+// of the permissions that the accounts of the namespace have.
 func TestReach(t *testing.T) {
 	in := func(namespace string) string {
 		return strings.Replace(local, "name: demo, namespace: ops}\n", "name: demo, namespace: "+namespace+"}\n", 1)

@@ -162,8 +162,8 @@ func TestEveryKindWithPower(t *testing.T) {
 	t.Logf("%d changes", tried)
 }
 
-// TestEveryPermissionWithPower grants each permission in the table of powers in several ways. If a rule in the
-// role of an account is rated at least high, so must be every other way to grant the permission.
+// TestEveryPermissionWithPower grants each permission in the table of powers in several ways. If it has at least high
+// severity as a rule in the role of an account, it must have at least high severity in every other way.
 func TestEveryPermissionWithPower(t *testing.T) {
 	base := mutantBase(t)
 	const meta = "{apiVersion: rbac.authorization.k8s.io/v1, kind: "

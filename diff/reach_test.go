@@ -169,7 +169,7 @@ func TestRequests(t *testing.T) {
 	}.check(t)
 }
 
-// TestReachRules checks the rules of some changes.
+// TestReachRules checks which rules report some of the changes.
 func TestReachRules(t *testing.T) {
 	base := mutantBase(t)
 	for _, c := range []struct{ line, want string }{

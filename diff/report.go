@@ -54,7 +54,7 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// findingsOf returns the findings about operator o whose clusters are those of o, in order.
+// findingsOf returns, in order, the findings that have the same operator and clusters as o.
 func (o OperatorReport) findingsOf(findings []Finding) []Finding {
 	var out []Finding
 	for _, f := range findings {

@@ -44,7 +44,7 @@ func patternValues(list []string) boxset.Values {
 	return boxset.Of(list...)
 }
 
-// closedValues is patternValues for names that are limited to the values in all.
+// closedValues is patternValues for a field whose only possible values are those in all.
 func closedValues(list []string, all ...string) boxset.Values {
 	if slices.Contains(list, "*") {
 		list = append(slices.Clone(list), all...)

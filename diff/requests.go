@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s/requests"
 )
 
-// ResourceChange is a change of the sums of requests and limits of pods. Only changed objects are compared,
-// so it has no totals.
+// ResourceChange is a change of the sums of requests and limits of pods. There are no totals, because only
+// changed objects are compared.
 type ResourceChange struct {
 	CPURequest    int64 `json:"cpuRequest,omitempty" doc:"in millicores"`
 	CPULimit      int64 `json:"cpuLimit,omitempty" doc:"in millicores, of the containers that have one"`
@@ -88,8 +88,8 @@ func (r *Report) ResourceChange() ResourceChange {
 	return out
 }
 
-// resourceLine returns a line about the change in all clusters together. It returns "" if there is no change,
-// or if there is only one cluster and only one operator changes, because its own line is enough.
+// resourceLine returns a line about the change in all clusters together, or "" if there is no change. It also returns
+// "" if only one operator in only one cluster changes, because the report has a line about this operator.
 func (r *Report) resourceLine() string {
 	total := r.ResourceChange()
 	changed := 0

@@ -56,7 +56,7 @@ func secretKey(o *Object, ref admit.SecretRef) k8s.Key {
 	return key
 }
 
-// secretField returns the place of a reference for display: in a pod, the volume or container.
+// secretField returns the path of a reference for display: in a pod, only the path of the volume or container.
 func secretField(o *Object, path fieldPath) string {
 	for _, p := range podsOf(o) {
 		if path.isIn(p.at) {

@@ -422,7 +422,7 @@ func TestPolicyParameters(t *testing.T) {
 	}
 }
 
-// TestTooManyPermissions reports permissions that cannot be compared.
+// TestTooManyPermissions compares more permissions than the limit: the finding is that they were not compared.
 func TestTooManyPermissions(t *testing.T) {
 	list := func(n int) string {
 		var out []string

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestSimple checks that Simple accepts files that kustomize loads unchanged. It must not accept a file that
-// kustomize splits, or of which kustomize omits or rejects a part.
+// TestSimple checks that Simple accepts files that kustomize loads unchanged. It must reject files that
+// kustomize splits or rejects, and files from which kustomize omits something.
 func TestSimple(t *testing.T) {
 	const a, b = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\n"
 	for text, want := range map[string]bool{

@@ -183,9 +183,9 @@ func newView(s State) (*view, error) {
 	return v, faults.Err()
 }
 
-// withNamespaces replaces the operator "package" of objects by "namespace/package", if another object has such
-// an operator. CRDs have no label for the namespace of their operator, and without the lock there are no pins
-// to look it up. If several namespaces have the package, it uses the first namespace.
+// withNamespaces replaces the operator "package" of an object by "namespace/package" if another object has such an
+// operator. This is needed for CRDs in a state without a lock: a CRD has no label for the namespace of its operator,
+// and there are no pins to look it up. If several namespaces have the package, the first namespace is used.
 func withNamespaces(objects []Object) []Object {
 	full := map[string]string{}
 	for i := range objects {
@@ -368,8 +368,8 @@ func isSameObject(before, after *view, a, b *Object) bool {
 	return equalValues(before.plainContent(a), after.plainContent(b))
 }
 
-// plainContent returns the content of an object without the label and the annotation in which quayside
-// writes the operator version. It keeps them if they have another value.
+// plainContent returns the content of an object without the label and the annotation for the operator version,
+// if they have the values that quayside writes.
 func (v *view) plainContent(o *Object) map[string]any {
 	content := o.Whole()
 	meta := k8s.Map(content, "metadata")

@@ -81,7 +81,7 @@ func (j *TreeJudge) Add(clusters []string, s State) error {
 	return nil
 }
 
-// refuses reports whether the rule with index at refuses an object in a cluster. Results for shared
+// refuses reports whether a rule, given by its index, refuses an object in a cluster. Results for shared
 // objects are cached.
 func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 	rule := j.rules[at]

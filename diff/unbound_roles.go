@@ -10,8 +10,8 @@ import (
 )
 
 // unboundRoles returns the added and changed roles that have no binding in at least one state that contains
-// them. Somebody else may bind them. It omits roles that are aggregated into another role by labels: comparing
-// the subjects of the other role covers their permissions.
+// them: somebody else may bind them. It omits roles that are aggregated into another role by labels, because
+// their permissions are compared for the subjects of the other role.
 func unboundRoles(c *comparison) []k8s.Key {
 	bound := func(v *view) map[k8s.Key]bool {
 		out := map[k8s.Key]bool{}
@@ -51,7 +51,7 @@ func unboundRoles(c *comparison) []k8s.Key {
 	return out
 }
 
-// addAggregated adds the ClusterRoles in objects that role aggregates to roles.
+// addAggregated finds the ClusterRoles in objects that the aggregation rule of role selects, and adds them to roles.
 func addAggregated(roles map[k8s.Key]bool, role map[string]any, objects []map[string]any) {
 	for _, m := range k8s.Items(role, "aggregationRule", "clusterRoleSelectors") {
 		selector, ok := k8s.SelectorOf(m)

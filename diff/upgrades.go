@@ -106,7 +106,7 @@ func (v *view) treeVersions() map[string]string {
 	return out
 }
 
-// reportRemoved reports an operator that is uninstalled, or that stays in the clusters unmanaged.
+// reportRemoved reports an operator that is uninstalled, or that stays in the clusters and is no longer managed.
 func (c *comparison) reportRemoved(p lockfile.Pin) {
 	rule, message := "upgrade.removed", fmt.Sprintf("%s %s removed", p.Package, p.VersionText())
 	if isLeftBehind(c.before, c.after, p.Key()) {

@@ -57,7 +57,7 @@ const (
 
 // shownValues returns the values of the finding for display. Of long values, it returns only the parts that
 // differ, each with some surrounding text. If the parts are together longer than limit bytes, it cuts the
-// middle of each part. If they still do not fit, it appends the number of omitted parts to after.
+// middle of each part. If the parts still do not fit, the second result ends with the number of omitted parts.
 func (f Finding) shownValues(limit int) (before, after string) {
 	a, b := f.Before, f.After
 	if max(len(a), len(b)) <= maxShown {
@@ -76,7 +76,8 @@ func (f Finding) shownValues(limit int) (before, after string) {
 	return strings.Join(was, " … "), strings.Join(is, " … ")
 }
 
-// changedParts returns the parts in which a and b differ, with some surrounding text, as pairs: of a and of b.
+// changedParts returns the parts in which a and b differ, with some surrounding text, as pairs (part of a, part
+// of b).
 func changedParts(a, b string) [][2]string {
 	type span struct{ a0, a1, b0, b1 int }
 	var spans []span
@@ -106,8 +107,8 @@ func changedParts(a, b string) [][2]string {
 	return out
 }
 
-// wordEdits returns the edits that turn a into b, in order: ranges of a with their replacements. It does not
-// edit sequences of words that occur exactly once in each text.
+// wordEdits returns the edits that turn a into b, in order: ranges of a with their replacements. To find
+// unchanged text, it looks for sequences of words that occur exactly once in a and exactly once in b.
 func wordEdits(a, b string) []udiff.Edit {
 	const sequence = 4 // words
 	x, y := splitWords(a), splitWords(b)
@@ -164,7 +165,7 @@ func splitWords(s string) []int {
 	return append(starts, len(s))
 }
 
-// cutMiddle returns s, or its beginning and end with the number of bytes between them.
+// cutMiddle replaces the middle of s by the number of omitted bytes, if s is longer than limit bytes.
 func cutMiddle(s string, limit int) string {
 	if len(s) <= limit {
 		return s

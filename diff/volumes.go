@@ -79,8 +79,8 @@ type volumeReach struct {
 	dir    string // directory of the node, for rule pods.host-path
 }
 
-// volumeReaches returns the sources of a volume outside of the pod. A volume of an unknown type counts as
-// outside.
+// volumeReaches returns the sources of a volume outside of the pod. A volume of an unknown type counts as such
+// a source.
 func (d podDiff) volumeReaches(v map[string]any) []volumeReach {
 	var out []volumeReach
 	for _, typ := range sortedKeys(v) {

@@ -88,7 +88,7 @@ func TestHostPorts(t *testing.T) {
 	}.check(t)
 }
 
-// TestSecretsOfOthers refers to Secrets in each way that the API has.
+// TestSecretsOfOthers refers to Secrets of other operators in every way that the API allows.
 func TestSecretsOfOthers(t *testing.T) {
 	volume := func(source string) string { return podEdit + "volumes.2 {name: v, " + source + "}" }
 	edits{

@@ -49,9 +49,9 @@ type waiverSet struct {
 	today    string
 }
 
-// waive splits a finding by the waivers that apply. The first results are the waived parts, each with the
-// reason of its waiver, followed by the remaining parts. A waiver must name rule, the rule of the finding or
-// the user-defined rule that refuses it.
+// waive splits a finding by the waivers that accept its parts. It returns the waived parts first, each with the
+// reason of its waiver, then the remaining parts. rule is the rule of the finding, or the user-defined rule
+// that refuses it. Only waivers that name this rule apply.
 func (w *waiverSet) waive(f Finding, rule string) []Finding {
 	candidates := w.candidates(rule, f.Operator)
 	if len(candidates) == 0 {

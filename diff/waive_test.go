@@ -19,7 +19,7 @@ type atom struct {
 	rule, operator, object, field, container, vulnerability, also, cluster string
 }
 
-// hides is the specification of waivers: w hides a if all its selectors match and it has not expired.
+// hides reports whether a waiver should hide an atom: all its selectors match, and it has not expired.
 func hides(w diag.Waiver, a atom, today string) bool {
 	like := func(pattern, s string) bool {
 		if strings.HasSuffix(pattern, "*") {

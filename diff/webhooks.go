@@ -91,9 +91,9 @@ func (d webhookDiff) add(rule string, f Finding, field string, capped ...Severit
 	d.c.add(rule, d.p.after, f, capped...)
 }
 
-// limit returns the highest severity of findings about requests that the webhook receives. It is medium if
-// the webhook calls a Service of its own operator and receives only kinds that ownsRequests accepts, and high
-// otherwise.
+// limit returns the highest severity for findings about requests that the webhook receives. It is medium if the
+// webhook calls a Service of its own operator and ownsRequests accepts the API groups of all requests.
+// Otherwise it is high.
 func (d webhookDiff) limit(requests []boxset.Box) Severity {
 	if !d.c.isOwnService(d.p.after, k8s.Map(d.now, "clientConfig")) {
 		return High
@@ -107,8 +107,8 @@ func (d webhookDiff) limit(requests []boxset.Box) Severity {
 	return Medium
 }
 
-// ownsRequests reports whether an operator has a CRD of an API group. It returns false if another operator
-// has one too, or if a kind of the group is in the table of powers.
+// ownsRequests reports whether the new state has CRDs in an API group, and all of them belong to the operator.
+// It returns false if a kind of the group is in the table of powers.
 func (c *comparison) ownsRequests(operator, group string) bool {
 	own := false
 	for kind := range c.after.crds {
