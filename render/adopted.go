@@ -60,7 +60,7 @@ func (m certificateMount) addAsOLM(pod map[string]any, secret string) {
 	}
 }
 
-// runsOLM reports whether OLM still runs in the clusters, because at least one operator is being adopted.
+// runsOLM reports whether an operator is being adopted. OLM then still runs in the clusters.
 func runsOLM(installs []operator) bool {
 	return slices.ContainsFunc(installs, func(in operator) bool { return in.pin.Adopted != nil })
 }

@@ -59,7 +59,7 @@ func renderBundles(bundles map[string]fstest.MapFS, watch map[string][]string, o
 	return All(newLock(bundles, watch, declared), opt, openBundles(bundles))
 }
 
-// renderRequiring is like renderBundles, with requirements between the bundles.
+// renderRequiring is like renderBundles. needs maps the key of a bundle to the keys of the bundles that it requires.
 func renderRequiring(bundles map[string]fstest.MapFS, needs map[string][]string, opt Options) (*Result, error) {
 	lock := newLock(bundles, nil, nil)
 	for i := range lock.Pins {
@@ -156,9 +156,9 @@ func TestEqualObjectsAreRenderedOnce(t *testing.T) {
 	}
 }
 
-// TestBindingsOfOnePackageAreJoined installs a package twice: a ClusterRoleBinding has the accounts of both
-// installs, but in a cluster with one install only its account. Equal names of bindings are an error if the
-// packages or the roles differ.
+// TestBindingsOfOnePackageAreJoined installs a package several times. Its ClusterRoleBinding must have the
+// accounts of all installs. In a cluster with one install, it must have only the account of this install.
+// Bindings with equal names are an error if the packages or the roles differ.
 func TestBindingsOfOnePackageAreJoined(t *testing.T) {
 	binding := func(role string) string {
 		return "{kind: ClusterRoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: " + role +
@@ -223,7 +223,7 @@ func TestShippedServiceKeepsItsSelector(t *testing.T) {
 }
 
 // TestSecondInstall renders a package in two namespaces. The CRD is rendered once, from the newer bundle. The
-// second install does not change the names of the first, and does not use them.
+// objects of the first install keep their names, and the objects of the second install have other names.
 func TestSecondInstall(t *testing.T) {
 	one, err := renderBundles(map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, nil, Options{})
 	if err != nil {

@@ -31,9 +31,9 @@ import (
 
 var whole = flag.Bool("whole", false, "test every bundle of the corpus and of its archives, not only some") //nolint:gochecknoglobals // as flags are
 
-// TestArchives renders the bundles of the corpus archives in all their install modes, without -whole only one
-// in forty. A bundle must either be rejected with the names of its files or give valid objects: the API server
-// accepts them, in strict mode unless there is a warning, and kustomize builds them unchanged.
+// TestArchives renders one in forty bundles of the corpus archives, or all with -whole, in all install modes. An
+// error must name the faulty files. Rendered objects must be valid: the API server accepts them, in strict mode
+// unless there was a warning about them, and kustomize builds them unchanged.
 func TestArchives(t *testing.T) {
 	for _, archive := range []string{"latest", "v1beta1"} {
 		t.Run(archive, func(t *testing.T) {

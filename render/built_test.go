@@ -93,8 +93,7 @@ func checkClusterBuilds(t testingT, res *Result) {
 	}
 }
 
-// buildCanonical returns the objects that kustomize builds from a directory, in the format of
-// canonical.
+// buildCanonical returns the objects that kustomize builds from a directory, each as formatted by canonical.
 func buildCanonical(t testingT, files map[string][]byte, dir string) []string {
 	t.Helper()
 	docs, err := build(files, dir)
@@ -286,7 +285,8 @@ func FuzzBuiltIsRendered(f *testing.F) {
 	})
 }
 
-// TestHostileObjectsAreBuiltAsRendered combines objects with random fields.
+// TestHostileObjectsAreBuiltAsRendered renders bundles with objects that have random fields. Each bundle must be
+// rejected or built as rendered.
 func TestHostileObjectsAreBuiltAsRendered(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each kustomize build takes a tenth of a second")
@@ -358,7 +358,7 @@ func TestListsAreSplit(t *testing.T) {
 
 // TestBundlesDoNotSteer ships annotations and labels that control a GitOps tool, on objects in files, on
 // generated objects and on the suggested Namespace. They must not be rendered, and each must cause a warning.
-// The annotations of the profile must remain.
+// The annotations that quayside sets for the tool must remain.
 func TestBundlesDoNotSteer(t *testing.T) {
 	keys := []string{
 		"kustomize.toolkit.fluxcd.io/substitute", "kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/prune", "kustomize.toolkit.fluxcd.io/force",

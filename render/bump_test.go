@@ -42,8 +42,8 @@ func TestUpgradeChangesFewFiles(t *testing.T) {
 	}
 }
 
-// renderVersions returns a tree for two clusters with bundles of the corpus. versions maps a package to its
-// version.
+// renderVersions renders bundles of the corpus for two clusters, and returns the tree. versions maps each
+// package to the version of its bundle.
 func renderVersions(t *testing.T, versions map[string]string) *filetree.Tree {
 	t.Helper()
 	corpusBundles(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestNewestProvider checks that the choice of a provider does not depend on the order of installs.
+// TestNewestProvider checks that newestProvider chooses the same operator for every order of its arguments.
 func TestNewestProvider(t *testing.T) {
 	crd := Object{"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "as.x.io"}}
 	provide := func(namespace, version string, owns bool) provider {

@@ -111,8 +111,8 @@ func pieceSharingKey(c profile.Cluster) string {
 	return strconv.Itoa(max(len(c.Name), commonNameLength)) + c.Shared()
 }
 
-// commonNameLength is a length in bytes. Cluster names up to this length do not affect the file
-// names of patches.
+// commonNameLength is a length in bytes. The file names of patches are equal for all cluster names up to this
+// length.
 const commonNameLength = 24
 
 // maxClusterFileName returns the maximum length of file names in a directory of a cluster.
@@ -265,8 +265,8 @@ func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking
 	return t.writeKustomization(dir, slices.Concat(whole, some))
 }
 
-// inheritedObject is an object that operators of a cluster ship, but whose file is in the directory of another
-// operator, which the cluster does not get. by is the first operator of the cluster that ships the object.
+// inheritedObject is an object that an operator of a cluster ships, but that is rendered for another operator,
+// which the cluster does not get. by is the first operator of the cluster that ships the object.
 type inheritedObject struct {
 	object Object
 	by     *operator

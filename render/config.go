@@ -74,8 +74,8 @@ func cloneAt(m map[string]any, path ...string) {
 	}
 }
 
-// applyInPlace changes a Deployment in place. The caller must have copied its mappings down to
-// containers, annotations and affinity. Deeper values are replaced as a whole.
+// applyInPlace changes a Deployment in place. It writes into its mappings down to containers, annotations and
+// affinity: the caller must have copied these. It replaces deeper values as a whole.
 func (c config) applyInPlace(deployment Object) {
 	spec := k8s.Ensure(deployment, "spec")
 	pod := podOf(spec)
@@ -166,15 +166,15 @@ func isEmptyValue(v any) bool {
 	}
 }
 
-// appendNew appends the items of more to the list m[key], unless the list already contains them.
+// appendNew appends each item in more to the list m[key], unless the list already contains the item.
 func appendNew(m map[string]any, key string, more []any) {
 	if len(more) > 0 {
 		m[key] = mergeLists(k8s.List(m, key), k8s.Copy(more))
 	}
 }
 
-// replaceNamed adds the items of more to the list m[key]. An item replaces the first existing item
-// with the same name. Items of more do not replace each other, so a new volume can have two mounts.
+// replaceNamed adds the given items to the list m[key]. A given item replaces the first existing item of the
+// same name. The given items do not replace each other, so a new volume can have two mounts.
 func replaceNamed(m map[string]any, key string, more ...map[string]any) {
 	if len(more) == 0 {
 		return

@@ -87,8 +87,8 @@ func decodeOne(t testing.TB, doc []byte) Object {
 	return v.(map[string]any)
 }
 
-// normalise prepares objects for the comparison with a reference. It removes these intended
-// differences, by their rule in the specification of rendering:
+// normalise prepares objects for the comparison with a reference. It removes the intended differences below.
+// The files testdata/conformance/*.tsv use the same rule numbers.
 //
 //	rule 1  objects that only one side generates are compared in other tests:
 //	        OperatorConditions, roles of provided APIs and of OperatorGroups
@@ -216,7 +216,7 @@ func dropEmpty(m map[string]any) {
 	})
 }
 
-// hasGeneratedName reports whether a role or binding is generated for the CSV and not shipped in a file.
+// hasGeneratedName reports whether a role or binding is generated for the CSV: no file ships it.
 func hasGeneratedName(o Object, shipped map[string]bool) bool {
 	return o.Group() == k8s.RBACGroup && !shipped[o.Kind()+" "+o.Name()]
 }
@@ -269,7 +269,7 @@ func compareValues(out map[string]string, object, at string, got, want any) {
 	}
 }
 
-// isZero reports whether encoding with Go types would omit v (rule 2).
+// isZero reports whether v is a zero or empty value. Encoding with Go types would omit v.
 func isZero(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -289,8 +289,8 @@ func mustJSON(v any) string {
 	return string(data)
 }
 
-// expectedDifferences reads testdata/conformance/<reference>.tsv: bundle,
-// object, field, rule, reason.
+// expectedDifferences returns the permitted differences by bundle and "object<TAB>field". It reads them from
+// testdata/conformance/<reference>.tsv with the columns bundle, object, field, rule and reason.
 func expectedDifferences(t *testing.T, reference string) map[string]map[string]bool {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", "conformance", reference+".tsv"))
@@ -387,8 +387,8 @@ func TestConformsToV0WhereV1IsSilent(t *testing.T) {
 }
 
 // v0Silent returns the objects that v0 renders and v1 does not: OperatorConditions, roles of provided APIs and
-// of the OperatorGroup, and APIServices. It renames them as in v0, and removes the accounts of
-// OperatorConditions: by rule 3, quayside lists each account once, and also accounts without permissions.
+// of the OperatorGroup, and APIServices. It renames them as in v0. It removes the accounts of
+// OperatorConditions, because quayside lists each account once, and also lists accounts without permissions.
 func v0Silent(b *bundle.Bundle, objects []Object) map[Key]Object {
 	out := map[Key]Object{}
 	for _, o := range objects {
@@ -431,8 +431,8 @@ func isAPIRole(labels map[string]any) bool {
 	return false
 }
 
-// withoutServing returns the objects without the roles that v0 generates for its own certificates (rule 3).
-// Roles for API services remain.
+// withoutServing returns the objects without the roles that v0 generates for its own certificates. It keeps the
+// roles for API services.
 func withoutServing(objects []Object) []Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o Object) bool {
 		return strings.HasSuffix(o.Name(), "-service-cert") || strings.HasSuffix(o.Name(), "-service-auth-reader") || strings.HasSuffix(o.Name(), "-service-system:auth-delegator")

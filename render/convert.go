@@ -23,8 +23,8 @@ type apiConversion struct {
 	convert func(Object) (Object, error)
 }
 
-// conversions returns the API versions that Kubernetes has removed, with their successors. If
-// convert is nil, only the version changes.
+// conversions returns the API versions that Kubernetes has removed, with their successors. If the field convert
+// is nil, a conversion changes only the apiVersion.
 func (in *install) conversions(file bundle.ManifestObject) []apiConversion {
 	convertCRD := func(o Object) (Object, error) { return in.convertCRD(file, o) }
 	return []apiConversion{

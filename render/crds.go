@@ -96,9 +96,9 @@ func (in *install) isGeneratedService(name string) bool {
 	return slices.Contains(slices.Collect(maps.Values(in.services)), name)
 }
 
-// ownService returns the name of the Service to which a file refers by a name: the generated or shipped Service
-// with this name. If there is none, it returns the only generated Service, because the name may be from the
-// author's own tools. If there is no such Service, it returns "".
+// ownService returns the name of the bundle's Service to which a file refers by name. This is the generated or
+// shipped Service with this name. If there is none, the name may be from the author's own tools: the result is
+// the only generated Service. If no or several Services are generated, it is "".
 func (in *install) ownService(name string) string {
 	if in.isGeneratedService(name) {
 		return name

@@ -96,10 +96,10 @@ func (in *install) templateAnnotations(spec map[string]any) (map[string]string, 
 	return out, nil
 }
 
-// addProperties adds the properties of the bundle to the annotations csv, in the formats of OLM v0
-// and v1. It adds operatorframework.io/properties (v0) if a container reads this annotation or the
-// operator is adopted. It adds olm.properties (v1) if a container reads this annotation or
-// Options.CSVAnnotations is set. read are the annotations that containers read.
+// addProperties adds annotations with the properties of the bundle to csv, the annotations of the CSV. It adds
+// operatorframework.io/properties (the format of OLM v0) if a container reads this annotation or the operator is
+// adopted. It adds olm.properties (the format of OLM v1) if a container reads this annotation or
+// Options.CSVAnnotations is set. The map read contains the annotations that containers read.
 func (in *install) addProperties(csv map[string]string, read map[string]bool) error {
 	if in.pin.Adopted != nil || read["operatorframework.io/properties"] {
 		text, err := jsonText(map[string]any{"properties": propertyList(in.properties())})

@@ -15,8 +15,8 @@ const (
 	// including the path of the checkout.
 	maxPath = 120
 
-	// minName is the minimum that maxFileName returns. In a directory with a longer path, the path
-	// of the kustomization already exceeds maxPath.
+	// minName is the minimum result of maxFileName. If so little space is left in a directory, the path of its
+	// kustomization already exceeds maxPath.
 	minName = len(layout.Kustomization)
 
 	extension = ".yaml"

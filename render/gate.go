@@ -18,9 +18,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkTypes validates an object against the schema of its API, and returns the object without unknown fields,
-// with a warning for them: OLM's requests also drop these fields, but strict validation and server-side apply
-// reject the object. It returns an error for values of a wrong type.
+// checkTypes validates an object against the schema of its API. It removes unknown fields, with a warning: OLM
+// also drops them, but strict validation and server-side apply reject the object. Missing fields and values of a
+// wrong type are errors.
 func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 	shape := in.opt.types.Check(o)
 	if len(shape.Unknown) > 0 {
@@ -34,16 +34,16 @@ func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 	return o, errs.Err()
 }
 
-// checkBuildable adds an error for characters that neither kustomize nor a GitOps engine with kustomize can
-// parse.
+// checkBuildable adds an error for a character that kustomize cannot parse. A GitOps engine with kustomize could
+// not parse it either.
 func checkBuildable(pos diag.Pos, o Object, errs *diag.List) {
 	if field, char, found := yamlnode.FindUnreadable(map[string]any(o)); found {
 		errs.Addf(pos, "%s: %s contains character %U, which kustomize cannot parse", o.Key(), field, char)
 	}
 }
 
-// checkNames adds an error for each name, label, annotation, RBAC rule or missing field that the API
-// server rejects, and for each image that the kubelet cannot pull.
+// checkNames adds an error for each name, label, annotation, value and RBAC rule that the API server rejects,
+// for each missing required field, and for each invalid image reference.
 func (in *install) checkNames(o Object, errs *diag.List) {
 	if k8s.IsCRD(o) {
 		return // checked by checkCRD
@@ -129,7 +129,7 @@ func objectPos(b *bundle.Bundle, o Object) diag.Pos {
 }
 
 // Validate renders b in every install mode that b supports. It returns the warnings of all modes, sorted. The
-// error is a diag.List of all faults because of which objects cannot be applied, each with file and field.
+// error is a diag.List of all faults that prevent objects from being applied, each with file and field.
 func Validate(b *bundle.Bundle) ([]diag.Warning, error) {
 	var errs diag.List
 	var warnings []diag.Warning

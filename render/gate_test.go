@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/bundle"
 )
 
-// renderManifest renders a bundle into a tree, and also calls Validate. It checks that both give the same
-// errors and warnings, and returns these.
+// renderManifest renders a bundle into a tree, and also calls Validate. It checks that both give the same errors
+// and warnings. It returns the errors or, if there are none, the warnings as text.
 func renderManifest(t *testing.T, fsys fstest.MapFS) string {
 	t.Helper()
 	res, err := renderBundles(map[string]fstest.MapFS{"ns/x": fsys}, nil, Options{})
@@ -100,15 +100,15 @@ func TestConfigIsTyped(t *testing.T) {
 	}
 }
 
-// addAccepted adds the CRDs that a rendering accepted to known.
+// addAccepted sets known to true for the digests of the CRDs that a rendering has accepted.
 func addAccepted(known map[string]bool, res *Result) {
 	for _, digest := range res.AcceptedCRDs {
 		known[digest] = true
 	}
 }
 
-// TestAcceptedCRDs checks that All returns the digests of accepted CRDs once and of rejected CRDs never, and
-// does not validate known CRDs again.
+// TestAcceptedCRDs checks that All returns the digest of each accepted CRD once, and no digest of a rejected
+// CRD. All must not validate known CRDs again.
 func TestAcceptedCRDs(t *testing.T) {
 	known := map[string]bool{}
 	bad := newBundle("x", "1.0.0", "v1")

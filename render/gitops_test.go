@@ -56,8 +56,8 @@ func crdDocumentNames(docs []document) []string {
 	return out
 }
 
-// TestClusterGetsItsCRDs checks for every tool that a cluster gets the CRDs of its operators if it is applied
-// as one unit.
+// TestClusterGetsItsCRDs applies a cluster as one unit. For every tool, the cluster must get the CRDs of its
+// operators.
 func TestClusterGetsItsCRDs(t *testing.T) {
 	const conditions = "operatorconditions.operators.coreos.com"
 	shared := string(newBundle("x", "1.0.0", "v1")["manifests/crd.yaml"].Data)

@@ -158,8 +158,8 @@ func partsOf(t testingT, res *Result, overlays map[string]string, cluster string
 	return out
 }
 
-// plainDocuments returns the objects of all files in a directory. In this way, a tool reads a directory without
-// a kustomization.
+// plainDocuments returns the objects of all files in a directory. It reads the directory like a tool that finds
+// no kustomization.
 func plainDocuments(t testingT, files map[string][]byte, dir string) []document {
 	t.Helper()
 	var out []document
@@ -189,7 +189,7 @@ func fileDocuments(t testingT, data []byte) []document {
 	return out
 }
 
-// canonicals returns the documents in the format of canonical, sorted.
+// canonicals returns the documents as formatted by canonical, sorted.
 func canonicals(t testingT, docs []document) []string {
 	t.Helper()
 	out := make([]string, len(docs))

@@ -183,7 +183,7 @@ func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 	})
 }
 
-// TestSharedFiles adds an operator that has objects in common with others, and checks which of their files change.
+// TestSharedFiles adds an operator that has objects in common with others. It checks which files of the others change.
 func TestSharedFiles(t *testing.T) {
 	binding := "{kind: ClusterRoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, subjects: [{kind: ServiceAccount, name: sa, namespace: x}]}"
 	class := "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: all}, value: 1}"

@@ -62,9 +62,9 @@ func mirrorValues(env []map[string]any, mirrors []Mirror) {
 // Mirrored returns the reference that a cluster pulls for image. image must be a full reference.
 func Mirrored(image string, mirrors []Mirror) string { return mirrorImage(image, image, mirrors) }
 
-// Original reverses Mirrored. image is a reference to a mirror, and the result is the original image. If
-// image is not at a mirror, Original returns image itself. If several rules match, it applies the first rule.
-// It ignores mirrors for all hosts of a domain, because such a mirror does not determine the original host.
+// Original reverses Mirrored. image is a reference to a mirror, and the result is the original image. If image is not
+// at a mirror, Original returns image itself. If several rules match, it applies the first rule. It ignores rules for
+// all hosts of a domain ("*.example.com"), because their mirrors do not determine the original host.
 func Original(image string, mirrors []Mirror) string {
 	for _, m := range mirrors {
 		if rest, ok := imageref.CutPrefix(image, m.Mirror); ok && !strings.HasPrefix(m.Source, "*") && Mirrored(m.Source+rest, mirrors) == image {

@@ -41,7 +41,7 @@ func TestMirrorsInEveryPod(t *testing.T) {
 	}
 }
 
-// TestOriginal checks that Original returns every image for its name at a mirror, and returns other images unchanged.
+// TestOriginal checks that Original reverses Mirrored for every image.
 func TestOriginal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sources := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"quay.io", "quay.io/a", "quay.io/a/b", "docker.io", "docker.io/library", "ghcr.io/a"}), 0, 4, rapid.ID).Draw(t, "sources")

@@ -17,9 +17,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// writeNamespaces writes the declared Namespaces and the install Namespaces, each to its own directory. It
-// omits Namespaces that every cluster has. It also omits a Namespace that a bundle ships, which is rendered
-// with the bundle, but adds the declared labels and annotations to it.
+// writeNamespaces writes the declared Namespaces and the install Namespaces, each to its own directory. It omits
+// Namespaces that every cluster has, and Namespaces that a bundle ships. A shipped Namespace is rendered with
+// its bundle: writeNamespaces only adds the declared labels and annotations to it.
 func (t *tree) writeNamespaces() error {
 	installs := map[string][]operator{}
 	for _, in := range t.installs {
@@ -112,8 +112,8 @@ func (t *tree) monitored(installs []operator) *operator {
 	return nil
 }
 
-// warnUnmonitored adds a warning for a namespace if an operator requests monitoring of the namespace and no
-// declaration sets the label. quayside does not set the labels of this namespace.
+// warnUnmonitored adds a warning if an operator requests monitoring of a namespace, and no declaration sets the
+// label for monitoring. The caller selects namespaces whose labels quayside does not set.
 func (t *tree) warnUnmonitored(name string, installs []operator) {
 	in := t.monitored(installs)
 	if _, decided := t.declared[name].Labels[catalog.ClusterMonitoringLabel]; in == nil || decided {

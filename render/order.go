@@ -36,7 +36,7 @@ func newOrder(needs map[string][]string) order {
 	return o
 }
 
-// reachableFrom returns all operators that operator from needs, directly or indirectly.
+// reachableFrom returns all operators that one operator (from) needs, directly or indirectly.
 func reachableFrom(needs map[string][]string, from string) map[string]bool {
 	found := map[string]bool{}
 	for open := slices.Clone(needs[from]); len(open) > 0; {
@@ -50,7 +50,7 @@ func reachableFrom(needs map[string][]string, from string) map[string]bool {
 	return found
 }
 
-// computeLevel returns the level of an operator. It also computes the levels of all operators before it.
+// computeLevel returns the level of an operator: 0, or one more than the highest level of the operators before it.
 func (o order) computeLevel(name string) int {
 	level, known := o.level[name]
 	if known {
@@ -110,9 +110,9 @@ func applyPositions(installs, replaced []operator, byCluster bool) map[Key]profi
 	return positions
 }
 
-// addLeftoverPositions adds the positions of leftover objects: before or with the objects of the successor. An
-// object that the successor also ships keeps its early position: if its stage became later, a tool that applies
-// in stages would delete and recreate the object.
+// addLeftoverPositions adds the positions of leftover objects. They are applied before the objects of the
+// successor, or together with them. An object that the successor also ships keeps its early position: otherwise,
+// a tool that applies in stages would delete and recreate the object.
 func addLeftoverPositions(positions map[Key]profile.ApplyPosition, replaced []operator) {
 	for _, in := range replaced {
 		first := slices.ContainsFunc(in.b.Provides(), func(api catalog.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
@@ -130,8 +130,8 @@ func addLeftoverPositions(positions map[Key]profile.ApplyPosition, replaced []op
 
 type groupKind struct{ group, kind string }
 
-// apiProvider returns which operator provides an API that operator name uses: itself, an earlier, another, or
-// none.
+// apiProvider classifies the provider of an API that an operator uses: the operator itself, an operator before
+// it, any other operator, or none.
 func (o order) apiProvider(name string, providers []string) profile.APIProvider {
 	switch {
 	case len(providers) == 0:
@@ -144,7 +144,7 @@ func (o order) apiProvider(name string, providers []string) profile.APIProvider 
 	return profile.OtherOperator
 }
 
-// markRecreated marks the positions of the objects in installs that recreate selects.
+// markRecreated sets Recreated in the position of each object that an entry in recreate selects.
 func markRecreated(positions map[Key]profile.ApplyPosition, installs []operator, recreate []profile.Recreation) {
 	for _, in := range installs {
 		for _, r := range recreate {

@@ -45,9 +45,9 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestOperatorOrder renders operators with requirements, also in cycles, with custom resources of each other's
-// APIs, with shared objects and with certificates. No sync wave may wait for an object that becomes healthy
-// only after a later wave.
+// TestOperatorOrder renders operators with requirements (also in cycles), with custom resources of each other's
+// APIs, with shared objects and with certificates. No sync wave may wait for an object that becomes healthy only
+// after a later wave.
 func TestOperatorOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		names := strings.Split("abcde", "")

@@ -117,7 +117,7 @@ func findPieces(installs, replaced []operator, uninstalling []lockfile.Leaving) 
 	return out
 }
 
-// joinedName returns the name of a piece with several operators ("namespace/package").
+// joinedName returns the name of a piece with the given operators, each as "namespace/package".
 func joinedName(operators []string) string {
 	slices.Sort(operators)
 	first := strings.Replace(operators[0], "/", ".", 1)
@@ -146,8 +146,8 @@ func (p piece) needs(all []piece) []string {
 	return slices.Compact(out)
 }
 
-// crds returns the directories of the CRDs that the operators of a piece ship, sorted, even if another
-// operator's copy of the CRD is rendered. dirOf maps the name of a CRD to its directory.
+// crds returns the directories of the CRDs that the operators of a piece ship, sorted. A CRD counts even if the
+// copy of another operator is rendered. dirOf maps the name of a CRD to its directory.
 func (p piece) crds(dirOf map[string]string) []string {
 	dirs := map[string]bool{}
 	for _, in := range p.members {
@@ -236,8 +236,8 @@ func (t *tree) profilePieces() ([]profile.Piece, error) {
 
 func namespacePieceName(ns string) string { return "namespace-" + ns }
 
-// clustersWith returns the names of the clusters for which is returns true. It returns nil if these
-// are all clusters.
+// clustersWith returns the names of the clusters whose views satisfy the predicate is. If all clusters do, it
+// returns nil.
 func (t *tree) clustersWith(is func(v *view) bool) []string {
 	out, known := []string{}, map[string]bool{} // known caches results by list of operators, which many clusters share
 	for _, v := range t.views {

@@ -102,7 +102,7 @@ func rulesByAccount(permissions []bundle.Permission) map[string][]any {
 	return out
 }
 
-// mergeLists returns a new list of the items of list, and the items of more that are not in list.
+// mergeLists returns a new list with the items of list, and then the items in more that list does not contain.
 // It never returns nil.
 func mergeLists(list, more []any) []any {
 	out := slices.Concat([]any{}, list)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRefused checks the warnings about custom resources that their CRD in the same bundle rejects.
+// TestRefused checks the warnings about custom resources that a CRD of the same bundle rejects.
 func TestRefused(t *testing.T) {
 	fsys := newBundle("x", "1.0.0", "v1",
 		"apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: good}\nspec: {size: 3}\n",

@@ -75,9 +75,9 @@ func warnServicesOutside(in *install, file bundle.ManifestObject, o Object) {
 	}
 }
 
-// hookOf returns the time at which a GitOps tool applies a hook of Helm, and the events at which no tool
-// applies the hook. The time is nil if the object, such as a test, has no place in a rendered tree. Otherwise,
-// rollback events are omitted: such a hook also runs when a commit rolls an upgrade back.
+// hookOf returns the times at which a GitOps tool applies a hook of Helm, and the hook's events that no tool
+// supports. The hook is nil if the object, such as a test, has no place in a rendered tree. Otherwise, rollback
+// events are omitted: the hook runs anyway when a commit rolls an upgrade back.
 func hookOf(h bundle.Hook) (hook *profile.Hook, others []string) {
 	out := profile.Hook{Weight: h.Weight, Succeeded: slices.Contains(h.Delete, "hook-succeeded"), Failed: slices.Contains(h.Delete, "hook-failed")}
 	for _, event := range h.Events {

@@ -5,8 +5,8 @@
 // clock, ignores subscriptions, and returns the same bytes for the same input. The function objectGenerators
 // lists the kinds of objects that are generated for a bundle.
 //
-// kustomize can build each directory that has a kustomization separately. A piece is such a
-// directory that a GitOps tool applies by itself. A tree has this layout:
+// kustomize can build each directory that has a kustomization separately. Some of these directories are pieces:
+// a GitOps tool applies each piece on its own. A tree has this layout:
 //
 //	clusters.yaml                     clusters, with the path prefixes of their directories
 //	crds/<package>/                   CRDs, without a kustomization
@@ -184,8 +184,8 @@ func newTree(opt Options, installs, replaced []operator, warnings []diag.Warning
 	}
 }
 
-// leavingPins returns the pins of replaced operators, and the operators being uninstalled. It omits operators
-// that are no longer pinned from the With fields of uninstalling.
+// leavingPins returns the pins of replaced operators, and the operators being uninstalled. In the field With of
+// the operators being uninstalled, it keeps only operators that are still pinned.
 func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, uninstalling []lockfile.Leaving) {
 	for _, l := range lock.Leaving {
 		if l.ReplacedBy == "" {

@@ -46,8 +46,8 @@ func renderings(t *testing.T, corpus bool) []rendering {
 		lock, opt, open := goldenLock(t, dir)
 		out = append(out, rendering{dir, lock, opt, open})
 	}
-	// The same bundle is installed twice, with a cluster for each install. Objects of both are in the directory
-	// of one.
+	// The same bundle is installed twice, with a cluster for each install. The objects that both installs ship are
+	// in the directory of one install.
 	twice := newBundle("x", "1.0.0+b1", "v1",
 		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: first}\nvalue: 1\n",
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: hush}\nstringData: {a: b}\n")
@@ -85,8 +85,8 @@ func renderings(t *testing.T, corpus bool) []rendering {
 	return out
 }
 
-// clusterObjects returns the objects of a cluster, parsed from the files of the tree: those of operators with
-// the Namespaces, those of the reporter with the Installations, and the CRDs.
+// clusterObjects parses the objects of a cluster from the files of the tree. operators includes the Namespaces,
+// and reporter includes the Installations.
 func clusterObjects(t *testing.T, res *Result, cluster string) (operators, reporter, crds []Object) {
 	t.Helper()
 	objects := func(docs []document) []Object {
@@ -202,8 +202,8 @@ func checkExpected(t *testing.T, r clusterResult) {
 	}
 }
 
-// expectedObjects returns the version and the images of each object of a pin in a cluster, by the object's
-// name. The version is empty unless the object belongs only to this pin.
+// expectedObjects returns the API version, version and images of each object of a pin in a cluster, as text by
+// the object's key. The version is empty unless the object belongs only to this pin.
 func expectedObjects(b *bundle.Bundle, pin lockfile.Pin, operators, crds []Object) map[string]string {
 	out := map[string]string{}
 	put := func(o Object) {

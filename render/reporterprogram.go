@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// reporterNamespace returns the Namespace of the reporter, or nil if this namespace is reserved or declared. It
-// returns an error for the namespace of an operator: it would be removed together with the operator.
+// reporterNamespace returns the Namespace of the reporter, or nil if this namespace is reserved or declared. The
+// namespace of an operator is an error, because the reporter would be removed together with the operator.
 func (t *tree) reporterNamespace(name string) (Object, error) {
 	if _, declared := t.declared[name]; declared || k8s.IsReservedNamespace(name) {
 		return nil, nil

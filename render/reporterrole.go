@@ -22,8 +22,8 @@ func reporterRole() Object {
 	return o
 }
 
-// roles returns a ClusterRole that permits reading the kinds of objects in an Installation, and its binding.
-// The role omits confidential kinds. If no kind remains, it returns nil.
+// roles returns a ClusterRole that permits reading the kinds of objects in an Installation, and a binding that
+// grants it to the reporter. The role omits confidential kinds. If no kind remains, the result is nil.
 func (r *Reporter) roles(in Installation, plurals map[[2]string]string) []Object {
 	resources := map[string]map[string]bool{} // resource names by group
 	for _, ref := range in.Spec.Objects {

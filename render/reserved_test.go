@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestReservedNames ships objects with reserved names. Each object is an error that names its file, unless the
-// workspace allows exactly that name.
+// TestReservedNames ships objects with reserved names. Each object must cause an error that names its file,
+// unless the workspace allows exactly that name.
 func TestReservedNames(t *testing.T) {
 	const authz = "apiVersion: rbac.authorization.k8s.io/v1, "
 	for id, manifest := range map[string]string{
@@ -66,7 +66,7 @@ func TestShippedNamespaces(t *testing.T) {
 	}
 }
 
-// TestShippedWebhookRules ships webhook configurations with rules that webhooks of a CSV may not have.
+// TestShippedWebhookRules checks which rules of shipped webhook configurations are rejected.
 func TestShippedWebhookRules(t *testing.T) {
 	for rule, want := range map[string]string{
 		"{apiGroups: [''], resources: [pods]}":                                                  "",
@@ -83,7 +83,7 @@ func TestShippedWebhookRules(t *testing.T) {
 	}
 }
 
-// TestReporterNamesAreReserved ships an object with the name of a reporter's object.
+// TestReporterNamesAreReserved checks that an object with the name of a reporter's object is an error.
 func TestReporterNamesAreReserved(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1", "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: quayside-reporter}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}")}
 	_, err := renderBundles(bundles, nil, Options{Reporter: reporterOptions()})

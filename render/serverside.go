@@ -29,8 +29,8 @@ func (in *install) distinct(pos diag.Pos, o Object) Object {
 	return out
 }
 
-// keepItem returns the item to keep if several items have the same key. It is the last item, but of ports the
-// first whose name the bundle uses. A kept host alias has the host names of all items.
+// keepItem returns the item to keep if several items have the same key. Usually it is the last item. Of several
+// ports, it is the first port whose name the bundle uses. A kept host alias has the host names of all items.
 func (in *install) keepItem(r admit.Repeat) map[string]any {
 	last := r.Items[len(r.Items)-1]
 	switch {
@@ -109,9 +109,9 @@ func (in *install) isScaled(o Object) bool {
 	})
 }
 
-// withOwnReferences returns an object of the bundle with the install namespace in its references to other
-// namespaced objects of the bundle, because these are rendered there. It adds a warning for a reference to a
-// Service outside of the bundle.
+// withOwnReferences returns an object of the bundle. Its references to other namespaced objects of the bundle
+// name the install namespace, where those objects are rendered. A reference to a Service outside of the bundle
+// causes a warning.
 func (in *install) withOwnReferences(file bundle.ManifestObject, o Object) Object {
 	for _, key := range certificates.InjectAnnotations() {
 		from := k8s.Text(o, "metadata", "annotations", key)
@@ -199,8 +199,8 @@ func (in mover) moveNamespaces(v any) any {
 	return list
 }
 
-// moveText sets the install namespace in a text that is the user of a ServiceAccount, or that contains host
-// names of Services: "hook.placeholder.svc" becomes "hook.my-namespace.svc". It returns other text unchanged.
+// moveText replaces the bundle's own namespaces in a text by the install namespace. The text is the user name of
+// a ServiceAccount, or has host names of Services: "hook.placeholder.svc" becomes "hook.my-namespace.svc".
 func (in mover) moveText(text string) string {
 	if rest, ok := strings.CutPrefix(text, "system:serviceaccount:"); ok {
 		if ns, name, _ := strings.Cut(rest, ":"); in.isHome(ns) && in.accounts()[name] {
@@ -256,8 +256,8 @@ func (in *install) ships(kind, name string) bool {
 	return slices.ContainsFunc(in.b.Objects, func(o bundle.ManifestObject) bool { return o.Kind() == kind && o.Name() == name })
 }
 
-// isHome reports whether a namespace in the files of the bundle stands for the install namespace, because the
-// files put one of the bundle's objects into it.
+// isHome reports whether a namespace in the files of the bundle stands for the install namespace. This is the
+// case if the files put an object of the bundle into it.
 func (in *install) isHome(namespace string) bool {
 	return namespace != "" && slices.ContainsFunc(in.b.Objects, func(o bundle.ManifestObject) bool {
 		return o.Namespace() == namespace && in.scopes.namespaced(o.Group(), o.Kind())

@@ -86,8 +86,8 @@ func (p provider) isOwner() bool {
 }
 
 // newestProvider returns the provider whose CRD is rendered. It prefers operators whose CSV owns the CRD, then
-// the newest version, then the first by namespace. If two packages own the CRD, or if neither of two packages
-// owns it, their CRDs must be equal.
+// the newest version, then the first by namespace. If several packages own the CRD, or if no package owns it and
+// several ship it, their CRDs must be equal.
 func newestProvider(all []provider) (provider, error) {
 	best := all[0]
 	for _, p := range all[1:] {

@@ -52,7 +52,7 @@ func TestConfigsShareADeployment(t *testing.T) {
 	})
 }
 
-// drawJSON draws one of several JSON texts, and returns the decoded text. For "", it returns nil.
+// drawJSON draws one of the given JSON texts, and returns it decoded. If it draws "", it returns nil.
 func drawJSON(t *rapid.T, what string, of ...string) any {
 	var v any
 	if text := rapid.SampledFrom(of).Draw(t, what); text != "" {

@@ -48,7 +48,7 @@ func storageMigrations(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// bundleCRD returns the CRD of the bundle with a name, or the zero CRD.
+// bundleCRD returns the CRD with the given name in the bundle, or the zero CRD.
 func (in *install) bundleCRD(name string) k8s.CRD {
 	for _, file := range in.b.Objects {
 		if k8s.IsCRD(file.Object) && file.Name() == name {

@@ -78,8 +78,8 @@ func stopObject(o Object) Object {
 }
 
 // checkProvided returns an error if no remaining operator provides a CRD of a replaced operator. The tool would
-// prune the CRD, and the cluster would then delete all its objects. If pieces are applied separately, engines
-// do not prune CRDs, so checkProvided checks nothing.
+// prune the CRD, and the cluster would then delete all custom resources of that CRD. If pieces are applied
+// separately, engines do not prune CRDs, so checkProvided checks nothing.
 func (t *tree) checkProvided() error {
 	if !t.opt.byCluster() {
 		return nil

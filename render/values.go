@@ -19,8 +19,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// A cluster with its own values for a chart has its own tree, in which the chart is rendered with these values. Of
-// this tree, only the objects are used: the directories of the cluster contain their differences from the base.
+// A cluster with its own values for a chart has its own tree, in which the chart is rendered with these values.
+// Only the objects of that tree are used: the directories of the cluster contain the differences from the base.
 
 // valuesKey returns a key for the values of a cluster, or "" if the cluster has no values.
 func valuesKey(c profile.Cluster) string {
@@ -87,7 +87,7 @@ func (t *tree) addValueTrees(installs, replaced []operator, open func(lockfile.P
 	return faults.Err()
 }
 
-// checkValues returns an error for each operator in the values of a cluster for which the values have no effect.
+// checkValues returns an error for each operator for which a cluster sets values that have no effect.
 func checkValues(c profile.Cluster, installs []operator) error {
 	var faults diag.List
 	var known []string
@@ -160,8 +160,8 @@ func (r *valuesRenderer) render(in operator, values json.RawMessage) (operator, 
 	return out[0], nil
 }
 
-// mergeValues returns the values of under and over in JSON. The values of over take precedence. A null in over
-// remains in the result: it removes a default of the chart.
+// mergeValues merges two JSON objects. The values of over take precedence over the values of under. A null in
+// over remains in the result: it removes a default of the chart.
 func mergeValues(under, over json.RawMessage) (json.RawMessage, error) {
 	var a, b map[string]any
 	if len(under) > 0 {

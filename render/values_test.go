@@ -81,7 +81,7 @@ func chartPin(name, values string) lockfile.Pin {
 	}
 }
 
-// drawValues draws values of a chart. With nulls, as in a cluster's values, some values may be null.
+// drawValues draws values of a chart. If nulls is true, some values may be null, as in the values of a cluster.
 func drawValues(t *rapid.T, label string, nulls bool) string {
 	values := map[string]any{}
 	for _, key := range []string{"ConfigMap/a", "ConfigMap/b", "ClusterRole/shared", "Deployment/d", "Deployment/e"} {

@@ -145,7 +145,7 @@ func (v *view) ownFiles() ([]file, error) {
 		}
 		own(p.dir(), fields, names, append(more, patches...))
 	}
-	// If the cluster is applied as one unit, all/ refers to the user's resources.
+	// If the cluster is applied as one unit, all/ refers to the user's resources, so no separate directory is needed.
 	if slices.Contains(v.cluster.Overlays, layout.Resources) && !v.opt.byCluster() {
 		own(layout.Resources, map[string]any{"resources": k8s.Values(v.overlayPath(layout.Resources, layout.Resources))}, nil, nil)
 	}
@@ -169,8 +169,8 @@ func (v *view) ownFiles() ([]file, error) {
 }
 
 // pieceShare returns the directories of a piece that the cluster gets, relative to the cluster's own directory
-// of the piece. without contains kustomize patches that remove leftover objects of operators that the cluster
-// never had.
+// of the piece. It also returns kustomize patches (without) that remove leftover objects of operators that the
+// cluster never had.
 func (v *view) pieceShare(p piece) (dirs []string, without []any) {
 	up := pathAbove(p.dir(), true)
 	whole := []string{up + p.dir()}
@@ -193,8 +193,8 @@ func (v *view) pieceShare(p piece) (dirs []string, without []any) {
 	return dirs, nil
 }
 
-// overlayPath returns the relative path from the cluster's directory dir to the user's overlay with
-// a name. "" is the overlay for all pieces.
+// overlayPath returns the relative path from a directory of the cluster to one of the user's overlays. The name
+// "" stands for the overlay for all pieces.
 func (v *view) overlayPath(dir, name string) string {
 	return pathAbove(dir, true) + path.Join(v.opt.overlaysDir(), v.cluster.Name, name)
 }

@@ -27,7 +27,7 @@ func webhookServices(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// deployment returns the Deployment in the CSV with a name, or the zero value.
+// deployment returns the Deployment with the given name in the CSV, or the zero value.
 func (in *install) deployment(name string) bundle.Deployment {
 	for _, d := range in.b.CSV.Deployments {
 		if d.Name == name {

@@ -66,7 +66,7 @@ const (
 	ImagesMatch = "ImagesMatch" // whether pods run the locked digests; absent if the lock has no digests
 )
 
-// LabelVersion is the label of an object for the version of its operator.
+// LabelVersion is the label of an object that contains the version of the object's operator.
 const LabelVersion = "quayside.dev/version"
 
 // InstallationStatus is the state observed by the reporter.

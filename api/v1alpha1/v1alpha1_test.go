@@ -43,7 +43,7 @@ func fullInstallation() *v1alpha1.Installation {
 	}
 }
 
-// toFields encodes o as JSON and returns the object that the API server decodes.
+// toFields encodes o as JSON and decodes the result into a map, as the API server does.
 func toFields(t *testing.T, o any) map[string]any {
 	t.Helper()
 	data, err := json.Marshal(o)

@@ -79,8 +79,8 @@ func (r *installationIndex) remove(name types.NamespacedName) []schema.GroupVers
 	return r.drop(r.entries[name])
 }
 
-// expecting returns the Installations that list an object, sorted. It searches all Installations,
-// because there are at most some hundred and changes are rare.
+// expecting returns the Installations that list an object, sorted. It searches all Installations: there are at
+// most some hundred, and changes are rare.
 func (r *installationIndex) expecting(kind schema.GroupVersionKind, object types.NamespacedName) []types.NamespacedName {
 	return r.filter(func(m *entry) bool {
 		return slices.Contains(m.kinds, kind) && slices.ContainsFunc(m.objects, func(o v1alpha1.ObjectReference) bool {

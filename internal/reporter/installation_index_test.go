@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// installation returns an Installation that expects the given objects: kind and name.
+// installation returns an Installation that lists the given objects, each as kind and name.
 func installation(name string, generation int64, objects ...[2]string) *v1alpha1.Installation {
 	in := &v1alpha1.Installation{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, Generation: generation, UID: types.UID("uid-" + name), ResourceVersion: fmt.Sprint(generation),

@@ -94,7 +94,7 @@ func runWatches(t *testing.T, s *fakeServer, test func(w *watches)) {
 	})
 }
 
-// observed returns the observation of one ConfigMap. It returns false while the kind is starting.
+// observed returns the observation of one ConfigMap. It returns false while the watch of ConfigMaps is starting.
 func observed(t *testing.T, w *watches) (v1alpha1.Observed, bool) {
 	t.Helper()
 	got, ok, err := w.observe(t.Context(), []v1alpha1.ObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}})

@@ -86,7 +86,7 @@ func (k *kindInformer) start(ctx context.Context, o watchCallbacks) error {
 
 func (k *kindInformer) synced() <-chan struct{} { return k.done }
 
-// empty returns an object without content, of the Go type of cached objects.
+// empty returns a new object of the kind without content. It has the Go type of the cached objects.
 func (k *kindInformer) empty() client.Object {
 	if metadataOnly(k.kind.GroupKind()) {
 		o := new(metav1.PartialObjectMetadata)

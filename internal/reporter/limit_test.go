@@ -48,8 +48,8 @@ func eventually(t *testing.T, ok func() bool) {
 	}
 }
 
-// TestKindsAreBounded acquires more kinds than the limit. The excess kinds must have an error. After other
-// kinds are released, they must be watched.
+// TestKindsAreBounded acquires more kinds than maxKinds. The excess kinds must report an error. They must be
+// watched after the same number of other kinds is released.
 func TestKindsAreBounded(t *testing.T) {
 	const beyond = 7
 	var kinds []schema.GroupVersionKind

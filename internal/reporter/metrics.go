@@ -46,8 +46,8 @@ func (f *metricStore) forget(name types.NamespacedName) {
 	delete(f.byName, name)
 }
 
-// all returns the metrics by namespace and package, which identify a series. Of several Installations with the
-// same namespace and package, it selects the first by name.
+// all returns the metrics, keyed by namespace and package, which together identify a series. If several
+// Installations have the same key, it selects the first Installation by name.
 func (f *metricStore) all() map[types.NamespacedName]installationMetrics {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -27,7 +27,7 @@ type podCache struct {
 	pods        []map[string]any
 }
 
-// read returns the pods of those workloads in got for which images are expected. If none of these workloads has
+// read returns the pods of those workloads in got that have expected images. If none of these workloads has
 // changed, it returns cached. If listing pods is forbidden, it returns no pods and no error.
 func (p podReader) read(ctx context.Context, cached podCache, got []v1alpha1.Observed) (podCache, error) {
 	var workloads []v1alpha1.Observed

@@ -45,7 +45,7 @@ func deployment(ready int64) v1alpha1.Observed {
 	}
 }
 
-// pod returns a pod of the Deployment. Its image digest consists of the letter.
+// pod returns a pod of the Deployment. The digest of its image consists of 64 copies of the letter.
 func pod(letter string) map[string]any {
 	return stripPod(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "operator-1", Labels: map[string]string{"app": "operator"}},

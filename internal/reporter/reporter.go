@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// settleDelay is the delay between a change and the evaluation of an Installation. It combines the changes
-	// of a rollout, in which an object changes many times a second.
+	// settleDelay is the delay between a change and the evaluation of an Installation. An object changes many times
+	// a second during a rollout: one evaluation then covers all these changes.
 	settleDelay = 200 * time.Millisecond
 	// judgeInterval is the interval at which an Installation that is not ready is evaluated again,
 	// even without a change, because some results depend on time.
@@ -173,8 +173,8 @@ func (r *reporter) report(ctx context.Context, m *entry, in *v1alpha1.Installati
 	return reconcile.Result{}, nil
 }
 
-// ready returns an error while some kinds have not been read. Once the reporter has been ready, ready tolerates
-// a new kind that is not read for up to readGrace. A standby reporter is ready when it has the Installations.
+// ready returns an error while some kinds have not been read. After its first success, it reports a new kind only if
+// reading the kind takes longer than readGrace. A standby reporter is ready when it has read the Installations.
 func (r *reporter) ready(ctx context.Context, elected <-chan struct{}) error {
 	informer, err := r.installations.GetInformer(ctx, &v1alpha1.Installation{}, cache.BlockUntilSynced(false))
 	if err != nil {

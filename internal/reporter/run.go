@@ -26,10 +26,10 @@ import (
 // Name is the field manager of the status, the source of Events, and the name of the Lease.
 const Name = "quayside-reporter"
 
-// StatusFunc determines the status of an Installation. got contains the observed objects in the
-// order of spec.objects; the OperatorCondition is the last if spec.objects does not list it. pods
-// are the pods of the workloads. A StatusFunc must not modify its arguments, and must return equal
-// results for equal arguments.
+// StatusFunc determines the status of an Installation. got contains the observed objects in the order of
+// spec.objects. If spec.objects does not list the OperatorCondition, it is the last object in got. pods are the
+// pods of the workloads. A StatusFunc must not modify its arguments, and must return equal results for equal
+// arguments.
 type StatusFunc func(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.InstallationStatus,
 	got []v1alpha1.Observed, pods []map[string]any, now time.Time) v1alpha1.InstallationStatus
 

@@ -187,8 +187,8 @@ func stripSpec(kind schema.GroupKind, spec map[string]any) map[string]any {
 	return out
 }
 
-// scalarFields returns the fields of an object that are neither lists nor objects, and the fields
-// in names.
+// scalarFields returns the fields of an object whose values are neither lists nor objects. It also returns the
+// fields in names, whatever their values are.
 func scalarFields(from map[string]any, names ...string) map[string]any {
 	out := map[string]any{}
 	for k, v := range from {

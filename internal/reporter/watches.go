@@ -121,7 +121,7 @@ const maxKinds = 300
 
 const tooManyKinds = "more kinds than the reporter's limit"
 
-// launch starts the watch of a kind, unless the limit is reached or run has not been called.
+// launch starts the watch of a kind after run was called. If there are maxKinds watches, it records an error instead.
 func (w *watches) launch(kind schema.GroupVersionKind, k *kindWatch) {
 	if w.ctx == nil || w.ctx.Err() != nil {
 		return
@@ -140,7 +140,7 @@ func (w *watches) launch(kind schema.GroupVersionKind, k *kindWatch) {
 	})
 }
 
-// retry immediately retries those kinds that could not be read and that the function which selects.
+// retry retries, at once, every unread kind for which which(kind) is true.
 func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,8 +158,8 @@ func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 // watch objects without this label.
 const missingMessage = "it does not exist, or does not have the label " + k8s.LabelPackage
 
-// observe returns the observations of objects, in their order. It returns false while the watch of one of their
-// kinds is starting.
+// observe returns one observation for each of the objects, in the same order. It returns false while the watch
+// of one of their kinds is starting.
 func (w *watches) observe(ctx context.Context, objects []v1alpha1.ObjectReference) ([]v1alpha1.Observed, bool, error) {
 	kinds := w.snapshot()
 	out := make([]v1alpha1.Observed, 0, len(objects))
@@ -215,7 +215,7 @@ func (w *watches) countByState() map[string]int {
 	return out
 }
 
-// starting returns the kinds that have been starting for longer than grace.
+// starting returns the kinds whose watches have been starting for at least grace.
 func (w *watches) starting(grace time.Duration) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for kind, k := range w.snapshot() {

@@ -94,7 +94,7 @@ type finder struct {
 	openshift  bool
 }
 
-// add adds a need, or adds by to the existing need with the same ID. It returns the need.
+// add adds a need. If a need with the same ID exists, add only appends by to its field By. It returns the need.
 func (f *finder) add(n Need, by string) *Need {
 	id := n.ID()
 	if f.found[id] == nil {

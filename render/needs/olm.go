@@ -175,8 +175,8 @@ func (h *permissionIndex) addGrant(account string, g k8s.Grant) {
 }
 
 // FindOLM returns the degree to which an operator with these objects needs OLM. signals is the evidence,
-// strongest first. definitions are OLM's CRDs whose objects the operator may watch. If shipped is true, objects
-// of OLM's kinds among objects are also evidence.
+// strongest first. definitions are OLM's CRDs whose objects the operator may watch. If shipped is true, each of
+// the objects that has a kind of OLM is also evidence.
 func FindOLM(objects []k8s.Object, shipped bool) (need OLMNeed, signals []Signal, definitions []string) {
 	signals, definitions = PermissionSignals(objects)
 	if shipped {
@@ -276,7 +276,7 @@ func isOLMKind(group, kind string) bool {
 	return (group == k8s.OLMGroup || group == k8s.OLMv1Group) && kind != "OperatorCondition"
 }
 
-// olmEvidence returns the reasons why an operator cannot run without OLM: the texts of its signals with
+// olmEvidence returns the reasons why an operator cannot run without OLM: the texts of the signals whose need is
 // NeedsOLM.
 func olmEvidence(objects []k8s.Object) []string {
 	var out []string

@@ -19,7 +19,7 @@ func Serve() {
 	}
 }
 
-// New returns a Charts that offers these APIs. TestMain of the package must call [Serve].
+// New returns a Charts for a cluster with these APIs. TestMain of the package must call [Serve].
 func New(t *testing.T, apis []string) *helm.Charts {
 	t.Helper()
 	program, err := os.Executable()

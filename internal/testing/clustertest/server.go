@@ -60,8 +60,8 @@ func New(t testing.TB) *Server {
 // Close stops the server before the end of the test.
 func (s *Server) Close() { s.server.Close() }
 
-// Kubeconfig returns a kubeconfig with the current context "test". more are the names of further
-// contexts with the same server and credentials.
+// Kubeconfig returns a kubeconfig with the current context "test". For each name in more, it has another context
+// with the same server and credentials.
 func (s *Server) Kubeconfig(more ...string) string {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
 	return KubeconfigOf(s.URL, ca, Token, more...)
@@ -168,7 +168,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// splitPath splits a request path into group and version, and the rest.
+// splitPath splits a request path into the API version, such as "apps/v1", and the segments after it.
 func splitPath(path string) (apiVersion string, rest []string, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -190,7 +190,7 @@ func (s *Server) discover(w http.ResponseWriter, apiVersion string, kinds []Kind
 	writeJSON(w, http.StatusOK, Object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": apiVersion, "resources": list})
 }
 
-// listGroups writes the groups of all kinds, without the core group.
+// listGroups writes the list of all API groups except the core group.
 func (s *Server) listGroups(w http.ResponseWriter) {
 	versions := map[string][]any{}
 	add := func(group, version string) {
@@ -215,7 +215,7 @@ func (s *Server) listGroups(w http.ResponseWriter) {
 	writeJSON(w, http.StatusOK, Object{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-// objectsAt writes an object or a list.
+// objectsAt answers a request for an object or for a list. rest is the path after the API version, in segments.
 func (s *Server) objectsAt(w http.ResponseWriter, r *http.Request, apiVersion string, kinds []Kind, rest []string) {
 	namespace := ""
 	if len(rest) >= 3 && rest[0] == "namespaces" {

@@ -74,7 +74,7 @@ func newPod(o Object) Object {
 	}
 }
 
-// caBundle returns a CA bundle as in the fields of the API.
+// caBundle returns a value for a field caBundle, in base64 as in JSON.
 func caBundle() string { return base64.StdEncoding.EncodeToString([]byte("CA")) }
 
 func settleWebhooks(o Object) {

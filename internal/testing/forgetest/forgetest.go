@@ -122,7 +122,7 @@ func (s *Server) Change(number int, change func(*Pull)) {
 	change(&s.pulls[number-1])
 }
 
-// Refuse makes the server answer requests with the status code that the function code returns. 0 means success.
+// Refuse makes the server call code for each request: 0 means success, any other status code is the answer.
 func (s *Server) Refuse(code func(method, path string) int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *Server) Race(p Pull) {
 	s.concurrent = &p
 }
 
-// Writes returns the requests other than GET since the last call.
+// Writes returns the requests other than GET since the last call of Writes, each as method and path.
 func (s *Server) Writes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.requests = append(s.requests, r.Method+" "+escaped)
 	rest, ok := strings.CutPrefix(escaped, strings.TrimPrefix(s.API(), s.URL)+"/")
 	if r.Header.Get("Authorization") != "Bearer "+Token {
-		// A careless server would repeat the credentials of the request.
+		// Like a careless server, it repeats the credentials of the request.
 		writeError(w, http.StatusUnauthorized, "bad credentials "+r.Header.Get("Authorization"))
 		return
 	}
@@ -511,13 +511,13 @@ func parseBody(r *http.Request) map[string]any {
 	return out
 }
 
-// text returns a string of a body, or "".
+// text returns v, a value in a decoded request body, as a string. It returns "" if v is no string.
 func text(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-// texts returns a list of strings of a body.
+// texts returns the items of v, a list in a decoded request body, as strings.
 func texts(v any) []string {
 	list, _ := v.([]any)
 	var out []string

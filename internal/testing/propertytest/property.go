@@ -19,8 +19,8 @@ func Main(m *testing.M) {
 // FixSeed sets the seed of property tests. Use it instead of [Main] if TestMain also does other things.
 func FixSeed(seed int) { set("rapid.seed", seed) }
 
-// DefaultChecks sets the number of inputs for each property test of a package, which is otherwise 100.
-// -rapid.checks takes precedence.
+// DefaultChecks sets the number of inputs for each property test of a package. Without this call, it is 100. The
+// flag -rapid.checks takes precedence.
 func DefaultChecks(n int) { set("rapid.checks", n) }
 
 // LimitChecks limits the number of inputs for one property test, unless -rapid.checks is set.

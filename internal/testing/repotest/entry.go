@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// text returns the object of the entry point, or "" if there is none.
+// text returns the YAML of the entry point's object, such as an Application, or "" if there is no object.
 func (e entry) text() string {
 	switch e.kind {
 	case "application":
@@ -61,8 +61,8 @@ func (e entry) flux() string {
 	return out
 }
 
-// applicationSet returns an ApplicationSet that makes an Application for each unit and cluster. If all units
-// have the same path below their directories, the generator may find them by a pattern.
+// applicationSet returns the YAML of an ApplicationSet. With the generator e.generator, it makes an Application
+// for each unit and cluster.
 func (e entry) applicationSet() string {
 	dir, cluster, namespace := "{{dir}}", "{{name}}", "{{namespace}}"
 	elements := func(fields func(u unit, i instance) string) string {

@@ -21,7 +21,7 @@ type Operator struct {
 	Cluster string
 }
 
-// String returns the fields of the operator that reach a cluster.
+// String formats the operator without the fields File, Entry and Cluster.
 func (o Operator) String() string {
 	return fmt.Sprintf("%s/%s %s %s %s", o.Namespace, o.Name, o.Package, o.Channel, o.Config)
 }
@@ -150,7 +150,7 @@ type entry struct {
 	exclude   string
 }
 
-// instance is a cluster for which an ApplicationSet makes Applications, with the destination namespace.
+// instance is a cluster, and the destination namespace of the Applications for this cluster.
 type instance struct{ cluster, namespace string }
 
 func drawEntry(t *rapid.T, i int, kind string) entry {
@@ -229,7 +229,7 @@ func (e entry) files() map[string]string {
 	return out
 }
 
-// name returns the last step of the directory.
+// name returns the last element of the unit's path.
 func (u unit) name() string { return u.dir[strings.LastIndex(u.dir, "/")+1:] }
 
 // applied returns the operators of u that reach a cluster and that quayside can read.

@@ -45,7 +45,7 @@ type unit struct {
 // isKustomized reports whether the unit has a kustomization.
 func (u unit) isKustomized() bool { return len(u.layers) > 0 }
 
-// top returns the directory that the unit's user applies.
+// top returns the directory that a tool applies: that of the highest layer or, without layers, of the unit.
 func (u unit) top() string {
 	if u.isKustomized() {
 		return u.layers[len(u.layers)-1].dir
@@ -65,7 +65,7 @@ func (u unit) file(s source) string {
 	}
 }
 
-// drawUnit draws a unit. forms holds channels for the sources.
+// drawUnit draws a unit in a directory. Each of its operators gets one of the channels in forms.
 func drawUnit(t *rapid.T, dir string, forms []string) unit {
 	u := unit{dir: dir}
 	for i := range rapid.IntRange(1, 3).Draw(t, "operators") {
@@ -130,7 +130,7 @@ func (u unit) files() map[string]string {
 	return out
 }
 
-// addFiles adds the files of a layer with a fault.
+// addFiles adds the files of the layer to out. If fault is not "", the files have this fault.
 func (l layer) addFiles(out map[string]string, resources []string, fault string) {
 	switch fault {
 	case brokenFile:
@@ -179,13 +179,13 @@ func (l layer) patches() string {
 	return out
 }
 
-// patchChannel returns a list of one patch. It sets the channel of an operator or, without a name, of all.
+// patchChannel returns, as a YAML list, one patch that sets the channel of an operator or, if name is "", of all.
 func patchChannel(channel, name string) string {
 	return "[{target: {kind: Subscription" + strings.TrimSuffix(field(", name: ", name), "\n") + "}, patch: " + fmt.Sprintf("%q", "- {op: replace, path: /spec/channel, value: "+channel+"}") + "}]"
 }
 
-// apply returns operators as the kustomization of the layer builds them. Patches of the tool are applied before
-// the replacements of the layer.
+// apply returns the operators in list as a build of the layer's kustomization changes them. Patches of the tool
+// are applied before the replacements of the layer.
 func (l layer) apply(list []Operator, tool changes) []Operator {
 	out := slices.Clone(list)
 	for i := range out {
@@ -229,7 +229,7 @@ func subscription(s source) string {
 	return fmt.Sprintf("apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata:\n  name: %[1]s\n%[2]sspec:\n  name: %[1]s\n  channel: %[3]s\n  source: hub\n  sourceNamespace: olm\n", s.name, field("  namespace: ", s.namespace), s.channel)
 }
 
-// field returns a line with a field, or "" without a value.
+// field returns name and value as a line of YAML, or "" if value is empty.
 func field(name, value string) string {
 	if value == "" {
 		return ""

@@ -128,7 +128,7 @@ func (s *Services) trustedRoot() error {
 	return err
 }
 
-// serveJSON returns a handler that serves the result of a function as JSON.
+// serveJSON returns a handler that calls a function for each request, and writes its result as JSON.
 func serveJSON(handle func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		out, err := handle(r)

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Decode decodes YAML as kustomize does. Numbers in the result are as in [Plain].
+// Decode decodes YAML as kustomize does. It converts numbers like [Plain].
 func Decode(data []byte) (any, error) {
 	var v any
 	if err := yaml.Unmarshal(data, &v); err != nil {
