@@ -73,8 +73,8 @@ func setOf(t *testing.T, tree string, member any, name string) map[string]any {
 }
 
 // TestResourceSetInputs checks that the example of a ResourceSet creates one Kustomization from inputs/ for
-// each cluster. It must apply a directory of Kustomizations, and its name must differ from theirs. The types
-// have those fields of fluxcd.controlplane.io/v1 that the example uses.
+// each cluster. The Kustomization must apply a directory of Kustomizations, and its name must differ from the
+// names in the directory. The Go types have only the fields of fluxcd.controlplane.io/v1 that the example uses.
 func TestResourceSetInputs(t *testing.T) {
 	var set struct {
 		APIVersion, Kind string
