@@ -11,7 +11,7 @@ import (
 )
 
 // applicationFields returns the treatment of every field of an Application with a chart, in the order of the
-// page, as fluxFields does.
+// page. The rows have the same form as in fluxFields.
 func applicationFields() []olmField {
 	const (
 		tool  = "concerns Argo CD; quayside renders manifests"
@@ -61,8 +61,8 @@ func applicationFields() []olmField {
 
 const valuesOfLamp = "-- values/lamp.yaml --\na: {b: 3, c: 4}\n"
 
-// readChartApplication reads an Application with a chart, and with values from this repository. fields are more
-// fields of the Application, by path; in these paths, spec.source stands for the source with the chart.
+// readChartApplication reads an Application that installs a chart, with values from this repository. fields
+// adds fields to the Application, by path; in these paths, spec.source stands for the source with the chart.
 func readChartApplication(t *testing.T, fields map[string]string) (*declare.Set, error) {
 	t.Helper()
 	inSource, others := map[string]string{}, map[string]string{}

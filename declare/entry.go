@@ -144,8 +144,8 @@ type appliedDir struct {
 	entry int
 }
 
-// readApplied reads the declarations that the GitOps tool applies through the entry points of the paths, as they
-// are after the changes of the tool.
+// readApplied reads the declarations that the GitOps tool applies through the entry points in the declared
+// paths. It reads them in the form that the tool applies, which may differ from the form in the files.
 func (l *loader) readApplied() {
 	done := map[string][]appliedDir{}
 	for _, a := range l.applied {
@@ -266,8 +266,8 @@ func (l *loader) readChart(a appliedDir) {
 	}
 }
 
-// mapApplied returns a function that converts positions. A position in the kustomization that has the tool's
-// changes becomes the position of the entry point.
+// mapApplied returns a function that converts positions like mapPos. If the tool changes the kustomization, the
+// function converts a position in the kustomization file to the position of the entry point.
 func (l *loader) mapApplied(o *overlay.Overlay, d candidate, mapPos func(diag.Pos) diag.Pos) func(diag.Pos) diag.Pos {
 	if d.applied == nil || !d.applied.Changes.IsBuilt() {
 		return mapPos
@@ -280,8 +280,8 @@ func (l *loader) mapApplied(o *overlay.Overlay, d candidate, mapPos func(diag.Po
 	}
 }
 
-// checkKnown returns an Unread, and true, if the entry point changes a declaration in a way that is unknown
-// offline. variables are the variables in the declaration whose values are unknown.
+// checkKnown returns an Unread and true if the entry point changes a declaration in a way that is unknown
+// offline, and false if not. variables are the variables in the declaration whose values are unknown.
 func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag.Pos) (Unread, bool) {
 	if d.applied == nil || r.first.IsZero() && len(r.errs) == 0 {
 		return Unread{}, false

@@ -87,8 +87,8 @@ func (u unit) want() []string {
 	return out
 }
 
-// TestEntryPointsProperty compares the declarations that entry points apply with an independent evaluation in
-// random repositories. A fault must affect only the declarations that need the faulty file.
+// TestEntryPointsProperty reads declarations through the entry points of random repositories, and compares them
+// with the result of unit.want. A fault must affect only the declarations that need the faulty file.
 func TestEntryPointsProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		repository := fstest.MapFS{}

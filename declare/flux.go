@@ -142,9 +142,9 @@ func (r *reader) readHelmRelease(n *yamlnode.Node) {
 	r.declareChart(c, s, source, c.mapping("spec.values", o.Spec.Values))
 }
 
-// addLocalChart adds the catalog of a chart in a directory of this repository. source is the ID of the catalog.
-// name is the name of a GitRepository, which is assumed to be this repository. addLocalChart returns the name
-// of the chart, or "" if it has added a fault.
+// addLocalChart adds the catalog of a chart in the directory dir of this repository. source is the ID of the
+// catalog. name is the name of a GitRepository, which is assumed to be this repository. addLocalChart returns
+// the name of the chart, or "" if it has added a fault.
 func (r *reader) addLocalChart(pos diag.Pos, source, name, dir string) string {
 	chart := ""
 	if r.chartIn != nil && fs.ValidPath(dir) {

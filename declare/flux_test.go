@@ -99,7 +99,7 @@ func readRelease(t *testing.T, fields map[string]string) (*declare.Set, error) {
 	return declare.LoadFS(files("-- local/lamp/Chart.yaml --\n{name: torch, version: 1.0.0}\n-- r.yaml --\n"+text+fluxSources), declare.LoadOptions{Paths: paths("r.yaml")})
 }
 
-// withFields sets more fields of an object, and returns its YAML. The keys of fields are paths.
+// withFields adds fields to an object, and returns the object as YAML. The keys of fields are paths.
 func withFields(t *testing.T, object map[string]any, fields map[string]string) string {
 	t.Helper()
 	for where, value := range fields {
@@ -126,7 +126,7 @@ func withFields(t *testing.T, object map[string]any, fields map[string]string) s
 	return string(text)
 }
 
-// checkFields tries each field of an object that installs a chart. read reads the object with fields added.
+// checkFields tries each field of an object that installs a chart. read adds fields to the object, and reads it.
 func checkFields(t *testing.T, fields []olmField, read func(fields map[string]string) (*declare.Set, error)) {
 	t.Helper()
 	digest := func(fields map[string]string) (string, error) {

@@ -22,8 +22,8 @@ type ChartSource struct {
 	Pos   diag.Pos
 }
 
-// declareChart declares the operator s of a chart. source is the ID of the chart's ChartSource, and own are the
-// values in the object that installs the chart.
+// declareChart declares s, the Subscription of a chart. source is the ID of the chart's ChartSource. own
+// contains the values in the object that installs the chart.
 func (r *reader) declareChart(c checker, s Subscription, source string, own []byte) {
 	fields := fieldsOf(s.Dialect)
 	c.checkRange(fields[FieldRange], s.Range)

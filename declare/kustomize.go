@@ -36,8 +36,8 @@ func (l *loader) readRegular(name string) ([]byte, error) {
 	return l.read(name)
 }
 
-// build builds the kustomizations in opt.Paths. It also builds kustomizations that were found in
-// directories, except components and kustomizations that another one includes.
+// build builds the kustomizations that opt.Paths names. It also builds the kustomizations that were found in
+// directories, except components, and except kustomizations that another kustomization includes.
 func (l *loader) build() {
 	opened := map[*overlay.Overlay]candidate{}
 	faults := map[*overlay.Overlay]error{}
@@ -212,8 +212,8 @@ func (l *loader) applyOverrides() []*Set {
 	return out
 }
 
-// dropOverridden drops declarations that may be overridden by something unread in a later path with Overrides.
-// It lists these declarations as unread.
+// dropOverridden drops each declaration for which a later path with Overrides has an unread part that may
+// override the declaration. It lists the dropped declarations as unread.
 func (l *loader) dropOverridden(sets []*Set, dropped map[identity]bool) {
 	for _, u := range slices.Clone(l.unread) {
 		if !l.isOverriding(u.entry) {
@@ -230,8 +230,8 @@ func (l *loader) dropOverridden(sets []*Set, dropped map[identity]bool) {
 	}
 }
 
-// dropRepeated drops a declaration if an earlier path declares the same object. If the two declarations differ,
-// it lists the dropped one as unread. Duplicates within one path remain, because Merge handles them.
+// dropRepeated removes a declaration if an earlier path has an identical one. If two paths declare an object
+// differently, it lists the object as unread. Duplicates within one path remain, because Merge handles them.
 func (l *loader) dropRepeated(sets []*Set, dropped map[identity]bool) {
 	type declared struct {
 		entry   int
@@ -286,8 +286,8 @@ func (l *loader) ambiguous(builders map[identity][]part) map[identity]bool {
 	return out
 }
 
-// warnUnlisted returns a warning for each file with declarations that is in or below a directory with a
-// kustomization, and that no kustomization lists.
+// warnUnlisted returns a warning for each file with declarations that no kustomization lists, although the file
+// is in or below a directory with a kustomization.
 func (l *loader) warnUnlisted() []diag.Warning {
 	read := map[string]bool{}
 	dirs := map[string]bool{}

@@ -418,7 +418,7 @@ func (l *loader) parse(f candidate, file string, data []byte) *reader {
 	return r.parse(data)
 }
 
-// chartsOf returns a function that looks up the name of the chart in a directory, or "" if there is none.
+// chartsOf returns a function that returns the name of the chart in a directory, or "" if the directory has none.
 func chartsOf(read func(file string) ([]byte, error)) func(dir string) string {
 	return func(dir string) string {
 		data, err := read(path.Join(dir, "Chart.yaml"))
@@ -453,8 +453,8 @@ func (l *loader) read(file string) ([]byte, error) {
 	return fs.ReadFile(l.fsys, file)
 }
 
-// appliedWarning returns the text of a warning if a GitOps tool applies a directory that contains file, or else
-// "".
+// appliedWarning returns the text of a warning if a file is in a directory that a GitOps tool applies.
+// Otherwise, it returns "".
 func (l *loader) appliedWarning(file string) string {
 	for _, dir := range l.opt.Applied {
 		if dir == "." || strings.HasPrefix(file, dir+"/") {

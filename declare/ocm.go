@@ -90,8 +90,8 @@ func (r *reader) readOperatorPolicy(n *yamlnode.Node) {
 	r.rejectTemplates(n, before)
 }
 
-// checkCompliance checks the fields for evaluation and reporting. They do not affect the
-// declaration, but complianceType mustnothave is a fault.
+// checkCompliance checks the fields that control how a policy is evaluated and reported. They do not affect the
+// declaration. The complianceType mustnothave is a fault, because it declares no operator.
 func (c checker) checkCompliance(spec specPolicy) {
 	c.enum("spec.severity", spec.Severity, "low", "Low", "medium", "Medium", "high", "High", "critical", "Critical")
 	c.enum("spec.remediationAction", spec.RemediationAction, "inform", "Inform", "enforce", "Enforce")
@@ -177,8 +177,8 @@ func (r *reader) declarePolicyGroup(c checker, s Subscription, o *policyGroup) {
 	r.declareGroup(c, at, o.specOperatorGroup, OperatorGroup{Namespace: s.Namespace, Name: o.Name, Pos: c.At(at), Fields: fields, Policy: s.Name})
 }
 
-// warnInform adds a warning if the remediationAction is inform: such a policy installs nothing. action is that of
-// the policy. The remediationAction of the enclosing Policy takes precedence.
+// warnInform adds a warning if the remediationAction is inform: such a policy installs nothing. action is the
+// remediationAction of the policy itself. The remediationAction of the enclosing Policy takes precedence.
 func (r *reader) warnInform(c checker, action string) {
 	pos := c.At("spec.remediationAction")
 	if _, v := yamlnode.Field(specOf(r.policy), "remediationAction"); v != nil {
@@ -195,9 +195,9 @@ func specOf(n *yamlnode.Node) *yamlnode.Node {
 	return spec
 }
 
-// rejectTemplates adds a fault for each value that is a template, because only a hub or a cluster
-// can evaluate it. It replaces other faults of this object at the same positions. before is the
-// number of faults before this object.
+// rejectTemplates adds a fault for each value that is a template, because only a hub or a cluster can evaluate
+// it. If the object has other faults at the same positions, it removes these. before is the index of the
+// object's first fault in r.errs.
 func (r *reader) rejectTemplates(n *yamlnode.Node, before int) {
 	var templateFaults diag.List
 	_, meta := yamlnode.Field(n, "metadata")

@@ -49,7 +49,7 @@ func (w *workTree) check(err error) {
 
 func (w *workTree) path(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
 
-// write writes a file. It first waits until the time of the file system has changed since the last call.
+// write writes a file with a new modification time. It waits until the time of the file system has advanced.
 func (w *workTree) write(name, text string) {
 	w.t.Helper()
 	probe := w.path(".git/probe")
@@ -66,7 +66,7 @@ func (w *workTree) write(name, text string) {
 	w.check(os.WriteFile(w.path(name), []byte(text), 0o600))
 }
 
-// ageFiles makes the files older than the index, as they are a second later.
+// ageFiles sets the time of the index to one hour later, so that the index is newer than all files.
 func (w *workTree) ageFiles() {
 	later := time.Now().Add(time.Hour)
 	w.check(os.Chtimes(w.path(".git/index"), later, later))
@@ -117,7 +117,7 @@ func newWorkTree(t interface {
 	return w
 }
 
-// TestRememberedInGit surveys a Git repository again after random edits. The index changes nothing.
+// TestRememberedInGit surveys a Git repository again after random edits. The result must be the same without the index.
 func TestRememberedInGit(t *testing.T) {
 	propertytest.LimitChecks(t, 20)
 	root, runs := t.TempDir(), 0
@@ -208,8 +208,8 @@ func (r *readNames) Open(name string) (fs.File, error) {
 	return r.FS.Open(name)
 }
 
-// TestUnchangedFilesAreNotRead surveys a Git repository again. It only reads files that may have changed, and files
-// with declarations and objects of GitOps tools.
+// TestUnchangedFilesAreNotRead surveys a Git repository twice. The second survey must only read files that may
+// have changed, and files with declarations and objects of GitOps tools.
 func TestUnchangedFilesAreNotRead(t *testing.T) {
 	w := newWorkTree(t, t.TempDir())
 	found := []string{"a/x.yaml", "argo.yaml", "b/x.yaml", "c/x.yaml"}
@@ -243,8 +243,8 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	}
 }
 
-// TestFilteredFileIsRead has a file that a filter changes without changing its size, so that its blob in the index
-// is that of an earlier survey.
+// TestFilteredFileIsRead changes a file, and adds a filter that maps the new text to the old blob in the index.
+// The size of the file stays the same. The file must be read again.
 func TestFilteredFileIsRead(t *testing.T) {
 	w := newWorkTree(t, t.TempDir())
 	files := filetree.OpenRootDir(w.dir).FS()

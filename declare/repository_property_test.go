@@ -141,8 +141,8 @@ func TestSurveyProperty(t *testing.T) {
 	})
 }
 
-// checkProposal checks that the proposed paths contain each operator that is applied, as it is applied to
-// one of the clusters.
+// checkProposal checks that the proposed paths contain each applied operator, in the form in which it is
+// applied to one of the clusters.
 func checkProposal(t *rapid.T, r repotest.Repository, s *survey.Survey) {
 	p := s.Propose(nil)
 	chosen, _ := p.Choose(p.Environments)

@@ -317,8 +317,8 @@ func (r *reader) readObject(n *yamlnode.Node) {
 	r.ignoreUnrelated(n, group, apiVersion, kind)
 }
 
-// dropFaulty removes all objects that were read from n, if n has a fault that belongs to no object in it. It
-// attributes the fault to n. before is the set before n was read, and errs the number of faults at that time.
+// dropFaulty removes all objects that were read from n, if n has a fault that belongs to none of them. It
+// attributes the fault to n. before and errs are the set and the number of faults before n was read.
 func (r *reader) dropFaulty(n *yamlnode.Node, kind string, errs int, before Set) {
 	if len(r.errs) <= max(errs, len(r.about)) {
 		return

@@ -14,9 +14,9 @@ import (
 	"github.com/quayside/quayside/internal/overlay"
 )
 
-// addUnbuilt adds the faults of a kustomization that cannot be built. o is the kustomization as far as it can
-// be opened, or nil. If no path names the kustomization and it certainly contains no declarations, it only adds
-// a warning.
+// addUnbuilt adds the faults of a kustomization that cannot be built. o is the opened part of the
+// kustomization, or nil. If no path names the kustomization, and if it certainly contains no declarations,
+// addUnbuilt only adds a warning.
 func (l *loader) addUnbuilt(o *overlay.Overlay, d candidate, err error) {
 	about := Unread{partial: true, text: l.ownText(o, d.path, err)}
 	tolerated := !d.named && o != nil && !namesOLM(about.text) && !mayGenerate(o) && !errors.Is(err, overlay.ErrOutside)
@@ -57,10 +57,10 @@ func isSecretPlugin(p overlay.Plugin) bool {
 	return strings.Contains(name, "sops") || strings.Contains(name, "secret") || strings.Contains(name, "vault")
 }
 
-// ownText returns the text of all files that may belong to the kustomization in dir. These are the files
-// below its directory and below the directories of the kustomizations that it includes, and all files to
-// which these kustomizations refer. Files of other kustomizations are omitted. o is the opened kustomization,
-// or nil. If err is not nil, a kustomization that is mentioned in the text of another counts as included.
+// ownText returns the text of all files that may belong to the kustomization in dir: the files below its directory and
+// the directories of the kustomizations that it includes, and all files to which these kustomizations refer. It omits
+// the files of other kustomizations. o is the opened kustomization, or nil. If err is not nil, a kustomization counts
+// as included if the text of another kustomization mentions its directory.
 func (l *loader) ownText(o *overlay.Overlay, dir string, err error) []byte {
 	var out bytes.Buffer
 	dirs := map[string]bool{dir: true}
@@ -132,8 +132,8 @@ func (l *loader) mentionedDirs(dir string) []string {
 	return out
 }
 
-// addSkipped adds a warning for each plugin that the build of o skips. If a path names o and o
-// contains no declarations, it adds a fault instead.
+// addSkipped adds a warning for each plugin that the build of o skips. It adds a fault instead if a path names
+// o, o contains no declarations, and the plugin may generate declarations.
 func (l *loader) addSkipped(o *overlay.Overlay, d candidate, declares bool) {
 	for k := range o.Kustomizations() {
 		for _, p := range k.Skipped {

@@ -51,7 +51,7 @@ func (u Unread) MayDeclare(namespace, name, pkg string) bool {
 	}
 }
 
-// names reports whether the part is the declaration d, or its text contains the name.
+// names reports whether the part is the declaration d, or its text contains the name of d.
 func (u Unread) names(d identity) bool {
 	if u.Kind != "" {
 		return u.MayDeclare(d.namespace, d.name, "")
@@ -60,9 +60,9 @@ func (u Unread) names(d identity) bool {
 }
 
 // MayGroup reports whether the part is an OperatorGroup in a namespace, or its text may contain one. An
-// OperatorGroup in the text whose namespace is missing or a placeholder may be in any namespace that the text
-// names. A kustomization in the text may move an OperatorGroup from another namespace to a namespace that the
-// kustomization names.
+// OperatorGroup in the text without a namespace, or with a placeholder, may be in any namespace that the text
+// names. An OperatorGroup with another namespace may be moved by a kustomization in the text, to a namespace
+// that the kustomization names.
 func (u Unread) MayGroup(namespace string) bool {
 	if u.Kind != "" || !bytes.Contains(u.text, []byte("OperatorGroup")) {
 		return u.Kind == "OperatorGroup" && (u.Namespace == "" || u.Namespace == namespace)
@@ -111,8 +111,8 @@ func newUnread(e *diag.Error) Unread {
 	return Unread{Pos: e.Pos, Reason: (&diag.Error{Msg: e.Msg, Err: e.Err}).Error(), Hint: e.Hint, err: e}
 }
 
-// unreadAll returns an Unread for each fault in err. It copies the description of the object and its text from
-// describe. pos is the position for faults that have none.
+// unreadAll returns an Unread for each fault in err. Each Unread gets the object and the text that describe
+// contains. pos is the position for faults without a position.
 func unreadAll(pos diag.Pos, err error, describe Unread) []Unread {
 	var faults diag.List
 	faults.Add(pos, err)

@@ -135,8 +135,8 @@ func orAutomatic(s string) Approval {
 	return Approval(s)
 }
 
-// checkConfig checks the SubscriptionConfig in field at, and returns it as canonical JSON. It
-// returns nil if the config is missing or empty.
+// checkConfig checks the SubscriptionConfig at the field path at, and returns it as canonical JSON. It returns
+// nil if the config is missing or empty.
 func (c checker) checkConfig(n *yamlnode.Node, at string, o *configV0) []byte {
 	if o == nil {
 		return nil
@@ -168,7 +168,7 @@ func (c checker) checkResources(at string, n *yamlnode.Node) {
 	}
 }
 
-// childNode returns the node of field at, or nil if it is missing.
+// childNode returns the node at the field path at, or nil if it is missing.
 func childNode(n *yamlnode.Node, at string) *yamlnode.Node {
 	for step := range strings.SplitSeq(at, ".") {
 		_, n = yamlnode.Field(n, step)
@@ -176,8 +176,8 @@ func childNode(n *yamlnode.Node, at string) *yamlnode.Node {
 	return n
 }
 
-// checkKube checks the value of field at against a Kubernetes type, and returns it. It returns nil
-// if data is not a JSON object.
+// checkKube checks data, the value at the field path at, against a Kubernetes type. It returns the decoded
+// value, or nil if data is not a JSON object.
 func (c checker) checkKube(at string, data json.RawMessage, part admit.Part) map[string]any {
 	var v any
 	if err := utiljson.Unmarshal(data, &v); err != nil {
@@ -284,8 +284,8 @@ func (r *reader) readOperatorGroup(n *yamlnode.Node) {
 	})
 }
 
-// declareGroup adds an OperatorGroup to the set. g contains its metadata. spec contains its spec, which is at
-// the field path at.
+// declareGroup adds an OperatorGroup to the set. g contains the metadata of the group. spec is the spec of the
+// group. at is the field path of the spec.
 func (r *reader) declareGroup(c checker, at string, spec specOperatorGroup, g OperatorGroup) {
 	g.ServiceAccountName, g.UpgradeStrategy = spec.ServiceAccountName, spec.UpgradeStrategy
 	c.enum(at+".upgradeStrategy", spec.UpgradeStrategy, "Default", "TechPreviewUnsafeFailForward")

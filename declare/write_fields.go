@@ -162,8 +162,8 @@ func setItems(lines []string, dash string, old, values []string) error {
 	return nil
 }
 
-// setMapping replaces, removes or, after the package, inserts the mapping at path: the config or the values. It
-// does not keep comments and quotes in the mapping.
+// setMapping replaces the mapping at path: the config or the values. It removes the mapping if values is empty,
+// and inserts a new mapping after the package. It does not keep comments and quotes in the mapping.
 func setMapping(lines []string, s Subscription, path string, values []string) error {
 	raw := []byte("{}")
 	if len(values) > 0 {

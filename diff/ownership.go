@@ -174,7 +174,6 @@ func (c *comparison) prefixOwner(operator, namespace, name string) string {
 	return owner
 }
 
-// ownedName is the name of a package, account or workload, and its operator.
 type ownedName struct{ name, operator string }
 
 // ownedNames returns the names of the packages, accounts and workloads of operators, by namespace.

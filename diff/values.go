@@ -174,7 +174,6 @@ func cutMiddle(s string, limit int) string {
 	return fmt.Sprintf("%s … (%d bytes) … %s", strings.ToValidUTF8(s[:half], ""), len(s)-2*half, strings.ToValidUTF8(s[len(s)-half:], ""))
 }
 
-// sortedKeys returns the keys of m, sorted.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // unionKeys returns the keys of a and b, sorted and without duplicates.

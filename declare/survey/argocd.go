@@ -53,8 +53,8 @@ func (s *scanner) addApplication(e *Entry, n *yamlnode.Node, fields map[string]a
 	}
 }
 
-// overrideSource returns source, the source of an Application, with the parameters in the .argocd-source files
-// of dir.
+// overrideSource returns the source of an Application, with the parameters in the .argocd-source files of dir.
+// name is the name of the Application.
 func (s *scanner) overrideSource(source map[string]any, dir, name string) map[string]any {
 	for _, file := range []string{".argocd-source.yaml", ".argocd-source-" + name + ".yaml"} {
 		var more map[string]any
@@ -65,8 +65,7 @@ func (s *scanner) overrideSource(source map[string]any, dir, name string) map[st
 	return source
 }
 
-// argoChanges returns the changes that an Application with this source and destination namespace
-// makes.
+// argoChanges returns the changes that an Application makes, according to its source and destination namespace.
 func argoChanges(source map[string]any, namespace string) Changes {
 	c := Changes{DefaultNamespace: known(namespace)}
 	if strings.Contains(namespace, unknownText) {

@@ -23,8 +23,8 @@ func (a *Applied) Equal(b *Applied) bool {
 	return reflect.DeepEqual(without(*a), without(*b))
 }
 
-// Kustomization returns the content of the kustomization file from which a tool builds a.Dir. data is the
-// content of the existing file. If data is not nil, the result is data with the changes of a. Otherwise the
+// Kustomization returns the content of the kustomization file from which the tool builds a.Dir. data is the
+// content of the existing file. If data is not nil, the result is data with the tool's changes. Otherwise the
 // result is a new kustomization that lists resources. It is nil if the tool builds no kustomization in a.Dir.
 func (a *Applied) Kustomization(data []byte, resources []string) ([]byte, error) {
 	c := a.Changes

@@ -80,8 +80,8 @@ func (r *repository) readChart(dir string) *chartFiles {
 	return c
 }
 
-// mentions reports whether a file of the chart or the values contain a version of one of the API groups. Packed
-// subcharts are not searched.
+// mentions reports whether the values or a file of the chart contain an API group from the list, followed by a
+// version. Packed subcharts are not searched.
 func (c *chartFiles) mentions(groups [][]byte, values []byte) bool {
 	for _, group := range groups {
 		version := slices.Concat(group, []byte("/v"))
@@ -166,7 +166,7 @@ func (r *repository) chartValues(c *Chart) (map[string]any, error) {
 			merged = k8s.Merge(merged, doc)
 		}
 	}
-	// Decoding a copy keeps the values of the entry point unchanged by assignments.
+	// Decode a copy, so that assignments do not change the values of the entry point.
 	text, err := json.Marshal(k8s.Merge(merged, c.Values))
 	if err != nil {
 		return nil, err
@@ -239,8 +239,8 @@ type templatedChart struct {
 	err          error
 }
 
-// addTemplated templates the chart that a applies. If several entry points apply a chart with the same values,
-// it templates the chart once. It adds the resulting declarations, and the resulting objects of GitOps tools as
+// addTemplated templates the chart in a.Dir. If several entry points apply the chart with the same values, it
+// templates the chart once. It adds the resulting declarations, and the resulting objects of GitOps tools as
 // entries. It returns an error if the chart names API groups of such objects, but cannot be templated.
 func (s *scanner) addTemplated(a *Applied) error {
 	if a.Chart == nil {
@@ -276,7 +276,7 @@ func (s *scanner) addTemplated(a *Applied) error {
 	return c.err
 }
 
-// readTemplated fills in c with the objects of the chart that a applies.
+// readTemplated sets the fields of c, from the objects that the tool creates from the chart in a.Dir.
 func (s *scanner) readTemplated(c *templatedChart, a *Applied) {
 	objects, err := s.repo.template(s.charts, s.groups, a)
 	c.err = err
@@ -314,8 +314,8 @@ func (s *scanner) readTemplated(c *templatedChart, a *Applied) {
 	}
 }
 
-// templateCharts templates the charts that workspaces name, the charts that entries apply, and the charts that entries
-// in these charts apply. It replaces declarations found in the text of templates by the resulting declarations.
+// templateCharts templates the charts that workspaces name, the charts that entries apply, and the charts that
+// entries in these charts apply. The resulting declarations replace those found in the text of templates.
 func (s *scanner) templateCharts() {
 	done, faults := map[string]bool{}, map[string]error{}
 	template := func(a *Applied) {

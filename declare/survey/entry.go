@@ -37,7 +37,7 @@ type Reader struct {
 
 // NewReader returns a reader of a repository. It assumes that every entry point applies this repository, unless
 // the entry point names a chart of another repository. charts renders charts. results remembers the results of
-// kustomizations. Both may be nil.
+// kustomizations. charts and results may be nil.
 func NewReader(fsys fs.FS, skip func(dir string) bool, charts *helm.Charts, results *memo.Results) *Reader {
 	r := &Reader{newRepository(fsys, skip), &valueIndex{}, charts}
 	r.repo.results = results
@@ -157,8 +157,8 @@ func mayApply(data []byte) bool {
 	return slices.ContainsFunc(profile.Appliers(), func(a profile.Applier) bool { return bytes.Contains(data, []byte(a.Group)) })
 }
 
-// Resources returns the manifests outside of kustomizations that a applies, and the topmost
-// directories with kustomizations, sorted.
+// Resources returns the manifests outside of kustomizations that the tool applies from a.Dir, and the topmost
+// directories with kustomizations. Both lists are sorted.
 func (a *Applied) Resources(fsys fs.FS, skip func(dir string) bool) (files, dirs []string) {
 	r := newRepository(fsys, skip)
 	if !r.isDir(a.Dir) {
@@ -183,8 +183,8 @@ func isDirectory(fsys fs.FS, name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// At returns a copy of a for a directory below a.Dir. The copy lacks the changes to kustomizations, because the
-// tool makes these only in a.Dir.
+// At returns a copy of a for the directory dir, which is below a.Dir. The copy lacks the changes to
+// kustomizations, because the tool makes these only in a.Dir.
 func (a *Applied) At(dir string) *Applied {
 	out := *a
 	out.Dir, out.Changes = dir, Changes{DefaultNamespace: a.Changes.DefaultNamespace, Unknown: a.Changes.Unknown}

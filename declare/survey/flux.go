@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// addDirectories adds the directories that an object of any tool applies. applier describes the
-// fields of its kind.
+// addDirectories adds the directories that the object n of a tool applies. applier describes the fields of the
+// object's kind.
 func (s *scanner) addDirectories(e *Entry, n *yamlnode.Node, applier profile.Applier) {
 	fields := decode(n)
 	for _, where := range applier.Paths {

@@ -134,8 +134,8 @@ func (g generator) git(spec map[string]any, before params) ([]params, error) {
 	return out, nil
 }
 
-// withValues returns p with the additional parameter "values": the generator's field values, whose texts are
-// evaluated with the parameters in p.
+// withValues returns p with the additional parameter "values". Its value is the field values of the generator,
+// in which texts are evaluated with the parameters in p.
 func (g generator) withValues(p, values map[string]any) map[string]any {
 	if len(values) == 0 {
 		return p
@@ -283,8 +283,8 @@ func (g generator) matrix(spec map[string]any, before params, depth int) ([]para
 	return out, nil
 }
 
-// merge returns the parameter sets of the first generator. It extends each set by the parameters of those sets
-// of the other generators that have the same values for the merge keys.
+// merge returns the parameter sets of the first generator. It extends each of them by the matching sets of the
+// other generators: the sets with the same values for the merge keys.
 func (g generator) merge(spec map[string]any, before params, depth int) ([]params, error) {
 	keys, _ := spec["mergeKeys"].([]any)
 	list, _ := spec["generators"].([]any)

@@ -141,8 +141,8 @@ func (s *Survey) Changing(dir string, declared []string) (applied []*Applied, ku
 	return applied, kustomizations
 }
 
-// isNamed reports whether the entry is created by a chart that a workspace names, directly or through other
-// charts. Then no known object of the repository applies the entry.
+// isNamed reports whether the entry comes from a chart that a workspace names, directly or through other
+// charts. In this case, no known object of the repository applies the entry.
 func (e *Entry) isNamed() bool {
 	for e.within != nil {
 		if e = e.within.Entry; e.By == "" {
@@ -152,7 +152,7 @@ func (e *Entry) isNamed() bool {
 	return false
 }
 
-// changes reports whether a changes one of the operators that it applies.
+// changes reports whether the tool changes one of the operators that it applies from a.Dir.
 func (s *Survey) changes(a *Applied) bool {
 	if a.Chart != nil {
 		return slices.ContainsFunc(s.Declarations, func(d Declaration) bool { return d.IsOperator() && slices.Contains(d.applied, a) })
@@ -203,8 +203,8 @@ func (s *Survey) included(declared []string) (files, dirs map[string]bool) {
 	return files, dirs
 }
 
-// keeps reports whether the built kustomization of a contains a declaration. A patch may have deleted the
-// declaration. It returns true if there is no kustomization, or if the kustomization cannot be built.
+// keeps reports whether the built kustomization in a.Dir still contains a declaration, which a patch may have
+// deleted. It returns true if there is no kustomization, or if the kustomization cannot be built.
 func (s *Survey) keeps(a *Applied, d Declaration) bool {
 	if s.repo.kustomization(a.Dir) == nil {
 		return true

@@ -67,14 +67,14 @@ func (s *Survey) buildText(dir, file string, text []byte) ([]map[string]any, err
 	return out, nil
 }
 
-// applierFiles returns the files with objects of GitOps tools that a applies, sorted.
+// applierFiles returns the sorted files that the tool applies from a.Dir and that may contain GitOps objects.
 func (s *scanner) applierFiles(a *Applied) []string {
 	files := s.repo.appliedFiles(a)
 	maps.DeleteFunc(files, func(name string, _ bool) bool { return !mayApply(s.repo.read(name)) })
 	return slices.Sorted(maps.Keys(files))
 }
 
-// changesObjects reports whether a, or a kustomization that it applies, changes objects.
+// changesObjects reports whether the tool, or a kustomization that it applies, changes the objects from a.Dir.
 func (s *scanner) changesObjects(a *Applied) bool {
 	if a.Changes.IsBuilt() || a.Changes.Substitutes {
 		return true
@@ -96,8 +96,8 @@ func (s *scanner) changesObjects(a *Applied) bool {
 	return false
 }
 
-// addNested adds the entry points in the files that a applies, except files in seen. If a changes objects,
-// addNested builds the objects, and returns the error of the build.
+// addNested adds the entry points in the files that the tool applies from a.Dir, except files in seen. If the
+// objects are changed (see changesObjects), addNested builds the objects, and returns the error of the build.
 func (s *scanner) addNested(a *Applied, seen map[string]bool) error {
 	files := slices.DeleteFunc(s.applierFiles(a), func(name string) bool { return seen[name] })
 	for _, name := range files {
@@ -124,8 +124,8 @@ func (s *scanner) addNested(a *Applied, seen map[string]bool) error {
 	return nil
 }
 
-// applyObjects returns the objects that a tool applies for a. It replaces variables whose values are unknown
-// with unknownText.
+// applyObjects returns the objects that the tool applies from a.Dir. It replaces variables whose values are
+// unknown with unknownText.
 func (s *scanner) applyObjects(a *Applied) ([]map[string]any, error) {
 	var own string
 	var data []byte
@@ -187,9 +187,9 @@ func (c Changes) substitute(objects []map[string]any) []map[string]any {
 	return out
 }
 
-// addBuilt records those built objects that belong to GitOps tools. file is the kustomization file. The
-// position of an object is that of the object with the same kind and name in files, or else the beginning of
-// file.
+// addBuilt records the built objects that belong to GitOps tools. The position of such an object is the
+// position of the object with the same kind and name in files. If there is none, it is the beginning of file,
+// the kustomization file.
 func (s *scanner) addBuilt(objects []map[string]any, file string, files []string) {
 	positions := map[string]diag.Pos{}
 	for _, name := range files {
@@ -219,8 +219,8 @@ func (s *scanner) addBuilt(objects []map[string]any, file string, files []string
 	}
 }
 
-// builtObjects returns the objects of GitOps tools in the repository. Objects that a topmost kustomization
-// changes are in their built form, all others as in their files.
+// builtObjects returns the objects of GitOps tools in the repository. If a topmost kustomization changes an
+// object, the result has the built form of the object.
 func (s *scanner) builtObjects() []entryObject {
 	all := s.objects
 	byFile := map[string]bool{}

@@ -126,8 +126,8 @@ func (s *Survey) placementOf(d Declaration) string {
 }
 
 // directoriesOfBases returns the directories below the top that contain bases: kustomizations that others
-// include. If another kustomization in such a directory has no operator and nothing includes it, it is an
-// unused base. A declared path must not include unused bases: a namespace could get two OperatorGroups.
+// include. Another kustomization in such a directory is an unused base if it has no operator and nothing
+// includes it. A declared path must not include unused bases, because a namespace could get two OperatorGroups.
 func (s *Survey) directoriesOfBases() map[string]bool {
 	out := map[string]bool{}
 	for name := range s.lowerDirs() {
@@ -227,7 +227,7 @@ func (s *Survey) plainPath(file string) string {
 	return dir
 }
 
-// variants returns the indexes of the choices with each operator.
+// variants returns, for each operator, the indexes of the choices that declare it.
 func (p Proposal) variants() map[string][]int {
 	out := map[string][]int{}
 	for i, c := range p.choices {
@@ -238,8 +238,8 @@ func (p Proposal) variants() map[string][]int {
 	return out
 }
 
-// dropUnapplied drops each choice that no tool applies, if a tool applies all its operators from
-// other paths.
+// dropUnapplied drops each choice that no tool applies, if tools apply all operators of the choice from other
+// paths.
 func (p *Proposal) dropUnapplied() {
 	variants := p.variants()
 	all := p.choices
@@ -332,9 +332,9 @@ func differences(paths []string) []string {
 	return out
 }
 
-// Choose returns the paths for environments, sorted. If several paths declare an operator, Choose takes the
-// path of the first of these environments that has such a path. open are the remaining paths with operators
-// that none of the chosen paths declares.
+// Choose returns the paths for environments. If several paths declare an operator, Choose takes the path whose
+// environment comes first in environments. open are the remaining paths with operators that no chosen path
+// declares.
 func (p Proposal) Choose(environments []string) (chosen, open []Choice) {
 	picked, covered := map[int]bool{}, map[string]bool{}
 	isCovered := func(operator string) bool { return covered[operator] }
@@ -365,7 +365,7 @@ func (p Proposal) Choose(environments []string) (chosen, open []Choice) {
 	return chosen, open
 }
 
-// anyKey reports whether the predicate is holds for at least one key of m.
+// anyKey reports whether a predicate is true for at least one key of m.
 func anyKey(m map[string]bool, is func(key string) bool) bool {
 	for key := range m {
 		if is(key) {

@@ -79,8 +79,8 @@ func (r *repository) ReadDir(dir string) ([]fs.DirEntry, error) {
 	return list, err
 }
 
-// remember returns f of the content of a file, which f determines together with its path. It does not read the file if
-// its content is known and the result of an earlier call is stored. name identifies f.
+// remember returns f of the content of a file. f may also depend on the path of the file. The file is not read
+// if its blob is known and a result for this blob and name is stored. name identifies f.
 func remember[T any](r *repository, file string, d fs.DirEntry, name string, f func(data []byte) (T, error)) (out T, err error) {
 	if blob, known := r.index.Blob(file, d); known {
 		if out, found := memo.Find[T](r.results, name, append(blob, file...)); found {
@@ -324,7 +324,7 @@ func documents(file string, data []byte) ([]*yamlnode.Node, error) {
 	return out, nil
 }
 
-// appliedFiles returns the manifests that a, or the kustomization in its directory, applies.
+// appliedFiles returns the manifests that the tool applies from a.Dir, including the files of kustomizations.
 func (r *repository) appliedFiles(a *Applied) map[string]bool {
 	files := map[string]bool{}
 	if !r.isDir(a.Dir) {
@@ -337,9 +337,9 @@ func (r *repository) appliedFiles(a *Applied) map[string]bool {
 	return files
 }
 
-// visitApplied calls file with each manifest in dir that a applies and that is outside of
-// kustomizations. It calls built with each topmost directory that has a kustomization. The calls
-// are in lexical order.
+// visitApplied calls file with each manifest in dir that the tool applies and that is outside of
+// kustomizations. It calls built with each topmost directory that has a kustomization. The calls are in lexical
+// order.
 func (r *repository) visitApplied(a *Applied, dir string, file, built func(name string)) {
 	switch {
 	case r.isChart(dir):
@@ -397,7 +397,7 @@ func matchGlob(pattern, name string) bool {
 	return err == nil && matched
 }
 
-// excludes reports whether a does not apply a file or directory outside of kustomizations.
+// excludes reports whether the tool, in applying a.Dir, omits a file or directory outside of kustomizations.
 func (a *Applied) excludes(r *repository, name string, dir bool) bool {
 	if a.ignore != nil && a.ignore.Match(name, dir) || r.isIgnored(a.ignoreFile, name) {
 		return true
@@ -409,8 +409,8 @@ func (a *Applied) excludes(r *repository, name string, dir bool) bool {
 	return !dir && (a.include != "" && !matchGlob(a.include, rel) || a.exclude != "" && matchGlob(a.exclude, rel))
 }
 
-// at returns the position of a field of n, a node of e. If the field is missing, it returns the position of
-// the nearest enclosing field. For an object that a kustomization changes, it returns the position of e.
+// at returns the position of a field of the node n, which is in the entry. If the field is missing, it returns the
+// position of the nearest enclosing field. If a kustomization changes the entry, it returns the entry's position.
 func (e *Entry) at(n *yamlnode.Node, field string) diag.Pos {
 	if e.built != "" {
 		return e.Pos

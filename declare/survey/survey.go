@@ -218,10 +218,10 @@ type Options struct {
 	Index   *gitrepo.Index // index of the repository
 }
 
-// New surveys a repository. It skips directories for which skip returns true, files that Git ignores, and
-// large files. The file system that skip gets remembers directories. foreign reports whether a URL belongs to another
-// repository. A missing directory is treated as empty. named returns the charts that workspaces name, each created with
-// [Named]. named may search the survey for files, and may be nil.
+// New surveys a repository. It skips directories for which skip returns true, files that Git ignores, and large
+// files. skip gets a file system that caches lists of directories. foreign reports whether a URL belongs to
+// another repository. A missing directory is treated as empty. named returns the charts that workspaces name,
+// each created with [Named]. named may search the survey for files, and may be nil.
 func New(fsys fs.FS, skip func(files fs.FS, dir string) bool, foreign func(url string) bool, named func(*Survey) []*Applied, opt Options) (*Survey, error) {
 	r := newRepository(fsys, nil)
 	r.skip = func(dir string) bool {
@@ -400,7 +400,7 @@ func (s *scanner) scanFile(name string, d fs.DirEntry) error {
 }
 
 // scanManifest is like scanFile, for a file whose name is not that of a template. It reports whether it
-// recorded something. This depends only on data.
+// recorded something. The result depends only on data.
 func (s *scanner) scanManifest(name string, data []byte) bool {
 	docs, err := documents(name, data)
 	if err != nil {
@@ -614,8 +614,8 @@ func (s *scanner) addEntry(o entryObject) {
 	}
 }
 
-// addDirs adds the directory of a to e. If parts of the path are unknown, it adds every directory of the
-// repository that matches the known parts.
+// addDirs adds the directory a.Dir to the entry e. If parts of the path are unknown, it adds every directory of
+// the repository that matches the known parts.
 func (s *scanner) addDirs(e *Entry, a Applied, complete func(*Applied)) {
 	dirs := []string{a.Dir}
 	switch fixed := fixedDir(a.Dir); {

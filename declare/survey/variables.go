@@ -104,10 +104,10 @@ type valueIndex struct {
 	generating []string // directories of kustomizations that generate ConfigMaps
 }
 
-// findValues returns the values of a ConfigMap for the Kustomization in a file. For a Secret, it returns the
-// keys, each with an empty value. If several objects with this name differ, it uses only those in the directory
-// of the file. It returns false if there is no object, if these objects also differ, or if the values are
-// unknown.
+// findValues returns the values of the ConfigMap with this name for the Kustomization in a file. For a Secret,
+// it returns the keys, each with an empty value. If several objects have this name and different values, only
+// those in the directory of the file count. It returns false if no object counts, if their values differ, or if
+// the values are unknown.
 func (s *scanner) findValues(kind, namespace, name, file string) (map[string]string, bool) {
 	if s.values == nil {
 		return nil, false

@@ -64,7 +64,7 @@ func (d CRD) Stored() (CRDVersion, bool) {
 	return d.findVersion(func(v CRDVersion) bool { return v.Storage })
 }
 
-// findVersion returns the first version for which is returns true.
+// findVersion returns the first version that a predicate accepts, and whether there is one.
 func (d CRD) findVersion(is func(CRDVersion) bool) (CRDVersion, bool) {
 	for _, v := range d.Versions {
 		if is(v) {

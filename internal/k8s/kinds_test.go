@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// TestBuiltin compares the table with the Go types of Kubernetes. The table must contain exactly their groups
-// and those kinds that have a list type, and a few kinds that were removed or are defined elsewhere.
+// TestBuiltin compares the table with the Go types of Kubernetes. The table must contain exactly the groups of these
+// types and the kinds with a list type, and the kinds in elsewhere, which were removed or have other types.
 func TestBuiltin(t *testing.T) {
 	elsewhere := []string{"CustomResourceDefinition.apiextensions.k8s.io", "APIService.apiregistration.k8s.io", "PodSecurityPolicy.policy", "PodSecurityPolicy.extensions"}
 	groups := []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}

@@ -103,8 +103,8 @@ func With[M ~map[string]any](m M, v any, path ...string) M {
 	return out
 }
 
-// Merge returns the fields of under and over, and merges nested mappings, too. The fields of over take
-// precedence. The result is never nil, and shares values with both arguments.
+// Merge returns a map with the fields of both maps. It merges two mappings with the same key. In other cases,
+// the field of over takes precedence. The result is never nil, and shares values with both arguments.
 func Merge(under, over map[string]any) map[string]any {
 	out := maps.Clone(under)
 	if out == nil {

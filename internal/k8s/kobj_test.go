@@ -46,7 +46,7 @@ func path() *rapid.Generator[[]string] {
 	return rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 4)
 }
 
-// TestGettersAgree compares the results of every getter with At, and those of At with a loop over the path.
+// TestGettersAgree compares every getter with At, and compares At with a loop over the path.
 func TestGettersAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, p := mapping(3).Draw(t, "m"), path().Draw(t, "path")

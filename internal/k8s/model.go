@@ -113,11 +113,11 @@ func compareIDs(a, b roleID) int {
 // maxAggregation is the maximum product of the number of aggregated roles and the number of all roles.
 const maxAggregation = 20_000_000
 
-// aggregate sets the effective rules of each role. For an aggregated role, these are the rules of
-// all roles that its selectors select, directly or through other aggregated roles. The rules in the manifest
-// of an aggregated role apply in two cases only. First, if none of the selected roles has rules: the
-// controller does not replace rules by an empty list. Second, in a cycle of roles: another role may have
-// copied the rules from the manifest, and copies remain.
+// aggregate sets the effective rules of each role. For an aggregated role, these are the rules of all roles
+// that its selectors select, directly or through other aggregated roles. The rules in the manifest of an
+// aggregated role apply in two cases only. First, none of the selected roles has rules: the controller does not
+// replace rules by an empty list. Second, the role is in a cycle of roles: another role may have copied the
+// rules from the manifest, and the copies remain.
 func (m *Permissions) aggregate(ids []roleID) error {
 	var aggregated []int
 	for i, id := range ids {
@@ -197,8 +197,8 @@ func (m *Permissions) reachesRules(ids []roleID, reached *big.Int) bool {
 	return false
 }
 
-// addCycle records a cycle: the roles that role i aggregates and that also aggregate role i. It does
-// nothing unless role i has the first name of the cycle, so that each cycle is recorded once.
+// addCycle records the cycle with role i: the roles that role i aggregates and that also aggregate role i. To
+// record each cycle once, it does nothing unless role i has the first name in the cycle, in alphabetical order.
 func (m *Permissions) addCycle(ids []roleID, i int, reach map[int]*big.Int) {
 	var names []string
 	for j, other := range reach {

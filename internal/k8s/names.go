@@ -21,8 +21,8 @@ func Fit(name string, limit int) string {
 	return appendHash(name, name, limit)
 }
 
-// FitWithout is like [Fit], but also replaces part in name by a dash. A name that contained part always gets
-// the digits.
+// FitWithout is like [Fit], but first replaces each occurrence of part in name by a dash. The result then
+// always ends with the digits of the hash.
 func FitWithout(part, name string, limit int) string {
 	plain := name
 	for strings.Contains(plain, part) {
@@ -41,9 +41,8 @@ func appendHash(text, name string, limit int) string {
 	return strings.TrimRight(text[:min(len(text), limit-9)], "-._:") + "-" + hex.EncodeToString(sum[:4])
 }
 
-// Suffixed returns base-suffix. As in OLM v1, if base and suffix together exceed 63 bytes, base is
-// cut so that the result has 63 bytes. The comparison does not count the dash, so that an uncut result may
-// have 64 bytes.
+// Suffixed returns base, a dash and suffix. As in OLM v1, if base and suffix (without the dash) exceed 63
+// bytes, base is cut so that the result has 63 bytes. A result that was not cut has up to 64 bytes.
 func Suffixed(base, suffix string) string {
 	if len(base)+len(suffix) > MaxLabel {
 		base = base[:MaxLabel-len(suffix)-1]

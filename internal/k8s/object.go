@@ -113,7 +113,7 @@ func EscapePointer(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
-// Condition returns the condition of type kind in status.conditions, or nil.
+// Condition returns the condition with the given type in status.conditions, or nil.
 func Condition(o map[string]any, kind string) map[string]any {
 	for _, c := range Items(o, "status", "conditions") {
 		if Text(c, "type") == kind {
@@ -123,7 +123,7 @@ func Condition(o map[string]any, kind string) map[string]any {
 	return nil
 }
 
-// HasCondition reports whether the condition of type kind is True.
+// HasCondition reports whether the condition with the given type is True.
 func HasCondition(o map[string]any, kind string) bool {
 	return Text(Condition(o, kind), "status") == "True"
 }

@@ -54,7 +54,7 @@ func PodSecurityViolations(meta, spec map[string]any, level, version string) ([]
 	return violations(level, version), nil
 }
 
-// evaluatePod returns a function that returns the violations of a level by the pod, sorted.
+// evaluatePod returns a function that returns, sorted, the reasons why a level does not allow the pod.
 func evaluatePod(meta, spec map[string]any) (violations func(level, version string) []string, err error) {
 	var m metav1.ObjectMeta
 	var s corev1.PodSpec

@@ -81,8 +81,8 @@ func MapPods(o Object, convert func(spec map[string]any) map[string]any) Object 
 // hasPods reports whether an object is a custom resource. Its fields may then contain pods.
 func hasPods(o Object) bool { return !IsBuiltinGroup(o.Group()) }
 
-// walkPods returns v with the pod specs in it replaced by the results of visit. meta is the metadata
-// beside v.
+// walkPods returns v with each pod spec in it replaced by the result of visit. meta is the field metadata of
+// the map that contains v.
 func walkPods(v any, path []string, meta map[string]any, visit func(PodTemplate) map[string]any) any {
 	below := func(key string) []string { return append(path[:len(path):len(path)], key) }
 	switch v := v.(type) {

@@ -102,9 +102,9 @@ func NewGrantSet(grants []Grant) GrantSet {
 	return s
 }
 
-// Covers reports whether a grant of the set covers g. The duration does not depend on the size of
-// the set, because Covers looks up only the few grants that can cover g. In RBAC, several grants never
-// combine to another permission.
+// Covers reports whether a grant of the set covers g. The duration does not depend on the size of the set,
+// because Covers looks up only the few grants that can cover g. Single grants are enough: in RBAC, grants do
+// not combine to a further permission.
 func (s GrantSet) Covers(g Grant) bool {
 	for have := range coveringGrants(g) {
 		if _, ok := s[have]; ok {
@@ -173,8 +173,8 @@ func distinctPair(s, other string) []string {
 	return []string{s, other}
 }
 
-// GainedGrants returns the grants in after that no grant in before covers, sorted. It omits a grant that
-// another gained grant covers.
+// GainedGrants returns, sorted, the grants in the list after that no grant in the list before covers. It omits
+// a grant that another gained grant covers.
 func GainedGrants(before, after []Grant) []Grant {
 	had := NewGrantSet(before)
 	return ReduceGrants(slices.DeleteFunc(slices.Clone(after), had.Covers))

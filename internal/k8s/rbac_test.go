@@ -228,8 +228,8 @@ func TestSetAgrees(t *testing.T) {
 	})
 }
 
-// TestGainedAgrees compares GainedGrants of two random sets with all requests of a small API: a request that
-// only the second set allows must be covered.
+// TestGainedAgrees compares GainedGrants of two random sets with all requests of a small API. The result must
+// cover each request that only the second set allows.
 func TestGainedAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) []Grant {

@@ -65,8 +65,8 @@ func BindingSubjects(b map[string]any) []Subject {
 	return out
 }
 
-// SubjectIn returns an element of the subjects of a binding in namespace. A ServiceAccount without
-// a namespace gets the namespace of the binding.
+// SubjectIn decodes an element of the subjects of a binding. namespace is the namespace of the binding: a
+// ServiceAccount without a namespace gets it.
 func SubjectIn(namespace string, m map[string]any) Subject {
 	s := Subject{Kind: Text(m, "kind"), Name: Text(m, "name")}
 	if s.Kind == "ServiceAccount" {

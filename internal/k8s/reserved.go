@@ -15,7 +15,7 @@ func IsReservedNamespace(name string) bool {
 	return IsDefaultNamespace(name) || strings.HasPrefix(name, "openshift")
 }
 
-// reservedKind is a kind with the function that reports whether an object's name belongs to the cluster.
+// reservedKind is a kind with reserved names. isReserved reports whether an object has such a name.
 type reservedKind struct {
 	group, kind string
 	isReserved  func(o Object) bool
@@ -45,7 +45,7 @@ func reservedKinds() []reservedKind {
 	}
 }
 
-// IsReserved reports whether an object with the kind and name of o belongs to the cluster or its vendor.
+// IsReserved reports whether o has the kind and name of an object that belongs to the cluster or its vendor.
 // Installing o would replace that object.
 func IsReserved(o Object) bool {
 	return slices.ContainsFunc(reservedKinds(), func(c reservedKind) bool { return o.Is(c.group, c.kind) && c.isReserved(o) })

@@ -41,7 +41,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestOfAgrees compares the matches of selectors in decoded objects with those of equal selectors in Go types.
+// TestOfAgrees checks that a selector in a decoded object matches the same labels as an equal selector in Go types.
 func TestOfAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{"a", "b", "c"})

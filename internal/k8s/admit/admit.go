@@ -33,7 +33,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Kind is a parsed CRD, for admitting objects.
+// Kind is a parsed CRD. It simulates requests for the custom resources of the CRD.
 type Kind struct {
 	versions map[string]version
 	status   map[string]bool // names of the versions with a status subresource
@@ -183,9 +183,9 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (WriteResult, err
 	return out, nil
 }
 
-// Refusals returns the reasons why the API server would reject an object in server-side apply: one for each
-// field, in the order of Write. Server-side apply also rejects fields that the schema lacks. Refusals returns
-// nil if k is nil, or if Write fails.
+// Refusals returns the reasons why the API server would reject an object in server-side apply: first the faults
+// of Write, then the fields that the schema lacks, which server-side apply also rejects. Refusals returns nil
+// if k is nil, or if Write fails.
 func (k *Kind) Refusals(o k8s.Object) []string {
 	if k == nil {
 		return nil

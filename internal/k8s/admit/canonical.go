@@ -48,10 +48,10 @@ type Repeat struct {
 	Items []map[string]any // in the order of the list; nil if the items are no mappings
 }
 
-// Distinct removes list items that server-side apply rejects, because another item has the same key. It
-// returns the object and the removed repeats. If the items of a repeat are mappings, keep returns the item to
-// keep. Distinct puts this item at the position of the last. In kinds that are not built in, it changes only
-// the metadata, because the API server rejects every request with repeats in other fields of such kinds.
+// Distinct removes list items that server-side apply rejects, because another item has the same key. It returns
+// the object and the repeats. If the items of a repeat are mappings, the item that keep returns remains, at the
+// position of the last item. In kinds that are not built in, Distinct changes only the metadata, because the
+// API server rejects every request with repeats in other fields of such kinds.
 func (t *Types) Distinct(object k8s.Object, keep func(Repeat) map[string]any) (k8s.Object, []Repeat) {
 	c := canonicalizer{types: t, keep: keep}
 	out := object
@@ -67,8 +67,7 @@ func (t *Types) Distinct(object k8s.Object, keep func(Repeat) map[string]any) (k
 	return out, c.repeats
 }
 
-// canonicalizer builds the canonical form of values of Go types. If keep is set, it only removes
-// repeats.
+// canonicalizer builds the canonical form of values of Go types. If keep is not nil, it only removes repeats.
 type canonicalizer struct {
 	types   *Types
 	at      []step                      // path of the value
@@ -76,7 +75,7 @@ type canonicalizer struct {
 	repeats []Repeat
 }
 
-// below returns the canonical form of a value that is one step below the current one.
+// below returns the canonical form of v, which is one step below the value at c.at.
 func (c *canonicalizer) below(at step, of reflect.Type, v any) any {
 	c.at = append(c.at, at)
 	defer func() { c.at = c.at[:len(c.at)-1] }()

@@ -201,7 +201,7 @@ func roundTrip(t *testing.T, types *Types, o k8s.Object) map[string]any {
 	return out
 }
 
-// intersect returns encoded without the fields that are missing or null in o.
+// intersect returns the value encoded, without the fields that are missing or null in o.
 func intersect(o, encoded any) any {
 	switch encoded := encoded.(type) {
 	case map[string]any:

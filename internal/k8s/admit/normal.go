@@ -52,8 +52,8 @@ func normalCRD(crd k8s.Object) k8s.Object {
 	return k8s.With(crd, any(defaults), "spec", "conversion")
 }
 
-// normalPod returns a pod spec in the canonical form, with the name of its ServiceAccount in one
-// field, and with its capabilities as linuxCapabilities spells them. Container runtimes accept other
+// normalPod returns a pod spec in the canonical form, with the name of its ServiceAccount in one field. The
+// names of capabilities are spelled as by linuxCapabilities, because container runtimes accept several
 // spellings.
 func (t *Types) normalPod(pod map[string]any) map[string]any {
 	out := (&canonicalizer{types: t}).object(reflect.TypeFor[corev1.PodSpec](), pod)

@@ -88,7 +88,7 @@ func (w *secretWalk) fields(of reflect.Type, m map[string]any, path []string) {
 	}
 }
 
-// value looks up references in a value, which is in the field with this name.
+// value looks up references in a value. name is the name of the field that contains the value.
 func (w *secretWalk) value(of reflect.Type, v any, name string, path []string) {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()

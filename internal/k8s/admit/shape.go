@@ -101,7 +101,7 @@ func (w *typeChecker) path() string {
 	return strings.TrimPrefix(b.String(), ".")
 }
 
-// checkAt checks a value that is one step below the current one.
+// checkAt checks a value that is one step below the value at w.at.
 func (w *typeChecker) checkAt(at step, of reflect.Type, v any) {
 	w.at = append(w.at, at)
 	w.checkValue(of, v)
@@ -161,9 +161,9 @@ func (w *typeChecker) checkObject(of reflect.Type, v any) {
 	}
 }
 
-// checkRequired adds a fault for each required field that m does not have. A field is required if the API
-// server demands it, according to requiredFields. A field that is not in requiredFields is required unless
-// it has omitempty. Numbers and booleans are not checked, because a missing value means the zero value.
+// checkRequired adds a fault for each required field that m lacks. A field is required if requiredFields
+// contains it with the value true. A field that is missing there is required unless it has omitempty. Numbers
+// and booleans are not checked, because a missing value means the zero value.
 func (w *typeChecker) checkRequired(of reflect.Type, fields map[string]typeField, m map[string]any) {
 	rules := w.types.requiredFields()[of]
 	for name, f := range fields {
@@ -186,15 +186,15 @@ func (w *typeChecker) checkRequired(of reflect.Type, fields map[string]typeField
 	}
 }
 
-// requiredText has a line for each tested field: with "+" if the API server rejects an object that only lacks
-// this field, and with "-" if it accepts the object. TestRequired of test/cluster compares the file with an
-// API server. With -update, it writes the file.
+// requiredText has a line for each tested field. The line begins with "+" if the API server rejects an object
+// that lacks only this field, and with "-" if not. TestRequired of test/cluster compares the file with an API
+// server. With -update, it writes the file.
 //
 //go:embed required.txt
 var requiredText string
 
-// requiredFields returns the fields of requiredText by Go type and name: true if the API server demands the
-// field in every tested object.
+// requiredFields returns the content of requiredText, by Go type and field. The value is true if the API server
+// demands the field in every tested object.
 func (t *Types) requiredFields() map[reflect.Type]map[string]bool {
 	if t.required != nil {
 		return t.required

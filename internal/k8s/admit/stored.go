@@ -25,10 +25,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Stored returns an object as the API server stores it, without a status: encoded from its Go type and, for
-// kinds that bundles install, with the API server's defaults. Values that only the API server can set, such
-// as the address of a Service, are missing. An object of a kind that is not built in is only converted to
-// JSON types. The error means that the object does not match the Go type of its kind.
+// Stored returns an object as the API server stores it, without a status. The object is encoded from its Go
+// type. Kinds that bundles install get the API server's defaults. Values that only the API server can set, such
+// as the address of a Service, are missing. If the kind is not built in, the object is only converted to JSON
+// types. The error means that the object does not match the Go type of its kind.
 func (t *Types) Stored(o k8s.Object) (k8s.Object, error) {
 	o = k8s.Without(o, "status")
 	of := t.kind(o.APIVersion(), o.Kind())

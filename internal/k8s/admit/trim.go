@@ -23,9 +23,9 @@ func trimDefinition(crd map[string]any) map[string]any {
 	return k8s.With(crd, versions, "spec", "versions")
 }
 
-// trimSchema returns a schema without descriptions and without properties whose schemas are always valid. It
-// keeps the properties in named, and properties with unknown fields. If all is set, or if a rule or default
-// may refer to any property, it keeps all properties. plain reports whether the whole schema is always valid.
+// trimSchema returns a schema without descriptions and without properties whose schemas are always valid. It keeps the
+// properties that named lists, and properties with unknown fields. It keeps all properties if all is true, or if a rule
+// or default may refer to any property. plain reports whether the whole schema is always valid.
 func trimSchema(s map[string]any, all bool, named ...string) (out map[string]any, plain bool) {
 	all = all || s["x-kubernetes-validations"] != nil || s["default"] != nil
 	out, plain = make(map[string]any, len(s)), !all && (s["type"] != nil || s["x-kubernetes-preserve-unknown-fields"] != nil)

@@ -63,14 +63,14 @@ func nodes(s map[string]any, at string, fn func(at string, s map[string]any)) {
 	}
 }
 
-// set sets a field of one of the schemas.
+// set is a change of a field in one of the schemas.
 type set struct {
 	at, field string
 	value     any
 }
 
-// sets returns a set for every combination of a node, a field of the API, and one of many values. The values
-// are valid values and values of every type.
+// sets returns a change for every combination of a schema, a field of the API, and one of many values. The
+// values include valid values and values of every type.
 func sets(t *testing.T) []set {
 	t.Helper()
 	text, list := map[string]any{"type": "string"}, map[string]any{"type": "array"}
@@ -118,8 +118,8 @@ func with(crd map[string]any, all ...set) map[string]any {
 	return crd
 }
 
-// TestTrimHidesNothing sets fields on the nodes of a schema, and checks that the CRD is valid if its
-// trimmed form is valid.
+// TestTrimHidesNothing changes fields in the schemas of a CRD, and checks that the CRD is valid if its trimmed
+// form is valid.
 func TestTrimHidesNothing(t *testing.T) {
 	crd := load(t, schemas)
 	if faults := slices.Concat(validateDefinition(crd), validateDefinition(trimDefinition(crd))); faults != nil {

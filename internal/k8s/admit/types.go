@@ -215,8 +215,8 @@ func ServedAPIs(minor int) []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// served returns the minor version of Kubernetes that introduced each kind, by apiVersion/kind. A
-// scheme of all APIs takes 25 ms of CPU time.
+// served returns the minor version of Kubernetes that introduced each kind, by apiVersion/kind. The result is
+// cached, because a scheme of all APIs takes 25 ms of CPU time.
 var served = sync.OnceValue(func() map[string]int { //nolint:gochecknoglobals // built once
 	out := map[string]int{}
 	for apiVersion, add := range apiVersions() {

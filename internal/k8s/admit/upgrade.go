@@ -197,9 +197,9 @@ func (c *structurer) convertNode(s *schemaProps, at string) {
 	}
 }
 
-// convertJunctors moves parts out of the junctors of a schema: "anyOf", "oneOf", "allOf" and "not". It moves
-// the parts that a structural schema must have outside of junctors, unless this changes the meaning. A schema
-// without a type becomes nullable, because it accepts null.
+// convertJunctors moves parts out of the junctors "anyOf", "oneOf", "allOf" and "not" of a schema. It moves
+// those parts that a structural schema must have outside of junctors, unless the move changes the meaning. A
+// schema without a type becomes nullable, because it accepts null.
 func (c *structurer) convertJunctors(s *schemaProps, at string) {
 	s.Nullable = s.Nullable || c.keepUnknown && s.Type == ""
 	for _, list := range []*[]schemaProps{&s.AnyOf, &s.OneOf} {

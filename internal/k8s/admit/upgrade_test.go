@@ -236,8 +236,8 @@ func TestUpgradeKeepsAcceptedObjects(t *testing.T) {
 	}
 }
 
-// oldValidator returns the validator of an API server for v1beta1 that keeps all fields and uses
-// the schema unchanged.
+// oldValidator returns the validator by which an API server validates objects of a v1beta1 CRD that preserves
+// unknown fields. It uses the schema unchanged.
 func oldValidator(t *rapid.T, spec map[string]any) validation.SchemaValidator {
 	data, err := json.Marshal(spec["validation"])
 	if err != nil {

@@ -55,7 +55,7 @@ func OfWorkload(o k8s.Object) (Sum, error) {
 	return out, nil
 }
 
-// AddTimes returns the sum of list and n times more. It modifies list.
+// AddTimes adds each quantity in more, multiplied by n, to list. It modifies and returns list.
 func AddTimes(list, more corev1.ResourceList, n int64) corev1.ResourceList {
 	if list == nil {
 		list = corev1.ResourceList{}
