@@ -145,8 +145,8 @@ func compareItems(at string, live, ours []any, report reportFunc) {
 	}
 }
 
-// namedItems returns the items of a list by name, and the names in list order. If an item has no name, or two
-// items have the same name, it returns nil.
+// namedItems returns the items of a list in a map by name, and the names in list order. Both results are nil if
+// an item has no name, or if two items have the same name.
 func namedItems(list []any) (map[string]any, []string) {
 	out := map[string]any{}
 	var names []string
@@ -181,8 +181,8 @@ type comparison struct {
 	err    error
 }
 
-// compareAll compares each live object with the same object of the tree, in parallel. If the tree does not have
-// the object, the comparison is empty.
+// compareAll compares live objects with the same objects of the tree, in parallel. It returns the comparisons
+// in the same order. The comparison of an object that the tree lacks is empty.
 func (x *inspector) compareAll(live []*snapshot.LiveObject) []comparison {
 	out := make([]comparison, len(live))
 	var next atomic.Int64

@@ -90,7 +90,7 @@ func objectsByKey(rendered []render.Rendered, mine func(render.Rendered) bool) m
 	return out
 }
 
-// treeChange contains the objects of one operator before and after Finish, or the objects of no operator.
+// treeChange contains the objects of one operator, or those of no operator, before and after Finish.
 type treeChange struct {
 	pin      lockfile.Pin
 	was, now map[k8s.Key]k8s.Object
@@ -127,8 +127,8 @@ func (s treeChange) toFinished() FinishedOperator {
 	return f
 }
 
-// isForeign reports whether the kind of c must be served by the cluster already: it is no Kubernetes kind, had
-// no objects in the tree before Finish, and is not defined by a CRD of the tree.
+// isForeign reports whether the kind of c must already be served by the cluster. This is not necessary for a
+// kind of Kubernetes, a kind with objects in the tree before Finish, or a kind that a CRD of the tree defines.
 func (s treeChange) isForeign(c Change) bool {
 	return !k8s.IsBuiltinGroup(c.Group) && !s.served[k8s.Key{Group: c.Group, Kind: c.Kind}]
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Begin returns a copy of the lock that marks as adopted the pins whose version OLM installed in the cluster.
-// The mark contains the CAs of the certificates that OLM issued. Pins that are already marked stay unchanged.
+// Begin returns a copy of the lock. It marks a pin as adopted if OLM installed the pinned version in the
+// cluster. The mark contains the CAs of the certificates that OLM issued. Pins with a mark stay unchanged.
 // Begin does not modify its arguments.
 func Begin(s *snapshot.Snapshot, lock *lockfile.File) *lockfile.File {
 	c := newCluster(s, lock)

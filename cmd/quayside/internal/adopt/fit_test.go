@@ -39,7 +39,7 @@ func TestRecordLater(t *testing.T) {
 }
 
 // TestRecordDetached records an operator that OLM no longer manages and whose pin has no annotations. Record
-// must not add the annotations that the live pods have meanwhile.
+// must not add annotations that the live pods got later.
 func TestRecordDetached(t *testing.T) {
 	pin := newPin("a")
 	pin.Adopted = &lockfile.Adopted{Condition: "x.v1"}

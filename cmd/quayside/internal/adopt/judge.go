@@ -142,10 +142,9 @@ func fieldPaths(fields []Field) string {
 	return diag.Some(out, maxFields)
 }
 
-// isLost reports whether an object of the tree is missing from the cluster although OLM created it. This is the
-// case if the InstallPlan of the pinned version lists the object. It is also the case for a Deployment,
-// APIService or Service that OLM creates for this version. If OLM no longer manages the operator, only
-// Deployments and APIServices can be lost.
+// isLost reports whether OLM created an object of the tree that is now missing from the cluster. OLM created it
+// if the InstallPlan of the pinned version lists it, or if it is a Deployment, APIService or Service of this
+// version. If OLM no longer manages the operator, only Deployments and APIServices can be lost.
 func (x *inspector) isLost(op *operator, o k8s.Object) bool {
 	runs := o.Is("apps", "Deployment") || o.Is(k8s.APIServiceGroup, "APIService")
 	csv := op.csv()
@@ -350,8 +349,8 @@ func parentOf(csv *snapshot.CSV) string {
 	return namespace
 }
 
-// installPermissions lists the permissions in the operator's tree with which it can install other operators
-// through OLM.
+// installPermissions returns the permissions in the tree that let the operator install other operators through
+// OLM, sorted.
 func (op *operator) installPermissions() []string {
 	signals, _ := needs.PermissionSignals(op.tree)
 	var out []string

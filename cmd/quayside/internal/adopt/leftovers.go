@@ -17,8 +17,8 @@ func (c *clusterState) classify(o *snapshot.LiveObject) ClassifiedObject {
 	return out
 }
 
-// leftoverStage returns the stage of the adoption that removes a live object which is not in the tree. It also
-// returns the reason. If OLM did not create the object, both are "".
+// leftoverStage returns the stage of the adoption in which a live object is removed, and the reason. The object
+// must not be in the tree. If OLM did not create the object, both results are "".
 func (c *clusterState) leftoverStage(o *snapshot.LiveObject) (Stage, string) {
 	if o.Group == k8s.OLMGroup {
 		if stage, why := olmLeftover(o); stage != "" {

@@ -135,7 +135,7 @@ func (o *adoptRunOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.kubectl, "kubectl", false, "show each action as a kubectl command")
 }
 
-// writeCommand returns the RunE function of a command that writes to a cluster. It requires a
+// writeCommand returns the RunE function of a command that writes to a cluster. The command requires a
 // terminal, --yes or --check.
 func (o *adoptRunOptions) writeCommand(do func(context.Context, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {

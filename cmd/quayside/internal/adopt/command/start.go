@@ -239,8 +239,8 @@ func pinNamespaces(lock *lockfile.File) []string {
 	return out
 }
 
-// chooseCluster sets the name of the cluster in quayside.yaml. If spec.clusters is not set, any
-// name is valid.
+// chooseCluster sets out.cluster, the name that the cluster has in quayside.yaml. If spec.clusters is not set,
+// any name is valid.
 func (o *adoptStartOptions) chooseCluster(ctx context.Context, out *preparation, current *settings.Workspace) (err error) {
 	if _, isSet := current.Fields["spec.clusters"]; isSet {
 		out.cluster, err = current.ClusterName(o.cluster, "--cluster")

@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// addCharts adds an operator for each HelmRelease of Flux, and each Application of Argo CD with a chart, that
-// its label or a pattern of include selects. It returns the number of selected objects.
+// addCharts adds an operator for each selected HelmRelease, and for each selected Application with a chart. A
+// label or a pattern of include selects an object. addCharts returns the number of selected objects.
 func (r *clusterReader) addCharts(include []string) int {
 	selected := 0
 	for _, o := range slices.Concat(r.s.Kind(snapshot.FluxGroup, "HelmRelease"), r.s.Kind(snapshot.ArgoGroup, "Application")) {
@@ -105,7 +105,7 @@ func (r *clusterReader) addChart(o *snapshot.LiveObject) {
 	r.Operators = append(r.Operators, op)
 }
 
-// valuesDifference returns the values of a chart that differ between two declarations, by their top-level keys.
+// valuesDifference returns the top-level values of a chart that differ, as JSON: those of have, and those of want.
 func valuesDifference(have, want declare.Subscription) (from, to string) {
 	old, live := decodeValues(have), decodeValues(want)
 	for key, value := range old {

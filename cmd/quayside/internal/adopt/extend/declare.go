@@ -171,7 +171,7 @@ func (r *clusterReader) skip(o *snapshot.LiveObject, operator bool, format strin
 
 // chooseGroups selects the effective OperatorGroup of each namespace. OLM ignores a namespace that has several.
 // In such a namespace, the effective OperatorGroup is the one with which the operators were installed.
-// chooseGroups returns the namespaces for which it is unknown, with the reason.
+// chooseGroups returns the namespaces whose effective OperatorGroup is unknown, with the reason.
 func (r *clusterReader) chooseGroups() map[string]string {
 	in := map[string][]snapshot.OperatorGroup{}
 	for _, g := range r.s.OperatorGroups() {

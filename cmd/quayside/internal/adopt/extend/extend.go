@@ -199,8 +199,8 @@ func (im *importer) configure(contents []CatalogContent) error {
 	return err
 }
 
-// addChartCatalogs returns missing with the chart catalogs that the workspace lacks. If the workspace has a
-// catalog with the same location under another name, the imported operators refer to that catalog instead.
+// addChartCatalogs returns missing plus the chart catalogs that the workspace lacks. If the workspace has a
+// catalog with the same location but another name, the imported operators use that catalog.
 func (im *importer) addChartCatalogs(missing []setting.CatalogSettings) []setting.CatalogSettings {
 	declared := im.project.Catalogs(im.existing)
 	for i, op := range im.operators {
@@ -218,8 +218,8 @@ func (im *importer) addChartCatalogs(missing []setting.CatalogSettings) []settin
 	return missing
 }
 
-// identify returns the catalog of the cluster with a name: "namespace/name", or "name" if it is
-// unique.
+// identify looks up a catalog of the cluster by "namespace/name" or, if only one catalog has the name, by
+// "name".
 func (im *importer) identify(name string) (ClusterCatalog, error) {
 	var have []string
 	var found []ClusterCatalog

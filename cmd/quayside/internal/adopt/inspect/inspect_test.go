@@ -210,7 +210,7 @@ func TestDumps(t *testing.T) {
 	}
 }
 
-// dumpCheck is a check. The function each is called for every dump, and end after the last dump.
+// dumpCheck is a check of all dumps. TestDumps calls each for every dump, and calls end after the last dump.
 type dumpCheck struct {
 	each func(file string, d clusterDump, rep *adopt.Inspection)
 	end  func()
@@ -318,7 +318,7 @@ func checkAllObjectsClassified(t *testing.T, _ fstest.MapFS) dumpCheck {
 	return dumpCheck{each, func() {}}
 }
 
-// markedOperator returns the operator that a single label or owner reference of an object identifies, or "".
+// markedOperator returns the operator to which a label or an owner reference assigns an object, or "".
 func markedOperator(d clusterDump, o *snapshot.LiveObject) string {
 	for _, p := range d.lock.Pins {
 		_, component := o.Labels["operators.coreos.com/"+p.Package+"."+p.Namespace]

@@ -172,7 +172,7 @@ func (v Verb) CanSkip() bool { return verbs()[v].canSkip }
 func (v Verb) Outcome() Outcome { return verbs()[v].outcome }
 
 // Shown reports whether the state of an object shows that an action is done. o is nil if the object does not
-// exist. known is false if no state can show this, or if the object was deleted afterwards.
+// exist. known is false if the state cannot show this, for example because the object was deleted later.
 func (p *Plan) Shown(a Action, o k8s.Object) (done, known bool) {
 	shown := verbs()[a.Do].shown
 	if shown == nil {

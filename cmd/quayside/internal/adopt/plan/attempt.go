@@ -123,7 +123,7 @@ func patchMetadata(t Attempt) (q Request, more bool) {
 }
 
 // isApplySettled always returns false, because repeating an apply does no harm. It returns an error if the object
-// was created after the plan was made, and neither by an earlier attempt of this action nor by the plan's manager.
+// was created after the plan was made, unless an earlier attempt of this action or the plan's manager created it.
 func isApplySettled(t Attempt) (bool, error) {
 	switch {
 	case t.Rendered == nil:

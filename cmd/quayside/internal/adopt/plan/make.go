@@ -33,8 +33,8 @@ const (
 	Kind       = "AdoptionPlan"
 )
 
-// Make returns the plan for adopting operators from OLM. Skipped contains the operators that it does not adopt,
-// with the reasons. It returns an error if the snapshot is incomplete. It does not modify its input.
+// Make returns the plan for adopting operators from OLM. The plan's field Skipped lists the operators that are not
+// adopted, with the reasons. Make returns an error if the snapshot is incomplete. It does not modify its input.
 func Make(in Input) (*Plan, error) {
 	f, err := newFacts(in)
 	if err != nil {

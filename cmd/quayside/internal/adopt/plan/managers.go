@@ -22,7 +22,7 @@ func AppliedBy(o k8s.Object, manager string) bool {
 	})
 }
 
-// isApply reports whether an entry of managedFields is the entry for server-side apply by manager.
+// isApply reports whether an entry of managedFields records that manager applied the object server-side.
 func isApply(entry map[string]any, manager string) bool {
 	return k8s.Text(entry, "manager") == manager && k8s.Text(entry, "operation") == "Apply"
 }
@@ -46,8 +46,8 @@ func writersOf(o k8s.Object, manager string) writers {
 	return w
 }
 
-// collectPaths adds the paths in a fieldsV1 set to into. It omits list items without a name, and all fields in
-// them.
+// collectPaths adds to the map into the paths of a set in the fieldsV1 format. It omits list items without a
+// name, and all fields in them.
 func collectPaths(into map[string]bool, at string, fields map[string]any) {
 	for key, v := range fields {
 		below, _ := v.(map[string]any)
@@ -65,8 +65,8 @@ func collectPaths(into map[string]bool, at string, fields map[string]any) {
 	}
 }
 
-// itemName returns the name in the key of a list item in managedFields. If the key has other fields, it returns
-// "".
+// itemName returns the name of a list item, given the item's key in the fieldsV1 format. It returns "" if the
+// key contains other fields.
 func itemName(key string) string {
 	text, ok := strings.CutPrefix(key, "k:")
 	var by map[string]any

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// findControllers returns the Deployments of OLM's two controllers. Unless exactly these two exist, in one
-// namespace, it returns none.
+// findControllers returns the Deployments of OLM's two controllers. It returns none if there are not exactly
+// two, both in one namespace.
 func (m *facts) findControllers() []Workload {
 	out := append(m.deploymentsNamed("catalog-operator", "catalog-operator"), m.deploymentsNamed("olm-operator", "olm-operator")...)
 	if len(out) != 2 || out[0].Object.Namespace != out[1].Object.Namespace {
@@ -55,8 +55,8 @@ func (m *planBuilder) addStartStep(blocks []*block) {
 }
 
 // addRestartStep adds the step that restarts OLM's controllers once, if the plan detaches operators. OLM
-// deletes some objects when it starts. The step shows that a restart does no harm, so that a later, unexpected
-// one does none either.
+// deletes some objects when it starts. The step shows, at a planned time, that the operators survive a restart
+// of OLM.
 func (m *planBuilder) addRestartStep(blocks []*block) {
 	if !slices.ContainsFunc(blocks, func(b *block) bool { return len(b.detachedItems()) > 0 }) {
 		return

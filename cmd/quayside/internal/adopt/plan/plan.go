@@ -141,7 +141,7 @@ const (
 	Uninstall    StepKind = "uninstall"    // delete OLM, or keep it without operators
 )
 
-// Forget is the kind of the last step for operators of Helm. It deletes the release Secrets.
+// Forget is the kind of the last step for operators of Helm. This step deletes the release Secrets.
 const Forget StepKind = "forget"
 
 // The kinds of steps of a plan for returning to OLM or Helm, in addition to Stop, Detach and Start.

@@ -97,8 +97,8 @@ func (m *planBuilder) isHook(b *block, i item) bool {
 	return slices.ContainsFunc(b.operators, func(op *operator) bool { return op.Release != nil && slices.Contains(op.Release.Hooks, i.String()) })
 }
 
-// losesSettings reports whether the tree lacks a field of an object that contains the CA of a webhook or an
-// API. The object keeps the field, because another program may need it.
+// losesSettings reports whether the tree lacks a live field of a CRD, a webhook configuration or an APIService.
+// The object keeps the field, because it may be the CA that another program needs.
 func losesSettings(i item) bool {
 	return (k8s.IsCRD(i.ours) || i.IsWebhookConfig() || i.Is("APIService."+k8s.APIServiceGroup)) &&
 		slices.ContainsFunc(i.Changes(), func(f adopt.Field) bool { return f.Kind == adopt.OnlyLive })

@@ -85,8 +85,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRulesOfDerivation compares the rules for a plan that has not begun with those for a started plan. They may add
-// only the verb list. For Secrets and ConfigMaps, they may add it only in the namespaces of the plan's operators.
+// TestRulesOfDerivation checks the rules for a plan that has not begun. Compared with a started plan, the only
+// additional verb may be list, and for Secrets and ConfigMaps only in the namespaces of the plan's operators.
 func TestRulesOfDerivation(t *testing.T) {
 	p, rendered := small()
 	p.Operators = []plan.Operator{{Namespace: "a", Package: "x"}}

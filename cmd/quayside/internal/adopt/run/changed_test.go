@@ -30,8 +30,8 @@ func (m *meddler) ConfirmStep(ctx context.Context, s plan.Step) (bool, error) {
 	return m.quiet.ConfirmStep(ctx, s)
 }
 
-// TestChangedByOthers changes the cluster before a step. The run must stop at this step with the problem and
-// its solution. It must not delete anything else.
+// TestChangedByOthers changes the cluster before a step. The run must stop at this step and delete nothing
+// else. The error must contain the problem and its solution.
 func TestChangedByOthers(t *testing.T) {
 	sub, csv := newRef(olmV1alpha1, "Subscription", "ops", "etcd"), newRef(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)
 	operator := newRef("apps/v1", "Deployment", "olm", "olm-operator")

@@ -59,7 +59,7 @@ func (r *runner) limitDowntime(ctx context.Context) error {
 	return r.startOLMEarly(ctx)
 }
 
-// startOLMEarly executes the actions of the step that starts OLM before this step is due, unless a detach is
+// startOLMEarly starts OLM before it is planned: it executes the actions of the step Start, unless a detach is
 // unfinished. The journal then has entries for these actions, but none for the end of the step.
 func (r *runner) startOLMEarly(ctx context.Context) error {
 	start := r.firstStepOfKind(plan.Start)

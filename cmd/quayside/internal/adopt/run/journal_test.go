@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestJournalOnDisk truncates the last line of a journal, as a crash may do, and continues the run. Only the
-// metadata of a Secret may be written.
+// TestJournalOnDisk truncates the last line of a journal, as a crash may do, and continues the run. Of Secrets,
+// the journal may contain only the metadata.
 func TestJournalOnDisk(t *testing.T) {
 	s, dir := newScene(t), filepath.Join(t.TempDir(), "plan.journal")
 	secret := newRef("v1", "Secret", "ops", "etcd-cert")

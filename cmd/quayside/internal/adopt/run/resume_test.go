@@ -31,8 +31,8 @@ func (s *scene) untilKilled(t testing.TB) (err error, dead bool) { //nolint:revi
 	return err, false
 }
 
-// killAfter kills the program at the nth write, to the cluster or to a file. A request is not sent before the
-// kill, or, if taken is true, it is executed but its response is lost.
+// killAfter kills the program at the nth write, to the cluster or to a file. If taken is false, the request is
+// not sent. If taken is true, it is executed, but the response is lost.
 func (s *scene) killAfter(n int, taken bool) {
 	left := n
 	count := func() {

@@ -73,8 +73,8 @@ func (o *Owner) readField(dec *jsontext.Decoder, key string) error {
 // errNotObject is returned for a JSON value that is not an object.
 var errNotObject = errors.New("not an object")
 
-// forEachMember calls do with the name of each member of the next JSON object. do must read the value of the
-// member. null counts as an object without members.
+// forEachMember calls do for each member of the next JSON object, with the member's name. do must read the
+// member's value. null counts as an object without members.
 func forEachMember(dec *jsontext.Decoder, do func(key string) error) error {
 	switch dec.PeekKind() {
 	case '{':
@@ -120,7 +120,7 @@ func forEachElement(dec *jsontext.Decoder, do func() error) error {
 	return err
 }
 
-// decodeText reads the next JSON value. If the value is a string, it is stored in into.
+// decodeText reads the next JSON value. If the value is a string, decodeText assigns it to *into.
 func decodeText(dec *jsontext.Decoder, into *string) error {
 	if dec.PeekKind() != '"' {
 		return dec.SkipValue()

@@ -135,7 +135,7 @@ func (s *Snapshot) ListedKinds() []ListedKind {
 }
 
 // extensionKinds returns the kinds to read if there are ClusterExtensions. These are kinds that only OLM v1
-// installs, and ConfigMaps and Secrets with OLM v1's label. Secrets with Helm releases have another label.
+// installs, ConfigMaps and Secrets with OLM v1's label, and OLM v1's release Secrets, which have another label.
 func extensionKinds() []kindSelector {
 	out := []kindSelector{{"v1", "Secret", "owner=operator-controller"}}
 	for apiVersion, kinds := range map[string]string{

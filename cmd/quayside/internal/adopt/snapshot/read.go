@@ -97,7 +97,7 @@ func (b *builder) fault(file string, src *source, err error) {
 }
 
 // readTopLevel reads an object, or the items of a list. It reads items one by one, because a list may be too
-// large for memory. In the output of kubectl, the kind of the list comes after its items.
+// large for memory. It cannot decide by the list's kind, which kubectl writes after the items.
 func (b *builder) readTopLevel(file string, dec *jsontext.Decoder, src *source) error {
 	at := src.nextPos(file)
 	if dec.PeekKind() != '{' {

@@ -68,7 +68,7 @@ func (opt Selection) holdsRelease(o *LiveObject) bool {
 }
 
 // Releases returns the selected releases of Helm, sorted by the namespace of their objects and by name. With
-// Flux, the Secrets of a release may be in another namespace than its objects.
+// Flux, the Secrets of a release may be in another namespace than the objects.
 func (s *Snapshot) Releases() []*Release {
 	at := map[[2]string]*Release{}
 	for _, o := range s.Kind("", "Secret") {

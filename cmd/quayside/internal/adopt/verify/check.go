@@ -67,7 +67,7 @@ func conditionTable() map[plan.Condition]conditionFunc {
 	}
 }
 
-// objects returns the objects that the check lists. If the check lists none, it calls otherwise and returns the result.
+// objects returns the objects that the check lists or, if it lists none, the result of the function otherwise.
 func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	if c.refs != nil {
 		return c.refs
@@ -104,8 +104,8 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// operatorRefs returns the objects that the check lists. If the check lists none, it calls of for each operator
-// of the namespace and returns the results, without references that have no name.
+// operatorRefs returns the objects that the check lists. If the check lists none, the result contains of(op)
+// for each operator op of the namespace, except references without a name.
 func (c *checker) operatorRefs(of func(plan.Operator) k8s.Ref) []k8s.Ref {
 	return c.objects(func() []k8s.Ref {
 		var out []k8s.Ref

@@ -195,7 +195,7 @@ func (p *Prober) addObject(kind ProbeKind, was ObjectState, rules ...compareRule
 	})
 }
 
-// addResources adds the oldest custom resources of a CRD as targets. It adds to called the webhooks that the
+// addResources adds the oldest custom resources of a CRD as targets. The map called gets the webhooks that the
 // API server calls when these resources are updated.
 func (p *Prober) addResources(ctx context.Context, crd k8s.Object, webhooks []k8s.Object, called map[k8s.Key]bool) error {
 	group, kind := k8s.Text(crd, "spec", "group"), k8s.Text(crd, "spec", "names", "kind")

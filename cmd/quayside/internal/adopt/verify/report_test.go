@@ -96,8 +96,8 @@ func TestReplacedPods(t *testing.T) {
 	t.Error("no note about the restarted pod")
 }
 
-// TestPlannedChanges checks that planned changes are no findings: restarts of pods from the step that applies
-// the tree, and, if OLM keeps running, the loss of an OperatorCondition from the detach.
+// TestPlannedChanges checks that planned changes are no findings: pods restart in the step that applies the
+// tree, and if OLM keeps running, an OperatorCondition is lost in the detach step.
 func TestPlannedChanges(t *testing.T) {
 	const detach, tree = 5, 6
 	w := newWorld()

@@ -24,7 +24,7 @@ func captureCluster(t fataler, c *fakeCluster, p *plan.Plan) *verify.Evidence {
 	return e
 }
 
-// changesSince returns the findings of all conditions that compare the cluster with the earlier state before.
+// changesSince returns the findings of all conditions that compare the cluster with before, its earlier state.
 func changesSince(t fataler, c *fakeCluster, p *plan.Plan, step plan.Step, before *verify.Evidence) []verify.Finding {
 	t.Helper()
 	c.updatePermissions()
