@@ -13,8 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// objectVariants returns an object of each tested kind as YAML. Fields contain lists of the values to choose
-// from.
+// objectVariants returns objects of the tested kinds as YAML. Fields are lists of values to choose from.
 func objectVariants() []string {
 	return []string{
 		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: [{ports: [{port: 80}]}, {ports: [{port: 80, protocol: TCP}], clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}, {type: NodePort}]}`,
