@@ -63,8 +63,8 @@ func repository(t *rapid.T) (fstest.MapFS, string) {
 	return fsys, dir
 }
 
-// TestKustomizeEqualsUpstream compares the declarations of a kustomization with those in the output of
-// kustomize, and their positions with the source files.
+// TestKustomizeEqualsUpstream compares the declarations of a kustomization with the declarations in the output
+// of kustomize. It also compares their positions with the source files.
 func TestKustomizeEqualsUpstream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fsys, dir := repository(t)

@@ -100,8 +100,8 @@ const (
 //     ApplicationSets apply are read, too.
 //   - A directory with a kustomization is built as by kustomize, from files of the whole file system.
 //   - Any other directory is searched for files that end in .yaml, .yml or .json. Names with a
-//     leading dot are skipped. If the search finds a directory with a kustomization, LoadFS builds
-//     it instead of reading its files, unless another kustomization includes it.
+//     leading dot are skipped. If the search finds a directory with a kustomization, LoadFS builds the
+//     kustomization instead of reading the files, unless another kustomization includes the directory.
 //
 // The results are merged as in [Merge]. Objects built by a kustomization, and declarations of a path with
 // Overrides, replace declarations of earlier paths with the same dialect, namespace and name.

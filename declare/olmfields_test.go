@@ -171,7 +171,7 @@ func TestEveryFieldOfOLM(t *testing.T) {
 	t.Logf("fields proved, those of both channels twice: %d read, %d checked, %d unused, %d refused", count[isRead], count[isChecked], count[isPassed], count[isRefused])
 }
 
-// isBelow reports whether a path equals another one or is below it.
+// isBelow reports whether path equals another path, or is below it.
 func isBelow(path, of string) bool {
 	rest, ok := strings.CutPrefix(path, of)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

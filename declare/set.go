@@ -71,8 +71,7 @@ func (s *Set) IgnoredSummary() string {
 	return fmt.Sprintf("%s of other kinds %s ignored: %s%s", diag.Count(total, "object"), were, strings.Join(kinds, ", "), more)
 }
 
-// identities returns the identities of all declarations, except OperatorGroups in policies, which
-// have none.
+// identities returns the identities of all declarations. An OperatorGroup in a policy has no identity.
 func (s *Set) identities() []identity {
 	groups := slices.DeleteFunc(slices.Clone(s.OperatorGroups), func(g OperatorGroup) bool { return g.Policy != "" })
 	return slices.Concat(identitiesOf(s.Subscriptions), identitiesOf(groups), identitiesOf(s.CatalogSources), identitiesOf(s.CSVs), identitiesOf(s.Namespaces))

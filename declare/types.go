@@ -185,7 +185,7 @@ type ClusterServiceVersion struct {
 // BundleImage is the bundle image of a ClusterServiceVersion, according to an InstallPlan.
 type BundleImage struct{ Namespace, CSV, Image string }
 
-// Namespace is a declared Namespace. It is rendered, and OperatorGroups select it by its labels.
+// Namespace is a declared Namespace. It is rendered. OperatorGroups can select it by its labels.
 type Namespace struct {
 	Name        string
 	Labels      map[string]string // includes kubernetes.io/metadata.name, which the API server sets

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/declare"
 )
 
-// brokenRepository draws a repository with operators in directories of several layouts. It returns the names of
-// the operators whose declarations can be read, and of those whose declarations cannot.
+// brokenRepository draws a repository with operators in directories of several layouts. readable and broken are
+// the names of the operators whose declarations can and cannot be read.
 func brokenRepository(t *rapid.T) (fsys fstest.MapFS, readable, broken []string) {
 	fsys = fstest.MapFS{}
 	for i := range rapid.IntRange(1, 8).Draw(t, "operators") {

@@ -166,8 +166,8 @@ func (j *joiner) fill(r *Report) {
 	r.addMissingOperators(j.objects.items)
 }
 
-// addMissingOperators ensures that each finding about an operator has an entry in r.Operators for
-// the same clusters, and sorts the report. New entries get their versions from known.
+// addMissingOperators adds an entry to r.Operators for each finding whose operator and clusters have none, and
+// sorts the report. known has the versions for the new entries.
 func (r *Report) addMissingOperators(known []OperatorReport) {
 	for _, f := range r.Findings {
 		missing := OperatorReport{Name: f.Operator, Clusters: f.Clusters}

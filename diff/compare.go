@@ -17,8 +17,8 @@ import (
 // severities of [Rules], and optional checks are skipped.
 type CompareOptions struct {
 	Severity map[string]Severity // severity by rule ID, instead of the default; Off disables the rule
-	// BaseSeverity is Severity as configured in the state before. If it is not nil, the higher of
-	// both severities applies, so that a branch cannot hide its own findings.
+	// BaseSeverity is Severity as configured in the old state. If it is not nil, the higher of both severities
+	// applies, so that a branch cannot hide its own findings.
 	BaseSeverity map[string]Severity
 	// Settings are findings of the rules settings.* and state.*. The severity of such a finding, unless it is
 	// zero, is an upper limit for the default severity of its rule.
@@ -159,10 +159,10 @@ const maxFindings = 50_000
 // cluster.
 const maxValue = 1 << 20
 
-// pairOf returns the rendered object with this key before and after.
+// pairOf returns the rendered object with this key before and after the change.
 func (c *comparison) pairOf(key k8s.Key) pair { return pair{c.before.byKey[key], c.after.byKey[key]} }
 
-// isBefore reports whether o is a rendered object of the state before.
+// isBefore reports whether o is a rendered object of the old state.
 func (c *comparison) isBefore(o *Object) bool { return c.before.byKey[o.Key()] == o }
 
 // note records why a check was skipped. Each text is recorded once.
@@ -190,7 +190,7 @@ func (v *view) hasOperator(operator string) bool {
 	return slices.ContainsFunc(v.order, func(o *Object) bool { return o.Operator == operator })
 }
 
-// pluralize formats a number with one if n is 1, and otherwise with many.
+// pluralize returns n and a noun as text: the noun one if n is 1, otherwise the noun many.
 func pluralize(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -103,7 +103,7 @@ func servedState(v k8s.CRDVersion) string {
 	return "not served"
 }
 
-// compareVersion compares one version of the CRD before and after.
+// compareVersion compares one version of the CRD before and after the change.
 func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 	if a.Served && !b.Served {
 		d.add("crd.version-unserved", Finding{
@@ -126,8 +126,8 @@ func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 			})
 		}
 	}
-	// If clients can use the version neither before nor after, its schema matters only for the
-	// fields that are preserved in storage.
+	// If clients cannot use the version in either state, its schema matters only for the fields that are
+	// preserved in storage.
 	limit := Critical
 	if !a.Served && !b.Served {
 		if !a.Storage && !b.Storage {

@@ -167,7 +167,7 @@ func engineChanges() []changeSeverity {
 	}
 }
 
-// texts returns the values before and after, each "" if it is not a string.
+// texts returns the values before and after the change, each "" if it is not a string.
 func (f fieldChange) texts() (before, after string) {
 	before, _ = f.before.(string)
 	after, _ = f.after.(string)

@@ -139,8 +139,8 @@ func (h *honest) state(t testing.TB) State {
 	return s
 }
 
-// TestGoldenHonestUpgrades counts the findings of at least high severity in published upgrades. They are
-// false positives of the rules. With -whole, it compares the counts of all upgrades with testdata.
+// TestGoldenHonestUpgrades counts the false positives of the rules: the findings of at least high severity in
+// published upgrades. With -whole, it compares the counts of all upgrades with testdata.
 func TestGoldenHonestUpgrades(t *testing.T) {
 	all := honestVersions(t)
 	counts, upgrades := map[string]int{}, 0

@@ -286,7 +286,7 @@ func imageChange(a, b imageref.Ref) string {
 	return "new digest for " + b.Name()
 }
 
-// report adds a finding of a rule. a and b are the images before and after, and u is the first
+// report adds a finding of a rule. a and b are the images before and after the change, and u is the first
 // location.
 func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
 	uses := d.locations[rule+"\n"+a.String()+"\n"+b.String()]

@@ -30,7 +30,7 @@ type Input struct {
 //
 // From Input.Own, it parses only files that may contain Namespaces or custom resources of the CRDs on either
 // side. Invalid files in Own are not an error, because repositories often contain templates and other invalid
-// YAML. The field Skipped of the second State lists the invalid files of after.
+// YAML. The second State lists the invalid files in after.Own in its field Skipped.
 func Read(before, after Input) (State, State, error) {
 	a, err := after.state(byPath(before.Tree), nil)
 	if err != nil {

@@ -61,8 +61,8 @@ func compareLifecycles(c *comparison) {
 	}
 }
 
-// lifecycleDiff compares the support periods of an operator before and after. old is nil if they
-// are unknown.
+// lifecycleDiff compares the support periods of an operator before and after the change. old is nil if they are
+// unknown.
 type lifecycleDiff struct {
 	pinDiff
 	old, now *catalog.SupportedVersion

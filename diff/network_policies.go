@@ -89,12 +89,13 @@ func newRanges() *ranges {
 	return &ranges{addresses: []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}, ports: []int{0}}
 }
 
-// directions returns for each direction its policy type, the field of its rules, and the field of their peers.
+// directions returns three names for each direction: the policy type, the field with rules, the field with
+// peers.
 func directions() [][3]string {
 	return [][3]string{{"Ingress", "ingress", "from"}, {"Egress", "egress", "to"}}
 }
 
-// compare returns the effects of a NetworkPolicy before and after. Both use the same ranges.
+// compare returns the effects of a NetworkPolicy before and after the change. Both use the same ranges.
 func (r *ranges) compare(p pair) (before, after traffic) {
 	for _, o := range []*Object{p.before, p.after} {
 		if o != nil {

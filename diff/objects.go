@@ -221,7 +221,7 @@ func fieldNames(changes []change) []string {
 	return out
 }
 
-// format returns the values before and after for display. secret means that the object is a Secret.
+// format returns the values before and after the change for display. secret means that the object is a Secret.
 // For fields of a Secret outside of metadata, it returns "".
 func (ch change) format(secret bool) (before, after string) {
 	if secret && ch.path.key(0) != "metadata" {
@@ -230,7 +230,7 @@ func (ch change) format(secret bool) (before, after string) {
 	return formatValue(ch.before), formatValue(ch.after)
 }
 
-// formatChanges formats changes as one value before and one after.
+// formatChanges formats changes as one text with the old values and one text with the new values.
 func formatChanges(changes []change, secret bool) (before, after string) {
 	var was, is []string
 	for _, ch := range changes {

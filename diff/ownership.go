@@ -19,9 +19,9 @@ func (c *comparison) ownsKind(o *Object) bool {
 	return o.Operator != "" && c.ownsGroup(o.Operator, key.Group, key.Kind)
 }
 
-// ownsGroup reports whether a kind belongs to an operator. If the kind existed in the state before, the
-// operator must own it there. If not, the operator must own all owned kinds of the API group there. For a new
-// operator, there may be none.
+// ownsGroup reports whether a kind belongs to an operator. If the old state has a CRD of the kind, the operator
+// must be its owner there. If not, the operator must be the only owner of kinds of the API group in the old
+// state. A new operator may also be the first owner of a kind of the group.
 func (c *comparison) ownsGroup(operator, group, kind string) bool {
 	key := k8s.Key{Group: group, Kind: kind}
 	if c.before.crds[key] != nil {
@@ -155,8 +155,8 @@ func (c *comparison) ownsPrefix(operator, namespace, name string) bool {
 }
 
 // prefixOwner returns the operator to which a name in a namespace belongs, or "". The name must begin with one
-// of the operator's names in the state before (see ownedNames). The longest match decides. If several operators
-// have it, the given operator wins. If the given operator is new, the state after the change is used instead.
+// of the operator's names in the old state (see ownedNames). The longest match decides. If several operators
+// have it, the given operator wins. If the given operator is new, the new state is used instead.
 func (c *comparison) prefixOwner(operator, namespace, name string) string {
 	longest, owner := 0, ""
 	note := func(prefix, by string) {
@@ -192,7 +192,7 @@ func (v *view) ownedNames() map[string][]ownedName {
 	return v.names
 }
 
-// referencesOf returns an operator that, in the state before, uses an object that no operator renders: a
+// referencesOf returns an operator that, in the old state, uses an object that no operator renders: a
 // ConfigMap, Secret or PersistentVolumeClaim in a pod, or the Service of a webhook or APIService. It returns ""
 // if there is no such operator.
 func referencesOf(c *comparison, key k8s.Key) string {
@@ -285,9 +285,9 @@ func referredKey(o *Object, ref map[string]any) k8s.Key {
 }
 
 // ownsNamespace reports whether an operator may have objects in a namespace. The namespace must be declared, or
-// the operator is installed in it or watched it before, or the state before has the Namespace as an object of
-// the operator or the user. Objects without an operator (the user's own) may be in the namespaces of all
-// operators. In a system namespace, it is not enough that the state before has the Namespace.
+// the operator is installed in it or watched it before, or the old state has the Namespace as an object of the
+// operator or the user. Objects without an operator (the user's own) may be in the namespaces of all operators.
+// In a system namespace, it is not enough that the old state has the Namespace.
 func (c *comparison) ownsNamespace(operator, namespace string) bool {
 	if len(c.before.order)+len(c.before.Pins) == 0 || slices.Contains(c.after.Declared, namespace) {
 		return true

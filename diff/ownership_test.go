@@ -58,8 +58,8 @@ func TestKindsOfOthers(t *testing.T) {
 	}
 }
 
-// TestKindsOfTheCSV adds a custom resource to the operator that ships its CRD.
-// The kind belongs to the operator only if the pin in the state before provides it.
+// TestKindsOfTheCSV adds a custom resource to the operator that ships its CRD. The kind belongs to the operator
+// only if the pin in the old state provides it.
 func TestKindsOfTheCSV(t *testing.T) {
 	gvk := func(group, kind string) catalog.Property {
 		return catalog.GVKProperty(catalog.GVK{Group: group, Version: "v1", Kind: kind})

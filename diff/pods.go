@@ -60,7 +60,7 @@ func podsOf(o *Object) []pod {
 	return out
 }
 
-// podDiff compares a pod of an object before and after. old is nil if the pod is new.
+// podDiff compares a pod of an object before and after the change. old is nil if the pod is new.
 type podDiff struct {
 	c        *comparison
 	p        pair
@@ -288,8 +288,8 @@ func devicesOf(ctr map[string]any) []string {
 	return slices.Compact(out)
 }
 
-// coversHostPort reports whether the port have already opens the host port of now: both have the same host port
-// and protocol, and have listens on the host address of now or on all addresses.
+// coversHostPort reports whether the container port have already opens the host port of the container port now. Both
+// must have the same host port and protocol. have must listen on all addresses or on the host address of now.
 func coversHostPort(have, now map[string]any) bool {
 	all := func(ip string) bool { return slices.Contains([]string{"", "0.0.0.0", "::"}, ip) }
 	a, b := k8s.Text(have, "hostIP"), k8s.Text(now, "hostIP")

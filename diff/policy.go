@@ -209,8 +209,8 @@ func (p Policy) appliesToDiff(w diag.Waiver, scanned bool) bool {
 	return p.isOwnRule(w, false) || slices.ContainsFunc(Rules(), func(r RuleInfo) bool { return diag.Matches(w.Rule, r.ID) })
 }
 
-// fails reports whether p refuses a finding. in lists the clusters for which it is refused (nil
-// means all), and by is the field or the rule of the policy that refuses it.
+// fails reports whether p refuses a finding. It also returns the clusters for which p refuses the finding (nil
+// means all), and the field or the rule of the policy that refuses it.
 func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bool) {
 	if f.Rule == vulnerabilityAdded && p.Vulnerabilities != nil {
 		return f.Clusters, vulnerabilityAdded, slices.ContainsFunc(f.vulnerabilities(), func(v Vulnerability) bool {

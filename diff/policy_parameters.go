@@ -15,8 +15,8 @@ func isPolicyGroup(group string) bool {
 	return slices.ContainsFunc([]string{"admissionregistration.k8s.io", "kyverno.io", "gatekeeper.sh", "kubewarden.io"}, func(of string) bool { return inGroup(group, of) })
 }
 
-// isPolicyParameter reports whether an object is, before or after, a parameter of an admission policy. If the
-// policy is built-in, takesParameter decides. For other policies, a parameter is a ConfigMap that they name.
+// isPolicyParameter reports whether an object is, before or after the change, a parameter of an admission policy. If
+// the policy is built-in, takesParameter decides. For other policies, a parameter is a ConfigMap that they name.
 func (c *comparison) isPolicyParameter(o *Object) bool {
 	return slices.ContainsFunc([]*view{c.before, c.after}, func(v *view) bool {
 		return slices.ContainsFunc(v.policies, func(policy *Object) bool {

@@ -16,8 +16,8 @@ func rbacKinds() []string {
 	return []string{"ServiceAccount", "Role" + group, "ClusterRole" + group, "RoleBinding" + group, "ClusterRoleBinding" + group}
 }
 
-// comparePermissions compares the effective permissions of every subject before and after. A change of roles
-// and bindings that does not change effective permissions is not reported.
+// comparePermissions compares the effective permissions of every subject before and after the change. A change
+// of roles and bindings that does not change effective permissions is not reported.
 func comparePermissions(c *comparison) {
 	touched := false
 	c.each(func(pair) { touched = true }, rbacKinds()...)
@@ -124,9 +124,9 @@ func computePermissions(v *view, unbound []k8s.Key) (*k8s.Permissions, error) {
 	return m, nil
 }
 
-// renamedAccounts maps new ServiceAccounts to the accounts that they replace. If an operator adds exactly
-// one account and removes exactly one account in a namespace, the added account replaces the removed one.
-// wasAt and isAt contain the accounts before and after. It adds a finding for each replacement.
+// renamedAccounts maps new ServiceAccounts to the accounts that they replace. If an operator adds exactly one
+// account and removes exactly one account in a namespace, the added account replaces the removed one. wasAt and
+// isAt contain the accounts before and after the change. It adds a finding for each replacement.
 func renamedAccounts(c *comparison, wasAt, isAt map[k8s.Subject]*Object) map[k8s.Subject]k8s.Subject {
 	type slot struct{ operator, namespace string }
 	only := func(here, there map[k8s.Subject]*Object) map[slot][]k8s.Subject {
@@ -199,7 +199,7 @@ func aggregatesTo(o *Object) []string {
 	return k8s.AggregatesTo(k8s.TextMap(o.Content, "metadata", "labels"))
 }
 
-// rbacDiff compares the permissions of one subject before and after.
+// rbacDiff compares the permissions of one subject before and after the change.
 type rbacDiff struct {
 	c             *comparison
 	subject       k8s.Subject
@@ -477,7 +477,7 @@ func (d rbacDiff) claimGrants(b clause) {
 	}
 }
 
-// boundRoles returns the changed roles of each subject, according to the bindings before and after.
+// boundRoles returns the changed roles of each subject, according to the bindings before and after the change.
 // For a built-in ClusterRole, these are the changed roles that are aggregated into it.
 func boundRoles(c *comparison) map[k8s.Subject][]k8s.Key {
 	changed := map[k8s.Key]bool{}

@@ -53,8 +53,8 @@ func fixedSeverity(s Severity) rateFunc {
 	return func(*rater, string, k8s.Subject, k8s.Grant, int) Severity { return s }
 }
 
-// limitedSeverity returns a rateFunc. It returns the severity all for a grant on all objects, and the
-// severity one for a grant on a single cluster-scoped object. In a namespace, it returns at most medium.
+// limitedSeverity returns a rateFunc that rates a grant by its scope: all for all objects, one for a single
+// cluster-scoped object, and at most Medium for a namespace.
 func limitedSeverity(all, one Severity) rateFunc {
 	return func(_ *rater, _ string, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 		switch {

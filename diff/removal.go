@@ -40,9 +40,8 @@ type RemovedKind struct {
 	Finalizers bool   `json:"finalizers"` // the operator may set finalizers, so that deletions hang without it
 }
 
-// planRemovals returns an uninstall plan for each operator of before that is missing in after,
-// sorted. Operators with a successor, and operators whose objects stay in the clusters, have no
-// plan.
+// planRemovals returns, sorted, an uninstall plan for each operator in the old state that is missing in the new
+// state. Operators with a successor, and operators whose objects stay in the clusters, have no plan.
 func planRemovals(before, after *view) []Removal {
 	removed := map[string]string{}
 	isReplaced := func(operator string) bool {

@@ -24,9 +24,8 @@ func resourceRules() []RuleInfo {
 	}
 }
 
-// compareResources simulates writing each custom resource to the API server, with the CRDs before
-// and after, and reports different results. A resource is skipped if neither it nor its CRD
-// changed.
+// compareResources simulates writing each custom resource to the API server, with the CRDs before and after the
+// change, and reports different results. A resource is skipped if neither it nor its CRD changed.
 func compareResources(c *comparison) {
 	kinds := crdCache{byCRD: map[*Object]parsedCRD{}, budget: admit.NewBudget()}
 	old := map[k8s.Key]*Object{}
@@ -59,8 +58,8 @@ func compareResources(c *comparison) {
 	}
 }
 
-// customResources returns the custom resources of the state whose CRD is in the state. It includes the user's
-// own and those of operators.
+// customResources returns the custom resources in the state, of operators and of the user. It omits custom
+// resources whose CRD is not in the state.
 func customResources(v *view) []*Object {
 	var out []*Object
 	for i := range v.Resources {
@@ -94,7 +93,7 @@ func (k crdCache) parse(crd *Object) (*admit.Kind, error) {
 	return kind, err
 }
 
-// resourceDiff compares one custom resource before and after.
+// resourceDiff compares one custom resource before and after the change.
 type resourceDiff struct {
 	c                  *comparison
 	previous, resource *Object // previous is nil if the resource is added
@@ -109,7 +108,7 @@ func (d resourceDiff) add(rule string, f Finding) {
 	d.c.add(rule, d.resource, f)
 }
 
-// compare simulates writing the resource before and after, and reports different results.
+// compare simulates writing the resource before and after the change, and reports different results.
 func (d resourceDiff) compare() {
 	if d.err != nil {
 		d.c.add("resources.schema-invalid", d.crd, Finding{Message: d.err.Error(), path: fieldAt("spec", "versions"), explains: noField()})

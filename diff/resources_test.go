@@ -16,7 +16,7 @@ func custom(version, spec string) string {
 	return "apiVersion: demo.io/" + version + "\nkind: Widget\nmetadata: {name: mine, namespace: team}\nspec: " + spec
 }
 
-// TestResources validates custom resources of the repository with the CRDs before and after. The
+// TestResources validates custom resources of the repository with the CRDs before and after the change. The
 // expectations are based on apiextensions-apiserver.
 func TestResources(t *testing.T) {
 	cases := []struct {

@@ -116,8 +116,8 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// TestGoneImages checks that an image that its registry no longer serves is reported, but not if it
-// replaces an image that was not served either.
+// TestGoneImages checks the finding about an image that its registry no longer serves. There must be no finding
+// if the registry did not serve the replaced image either.
 func TestGoneImages(t *testing.T) {
 	const gone, old = "images.gone", "k8s.gcr.io/pause:3.1"
 	served := "registry.k8s.io/pause@sha256:" + strings.Repeat("a", 64)

@@ -94,8 +94,8 @@ func (c *comparison) secretSeverity(o *Object, secret k8s.Key) Severity {
 	return High
 }
 
-// isSecretOfOthers reports whether a Secret belongs to another operator than o. The name of the Secret may
-// belong to the other operator, or the other operator renders the Secret, uses it or has a Certificate for it.
+// isSecretOfOthers reports whether a Secret belongs to an operator other than the operator of o. A Secret belongs to
+// each operator that renders it, uses it, has a Certificate for it, or owns its name (see prefixOwner).
 func isSecretOfOthers(c *comparison, o *Object, secret k8s.Key) bool {
 	owners := []string{c.prefixOwner(o.Operator, secret.Namespace, secret.Name), referencesOf(c, secret)}
 	for _, v := range []*view{c.before, c.after} {

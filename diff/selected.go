@@ -10,10 +10,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// compareSelected reports pods and Namespaces that are selected differently because their labels change. A pod
-// is reported if a Service or NetworkPolicy newly selects it or a NetworkPolicy no longer selects it; a
-// Namespace, if a webhook or NetworkPolicy is concerned. It also reports Services and PodDisruptionBudgets that
-// newly select pods of other operators. It ignores selectors that match everything.
+// compareSelected reports objects that are selected differently because their labels change: pods that a
+// Service or NetworkPolicy newly selects, pods that a NetworkPolicy no longer selects, and Namespaces that a
+// webhook or NetworkPolicy newly selects or no longer selects. It also reports Services and
+// PodDisruptionBudgets that newly select pods of other operators. It ignores selectors that match everything.
 func compareSelected(c *comparison) {
 	for _, p := range c.changed {
 		switch {

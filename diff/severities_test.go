@@ -103,7 +103,7 @@ func allLines(r *Report) (out []string) {
 	return out
 }
 
-// TestExemptChanges makes changes that need no report, and similar ones that need one.
+// TestExemptChanges makes changes that must not be reported, and similar changes that must be reported.
 func TestExemptChanges(t *testing.T) {
 	const schema = "set CustomResourceDefinition widgets.demo.io spec.versions.0.schema.openAPIV3Schema.properties.spec."
 	for _, c := range []struct {
@@ -205,7 +205,8 @@ func TestRoleGrants(t *testing.T) {
 	}
 }
 
-// TestComparedContent converts the subjects of a binding to a set, unless two are equal or there are none.
+// TestComparedContent converts the subjects of a binding to a set, unless the list is empty or repeats a
+// subject.
 func TestComparedContent(t *testing.T) {
 	binding := func(names ...string) *Object {
 		subjects := []any{}

@@ -279,9 +279,8 @@ func (v *view) pin(operator string) (lockfile.Pin, bool) {
 	return v.Pins[i], true
 }
 
-// isLeftBehind reports whether an operator that is missing in after stays in the clusters. This
-// happens if its Application or Kustomization is deleted without deleting the objects that it
-// applied.
+// isLeftBehind reports whether an operator that is missing in the new state stays in the clusters. This happens
+// if its Application or Kustomization is deleted without deleting the objects that it applied.
 func isLeftBehind(before, after *view, operator string) bool {
 	_, pinned := before.pin(operator)
 	_, leaves := after.leaving(operator)
@@ -295,7 +294,7 @@ func (v *view) replacedOperator(operator string) (lockfile.Leaving, bool) {
 	return l, ok && l.ReplacedBy != ""
 }
 
-// pair is an object before and after. One of them may be nil.
+// pair is an object before and after the change. One of them may be nil.
 type pair struct{ before, after *Object }
 
 // object returns the object after the change, or the object before if it is removed.
@@ -306,7 +305,7 @@ func (p pair) object() *Object {
 	return p.before
 }
 
-// onBothSides reports whether the object exists before and after.
+// onBothSides reports whether the object exists before and after the change.
 func (p pair) onBothSides() bool { return p.before != nil && p.after != nil }
 
 // pairObjects returns all added, removed and changed objects, sorted by Key.
@@ -340,8 +339,8 @@ func normalPairs(before, after *view, types *admit.Types) []pair {
 	return out
 }
 
-// normalize returns o, which may be nil, with its content in the normal form, and replaces it in the
-// indexes of v.
+// normalize returns o with its content in the normal form, and replaces o by the result in the indexes of v. o
+// may be nil.
 func (v *view) normalize(o *Object, types *admit.Types) *Object {
 	if o == nil {
 		return nil
@@ -391,7 +390,8 @@ func (v *view) plainContent(o *Object) map[string]any {
 }
 
 // writesVersion reports whether quayside writes this version on an object, as a label or an annotation. On a
-// Deployment, it is the version of the operator. On a CRD, it may be that of any operator of the package.
+// Deployment, it writes the operator's version. On a CRD, it may write the version of any operator of the
+// package.
 func (v *view) writesVersion(o *Object, version string) bool {
 	isCRD := o.Key().Is(crdKind)
 	if version == "" || !isCRD && !o.Key().Is("Deployment.apps") {

@@ -100,8 +100,8 @@ func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 	return refused, err
 }
 
-// Verdict returns an error for each refused object, with its file, and warnings about the waivers
-// of these rules.
+// Verdict returns an error for each refused object, at the position of its file. It also returns warnings about
+// the waivers of these rules.
 func (j *TreeJudge) Verdict() (refused []*diag.Error, waivers []diag.Warning) {
 	j.waiverSet.clusters = j.clusters
 	j.refusals.each(nil, func(h refusal, clusters []string) {

@@ -190,7 +190,7 @@ func installReason(p lockfile.Pin, pins []lockfile.Pin) string {
 	return ""
 }
 
-// pinDiff compares the pins of an operator before and after.
+// pinDiff compares the pins of an operator before and after the change.
 type pinDiff struct {
 	c        *comparison
 	old, now lockfile.Pin

@@ -133,7 +133,7 @@ func severityOf(s scan.Severity) Severity {
 	}[s]
 }
 
-// imageScans contains the scan results for the images of an operator, before or after.
+// imageScans contains the scan results for the images of an operator, before or after the change.
 type imageScans struct {
 	images    map[string]imageUse  // by digest, or by name if there is no digest
 	found     map[string]*exposure // vulnerabilities by ID
@@ -224,7 +224,7 @@ func (s imageScans) add(v scan.Vulnerability, u imageUse) {
 	}
 }
 
-// scanDiff compares the scan results for an operator before and after.
+// scanDiff compares the scan results for an operator before and after the change.
 type scanDiff struct {
 	c        *comparison
 	pin      pinDiff

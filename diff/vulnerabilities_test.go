@@ -139,8 +139,8 @@ func TestScans(t *testing.T) {
 	}
 }
 
-// TestScansByOtherNames checks that a vulnerability is recognized by an alias if its ID differs before
-// and after.
+// TestScansByOtherNames checks that a vulnerability is recognized by an alias if its ID differs before and
+// after the change.
 func TestScansByOtherNames(t *testing.T) {
 	file := func(letter, id, related string) *fstest.MapFile {
 		return &fstest.MapFile{Data: fmt.Appendf(nil, `{"matches": [{"vulnerability": {"id": %q, "severity": "High"}, "artifact": {"name": "zlib"}, "relatedVulnerabilities": [%s]}], "source": {"target": {"userInput": %q}}}`, id, related, image(letter))}

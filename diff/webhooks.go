@@ -74,7 +74,7 @@ func compareWebhooks(c *comparison) {
 	}, webhookKinds()...)
 }
 
-// webhookDiff compares a webhook before and after. old is nil if the webhook is added.
+// webhookDiff compares a webhook before and after the change. old is nil if the webhook is added.
 type webhookDiff struct {
 	c        *comparison
 	p        pair
@@ -158,7 +158,7 @@ func matchesEverything(h map[string]any, selector string) bool {
 	return len(k8s.Map(s, "matchLabels")) == 0 && len(k8s.Items(s, "matchExpressions")) == 0
 }
 
-// compare compares a webhook that exists before and after.
+// compare compares a webhook that exists before and after the change.
 func (d webhookDiff) compare() {
 	if a, b := failurePolicy(d.old), failurePolicy(d.now); a != b {
 		rule := "webhook.failure-policy"

@@ -106,8 +106,8 @@ func TestKindMoves(t *testing.T) {
 	}
 }
 
-// TestExpandedOperators checks which operators are expanded: all if there are few, otherwise those with
-// a finding of at least high severity.
+// TestExpandedOperators checks which operators are expanded: all operators if there are few, otherwise only
+// operators with a finding of at least high severity.
 func TestExpandedOperators(t *testing.T) {
 	for n, want := range map[int]int{3: 3, 4: 1} {
 		r := &Report{}

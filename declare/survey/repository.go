@@ -126,7 +126,7 @@ func (r *repository) isChart(dir string) bool {
 	return slices.ContainsFunc(r.list(dir), func(d fs.DirEntry) bool { return d.Name() == "Chart.yaml" })
 }
 
-// chartOf returns the directory of the Helm chart to whose templates a file belongs, and whether there is such a chart.
+// chartOf returns the directory of the Helm chart whose templates include a file, and whether there is such a chart.
 func (r *repository) chartOf(name string) (string, bool) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if path.Base(dir) == "templates" && r.isChart(path.Dir(dir)) {

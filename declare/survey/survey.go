@@ -341,7 +341,7 @@ func (s *scanner) finish() {
 	}
 }
 
-// isTemplateName reports whether the name of a file is that of a manifest template.
+// isTemplateName reports whether a file has the name of a manifest template.
 func isTemplateName(name string) bool {
 	return slices.Contains([]string{".j2", ".jinja", ".jinja2", ".tpl", ".tmpl", ".gotmpl", ".template"}, path.Ext(name))
 }
@@ -399,7 +399,7 @@ func (s *scanner) scanFile(name string, d fs.DirEntry) error {
 	return err
 }
 
-// scanManifest is like scanFile, for a file whose name is not that of a template. It reports whether it
+// scanManifest is like scanFile, for a file that does not have the name of a template. It reports whether it
 // recorded something. The result depends only on data.
 func (s *scanner) scanManifest(name string, data []byte) bool {
 	docs, err := documents(name, data)

@@ -34,8 +34,7 @@ func FitWithout(part, name string, limit int) string {
 	return appendHash(plain, name, limit)
 }
 
-// appendHash returns the beginning of text and eight digits of a hash of name, with at most limit
-// bytes.
+// appendHash cuts text and appends eight digits of a hash of name. The result has at most limit bytes.
 func appendHash(text, name string, limit int) string {
 	sum := sha256.Sum256([]byte(name))
 	return strings.TrimRight(text[:min(len(text), limit-9)], "-._:") + "-" + hex.EncodeToString(sum[:4])

@@ -65,8 +65,8 @@ func (g Grant) Covers(h Grant) bool {
 	return (g.Group == "*" || g.Group == h.Group) && coversResource(g.Resource, h.Resource) && (g.Name == "" || g.Name == h.Name)
 }
 
-// coversURL reports whether the URL pattern in have matches want. As in the API server, a pattern is a
-// URL, "*", or a prefix that ends in "*".
+// coversURL reports whether the URL pattern have matches the URL or pattern want. As in the API server, a
+// pattern is a URL, "*", or a prefix that ends in "*".
 func coversURL(have, want string) bool {
 	if have == want {
 		return have != ""
@@ -75,9 +75,9 @@ func coversURL(have, want string) bool {
 	return ok && want != "" && strings.HasPrefix(want, prefix)
 }
 
-// coversResource reports whether the resource pattern in have matches want. As in the API server, "*"
-// matches everything, and "*/sub" matches the subresource "sub" of every resource. "pods" does not match
-// "pods/exec".
+// coversResource reports whether the resource pattern have matches the resource or pattern want. As in the API
+// server, "*" matches everything, and "*/sub" matches the subresource "sub" of every resource. "pods" does not
+// match "pods/exec".
 func coversResource(have, want string) bool {
 	if have == "*" || have == want {
 		return true

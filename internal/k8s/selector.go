@@ -24,8 +24,8 @@ func (s *Selector) Empty() bool {
 	return s == nil || len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0
 }
 
-// Matches reports whether the labels in have meet all requirements of the selector. A nil or empty
-// selector matches everything.
+// Matches reports whether labels meet all requirements of the selector. A nil or empty selector matches
+// everything.
 func (s *Selector) Matches(have map[string]string) bool {
 	if s.Empty() {
 		return true

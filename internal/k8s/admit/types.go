@@ -204,7 +204,7 @@ type webhook struct {
 }
 
 // ServedAPIs returns the stable APIs of Kubernetes 1.minor, sorted: each as "group/version" and as
-// "group/version/Kind". It omits beta APIs: by default, clusters serve no new ones.
+// "group/version/Kind". It omits beta APIs, because clusters do not serve new beta APIs by default.
 func ServedAPIs(minor int) []string {
 	out := map[string]bool{}
 	for kind, introduced := range served() {

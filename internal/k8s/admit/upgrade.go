@@ -24,10 +24,9 @@ const ApprovalAnnotation = v1beta1.KubeAPIApprovedAnnotation
 // NeedsApproval reports whether CRDs of an API group need ApprovalAnnotation.
 func NeedsApproval(group string) bool { return apihelpers.IsProtectedCommunityGroup(group) }
 
-// Upgrade converts the spec of a CRD from v1beta1 to v1. It copies the fields that v1beta1 declares
-// once into each version. It makes schemas structural if that does not change their meaning. It
-// keeps the setting that preserves unknown fields. Parts that the API server also rejects in v1beta1
-// remain unchanged.
+// Upgrade converts the spec of a CRD from v1beta1 to v1. Fields that v1beta1 declares once for all versions are
+// copied into each version. It makes schemas structural if that does not change their meaning. It keeps the
+// setting that preserves unknown fields. Parts that the API server also rejects in v1beta1 remain unchanged.
 //
 // omitted lists the omitted fields, in order: those without an equivalent in v1, and the schema of
 // metadata except for its names. The error lists fields of a wrong type, and everything that a

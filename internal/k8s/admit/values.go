@@ -171,7 +171,7 @@ func webhookFaults(o k8s.Object) []Fault {
 	return out
 }
 
-// enumFaults returns a fault if a value is neither empty nor known.
+// enumFaults returns a fault if a value is set but not known.
 func enumFaults(field, value string, known ...string) []Fault {
 	if value == "" || slices.Contains(known, value) {
 		return nil

@@ -21,9 +21,9 @@ type Sum struct {
 	Requests, Limits corev1.ResourceList
 }
 
-// OfWorkload returns the sum over the replicas of a Deployment or StatefulSet, as the scheduler computes it,
-// or over one pod of a DaemonSet. For other kinds, it returns an empty sum. It returns an error for an invalid
-// pod template.
+// OfWorkload returns the sum that the scheduler computes: over all replicas of a Deployment or StatefulSet, or
+// over one pod of a DaemonSet. For other kinds, it returns an empty sum. It returns an error for an invalid pod
+// template.
 func OfWorkload(o k8s.Object) (Sum, error) {
 	out := Sum{DaemonSet: o.Is("apps", "DaemonSet")}
 	if !out.DaemonSet && !o.Is("apps", "Deployment") && !o.Is("apps", "StatefulSet") {
