@@ -246,8 +246,8 @@ func (c checker) readApplication(o application) installed {
 	}
 }
 
-// chartSource returns the source with the chart of an Application, and its field path. If there is none, it
-// adds a fault and returns nil.
+// chartSource returns the source of an Application that contains the chart, and the field path of this source.
+// If no source contains a chart, it adds a fault and returns nil.
 func (c checker) chartSource(spec specApplication) (src *argoSource, at string) {
 	sources, pathOf := spec.Sources, func(i int) string { return diag.Item("spec.sources", i) }
 	if len(sources) == 0 && spec.Source != nil {

@@ -56,8 +56,8 @@ func (r *reader) warnNested(n, holder *yamlnode.Node) {
 	}
 }
 
-// findChart returns the directory of the Helm chart that owns a templates directory. If charts are
-// nested, it is the outermost. It returns false if there is none.
+// findChart returns the directory of the Helm chart that owns a templates directory. If charts are nested, it
+// returns the outermost chart. It returns false if there is no chart.
 func (l *loader) findChart(templates string) (string, bool) {
 	isChart := func(dir string) bool {
 		info, err := fs.Stat(l.fsys, path.Join(dir, "Chart.yaml"))

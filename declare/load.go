@@ -66,8 +66,8 @@ func (p Path) chart(dir string) *survey.Chart {
 	return c
 }
 
-// Chart returns the chart that the path names, or nil if it names none. dir is the directory of the
-// workspace, and pos the position of the path in its settings.
+// Chart returns the chart that the path names, or nil if it names none. dir is the directory of the workspace,
+// and pos is the position of the path in the settings.
 func (p Path) Chart(fsys fs.FS, dir string, pos diag.Pos) *survey.Applied {
 	in, inside := p.In(dir)
 	if info, err := fs.Stat(fsys, path.Join(in, "Chart.yaml")); !inside || err != nil || !info.Mode().IsRegular() {

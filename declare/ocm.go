@@ -135,8 +135,8 @@ func (c checker) policyCatalog(name, namespace string) *catalog.ID {
 	return &catalog.ID{Namespace: namespace, Name: name}
 }
 
-// approvedVersions returns the names of the bundles that a policy permits, sorted: the names in
-// entries, and starting if it is not empty. Each entry is a list of names separated by commas. If
+// approvedVersions returns the names of the bundles that a policy permits, sorted: the names in the list
+// entries, and the name starting, unless it is empty. Each entry is a list of names separated by commas. If
 // entries contains no name, it returns nil, which permits all bundles.
 func (c checker) approvedVersions(entries []string, starting string) []string {
 	var out []string

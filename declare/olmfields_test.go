@@ -348,8 +348,8 @@ func split(path string) []string {
 	return strings.FieldsFunc(strings.ReplaceAll(path, "[]", ".[]"), func(r rune) bool { return r == '.' })
 }
 
-// fill returns v, an object with schema s, with the value at a path and with the required fields of
-// all objects in the path.
+// fill returns v with the value at a path, and with the required fields of all objects on the path. s is the
+// schema of v.
 func fill(s map[string]any, v any, path []string, value any) any {
 	if len(path) == 0 {
 		return value

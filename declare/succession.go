@@ -15,10 +15,10 @@ func (s Subscription) Operator() string {
 	return s.Namespace + "/" + s.Package
 }
 
-// Successors returns the declared successor of each replaced operator, by "namespace/package" of
-// the replaced one. The error is a diag.List. It is a fault if an operator replaces itself, is
-// still declared although it is replaced, or has two successors. So every cycle is a fault.
-// Conflicts that depend on the content of a bundle are found later.
+// Successors returns the declared successor of each replaced operator. The keys are the replaced operators, as
+// "namespace/package". The error is a diag.List. It is a fault if an operator replaces itself, is still
+// declared although it is replaced, or has two successors. So every cycle is a fault. Conflicts that depend on
+// the content of a bundle are found later.
 func (s *Set) Successors() (map[string]*Subscription, error) {
 	out := map[string]*Subscription{}
 	var errs diag.List

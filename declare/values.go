@@ -52,7 +52,7 @@ func (s *Set) WithValues(read func(name string) ([]byte, error)) *Set {
 	return &out
 }
 
-// addValues sets the values of s: the merged values files, overridden by the own values of s, then by its assignments.
+// addValues sets the values of s. It merges the values files, then the own values of s, and makes the assignments of s.
 func (s *Subscription) addValues(read func(name string) ([]byte, error)) error {
 	merged := map[string]any{}
 	var errs diag.List
@@ -79,7 +79,7 @@ func (s *Subscription) addValues(read func(name string) ([]byte, error)) error {
 	return errs.Err()
 }
 
-// overrideValues sets the values of s to merged, overridden by the own values of s, then by its assignments.
+// overrideValues sets the values of s: merged, overridden by the own values of s, and changed by the assignments of s.
 func (s *Subscription) overrideValues(merged map[string]any) error {
 	var errs diag.List
 	var own map[string]any

@@ -166,8 +166,8 @@ func (j *joiner) fill(r *Report) {
 	r.addMissingOperators(j.objects.items)
 }
 
-// addMissingOperators adds an entry to r.Operators for each finding whose operator and clusters have none, and
-// sorts the report. known has the versions for the new entries.
+// addMissingOperators adds an entry to r.Operators for each finding that has no entry with its operator and
+// clusters, and sorts the report. known contains the versions for the new entries.
 func (r *Report) addMissingOperators(known []OperatorReport) {
 	for _, f := range r.Findings {
 		missing := OperatorReport{Name: f.Operator, Clusters: f.Clusters}

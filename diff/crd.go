@@ -103,9 +103,9 @@ func conversionStrategy(crd map[string]any) string {
 	return cmp.Or(k8s.Text(crd, "spec", "conversion", "strategy"), "None")
 }
 
-// parseHead parses a file with a single CRD, as quayside writes it, up to spec.versions. It returns false for
-// any other file. This saves time: about nine tenths of a tree are CRDs, and most of them are the same before
-// and after the change.
+// parseHead parses the fields before spec.versions, in a file with a single CRD in quayside's format. It
+// returns false for any other file. This saves time: about nine tenths of a tree are CRDs, and most of them are
+// the same before and after the change.
 func parseHead(f File, pins []lockfile.Pin) (o Object, ok bool) {
 	beginning, _, found := bytes.Cut(f.Data, []byte("\n  versions:\n"))
 	if !found || !bytes.Contains(beginning, []byte("kind: CustomResourceDefinition\n")) ||

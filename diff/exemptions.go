@@ -49,7 +49,7 @@ func exemptions() []exemption {
 	}
 }
 
-// isWrittenVersion reports whether quayside writes both values on the object, as versions. A value may also be absent.
+// isWrittenVersion reports whether each of the two values is absent, or a version that quayside writes on the object.
 func (f fieldChange) isWrittenVersion() bool {
 	was, is := f.texts()
 	return (f.before == nil || f.c.before.writesVersion(f.objects.before, was)) && (f.after == nil || f.c.after.writesVersion(f.objects.after, is))
@@ -77,8 +77,8 @@ func isSchemaDefault(keyword string, v any) bool {
 	return false
 }
 
-// isOperatorVersion reports whether the value before ends with the old version of the operator, the
-// value after ends with the new version, and the rest is equal.
+// isOperatorVersion reports whether the old value ends with the old version of the operator, the new value ends
+// with the new version, and the rest is equal.
 func (f fieldChange) isOperatorVersion() bool {
 	operator := f.objects.after.Operator
 	was, had := f.c.before.pin(operator)

@@ -32,10 +32,10 @@ const (
 	maxFaults = 20
 )
 
-// Objects parses the Kubernetes objects in files, in order. It skips files that are neither YAML
-// nor JSON, and documents without apiVersion, kind or name. Object.Operator is set from the owner
-// labels. The labels of a CRD do not contain the namespace of the operator: Objects looks up the
-// namespace in pins. The error lists all invalid files.
+// Objects parses the Kubernetes objects in files, in order. It skips files that are neither YAML nor JSON, and
+// documents without apiVersion, kind or name. Object.Operator is set from the owner labels. The labels of a CRD
+// do not contain the namespace of the operator, so Objects looks it up in pins. The error lists all invalid
+// files.
 func Objects(files []File, pins []lockfile.Pin) ([]Object, error) {
 	return collectObjects(files, pins, nil, nil)
 }

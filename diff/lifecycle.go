@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// soonDays is the number of days before the end of support from which a finding reports it. This leaves time to
-// upgrade several environments.
+// soonDays is the maximum number of days until the end of support for which a version is reported. It leaves
+// time to upgrade several environments.
 const soonDays = 90
 
 func lifecycleRules() []RuleInfo {

@@ -26,8 +26,8 @@ func networkPolicyRules() []RuleInfo {
 
 const networkPolicyKind = "NetworkPolicy.networking.k8s.io"
 
-// compareNetworkPolicies compares the traffic that NetworkPolicies allow. Rule data.policy-removed reports
-// removed NetworkPolicies.
+// compareNetworkPolicies compares the traffic that NetworkPolicies allow. It skips removed NetworkPolicies,
+// which rule data.policy-removed reports.
 func compareNetworkPolicies(c *comparison) {
 	c.each(func(p pair) {
 		if p.after == nil {
@@ -132,7 +132,6 @@ func (r *ranges) collect(policy map[string]any) {
 	r.ports = slices.Compact(r.ports)
 }
 
-// lastAddress returns the last address of a prefix.
 func lastAddress(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i := p.Bits(); i < len(b)*8; i++ {

@@ -108,8 +108,8 @@ func (p fieldPath) contains(keys ...string) bool {
 	return slices.ContainsFunc(p, func(s step) bool { return slices.Contains(keys, s.key) })
 }
 
-// element returns the key of an element of the top-level field list, and the topmost field in the element. list
-// may be a list or a map. Both results are "" if the path is not in this field.
+// element returns the key of an element, and the topmost field in this element, for a path in the top-level
+// list or map called list. Both results are "" for other paths.
 func (p fieldPath) element(list string) (key, field string) {
 	if p.key(0) != list {
 		return "", ""

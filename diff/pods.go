@@ -224,8 +224,8 @@ func (d podDiff) compareContainers() {
 	}
 }
 
-// identityFields returns the fields of an added container that the finding about the container covers. Its
-// other fields are rated like fields that are added to an existing container.
+// identityFields returns the fields of an added container that the finding about the container covers. The
+// other fields of the container are rated like fields that are added to an existing container.
 func identityFields(at fieldPath) []fieldPath {
 	var out []fieldPath
 	for _, name := range []string{"name", "image", "imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy"} {
@@ -288,8 +288,8 @@ func devicesOf(ctr map[string]any) []string {
 	return slices.Compact(out)
 }
 
-// coversHostPort reports whether the container port have already opens the host port of the container port now. Both
-// must have the same host port and protocol. have must listen on all addresses or on the host address of now.
+// coversHostPort reports whether the container port have already opens the host port of the container port now. The
+// host ports and protocols must be equal. The host addresses must be equal, unless have listens on all addresses.
 func coversHostPort(have, now map[string]any) bool {
 	all := func(ip string) bool { return slices.Contains([]string{"", "0.0.0.0", "::"}, ip) }
 	a, b := k8s.Text(have, "hostIP"), k8s.Text(now, "hostIP")

@@ -200,8 +200,8 @@ func TestWaivedInSomeClusters(t *testing.T) {
 }
 
 // TestFailOnByCluster judges a finding by a policy with different levels for clusters. The finding is refused
-// only in the clusters whose level its severity reaches. The fault lists these clusters, unless they are all
-// clusters of the finding.
+// in each cluster whose level is not higher than the severity of the finding. The fault lists these clusters,
+// unless they are all clusters of the finding.
 func TestFailOnByCluster(t *testing.T) {
 	all := []string{"dev", "prod-1", "prod-2", "stage"}
 	strict := []Level{{[]string{"prod-2"}, Off}, {[]string{"prod-*", "stage"}, High}}

@@ -247,7 +247,7 @@ func (b clause) message() string {
 }
 
 // reportGained reports gained permissions. The ordinary permissions of a new operator become one finding per
-// scope. Ordinary permissions of any operator beyond maxClauses become one finding per scope, too.
+// scope. So do the ordinary permissions of any operator that exceed maxClauses.
 func (d rbacDiff) reportGained(grants []k8s.Grant) {
 	var ordinary []clause
 	listed := 0

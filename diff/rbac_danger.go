@@ -53,8 +53,8 @@ func fixedSeverity(s Severity) rateFunc {
 	return func(*rater, string, k8s.Subject, k8s.Grant, int) Severity { return s }
 }
 
-// limitedSeverity returns a rateFunc that rates a grant by its scope: all for all objects, one for a single
-// cluster-scoped object, and at most Medium for a namespace.
+// limitedSeverity returns a rateFunc. For a grant on all objects, it returns the severity in all; for a single
+// cluster-scoped object, the severity in one; and for a namespace, at most Medium.
 func limitedSeverity(all, one Severity) rateFunc {
 	return func(_ *rater, _ string, _ k8s.Subject, g k8s.Grant, _ int) Severity {
 		switch {

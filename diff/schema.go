@@ -153,7 +153,7 @@ func (w *schemaWalk) compareProperties(n node) {
 	}
 }
 
-// reportRemovedField reports field p, which was removed from parent. Its values are kept if parent
+// reportRemovedField reports field p, which was removed from parent. The values of p are kept if parent
 // preserves unknown fields or allows additional properties.
 func (w *schemaWalk) reportRemovedField(parent, p node) {
 	f := Finding{Before: cmp.Or(typeOf(p.old), "any"), Message: "field removed", explains: []fieldPath{p.path}}

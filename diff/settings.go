@@ -23,8 +23,8 @@ func settingRules() []RuleInfo {
 	}
 }
 
-// StateRules returns the rules of 'quayside verify' whose new violations are findings. The values are the
-// rule IDs of these findings.
+// StateRules returns the rules of 'quayside verify' for which diff reports new violations. The values are the
+// rule IDs of the resulting findings.
 func StateRules() map[string]string {
 	return map[string]string{
 		"promotion": "state.promotion", "address": "state.address", "engine-names": "state.names", "one-owner": "state.owner",

@@ -205,8 +205,7 @@ func TestRoleGrants(t *testing.T) {
 	}
 }
 
-// TestComparedContent converts the subjects of a binding to a set, unless the list is empty or repeats a
-// subject.
+// TestComparedContent converts the subjects of a binding to a set, unless the list is empty or has duplicates.
 func TestComparedContent(t *testing.T) {
 	binding := func(names ...string) *Object {
 		subjects := []any{}

@@ -93,9 +93,9 @@ func isEveryone(s k8s.Subject) bool {
 	return false
 }
 
-// roleNameSeverity rates the ordinary permissions of a role without a binding by the name of the role. It
-// returns High for a name of another operator, and Low for a name of the role's own operator. For other names
-// it returns Medium, because the cluster may contain a role with this name.
+// roleNameSeverity rates the ordinary permissions of a role without a binding. The severity depends on the name
+// of the role. It is High for a name of another operator, and Low for a name of the role's own operator. For
+// other names it is Medium, because the cluster may contain a role with this name.
 func (c *comparison) roleNameSeverity(o *Object) Severity {
 	name := o.Key().Name
 	plain := func(s string) string { return strings.NewReplacer("-", "", ":", "", ".", "").Replace(s) }

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/scan"
 )
 
-// Rules about vulnerabilities. vulnerabilityAdded has a separate field in the policy. A finding of any other
+// Rules about vulnerabilities. The policy has a separate field for vulnerabilityAdded. A finding of any other
 // rule lists several vulnerabilities.
 const (
 	vulnerabilityAdded    = "vulnerabilities.added"

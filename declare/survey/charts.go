@@ -199,8 +199,8 @@ func (c *chartFiles) fileOf(dir, source string) string {
 	return path.Join(dir, in)
 }
 
-// templatePos returns the position in file of the document that creates an object. It is the document with the
-// same kind and name or, if there is none, the first document with the same kind.
+// templatePos returns the position of the document in file that creates an object: the document with the same
+// kind and name or, if there is none, the first document with the same kind.
 func (r *repository) templatePos(file string, object map[string]any) diag.Pos {
 	kind := regexp.MustCompile(`^[\s-]*["']?kind["']?:\s*["']?` + regexp.QuoteMeta(k8s.Text(object, "kind")) + `["']?\s*$`)
 	name := regexp.MustCompile(`(?:^|[\s{,])["']?name["']?:\s*["']?` + regexp.QuoteMeta(k8s.Text(object, "metadata", "name")) + `["']?\s*(?:$|[,}#])`)
@@ -314,8 +314,8 @@ func (s *scanner) readTemplated(c *templatedChart, a *Applied) {
 	}
 }
 
-// templateCharts templates the charts that workspaces name, the charts that entries apply, and the charts that
-// entries in these charts apply. The resulting declarations replace those found in the text of templates.
+// templateCharts templates the charts that workspaces name, the charts that entries apply, and the charts that entries
+// in these charts apply. The resulting declarations replace the declarations found in the text of templates.
 func (s *scanner) templateCharts() {
 	done, faults := map[string]bool{}, map[string]error{}
 	template := func(a *Applied) {

@@ -68,8 +68,8 @@ func (r *Reader) Entries(file string) *Entries {
 	return out
 }
 
-// Chart returns the entry points that a chart creates, and the entry points that these apply. a is the first
-// item of Applied, unless the chart cannot be rendered.
+// Chart returns the entry points that a chart creates, and the entry points that these apply. Unless the chart
+// cannot be rendered, the first item of Applied is a.
 func (r *Reader) Chart(a *Applied) *Entries {
 	s := r.scanner()
 	a.Entry.Applied = []*Applied{a}

@@ -134,8 +134,8 @@ func (g generator) git(spec map[string]any, before params) ([]params, error) {
 	return out, nil
 }
 
-// withValues returns p with the additional parameter "values". Its value is the field values of the generator,
-// in which texts are evaluated with the parameters in p.
+// withValues returns p with the additional parameter "values": the field "values" of the generator, in which
+// texts are evaluated with the parameters in p.
 func (g generator) withValues(p, values map[string]any) map[string]any {
 	if len(values) == 0 {
 		return p

@@ -85,8 +85,8 @@ func (s *scanner) placementsOf(kind, namespace, name string) []string {
 	return out
 }
 
-// isSameNamespace reports whether two namespaces may be the same. The namespace is empty if a kustomization or
-// a tool sets it later.
+// isSameNamespace reports whether two namespaces may be the same. An empty namespace may become any namespace,
+// because a kustomization or a tool sets it later.
 func isSameNamespace(a, b string) bool { return a == b || a == "" || b == "" }
 
 // policyOf returns the Policy n, or nil for other objects.

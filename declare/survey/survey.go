@@ -261,8 +261,8 @@ func New(fsys fs.FS, skip func(files fs.FS, dir string) bool, foreign func(url s
 	return s.Survey, nil
 }
 
-// Named returns the chart in dir, which a workspace names in spec.declarations. pos is its position in the
-// settings.
+// Named returns the chart in the directory dir. A workspace names this chart in spec.declarations. pos is the
+// position in its settings.
 func Named(dir string, c *Chart, pos diag.Pos) *Applied {
 	return &Applied{Entry: &Entry{Pos: pos}, Pos: pos, Dir: dir, Chart: c, Changes: Changes{DefaultNamespace: c.Namespace}}
 }

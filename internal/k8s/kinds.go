@@ -92,7 +92,7 @@ func Namespaced(group, kind string) bool {
 	return !slices.Contains(cluster, kind)
 }
 
-// KindFaults returns the reasons why the API server rejects an apiVersion and kind. Each begins with the
+// KindFaults returns the reasons why the API server rejects an apiVersion and kind. Each reason begins with the
 // name of the field. The core group and the groups of Kubernetes have a fixed set of kinds.
 func KindFaults(apiVersion, kind string) []string {
 	var out []string

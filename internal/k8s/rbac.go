@@ -173,8 +173,8 @@ func distinctPair(s, other string) []string {
 	return []string{s, other}
 }
 
-// GainedGrants returns, sorted, the grants in the list after that no grant in the list before covers. It omits
-// a grant that another gained grant covers.
+// GainedGrants returns, sorted, the grants in the new list, after, that no grant in the old list, before,
+// covers. It omits a grant that another gained grant covers.
 func GainedGrants(before, after []Grant) []Grant {
 	had := NewGrantSet(before)
 	return ReduceGrants(slices.DeleteFunc(slices.Clone(after), had.Covers))

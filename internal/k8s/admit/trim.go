@@ -24,8 +24,8 @@ func trimDefinition(crd map[string]any) map[string]any {
 }
 
 // trimSchema returns a schema without descriptions and without properties whose schemas are always valid. It keeps the
-// properties that named lists, and properties with unknown fields. It keeps all properties if all is true, or if a rule
-// or default may refer to any property. plain reports whether the whole schema is always valid.
+// properties whose names are in named, and properties with unknown fields. It keeps all properties if all is true, or
+// if a rule or default may refer to any property. plain reports whether the whole schema is always valid.
 func trimSchema(s map[string]any, all bool, named ...string) (out map[string]any, plain bool) {
 	all = all || s["x-kubernetes-validations"] != nil || s["default"] != nil
 	out, plain = make(map[string]any, len(s)), !all && (s["type"] != nil || s["x-kubernetes-preserve-unknown-fields"] != nil)

@@ -24,9 +24,9 @@ const ApprovalAnnotation = v1beta1.KubeAPIApprovedAnnotation
 // NeedsApproval reports whether CRDs of an API group need ApprovalAnnotation.
 func NeedsApproval(group string) bool { return apihelpers.IsProtectedCommunityGroup(group) }
 
-// Upgrade converts the spec of a CRD from v1beta1 to v1. Fields that v1beta1 declares once for all versions are
-// copied into each version. It makes schemas structural if that does not change their meaning. It keeps the
-// setting that preserves unknown fields. Parts that the API server also rejects in v1beta1 remain unchanged.
+// Upgrade converts the spec of a CRD from v1beta1 to v1. Fields that v1beta1 declares once for all versions are copied
+// into each version. Upgrade makes schemas structural if that does not change their meaning. It keeps the setting that
+// preserves unknown fields. Parts that the API server also rejects in v1beta1 remain unchanged.
 //
 // omitted lists the omitted fields, in order: those without an equivalent in v1, and the schema of
 // metadata except for its names. The error lists fields of a wrong type, and everything that a
@@ -276,9 +276,9 @@ func listBranches(s *schemaProps) []*schemaProps {
 	return out
 }
 
-// reduceBranch reduces b, a schema in "anyOf", "oneOf", "allOf" or "not" of outer. It removes descriptions
-// and everything that outer also requires, and declares in outer each field that b restricts.
-// within means that outer is itself in one of these fields of another schema.
+// reduceBranch reduces b, a schema in "anyOf", "oneOf", "allOf" or "not" of outer. It removes from b the
+// descriptions and everything that outer also requires. It declares in outer each field that b restricts.
+// within means that outer is itself in such a field of another schema.
 func (c *structurer) reduceBranch(b, outer *schemaProps, at string, within bool) {
 	b.Title, b.Description, b.Default, b.Example, b.ExternalDocs = "", "", nil, nil, nil
 	if b.Type == outer.Type && !(within && outer.Nullable) {
