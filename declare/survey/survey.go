@@ -8,7 +8,7 @@
 // It builds a kustomization only if the changes of objects are needed. It renders a chart only if an entry
 // point applies the chart or a workspace names the chart.
 //
-// Start from [New], [Survey.Declarations] and [ReadEntries].
+// Start from [New], [Survey.Declarations] and [NewReader].
 package survey
 
 import (
