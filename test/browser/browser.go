@@ -181,8 +181,8 @@ func (p *Page) listen(event any, file string) {
 	}
 }
 
-// Eval evaluates a JavaScript expression in the page. Unless into is nil, it decodes the result into into, like
-// json.Unmarshal. The page's content security policy does not apply to the expression.
+// Eval evaluates a JavaScript expression in the page. Unless into is nil, it must be a pointer to the place for
+// the result, as for json.Unmarshal. The page's content security policy does not apply to the expression.
 func (p *Page) Eval(t testing.TB, expression string, into any) {
 	t.Helper()
 	expression = strings.TrimRight(expression, "\n;")
@@ -229,8 +229,8 @@ func (p *Page) Picture(t testing.TB, name string) {
 	}
 }
 
-// Figures are the measurements of a page. A list contains a few words of each element, in the order of the
-// page: of the first twenty elements, and then the number of further elements.
+// Figures are the measurements of a page. Each list contains a few words of up to twenty elements, in the order
+// of the page. If there are more elements, the last entry is their number.
 type Figures struct {
 	Width       int     `json:"-"`           // of the window, in CSS pixels
 	ScrollWidth int     `json:"scrollWidth"` // of the page; if it is greater than Width, the page scrolls sideways
@@ -263,7 +263,7 @@ func (p *Page) Figures(t testing.TB) Figures {
 	return f
 }
 
-// Limits are the permitted deviations of a page. The zero value is the limit for all pages.
+// Limits are the permitted deviations of a page. The zero value contains the usual limits.
 type Limits struct {
 	Scrolls bool    // parts of it may scroll sideways, such as a wide picture
 	Font    float64 // the smallest permitted font size, in CSS pixels; 0 means 12

@@ -70,7 +70,7 @@ func TestDiffFilters(t *testing.T) {
 	}
 }
 
-// TestDiffFromALink opens a link with filters, and a link to an operator, which must be open.
+// TestDiffFromALink opens links with filters, and a link to an operator, whose section must then be open.
 func TestDiffFromALink(t *testing.T) {
 	b := browser.Start(t)
 	for fragment, want := range map[string]struct {
@@ -93,8 +93,8 @@ func TestDiffFromALink(t *testing.T) {
 	}
 }
 
-// TestDiffWithoutItsScript checks that everything is visible, without controls, if scripts are
-// disabled.
+// TestDiffWithoutItsScript checks that a page without scripts has no form for filters, and shows all sections
+// and findings.
 func TestDiffWithoutItsScript(t *testing.T) {
 	b := browser.Start(t)
 	p := b.Open(t, browser.View{Width: 400, NoScript: true}, reports+"fleet.html", "")

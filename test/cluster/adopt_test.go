@@ -30,7 +30,7 @@ import (
 
 // TestPredicted restores a cluster of the corpus that was recorded after some operators had left OLM. It
 // compares the output of `adopt inspect` for each object with the result of a server-side dry-run apply.
-// TestLeavingOLM does the same with the clusters recorded before.
+// TestLeavingOLM does the same with the clusters that were recorded before any operator left OLM.
 func TestPredicted(t *testing.T) {
 	if os.Getenv(leavingVariable) != "all" {
 		t.Skipf("%s is not \"all\": TestLeavingOLM tests a sample", leavingVariable)
@@ -116,7 +116,7 @@ func (w *restoredCluster) importWorkspace(t *testing.T, clusters olm.Clusters, g
 	w.runWithFindings(t, "adopt", "inspect", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "--record")
 }
 
-// runWithFindings runs a command that must succeed, but may report differences.
+// runWithFindings runs a command and returns its output. The command may report differences: exit code 0 or 1.
 func (q quayside) runWithFindings(t *testing.T, args ...string) string {
 	t.Helper()
 	stdout, stderr, code := q.run(t, args...)
@@ -285,8 +285,8 @@ func rejectionReason(o *unstructured.Unstructured) string {
 }
 
 // disagreements compares the changed fields with the prediction, and returns the differences. Every changed
-// field must be predicted. Every predicted field must change, except a field that exists only in the cluster,
-// because its manager may still own the field.
+// field must be predicted. Every predicted field must change. The exception is a field that exists only in the
+// cluster: it may remain, because another field manager may own it.
 func disagreements(changed []string, said inspectedObject) []string {
 	var out []string
 	covers := func(field, path string) bool {

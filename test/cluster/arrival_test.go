@@ -23,13 +23,13 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// storedOtherwise lists the fields that the API server stores with another value than rendered.
+// storedOtherwise lists the rendered fields that the API server stores with another value.
 var storedOtherwise = []struct{ object, field, reason string }{}
 
-// TestArrival applies all objects of real bundles and charts, one bundle or chart after the other, as Argo CD
-// gets them. If the cluster has the API of an object, server-side apply accepts the object, the stored object
-// has every rendered field unchanged, and a second apply changes nothing. storedOtherwise lists the exceptions.
-// It applies a tenth of the bundles and charts, or all if QUAYSIDE_ARRIVAL is "all".
+// TestArrival applies all objects of real bundles and charts as rendered for Argo CD, one bundle or chart after
+// the other. The API server must accept every object whose API it has. The stored object must have every
+// rendered field unchanged, except the fields in storedOtherwise, and a second apply must change nothing. The
+// test applies a tenth of the bundles and charts, or all of them if QUAYSIDE_ARRIVAL is "all".
 func TestArrival(t *testing.T) {
 	t.Parallel() // has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
@@ -256,8 +256,8 @@ func bundleAlone(t *testing.T, q quayside, dir, name string) quayside {
 	return q
 }
 
-// declareOnly writes settings with a catalog, and a Subscription to a package with the additional fields in
-// more. Each operator has its own namespace, because without controllers a deleted namespace is never removed.
+// declareOnly writes settings with a catalog, and a Subscription to a package. more contains further fields of the
+// Subscription. Each operator has its own namespace: without controllers, a deleted namespace is never removed.
 func (q quayside) declareOnly(t *testing.T, catalog, pkg, namespace, more string) {
 	t.Helper()
 	q.write(t, "quayside.yaml", fmt.Sprintf(`
@@ -366,8 +366,8 @@ func corpusCharts(t *testing.T, corpus string, n uint32) map[string]string {
 	return out
 }
 
-// chartAlone makes q a workspace that is resolved to the only chart in a directory. It uses the first values
-// with which the chart can be rendered: the required values, no values, or the alternative values.
+// chartAlone makes q a workspace that is resolved to the only chart in a directory. It tries the required
+// values, no values and the alternative values, in this order, until the chart can be rendered.
 func chartAlone(t *testing.T, q quayside, dir, name string) quayside {
 	t.Helper()
 	catalog := fmt.Sprintf("helm: %q", "dir:"+dir)
@@ -469,8 +469,8 @@ func (f *pieceFleet) declareCorpus(t *testing.T, corpus string) int {
 	return len(catalogs)
 }
 
-// unapplied returns a text with the rendered objects that are missing in the cluster and, with Argo CD, the
-// objects out of sync. It returns "" if there are none. It ignores objects whose API no operator serves.
+// unapplied describes the rendered objects that are missing in the cluster and, with Argo CD, the objects that
+// are out of sync. It returns "" if there are none. It ignores objects whose API no operator serves.
 func (f *pieceFleet) unapplied(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	out := ""
@@ -490,7 +490,7 @@ func (f *pieceFleet) unapplied(ctx context.Context, t *testing.T) string {
 	return out
 }
 
-// writes returns the time of the last write of the GitOps tool to each rendered object.
+// writes returns the time at which the GitOps tool last wrote each rendered object, by the object's name.
 func (f *pieceFleet) writes(ctx context.Context, t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}

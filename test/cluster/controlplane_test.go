@@ -133,8 +133,8 @@ func testAuthorization(t *testing.T, cluster *harness.Cluster) {
 	}
 }
 
-// allowed reports whether the user may use that verb on ConfigMaps, according to the API server. If want is
-// true, it retries for a while after the answer no, because the authorizer reads roles from a watch.
+// allowed returns the API server's answer to the question whether a user may use a verb on ConfigMaps. If want
+// is true, it asks until the answer is yes, because the API server's authorizer reads roles from a watch.
 func allowed(ctx context.Context, t *testing.T, cluster *harness.Cluster, user, verb, namespace string, want bool) bool {
 	t.Helper()
 	for {

@@ -45,8 +45,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// renderAlone returns the rendered objects of the newest version of an operator, with a catalog of
-// only its package. If the operator has dependencies, it skips the test.
+// renderAlone returns the rendered objects of the newest version of an operator. The catalog contains only the
+// operator's package. If the operator has dependencies, the test is skipped.
 func renderAlone(t *testing.T, program, corpus, pkg string) []*unstructured.Unstructured {
 	t.Helper()
 	return workspaceOf(t, program, corpus, pkg, pkg, provided).rendered(t)
@@ -86,8 +86,8 @@ spec: {package: %q}
 	return q
 }
 
-// knownRejections returns the objects of bundles that the bundles' own CRDs do not permit, with the reasons.
-// Every cluster rejects these objects.
+// knownRejections maps the objects that a CRD of their own bundle does not permit to the reasons. Every cluster
+// rejects these objects.
 func knownRejections() map[string]string {
 	return map[string]string{
 		"Service.ecs.services.k8s.aws ack-ecs-controller/example":   "spec.name: Required value",

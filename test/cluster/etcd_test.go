@@ -38,7 +38,7 @@ spec:
   startingCSV: etcdoperator.v0.9.2
 `
 
-// example is the cluster that the introduction creates.
+// example is the custom resource that the introduction creates: a cluster of etcd.
 const example = `
 apiVersion: etcd.database.coreos.com/v1beta2
 kind: EtcdCluster
@@ -173,7 +173,7 @@ func (w etcd) checkRepair(t *testing.T, rendered []*unstructured.Unstructured) {
 	w.checkServerOutage(t, rendered)
 }
 
-// checkServerOutage waits for missing objects while the API server is unavailable for a time.
+// checkServerOutage restarts the API server while quayside waits for missing objects, and then applies the objects.
 func (w etcd) checkServerOutage(t *testing.T, rendered []*unstructured.Unstructured) {
 	ctx := within(t, time.Minute)
 	mended := make(chan error, 1)

@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// filler creates custom resources from the schema of a CRD. The API server judges them: rejected fields
-// are replaced or removed until it accepts the object.
+// filler creates custom resources from the schema of a CRD. If the API server rejects fields of an object, the
+// filler replaces or removes these fields until the API server accepts the object.
 type filler struct {
 	applier *harness.Applier
 	kind    schema.GroupVersionKind
@@ -123,8 +123,8 @@ func (f *filler) repair(reason error) bool {
 	return changed
 }
 
-// replace replaces the value at a path by the next value to try. If no value is left, it removes the value. For
-// a mapping, the first value has only the required fields, and each next value has one other field in addition.
+// replace replaces the value at a path by the next candidate, or removes it if no candidate is left. Only mappings
+// have candidates: first the required fields alone, and then the required fields with one other field in turn.
 func (f *filler) replace(path []string) bool {
 	key := strings.Join(path, "\x00")
 	n := f.tries[key]
@@ -206,7 +206,7 @@ func (f *filler) mapping(s map[string]any, full bool, depth int) any {
 	return out
 }
 
-// text returns a string for a schema. If it does not match the schema's pattern, the API server rejects it.
+// text returns a string for a schema. A string that does not match the schema's pattern is rejected by the API server.
 func text(s map[string]any) string {
 	candidates := []string{"a", "1", "1s", "1h0m0s", "1Gi", "100m", "http://example.com", "https://example.com/a", "a.example.com", "a/b", "/a", "A", "a:1", "10.0.0.1", "10.0.0.0/8", "1.2.3", "v1.2.3", "abcdefgh", "true", "2024-01-01T00:00:00Z", "s3://a/b", "10%", "a=b", "* * * * *", "sha256:" + strings.Repeat("a", 64), "registry.example.com/a:1"}
 	switch s["format"] {

@@ -206,7 +206,7 @@ func deployedImages(ctx context.Context, t *testing.T, cluster *harness.Cluster,
 	return strings.Join(images, " ")
 }
 
-// gitops describes the tool that applies a tree, and its source.
+// gitops describes the GitOps tool that applies a tree, and the source from which the tool reads the tree.
 type gitops struct {
 	profile   string
 	url       string // of the Git repository

@@ -209,8 +209,8 @@ func checkCreationOrder(ctx context.Context, t *testing.T, applier *harness.Appl
 	}
 }
 
-// checkRanBefore checks that the Deployment of operator required was available before the Deployment of
-// operator by was created. Both are in the namespace of the vault.
+// checkRanBefore checks that the Deployment of one operator (required) was available before the Deployment of
+// another operator (by) was created. Both Deployments are in the namespace vault.
 func checkRanBefore(ctx context.Context, t *testing.T, applier *harness.Applier, required, by string) {
 	t.Helper()
 	deployment := func(name string) *unstructured.Unstructured {

@@ -107,7 +107,7 @@ type fieldProbe struct {
 	rows    map[string]string // lines, by kind, field and condition
 }
 
-// table returns the current document, with a new name.
+// table decodes the current document, with a new name for its object.
 func (p *fieldProbe) table() (table fieldTable) {
 	p.t.Helper()
 	p.names++
@@ -120,7 +120,7 @@ func (p *fieldProbe) table() (table fieldTable) {
 // absent stands for the absence of a field, in place of the number of a value.
 const absent = -1
 
-// object returns the object with the numbered value of a field. It has the name of like, unless like is nil.
+// object returns an object whose field has the value with this number. A non-nil like determines its name.
 func (p *fieldProbe) object(field string, value int, like *unstructured.Unstructured) *unstructured.Unstructured {
 	table := p.table()
 	o := &unstructured.Unstructured{Object: table.Object}
@@ -266,7 +266,7 @@ func (p *fieldProbe) probe(kind, field string, values int, when map[string]any) 
 	p.rows[key] = strings.Join([]string{kind, field, condition, strings.Join(words, ","), column}, "\t") + "\n"
 }
 
-// words returns the refused changes: "changed" for all new values, or "changed:Recreate" for a single one.
+// words returns "changed" if every new value is refused, otherwise "changed:VALUE" for each refused new value.
 func (p *fieldProbe) words(kind, field string, refused map[string]map[string][]bool) (out []string) {
 	for _, change := range slices.Sorted(maps.Keys(refused)) {
 		var values []string
@@ -315,8 +315,8 @@ func matches(object, pattern map[string]any) bool {
 	return true
 }
 
-// absentColumn returns what the API server does with an object without the field: "required" if it refuses the
-// object, "absent" if it stores no value, "allocated" if its value differs between objects, otherwise the default.
+// absentColumn returns the result of creating two objects without the field: "required" if they are refused,
+// "absent" if the field remains absent, "allocated" if their values differ, otherwise the default value as JSON.
 func (p *fieldProbe) absentColumn(field string) string {
 	first, second := p.create(field, absent), p.create(field, absent)
 	p.delete(first)

@@ -224,8 +224,8 @@ func (p planOutput) boundaries(random *rand.Rand) []int {
 	return out
 }
 
-// runAndKill runs the plan. It kills the program when the program prints the text said, or after the given
-// time. It returns 1 if it killed the program, otherwise 0.
+// runAndKill runs the plan. It kills the program after the given time, or earlier if the program prints a line
+// that contains said. It returns 1 if it killed the program, otherwise 0.
 func (w *restoredCluster) runAndKill(ctx context.Context, t *testing.T, said string, after time.Duration) int {
 	t.Helper()
 	if after == 0 {
@@ -364,7 +364,7 @@ func (w *restoredCluster) takeCensus(ctx context.Context, t *testing.T) census {
 	return out
 }
 
-// lost returns the objects that were deleted (gone) or recreated (anew) since before.
+// lost compares two censuses, and returns the objects that were deleted (gone) or recreated (anew), sorted.
 func (before census) lost(now census) (gone, anew []string) {
 	for name, uid := range before {
 		switch now[name] {
@@ -381,9 +381,9 @@ func (before census) lost(now census) (gone, anew []string) {
 }
 
 // checkPlainDeletion deletes an operator's Subscription and ClusterServiceVersion like `kubectl delete`, and
-// then OLM's copy of the ClusterServiceVersion in a target namespace. It checks that the objects that these own
-// are lost, to prove that this test detects a loss. Objects that OLM's finalizer would delete (ClusterRoles,
-// webhooks) remain, because OLM does not run.
+// then OLM's copy of the ClusterServiceVersion in a target namespace. The objects that these own must be lost:
+// this proves that the test detects a loss. Objects that OLM's finalizer would delete (ClusterRoles, webhooks)
+// remain, because OLM does not run.
 func (w *restoredCluster) checkPlainDeletion(ctx context.Context, t *testing.T, namespace, target string) {
 	t.Helper()
 	rights := w.operatorRights(ctx, t, []string{namespace})
@@ -450,7 +450,7 @@ func (w *restoredCluster) awaitLosses(ctx context.Context, t *testing.T, before 
 	}
 }
 
-// permissions is a list of permissions that ServiceAccounts have: the model answers each of these questions with yes.
+// permissions is a list of permissions that ServiceAccounts have according to quayside's RBAC model.
 type permissions []answer
 
 // operatorRights returns the permissions that the ServiceAccounts of the operators in some namespaces have in
@@ -487,7 +487,7 @@ func orDefault(account string) string {
 	return account
 }
 
-// sampled returns the first n questions for each account and namespace.
+// sampled returns the first n permissions of each account in each namespace.
 func (g permissions) sampled(n int) permissions {
 	seen := map[[2]string]int{}
 	var out permissions
@@ -500,8 +500,8 @@ func (g permissions) sampled(n int) permissions {
 	return out
 }
 
-// forRound returns the questions for a round: every third question, or all questions if all operators of the
-// corpus leave.
+// forRound returns the permissions to check in a round: every third permission, or all permissions if all
+// operators of the corpus leave OLM.
 func (g permissions) forRound(round int) permissions {
 	if os.Getenv(leavingVariable) == "all" {
 		return g
@@ -513,7 +513,7 @@ func (g permissions) forRound(round int) permissions {
 	return out
 }
 
-// lostRights returns the permissions that are no longer granted.
+// lostRights returns the permissions that the API server no longer grants.
 func (g permissions) lostRights(ctx context.Context, t *testing.T, asking *kubernetes.Clientset) []string {
 	t.Helper()
 	out := make([]string, len(g))

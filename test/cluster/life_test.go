@@ -103,7 +103,7 @@ spec:
 // declaration is the file that declares the operator.
 const declaration = "subscriptions/operator.yaml"
 
-// declare declares a version, or any version if it is "".
+// declare writes the Subscription to the operator with a version, or with "" for any version.
 func (l *life) declare(t *testing.T, version string) {
 	t.Helper()
 	l.write(t, declaration, fmt.Sprintf(`
@@ -234,7 +234,7 @@ func (l *life) prune(ctx context.Context, t *testing.T, next []*unstructured.Uns
 	}
 }
 
-// checkStoredVersions checks that every CRD has only its storage version as stored version.
+// checkStoredVersions checks that status.storedVersions of every CRD contains only the storage version.
 func (l *life) checkStoredVersions(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, o := range slices.Concat(only(l.applied, isCRD), only(l.unpruned, isCRD)) {

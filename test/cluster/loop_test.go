@@ -18,9 +18,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestLoop runs examples/loop/loop.sh: Flux on the first of three clusters applies the signed artifact of each
-// stage, by examples/loop/flux.yaml. An artifact is promoted only after quayside has observed it in the
-// previous cluster. Flux rejects an artifact with another signer.
+// TestLoop runs examples/loop/loop.sh for three clusters. Flux in the first cluster applies the signed artifact
+// of each cluster, by examples/loop/flux.yaml. An artifact is promoted only after quayside has observed it in
+// the previous cluster. Flux rejects an artifact with another signer.
 func TestLoop(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")

@@ -81,8 +81,8 @@ func nightOperator(name string, version int) tinyOperator {
 	return o
 }
 
-// catalogOf returns the catalog of an operator, by its directory, and the directory of a version in the
-// catalog.
+// catalogOf returns the directory of the catalog for this kind of operator, and the directory of a version in
+// that catalog.
 func (o tinyOperator) catalogOf(version string) (catalog, dir string) {
 	switch {
 	case o.isChart:
@@ -93,7 +93,7 @@ func (o tinyOperator) catalogOf(version string) (catalog, dir string) {
 	return "bundles", o.name + "/" + version
 }
 
-// playNights simulates nights. Before each night, it changes the repository like people in the morning.
+// playNights simulates nights. Before each night, it makes changes that people make in the morning.
 func playNights(t *testing.T, cluster, second *harness.Cluster, engine pieceEngine, nights int) {
 	ctx, start := within(t, 25*time.Minute), time.Now()
 	n := newTwoRepositories(ctx, t, cluster, second, engine)
@@ -134,7 +134,7 @@ func playNights(t *testing.T, cluster, second *harness.Cluster, engine pieceEngi
 	}
 }
 
-// newTwoRepositories installs the first versions of the operators.
+// newTwoRepositories creates both repositories, and installs the first versions of the operators.
 func newTwoRepositories(ctx context.Context, t *testing.T, cluster, second *harness.Cluster, engine pieceEngine) *twoRepositories {
 	t.Helper()
 	target := newRepository(t)
@@ -382,7 +382,7 @@ func (n *twoRepositories) revertSome(ctx context.Context) {
 	}
 }
 
-// isRevertible reports whether a revert of the last merge uninstalls each operator that it removes.
+// isRevertible reports whether a revert of the last merge would uninstall every operator that the revert removes.
 func (n *twoRepositories) isRevertible(e *nightEnvironment) bool {
 	dir := "envs/" + e.name + "/rendered/"
 	return n.git(n.deploy, "diff", "--diff-filter=A", "--name-only", e.last+"^1", e.last, "--", dir+"operators") == "" &&

@@ -65,8 +65,8 @@ func TestNormalForm(t *testing.T) {
 	}
 }
 
-// withoutEmptyExtras returns the value stored without empty texts, maps and lists that are missing in the value
-// sent. Normal forms have no empty defaults.
+// withoutEmptyExtras returns stored without the empty strings, maps and lists that are missing in sent. Normal
+// forms have no empty defaults.
 func withoutEmptyExtras(stored, sent any) any {
 	switch v := stored.(type) {
 	case map[string]any:

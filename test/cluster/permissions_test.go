@@ -216,8 +216,8 @@ var (
 	urlPatterns = []string{"*", "/metrics/*", "/debug*"}
 )
 
-// TestRandomRoleSets checks that the model and the API server derive the same permissions from random
-// sets of roles and bindings.
+// TestRandomRoleSets checks that quayside's RBAC model and the API server derive the same permissions from
+// random sets of roles and bindings.
 func TestRandomRoleSets(t *testing.T) {
 	t.Parallel()
 	cluster := harness.Start(t, harness.Options{})
@@ -266,7 +266,7 @@ func TestRandomRoleSets(t *testing.T) {
 	}
 }
 
-// each calls do for every index of a list, several at once.
+// each calls do for every index of a list, for several indexes concurrently.
 func each[T any](list []T, do func(i int)) {
 	var group sync.WaitGroup
 	var next atomic.Int64
@@ -302,7 +302,7 @@ func create(ctx context.Context, to dynamic.Interface, i int, objects []map[stri
 	return nil
 }
 
-// answeredByModel returns the model's answers to the questions of each set.
+// answeredByModel returns the answers of quayside's RBAC model to the questions of each set.
 func answeredByModel(ctx context.Context, t *testing.T, effective string, sets []roleSet) [][]answer {
 	t.Helper()
 	in, err := json.Marshal(sets)

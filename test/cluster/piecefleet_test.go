@@ -41,7 +41,7 @@ type pieceEngine interface {
 	reads(o *unstructured.Unstructured, f *pieceFleet) bool
 	// unsettled returns the reason why an engine object is not settled at a commit, or "".
 	unsettled(o *unstructured.Unstructured, commit string) string
-	// owns reports whether the engine object by applied the object o.
+	// owns reports whether one object of the engine (by) has applied the object o.
 	owns(by, o *unstructured.Unstructured) bool
 	// syncAgain makes the engine apply the objects of an engine object again, and waits until this is complete.
 	syncAgain(ctx context.Context, t *testing.T, f *pieceFleet, o *unstructured.Unstructured)
@@ -92,7 +92,7 @@ func (f *pieceFleet) install(ctx context.Context, t *testing.T, except ...string
 	f.logDuration(t, "first sync")
 }
 
-// applyParents applies the parents of the state.
+// applyParents applies the parent objects of the fleet, as a person does once.
 func (f *pieceFleet) applyParents(ctx context.Context, t *testing.T) {
 	t.Helper()
 	f.parents = f.engine.parents(t, f)
@@ -112,7 +112,7 @@ func (f *pieceFleet) push(ctx context.Context, t *testing.T, message string) {
 	}
 }
 
-// upgrade commits a state, waits until all pieces except some are settled, and logs the duration.
+// upgrade commits a new state, waits until all pieces except those in except are settled, and logs the duration.
 func (f *pieceFleet) upgrade(ctx context.Context, t *testing.T, message string, s pieceState, except ...string) {
 	t.Helper()
 	f.state = s
@@ -127,8 +127,8 @@ func (f *pieceFleet) logDuration(t *testing.T, step string) {
 	t.Logf("%s: %.1f s", step, time.Since(f.lastCommitTime).Seconds())
 }
 
-// settle waits until the engine objects match the state. It also waits until each engine object, except those
-// of some pieces, is settled at the last commit, and its objects are in the cluster.
+// settle waits until the engine objects match the state. It also waits until each engine object is settled at
+// the last commit, and its objects are in the cluster. It does not wait for the pieces in except.
 func (f *pieceFleet) settle(ctx context.Context, t *testing.T, except ...string) {
 	t.Helper()
 	asked := time.Now()
@@ -188,7 +188,7 @@ func (f *pieceFleet) engineObjects(ctx context.Context, t *testing.T) []*unstruc
 	return out
 }
 
-// await waits until reason returns "".
+// await calls reason repeatedly until it returns "". Other results are the reason why the fleet is not yet as wanted.
 func (f *pieceFleet) await(ctx context.Context, t *testing.T, want string, reason func() string) {
 	t.Helper()
 	for {

@@ -27,7 +27,7 @@ func TestPiecesArgoCD(t *testing.T) {
 	runPieceScenarios(t, cluster, second, argoEngine{})
 }
 
-// TestPiecesFlux does the same with Flux's own controllers. Each piece has its own Kustomization.
+// TestPiecesFlux is like TestPiecesArgoCD, with Flux's own controllers. Each piece has its own Kustomization.
 func TestPiecesFlux(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
@@ -347,7 +347,7 @@ func movesFile(ctx context.Context, t *testing.T, f *pieceFleet) {
 	definitions := only(shared, isCRD)
 	before := f.identify(ctx, t, definitions)
 
-	// In a plain directory, a move renames the file and changes only the digests.
+	// A directory of CRDs has no kustomization: moving a CRD renames its file, and otherwise changes only digests.
 	next := f.state.clone()
 	next.operator(a.key()).takesCRD, next.operator(b.key()).takesCRD = false, true
 	f.upgrade(ctx, t, "move a definition", next)
@@ -479,8 +479,8 @@ func runsHooks(ctx context.Context, t *testing.T, f *pieceFleet) {
 	checkUntouched(t, "second comparison", again, f.identify(ctx, t, append(others, jobs...)))
 }
 
-// keepsObjects upgrades a chart to a version without its kept objects, and removes another chart that still has
-// kept objects. The kept objects stay, and the engine is settled without them. The others are deleted.
+// keepsObjects upgrades a chart to a version without its kept objects, and removes another chart that still has kept
+// objects. The kept objects must remain in the cluster. The engine must settle, although they are not rendered.
 func keepsObjects(ctx context.Context, t *testing.T, f *pieceFleet) {
 	a, b := f.newOperator("a"), f.newOperator("b")
 	for _, o := range []*tinyOperator{&a, &b} {

@@ -116,7 +116,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// rejectionPolicy is a policy with which the API server rejects objects with a label.
+// rejectionPolicy is an admission policy that makes the API server reject objects with a certain label.
 const rejectionPolicy = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -172,7 +172,7 @@ spec:
 {{- end }}
 `
 
-// tinyRelease is a release.
+// tinyRelease contains the manifests of a release.
 const tinyRelease = `-- configmap.yaml --
 apiVersion: v1
 kind: ConfigMap
@@ -264,7 +264,7 @@ func (o tinyOperator) bundle() map[string]string {
 	return files
 }
 
-// operator returns the operator with that key, for changes.
+// operator returns a pointer to the operator with that key, so that the caller can change the operator.
 func (s pieceState) operator(key string) *tinyOperator {
 	i := slices.IndexFunc(s.operators, func(o tinyOperator) bool { return o.key() == key })
 	return &s.operators[i]

@@ -20,8 +20,8 @@ import (
 )
 
 // TestArgoCDPlugin renders a workspace of a repository with Argo CD's own plugin server and
-// ci/argocd/plugin.yaml. It calls the server in the same way as the repo server. The output must equal the
-// output of quayside render for the cluster that the parameter or the variable names.
+// ci/argocd/plugin.yaml. It calls the server like the repo server does. A parameter or an environment variable
+// selects the cluster. The output must equal the output of quayside render for this cluster.
 func TestArgoCDPlugin(t *testing.T) {
 	t.Parallel() // mostly waits
 	p, q, root := startPlugin(t), newLockedWorkspace(t), t.TempDir()

@@ -230,7 +230,7 @@ func (r *reporter) memory(t *testing.T) (now, peak int) {
 	return now, peak
 }
 
-// eventually calls the function not every 50 ms, until the function returns "".
+// eventually waits until the function not returns "". Until then, its result is the reason why what is not reached.
 func eventually(ctx context.Context, t *testing.T, what string, not func() string) {
 	t.Helper()
 	for {

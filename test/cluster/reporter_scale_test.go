@@ -157,8 +157,8 @@ func checkReadyCount(ctx context.Context, t *testing.T, cluster *harness.Cluster
 	return fmt.Sprintf("%d are ready, %d judged", ready, judged)
 }
 
-// checkMemory checks that the peak of the resident memory is less than three quarters of the memory limit in
-// the reporter's Deployment, 128 MiB. About 30 MiB of the memory are the file of the program.
+// checkMemory checks that the peak of the resident memory is below 96 MiB: three quarters of the memory limit in
+// the reporter's Deployment. The program file itself takes about 30 MiB of this memory.
 func checkMemory(t *testing.T, r *reporter) {
 	t.Helper()
 	const most = 96 << 10

@@ -95,7 +95,7 @@ func (l *reporterTest) apply(ctx context.Context, t *testing.T, list ...*unstruc
 	}
 }
 
-// awaitStatus waits until not returns "" for the status.
+// awaitStatus waits until the function not returns "" for the current status, and returns this status.
 func (l *reporterTest) awaitStatus(ctx context.Context, t *testing.T, what string, not func(seenStatus) string) seenStatus {
 	t.Helper()
 	var last seenStatus
@@ -219,7 +219,7 @@ func testChangedImage(ctx context.Context, t *testing.T, l *reporterTest) {
 	l.awaitReadyStatus(ctx, t)
 }
 
-// testNamesTaken creates another CRD with the kind's names while the operator's CRD is deleted.
+// testNamesTaken creates another CRD of the same kind while the operator's CRD is deleted.
 func testNamesTaken(ctx context.Context, t *testing.T, l *reporterTest) {
 	crd := l.find(t, "CustomResourceDefinition", "beacons.example.com")
 	rival := objects(t, strings.NewReplacer(

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// repository is a Git repository. A bare one is served over HTTP.
+// repository is a Git repository. If the repository is bare, it is served over HTTP.
 type repository struct{ dir, url string }
 
 // inWorkspace creates a repository with the workspace's directory as its work tree.

@@ -47,8 +47,8 @@ func TestReturningToOLM(t *testing.T) {
 	}
 }
 
-// runAndReturn runs the steps of a namespace's plan up to step last, and reverts them. It returns false if the
-// plan has no step last before the clean-up.
+// runAndReturn runs the steps of a namespace's plan up to the step with the number last, and reverts them. It
+// returns false if the clean-up of the plan comes before that step.
 func (w *restoredCluster) runAndReturn(ctx context.Context, t *testing.T, namespace, file string, last int) bool {
 	t.Helper()
 	cluster := []string{"--kubeconfig", w.cluster.Kubeconfig, "--offline"}

@@ -21,7 +21,7 @@ import (
 // grant mirrors a permission in the output of cmd/effective.
 type grant struct{ Namespace, Verb, Group, Resource, Name, URL, Role string }
 
-// answer is the model's answer for a ServiceAccount and a permission.
+// answer is the answer of quayside's RBAC model to the question whether a ServiceAccount has a permission.
 type answer struct {
 	Account string
 	Grant   grant
@@ -55,7 +55,7 @@ func checkRights(ctx context.Context, t *testing.T, cluster *harness.Cluster, ef
 	}
 }
 
-// modelAnswers returns the model's answers for all roles and bindings of the cluster.
+// modelAnswers returns the answers of quayside's RBAC model for all roles and bindings of the cluster.
 func modelAnswers(ctx context.Context, t *testing.T, cluster *harness.Cluster, effective string, accounts []string) []answer {
 	t.Helper()
 	live, err := applier(t, cluster).ListGroup(ctx, "rbac.authorization.k8s.io")

@@ -51,7 +51,7 @@ func (l findings) forObject(o *unstructured.Unstructured) findings {
 	})
 }
 
-// rejectionRules returns the rules for steps that the API server rejects.
+// rejectionRules returns the diff rules that report changes which the API server rejects.
 func rejectionRules() []string {
 	return []string{
 		"api.removed", "crd.kind-changed", "crd.scope-changed", "crd.stored-version-removed",
@@ -59,7 +59,7 @@ func rejectionRules() []string {
 	}
 }
 
-// breakingRules returns the rules for custom resources that can no longer be applied unchanged.
+// breakingRules returns the diff rules that report custom resources which can no longer be applied unchanged.
 func breakingRules() []string {
 	return []string{"resources.rejected", "resources.field-dropped", "resources.version-not-served"}
 }

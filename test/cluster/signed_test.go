@@ -294,7 +294,7 @@ func (s *signed) replace(t *testing.T, repository string) string {
 	return digest.String()
 }
 
-// moveSignature moves the signature of digest from to the tag for the signature of digest to.
+// moveSignature copies the signature of one digest (from) to the signature tag of another digest (to).
 func (s *signed) moveSignature(t *testing.T, repository, from, to string) {
 	t.Helper()
 	im, _ := s.get(t, s.tag(t, repository, signatures(from)))

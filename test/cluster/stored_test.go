@@ -58,7 +58,7 @@ func (d droppingOperator) namespaces() []string {
 	return []string{d.name}
 }
 
-// definitions returns the CRDs of a bundle with these versions.
+// definitions returns the CRDs of the operator, each with the given API versions, as YAML.
 func (d droppingOperator) definitions(versions ...string) string {
 	var out []string
 	for _, kind := range append([]string{d.name}, d.kinds...) {
@@ -274,9 +274,9 @@ func (s *storageFleet) checkRejected(ctx context.Context, t *testing.T) {
 	}
 }
 
-// nextState observes the cluster, and resolves with upgrades. It then checks that every operator is in stage
-// state of the storage migration or, if state is "", has the next bundle. Operators without the stage "store"
-// may be one stage ahead.
+// nextState observes the cluster, and resolves with upgrades. It then checks the stage of every operator's
+// storage migration: the stage must be state or, if state is "", the operator must have the next bundle.
+// Operators without the stage "store" may be one stage ahead.
 func (s *storageFleet) nextState(t *testing.T, state string) {
 	t.Helper()
 	if _, stderr, code := s.run(t, "status", "--offline", "--kubeconfig", s.cluster.Kubeconfig, "--save", "observed.yaml"); code > 1 { // 1: a migration is running

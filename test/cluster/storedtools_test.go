@@ -108,8 +108,8 @@ func (s *toolStorageFleet) applyState(ctx context.Context, t *testing.T, state s
 	awaitRendered(ctx, t, s.applier, s.rendered(t), nil)
 }
 
-// checkStable synchronizes again. It checks that the CRDs do not change, that they store objects in v1, and
-// that their stored versions are those in stored.
+// checkStable synchronizes again. It checks that the CRDs do not change, that they store objects in v1, and that
+// status.storedVersions of each CRD equals stored.
 func (s *toolStorageFleet) checkStable(ctx context.Context, t *testing.T, stored ...string) {
 	t.Helper()
 	written := func() map[string]string {
@@ -142,8 +142,8 @@ func (s *toolStorageFleet) checkStable(ctx context.Context, t *testing.T, stored
 }
 
 // TestStoredVersionsByHand follows the manual steps of docs/stored-versions.md in a cluster without the
-// migration API. It uses kubectl and jq if they are installed. Applying only the name of an object rewrites the
-// object. After all objects are rewritten, the CRD's status can be updated.
+// migration API. It uses kubectl and jq if they are installed. To rewrite an object, it applies a manifest with
+// only the object's name. After it has rewritten all objects, it can update the CRD's status.
 func TestStoredVersionsByHand(t *testing.T) {
 	t.Parallel() // has its own servers
 	s := newStorageFleet(t, harness.Start(t, harness.Options{}), []droppingOperator{droppingOperators()[0], droppingOperators()[3], droppingOperators()[4]}, "  profile: plain\n")

@@ -129,7 +129,7 @@ func (s *succession) install(ctx context.Context, t *testing.T) {
 	}
 }
 
-// resize changes a custom resource, like its owner.
+// resize changes a custom resource, as a user would.
 func (s *succession) resize(ctx context.Context, t *testing.T) error {
 	t.Helper()
 	cache := objects(t, data)[1]

@@ -100,8 +100,8 @@ func (w *restoredCluster) takeTree(ctx context.Context, t *testing.T, k takeover
 	}
 }
 
-// writeDeclarations writes the declarations for OLM in some namespaces. To prove that pruning works, it also
-// writes an object for each namespace that is not guarded against pruning.
+// writeDeclarations writes the declarations for OLM in some namespaces. In each namespace, it also writes an
+// object that is not guarded against pruning. The deletion of that object proves that pruning works.
 func (w *restoredCluster) writeDeclarations(t *testing.T, namespaces []string) {
 	t.Helper()
 	w.write(t, "declared/others.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: others, namespace: default}}\n")
@@ -128,7 +128,7 @@ func (w *restoredCluster) writeDeclarations(t *testing.T, namespaces []string) {
 	}
 }
 
-// unguarded returns the declared objects of some namespaces that are not OLM's.
+// unguarded returns a declared object for each namespace. These objects have no guard against pruning.
 func (w *restoredCluster) unguarded(t *testing.T, namespaces []string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -138,8 +138,8 @@ func (w *restoredCluster) unguarded(t *testing.T, namespaces []string) []*unstru
 	return out
 }
 
-// checkTakeover checks that exactly the operators in the namespaces of k leave OLM, and that a person must
-// suspend the tool that applies their declarations.
+// checkTakeover checks that exactly the operators in k.namespaces leave OLM. In k.appliedBefore, the plan must
+// make a person suspend the tool that applies the declarations.
 func (w *restoredCluster) checkTakeover(t *testing.T, k takeover, p planOutput) {
 	t.Helper()
 	var leave, suspended []string
@@ -357,10 +357,10 @@ type tool interface {
 type taker interface {
 	tool
 	suspend(ctx context.Context, t *testing.T, name string, on bool)
-	// fetch makes the tool read a commit. The tool does not yet apply the commit under that name.
+	// fetch makes the tool read a commit for the tool's object with that name, but not yet apply the commit.
 	fetch(ctx context.Context, t *testing.T, name, commit string)
-	// ownFields returns the bookkeeping fields that the tool writes to objects of a kind, including
-	// copies by Kubernetes' controllers.
+	// ownFields returns the bookkeeping fields that the tool writes to objects of a kind. It includes fields that
+	// controllers of Kubernetes copy to these objects.
 	ownFields(kind string) []string
 	// isMarked reports whether the tool writes bookkeeping fields to an object of the tree.
 	isMarked(o *unstructured.Unstructured) bool

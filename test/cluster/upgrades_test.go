@@ -134,8 +134,8 @@ func chartPairs(t *testing.T, corpus string, n uint32) []upgradePair {
 	return out
 }
 
-// releasePairs returns about one in n upgrades of the releases in the corpus. A release consists of the result
-// of kustomize, or else of its bundle or of all its files.
+// releasePairs returns about one in n upgrades of the releases in the corpus. Each version of a release consists
+// of the files that chosenFiles selects.
 func releasePairs(t *testing.T, corpus string, n uint32) []upgradePair {
 	t.Helper()
 	dir, from := t.TempDir(), map[string]map[string]string{}
@@ -164,7 +164,7 @@ func releasePairs(t *testing.T, corpus string, n uint32) []upgradePair {
 	return out
 }
 
-// chosenFiles returns the files of one way to install a release.
+// chosenFiles returns one file that installs a whole release or, if there is no such file, all files.
 func chosenFiles(files []string) []string {
 	for _, alone := range []string{"build.yaml", "build.manifests-cluster-install.yaml", "/bundle.yaml"} {
 		if i := slices.IndexFunc(files, func(f string) bool { return strings.HasSuffix("/"+f, alone) }); i >= 0 {
@@ -478,7 +478,7 @@ func (u *upgrade) isConversion(err error) bool {
 	return false
 }
 
-// compareFields compares the stored fields.
+// compareFields checks that diff reports every field that a stored resource has lost.
 func (u *upgrade) compareFields(t *testing.T, s *storedResource, live *unstructured.Unstructured, about findings) {
 	t.Helper()
 	for key := range s.before.Object {
@@ -497,7 +497,7 @@ func (u *upgrade) compareFields(t *testing.T, s *storedResource, live *unstructu
 	}
 }
 
-// compareWrites writes the stored resource again, unchanged and as a new object.
+// compareWrites writes the stored resource again: unchanged, and as a new object. diff must report refused writes.
 func (u *upgrade) compareWrites(ctx context.Context, t *testing.T, s *storedResource, live *unstructured.Unstructured, about findings) {
 	t.Helper()
 	if err := u.applier.TryUpdate(ctx, live); err != nil && !u.isConversion(err) {

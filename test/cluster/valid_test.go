@@ -280,7 +280,7 @@ func TestValidIsAccepted(t *testing.T) {
 	t.Logf("%d of %d mutants are valid", valid, len(all))
 }
 
-// checkAccepted applies objects, and deletes them. stderr has the messages of render.
+// checkAccepted applies objects, and deletes them. stderr (of render) or valueRules must contain each rejection.
 func checkAccepted(t *testing.T, live *harness.Applier, name, stderr string, list []*unstructured.Unstructured) {
 	t.Helper()
 	ctx := within(t, time.Minute)

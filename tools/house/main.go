@@ -290,8 +290,8 @@ func (h *house) share(prefix string) int {
 	return 100 * h.sum(func(dir string) bool { return strings.HasPrefix(dir+"/", prefix) }) / h.sum(func(string) bool { return true })
 }
 
-// compare prints the figures beside their limits, and returns an error if one is above its limit
-// or has none.
+// compare prints each figure beside its limit. It returns an error if a figure is above its limit, or has no
+// limit.
 func (h *house) compare(file string) error {
 	limits, err := readLimits(file)
 	if err != nil {
@@ -319,7 +319,7 @@ func (h *house) compare(file string) error {
 	return nil
 }
 
-// readLimits reads lines of a name, a number and a reason.
+// readLimits returns the limits in a file by name. Each line of the file has a name, a number and a reason.
 func readLimits(file string) (map[string]int, error) {
 	f, err := os.Open(file)
 	if err != nil {

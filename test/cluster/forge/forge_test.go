@@ -99,7 +99,7 @@ func TestForge(t *testing.T) {
 		t.Error("the branch is not based on the new main branch")
 	}
 
-	// A closed pull request, with or without its branch, is opened again only if the upgrade is named.
+	// After a pull request was closed, propose opens a new one only if the command names the operator.
 	declined := func() {
 		t.Helper()
 		out := w.must(t, bot, "propose", "--offline", "--branch", "upgrade", "--push", "origin", "--pull-request", "--forge", "gitea", "-o", "json")
