@@ -17,7 +17,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// newOperator returns objects of all kinds for an operator installed by OLM, and its part of the tree.
+// newOperator returns an operator that OLM installed: live objects of all kinds, and rendered objects.
 func newOperator(ns, pkg string) (live []k8s.Object, tree []render.Rendered) {
 	version := pkg + ".v1"
 	add := func(apiVersion, kind, namespace, name string, labels map[string]string, fields map[string]any, owners ...k8s.Object) k8s.Object {

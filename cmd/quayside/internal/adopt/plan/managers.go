@@ -89,7 +89,7 @@ func (w writers) drops(f adopt.Field) bool {
 	return len(w.mine)+len(w.others) == 0 || strings.Contains(f.Path, "[")
 }
 
-// transferFields returns managedFields in which manager has replaced the previous managers.
+// transferFields returns entries with one entry of manager in place of the entries of the previous managers.
 func (a Action) transferFields(entries []any, manager, apiVersion string) []any {
 	var out []any
 	fields := map[string]any{}

@@ -204,7 +204,7 @@ func newRecord(backup k8s.Object) k8s.Object {
 	return k8s.With(backup, any(meta), "metadata")
 }
 
-// addRecordSteps adds the steps that return operators to Helm, after their objects are restored.
+// addRecordSteps adds the step that creates the deleted release Secrets of Helm again.
 func (m *revertBuilder) addRecordSteps(at *executedPart) {
 	s := Step{Name: Records, Namespace: at.namespace, Title: "Restore Helm's records" + inNamespace(at), Actions: at.records}
 	for _, a := range at.records {

@@ -102,7 +102,7 @@ func (r permissionSet) addAction(a Action, rendered k8s.Object) {
 	}
 }
 
-// addGrants adds the permission to grant the permissions of o, which is a role or a binding of a role.
+// addGrants adds the permission to grant the permissions of o: escalate for a role, or bind for a binding.
 func (r permissionSet) addGrants(of scope, o k8s.Object) {
 	switch {
 	case of.group != k8s.RBACGroup:

@@ -8,8 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// fieldFilter determines, by their names, the fields to drop from an object. For a list, the filter applies to
-// each element.
+// fieldFilter selects the fields of an object to keep. For a list, the filter applies to each element.
 type fieldFilter struct {
 	fields map[string]*fieldFilter // filters for the values of fields; nil: drop the field
 	only   bool                    // whether to also drop fields that are not in the map
