@@ -212,8 +212,8 @@ func (r *clusterReader) effectiveGroup(namespace string) string {
 	return ""
 }
 
-// addSubscription adds the operator that a Subscription installed. If there is no such operator, or ambiguous
-// is not empty, it adds the Subscription to Skipped with the reason.
+// addSubscription adds the operator that a Subscription installed. If there is no such operator, it adds the
+// Subscription to Skipped with the reason. If ambiguous is not empty, it does the same with ambiguous as the reason.
 func (r *clusterReader) addSubscription(sub snapshot.Subscription, ambiguous string) {
 	key := csvKey(sub.Namespace, sub.InstalledCSV)
 	csv, there := r.originals[key]

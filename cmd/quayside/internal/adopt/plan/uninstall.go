@@ -113,8 +113,8 @@ func olmDeclarations(s *snapshot.Snapshot) []*snapshot.LiveObject {
 	return out
 }
 
-// olmPrograms returns the programs of OLM and what belongs to them: Deployments, their Services,
-// ServiceAccounts and permissions, the API of packageserver, and other objects that OLM created for itself.
+// olmPrograms returns the objects that OLM itself consists of: Deployments, their Services, ServiceAccounts and
+// permissions, the API of packageserver, and other objects that OLM created for itself.
 func (m *facts) olmPrograms(namespace string) []*snapshot.LiveObject {
 	names := programNames()
 	accounts := map[string]bool{}

@@ -75,8 +75,8 @@ func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	return otherwise()
 }
 
-// checkEach gets the objects in refs and calls do for each. For a missing object, do gets nil. It returns the
-// findings in the order of refs.
+// checkEach reads the objects in refs and calls do for each object, or with nil if the object is missing. It
+// returns the findings in the order of refs.
 func (c *checker) checkEach(ctx context.Context, refs []k8s.Ref, do func(context.Context, k8s.Ref, k8s.Object) ([]Finding, error)) ([]Finding, error) {
 	out := make([][]Finding, len(refs))
 	err := runParallel(ctx, len(refs), func(ctx context.Context, i int) error {
