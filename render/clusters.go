@@ -145,7 +145,7 @@ type configurable struct {
 	target map[string]any
 }
 
-// writeAllPieces writes the directory all/ of each cluster, if a cluster is applied as one unit. The
+// writeAllPieces writes a directory all/ for each cluster, if clusters are applied as one unit each. The
 // kustomization in all/ lists directories instead of files, so it changes only when an operator or a Namespace
 // is added or removed.
 func (t *tree) writeAllPieces() error {
@@ -190,10 +190,10 @@ func (t *tree) writeAllPieces() error {
 	return nil
 }
 
-// writeClusterCRDs writes kustomizations of CRDs, if a cluster is applied as one unit. If every cluster gets
-// all CRDs and a GitOps engine applies the CRDs, it writes no kustomization. Otherwise it writes a
-// kustomization for each package. If some cluster gets only a part of the CRDs, it also writes a
-// kustomization for each cluster.
+// writeClusterCRDs writes kustomizations of CRDs, if clusters are applied as one unit each. If every cluster
+// gets all CRDs and a GitOps engine applies the CRDs, it writes no kustomization. Otherwise it writes a
+// kustomization for each package. If some cluster gets only a part of the CRDs, it also writes a kustomization
+// for each cluster.
 func (t *tree) writeClusterCRDs() error {
 	if !t.opt.byCluster() {
 		return nil

@@ -26,7 +26,7 @@ func (in *install) conditionName() string {
 	return k8s.Fit(in.pin.Package, k8s.MaxSubdomain)
 }
 
-// operatorConditions generates the OperatorCondition and a Role. By its OperatorCondition, an operator can
+// operatorConditions generates the OperatorCondition and a Role. With the OperatorCondition, an operator can
 // block its own upgrade. The Role permits the operator's accounts to write the OperatorCondition.
 func operatorConditions(in *install) ([]Object, error) {
 	accounts := map[string]bool{}

@@ -121,8 +121,8 @@ func (c config) checkMounts(pos diag.Pos, deployment Object) error {
 	return errs.Err()
 }
 
-// applyAffinity replaces the kinds of affinity that the config contains. If a kind is empty, it removes that
-// kind from the pod. If the whole affinity is empty, it removes all kinds.
+// applyAffinity replaces the kinds of affinity in the pod that the config contains. If a kind in the config is
+// empty, it removes this kind from the pod. If the config's whole affinity is empty, it removes all kinds.
 func (c config) applyAffinity(pod map[string]any) {
 	affinity := k8s.Map(c, "affinity")
 	if affinity == nil {

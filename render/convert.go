@@ -82,8 +82,8 @@ func (in *install) convertToServed(file bundle.ManifestObject, o Object) (Object
 }
 
 // newestMinor returns the newest minor version of Kubernetes in the clusters. If the version of a cluster is
-// unknown, the result is above any release. Older clusters also serve the successor of a removed API, because
-// Kubernetes introduces the successor long before the removal.
+// unknown, the result is above any release. Objects converted for the newest version also suit older clusters,
+// because Kubernetes introduces the successor of an API long before it removes the API.
 func (in *install) newestMinor() int {
 	newest := 0
 	for _, c := range in.opt.Clusters {

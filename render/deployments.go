@@ -197,8 +197,8 @@ func (in *install) addEnvironment(pod map[string]any) {
 	}
 }
 
-// addProxy sets the proxy settings as environment variables in every container. If the operator's
-// config sets any proxy variable, none is added.
+// addProxy sets the proxy settings as environment variables in every container. If the operator's config sets
+// any proxy variable, addProxy does nothing.
 func addProxy(pod map[string]any, p Proxy, c config) {
 	proxy := map[string]string{"HTTP_PROXY": p.HTTP, "HTTPS_PROXY": p.HTTPS, "NO_PROXY": p.None}
 	names := slices.Sorted(maps.Keys(proxy))

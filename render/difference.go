@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// appendPatch appends JSON patch operations that change a to b. It compares objects by field, and lists of
-// equal length by item. It replaces other values as a whole. If a and b share a map or list in memory, it does
-// not compare the content. at is the path of the values.
+// appendPatch appends JSON patch operations that change a to b. It compares objects by field, and lists of equal
+// length by item. It replaces other values as a whole. If a and b share a map or list in memory, it does not
+// compare the content. The paths in the operations start with at.
 func appendPatch(ops []any, at string, a, b any) []any {
 	switch x := a.(type) {
 	case map[string]any:

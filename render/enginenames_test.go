@@ -191,8 +191,8 @@ func TestEnginesApplyClusterLayouts(t *testing.T) {
 	})
 }
 
-// TestEngineNames draws environments, clusters and operators with similar names. The engine's objects that
-// apply them must have valid and unique names that also fit into a label.
+// TestEngineNames draws environments, clusters and operators with similar names. The engine objects for them
+// must have valid and unique names that also fit into a label.
 func TestEngineNames(t *testing.T) {
 	const long = "a-name-as-long-as-a-name-of-an-environment-may-be-and-longer"
 	wide := rapid.OneOf(rapid.SampledFrom([]string{"a", "b", "a-b", "a--b", "b--a", "a-b-a", long, long + "a", "namespace-a", "pieces", "crds", "a--crds"}), rapid.StringMatching(`[a-z]([a-z-]{0,20}[a-z])?`))

@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestEqualClusters renders for one cluster and for a thousand equal clusters. Each additional cluster may add
-// only the objects that the user applies once.
+// TestEqualClusters renders a tree for one cluster, and a tree for a thousand equal clusters. Each additional
+// cluster may add only the objects that the user applies once.
 func TestEqualClusters(t *testing.T) {
 	bundles := newManyBundles(t, 43, 14)
 	for tool, each := range map[profile.Name]int{profile.ArgoCD: 0, profile.Flux: 2} {

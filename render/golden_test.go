@@ -29,7 +29,7 @@ type goldenCase struct {
 	Options    Options
 }
 
-// goldenLock returns a lock with the pins in pin.yaml of a case, its options, and a function that opens its bundles.
+// goldenLock returns the lock and the options that a case's pin.yaml defines, and a function that opens its bundles.
 func goldenLock(t *testing.T, dir string) (*lockfile.File, Options, func(lockfile.Pin) (fs.FS, error)) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "pin.yaml"))

@@ -136,9 +136,9 @@ func TestShareOfJoinedPiece(t *testing.T) {
 	}
 }
 
-// TestGranularityChangesNoRoot renders fleets with both granularities. All directories that an engine applies
-// must exist. A directory in both trees must have the same objects: while the engine still applies the
-// directories of the old tree, it would prune the missing objects.
+// TestGranularityChangesNoRoot renders fleets twice: with separate pieces, and with each cluster as one unit.
+// Every directory that an engine applies must exist. A directory in both trees must have the same objects: while
+// the engine still applies the directories of the old tree, it would prune missing objects.
 func TestGranularityChangesNoRoot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bundles, needs := newIndependentBundles(t, rapid.IntRange(1, 4).Draw(t, "operators"))

@@ -74,8 +74,8 @@ func Original(image string, mirrors []Mirror) string {
 	return image
 }
 
-// mirrorImage returns the reference of image at the matching mirror with the most specific source. image is a full
-// reference. original is the same reference as the user wrote it. If no mirror applies, it returns original.
+// mirrorImage returns the reference to image at the mirror whose source matches most specifically. If no mirror
+// matches, it returns original. image is a full reference, and original is the same reference as the user wrote it.
 func mirrorImage(original, image string, mirrors []Mirror) string {
 	best := -1
 	for i, m := range mirrors {

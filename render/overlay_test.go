@@ -140,7 +140,7 @@ func TestStreamOverlay(t *testing.T) {
 }
 
 // TestStreamParts splits a stream into files, and selects the objects of an operator. The names of the files
-// sort in the order of the phases.
+// sort in the order of application.
 func TestStreamParts(t *testing.T) {
 	lock, opt, open := goldenLock(t, filepath.Join("testdata", "beacon", "all-argocd"))
 	res, err := All(lock, opt, open)

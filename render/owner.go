@@ -100,9 +100,9 @@ func (in *install) addOwner(o Object) Object {
 	return o
 }
 
-// withOwner returns o with the labels in owner, which override existing labels, and with managed-by unless it
-// is set. Only Deployments and CRDs get the version. From other objects, withOwner removes a version label or
-// annotation of the bundle, so that an upgrade does not change all files.
+// withOwner returns o with the labels in owner, which override existing labels. It adds the label managed-by if
+// o has none. Only Deployments and CRDs get the version. From other objects, withOwner removes a version label
+// or annotation of the bundle, so that an upgrade does not change all files.
 func withOwner(o Object, owner map[string]any, version string) Object {
 	o = k8s.Label(o, map[string]string{k8s.LabelManagedBy: k8s.Manager})
 	o = withoutVersion(o)

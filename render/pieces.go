@@ -164,8 +164,8 @@ func (p piece) crds(dirOf map[string]string) []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// annotatedKustomization returns the fields of the kustomization of a directory that an engine builds. Its
-// annotation CRDsAnnotation lists the CRD directories that the objects need.
+// annotatedKustomization returns the fields of a kustomization in a directory that an engine builds. The
+// annotation CRDsAnnotation in these fields lists the CRD directories that the objects need.
 func annotatedKustomization(resources, crds []string) map[string]any {
 	fields := map[string]any{"resources": k8s.Values(resources...)}
 	var names []string

@@ -6,7 +6,7 @@ import (
 )
 
 // warnRejected adds a warning for each custom resource that a CRD of the tree rejects, because the GitOps tool could
-// not apply such an object. It also records the reason. It compiles only the CRDs of shipped custom resources.
+// not apply it. It stores the reason in the field Refused. It compiles only the CRDs of shipped custom resources.
 func (t *tree) warnRejected() {
 	reasons := map[k8s.Key]string{}
 	definitions := map[[2]string]Object{} // CRDs by group and kind

@@ -104,8 +104,8 @@ func TestReporterReadsNoMore(t *testing.T) {
 	}
 }
 
-// FuzzReporterRole uses any text as a manifest of a bundle, and generates a role for its objects and
-// CRDs without prior validation.
+// FuzzReporterRole uses any text as a manifest of a bundle. The reporter's role for the objects and CRDs in the
+// text must have no excess permission, even without prior validation.
 func FuzzReporterRole(f *testing.F) {
 	for _, seed := range []string{
 		"{apiVersion: v1, kind: secret, metadata: {name: a}}",

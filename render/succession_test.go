@@ -48,7 +48,7 @@ func successionLocks(bundles map[string]fstest.MapFS, old, follower string, need
 }
 
 // TestSuccession replaces an operator by its successor, in the same or another namespace, with common objects
-// and requirements. From each of the three trees to the next, no object may be deleted that is still needed.
+// and requirements. Between consecutive trees of the three, no object that is still needed may be deleted.
 func TestSuccession(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		files := func(label string) []string {

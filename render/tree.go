@@ -193,8 +193,8 @@ func (t *tree) writeOperators() error {
 }
 
 // writeUninstalled writes an empty piece for each operator being uninstalled, so that the engine prunes the
-// objects that it applied before. The empty piece has its own directory. So an operator whose directory is
-// empty by mistake is not uninstalled.
+// objects that it applied before. The empty piece has its own directory: if the usual directory of an operator
+// is empty by mistake, the operator is not uninstalled.
 func (t *tree) writeUninstalled() error {
 	if t.opt.byCluster() {
 		return nil
@@ -245,10 +245,9 @@ func (o operator) splitAggregated() (single, aggregated []Object) {
 	return single, aggregated
 }
 
-// checkDistinct returns an error if two operators ship the same object with different content. If the content
-// is equal, the object remains in the first operator, and moves to the sharedObjects of the others. If a
-// package is installed several times, a ClusterRoleBinding of the first install gets the subjects of all
-// installs.
+// checkDistinct returns an error if two operators ship the same object with different content. If the content is
+// equal, only the first operator keeps the object, and the others list it in sharedObjects. If a package is
+// installed several times, a ClusterRoleBinding of the first install gets the subjects of all installs.
 func (t *tree) checkDistinct() error {
 	type place struct{ install, object int }
 	first := map[Key]place{}

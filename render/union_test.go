@@ -23,8 +23,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// orderAnnotations returns the annotations for the order of application. They depend on whether pieces are
-// applied separately or a cluster is applied as one unit.
+// orderAnnotations returns the annotations for the order of application. Their values are different for separate
+// pieces and for a cluster as one unit.
 func orderAnnotations() []string {
 	return []string{"argocd.argoproj.io/sync-wave", "quayside.dev/stage"}
 }
@@ -58,8 +58,8 @@ func canonicalObject(d document) (string, error) {
 	return string(data), err
 }
 
-// checkUnion renders a lock with both granularities. It checks that the pieces of a cluster together have the
-// same objects as the single build of the whole cluster. The reporter is a separate piece in both cases.
+// checkUnion renders a lock with separate pieces, and with each cluster as one unit. The pieces of a cluster
+// together must have the same objects as its single build. The reporter is a separate piece in both cases.
 func checkUnion(t testingT, lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error), overlays map[string]string) {
 	t.Helper()
 	pieces, err := All(lock, opt, open)

@@ -51,8 +51,8 @@ type valuesRenderer struct {
 	warnings []diag.Warning
 }
 
-// addValueTrees adds a tree to t.own for each distinct set of cluster values. installs and replaced are those
-// of t, before arrange has changed their objects.
+// addValueTrees adds a tree to t.own for each distinct set of cluster values. installs and replaced are the
+// operators of t, before arrange changes their objects.
 func (t *tree) addValueTrees(installs, replaced []operator, open func(lockfile.Pin) (fs.FS, error)) error {
 	r := &valuesRenderer{opt: t.opt, open: open, known: map[string]operator{}}
 	var faults diag.List

@@ -230,8 +230,8 @@ func (v *view) configurablesOf(p piece, in *operator, limit int) []configurable 
 	return out
 }
 
-// inheritedFiles returns a file for each of the inheritedObjects, by the name of the piece. The objects include
-// changes by the cluster's config.
+// inheritedFiles returns a file for each of the inheritedObjects, grouped by the name of the piece. The objects
+// include changes by the cluster's config.
 func (v *view) inheritedFiles(cfg config) map[string][]file {
 	out, all := map[string][]file{}, inheritedObjects(v.here)
 	for _, p := range v.pieces {

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CRD returns the CustomResourceDefinition of Installation, generated from the types of this package. It has no
-// labels that name an owner. The caller may modify the result.
+// CRD returns the CustomResourceDefinition of Installation, generated from the types of this package. The result
+// has no owner labels. The caller may modify it.
 func CRD() map[string]any {
 	root := schemaOf(reflect.TypeFor[Installation]())
 	root["description"] = "Installation is one rendered pin of quayside.lock, with its state in the cluster as observed by the reporter."

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// TestV1Alpha1 decodes an Installation of v1alpha1 and encodes it again. Every release must be able to decode
-// this file. The -update flag does not change the file.
+// TestV1Alpha1 decodes testdata/installation.json and encodes the result again. Every release must be able to
+// decode this file. The -update flag does not change the file.
 func TestV1Alpha1(t *testing.T) {
 	want, err := os.ReadFile("testdata/installation.json")
 	if err != nil {

@@ -70,8 +70,8 @@ func fingerprint(workloads []v1alpha1.Observed) (string, error) {
 	return b.String(), nil
 }
 
-// maxPods is the maximum number of pods to list for one workload. The pods of a larger DaemonSet
-// all run the same images.
+// maxPods is the maximum number of pods to list for one workload. More pods are not needed: the pods of a large
+// DaemonSet all run the same images.
 const maxPods = 500
 
 // listPods returns a function that lists pods from the API server.

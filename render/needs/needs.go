@@ -24,8 +24,8 @@ import (
 // Kind is the category of a need.
 type Kind string
 
-// Kinds of needs. If a need is unmet, the API server or the scheduler rejects objects of the operator, except
-// for needs of kind Config.
+// Kinds of needs. An unmet need makes the API server or the scheduler reject objects of the operator. Needs of
+// kind Config are an exception.
 const (
 	API         Kind = "api"         // an API that objects of the operator use
 	Config      Kind = "config"      // a Secret or ConfigMap of a pod, or a class, which the operator may create itself

@@ -36,8 +36,8 @@ type Browser struct {
 	ctx context.Context //nolint:containedctx // chromedp keeps a browser in one
 }
 
-// Start starts a Chromium without a window and without a network. If none is installed, it skips the test, or
-// fails the test if QUAYSIDE_LOOK is "always". CHROMIUM may contain another name of the executable.
+// Start starts a Chromium without a window and without a network. If no Chromium is installed, it skips the test, or
+// fails the test if QUAYSIDE_LOOK is "always". The variable CHROMIUM may contain another name of the executable.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program := findChromium()

@@ -30,7 +30,7 @@ type outcome struct {
 	Unhealthy []string
 }
 
-// TestArgoCD installs, upgrades, reverts and uninstalls the quickstart in Git, with Argo CD's own engine and
+// TestArgoCD installs, upgrades, reverts and uninstalls the quickstart by commits, with Argo CD's own engine and
 // the rendered Application. Only the deletion of Namespaces waits for confirmation. CRDs are never deleted.
 func TestArgoCD(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers

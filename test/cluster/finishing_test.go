@@ -20,7 +20,7 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestFinishing moves operators out of OLM, also operators with webhooks and an aggregated API, and then
+// TestFinishing moves operators out of OLM, including operators with webhooks and an aggregated API, and then
 // removes OLM's marks from their objects. Each Deployment must get exactly one new ReplicaSet, as in the plan.
 // Only objects that the plan deletes may be lost or recreated. In the end, the cluster must match the tree.
 func TestFinishing(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/quayside/quayside/test/cluster/process"
 )
 
-// TestFlux installs, upgrades, reverts and uninstalls the quickstart in Git, with Flux's own controllers.
+// TestFlux installs, upgrades, reverts and uninstalls the quickstart by commits, with Flux's own controllers.
 func TestFlux(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")

@@ -12,8 +12,8 @@ import (
 )
 
 // TestArgoCDInputs applies a tree with Argo CD's own controllers and the ApplicationSet of
-// examples/fleet/engines. It creates the Applications from the tree's directory inputs/ instead of argocd/. The
-// cluster must get the rendered objects.
+// examples/fleet/engines. This ApplicationSet creates the Applications from the tree's directory inputs/ instead
+// of argocd/. The cluster must get the rendered objects.
 func TestArgoCDInputs(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	harness.Require(t, "argocd")

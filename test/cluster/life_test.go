@@ -29,11 +29,11 @@ func operatorLives() []life {
 	}
 }
 
-// TestLife installs an old version of real operators in Git, upgrades them step by step, reverts the last
-// upgrade, uninstalls them, and deletes the remaining objects. Custom resources are created from the samples of
-// the oldest version. They are also in the repository, so that the output of `quayside diff` for each step can
-// be compared with the behaviour of the API server. Webhooks are rendered and applied, but not called, because
-// no operator runs to answer requests.
+// TestLife installs an old version of each operator by a commit, upgrades the operator step by step, reverts the last
+// upgrade, uninstalls the operator, and deletes the remaining objects. Custom resources are created from the samples
+// of the oldest version. They are also in the repository, so that the output of `quayside diff` for each step can be
+// compared with the behaviour of the API server. Webhooks are rendered and applied, but not called, because no
+// operator runs to answer requests.
 func TestLife(t *testing.T) {
 	t.Parallel() // mostly waits; each test has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")

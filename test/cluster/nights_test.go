@@ -18,8 +18,8 @@ import (
 )
 
 // TestNightsArgoCD simulates thirty nights with two repositories. The first has the declarations and locks of
-// two environments, each with one cluster. quayside proposes their trees in the second, which Argo CD reads.
-// After each night, each cluster has exactly the objects of the last merged tree, none of them recreated.
+// two environments with one cluster each. quayside proposes their trees in the second repository, which Argo CD
+// reads. After each night, each cluster has exactly the objects of the last merged tree, none of them recreated.
 func TestNightsArgoCD(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: only Flux")
@@ -93,7 +93,7 @@ func (o tinyOperator) catalogOf(version string) (catalog, dir string) {
 	return "bundles", o.name + "/" + version
 }
 
-// playNights simulates nights. Before each night, it makes changes that people make in the morning.
+// playNights simulates nights. Before each night, it changes the repositories as people do by day.
 func playNights(t *testing.T, cluster, second *harness.Cluster, engine pieceEngine, nights int) {
 	ctx, start := within(t, 25*time.Minute), time.Now()
 	n := newTwoRepositories(ctx, t, cluster, second, engine)
@@ -300,8 +300,8 @@ func (n *twoRepositories) mergeUpgrades() {
 	n.git(n.desk, "push", "--quiet", "origin", "main")
 }
 
-// proposeTrees runs the job that follows a merge, and checks its branches. Each environment has at most one branch,
-// with one commit. The tree of the newest commit is on this branch or on main, unless a person has reverted it.
+// proposeTrees runs the job that proposes trees, and checks the job's branches. Each environment has at most one
+// branch, with one commit. The tree of the newest commit is on this branch or on main, unless it was reverted.
 func (n *twoRepositories) proposeTrees() {
 	n.pull(n.desk)
 	out := n.desk.must(n.T, "propose", "--all", "--tree", "--offline", "--now", n.date())

@@ -274,9 +274,9 @@ func testBrokenConnections(ctx context.Context, t *testing.T, l *reporterTest) {
 	l.awaitReadyStatus(ctx, t)
 }
 
-// testForbidden removes the permission to read ConfigMaps. A running watch is not authorized again, so the test
-// breaks the watch, but only after the server's authorizer, which watches the roles, has observed the change.
-// Otherwise the watch would restart with the old permission and never be checked again.
+// testForbidden removes the permission to read ConfigMaps, and breaks the watch, because a running watch is not
+// authorized again. Before it breaks the watch, it waits until the server's authorizer, which watches the roles,
+// has observed the change. Otherwise the watch would restart with the old permission and never be checked again.
 func testForbidden(ctx context.Context, t *testing.T, l *reporterTest) {
 	role := l.find(t, "ClusterRole", "quayside-reporter.beacon.beacon")
 	less := role.DeepCopy()

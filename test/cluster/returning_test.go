@@ -165,8 +165,8 @@ func (w *restoredCluster) contents(ctx context.Context, t *testing.T) (map[strin
 	return contents, uids
 }
 
-// simulateOLM acts in place of OLM until the test ends. If OLM's controllers are scaled up, and a Subscription
-// requests a ClusterServiceVersion that does not exist, it recreates the ClusterServiceVersion and its copies.
+// simulateOLM acts in place of OLM until the test ends. If OLM's controllers are scaled up, it recreates each
+// missing ClusterServiceVersion that a Subscription requests, with its copies.
 func (w *restoredCluster) simulateOLM(ctx context.Context, t *testing.T) {
 	t.Helper()
 	resource := func(group, version, name string) schema.GroupVersionResource {

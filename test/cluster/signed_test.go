@@ -73,8 +73,8 @@ func TestFluxSigned(t *testing.T) {
 		flux       string // "" if Flux accepts it
 		quayside   string
 	}{
-		// Source-controller 1.7.3 checks neither the digest of the layer nor the digest in the
-		// signature. quayside caches layers, so this case is first.
+		// Source-controller 1.7.3 checks neither the digest of the layer nor the digest in the signature. This case is
+		// first, because quayside caches layers.
 		{repository: tampered, sign: []string{"--sign", key}, quayside: "digest"},
 		{repository: "unsigned", flux: unmatched, quayside: "the image has none"},
 		{repository: "other-key", sign: []string{"--sign", other}, flux: unmatched, quayside: "was not signed with this key"},

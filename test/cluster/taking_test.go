@@ -343,8 +343,8 @@ type tool interface {
 	at() string
 	// start starts the tool with a repository.
 	start(ctx context.Context, t *testing.T, cluster *harness.Cluster, url string)
-	// follow makes the tool apply and prune a directory of the repository under a name, and waits until the
-	// tool has applied the commit.
+	// follow creates the tool's object with this name, which applies and prunes a directory of the repository. It
+	// waits until the tool has applied the commit.
 	follow(ctx context.Context, t *testing.T, name, directory, commit string)
 	// awaitCommit waits until the tool's object with that name is at a commit. If that object applies a tree,
 	// it also waits for the tool's objects in the tree.

@@ -235,8 +235,8 @@ func (m mutation) change(v any, path []string) any {
 	return v
 }
 
-// valueRules contains parts of the API server's messages about values, for rules that no library of Kubernetes
-// has.
+// valueRules contains parts of the API server's messages about rules for values. No library of Kubernetes checks
+// these rules.
 var valueRules = []string{
 	"empty selector is invalid", "must specify one of", "must be between 1 and 65535", "must include at least one of v1, v1beta1",
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/helm/engine"
 )
 
-// Serve serves requests and exits if the test program is a child process that templates charts. Call Serve
-// first in TestMain.
+// Serve returns at once, unless this process is a child that templates charts. In a child, it serves the
+// requests and exits. Call Serve first in TestMain.
 func Serve() {
 	if engine.Asked() {
 		os.Exit(engine.Serve(os.Stdin, os.Stdout))

@@ -1,6 +1,6 @@
-// Package forgetest provides a forge for tests: the part of the APIs of GitHub, GitLab and Gitea
-// that package forge uses, with pull requests and comments in memory. Its responses follow the API
-// documentation; test/forge compares them with a real Gitea.
+// Package forgetest provides a forge for tests: the part of the APIs of GitHub, GitLab and Gitea that package forge
+// uses. It keeps pull requests and comments in memory. Its responses follow the API documentation. The tests in
+// test/cluster/forge use a real Gitea instead.
 //
 // Start from [New].
 package forgetest

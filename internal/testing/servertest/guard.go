@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Intercept handles a request instead of the server. It must write a response or pass the request to next, the
-// server.
+// Intercept handles a request in place of the server. It must write the response itself, or pass the request to
+// next, which is the server.
 type Intercept = func(w http.ResponseWriter, r *http.Request, next http.Handler)
 
 // Guard records and intercepts the requests to a server. It is safe for concurrent use.
