@@ -200,7 +200,7 @@ func TestBindingsOfOnePackageAreJoined(t *testing.T) {
 	}
 }
 
-// TestShippedServiceKeepsItsSelector merges a shipped Service with the generated one for webhooks.
+// TestShippedServiceKeepsItsSelector ships a Service with the name of a generated Service: its selector must remain.
 func TestShippedServiceKeepsItsSelector(t *testing.T) {
 	b := newBundle("x", "1.0.0", "v1", "{kind: Service, apiVersion: v1, metadata: {name: d-service, labels: {mine: yes}}, spec: {type: NodePort, selector: {app: hooks}, ports: [{port: 80}]}}")
 	csv := string(b["manifests/csv.yaml"].Data)

@@ -221,8 +221,8 @@ func hasGeneratedName(o Object, shipped map[string]bool) bool {
 	return o.Group() == k8s.RBACGroup && !shipped[o.Kind()+" "+o.Name()]
 }
 
-// compareObjects compares two sets of objects field by field. It returns descriptions of the differences. The
-// keys are "object<TAB>field".
+// compareObjects compares two sets of objects field by field. It returns descriptions of the differences, keyed
+// by "object<TAB>field".
 func compareObjects(got, want map[Key]Object) map[string]string {
 	out := map[string]string{}
 	keys := map[Key]bool{}

@@ -121,7 +121,7 @@ func keyDigest(o Object, bytes int) string {
 // isUnambiguousKind reports whether the kind of an object is unambiguous without its group.
 func isUnambiguousKind(o Object) bool {
 	if k8s.IsBuiltinGroup(o.Group()) {
-		// Other groups also have the kinds of these two groups.
+		// Kinds of these two groups also exist in other groups.
 		return o.Group() != "extensions" && o.Group() != "events.k8s.io"
 	}
 	return slices.Contains(map[string][]string{

@@ -64,8 +64,8 @@ func TestShippedIsTyped(t *testing.T) {
 	}
 }
 
-// TestDefinitionsAreApplied checks that a CRD is rejected, with its file and field, if no API server accepts
-// it.
+// TestDefinitionsAreApplied checks that a CRD that no API server accepts is rejected. The error must name the
+// file and the field.
 func TestDefinitionsAreApplied(t *testing.T) {
 	for edit, want := range map[string]string{
 		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {type: array}}":    `spec.versions[0].schema.openAPIV3Schema.properties[a].items: Required value: must be specified`,

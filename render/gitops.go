@@ -115,8 +115,7 @@ const noCRDsReadme = "No operator is installed, so there is no custom resource d
 // noPiecesReadme is the README of an empty directory of pieces.
 const noPiecesReadme = "No operator is installed, so there are no manifests here.\n"
 
-// customResources returns the custom resources that operators provide, sorted and without
-// duplicates.
+// customResources returns the kinds of custom resources that operators provide, sorted and without duplicates.
 func customResources(installs []operator) []catalog.GVK {
 	var out []catalog.GVK
 	for _, in := range installs {

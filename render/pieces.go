@@ -180,7 +180,7 @@ func annotatedKustomization(resources, crds []string) map[string]any {
 	return fields
 }
 
-// profilePieces returns the pieces in the form of package profile.
+// profilePieces returns the pieces as values of package profile.
 func (t *tree) profilePieces() ([]profile.Piece, error) {
 	var out []profile.Piece
 	for _, ns := range t.namespaces {

@@ -93,7 +93,7 @@ func renderRoles(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// rulesByAccount returns the rules of each account, in the order of the CSV.
+// rulesByAccount returns the RBAC rules by account. The rules of an account are in the order of the CSV.
 func rulesByAccount(permissions []bundle.Permission) map[string][]any {
 	out := map[string][]any{}
 	for _, p := range permissions {

@@ -112,7 +112,7 @@ func keepsHook(in *install, file bundle.ManifestObject) bool {
 	return hook != nil
 }
 
-// markHooksAndKept marks the positions of objects that are hooks, or that remain after their operator is removed.
+// markHooksAndKept records in positions which objects are hooks, and which objects remain without their operator.
 func markHooksAndKept(positions map[Key]profile.ApplyPosition, installs []operator) {
 	for _, in := range installs {
 		for _, file := range in.b.Objects {

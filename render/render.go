@@ -240,8 +240,8 @@ func comparePins(a, b lockfile.Pin) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 }
 
-// loadBundles loads the bundle of each pin, using all processors. It returns the operators by
-// namespace and package.
+// loadBundles loads the bundle of each pin, using all processors. It returns the operators sorted by namespace
+// and package.
 func loadBundles(pins []lockfile.Pin, open func(lockfile.Pin) (fs.FS, error)) ([]operator, error) {
 	pins = slices.SortedFunc(slices.Values(pins), comparePins)
 	missing, broken := make([]error, len(pins)), make([]error, len(pins))

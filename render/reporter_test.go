@@ -25,7 +25,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// rendering is a lock with the other arguments of All.
+// rendering contains the arguments of All: a lock, options, and a function that opens bundles.
 type rendering struct {
 	name string
 	lock *lockfile.File

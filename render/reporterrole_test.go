@@ -62,7 +62,7 @@ func newCRD(group, kind, plural string) Object {
 	return o
 }
 
-// TestReporterReadsNoMore generates roles for CRDs and objects that validation would reject.
+// TestReporterReadsNoMore checks that even CRDs and objects that validation would reject give no excess permissions.
 func TestReporterReadsNoMore(t *testing.T) {
 	for _, c := range []struct {
 		ref  v1alpha1.ObjectReference

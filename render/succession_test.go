@@ -17,7 +17,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// newSuccessorBundle returns a bundle of another package with the CRD of package old.
+// newSuccessorBundle returns a bundle of package pkg with the CRD of the package named old.
 func newSuccessorBundle(pkg string, files ...string) fstest.MapFS {
 	b := newBundle(pkg, "2.0.0", "v1", files...)
 	for _, name := range []string{"manifests/csv.yaml", "manifests/crd.yaml"} {
@@ -90,7 +90,7 @@ func TestSuccession(t *testing.T) {
 	})
 }
 
-// findLost returns errors about objects that are removed from one of the trees too early.
+// findLost returns errors about objects that are missing in the second tree, and CRDs that are missing in the third.
 func findLost(trees [3]map[Key]Object) []string {
 	var out []string
 	for key, o := range trees[0] {

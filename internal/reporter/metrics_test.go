@@ -54,7 +54,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// gatherMetrics returns the metrics by "name label label". Label values are sorted by label name.
+// gatherMetrics returns metric values. Each key is "name label label", with label values in the order of label names.
 func gatherMetrics(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()

@@ -21,7 +21,7 @@ type podReader struct {
 	list func(ctx context.Context, namespace string, selector labels.Selector) ([]map[string]any, error)
 }
 
-// podCache contains the result of the last listing of an Installation's pods.
+// podCache contains the pods of an Installation, as they were listed most recently.
 type podCache struct {
 	fingerprint string // fingerprint of the workloads at that time
 	pods        []map[string]any

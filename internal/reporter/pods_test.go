@@ -55,7 +55,7 @@ func pod(letter string) map[string]any {
 	})
 }
 
-// TestPodsAreListedOnWorkloadChange counts the requests for pods.
+// TestPodsAreListedOnWorkloadChange counts the requests for pods: a request is only made after a workload has changed.
 func TestPodsAreListedOnWorkloadChange(t *testing.T) {
 	var asked []string
 	var answer error

@@ -74,7 +74,7 @@ func (r *reporter) recordEvents(in *v1alpha1.Installation, prev, status v1alpha1
 // including a prefix.
 const maxNote = 900
 
-// condition returns the condition of a type, or the zero value if there is none.
+// condition returns the condition with the given type, or the zero value if there is none.
 func condition(status v1alpha1.InstallationStatus, kind string) metav1.Condition {
 	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
 		return *c

@@ -115,8 +115,8 @@ func (w *watches) release(kinds []schema.GroupVersionKind) {
 	}
 }
 
-// maxKinds is the maximum number of watched kinds. Operators list some dozens, but Installations
-// can be written by hand.
+// maxKinds is the maximum number of watched kinds. The Installations of operators list some dozens, but a user
+// can write an Installation with any number.
 const maxKinds = 300
 
 const tooManyKinds = "more kinds than the reporter's limit"

@@ -269,7 +269,7 @@ func isRequired(s map[string]any, name string) bool {
 	return slices.Contains(list, any(name))
 }
 
-// childSchema returns the schema of a key or an item.
+// childSchema returns the schema of the field key in a mapping, or of an item in a list.
 func childSchema(s map[string]any, key string) map[string]any {
 	if properties, _ := s["properties"].(map[string]any); properties[key] != nil {
 		return asSchema(properties[key])

@@ -276,7 +276,7 @@ func (f *argoFleet) checkForcedSync(ctx context.Context, t *testing.T) {
 	}
 }
 
-// operationEnd returns the end of the last operation.
+// operationEnd returns the time at which the Application's last operation ended.
 func operationEnd(app *unstructured.Unstructured) string {
 	at, _, _ := unstructured.NestedString(app.Object, "status", "operationState", "finishedAt")
 	return at

@@ -347,7 +347,7 @@ func same(a, b *unstructured.Unstructured, field string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// checkFieldsListed checks that the file contains each kind that the API server stores, and each field of these
+// checkFieldsListed checks that listed contains each kind that the API server stores, and each field of these
 // kinds.
 func checkFieldsListed(t *testing.T, cluster *harness.Cluster, listed map[string]map[string]bool) {
 	t.Helper()

@@ -132,7 +132,7 @@ type needCheck struct {
 	counts   needCounts
 }
 
-// reportedNeed matches a message about an unmet need, and its code.
+// reportedNeed is a pattern for messages about an unmet need. Its groups are the need and the code.
 var reportedNeed = regexp.MustCompile(`needs (?:API )?([^,]*?)(?: \([^)]*\))?, .* \[(missing-[a-z]+)\]`)
 
 // render renders the operator and collects its reported needs.

@@ -134,7 +134,7 @@ func fillOne(ctx context.Context, t *testing.T, c *kubernetes.Clientset, cluster
 	return err
 }
 
-// checkReadyCount returns "" if that many Installations are ready and all others are evaluated.
+// checkReadyCount returns "" if want Installations are ready and all others are evaluated, otherwise both counts.
 func checkReadyCount(ctx context.Context, t *testing.T, cluster *harness.Cluster, want int) string {
 	t.Helper()
 	list, err := installations(t, cluster).List(ctx, metav1.ListOptions{})

@@ -25,7 +25,7 @@ type finding struct {
 
 type findings []finding
 
-// diff returns the findings of `quayside diff`. A violated policy is not an error.
+// diff returns the findings of `quayside diff`. The command may report a violated policy.
 func (q quayside) diff(t *testing.T, args ...string) findings {
 	t.Helper()
 	stdout, stderr, code := q.run(t, append([]string{"diff", "--offline", "--exit-zero", "-o", "json"}, args...)...)
@@ -261,7 +261,7 @@ func missingField(want, got any, at string) string {
 	return ""
 }
 
-// normalizeNumbers returns v with numbers in JSON's form.
+// normalizeNumbers returns v with the number types that a JSON decoder uses.
 func normalizeNumbers(v any) any {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -166,7 +166,7 @@ func (s *succession) mergeSuccessor(ctx context.Context, t *testing.T) []string 
 	return seen()
 }
 
-// applyLock renders the lock, and waits until the tool has applied it.
+// applyLock renders the lock, and waits until the tool has applied the tree.
 func (s *succession) applyLock(ctx context.Context, t *testing.T, message string, flags ...string) {
 	t.Helper()
 	s.q.must(t, append([]string{"resolve", "--offline"}, flags...)...)

@@ -207,7 +207,7 @@ func (w *restoredCluster) mergeTree(ctx context.Context, t *testing.T, k takeove
 	}
 }
 
-// noFields returns no fields: if the declarations of a tool are removed, the tool may not write any field.
+// noFields returns no fields: the removal of declarations must not make a tool write any field.
 func noFields(string) []string { return nil }
 
 // checkBookkeeping checks that only the tool's own bookkeeping has changed, and returns the number

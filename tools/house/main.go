@@ -82,7 +82,7 @@ func measure(root string) (*house, error) {
 	return h, err
 }
 
-// skip skips test data, hidden directories, fakes and modules of their own.
+// skip skips test data, hidden directories, fakes and nested modules.
 func (*house) skip(files fs.FS, name string, d fs.DirEntry) error {
 	if name == "." {
 		return nil

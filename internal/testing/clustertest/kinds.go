@@ -37,7 +37,7 @@ func builtinKinds() []Kind {
 	}
 }
 
-// kinds returns the built-in kinds of one group and version, and the kinds of CustomResourceDefinitions.
+// kinds returns the kinds of one group and version: built-in kinds, and kinds of CustomResourceDefinitions.
 func (s *Server) kinds(apiVersion string) []Kind {
 	var out []Kind
 	for _, k := range builtinKinds() {

@@ -42,7 +42,7 @@ func (g *Guard) Intercept(f Intercept) {
 	g.intercept = f
 }
 
-// Requests returns the formatted requests since the last call, in order of arrival.
+// Requests returns the requests that arrived since the last call of Requests, formatted and in order of arrival.
 func (g *Guard) Requests() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
