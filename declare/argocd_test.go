@@ -190,7 +190,7 @@ func TestApplicationSets(t *testing.T) {
 		"values of clusters":     {"", set("{clusters: {}}", "chart: lamp, targetRevision: 1.x, helm: {releaseName: lamp, valuesObject: {name: '{{name}}'}}"), "f.yaml:9:127: spec.source.helm.valuesObject: depends on a value that is not available offline; write the value into the file"},
 		"a release of a cluster": {"", set("{clusters: {}}", "chart: lamp, targetRevision: 1.x"), "f.yaml:9:15: spec.source.helm.releaseName: missing: its default is the name of the Application, which is not available offline"},
 		"a rejected field":       {"", set(list, "chart: lamp, targetRevision: 1.x, helm: {skipCrds: true}"), "f.yaml:9:104: spec.source.helm.skipCrds: not supported for operators: CRDs are always rendered, and applied before the operator"},
-		"an unknown generator":   {"", set("{list: {elementsYaml: '{'}}", "chart: lamp, targetRevision: 1.x"), "f.yaml:1:1: cannot tell what ApplicationSet \"apps\" applies: elementsYaml: error converting YAML to JSON: yaml: line 1: did not find expected node content"},
+		"an unknown generator":   {"", set("{list: {elementsYaml: '{'}}", "chart: lamp, targetRevision: 1.x"), "f.yaml:1:1: the objects that ApplicationSet \"apps\" applies are unknown: elementsYaml: error converting YAML to JSON: yaml: line 1: did not find expected node content"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := describe(declare.LoadFS(files("-- f.yaml --\n"+c.text), declare.LoadOptions{Paths: []declare.Path{{Path: "f.yaml", Cluster: c.cluster}}}))

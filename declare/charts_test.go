@@ -129,7 +129,7 @@ func TestCharts(t *testing.T) {
 		"with an unknown file": {
 			declare.Path{Path: "argo/app.yaml"},
 			helmApp("valueFiles: [https://example.com/x.yaml]"),
-			`argo/app.yaml:6:18: cannot tell what Application "app" applies: the Helm chart "ops" cannot be rendered: the file with values "https://example.com/x.yaml" is in another repository` + "\n",
+			`argo/app.yaml:6:18: the objects that Application "app" applies are unknown: the Helm chart "ops" cannot be rendered: the file with values "https://example.com/x.yaml" is in another repository` + "\n",
 		},
 		"an ApplicationSet for clusters": {
 			declare.Path{Path: "set.yaml"},

@@ -113,7 +113,7 @@ func (l *loader) addEntries(file string, entry int) {
 func (l *loader) addFound(file string, entry int, found *survey.Entries) {
 	for _, u := range found.Unknown {
 		if u.By != "" {
-			u.Reason = fmt.Sprintf("cannot tell what %s applies: %s", u.By, u.Reason)
+			u.Reason = fmt.Sprintf("the objects that %s applies are unknown: %s", u.By, u.Reason)
 		}
 		e := diag.Errorf(l.displayPos(u.Pos), "%s", u.Reason)
 		l.addParts(entry, []Unread{{Pos: e.Pos, Reason: e.Msg, err: e, partial: true}})
@@ -291,7 +291,7 @@ func (l *loader) checkKnown(d candidate, r *reader, variables []string, pos diag
 	case len(c.Unknown) > 0:
 		msg = fmt.Sprintf("%s makes changes that are not known offline: %s", d.applied.Entry.By, strings.Join(c.Unknown, ", "))
 	case len(variables) > 0 && len(c.SubstituteFrom) > 0:
-		msg = fmt.Sprintf("%s replaces %s, perhaps with a value of %s, which is not available offline", d.applied.Entry.By, strings.Join(variables, ", "), strings.Join(c.SubstituteFrom, ", "))
+		msg = fmt.Sprintf("%s replaces %s. The value may come from %s, which is not available offline", d.applied.Entry.By, strings.Join(variables, ", "), strings.Join(c.SubstituteFrom, ", "))
 	case len(variables) > 0:
 		msg = fmt.Sprintf("%s replaces %s with a value that is not available offline", d.applied.Entry.By, strings.Join(variables, ", "))
 	default:

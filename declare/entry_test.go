@@ -102,7 +102,7 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"an ApplicationSet that cannot be evaluated": {
 			paths: "set.yaml", more: "-- set.yaml --\napiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:\n  generators: [{clusters: {}}]\n  template: {spec: {source: {path: '{{name}}'}}}\n",
-			want: `set.yaml:1:1: cannot tell what ApplicationSet "s" applies: its path * is not available offline` + "\n",
+			want: `set.yaml:1:1: the objects that ApplicationSet "s" applies are unknown: its path * is not available offline` + "\n",
 		},
 		"Flux": {
 			paths: "argo/app.yaml", more: fluxObject("  path: ./ops/v\n  targetNamespace: east\n  patches: [{patch: '- {op: add, path: /spec/startingCSV, value: v1}', target: {kind: Subscription}}]\n  postBuild: {substitute: {CHANNEL: fast}}\n"),
@@ -110,7 +110,7 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"Flux, with a value of a Secret": {
 			paths: "argo/app.yaml", more: fluxObject("  path: ./ops/v\n  postBuild: {substituteFrom: [{kind: Secret, name: vars}]}\n"),
-			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of Secret vars, which is not available offline` + "\n",
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}. The value may come from Secret vars, which is not available offline` + "\n",
 		},
 		"Flux, with no value": {
 			paths: "argo/app.yaml", more: fluxObject("  path: ./ops/v\n  postBuild: {substitute: {X: y}}\n"),
@@ -125,18 +125,18 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"Flux, with a value of another namespace": {
 			paths: "argo/app.yaml", more: fluxObject(fromVars) + strings.Replace(configMap("vars.yaml", "{CHANNEL: fast}"), "flux-system", "other", 1),
-			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of ConfigMap vars, which is not available offline` + "\n",
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}. The value may come from ConfigMap vars, which is not available offline` + "\n",
 		},
 		"Flux, with a value of several ConfigMaps": {
 			paths: "argo/app.yaml", more: fluxObject(fromVars) + configMap("dev/vars.yaml", "{CHANNEL: fast}") + configMap("prod/vars.yaml", "{CHANNEL: slow}"),
-			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of ConfigMap vars, which is not available offline` + "\n",
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}. The value may come from ConfigMap vars, which is not available offline` + "\n",
 		},
 		"Flux, with a value of the ConfigMap in the directory": {
 			paths: "argo/app.yaml", more: fluxObject(fromVars) + configMap("argo/vars.yaml", "{CHANNEL: fast}") + configMap("prod/vars.yaml", "{CHANNEL: slow}"), want: "ops/vault vault [fast]\n",
 		},
 		"Flux, with a value of a ConfigMap that is changed": {
 			paths: "argo/app.yaml", more: fluxObject(fromVars) + configMap("vars/vars.yaml", "{CHANNEL: fast}") + "-- vars/kustomization.yaml --\nresources: [vars.yaml]\npatches: [{target: {kind: ConfigMap}, patch: '- {op: replace, path: /data/CHANNEL, value: slow}'}]\n",
-			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}, perhaps with a value of ConfigMap vars, which is not available offline` + "\n",
+			want: `ops/v/s.yaml:1:1: Kustomization "k" replaces ${CHANNEL}. The value may come from ConfigMap vars, which is not available offline` + "\n",
 		},
 		"Flux, with a value of a generated ConfigMap": {
 			paths: "argo/app.yaml", more: fluxObject(fromVars) + "-- vars/kustomization.yaml --\nnamespace: flux-system\ngeneratorOptions: {disableNameSuffixHash: true}\nconfigMapGenerator: [{name: vars, literals: [CHANNEL=fast]}]\n", want: "ops/vault vault [fast]\n",
@@ -163,7 +163,7 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"an app of apps that cannot be built": {
 			paths: "root.yaml", more: application("{path: ops/a}", "{namespace: east}") + "-- argo/kustomization.yaml --\nresources: [app.yaml]\n-- prod/kustomization.yaml --\nresources: [../argo, missing.yaml]\nnamePrefix: x-\n-- root.yaml --\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: root}\nspec: {source: {path: prod}}\n",
-			want: `root.yaml:4:23: cannot tell what Application "root" applies: "prod" has entry points, but cannot be built: prod/kustomization.yaml:1:22: "missing.yaml": file does not exist` + "\n",
+			want: `root.yaml:4:23: the objects that Application "root" applies are unknown: "prod" has entry points, but cannot be built: prod/kustomization.yaml:1:22: "missing.yaml": file does not exist` + "\n",
 		},
 		"a PolicyGenerator": {
 			paths: "policies", more: policyGenerator("remediationAction: enforce", "{path: op.yaml, patches: [{metadata: {namespace: west}, spec: {channel: fast}}]}") + policyManifest("policies/op.yaml", "east", "stable"), want: "west/etcd etcd [fast]\n",
@@ -200,7 +200,7 @@ func TestEntryPoints(t *testing.T) {
 		},
 		"an Application of a chart with declarations": {
 			paths: "argo/app.yaml", more: application("{path: chart}", "{}") + "-- chart/Chart.yaml --\n{name: x, version: 1.0.0}\n-- chart/templates/s.yaml --\napiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nspec: {{ .Values.spec }}\n",
-			want: `argo/app.yaml:6:18: cannot tell what Application "app" applies: the Helm chart "chart" cannot be rendered: no program to render it` + "\n",
+			want: `argo/app.yaml:6:18: the objects that Application "app" applies are unknown: the Helm chart "chart" cannot be rendered: no program to render it` + "\n",
 		},
 		"an Application of another chart": {
 			paths: "argo/app.yaml", more: application("{path: chart}", "{}") + "-- chart/Chart.yaml --\n{name: x, version: 1.0.0}\n-- chart/templates/s.yaml --\napiVersion: apps/v1\nkind: Deployment\n", want: "",

@@ -17,7 +17,7 @@ import (
 
 func certificateRules() []RuleInfo {
 	return []RuleInfo{
-		{"certificates.identity", Critical, "certificate for an identity of the cluster", "the holder of a client certificate for system:masters, a node, a controller or an account acts as it"},
+		{"certificates.identity", Critical, "certificate for an identity of the cluster", "whoever has a client certificate for system:masters, a node, a controller or an account has the permissions of that identity"},
 		{"certificates.name", Medium, "certificate for names outside of the operator", "everybody who trusts the issuer accepts the holder as the named server or user"},
 		{"certificates.authority", Critical, "certificate of an authority", "the holder can issue certificates for any name, and everybody who trusts the authority accepts them"},
 	}

@@ -33,7 +33,7 @@ func exemptions() []exemption {
 		{"`description`, `title`, `example` and `externalDocs` in the schema of a CRD", "documentation", func(f fieldChange) bool {
 			return f.isOf(crdKind) && f.path.isSchemaKeyword() && slices.Contains([]string{"description", "title", "example", "externalDocs"}, f.path.last())
 		}},
-		{"in the schema of a CRD, `x-kubernetes-list-type: atomic`, `x-kubernetes-map-type: granular`, a limit of 0, or `false`, added or removed", "the default of the API server", func(f fieldChange) bool {
+		{"adding or removing a default value in the schema of a CRD: `x-kubernetes-list-type: atomic`, `x-kubernetes-map-type: granular`, a limit of 0, or a boolean `false`", "the default of the API server", func(f fieldChange) bool {
 			return f.isOf(crdKind) && f.path.isSchemaKeyword() && isSchemaDefault(f.path.last(), f.before) && isSchemaDefault(f.path.last(), f.after)
 		}},
 		{"`prefix` and `overlays` in `clusters.yaml`", "their effect on the cluster is compared", func(f fieldChange) bool {

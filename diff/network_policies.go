@@ -17,9 +17,9 @@ import (
 
 func networkPolicyRules() []RuleInfo {
 	return []RuleInfo{
-		{"network.allowed", High, "NetworkPolicy allows more traffic", "traffic that the policies of the namespace blocked reaches the pods, or leaves them"},
+		{"network.allowed", High, "NetworkPolicy allows more traffic", "traffic that NetworkPolicies blocked can now reach or leave the pods"},
 		{"network.service", High, "Service that selects pods of others", "the pods get traffic that is for others, or clients reach pods of others"},
-		{"network.namespace", Medium, "namespace selected differently", "a webhook or NetworkPolicy covers the namespace no longer, or newly, because of its labels"},
+		{"network.namespace", Medium, "namespace selected differently", "the labels of the namespace changed: a webhook or NetworkPolicy newly covers the namespace, or no longer covers it"},
 		{"network.blocked", Medium, "NetworkPolicy blocks more traffic", "connections that worked are refused"},
 	}
 }

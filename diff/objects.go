@@ -15,11 +15,11 @@ func objectRules() []RuleInfo {
 		{"objects.added", Critical, "object added", "no specific rule covers the object; its kind decides the severity"},
 		{"objects.changed", Critical, "other fields changed", "no specific rule covers these fields; the kind and the field decide the severity"},
 		{"objects.removed", High, "object removed", "no specific rule covers the removal; the kind decides the severity"},
-		{"objects.reserved-name", High, "object replaces a built-in object of the cluster", "the object replaces one that the cluster itself creates and relies on: its users get the bundle's content"},
+		{"objects.reserved-name", High, "object replaces a built-in object of the cluster", "the cluster itself creates an object with this name and relies on it: with this change, it gets the content from the bundle"},
 		{"objects.exposed", High, "Service reachable from outside", "a load balancer, node port or external address exposes it outside the cluster; an external address also takes the traffic of pods to that address"},
 		{"objects.foreign-name", High, "object with the name of another operator", "what the other operator runs may use the object as its own"},
-		{"objects.foreign-reference", Medium, "object of another operator referred to", "the object scales, exposes, configures or reads what belongs to the other operator"},
-		{"objects.foreign-namespace", High, "object in a namespace of others", "objects there may configure, replace or act as what runs in the namespace"},
+		{"objects.foreign-reference", Medium, "object of another operator referred to", "the object scales, exposes, configures or reads objects of the other operator"},
+		{"objects.foreign-namespace", High, "object in a namespace of others", "such objects may configure, replace or impersonate the workloads of the namespace"},
 	}
 }
 

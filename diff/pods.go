@@ -18,7 +18,7 @@ func podRules() []RuleInfo {
 		{"pods.host-pid", High, "host process namespace", host},
 		{"pods.host-ipc", High, "host IPC namespace", host},
 		{"pods.host-path", High, "host path mounted", host},
-		{"pods.volume", High, "volume that reaches beyond the pod", "its driver runs on the node, or it has data, certificates or tokens of others"},
+		{"pods.volume", High, "volume that reaches beyond the pod", "the driver of the volume runs on the node, or the volume contains data, certificates or tokens of others"},
 		{"pods.host-port", Medium, "host port", "the port is reachable from outside on every node that runs the pod"},
 		{"pods.privileged", High, "privileged container", host},
 		{"pods.capability", High, "Linux capability added", "the container gets privileges that containers normally lack"},

@@ -16,7 +16,7 @@ func settingRules() []RuleInfo {
 		{"settings.catalogs", High, "source of a catalog or mirror changed", "bundles and images come from another source under a familiar name"},
 		{"settings.promotion", High, "promotion requirement loosened", "versions reach this environment that the base would hold back"},
 		{"settings.automerge", High, "review of pull requests loosened", "pull requests are merged without a reviewer, unless the forge requires one"},
-		{"settings.requirements", High, "requirement of operators loosened", "versions may be installed that the platform or other operators exclude, and objects that it no longer serves"},
+		{"settings.requirements", High, "requirement of operators loosened", "versions that the platform or other operators exclude may be installed, and objects whose API the platform no longer serves may be applied"},
 		{"settings.output", High, "output directory changed", "the GitOps tool may still apply the old directory, which is no longer updated"},
 		{"settings.names", High, "reserved object name allowed", "a bundle may then replace an object of the cluster, such as its administrator's role"},
 		{"settings.extends", High, "inherited settings changed", "settings are inherited from another file, possibly with other reviewers"},

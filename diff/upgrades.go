@@ -20,7 +20,7 @@ const rolledBack = "upgrade.rolled-back"
 func upgradeRules() []RuleInfo {
 	return []RuleInfo{
 		{"upgrade.installed", Info, "operator installed", "a new operator runs in the cluster"},
-		{"upgrade.removed", Medium, "operator removed", "its objects are pruned; custom resources hang if it served their finalizers"},
+		{"upgrade.removed", Medium, "operator removed", "the objects of the operator are pruned; the deletion of custom resources hangs if their finalizers need the operator"},
 		{"upgrade.left-behind", High, "operator left behind", "it keeps running without upgrades: its Application or Kustomization is deleted without deleting the objects it applied, as after a revert of the commit that added it"},
 		{"upgrade.followed", Info, "operator replaced by a successor", "the successor manages the CRDs and custom resources; other objects are kept, without running pods, until the successor is observed ready"},
 		{"upgrade.leftovers-removed", Low, "leftover objects removed", "leftover objects of a replaced operator are pruned: workloads that still use them break"},
@@ -34,7 +34,7 @@ func upgradeRules() []RuleInfo {
 		{"upgrade.catalog", Medium, "catalog changed", "the operator has another publisher"},
 		{"upgrade.install-mode", Medium, "install mode changed", "the operator watches different namespaces, with matching permissions"},
 		{"upgrade.watch-widened", Medium, "watches more namespaces", "objects there are now managed by this operator"},
-		{"upgrade.watch-narrowed", Medium, "watches fewer namespaces", "objects in the other namespaces are no longer managed; their finalizers hang"},
+		{"upgrade.watch-narrowed", Medium, "watches fewer namespaces", "custom resources in the other namespaces are no longer managed; deleting them hangs if they have finalizers"},
 		{"upgrade.approval", Low, "approval changed to Automatic", "the operator is upgraded by every resolve --upgrade"},
 		{"upgrade.hold-lifted", Low, "hold lifted", "the operator was held for a reason"},
 		{"upgrade.config", Info, "configuration changed", "the operator's pods start with different settings"},

@@ -317,7 +317,7 @@ func (d scanDiff) reportUnscanned() {
 	for _, key := range d.was.unscanned {
 		if _, ok := d.is.images[key]; !ok {
 			u := d.was.images[key]
-			d.add("vulnerabilities.not-scanned", u, Finding{Field: u.at, Before: u.String(), Message: d.missingScanReason(u) + ", so new vulnerabilities cannot be recognised"}, Low)
+			d.add("vulnerabilities.not-scanned", u, Finding{Field: u.at, Before: u.String(), Message: d.missingScanReason(u) + ", so new vulnerabilities cannot be recognized"}, Low)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func TestScans(t *testing.T) {
 			[]string{"b CVE-1/zlib/HIGH"},
 			[]string{
 				"high vulnerabilities.added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title* (possibly not new: some previous images were not scanned)",
-				"low vulnerabilities.not-scanned " + at + "container c0: no scan for quay.io/demo/app with this digest, only for sha256:" + strings.Repeat("b", 64) + ": scan the digest in the lock, so new vulnerabilities cannot be recognised",
+				"low vulnerabilities.not-scanned " + at + "container c0: no scan for quay.io/demo/app with this digest, only for sha256:" + strings.Repeat("b", 64) + ": scan the digest in the lock, so new vulnerabilities cannot be recognized",
 			},
 		},
 		{"clean", []string{"a"}, []string{"b"}, []string{"a", "b"}, []string{}},

@@ -14,7 +14,7 @@ import (
 
 func webhookRules() []RuleInfo {
 	return []RuleInfo{
-		{"webhook.added", High, "admission webhook added", "writes of these kinds now call the operator first, which can read, change or refuse them"},
+		{"webhook.added", High, "admission webhook added", "the API server now sends writes of these kinds to the operator, which can read, change or refuse the writes"},
 		{"webhook.removed", High, "admission webhook removed", "objects are no longer validated or defaulted by the webhook"},
 		{"webhook.wide", High, "webhook that can stop the cluster", "with failurePolicy Fail and no selector, a webhook on core kinds blocks every such write while the operator is down, including the operator's own restart"},
 		{"webhook.failure-policy", High, "failure policy turned to Fail", "while the operator is down or slow, every write of these kinds is refused"},
