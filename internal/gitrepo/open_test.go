@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,6 +39,40 @@ func TestSharedClone(t *testing.T) {
 	git(t, shared, "checkout", "-q", "--orphan", "new")
 	if open(t, shared).HasCommits() {
 		t.Error("an orphan branch has a commit")
+	}
+}
+
+// TestOpenFiles reads many loose objects without garbage collection, which would close leaked files.
+func TestOpenFiles(t *testing.T) {
+	count := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("the system does not list open files")
+		}
+		return len(list)
+	}
+	dir := newRepository(t)
+	for i := range 100 {
+		if err := os.WriteFile(filepath.Join(dir, "a", strconv.Itoa(i)), []byte(strings.Repeat("x", i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-q", "-m", "files")
+	v := revision(t, open(t, dir), "HEAD")
+	entries, err := v.List(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	before := count()
+	for _, e := range entries {
+		if _, err := v.ReadEntry(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := count(); after > before+10 {
+		t.Errorf("%d files are open after %d reads, before %d", after, len(entries), before)
 	}
 }
 

@@ -97,7 +97,10 @@ func open(state, root string) (*Repo, error) {
 		}
 	}
 	files := filesystem.NewStorageWithOptions(dotgit.NewRepositoryFilesystem(osfs.New(state), osfs.New(common)), cache.NewObjectLRUDefault(),
-		filesystem.Options{AlternatesFS: osfs.New("/")}) // a shared clone reads the objects of another repository
+		filesystem.Options{
+			AlternatesFS:         osfs.New("/"), // a shared clone reads the objects of another repository
+			LargeObjectThreshold: maxFile,       // larger objects are not read to learn their size
+		})
 	opened, err := git.Open(tolerantStorage{files}, nil)
 	return &Repo{git: opened, objects: files, root: root, gitDir: state, common: common}, err
 }
@@ -145,16 +148,13 @@ func (t tolerantStorage) Config() (*config.Config, error) {
 }
 
 // EncodedObjectSize returns the size of an object in bytes. Unlike go-git's method, it finds an object that a
-// shared clone reads from another repository.
+// shared clone reads from another repository, and closes the file of an object outside of packs.
 func (t tolerantStorage) EncodedObjectSize(hash plumbing.Hash) (int64, error) {
-	size, err := t.Storage.EncodedObjectSize(hash)
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		var o plumbing.EncodedObject
-		if o, err = t.EncodedObject(plumbing.AnyObject, hash); err == nil {
-			size = o.Size()
-		}
+	o, err := t.EncodedObject(plumbing.AnyObject, hash)
+	if err != nil {
+		return 0, err
 	}
-	return size, err
+	return o.Size(), nil
 }
 
 // Root returns the top of the work tree, as an absolute path without symbolic links. It returns ""
