@@ -61,10 +61,10 @@ func (v Values) Minus(w Values) Values {
 func (v Values) Or(w Values) Values { return Except().Minus(Except().Minus(v).Minus(w)) }
 
 // Box is a product of sets. It contains the points whose value in each dimension is in the set of this
-// dimension. A missing dimension is not limited.
+// dimension. A dimension that is missing in the map allows all values.
 type Box map[string]Values
 
-// In returns the set of a dimension.
+// In returns the values that the box allows in a dimension.
 func (b Box) In(dimension string) Values {
 	if v, ok := b[dimension]; ok {
 		return v
@@ -100,8 +100,8 @@ const MaxValues = 5_000_000
 // ErrTooLarge means that a difference needs more than MaxValues comparisons.
 var ErrTooLarge = errors.New("too many combinations to compare")
 
-// Minus returns non-empty boxes with the points that are in a box of a, but in no box of b.
-// The boxes are not modified. The error is ErrTooLarge.
+// Minus returns the points that are in a box of a, but in no box of b, as non-empty boxes. It does not
+// modify its arguments. The only possible error is ErrTooLarge.
 func Minus(a, b []Box) ([]Box, error) {
 	var out []Box
 	steps := 0

@@ -99,7 +99,7 @@ func (b *Budget) take(cost uint64) bool {
 	return enough
 }
 
-// Holds returns the result of the rule. After it has returned ErrCost, every later call returns ErrCost.
+// Holds returns the result of the rule. After ErrCost, every later call for this rule returns ErrCost.
 func (r *Rule) Holds(vars map[string]any) (bool, error) {
 	if r.exceeded || r.budget.remaining == 0 {
 		r.exceeded = true

@@ -11,8 +11,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// estimator returns the cost of a function call, which grows with the size of the arguments. CEL's own
-// estimate omits most of this cost, and the whole cost of custom functions.
+// estimator computes the cost of function calls. The cost of a call grows with the size of its arguments.
+// CEL's own estimate omits most of this cost, and all costs of custom functions.
 type estimator struct{}
 
 const (
@@ -69,9 +69,9 @@ func valueLength(v ref.Val) uint64 {
 	return byteLength(v)
 }
 
-// valueCost returns the number of steps to visit all of v. If it is more than limit, the result is
-// any number above limit. The limit is necessary because a list can contain the same list many
-// times.
+// valueCost returns the number of steps to visit all of v. If it is more than limit, the result is any
+// number above limit. Without a limit, visiting all of v may take years, because a list can contain the
+// same list many times.
 func valueCost(v ref.Val, limit uint64) uint64 {
 	sum := byteLength(v) / bytesPerStep
 	add := func(part ref.Val) {

@@ -34,8 +34,7 @@ func newInstalledServer(b *testing.B, n int) (*clustertest.Server, []v1alpha1.Ob
 	return s, refs
 }
 
-// BenchmarkRead reads 300 operators of 66 objects each. The time includes the work of the
-// server.
+// BenchmarkRead reads 300 operators of 66 objects each. The time includes the work of the test server.
 func BenchmarkRead(b *testing.B) {
 	s, refs := newInstalledServer(b, 300)
 	c, err := cluster.Open(cluster.Options{File: writeKubeconfig(b, s.Kubeconfig())})

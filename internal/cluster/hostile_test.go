@@ -15,8 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/testing/clustertest"
 )
 
-// TestDiscoveryFails checks that objects of a group without discovery have an error, and all
-// others are read.
+// TestDiscoveryFails fails the discovery of one API group. Only objects of this group must have an error.
 func TestDiscoveryFails(t *testing.T) {
 	s := clustertest.New(t)
 	account := managedObject("v1", "ServiceAccount", "ns", "operator")
@@ -65,8 +64,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestDiscoveryLeadsNowhere checks versions and kinds that would change the address of a
-// request.
+// TestDiscoveryLeadsNowhere reads objects whose apiVersion contains "..", and checks that no request leaves
+// the paths of the API.
 func TestDiscoveryLeadsNowhere(t *testing.T) {
 	s := clustertest.New(t)
 	got := read(t, openClient(t, s, 0), []v1alpha1.ObjectReference{

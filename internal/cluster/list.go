@@ -54,8 +54,8 @@ func retryExpired(list func() error) error {
 	return err
 }
 
-// listPages lists objects in pages, and calls keep with each object. If it stops at p.limit, it
-// returns the minimum number of remaining objects.
+// listPages lists objects in pages, and calls keep with each object. If it stops at p.limit, it returns a
+// lower bound for the number of objects that it did not list.
 func (c *Client) listPages(ctx context.Context, r resource, p page, keep func(map[string]any)) (int64, error) {
 	opts := metav1.ListOptions{LabelSelector: p.labels}
 	for read := 0; ; {

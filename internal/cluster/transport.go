@@ -64,8 +64,8 @@ func (b *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	}
 }
 
-// isRetryable reports whether a request may succeed when it is sent again, and is safe to send again because
-// the server does not execute it twice.
+// isRetryable reports whether to repeat a request after a response with this status. It returns false if
+// the server may have executed a change.
 func isRetryable(method string, code int) bool {
 	return code == http.StatusTooManyRequests ||
 		method == http.MethodGet && (code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout)

@@ -21,7 +21,7 @@ import (
 )
 
 // Writer reads and changes single objects. It does not retry a failed change, because the server may have
-// executed the change. Before a retry, the caller must read the object. It is safe for concurrent use.
+// executed the change. Before a retry, the caller must read the object. A Writer is safe for concurrent use.
 type Writer struct {
 	client  *Client
 	manager string
@@ -99,7 +99,7 @@ func (w *Writer) resource(ctx context.Context, ref k8s.Ref) (resource, error) {
 	return r, err
 }
 
-// send calls do with the client for an object, and converts the error.
+// send calls do with the client for the kind of ref. It returns errors as newRequestError does.
 func (w *Writer) send(ctx context.Context, verb string, ref k8s.Ref, do func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (k8s.Object, error) {
 	r, err := w.resource(ctx, ref)
 	if err != nil {
@@ -131,7 +131,7 @@ func (w *Writer) Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error) {
 	return o, nil
 }
 
-// newKind returns a kind to read. It includes the content unless the kind is Secret.
+// newKind returns a kind to read. Of Secrets, only the metadata is read.
 func newKind(apiVersion, name string) *kind {
 	return &kind{apiVersion: apiVersion, name: name, content: !(apiVersion == "v1" && name == "Secret")}
 }

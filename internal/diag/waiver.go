@@ -127,9 +127,9 @@ func MarkWaived(ws []Warning, waivers []Waiver, today string) []Warning {
 	return out
 }
 
-// ReviewWarnings returns the results of Review for the waivers that are about warnings of one step.
-// ws are all warnings of the step. For step Resolving, the results also include the waivers for warnings without
-// a step if these waivers have expired or expire soon.
+// ReviewWarnings returns the results of Review for the waivers of the warnings of one step. ws are all
+// warnings of the step. For step Resolving, it also reviews the waivers of warnings without a step, but
+// reports only those that have expired or expire soon.
 func ReviewWarnings(step Step, ws []Warning, waivers []Waiver, today string) []Warning {
 	var own []Waiver
 	var used []bool

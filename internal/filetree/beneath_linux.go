@@ -86,7 +86,7 @@ func (b *beneath) readDir(name, shown string, infos bool) ([]fs.DirEntry, error)
 	return out, err
 }
 
-// stat returns the file info of a file. With O_NOFOLLOW among the flags, it returns that of a link itself.
+// stat returns the file info of a file. It follows a link unless flags contains O_NOFOLLOW.
 func (b *beneath) stat(name string, flags uint64) (fs.FileInfo, error) {
 	fd, err := b.open(name, unix.O_PATH|flags)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/propertytest"
 )
 
-// TestMain runs the tests. As their child process, it instead writes two trees alternately until it is killed,
-// or writes one tree with a limit on the size of files.
+// TestMain runs the tests. In a child process that a test starts, it instead writes two trees alternately
+// until it is killed, or one tree with a limit on the size of files.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("FILETREE_CHILD")
 	if dir == "" {

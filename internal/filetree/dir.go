@@ -43,8 +43,8 @@ func newRoot(dir, kind string) *root {
 	return &root{dir, kind, open, fast}
 }
 
-// OpenDir returns a directory. Its root is the work tree of the Git repository that contains it.
-// Without a repository, the root is the directory itself, and kind is its name in messages.
+// OpenDir returns a directory. Its root is the work tree of the Git repository that contains it. Without a
+// repository, the root is the directory itself, and messages call it kind, such as "workspace".
 func OpenDir(dir, kind string) Dir {
 	top, in, found := repositoryAround(dir)
 	if found {
@@ -108,7 +108,7 @@ func repositoryAround(dir string) (top, in string, found bool) {
 // InRoot returns the path of the directory relative to its root, such as "." or "envs/dev".
 func (d Dir) InRoot() string { return d.in }
 
-// Top returns the path of the root. It is relative to the current directory if the path of d is.
+// Top returns the path of the root. If the path of d is relative to the current directory, so is the result.
 func (d Dir) Top() string {
 	if d.in == "." {
 		return d.name
@@ -125,7 +125,7 @@ func (d Dir) Kind() string { return d.root.kind }
 // String returns the directory as given by the user.
 func (d Dir) String() string { return d.name }
 
-// Sub returns the directory with this name.
+// Sub returns the directory at the path name, with the same root.
 func (d Dir) Sub(name string) (Dir, error) {
 	full, err := d.resolveName(name)
 	return Dir{d.root, full, d.displayPath(name)}, err
@@ -233,8 +233,8 @@ func (d Dir) Remove(name string) error {
 	return d.root.wrapError("remove", d.displayPath(name), full, err)
 }
 
-// wrapError returns err with shown, the path for messages. If a symbolic link on the path leads out of the
-// root, the returned error names the link as the cause.
+// wrapError returns err as an *fs.PathError with the operation op and the path shown. If a symbolic link on
+// the path full leads out of the root, the error names this link as the cause.
 func (r *root) wrapError(op, shown, full string, err error) error {
 	if err == nil {
 		return nil

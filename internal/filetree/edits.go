@@ -80,7 +80,7 @@ func (e *Edits) MergesCleanly(o *Edits) bool {
 // sameFile reports whether two edits of a file are equal. nil means that the file is removed.
 func sameFile(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
-// Apply applies the edits to have. It returns the resulting tree without index files and the user's files. base
+// Apply applies the edits to have. The resulting tree has neither index files nor files of the user. base
 // is the tree that the edits start from. If an edited file differs between have and base, Apply returns an
 // error.
 func (e *Edits) Apply(base, have *Tree) (*Tree, error) {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestEdits checks that edits are disjoint if Git can merge them, and that the edits of the merged
-// tree are their union.
+// TestEdits checks MergesCleanly for pairs of edits of one tree.
 func TestEdits(t *testing.T) {
 	base := tree(t, map[string]string{"d/b": "1", "d/d": "1", "d/f": "1", "e/a": "1"})
 	with := func(changes map[string]string) *Tree {

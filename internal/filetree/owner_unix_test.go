@@ -112,7 +112,7 @@ func TestNewTreeInSharedDirectory(t *testing.T) {
 	}
 }
 
-// TestDirectoryOfAnother checks that directories of root keep their owner if another user writes into them.
+// TestDirectoryOfAnother checks that directories of the user root keep their owner if another user writes into them.
 func TestDirectoryOfAnother(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can write as two users")

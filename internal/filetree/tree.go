@@ -85,7 +85,7 @@ func (t *Tree) Len() int { return len(t.files) }
 // special files are skipped.
 func Read(fsys fs.FS) (*Tree, error) { return ReadLike(fsys, New()) }
 
-// ReadLike is Read with less memory: a file that is equal in like shares the content in memory.
+// ReadLike is like Read, but needs less memory: a file that is equal in the tree like shares its content with like.
 func ReadLike(fsys fs.FS, like *Tree) (*Tree, error) {
 	t := New()
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {

@@ -109,7 +109,7 @@ const (
 	proposedMark  = "<!-- quayside:proposed "  // start of the last line, with the time of the current title
 )
 
-// withBase returns p. If p.Base is empty, it sets the default branch of the repository.
+// withBase returns p. If p.Base is empty, the result has the default branch of the repository as Base.
 func (c *Client) withBase(ctx context.Context, p Pull) (Pull, error) {
 	var err error
 	if p.Base == "" {
@@ -147,8 +147,8 @@ func (c *Client) Declined(ctx context.Context, p Pull) (number int64, err error)
 	return number, nil
 }
 
-// withOpen looks up the open pull request with the branches of p. It calls do with p and this pull request. If there is
-// none, open is nil. If p.Base is empty, do gets p with the default branch. Error messages start with operation.
+// withOpen calls do with p, and with the open pull request that has the branches of p, or nil if there is
+// none. If p.Base is empty, do gets p with the default branch as Base. Error messages start with operation.
 func (c *Client) withOpen(ctx context.Context, p Pull, operation string, do func(p Pull, open *pull) error) error {
 	var open *pull
 	withBase, err := c.withBase(ctx, p)
@@ -164,8 +164,8 @@ func (c *Client) withOpen(ctx context.Context, p Pull, operation string, do func
 	return nil
 }
 
-// Withdraw marks the open pull request with p's branches, if there is one, so that Declined ignores it later.
-// Call Withdraw before you delete the branch, because the forge then closes the pull request.
+// Withdraw marks the open pull request that has p's branches, if there is one. Declined then ignores it after
+// it is closed. Call Withdraw before you delete the branch, because the forge then closes the pull request.
 func (c *Client) Withdraw(ctx context.Context, p Pull) error {
 	return c.withOpen(ctx, p, "withdrawing", func(p Pull, open *pull) error {
 		if open == nil || !strings.Contains(open.body(), proposalMark) {
@@ -202,7 +202,7 @@ func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
 	return result, c.automerge(ctx, p, got, &result)
 }
 
-// update sets the title and the text of an open pull request if they differ.
+// update sets the title and the text of an open pull request if they differ from those of p.
 func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, error) {
 	result := RequestResult{Number: have.number(), URL: have.url(), Outcome: Unchanged}
 	mark, title := c.kind.splitTitle(have.Title)
@@ -231,8 +231,8 @@ func keepProposedLine(body, have string) string {
 	return body[:i] + strings.TrimRight(line, "\r") + "\n"
 }
 
-// automerge enables the automatic merge of a pull request whose text is old enough. If the forge refuses,
-// automerge adds the reason to result and returns no error.
+// automerge enables the automatic merge of a pull request if its proposal is at least p.Automerge.After
+// old. If the forge refuses, automerge adds the reason to result and returns no error.
 func (c *Client) automerge(ctx context.Context, p Pull, have pull, result *RequestResult) error {
 	a := p.Automerge
 	if a == nil || !a.Allowed {

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/forgetest"
 )
 
-// forEachKind runs a test against a server of each kind. It gets the server's address from the variables of a
-// CI job.
+// forEachKind runs a test against a server of each kind. The client gets the server's address from the
+// variables of a CI job.
 func forEachKind(t *testing.T, test func(t *testing.T, s *forgetest.Server, c *forge.Client)) {
 	for _, kind := range forge.Kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -320,7 +320,7 @@ func TestCommentOfAJob(t *testing.T) {
 	})
 }
 
-// TestRefusals checks that errors contain the cause, but not the token, which the server repeats.
+// TestRefusals checks that errors contain the cause, but not the token, although the server's response contains it.
 func TestRefusals(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		at, err := forge.Locate("", "x", getenv(s.Env()))

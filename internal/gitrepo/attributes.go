@@ -74,8 +74,8 @@ func ContentAttributes(files []AttributeFile) []ContentAttribute {
 	return out
 }
 
-// maxPatterns limits the patterns that are evaluated, because the files may be untrusted. Further
-// patterns match all files.
+// maxPatterns limits the patterns that are evaluated, because the files may be untrusted. Any further
+// pattern is assumed to match all files.
 const maxPatterns = 1000
 
 // Matches reports whether the attribute may apply to the file name, a path in the repository. It ignores case,
@@ -214,7 +214,7 @@ func attributePattern(pattern string) *regexp.Regexp {
 // IsAttributesFile reports whether Git reads attributes from a file, also on file systems that ignore case.
 func IsAttributesFile(name string) bool { return strings.EqualFold(path.Base(name), AttributesFile) }
 
-// InfoAttributes returns the path of the clone's own attributes, which are not committed.
+// InfoAttributes returns the path of the attributes file that is in the Git directory and is not committed.
 func (r *Repo) InfoAttributes() string { return r.common + "/info/attributes" }
 
 // Affected returns the files to which the attribute may apply, sorted.

@@ -88,7 +88,7 @@ func changedByGit(t *testing.T, dir string, names []string) []string {
 	return changed
 }
 
-// TestContentAttributePosition checks the reported position of an attribute, and the reported macro.
+// TestContentAttributePosition checks the positions and the macros that ContentAttributes returns.
 func TestContentAttributePosition(t *testing.T) {
 	got := gitrepo.ContentAttributes([]gitrepo.AttributeFile{{Name: "x", Dir: ".", Data: []byte("[attr]m ident\n\n*.md text\n  *.yaml text m filter=lfs\n")}})
 	if len(got) != 2 || got[0].Line != 4 || got[0].Column != 15 || got[0].Attribute != "ident" || got[0].Macro != "m" || got[1].Column != 17 || got[1].Macro != "" {

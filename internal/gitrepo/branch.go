@@ -104,8 +104,8 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 	return hash, err
 }
 
-// IsGenerated reports whether tip is a commit by [Repo.Branch], or is contained in head. Branch uses the commit
-// time of the parent. A commit that a person makes, amends or rebases has another time.
+// IsGenerated reports whether tip was created by [Repo.Branch] or is in the history of head. It compares commit
+// times: Branch uses the time of the parent. A commit that a person makes, amends or rebases has another time.
 func (r *Repo) IsGenerated(tip, head *Revision) bool {
 	c := tip.commit
 	if c.NumParents() == 1 && c.Author.String() == c.Committer.String() && c.Author.When.Equal(c.Committer.When) {
@@ -185,8 +185,8 @@ func (p *program) commit(ctx context.Context, parent string, c Commit) (hash str
 	return in.runLine(ctx, "rev-parse", "HEAD")
 }
 
-// workTree is the prefix of the names of temporary directories with a work tree. The number of the
-// process follows.
+// workTree is the prefix of the names of temporary directories with a work tree. The process ID follows the
+// prefix.
 const workTree = "quayside-work-"
 
 // removeLeftTrees removes the registered work trees of killed runs, with their files. It ignores errors,

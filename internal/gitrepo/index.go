@@ -12,8 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 )
 
-// Index knows the content of the files in a work tree that did not change since Git read them, as git status
-// does. A nil *Index knows none.
+// Index is Git's index of a work tree. It has the ID of the content of each file that did not change since
+// Git read the file. A nil *Index has no IDs.
 type Index struct {
 	entries    map[string]*index.Entry
 	written    int64 // time in seconds
@@ -58,15 +58,15 @@ func (x *Index) AddAttributes(dir string, data []byte) {
 	}
 }
 
-// Blob returns the [BlobOf] the content of a file of the work tree without reading it, and whether it is known.
+// Blob returns the result of [BlobOf] for a file of the work tree without reading the file, and whether it is known.
 //
-// As in Git, the content is known if the stat data of the file are those of the index, and older than the index:
-// a file that was changed in the same second could have the same stat data. See
-// https://github.com/git/git/blob/master/Documentation/technical/racy-git.adoc. Unlike Git, Blob also requires
-// this of the time of the last change of the inode, which no program can set back.
+// As in Git, the result is known if the file has the stat data recorded in the index, and was modified in an earlier
+// second than the index: a change in the same second could leave the stat data equal. See
+// https://github.com/git/git/blob/master/Documentation/technical/racy-git.adoc. Unlike Git, Blob also requires an
+// earlier ctime, which no program can set back.
 //
-// The content may differ from that of the blob if Git changes it in a checkout. The file then has another size,
-// with two exceptions: filters and encodings. Blob knows no file that has such an attribute.
+// In a checkout, Git may change the content of a file. Then the size of the file differs from the blob's, except after
+// a filter or a conversion of the encoding. For files with such attributes, known is false.
 func (x *Index) Blob(name string, d fs.DirEntry) (id []byte, known bool) {
 	if x == nil || x.entries[name] == nil {
 		return nil, false
@@ -81,11 +81,11 @@ func (x *Index) Blob(name string, d fs.DirEntry) (id []byte, known bool) {
 	return blobID(e.Hash, info.Size()), true
 }
 
-// BlobOf returns the ID of the blob with this content, and its size.
+// BlobOf returns the Git blob ID of data, followed by the length of data as 8 bytes.
 //
-// Results for the content of a file may be stored under the ID, although SHA-1 has collisions: Git detects each
-// of the two contents of a known kind of collision and refuses to add, to fetch and to check it out. So the index
-// contains no such ID, and an attacker cannot bring both contents into a repository.
+// The result may be a cache key, although the ID is a SHA-1 digest: Git detects contents that were made to
+// collide by a known attack, and refuses to add, fetch or check them out. An attacker therefore cannot
+// bring two contents with one ID into a repository.
 func BlobOf(data []byte) []byte {
 	return blobID(plumbing.ComputeHash(plumbing.BlobObject, data), int64(len(data)))
 }

@@ -154,8 +154,8 @@ func (r *Repo) rebaseTargets() []plumbing.ReferenceName {
 	return out
 }
 
-// findRevision looks up the commit with a full name such as MERGE_HEAD, and returns it as a Revision called
-// name. It returns nil if there is no such commit.
+// findRevision returns the commit with the full name full, such as MERGE_HEAD. The Revision is called name.
+// It returns nil if there is no such commit.
 func (r *Repo) findRevision(name, full string) (*Revision, error) {
 	if full == strings.ToUpper(full) && !r.hasStateFile(full) {
 		return nil, nil

@@ -87,7 +87,7 @@ func TestMerges(t *testing.T) {
 	}
 }
 
-// joinText describes a join as text: "open base HEAD=main MERGE_HEAD=topic".
+// joinText describes a Merge as text: "open base HEAD=main MERGE_HEAD=topic".
 func joinText(j gitrepo.Merge, names map[string]string) string {
 	var out []string
 	if j.Open {

@@ -23,7 +23,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestSharedClone reads a clone without objects of its own. It also opens a repository without commits.
+// TestSharedClone reads a clone that shares the objects of another repository, and opens one without commits.
 func TestSharedClone(t *testing.T) {
 	dir := newRepository(t)
 	shared := filepath.Join(t.TempDir(), "shared")

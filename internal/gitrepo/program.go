@@ -52,9 +52,9 @@ func (p *program) runLine(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// gitEnvironment returns the environment for git commands. It removes the variables that select a repository or
-// an index, because Git sets them in hooks. It makes paths literal, disables prompts and optional locks, and
-// sets the language of messages to English.
+// gitEnvironment returns the environment for git commands. It removes the variables that select a
+// repository or an index, because Git sets them in hooks. It makes Git take paths literally, disables
+// prompts and optional locks, and sets the language of messages to English.
 func gitEnvironment() []string {
 	repositoryVars := []string{
 		"GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -83,9 +83,9 @@ func (r *Repo) Ignored(ctx context.Context, paths []string) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), err
 }
 
-// DirtyFiles returns the changed, new, ignored and deleted files in and below paths, compared with HEAD after
-// Git's filters. absent lists the files that are not checked out because of a sparse checkout. paths are
-// relative to the work tree.
+// DirtyFiles compares the files in and below paths with HEAD, as git status does. differ lists the changed,
+// new, ignored and deleted files. absent lists the files that are not checked out because of a sparse
+// checkout. paths are relative to the work tree.
 func (r *Repo) DirtyFiles(ctx context.Context, paths []string) (differ, absent []string, err error) {
 	git, err := r.program()
 	if err != nil {

@@ -185,8 +185,8 @@ func commitStaysInside(t *testing.T, hooks bool) {
 	}
 }
 
-// TestPush checks that Push runs the hook, reports whether the remote changed, and refuses to replace a commit
-// that was not the listed one.
+// TestPush checks that Push runs the hook, reports whether the remote changed, and fails if the remote
+// branch is not at the expected commit.
 func TestPush(t *testing.T) {
 	dir, remote := newRepository(t), t.TempDir()
 	git(t, remote, "init", "-q", "--bare")

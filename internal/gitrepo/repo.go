@@ -64,9 +64,9 @@ func Open(dir string) (*Repo, error) {
 	return repo, nil
 }
 
-// find returns the path of .git for the repository that contains dir, and root, the top of its work tree. This
-// is dir or its nearest parent with a .git. If dir is a bare repository, or if there is no repository, it
-// returns dir and an empty root.
+// find looks for the repository that contains dir. state is the path of its .git, and root is the top of
+// its work tree: dir or its nearest parent with a .git. If dir is a bare repository, or if there is no
+// repository, it returns dir and an empty root.
 func find(dir string) (state, root string) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {

@@ -88,8 +88,7 @@ func (r *Repo) HasCommits() bool {
 // Head returns the current commit.
 func (r *Repo) Head() (*Revision, error) { return r.resolveRevision("HEAD", "HEAD") }
 
-// resolveRevision looks up the commit with a full name (see lookUpRevision), and returns it as a Revision
-// called name. Errors contain name and, in a shallow clone, a hint.
+// resolveRevision is like lookUpRevision, but its errors contain name and, in a shallow clone, a hint.
 func (r *Repo) resolveRevision(name, full string) (*Revision, error) {
 	v, err := r.lookUpRevision(name, full)
 	if err != nil {
@@ -149,9 +148,9 @@ func (r *Repo) fetchHint() string {
 // ErrNoBase means that two revisions have no common ancestor in this clone.
 var ErrNoBase = errors.New("no common ancestor")
 
-// LastChange returns the newest commit in the history of HEAD that adds or removes a text in a file, and
-// before, the first parent of this commit. Both are nil if there is no such commit. before is also nil if there
-// is no parent or the clone lacks it.
+// LastChange returns change, the newest commit in the history of HEAD that adds or removes a text in a
+// file. before is the first parent of change. Both are nil if there is no such commit. before is also nil
+// if change has no parent or the clone lacks the parent.
 func (r *Repo) LastChange(ctx context.Context, file, text string) (change, before *Revision, err error) {
 	p, err := r.program()
 	if err != nil {
@@ -180,7 +179,7 @@ func (r *Repo) LastChange(ctx context.Context, file, text string) (change, befor
 }
 
 // ChangedLines returns the lines of a file that were added or removed in the history of v, along first parents.
-// Each line starts with a sign. ChangedLines follows renames of the file. A shallow clone limits the history.
+// Each line starts with + or -. ChangedLines follows renames of the file. A shallow clone limits the history.
 func (v *Revision) ChangedLines(ctx context.Context, file string) ([]byte, error) {
 	p, err := v.repo.program()
 	if err != nil {
@@ -201,9 +200,9 @@ func (v *Revision) ChangedLines(ctx context.Context, file string) ([]byte, error
 	return out, nil
 }
 
-// renamedFrom returns the earlier name of a file along first parents, and before, the last commit that has the
-// file under this name. Both are empty if the file was added without a rename. If no commit has the file, it
-// looks for a rename in the index.
+// renamedFrom follows first parents to the last rename of a file. name is the earlier name, and before is
+// the last commit in which the file has this name. Both are empty if the file was added without a rename.
+// If no commit has the file, it looks for a rename in the index.
 func (p *program) renamedFrom(ctx context.Context, at, file string) (before, name string, err error) {
 	added, err := p.runLine(ctx, "log", "--first-parent", "--diff-merges=first-parent", "--no-renames", "--diff-filter=A", "--max-count=1", "--format=%H", "--no-patch", at, "--", file)
 	if err != nil {

@@ -31,8 +31,8 @@ func (s *Summary) Judge(rule gate.Criteria, environment string, clusters []strin
 }
 
 // Observations returns the observations of all operators for the gate. If a summary lacks an operator that
-// another summary of the same cluster has, the operator gets an observation with Absent. The observations have
-// the order of the summaries. Those of one summary are sorted by operator name.
+// another summary of the same cluster has, the operator gets an observation with Absent. The result has the
+// order of the summaries, and within a summary it is sorted by operator name.
 func Observations(list []*Summary) []gate.Observation {
 	type cluster struct{ environment, name string }
 	operators := map[cluster]map[string]bool{}

@@ -233,7 +233,7 @@ func runningPodHealth(o map[string]any) Health {
 }
 
 // JudgeObjects returns the health of all objects in spec, worst first, then by group, kind, namespace and
-// name. (The result of Judge omits objects that are Current, and is limited in length.)
+// name. (Judge returns only objects that are not Current, and only a limited number.)
 func JudgeObjects(spec v1alpha1.InstallationSpec, got []v1alpha1.Observed, now time.Time) []v1alpha1.ObjectHealth {
 	found := indexObserved(got)
 	out := make([]v1alpha1.ObjectHealth, 0, len(spec.Objects))

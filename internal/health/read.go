@@ -18,10 +18,10 @@ func parseLimits() yamlnode.Limits {
 	return yamlnode.Limits{Bytes: 64 << 20, Depth: 50, Nodes: 3_000_000}
 }
 
-// Read parses a file with any number of documents. A document is a file or output of 'quayside status', with or
-// without --all, or Installations as printed by kubectl. Installations do not contain the name of their
-// cluster, and Read takes its UID from the Namespace kube-system in the same file. The error is a diag.List of
-// all faults.
+// Read parses a file with any number of documents. A document is the output of 'quayside status', with or
+// without --all, a file that this command saved, or Installations as printed by kubectl. Installations do
+// not name their cluster, so Read takes the UID of the cluster from the Namespace kube-system in the same
+// file. The error is a diag.List of all faults.
 func Read(file string, data []byte) ([]*Summary, error) {
 	docs, err := yamlnode.Documents(file, data, parseLimits())
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"sync"
 )
 
-// Charts templates the charts of a repository. It templates a chart once for the same input. With a nil
-// *Charts, Template returns an error.
+// Charts templates the charts of a repository. For the same input, it templates a chart only once. With a
+// nil *Charts, Template returns an error.
 type Charts struct {
 	offered func() (kubeVersion string, apiVersions []string, err error)
 	shared  *sharedCharts
@@ -36,8 +36,8 @@ func NewCharts(program string) *Charts {
 	return &Charts{func() (string, []string, error) { return "", nil, nil }, &sharedCharts{program: program, done: map[string]func() (*Rendered, error){}}}
 }
 
-// For returns a Charts for a cluster with another Kubernetes version and other APIs. The result shares
-// processes and results with c. It does not call offered before it templates a chart.
+// For returns a Charts for a cluster with another Kubernetes version and other APIs. The result shares processes
+// and results with c. offered returns this version and these APIs, and is not called before a chart is templated.
 func (c *Charts) For(offered func() (kubeVersion string, apiVersions []string, err error)) *Charts {
 	if c == nil {
 		return nil
@@ -116,10 +116,10 @@ func (c *Charts) Close() {
 	}
 }
 
-// ReadRepositoryChart is like [ReadDirectory] for a chart in a directory of a repository. Like
-// 'helm dependency build', it adds the subcharts in other directories to which Chart.yaml refers by file://.
-// dirs has the directory of each such subchart, by the path of the subchart in the chart. If there is an
-// error, it still returns the files that it has read.
+// ReadRepositoryChart is like [ReadDirectory] for a chart in a directory of a repository. Like 'helm
+// dependency build', it adds the subcharts in other directories to which Chart.yaml refers by file://. dirs
+// maps the path of each such subchart in the chart to its directory in the repository. Together with an
+// error, ReadRepositoryChart returns the files that it has read.
 func ReadRepositoryChart(repo fs.FS, dir string) (files map[string][]byte, dirs map[string]string, err error) {
 	files, dirs = map[string][]byte{}, map[string]string{}
 	return files, dirs, addChartDir(repo, dir, "", files, dirs, 0)

@@ -34,7 +34,7 @@ type run struct {
 	SameAs        string  `json:"same_output_as"`
 }
 
-// exceptions returns the charts of the corpus whose result differs from Helm's on purpose, with a part of
+// exceptions maps the charts of the corpus that fail on purpose, although Helm renders them, to a part of
 // the error.
 func exceptions() map[string]string {
 	return map[string]string{"synthetic-features": "getHostByName is refused"}
@@ -109,8 +109,8 @@ func TestCorpus(t *testing.T) {
 }
 
 // BenchmarkCorpus templates all real charts with their default values in the child processes of a pool. It
-// compares the CPU time with that of helm template, in one process for each chart. QUAYSIDE_HELM names the
-// program of Helm. If it is empty, the benchmark uses the CPU times in the corpus.
+// compares their CPU time with that of helm template, which needs a process for each chart. QUAYSIDE_HELM
+// is the path of Helm. If it is empty, Helm's CPU times are those recorded in the corpus.
 func BenchmarkCorpus(b *testing.B) {
 	files := corpusFiles(b)
 	charts := b.TempDir()

@@ -73,8 +73,8 @@ func TestHostileCharts(t *testing.T) {
 		})
 	}
 	p.Close()
-	// Linux counts the memory of this process at the start of a child as memory of the child. The number is only
-	// that of the children if this process is small, as it is without the corpus.
+	// Linux includes the memory that this process has when it starts a child in the child's memory. The
+	// measurement is therefore valid only if this process is small, as it is without the corpus.
 	switch own, rss := ownRSS(), childrenRSS(); {
 	case own > 700<<20:
 		t.Logf("memory of the children not measured: this process used %d MiB", own>>20)

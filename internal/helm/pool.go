@@ -99,7 +99,7 @@ func NewPool(program string) *Pool {
 	return p
 }
 
-// Close ends the child processes. It waits for calls of Template. Later calls start new processes.
+// Close ends the child processes. It first waits for running calls of Template. Later calls start new processes.
 func (p *Pool) Close() {
 	for range cap(p.slots) {
 		c := <-p.slots
@@ -168,7 +168,7 @@ func (p *Pool) template(ctx context.Context, files map[string][]byte, opt Option
 	return decodeAnswer(answer, objects)
 }
 
-// newRequest returns the request for a chart, and the content of its files in the same order.
+// newRequest returns the request for a chart, and the content of the request's files in the order of req.Files.
 func newRequest(files map[string][]byte, opt Options) (*wire.Request, [][]byte, error) {
 	values := opt.Values
 	if values == nil {
@@ -340,7 +340,7 @@ func (c *child) failure(ctx context.Context, current string, err error) error {
 	return &wire.Error{Path: current, Msg: msg}
 }
 
-// limitedWriter drops what exceeds a number of bytes.
+// limitedWriter writes at most left bytes to a buffer, and drops the rest.
 type limitedWriter struct {
 	to   *bytes.Buffer
 	left int

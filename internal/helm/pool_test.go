@@ -238,7 +238,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestProgram checks the error for a program that does not serve.
+// TestProgram checks the error for a program that is not a chart server.
 func TestProgram(t *testing.T) {
 	if _, err := NewPool("/bin/true").Template(t.Context(), chartOf(nil), options()); err == nil || !strings.Contains(err.Error(), "does not template charts") {
 		t.Error(err)

@@ -25,7 +25,7 @@ func cpu(who int) time.Duration {
 // childrenRSS returns the memory in bytes of the largest child process that has ended.
 func childrenRSS() int64 { return maxRSS(syscall.RUSAGE_CHILDREN) }
 
-// ownRSS returns the largest memory in bytes that this process had.
+// ownRSS returns the peak memory of this process in bytes.
 func ownRSS() int64 { return maxRSS(syscall.RUSAGE_SELF) }
 
 func maxRSS(who int) int64 {

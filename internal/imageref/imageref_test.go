@@ -232,8 +232,8 @@ func destination(s string) (string, bool) {
 	return fmt.Sprintf("%s %d %s", host, n, under), err == nil
 }
 
-// FuzzNormal checks two properties. Two references with the same destination have the same normal form, unless
-// a reference has none. The normal form of a normal form is the normal form itself.
+// FuzzNormal checks two properties. Two references with the same destination have the same normal form,
+// unless one of them has no normal form. The normal form of a normal form is the normal form itself.
 func FuzzNormal(f *testing.F) {
 	for _, s := range []string{
 		"quay.io:443/org/x", "QUAY.IO/org/x", "quay.io./org/x", "quay.io:0443/org/x", "quay\u3002io/org/x", "\uff51uay.io/org/x", "quay.io/org//x", "quay.io/a/../org/x", "quay.io/./org/x",

@@ -24,9 +24,9 @@ func Of(id, title string, v any) []byte {
 	return encodeSchema(id, title, new(schemaBuilder).object(reflect.TypeOf(v)))
 }
 
-// Output returns a schema for output of the program that is one of the documents. Each document is a value that
-// encoding/json encodes. Fields without omitempty or omitzero are required, and lists are never null. For a
-// field of type any, the schema also permits each of the documents.
+// Output returns the schema of an output of the program. The output has the type of one of the documents,
+// and is encoded by encoding/json. Fields without omitempty or omitzero are required, and lists are never
+// null. For a field of type any, the schema also permits the type of each document.
 func Output(id, title string, documents ...any) []byte {
 	m := &schemaBuilder{output: true, open: map[reflect.Type]bool{}, recursive: map[string]any{}}
 	var either []any

@@ -74,7 +74,7 @@ func TestAttacksAreTested(t *testing.T) {
 	}
 }
 
-// TestPlacesFindsFaults checks the faults of a page.
+// TestPlacesFindsFaults checks that places finds every fault in a page.
 func TestPlacesFindsFaults(t *testing.T) {
 	tree := fstest.MapFS{
 		"a/x.go":  {Data: []byte("package a\n\nconst C = 1\n\ntype T struct{}\n\nfunc (T) M() {}\n\nfunc F() { g := 1; _ = g }\n")},

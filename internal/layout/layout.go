@@ -37,8 +37,8 @@ const (
 	Resources = "resources" // in Overlays and in the tree: the user's own objects
 )
 
-// CRDsAnnotation is an annotation on the kustomization of a piece, a directory that is built. Its value lists
-// the directories below crds with the CRDs of the piece, separated by spaces.
+// CRDsAnnotation is an annotation on the kustomization of a piece, a directory that is built. Its value
+// lists those directories below crds that contain CRDs of the piece, separated by spaces.
 const CRDsAnnotation = "quayside.dev/crds"
 
 // maxClusters limits the number of clusters in clusters.yaml, which may be untrusted.
@@ -138,8 +138,8 @@ func (t *Tree) Pieces(c Cluster) []string {
 // parentDir returns the directory that contains the pieces of a cluster.
 func parentDir(c Cluster) string { return path.Join(".", c.Prefix) }
 
-// Installations returns the files with the Installations of a cluster, sorted. The directory of the cluster may
-// have files with the same names and additional fields.
+// Installations returns the files with the Installations of a cluster, sorted. The directory of the cluster
+// may contain a file of the same name, whose Installation has additional fields.
 func (t *Tree) Installations(c Cluster) []string {
 	var out []string
 	for _, name := range t.installations[path.Join(c.Prefix, Installations)] {
@@ -149,8 +149,8 @@ func (t *Tree) Installations(c Cluster) []string {
 }
 
 // ClusterCRDDirs returns the directories with the CRDs of a cluster. If the CRDs have a kustomization, it
-// returns only its directory, built. Otherwise it returns only plain, a sorted list of directories whose files
-// are applied without a build.
+// returns only built, the directory of this kustomization. Otherwise it returns only plain, a sorted list
+// of directories whose files are applied without a build.
 func (t *Tree) ClusterCRDDirs(c Cluster) (plain []string, built string) {
 	if c.Prefix == "" {
 		return t.plain, ""

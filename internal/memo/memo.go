@@ -25,7 +25,7 @@ const MaxSize = 16 << 20
 // key is the digest of a function and its input.
 type key [sha256.Size]byte
 
-// Results are results of functions. A nil *Results remembers nothing. It is safe for concurrent use.
+// Results are remembered results of functions. They are safe for concurrent use. A nil *Results remembers nothing.
 type Results struct {
 	version string
 	read    func() ([]byte, error)

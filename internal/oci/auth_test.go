@@ -250,7 +250,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// newBackend returns a handler that fetches the same path from srv, marked to bypass the intercept function.
+// newBackend returns a handler that fetches the same path from srv, without srv's intercept function.
 func newBackend(t *testing.T) func(http.ResponseWriter, *http.Request, *ocitest.Server) {
 	t.Helper()
 	return func(w http.ResponseWriter, r *http.Request, srv *ocitest.Server) {
@@ -267,7 +267,7 @@ func newBackend(t *testing.T) func(http.ResponseWriter, *http.Request, *ocitest.
 	}
 }
 
-// newRedirect returns the request to, marked as the result of redirecting the request from.
+// newRedirect marks the request to as the result of a redirect of the request from, and returns it.
 func newRedirect(from, to *http.Request) *http.Request {
 	to.Response = &http.Response{Request: from}
 	return to

@@ -69,7 +69,7 @@ func pullInto(ctx context.Context, dir, ref string) error {
 	return errors.Join(im.Fetch(ctx), im.Close())
 }
 
-// pullByLibrary pulls an image's layers into files in dir, with the same concurrency.
+// pullByLibrary pulls an image's layers into files in dir, with the concurrency of this package.
 func pullByLibrary(ctx context.Context, dir, ref string) error {
 	from, err := name.ParseReference(ref)
 	if err != nil {

@@ -449,7 +449,7 @@ func TestConcurrentFetch(t *testing.T) {
 	}
 }
 
-// TestSend checks that existing blobs are not sent again, under any tag.
+// TestSend checks that Send does not repeat blobs that the repository has, even for another tag.
 func TestSend(t *testing.T) {
 	srv, p := ocitest.New(t), example(t)
 	send := func(tag string) (oci.UploadResult, []string) {

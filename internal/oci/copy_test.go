@@ -25,7 +25,7 @@ func descriptorOf(kind string, data []byte) map[string]any {
 	return map[string]any{"mediaType": kind, "digest": store.DigestOf(data), "size": len(data)}
 }
 
-// twoPlatforms pushes an index of two images and returns its digest and theirs.
+// twoPlatforms pushes an index of two images. It returns the digests of the index and of the images.
 func twoPlatforms(t *testing.T, srv *ocitest.Server, repo string) (index, amd, arm string) {
 	t.Helper()
 	images := map[string]*imageParts{
@@ -234,7 +234,7 @@ func TestVendor(t *testing.T) {
 	}
 }
 
-// TestVendorRepairs damages a vendored blob. It must be detected and fetched again.
+// TestVendorRepairs damages a vendored blob. Vendor must detect the damage and fetch the blob again.
 func TestVendorRepairs(t *testing.T) {
 	srv := ocitest.New(t)
 	p, ref := pushExample(t, srv)

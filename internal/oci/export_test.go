@@ -20,8 +20,8 @@ const (
 
 func CheckRedirect(req *http.Request) error { return checkRedirect(req, false) }
 
-// Connector returns the check of a connection by a client of registry. The check returns an error if a
-// connection to host at address is forbidden. For a connection through a proxy, host is empty.
+// Connector returns a function that checks connections of clients of registry. The function returns an
+// error if a client must not connect to host at address. For a connection through a proxy, host is empty.
 func Connector(registry string) func(host, address string) error {
 	t := &roundTripper{registry: registry}
 	return func(host, address string) error {

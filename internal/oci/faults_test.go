@@ -232,8 +232,8 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(int)             {}
 func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
 
-// dropOnce closes the connection in the middle of a large blob the given number of times. It
-// supports ranges.
+// dropOnce closes the connection in the middle of a large blob the given number of times. It supports
+// requests for ranges of bytes.
 func dropOnce(times int) servertest.Intercept {
 	var n atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {

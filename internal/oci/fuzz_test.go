@@ -54,8 +54,8 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// FuzzLogins reads any bytes as a login file of docker or podman. Errors must not contain its
-// content.
+// FuzzLogins reads any bytes as a login file of docker or podman. Errors must not contain the content of
+// the file.
 func FuzzLogins(f *testing.F) {
 	f.Add([]byte(`{"auths":{"quay.io":{"auth":"YWxpY2U6aHVudGVyMg=="},"quay.io/org":{"username":"bob","password":"hunter2"}}}`))
 	f.Add([]byte(`{"auths":{"quay.io":{"identitytoken":"hunter2"}},"credHelpers":{"quay.io":"missing"},"credsStore":"missing"}`))

@@ -65,9 +65,9 @@ func (c *Client) GitTags(ctx context.Context, at string) (map[string]string, err
 	return tags, nil
 }
 
-// GitFiles returns the files that choose returns for the commit of a tag, by path. The store keeps the files
-// by URL, commit and key. Calls with different functions choose need different keys. The rules for URLs are
-// the same as in Download.
+// GitFiles calls choose with the files of the commit of a tag, and returns its result as a file system. The
+// store keeps the result by URL, commit and key. Different functions choose therefore need different keys.
+// The rules for URLs are the same as in Download.
 func (c *Client) GitFiles(ctx context.Context, at, tag, commit, key string, choose func(commit fs.FS) (map[string][]byte, error)) (fs.FS, error) {
 	name := at + " " + commit + " " + key
 	if digest, err := c.Store.Record(gitFiles, name); err == nil {

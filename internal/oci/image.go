@@ -332,7 +332,7 @@ func readAll(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error) 
 	return io.ReadAll(io.LimitReader(r, d.Size+1)) // one byte more than the size: the blob is verified when the reader reaches the end
 }
 
-// parseConfig returns the labels in an image configuration, and diffs, the digests of the
+// parseConfig decodes an image configuration. It returns the labels, and in diffs the digests of the
 // uncompressed layers.
 func parseConfig(data []byte) (labels map[string]string, diffs []string, err error) {
 	var config struct {

@@ -36,7 +36,7 @@ func layoutOf(t *testing.T, images map[string]*imageParts) string {
 	return dir
 }
 
-// tarOf writes a directory and more files as a tar file.
+// tarOf writes the files in dir and additional files to a tar file, and returns its path.
 func tarOf(t *testing.T, dir string, files map[string]string) string {
 	t.Helper()
 	var buf bytes.Buffer
@@ -486,7 +486,7 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
-// lookupIn returns a Lookup in files in memory.
+// lookupIn returns a Lookup that opens files.
 func lookupIn(files fs.FS) oci.Lookup {
 	return func(name string) (fs.FS, string, error) {
 		name = path.Clean(name)

@@ -284,7 +284,7 @@ func (m Mirrors) matchingRules(repo string) []mirrorRule {
 	return best
 }
 
-// blockingFile returns the file with the rule that blocks a location, or "" if it is not blocked.
+// blockingFile returns the name of the file whose rule blocks a location, or "" if no rule blocks it.
 func (m Mirrors) blockingFile(location string) string {
 	for _, r := range m.matchingRules(location) {
 		if r.blocked {

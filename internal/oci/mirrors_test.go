@@ -384,7 +384,7 @@ insecure = true
 	}
 }
 
-// TestMirrorForms checks the rules in files of containerd and of k3s, and the errors of unknown forms.
+// TestMirrorForms checks the rules in files of containerd and of k3s, and the errors for files of an unknown form.
 func TestMirrorForms(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
 		"k3s":                      {"registries.yaml", "mirrors:\n  quay.io: {endpoint: [\"https://m1.corp\", \"http://m2.corp:5000/v2/x\"]}\n", "quay.io→m1.corp"},

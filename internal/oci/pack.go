@@ -58,7 +58,7 @@ func Pack(fsys fs.FS, opt PackOptions) (*Packed, error) {
 	}.Pack()
 }
 
-// Artifact is the content of an OCI artifact, which is not an image: one blob.
+// Artifact is the content of an OCI artifact with one blob. An artifact is not an image that can run.
 type Artifact struct {
 	ConfigType  string
 	Config      []byte
@@ -96,8 +96,8 @@ func (p *Packed) Digest() string { return p.digest }
 // Size returns the size of the manifest, the configuration and the layer together, in bytes.
 func (p *Packed) Size() int64 { return int64(len(p.manifest) + len(p.config) + len(p.layer)) }
 
-// PackLayer returns a compressed layer with the files of fsys, as [Pack] builds it, and diff, the
-// digest of the uncompressed layer.
+// PackLayer returns the files of fsys as a compressed layer, like the layer of [Pack]. diff is the digest
+// of the uncompressed layer.
 func PackLayer(fsys fs.FS) (layer []byte, diff string, err error) {
 	return packLayer(func(tw *tar.Writer) error { return packFiles(tw, fsys, "") })
 }
@@ -106,8 +106,8 @@ func descriptorFields(mediaType string, data []byte, digest string) map[string]a
 	return map[string]any{"mediaType": mediaType, "digest": digest, "size": len(data)}
 }
 
-// packLayer calls write with a tar stream. It returns the stream as a compressed layer, and diff,
-// the digest of the uncompressed layer.
+// packLayer calls write with a tar stream, and returns what was written as a compressed layer. diff is the
+// digest of the uncompressed layer.
 func packLayer(write func(*tar.Writer) error) (layer []byte, diff string, err error) {
 	var buf bytes.Buffer
 	zw := gzip.NewWriter(&buf)

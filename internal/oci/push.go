@@ -49,10 +49,9 @@ func (h memoryOrigin) blob(_ context.Context, digest string, size int64) (*store
 	return store.NewVerifier(io.NopCloser(bytes.NewReader(h[digest])), digest, size), nil
 }
 
-// WriteLayout adds p to the OCI layout in dir, under the name tag, which may be empty. It replaces
-// the image that had this name before, and creates dir if needed. The index is written last, so
-// that concurrent readers find either the old or the new layout. The result does not depend on the
-// order in which images are added.
+// WriteLayout adds p with a tag, which may be empty, to the OCI layout in dir. It replaces an image with
+// the same tag, and creates dir if needed. The index is written last, so that concurrent readers find
+// either the old or the new layout. The result does not depend on the order in which images are added.
 func (p *Packed) WriteLayout(dir, tag string) error {
 	entry := layoutEntry{MediaType: types.OCIManifestSchema1, Digest: p.digest, Size: len(p.manifest)}
 	root, err := openLayout(filetree.OpenUserDir(dir))

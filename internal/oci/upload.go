@@ -23,10 +23,9 @@ type UploadResult struct {
 	Exists   bool   // the repository already had this image; at most the tag was set
 }
 
-// Upload copies the image that source refers to, with all platforms and byte for byte, to the
-// repository and tag of target. Parts that the repository has are not sent, so an interrupted copy
-// can be continued. Blobs pass through the store to be verified. Afterwards, Upload removes the blobs
-// that it added to the store.
+// Upload copies the image that source refers to, with all platforms and byte for byte, to the repository and
+// tag of target. Upload does not send parts that the repository has, so an interrupted copy can be continued.
+// To verify blobs, it first stores them. Afterwards it removes the blobs that it added to the store.
 func (c *Client) Upload(ctx context.Context, source, target string) (UploadResult, error) {
 	src, err := ParseReference(source)
 	if err != nil {

@@ -184,7 +184,7 @@ func (v *layoutUpdate) copyPart(ctx context.Context, from origin, p part) error 
 	if v.Check {
 		return nil
 	}
-	// Remove the damaged file, so that it is not read as the source.
+	// Remove the damaged file first: the vendored layout is also a source of blobs.
 	if err := v.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -158,8 +158,8 @@ func byEdits(t *rapid.T, o *overlay.Overlay) (map[string]any, bool) {
 	return out, true
 }
 
-// TestBuildIsKustomizes draws patches of rendered objects and a user's kustomization above them.
-// It checks that Build and kustomize return the same objects, or both fail.
+// TestBuildIsKustomizes draws patches of rendered objects, and a user's kustomization that includes the
+// patched objects. It checks that Build and kustomize return the same objects, or both fail.
 func TestBuildIsKustomizes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }

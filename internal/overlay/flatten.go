@@ -119,7 +119,7 @@ func isLoadedUnchanged(object k8s.Object) bool {
 		})
 }
 
-// replaceResources replaces the resources of o in files by texts, one file for each.
+// replaceResources makes o list only new files in the map files, one for each of texts.
 func (o *Overlay) replaceResources(files map[string][]byte, texts [][]byte) {
 	dir := "made"
 	taken := func(name string) bool { return filetree.Within(name, path.Join(o.Dir, dir)) }

@@ -221,7 +221,7 @@ func (o *Overlay) positions() diag.Fields {
 	return yamlnode.Positions(o.File, docs[0])
 }
 
-// setDigest sets o.Digest. It covers every file, link and directory, with paths relative to o.
+// setDigest sets o.Digest. The digest covers every file, link and directory, with paths relative to o.
 func (o *Overlay) setDigest() {
 	sum := sha256.New()
 	var line []byte
@@ -337,8 +337,8 @@ func shellWord(s string) string {
 	return s
 }
 
-// addDirectory adds sub, the overlay of a directory, to the input of o. It returns the error that opening
-// sub caused.
+// addDirectory adds sub, the overlay of a directory, to the input of o. If opening sub failed, it returns
+// this error.
 func (o *Overlay) addDirectory(sub *Overlay) error {
 	o.children = append(o.children, sub)
 	o.Plain = o.Plain && sub.Plain
@@ -398,7 +398,7 @@ func (o *Overlay) All() map[string][]byte {
 	return out
 }
 
-// Files returns the paths of File and of the files that it refers to, sorted.
+// Files returns the paths of the kustomization file and of the files that it refers to, sorted.
 func (o *Overlay) Files() []string { return slices.Sorted(maps.Keys(o.ownFiles)) }
 
 // Data returns the content of a file that the kustomization itself refers to.
@@ -508,7 +508,7 @@ func (o *Overlay) buildObjects() ([][]byte, error) {
 	return built, nil
 }
 
-// BuildAtMost is like Build. It returns an error instead of building more than most objects.
+// BuildAtMost is like Build, but returns an error without a build if there are more than most objects.
 func (o *Overlay) BuildAtMost(most int) ([][]byte, error) {
 	n, err := o.Count()
 	if err != nil {
@@ -543,8 +543,8 @@ func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-// encode returns the same JSON of an object as MarshalJSON. MarshalJSON encodes the object as YAML and parses
-// the result, so that empty values in flow style become empty strings.
+// encode returns an object as the JSON that MarshalJSON returns, but faster: MarshalJSON encodes the object
+// as YAML and parses the result. Only this turns empty values in flow style into empty strings.
 func encode(o kyaml.RNode) ([]byte, error) {
 	if hasEmpty(o.YNode()) {
 		return o.MarshalJSON()

@@ -18,7 +18,7 @@ import (
 
 const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\n"
 
-// files returns files in memory: common files of all cases, and more.
+// files returns files in memory: the common files of all cases, and those in more.
 func files(more map[string]string) *overlay.Files {
 	all := map[string]string{
 		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": object,

@@ -52,7 +52,7 @@ func (p Plugin) Hint() string {
 	return "write its output into the repository, and list the file under resources"
 }
 
-// fault returns the error for a plugin, if plugins are not skipped.
+// fault returns the error that reports the plugin, for a build that does not skip plugins.
 func (p Plugin) fault() error {
 	if p.Renders() {
 		return diag.Hintf(p.Pos, p.Hint(), "%s is not supported: Helm charts are not rendered", p)

@@ -289,7 +289,7 @@ const (
 	maxPolicyManifests = 1_000 // of one configuration
 )
 
-// objectsOf returns the objects in a file, which may be incomplete.
+// objectsOf returns the objects in a file. The objects may be incomplete.
 func objectsOf(file string, data []byte) ([]policyManifest, error) {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
 	if err != nil {

@@ -27,9 +27,9 @@ func (o *Overlay) PatchedLevels(isUser func(file string) bool) []*Overlay {
 	return levels
 }
 
-// OwnResources returns the kustomizations of the build that contain the user's own objects: those of the user
-// that a rendered kustomization includes as a resource, or the rendered one if it has no other resources.
-// isUser reports whether a kustomization file is the user's.
+// OwnResources returns the kustomizations of the build that contain the user's own objects. These are the
+// user's kustomizations that a rendered one includes as resources. If a rendered one has no other
+// resources, it is returned instead. isUser reports whether a kustomization file is the user's.
 func (o *Overlay) OwnResources(isUser func(file string) bool) []*Overlay {
 	var out []*Overlay
 	o.visitChildrenFirst(map[*Overlay]bool{}, func(k *Overlay) {
@@ -47,9 +47,9 @@ func (o *Overlay) OwnResources(isUser func(file string) bool) []*Overlay {
 }
 
 // BuildSelected builds only those resource files of o that have objects which a user's kustomization
-// selects. That is much faster than building all objects. isUser reports whether a kustomization file is the
-// user's. before lists the objects in the built files. Kustomizations
-// that rename objects or run transformers are not built.
+// selects. That is much faster than building all objects. isUser reports whether a kustomization file is
+// the user's. before lists the objects in the built files. If a user's kustomization renames objects or
+// runs transformers, BuildSelected builds nothing.
 func (o *Overlay) BuildSelected(isUser func(file string) bool) (before []k8s.Key, built [][]byte, err error) {
 	var targets []types.Selector
 	var images []string // names in entries of images

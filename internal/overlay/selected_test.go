@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/internal/testing/yamltest"
 )
 
-// TestBuildSelected draws rendered patches and a user's patches above them. It checks that
-// BuildSelected returns the objects that the user's patches change, and with the same content as Build
-// returns them.
+// TestBuildSelected draws rendered patches, and a user's patches that are applied after them. It checks
+// that BuildSelected returns all objects that the user's patches change, with the content that Build
+// returns.
 func TestBuildSelected(t *testing.T) {
 	const user = "top/c/kustomization.yaml"
 	changed := 0

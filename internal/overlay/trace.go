@@ -206,8 +206,8 @@ func objectIDOf(n *yamlnode.Node) (h objectID) {
 	return h
 }
 
-// mayBeRenamed reports whether h can be the object was, renamed by a prefix or suffix: both have the same
-// apiVersion and kind, and the name of h contains the name of was.
+// mayBeRenamed reports whether a prefix or suffix can turn the name of was into the name of h. It returns
+// false if the apiVersion or the kind differs.
 func (h objectID) mayBeRenamed(was objectID) bool {
 	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
 }
@@ -250,8 +250,8 @@ func (p valueOrigins) walk(n, source *yamlnode.Node, at func(*yamlnode.Node) dia
 	}
 }
 
-// findCounterpart returns the element of items for item, which has index i in its own list: the
-// element with the same name, or else the element with index i.
+// findCounterpart returns the element of items with the same name as item. If item has no name, it returns
+// the element with index i.
 func findCounterpart(item *yamlnode.Node, items []*yamlnode.Node, i int) *yamlnode.Node {
 	if name := findField(item, "name"); name != nil {
 		at := slices.IndexFunc(items, func(n *yamlnode.Node) bool { of := findField(n, "name"); return of != nil && equalScalars(name, of) })

@@ -47,7 +47,7 @@ func printColors() string {
 func (c Color) light() string { return c.Light }
 func (c Color) dark() string  { return c.Dark }
 
-// cssProperties returns the CSS custom properties. Each follows a blank.
+// cssProperties returns the CSS custom properties. Each begins with a blank.
 func cssProperties(value func(Color) string) string {
 	var b strings.Builder
 	for _, c := range Palette() {

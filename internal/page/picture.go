@@ -163,7 +163,7 @@ func textWidth(text, class string) int {
 	return n/10 + 1
 }
 
-// legend returns the strokes that the picture uses. They must be explained.
+// legend returns the strokes that the legend explains: those that the picture uses.
 func (p Picture) legend(rails []rail) []Stroke {
 	var out []Stroke
 	for i := range p.Legend {

@@ -88,8 +88,8 @@ func (c *canvas) writeText(x int, class, name, noteClass, note string) {
 
 func (c *canvas) endRow() { c.bottom += rowGap }
 
-// wrap splits text into lines of at most width. It does not split words. The first result, which may be empty,
-// continues a line of which only the width first is left. The second result contains the other lines.
+// wrap splits text into lines of at most width. It does not split words. The first result continues a line
+// that has only first pixels left, and may be empty. The second result contains the other lines.
 func wrap(text string, first, width int) (string, []string) {
 	lines, room := []string{""}, first
 	for _, word := range strings.Fields(text) {
@@ -176,7 +176,7 @@ func (r rail) svg(points []point, left int) string {
 	return r.path(d.String(), to.x-dotRadius, to.y+enter)
 }
 
-// path returns the SVG path d, with an arrow to the right that ends at (x, y).
+// path returns SVG paths: the line with the path data d, and an arrowhead to the right, with its tip at (x, y).
 func (r rail) path(d string, x, y int) string {
 	class := [...]string{"solid", "dashed", "dotted"}[r.Stroke]
 	on := ""

@@ -153,7 +153,7 @@ func argoNames(t *testing.T, environment, cluster string, r *profile.Registered)
 		if r == nil {
 			known, _ = k8s.List(k8s.Items(set, "spec", "generators")[0], "list", "elements")[0].(map[string]any)
 		}
-		// Argo CD provides sprig's function contains to templates.
+		// sprig's function "contains", which Argo CD offers in templates, gets the part first.
 		contains := func(part, s string) bool { return strings.Contains(s, part) }
 		name, err := template.New("").Funcs(template.FuncMap{"contains": contains}).Parse(k8s.Text(set, "spec", "template", "metadata", "name"))
 		if err != nil {

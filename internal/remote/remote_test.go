@@ -63,7 +63,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// linkForge returns the forge whose pattern the line links of a remote have.
+// linkForge returns the forge for which the line links of a remote are made.
 func linkForge(r remote.Remote) remote.Forge {
 	switch rest := strings.TrimPrefix(r.LinePattern(), r.Page()); {
 	case strings.HasPrefix(rest, "/blob/"):

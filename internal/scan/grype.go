@@ -7,9 +7,9 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// readGrypeSource reads the field key of source. Its field target is an object for an image, and otherwise a
-// string. Grype's package grype/presenter/models defines the format (Document, Match). The data about the image
-// comes from Syft.
+// readGrypeSource reads one field of the object source. key is the name of the field. For a scan of an
+// image, the field "target" is an object, otherwise a string. Grype's package grype/presenter/models
+// defines the format (Document, Match). The data about the image comes from Syft.
 func (r *reader) readGrypeSource(key string, out *imageScan) error {
 	if key != "target" || r.dec.PeekKind() != '{' {
 		return r.dec.SkipValue()
@@ -73,7 +73,7 @@ func (r *reader) readGrypeMatch(out *imageScan) error {
 	return r.addVulnerability(out, from, v)
 }
 
-// readGrypeVulnerability reads the field key of a vulnerability into v.
+// readGrypeVulnerability reads the field with the name key of a vulnerability into v.
 func (r *reader) readGrypeVulnerability(key string, v *Vulnerability) error {
 	switch key {
 	case "id":

@@ -299,7 +299,7 @@ func (r *reader) readSeverity(into *Severity) error {
 	return nil
 }
 
-// readLink reads the next string as a URL. If the scheme is neither http nor https, it sets into to "".
+// readLink reads the next string as a URL. If the scheme is neither http nor https, it stores "" in *into.
 func (r *reader) readLink(into *string) error {
 	var text string
 	err := r.readText(&text)

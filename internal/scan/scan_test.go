@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// digest returns a digest that consists of one letter.
+// digest returns a digest that repeats one letter.
 func digest(letter string) string { return "sha256:" + strings.Repeat(letter, 64) }
 
 func files(pairs ...string) fstest.MapFS {

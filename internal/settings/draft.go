@@ -155,8 +155,8 @@ type FileLines struct {
 	Lines []string
 }
 
-// CompanionFiles returns lines for other files of the workspace. These lines prevent that Git changes the line
-// breaks of the lock, and that the GitOps tool applies declarations.
+// CompanionFiles returns lines for other files of the workspace. They prevent Git from changing the line
+// breaks of the lock, and the GitOps tool from applying declarations.
 func (d Draft) CompanionFiles() []FileLines {
 	out := []FileLines{{".gitattributes", []string{"/quayside.lock text eol=lf"}}}
 	if name := d.profileAbout().IgnoreFile; name != "" {

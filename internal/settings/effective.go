@@ -56,8 +56,8 @@ func (w *Workspace) EffectiveYAML() []byte {
 	return yamlnode.EncodeNode(root)
 }
 
-// positionOf returns the position of the value of a field. The value may be part of the short form of the
-// field's parent. If no file sets the field, positionOf returns the zero position.
+// positionOf returns the position of the value of a field. If the parent of a field "path" is in its short form, a
+// string, this is the position of the string. If no file sets the field, positionOf returns the zero position.
 func (w *Workspace) positionOf(field string) diag.Pos {
 	if p, set := w.Fields[field]; set {
 		return p
@@ -191,7 +191,7 @@ func stringNode(s string) *yamlnode.Node {
 	return n
 }
 
-// forEachLeaf calls each with every scalar, empty list and empty mapping in n, and the path of its field.
+// forEachLeaf calls the function each for every scalar, empty list and empty mapping in n, with the path of its field.
 func forEachLeaf(n *yamlnode.Node, field string, each func(field string, n *yamlnode.Node)) {
 	switch {
 	case n.Kind == yamlnode.MappingNode && len(n.Content) > 0:

@@ -115,8 +115,8 @@ type merger struct {
 	reset map[*yamlnode.Node]bool
 }
 
-// merge returns over with the values that over inherits from base. Both are values of field and may be nil. In
-// field, [] stands for any item of a list. merge does not modify its arguments.
+// merge returns a copy of over that has also the values inherited from base. Both nodes are values of
+// field, and may be nil. In field, [] stands for any item of a list. merge does not modify its arguments.
 func (m merger) merge(field string, base, over *yamlnode.Node) *yamlnode.Node {
 	switch {
 	case base == nil:
@@ -165,8 +165,8 @@ func (m merger) mergeMapping(field string, base, over *yamlnode.Node) []*yamlnod
 	return content
 }
 
-// mergeKeyed merges two lists. The fields keys identify an entry. Inherited entries keep their place.
-// Duplicates in over remain: validation reports them.
+// mergeKeyed merges two lists. The fields listed in keys identify an entry. Inherited entries keep their
+// place. Duplicates in over remain: validation reports them.
 func (m merger) mergeKeyed(field string, keys []string, base, over *yamlnode.Node) []*yamlnode.Node {
 	content := append([]*yamlnode.Node{}, base.Content...)
 	at := map[string]int{}

@@ -76,7 +76,7 @@ func show(n *yamlnode.Node) string {
 	return b.String()
 }
 
-// scalars calls each for every scalar value of a field below n.
+// scalars calls the function each for every scalar value of a field below n.
 func scalars(n *yamlnode.Node, each func(*yamlnode.Node)) {
 	switch n.Kind { //nolint:exhaustive // other nodes have no values
 	case yamlnode.MappingNode:

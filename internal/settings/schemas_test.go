@@ -73,7 +73,7 @@ func TestV1Alpha1(t *testing.T) {
 	}
 }
 
-// common returns got without the fields that want lacks.
+// common returns the part of got whose fields want also has.
 func common(want, got any) any {
 	switch want := want.(type) {
 	case map[string]any:

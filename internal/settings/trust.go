@@ -54,7 +54,7 @@ func (v validator) checkKeyless(field string, t Trust) {
 	v.checkRelative(field+".trustRoot", t.TrustRoot)
 }
 
-// checkExclusive adds a fault for each non-empty field in others. with names the field that excludes them.
+// checkExclusive adds a fault for each non-empty field in others. The field named in with excludes them.
 func (v validator) checkExclusive(field, with string, others map[string]string) {
 	for _, name := range []string{"identity", "identityRegexp", "issuer", "trustRoot"} {
 		if others[name] != "" {

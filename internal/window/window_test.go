@@ -47,8 +47,8 @@ func drawField(t *rapid.T, low, high int, name string) field {
 	return f
 }
 
-// openings reports, for each minute since from, whether a window opens. It reads the clock every minute, and
-// considers the local times that the clock shows for the first time or skips.
+// openings reports, for each minute since from, whether a window opens. It reads the local time every
+// minute. A window opens when the clock first shows, or skips, a time that e matches.
 func openings(e expression, zone *time.Location, from time.Time, minutes int) []bool {
 	shown := func(at time.Time) time.Time {
 		at = at.In(zone)

@@ -56,7 +56,7 @@ func (c Checker) Namespace(field, value string) {
 	}
 }
 
-// Label adds a fault unless value is a valid name of a namespace.
+// Label adds a fault unless value is a valid name of a namespace. It is Namespace without Require.
 func (c Checker) Label(field, value string) {
 	if !IsDNS1123Label(value) {
 		c.Addf(field, "%q is not a valid namespace name (lower case letters, digits and -, at most 63)", value)

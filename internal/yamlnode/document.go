@@ -58,7 +58,7 @@ type Document struct {
 }
 
 // origin links a value or key in the JSON to the input. offset is the beginning of the value or key in the
-// JSON. at is its beginning in the YAML, or the index of its node.
+// JSON. at is the offset of its beginning in the YAML, or the index of its node.
 type origin struct{ offset, at int }
 
 // Pos returns the position in the YAML of the value or key at an offset of the JSON.
@@ -122,7 +122,7 @@ func (r *Reader) Read(file string, line int, text []byte, lim Limits, filter *Fi
 	return out, nil
 }
 
-// shiftError returns err with positions in file, and with lines added to the line numbers.
+// shiftError returns err with file as the file of its positions, and with lines added to their line numbers.
 func shiftError(err error, file string, lines int) error {
 	var list diag.List
 	var one *diag.Error

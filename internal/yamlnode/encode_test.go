@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// checkEncoding encodes v, and checks that kustomize's decoder and the API server's decoder return v, also
-// after the escapes of package sanitize.
+// checkEncoding encodes v, and checks that kustomize's decoder and the API server's decoder return v, even
+// if package sanitize escapes the text first.
 func checkEncoding(t interface {
 	Fatalf(format string, args ...any)
 	Helper()

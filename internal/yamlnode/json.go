@@ -109,8 +109,8 @@ func appendString(out, s []byte) []byte {
 	return out
 }
 
-// Canonical returns a JSON value as canonical JSON: sorted keys, no white space, numbers in the
-// form of [JSON]. An empty raw is null. A value that is nested deeper than the default limit of a
+// Canonical returns a JSON value as canonical JSON: sorted keys, no white space, numbers in the form of
+// [JSON]. If raw is empty, the result is null. A value that is nested deeper than the default limit of a
 // document is an error.
 func Canonical(raw []byte) ([]byte, error) {
 	if len(raw) == 0 {

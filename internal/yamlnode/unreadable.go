@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// FindUnreadable finds a character in v that go-yaml writes but cannot parse: DEL, a C1 control
-// character, U+FFFE or U+FFFF. It returns the first field, in the order of [Encode], whose key or text contains
-// such a character, and then the character. kustomize parses its own output with go-yaml, so such a
-// character makes a build fail or changes the text.
+// FindUnreadable finds a character in v that go-yaml writes but cannot parse: DEL, a C1 control character,
+// U+FFFE or U+FFFF. It returns this character, and the first field in the order of [Encode] whose key or
+// text contains it. kustomize parses its own output with go-yaml, so such a character makes a build fail or
+// changes the text.
 func FindUnreadable(v map[string]any) (field string, char rune, found bool) {
 	return findUnreadable(v, "")
 }

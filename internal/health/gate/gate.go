@@ -82,15 +82,15 @@ type Verdict struct {
 // Judge decides whether observations allow the promotion of a pin.
 //
 // seen holds observations of any operators and environments, in any order. For each cluster, the latest
-// observation decides. Of several with the same time, the worst decides. Earlier observations only determine
-// how long the cluster has been healthy. An observation from the future counts only if the operator blocks
-// upgrades.
+// observation decides. Of several with the same time, the worst decides. Earlier observations only
+// determine how long the cluster has been healthy. An observation from the future counts only if it reports
+// that the operator blocks upgrades.
 //
 // A cluster counts as healthy if rule accepts its latest observation, the observation is of the pinned
-// bundle, and the operator has been healthy for the soak time. The operator may be promoted if the share and
-// the number of healthy clusters are sufficient and it does not block upgrades in any cluster. A cluster that
-// no longer gets the operator is listed as a reason. It prevents the promotion only if the operator was
-// unhealthy there or blocked upgrades.
+// bundle, and the operator has been healthy for the soak time. The operator may be promoted if the share
+// and the number of healthy clusters are sufficient and it does not block upgrades in any cluster. A
+// cluster that no longer gets the operator is listed as a reason. It prevents the promotion only if the
+// operator was unhealthy there or blocked upgrades.
 func Judge(rule Criteria, pin Pin, seen []Observation, now time.Time) Verdict {
 	byCluster := map[string][]Observation{}
 	for _, o := range seen {
@@ -137,8 +137,8 @@ func Judge(rule Criteria, pin Pin, seen []Observation, now time.Time) Verdict {
 	return v
 }
 
-// judgeRemoved returns the clusters that no longer get the operator, but were observed with it in the last
-// rule.Within plus rule.Soak. blocked reports whether any of these clusters prevents the promotion.
+// judgeRemoved returns the clusters that no longer get the operator, but in which it was observed within the
+// last rule.Within plus rule.Soak. blocked reports whether any of these clusters prevents the promotion.
 func judgeRemoved(rule Criteria, pin Pin, byCluster map[string][]Observation, now time.Time) (removed []ClusterNote, blocked bool) {
 	began := now.Add(-time.Duration(rule.Within + rule.Soak))
 	for _, name := range slices.Sorted(maps.Keys(byCluster)) {

@@ -28,8 +28,8 @@ func pin(clusters int) gate.Pin {
 	return p
 }
 
-// good returns an observation, changed by edit, of a cluster that has been healthy with the pin for a day. The
-// observation is an hour old.
+// good returns an hour-old observation of a cluster that has been healthy with the pin for a day. edit may
+// change the observation.
 func good(cluster string, edit func(o *gate.Observation)) gate.Observation {
 	o := gate.Observation{Cluster: cluster, Operator: "ops/db", At: hours(-1), Since: hours(-25), Version: "2.0.0", Bundle: bundleB, Healthy: true, Upgradeable: "True"}
 	if edit != nil {
@@ -176,7 +176,7 @@ func TestThousandClusters(t *testing.T) {
 	}
 }
 
-// TestNumbers requires more healthy clusters than there are, or more than there are clusters.
+// TestNumbers varies the required number and share of healthy clusters, up to more clusters than the pin has.
 func TestNumbers(t *testing.T) {
 	seen := []gate.Observation{good("c1", nil), good("c2", nil)}
 	for _, c := range []struct {

@@ -76,8 +76,8 @@ func (r *ring) live(t *rapid.T, hour int) {
 	}
 }
 
-// suffices is the model of the gate. It uses the history of the clusters. Of the observations, it uses only the
-// times.
+// suffices is the model of the gate: it decides the promotion of bundle from the history of the clusters.
+// From the observations, it uses only clusters and times.
 func (r *ring) suffices(rule gate.Criteria, bundle string, hour int) bool {
 	within, soak := int(time.Duration(rule.Within)/time.Hour), int(time.Duration(rule.Soak)/time.Hour)
 	good := 0
@@ -105,8 +105,8 @@ func drawRule(t *rapid.T) gate.Criteria {
 	}
 }
 
-// TestRollouts promotes bundles through several environments and compares the gate with the model. Only healthy
-// environments pass. Each verdict that does not pass must list the clusters that are the reason.
+// TestRollouts promotes bundles through several environments and compares the gate with the model. The gate
+// must pass only healthy environments. Any other verdict must list the clusters that prevent the promotion.
 func TestRollouts(t *testing.T) {
 	promoted, held, runs := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {

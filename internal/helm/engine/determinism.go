@@ -61,7 +61,7 @@ func (j *job) compareManifests(a, b manifest) error {
 	return out
 }
 
-// differences appends the JSON pointers of the fields in which two values differ, sorted.
+// differences appends to out the JSON pointers of the fields in which two values differ, sorted.
 func differences(out []string, at string, x, y any) []string {
 	switch x := x.(type) {
 	case map[string]any:
@@ -159,7 +159,7 @@ func valuesPrefix(template string) string {
 	return b.String()
 }
 
-// exists reports whether values have a path. The last key may be missing.
+// exists reports whether values contains the path at. The last key of the path may be missing.
 func exists(values map[string]any, at []string) bool {
 	if len(at) <= 1 {
 		return true

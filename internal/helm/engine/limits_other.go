@@ -11,7 +11,7 @@ func limitProcess() error {
 	return nil
 }
 
-// processCPU returns 0: the limit of the elapsed time applies.
+// processCPU returns 0, so that only the limit of the elapsed time applies.
 func processCPU() time.Duration { return 0 }
 
 func processIsUsedUp() bool { return false }

@@ -35,7 +35,7 @@ func limitProcess() error {
 	return limit(syscall.RLIMIT_NOFILE, 0)
 }
 
-// limit lowers both values of a limit.
+// limit lowers the soft and the hard limit of a resource to at most value.
 func limit(resource int, value uint64) error {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(resource, &r); err != nil {

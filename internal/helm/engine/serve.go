@@ -26,8 +26,8 @@ import (
 	"github.com/quayside/quayside/internal/helm/internal/wire"
 )
 
-// Asked reports whether the environment asks this process to serve as a child. The program then
-// calls Serve before anything else, and exits.
+// Asked reports whether the environment asks this process to serve as a child. If so, the program must call
+// Serve before anything else, and exit.
 func Asked() bool { return os.Getenv(wire.Variable) != "" } //nolint:forbidigo // the program has no other input than this variable and its standard input
 
 // Serve answers the requests in the input until it ends. It returns the exit code of the process.

@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/trusttest"
 )
 
-// authority issues certificates and timestamps, like a deployment of sigstore without logs. It
-// is valid for two days before and after now.
+// authority issues certificates and timestamps, like a deployment of sigstore without logs. Its
+// certificates are valid from two days ago until in two days.
 type authority struct {
 	root []byte // trusted_root.json
 

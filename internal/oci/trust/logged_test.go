@@ -39,7 +39,7 @@ func newLogged(tb testing.TB) *logged {
 	return l
 }
 
-// renameLogs changes the identities of logs to those in a trust root.
+// renameLogs sets the ID of each log to its key in logs, as in a trust root. It returns a copy of logs.
 func renameLogs(tb testing.TB, logs map[string]*root.TransparencyLog) map[string]*root.TransparencyLog {
 	out := maps.Clone(logs)
 	for id, log := range out {

@@ -73,9 +73,9 @@ func (c *keyChecker) checkProvenance(archive string, file []byte) (signer string
 	return "key openpgp:" + hex.EncodeToString(by.PrimaryKey.Fingerprint), nil
 }
 
-// VerifyArchive verifies the archive of a chart with this digest from a web server. chart is the URL of the
-// repository without its scheme, a slash, and the name of the chart. A signature is required if the first rule
-// that matches chart has OpenPGP keys. provenance returns the provenance file.
+// VerifyArchive verifies the archive of a chart with this digest from a web server. chart is "host/path/name":
+// the URL of the repository without its scheme, then the name of the chart. A signature is required if the
+// first rule that matches chart has OpenPGP keys. provenance returns the provenance file.
 func (p *Policy) VerifyArchive(chart, digest string, provenance func() ([]byte, error)) error {
 	if p == nil {
 		return nil

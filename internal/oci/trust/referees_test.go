@@ -16,7 +16,7 @@ import (
 )
 
 // refereeDifferences returns the cases that sigstore-conformance accepts and quayside rejects, each with
-// the reason. The opposite difference is never acceptable.
+// the reason. quayside must never accept a case that sigstore-conformance rejects.
 func refereeDifferences() map[string]string {
 	return map[string]string{}
 }
@@ -82,7 +82,7 @@ func publicRoot(t *testing.T) []byte {
 	return root
 }
 
-// refereeCase returns the signer of the artifact of a case.
+// refereeCase verifies the artifact of a case and returns its signer.
 func refereeCase(t *testing.T, dir, artifact string, public []byte) (string, error) {
 	t.Helper()
 	read := func(name string, otherwise []byte) []byte {

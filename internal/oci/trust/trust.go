@@ -147,9 +147,8 @@ func Matches(pattern, repository string) bool {
 	return pattern == repository
 }
 
-// RequiresSignature reports whether a rule matches an image ("quay.io/org/name@sha256:…").
-// Different spellings of the same registry are equal. It returns an error if the reference has no
-// normal form.
+// RequiresSignature reports whether a rule matches an image ("quay.io/org/name@sha256:…"). It treats
+// different spellings of a registry as equal. It returns an error if the reference has no normal form.
 func (p *Policy) RequiresSignature(ref string) (bool, error) {
 	_, ok, err := p.matchingRule(ref)
 	return ok, err
@@ -199,11 +198,11 @@ type Statement struct {
 // Provenance is the predicate type of SLSA provenance statements.
 const Provenance = "https://slsa.dev/provenance/v1"
 
-// Verify verifies the signatures of an image, given by digest ("quay.io/org/name@sha256:…"). It
-// returns nil if no rule matches. For each type in statements, Verify also requires a statement of this type
-// by an accepted signer. It reads the store and the vendored layout before the registry. The error is an
-// [*Error] if a valid signature or statement is missing, or if signatures are not available
-// offline.
+// Verify verifies the signatures of an image, given by digest ("quay.io/org/name@sha256:…"). It returns nil
+// if no rule matches. For each type in statements, Verify also requires a statement of this type by an
+// accepted signer. It contacts the registry only if the signatures in the store and the vendored layout are
+// not sufficient. The error is an [*Error] if a valid signature or statement is missing, or if signatures
+// are not available offline.
 func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statements ...string) (*Verification, error) {
 	r, ok, err := p.matchingRule(ref)
 	if err != nil || !ok {

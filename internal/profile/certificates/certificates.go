@@ -222,7 +222,7 @@ func WithoutEmptyCA(o k8s.Object) k8s.Object {
 	})
 }
 
-// withoutCA returns o without the CA bundles that drop accepts.
+// withoutCA returns o without the CA bundles for which drop returns true.
 func withoutCA(o k8s.Object, drop func(ca any) bool) k8s.Object {
 	for _, at := range [][]string{{"spec"}, {"spec", "conversion", "webhook", "clientConfig"}} {
 		if ca, set := k8s.Map(o, at...)["caBundle"]; set && drop(ca) {

@@ -83,7 +83,7 @@ func (p *parser) plain(parent int) {
 	}
 }
 
-// plainLines adds to p.text the lines from offset at on, while they are indented more than parent.
+// plainLines adds lines to p.text, beginning at offset at, as long as they are indented more than parent.
 func (p *parser) plainLines(parent, at int) {
 	breaks := 0
 	for at < len(p.data) {

@@ -1,7 +1,7 @@
-// Package blockyaml is a fast reader for the YAML style that tools write: block mappings with plain
-// or quoted keys, block sequences, and scalars of every style. It returns the same values as a complete YAML
-// parser, but is many times as fast. It detects text that it does not support. A complete parser must then
-// read the text from the beginning. The tests of package yamlnode, the only user, compare both parsers.
+// Package blockyaml is a fast reader for the YAML style that tools write: block mappings with plain or
+// quoted keys, block sequences, and scalars of every style. It returns the same values as a complete YAML
+// parser, but much faster. It detects text that it does not support. Its caller must then use a complete
+// parser for the whole text. The tests of package yamlnode, the only user, compare both parsers.
 //
 // Start from [Walker].
 package blockyaml
@@ -91,7 +91,7 @@ type parser struct {
 	text  []byte   // value of the last quoted, block or multi-line scalar
 }
 
-// document reads text from offset from on, and reports whether it succeeded.
+// document reads the text that begins at offset from, and reports whether it succeeded.
 func (p *parser) document(text []byte, from int) bool {
 	var ok bool
 	if p.tabs, ok = isSimple(text); !ok {
