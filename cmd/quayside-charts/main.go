@@ -1,6 +1,6 @@
-// Quayside-charts templates Helm charts. quayside starts this program and writes charts to its standard input.
-// The program is separate, because Helm's packages would slow down the start of every command of quayside by a
-// fifth.
+// Quayside-charts executes the templates of Helm charts. quayside starts this program and writes
+// charts to its standard input. The program is separate, because Helm's packages would slow down
+// the start of every command of quayside by a fifth.
 package main
 
 import (

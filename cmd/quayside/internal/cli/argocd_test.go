@@ -199,7 +199,7 @@ func TestArgoSidecar(t *testing.T) {
 	}
 }
 
-// yamlBlock returns the only YAML block of a page that contains a text.
+// yamlBlock returns the only YAML block with the given text on a page.
 func yamlBlock(t *testing.T, name, text string) string {
 	t.Helper()
 	var found []string

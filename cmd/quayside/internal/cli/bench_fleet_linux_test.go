@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// BenchmarkFleet measures the CPU time and the peak memory of the commands that process every cluster, with the
-// operators of the corpus. The clusters have equal config, or each its own. Before some of the commands, the
-// benchmark changes the config of one cluster.
+// BenchmarkFleet measures the CPU time and the peak memory of the commands that process every
+// cluster, with the operators of the corpus. Either all clusters have the same config, or each has
+// its own. Before some of the commands, the benchmark changes the config of one cluster.
 func BenchmarkFleet(b *testing.B) {
 	bin, cache, top := programPath(b), b.TempDir(), b.TempDir()
 	subscribeToAll(b, top)
@@ -64,8 +64,8 @@ func benchFleet(b *testing.B, bin, cache, dir, settings string) {
 	measure(b, "diff-one", 0, func() resourceUsage { return run("diff", "--exit-zero") })
 }
 
-// fleetSettings returns settings with n clusters. With own, all clusters but the last have different
-// config.
+// fleetSettings returns settings with n clusters. If own is true, each cluster except the last has
+// its own config.
 func fleetSettings(settings string, n int, own bool) string {
 	settings, _, _ = strings.Cut(settings, "  clusters:\n")
 	var out strings.Builder

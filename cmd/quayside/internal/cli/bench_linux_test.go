@@ -31,8 +31,8 @@ type resourceUsage struct {
 	rss int64         // peak, in bytes
 }
 
-// runMeasured runs a program, below a small process that measures it: the peak memory of a child process
-// includes that of its parent at the start.
+// runMeasured runs a program as the child of a small process that measures it. The parent must be
+// small, because the peak memory of a child includes the memory of its parent at the start.
 func runMeasured(b *testing.B, cache, name string, args ...string) resourceUsage {
 	b.Helper()
 	cmd := exec.Command(buildMeter(b), append([]string{name}, args...)...)

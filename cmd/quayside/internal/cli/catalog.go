@@ -101,7 +101,7 @@ func (o *catalogOptions) packageCompletions(ctx context.Context, prefix string) 
 	return o.workspaceCompletions(ctx, o.catalog, prefix, edit.Completer.Packages)
 }
 
-// find returns the package with a name from each catalog that has it.
+// find returns the package called name from each selected catalog that has it.
 func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*catalog.Package, error) {
 	sh, x, err := o.pick(cmd, name)
 	if err != nil {
@@ -111,7 +111,7 @@ func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*catalog.Packa
 	return findPackages(x, name)
 }
 
-// findPackages returns the package with a name from each catalog that has it.
+// findPackages returns the package called name from each catalog that has it.
 func findPackages(x *catalog.Index, name string) ([]*catalog.Package, error) {
 	var names []string
 	var found []*catalog.Package

@@ -134,8 +134,8 @@ func describeChange(c catalog.Change) string {
 	}
 }
 
-// withPrefix returns before followed by the value of an added or removed part. It returns "" if there is no
-// value.
+// withPrefix returns the text before, followed by the old or new value of an added or removed part.
+// It returns "" if the change has no value.
 func withPrefix(before string, c catalog.Change) string {
 	if c.From+c.To == "" {
 		return ""

@@ -94,9 +94,9 @@ func TestCIPage(t *testing.T) {
 	}
 }
 
-// TestRenovateRecipe checks the recipe with three environments, without Renovate. The expression must find
-// every pin, and every pin must have a file in the feed. After the test has edited versions in the locks, the
-// commands must upgrade exactly these pins.
+// TestRenovateRecipe checks the recipe with three environments, without Renovate. The recipe's
+// regular expression must match every pin, and every pin must have a file in the feed. After the
+// test has edited versions in the locks, the commands must upgrade exactly these pins.
 func TestRenovateRecipe(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(ciFiles, "renovate.json"))
 	if err != nil {

@@ -51,9 +51,9 @@ type app struct {
 	isCompletion bool                     // whether the shell requests completions
 }
 
-// Main runs one command, of this package or of parts, and returns its exit code. It writes data to
-// stdout, and progress and errors to stderr. environ contains "KEY=value" pairs; the last value of
-// a key applies. Apart from files and the network, Main has no global state.
+// Main runs one command, which this package or one of parts defines, and returns its exit code. It
+// writes data to stdout, and progress and errors to stderr. environ contains "KEY=value" pairs; the
+// last value of a key applies. Apart from files and the network, Main has no global state.
 func Main(parts []Part, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
 	env := newEnvironment(environ)
 	log := terminal.NewLogger(terminal.New(stderr, env))

@@ -34,8 +34,8 @@ func (a *app) complete(cmd *cobra.Command, flag string, words []string) {
 	a.completeBy(cmd, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completeBy completes a flag with f if the shell requests completions. In other cases it does not
-// register f, which would stay in memory until the process ends.
+// completeBy completes a flag with f. It registers f only if the shell requests completions,
+// because a registered function stays in memory until the process ends.
 func (a *app) completeBy(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	if !a.isCompletion {
 		return
@@ -64,8 +64,8 @@ func matchingWords(cmd *cobra.Command, w words, prefix string) ([]string, cobra.
 	return slices.Compact(out), directive
 }
 
-// workspaceCompletions opens the workspace without network access, and returns the results of
-// words. in is the catalog to search, in the format of --catalog; empty: all.
+// workspaceCompletions opens the workspace without network access, and returns the results of words. in
+// is the catalog to search, in the format of --catalog; if it is empty, words searches all catalogs.
 func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words func(edit.Completer, context.Context, string) []string) []string {
 	a.offline = true
 	p, err := a.open()
@@ -75,7 +75,7 @@ func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words
 	return words(edit.Completer{Workspace: p, Here: a.root(), Catalog: in}, ctx, prefix)
 }
 
-// completions returns a function for shell completion, which opens the workspace and suggests what words returns.
+// completions returns a shell completion function, which opens the workspace and suggests the results of words.
 func (a *app) completions(words func(edit.Completer, context.Context, string) []string) func(context.Context, string) []string {
 	return func(ctx context.Context, prefix string) []string {
 		return a.workspaceCompletions(ctx, "", prefix, words)

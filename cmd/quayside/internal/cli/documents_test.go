@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/clitest"
 )
 
-// documentCommands returns command lines for every command of this package with a schema, by schema. No
-// server listens at port 1.
+// documentCommands returns command lines for every command of this package with a schema, by
+// schema. Addresses with port 1 stand for servers that do not answer.
 func documentCommands() map[string][]string {
 	return map[string][]string{
 		"add":              {"add etcd -n databases --check", "add nothing"},

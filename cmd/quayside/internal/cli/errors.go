@@ -57,7 +57,7 @@ func (a *app) report(err error) int {
 	return exitCode(err)
 }
 
-// exitCode returns the exit code for err. If err joins several errors, it is the highest.
+// exitCode returns the exit code for err. If err joins several errors, it returns the highest of their codes.
 func exitCode(err error) int {
 	var input *workspace.InputError
 	if errors.As(err, &input) {

@@ -183,7 +183,7 @@ func compareExample(t *testing.T, committed, built string) {
 	}
 }
 
-// treeAt returns a file or the files of a directory, by their paths from its parent.
+// treeAt returns the file at path, or all files in the directory at path, with names relative to the parent directory.
 func treeAt(t *testing.T, path string) *filetree.Tree {
 	t.Helper()
 	tree, parent := filetree.New(), os.DirFS(filepath.Dir(path))
@@ -203,7 +203,7 @@ func treeAt(t *testing.T, path string) *filetree.Tree {
 	return tree
 }
 
-// TestReadmeExcerpt runs the command that README.md shows with its output, as make demo does.
+// TestReadmeExcerpt compares the command output in README.md with the real output. make demo must run that command.
 func TestReadmeExcerpt(t *testing.T) {
 	_, rest, _ := strings.Cut(read(t, "../../../..", "README.md"), "```console\n$ quayside ")
 	shown, _, _ := strings.Cut(rest, "```\n")

@@ -38,7 +38,7 @@ func (f *timeFlag) String() string { return "" }
 // Type returns the name of the value in usage lines.
 func (f *timeFlag) Type() string { return "time" }
 
-// Set parses a time with its offset, or a date: its start in UTC.
+// Set parses a time with an offset. It also accepts a date, which means midnight UTC.
 func (f *timeFlag) Set(s string) (err error) {
 	if f.Time, err = time.Parse(time.RFC3339, s); err == nil {
 		return nil
@@ -54,7 +54,7 @@ func (f *timeFlag) orNow() time.Time {
 	return cmp.Or(f.Time, time.Now()).UTC()
 }
 
-// addNow adds the flag --now to cmd. what is the start of its description, such as "the windows".
+// addNow adds the flag --now to cmd. what is the object to evaluate, for its description, such as "the windows".
 func addNow(cmd *cobra.Command, a *app, what string) {
 	cmd.Flags().Var(&a.now, "now", "evaluate "+what+" as of this `TIME`, such as 2026-01-31 or 2026-01-31T12:00:00Z (default: now)")
 }

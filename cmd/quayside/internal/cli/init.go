@@ -182,8 +182,8 @@ func (o *initOptions) openNew(dir string) (*workspace.Project, error) {
 }
 
 // chooseDeclarations sets the declaration paths of the draft to the paths in the flags. Without
-// such flags, it uses the paths that the repository has for the chosen environments. open are the
-// paths of operators that none of these environments has.
+// such flags, it uses the paths that the repository has for the chosen environments. open contains
+// the paths of operators that none of these environments has.
 func (o *initOptions) chooseDeclarations(cmd *cobra.Command, dir string) (open []declare.Path, err error) {
 	for _, name := range o.declared {
 		o.draft.Declarations = append(o.draft.Declarations, declare.Path{Path: name})

@@ -46,7 +46,7 @@ func (h *lockHistory) at(t failer, commit, dir string) *lockfile.File {
 	return lock
 }
 
-// along returns the digests of all bundles in the locks of a workspace, in a commit and its chain of first parents.
+// along returns the digests of all bundles in the locks that a workspace had along the first parents of a commit.
 func (h *lockHistory) along(t failer, commit, dir string) map[lockfile.Digest]bool {
 	t.Helper()
 	out := map[lockfile.Digest]bool{}

@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/cli"
 )
 
-// TestLogFlags runs every command that prints a document, half of them with -o json, without log
-// flags, with --quiet and with --verbose. Stdout and the exit code must be equal. --quiet must log
-// nothing on success and otherwise a subset of the default log, and --verbose a superset.
+// TestLogFlags runs every command that prints a document, half of them with -o json. It runs each one
+// without log flags, with --quiet and with --verbose. Stdout and the exit code must be equal. --quiet must
+// log nothing on success and otherwise a subset of the default log; --verbose must log a superset of it.
 func TestLogFlags(t *testing.T) {
 	cache := t.TempDir()
 	spoken := 0

@@ -68,8 +68,8 @@ func mutants(file, text string) []mutant {
 	return out
 }
 
-// wrongValue returns another well-formed value for old, the end of line: another value of an enumeration, or a
-// text with the same syntax.
+// wrongValue returns a wrong but well-formed replacement for old, the value at the end of line:
+// another value of its enumeration, or a text with the same syntax.
 func wrongValue(line, old string) string {
 	for _, pair := range [][2]string{
 		{" true", "false"},

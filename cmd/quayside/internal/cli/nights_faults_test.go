@@ -47,7 +47,7 @@ func (f *nightFleet) drawFaults() faults {
 	return out
 }
 
-// offered returns the entries of a package on this night with faults.
+// offered returns the channel entries that the catalog has for a package on this night, given the night's faults.
 func (f *nightFleet) offered(pkg string, with faults) []channelEntry {
 	if with.dropped[pkg] || with.renamed[pkg] || with.broken == f.h.catalogOf(pkg) {
 		return nil

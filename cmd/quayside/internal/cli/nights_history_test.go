@@ -127,8 +127,8 @@ type channelEntry struct {
 	below             bool // its skipRange includes every lower version
 }
 
-// entries returns the channel entries of a package on a night, without the version dropped, if it is not "".
-// Every version of the history below the highest entry has an edge to an entry.
+// entries returns the channel entries of a package on a night. It omits the version in the argument
+// dropped. Every version of the history below the highest entry has an edge to an entry.
 func (h *history) entries(pkg string, night int, dropped string) []channelEntry {
 	var out []channelEntry
 	var skipped []string
@@ -206,8 +206,8 @@ func (h *history) requirement(pkg, version string) (other, lowest string) {
 	return other, of[len(of)-1].version
 }
 
-// catalog returns the JSON of a package with some entries. For the versions in empty, it omits the content and
-// names an image that cannot be fetched.
+// catalog returns the catalog JSON of a package with the given entries. The bundles of the versions
+// in the set empty have no content, but only an image that cannot be fetched.
 func (h *history) catalog(pkg string, entries []channelEntry, channel string, empty map[string]bool) string {
 	var b strings.Builder
 	put := func(v any) {
@@ -258,8 +258,8 @@ func (h *history) catalog(pkg string, entries []channelEntry, channel string, em
 	return b.String()
 }
 
-// contentFiles returns the catalog files of a version of a chart or a release, by path. If version is equal to
-// empty, the content cannot be rendered.
+// contentFiles returns the catalog files of a version of a chart or a release, by path. The content
+// of the version in the argument empty cannot be rendered.
 func (h *history) contentFiles(pkg, version, empty string) map[string]string {
 	objects := fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment

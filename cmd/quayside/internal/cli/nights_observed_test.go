@@ -85,7 +85,7 @@ func goodHealth(pin lockfile.Pin) health.OperatorHealth {
 	}
 }
 
-// spoilHealth changes the health of an operator as the fault of its cluster does.
+// spoilHealth returns the health of an operator in a cluster with the given fault.
 func spoilHealth(o health.OperatorHealth, fault clusterFault) health.OperatorHealth {
 	switch fault {
 	case unhealthy:

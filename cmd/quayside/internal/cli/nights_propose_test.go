@@ -214,7 +214,7 @@ func (f *nightFleet) checkMoves(with faults, seen observations, got proposals, m
 	}
 }
 
-// noLower checks that no pin has a lower version, unless a person reverted it.
+// noLower checks that no pin has a lower version in after than in before, unless a person reverted the upgrade.
 func (f *nightFleet) noLower(env string, before, after *lockfile.File, what string) {
 	f.t.Helper()
 	for _, pin := range after.Pins {
@@ -225,7 +225,7 @@ func (f *nightFleet) noLower(env string, before, after *lockfile.File, what stri
 	}
 }
 
-// snapshot returns all branches of origin and all texts.
+// snapshot returns all branches of origin, and the texts of all pull requests.
 func (f *nightFleet) snapshot() string {
 	out := fmt.Sprint(f.branches(""))
 	err := filepath.WalkDir(filepath.Join(f.dir, "bodies"), func(name string, d os.DirEntry, err error) error {

@@ -38,8 +38,8 @@ func (f *format) Set(s string) error {
 	return nil
 }
 
-// addOutput adds the flag -o to cmd. Its values are text, json, yaml and more. documents are zero
-// values of the command's JSON output, for its schema.
+// addOutput adds the flag -o to cmd. Its values are text, json, yaml, and the elements of more.
+// documents are zero values of the command's JSON output, for its schema.
 func addOutput(cmd *cobra.Command, a *app, more []string, documents ...any) *format {
 	a.output = "text"
 	f := &format{value: &a.output, known: append([]string{a.output, "json", "yaml"}, more...)}

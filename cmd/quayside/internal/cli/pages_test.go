@@ -289,7 +289,7 @@ func skippedPages() map[string]string {
 	}
 }
 
-// otherNames returns replacers by page. A replacer replaces the names on the page with the names in scripts.
+// otherNames returns a replacer for each page whose names differ from those in scripts.
 func otherNames() map[string]*strings.Replacer {
 	adoption := []string{" --context prod", "", "olm.json", "cluster.yaml", "olm/community=dir:catalogs/community", "quickstart=oci:catalog"}
 	return map[string]*strings.Replacer{

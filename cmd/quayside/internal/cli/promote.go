@@ -236,7 +236,7 @@ func (o *promoteOptions) readObservations(envs upgrade.Environments) (out []*hea
 	return out, warned, faults.Err()
 }
 
-// write writes the lock of a step if it changed. With --render, it writes the tree in any case.
+// write writes the lock of a step if it changed. With --render, it writes the tree even if the lock did not change.
 func (o *promoteOptions) write(ctx context.Context, s *upgrade.PromotionStepReport, _ bool) (err error) {
 	switch {
 	case s.Resolution != nil:

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/forgetest"
 )
 
-// TestProposeAttacks checks that propose merges a harmless upgrade automatically, and none that gives power,
-// if only findings of low severity are merged. TestMutants checks the decision for the whole table of attacks.
+// TestProposeAttacks checks which upgrades propose merges automatically if low severity is permitted: a
+// harmless one, but none that gives more power. TestMutants checks the decision for the whole table of attacks.
 func TestProposeAttacks(t *testing.T) {
 	const pod, rules = "containers: [{name: c,", `rules: [{apiGroups: [""], resources: [nodes], verbs: [get]}]`
 	for name, c := range map[string]struct{ old, now string }{
@@ -58,7 +58,7 @@ func TestProposeAttacks(t *testing.T) {
 	}
 }
 
-// demoCatalog returns a catalog with the package demo, whose releases 1.0.0 and 1.0.1 have these manifests.
+// demoCatalog returns a catalog with the package demo, whose releases 1.0.0 and 1.0.1 consist of the given manifests.
 func demoCatalog(t *testing.T, releases ...[]string) string {
 	t.Helper()
 	type m = map[string]any

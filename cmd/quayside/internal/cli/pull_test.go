@@ -185,8 +185,8 @@ func TestPullTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestPullDamagedStore flips a bit in every file of the store. The results must be the same, and
-// the read files must be repaired.
+// newPushedWorkspace returns a resolved and rendered copy of the quickstart, whose catalog and
+// bundles are in a registry, in repositories below /shop.
 func TestPullDamagedStore(t *testing.T) {
 	server := ocitest.New(t)
 	cache := t.TempDir()

@@ -359,7 +359,7 @@ func (f *fakeGitea) checkout(t *testing.T, branch string) string {
 	return dir
 }
 
-// summary returns the lines of Renovate's output from level INFO.
+// summary returns the lines of Renovate's output with level INFO or higher.
 func summary(out []byte) string {
 	var b strings.Builder
 	for line := range strings.Lines(string(out)) {

@@ -363,7 +363,7 @@ type resolveReport struct {
 	Holds     []resolve.Hold              `json:"left"` // operators that `quayside propose` holds back, with the reason
 }
 
-// newResolveReport returns the report of a resolution. The warnings in about concern the declarations.
+// newResolveReport returns the report of a resolution. about contains the warnings about the declarations.
 func newResolveReport(res *workspace.Resolution, about []diag.Warning) *resolveReport {
 	return &resolveReport{
 		Lock: workspace.LockFile, Pins: res.Pins, Changes: append([]workspace.Change{}, res.Changes...),

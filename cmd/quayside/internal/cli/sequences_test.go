@@ -322,8 +322,8 @@ func (s *sequence) checkAhead(got nightOutcome) {
 	}
 }
 
-// ahead returns the operators of env whose bundle the environment followed never had. It returns none if a lock
-// cannot be read, or if the settings of env no longer follow that environment.
+// ahead returns the operators of env with a bundle that its upstream environment, followed, has never
+// had. It returns none if a lock cannot be read, or if env no longer follows that environment.
 func (s *sequence) ahead(followed, env string) []string {
 	settings := s.read("envs/" + env + "/quayside.yaml")
 	if !strings.Contains(settings, "follows: "+followed+"\n") {

@@ -37,7 +37,7 @@ type effectiveSetting struct {
 
 func (s effectiveSetting) isMissing() bool { return s.path == "" }
 
-// comparedNames are the image patterns and cluster names of both sides for which settings are compared.
+// comparedNames contains all image patterns and cluster names in the settings of both sides, to compare each.
 type comparedNames struct {
 	patterns        []string // image patterns in spec.trust
 	clusters        []string

@@ -95,9 +95,9 @@ type engineSide struct {
 	dirs  func() map[string]bool
 }
 
-// state returns a state with the objects in files, the files of directory dir. It sets Follows for an object
-// whose operator, namespace or cluster is missing on the other side. If introduced is true, it sets Follows for
-// all objects.
+// state returns a state with the objects in files, which are the files of the directory dir. It
+// sets Follows for an object whose operator, namespace or cluster is missing on the other side. If
+// introduced is true, it sets Follows for all objects.
 func (s engineSide) state(other engineSide, files []diff.File, dir string, introduced bool) (diff.State, error) {
 	state := diff.State{Name: s.Name}
 	if s.Settings.GitOps != nil {

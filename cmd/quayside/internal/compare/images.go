@@ -92,7 +92,7 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 	return list, c.TakeMessages(), err
 }
 
-// hasOnlyImages reports whether all images of operators in a state are keys of names.
+// hasOnlyImages reports whether names has a key for every image of the operators in a state.
 func hasOnlyImages(state diff.State, names map[string]string) bool {
 	for i := range state.Objects {
 		o := &state.Objects[i]
@@ -103,8 +103,8 @@ func hasOnlyImages(state diff.State, names map[string]string) bool {
 	return true
 }
 
-// lockedImages returns the original names of the images of the lock and of the config of pins and clusters, by
-// name in the tree.
+// lockedImages returns the images in the lock, in the config of pins, and in the config of
+// clusters. It maps the name in the tree, which may be that of a mirror, to the original name.
 func lockedImages(p *workspace.Project, lock *lockfile.File, mirrors []render.Mirror) map[string]string {
 	out := map[string]string{}
 	add := func(image string) {

@@ -115,9 +115,9 @@ func (c *Comparison) compareStates(ctx context.Context) ([]diff.Finding, error) 
 	return out, nil
 }
 
-// rolledBack returns the operators that the new side pins as in an earlier lock of the old side's history along
-// first parents. It also returns the dependencies that are no longer pinned. Lower versions of other operators
-// are downgrades.
+// rolledBack returns the operators with a lower version on the new side that an earlier lock pinned
+// in the same way. It searches the old side's history along first parents. It also returns the
+// dependencies that are no longer pinned. Other operators with a lower version are downgrades.
 func (c *Comparison) rolledBack(ctx context.Context) ([]string, error) {
 	if c.Before.rev == nil || c.Before.Lock == nil || c.After.Lock == nil {
 		return nil, nil
@@ -154,9 +154,9 @@ func (c *Comparison) rolledBack(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// lifecycles returns a function that looks up the support lifecycle of a pin. The function knows added pins,
-// and both versions of upgraded pins. If the OpenShift version differs between the sides, it knows all pins of
-// the new side. lifecycles returns nil if a side has no lock.
+// lifecycles returns a function that looks up the support lifecycle of a pin. The function supports
+// added pins, and both versions of upgraded pins. If the OpenShift version differs between the
+// sides, it supports all pins of the new side. lifecycles returns nil if a side has no lock.
 func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *catalog.SupportedVersion {
 	if c.Before.Lock == nil || c.After.Lock == nil {
 		return nil
@@ -278,7 +278,7 @@ func (c *Comparison) Files(ctx context.Context) ([]FilePair, error) {
 	return out, nil
 }
 
-// moveFiles returns files after the directory from is renamed to the directory to.
+// moveFiles returns a copy of files in which the directory with the path from has the path to.
 func moveFiles(files map[string]string, from, to string) map[string]string {
 	if from == to {
 		return files

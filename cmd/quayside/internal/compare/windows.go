@@ -27,8 +27,8 @@ func Severities(r *diff.Report) map[string]string {
 	return out
 }
 
-// WindowFindings evaluates the rule about windows for the change from one lock to another. It compares their
-// objects only if a window selects severities. If this comparison fails, the severities are unknown.
+// WindowFindings evaluates the rule about windows for the change from one lock to another. It compares the objects
+// of the locks only if a window selects severities. If this comparison fails, the severities are unknown.
 func WindowFindings(ctx context.Context, p *workspace.Project, before, after *lockfile.File) (rules.Findings, error) {
 	if !p.Settings.HasWindows() || before == nil || after == nil {
 		return nil, nil
@@ -44,8 +44,8 @@ func WindowFindings(ctx context.Context, p *workspace.Project, before, after *lo
 	return rules.Evaluate(workspace.ChangeState(p, before, after, severities), rules.Windows)
 }
 
-// CheckWindows evaluates the rule about windows for a change of the lock. The change is from the lock of the
-// merge base with the target branch to lock. If the former cannot be read, CheckWindows returns a warning.
+// CheckWindows evaluates the rule about windows for a change of the lock. The old lock is that of the merge base
+// with the target branch; the new one is lock. If the old lock cannot be read, CheckWindows returns a warning.
 func CheckWindows(ctx context.Context, p *workspace.Project, lock *lockfile.File) (rules.Findings, error) {
 	if !p.Settings.HasWindows() {
 		return nil, nil

@@ -29,9 +29,9 @@ import (
 // Proposer proposes upgrades of a workspace. Each proposal is a branch with one commit. Its parent is HEAD or,
 // for a tree in another repository, the branch that the GitOps tool reads.
 type Proposer struct {
-	// Environment is the name of the workspace, or the base name of its directory if it has no name. If HEAD
-	// contains another workspace of that name, it is the path of the directory. It is empty for a workspace
-	// without a name at the top of the repository.
+	// Environment is the name of the workspace, or the base name of its directory if it has no
+	// name. If HEAD contains another workspace with that name, Environment is the path of the
+	// directory instead. It is empty for a workspace without a name at the top of the repository.
 	Environment string
 
 	opt        ProposalOptions
@@ -170,10 +170,10 @@ func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) erro
 	return nil
 }
 
-// Unreadable returns the operators that cannot be rendered because a bundle cannot be opened, with the error.
-// These are the operators in HEAD's lock with such a bundle, and the operators that lock changes and that
-// require one of them, in HEAD's lock or in lock. Unreadable itself opens no bundle. It returns nil if
-// rendering found no unreadable bundle.
+// Unreadable returns the error for each operator that cannot be rendered because a bundle cannot be
+// opened. These are the operators in HEAD's lock with such a bundle, and operators that lock
+// changes. A changed operator is included if it requires one of the former, in HEAD's lock or in
+// lock. Unreadable itself opens no bundle. It returns nil if rendering found no unreadable bundle.
 func (b *Proposer) Unreadable(lock *lockfile.File) map[string]error {
 	out := maps.Clone(b.unreadable)
 	before, err := b.clone.Project.LockIfAny()
@@ -291,7 +291,7 @@ func readTree(rev *gitrepo.Revision, dir string) (*filetree.Tree, error) {
 	return out, nil
 }
 
-// treeEdits returns the file changes that replace the files have in the directory output by the files of tree.
+// treeEdits returns the file changes that turn have, the current files of the directory output, into the files of tree.
 func treeEdits(output string, have, tree *filetree.Tree) ([]gitrepo.FileEdit, error) {
 	want, err := filetree.SimulateWrite(have, tree)
 	if err != nil {

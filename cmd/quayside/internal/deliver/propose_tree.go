@@ -224,9 +224,9 @@ func (t *TreeProposer) checkSource(before *sourceRecord) (newer bool, err error)
 		"%s: the tree was rendered from commit %.12s, which is not in the history of %.12s", name, before.Commit, t.source.Hash())
 }
 
-// reverted returns the reason not to propose changes again if somebody reverted them in the other repository,
-// or "". The changes were reverted if three conditions hold. A former tree in that repository contained the
-// changes. It was rendered from a commit newer than that of before. The lock has not changed since that commit.
+// reverted returns the reason not to propose changes again if somebody reverted them in the other repository, or
+// "". The changes were reverted if a former tree in that repository contained them, that tree was rendered from a
+// newer commit than the current tree, and the lock has not changed since that commit. before is the current record.
 func (t *TreeProposer) reverted(ctx context.Context, before *sourceRecord, changes []gitrepo.FileEdit) (string, error) {
 	if before == nil {
 		return "", nil

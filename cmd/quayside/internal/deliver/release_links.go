@@ -38,8 +38,8 @@ func (b *proposal) links(ctx context.Context, before *lockfile.File) (map[string
 	return out, nil
 }
 
-// releaseLinks returns the links in a bundle's CSV. If the forge of the sources is known, it adds a
-// link to the changes since version from, unless from is empty.
+// releaseLinks returns the links in a bundle's CSV. If the forge of the sources is known and from
+// is not empty, it adds a link to the changes since the version in from.
 func releaseLinks(csv *bundle.CSV, from string) []string {
 	var out []string
 	if repository := diff.Address(csv.Annotations["repository"]); repository != "" {

@@ -142,9 +142,9 @@ func treeNames(t *filetree.Tree) []string {
 	return out
 }
 
-// TestLoadTree loads the artifact of the whole environment, and one for each cluster. The files of the second
-// kind must equal those of the first. They must include all inputs of the cluster's overlay, and no files that
-// only the other cluster uses.
+// TestLoadTree loads the artifact of the whole environment, and one for each cluster. A cluster's
+// artifact must have the same files as the whole one, except that it lacks files that only the
+// other cluster uses. It must include all inputs of the cluster's overlay.
 func TestLoadTree(t *testing.T) {
 	f := newTreeFixture(t)
 	whole, one, two := f.load(LoadOptions{}), f.load(LoadOptions{Clusters: []string{"one"}}), f.load(LoadOptions{Clusters: []string{"two"}})

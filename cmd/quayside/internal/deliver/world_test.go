@@ -223,7 +223,7 @@ func drawSettings(t *rapid.T) map[string]string {
 
 const component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels: [{pairs: {a: b}}]\n"
 
-// catalogs returns the files of the catalogs on a day, without the package drop.
+// catalogs returns the files of the catalogs on a day. It omits the package named in the argument drop.
 func (w *world) catalogs(day int, drop string) map[string]string {
 	out := map[string]string{}
 	for _, p := range w.packages {

@@ -153,8 +153,8 @@ func (a *adder) skippedNotes(res *workspace.Resolution) []string {
 // Chooser asks the user to choose one of several options, and returns the chosen option.
 type Chooser func(ctx context.Context, question string, options []string) (string, error)
 
-// Destination returns the entry of spec.declarations for new declarations: the entry with the path to, the only
-// possible entry, or the user's choice. If several entries are possible and choose is nil, it returns an error.
+// Destination returns the entry of spec.declarations for new declarations: the entry at path to or, without to,
+// the only possible entry or the user's choice. If several are possible and choose is nil, it returns an error.
 func Destination(ctx context.Context, p *workspace.Project, to string, choose Chooser) (workspace.DeclarationPath, error) {
 	candidates, err := p.NewDeclarations(to)
 	if err != nil {
@@ -183,7 +183,7 @@ func ChooseNone(_ context.Context, _ string, paths []string) (string, error) {
 	return "", fmt.Errorf("several paths of spec.declarations can hold new declarations (%s): set spec.newDeclarations", strings.Join(paths, ", "))
 }
 
-// operator is a new declaration, with the writer for its dialect: the kind of object that declares an operator.
+// operator is a new declaration, with the writer for its dialect, which is the kind of object that declares it.
 type operator struct {
 	declare.Declaration
 	writer declare.Writer
@@ -249,9 +249,9 @@ func (a *adder) openPackages(ctx context.Context) error {
 	return a.chooseProviders(ctx, sh, names)
 }
 
-// chooseProviders asks the user which package to add for each name in names that is not a package but an API
-// that packages provide; see [catalog.GVK.IsCalled]. If it cannot ask the user, it only records these packages
-// in a.providers.
+// chooseProviders replaces names of APIs by packages: for each name that is no package but an API,
+// it asks the user which of the packages that provide the API to add; see [catalog.GVK.IsCalled].
+// If it cannot ask, it records these packages in a.providers.
 func (a *adder) chooseProviders(ctx context.Context, sh *cache.CatalogSet, names []string) error {
 	missing := func(name string) bool { return len(a.index.CatalogsWith(name)) == 0 }
 	if !slices.ContainsFunc(names, missing) {
@@ -331,7 +331,7 @@ func (a *adder) add(ctx context.Context, text string) error {
 	return a.addToFile(o, text)
 }
 
-// declared returns the declarations of a package in a namespace or, if namespace is empty, in all.
+// declared returns the declarations of a package in a namespace or, if namespace is empty, in all namespaces.
 func (a *adder) declared(name, namespace string) []declare.Subscription {
 	return declarationsOf(a.set.Subscriptions, name, namespace)
 }
@@ -373,7 +373,7 @@ func (a *adder) change(ctx context.Context, s declare.Subscription, at, text str
 	return a.draft.Change(s, values)
 }
 
-// extendOnly returns only, extended by the environments in --only or, without the flag, by this environment.
+// extendOnly returns the environments in only, plus those in --only or, without the flag, this environment.
 func (a *adder) extendOnly(only []string) []string {
 	further := a.options.Only
 	if further == nil {
@@ -467,8 +467,8 @@ func (a *adder) addTarget(s declare.Subscription, b *catalog.Bundle, o *operator
 	return nil
 }
 
-// pick returns the package with this name in the catalog from, or in any catalog if from is empty. It returns
-// an error if no catalog or several catalogs have the package.
+// pick returns the package with this name. from is the catalog to search; if it is empty, pick
+// searches all. It returns an error if no catalog or several catalogs have the package.
 func (a *adder) pick(name, from string) (*catalog.Package, error) {
 	var found []*catalog.Package
 	var names, have []string
@@ -547,9 +547,9 @@ func (a *adder) setVersion(ctx context.Context, o *operator, pkg *catalog.Packag
 	return b, nil
 }
 
-// newestBundle returns the bundle with the highest version that the function within accepts, and a channel that
-// contains the bundle. It prefers the default channel. It searches only channels, or all channels if there are
-// none. It returns nil if no version matches.
+// newestBundle returns the bundle with the highest version that the function within accepts, and a
+// channel that contains the bundle. It prefers the default channel. It searches the given channels,
+// or all channels if none are given. It returns nil if no version matches.
 func newestBundle(pkg *catalog.Package, within func(version string) bool, channels ...string) (best *catalog.Bundle, in *catalog.Channel) {
 	for _, c := range pkg.Channels() {
 		for _, e := range c.Entries() {

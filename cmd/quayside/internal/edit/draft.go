@@ -143,8 +143,8 @@ func (d *Draft) parse(name string, text []byte) (*declare.Set, error) {
 	return set, declare.Faults(set.Unread)
 }
 
-// Declared returns the declarations after the edit, for the environment of the workspace: existing, changed by
-// the draft, and the new declarations. Positions refer to the edited files.
+// Declared returns the declarations that apply to the environment of the workspace after the edit. These are the
+// declarations in existing, as changed by the draft, and the new declarations. Positions refer to the edited files.
 func (d *Draft) Declared(existing *declare.Set) (*declare.Set, error) {
 	base := *existing
 	base.Subscriptions, base.Elsewhere = slices.Concat(base.Subscriptions, base.Elsewhere), nil

@@ -98,9 +98,9 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	return e, e.resolveShared(ctx, set)
 }
 
-// Write writes the declarations, then the lock and, with tree, the rendered tree. It writes nothing if the
-// declarations cannot be resolved, or if the tree cannot be written. Without tree, the report is nil. With
-// tree, Write may return a report together with an error. After an interruption, the same edit can be repeated.
+// Write writes the declarations, then the lock and, if tree is true, the rendered tree. It writes nothing if the
+// declarations cannot be resolved, or if the tree cannot be written. If tree is false, the report is nil; otherwise
+// Write may return a report together with an error. After an interruption, the same edit can be repeated.
 func (e *Edit) Write(ctx context.Context, tree bool) (r *workspace.TreeReport, err error) {
 	if e.Resolution.Lock == nil {
 		return nil, e.Resolution.Failed
@@ -190,7 +190,7 @@ func readIfAny(p *workspace.Project, name string) ([]byte, error) {
 	return data, err
 }
 
-// newByHandError returns the error for a declaration that quayside cannot edit for the reason why.
+// newByHandError returns the error for a declaration that quayside cannot edit. why is the reason.
 func newByHandError(s declare.Subscription, why string) error {
 	return fmt.Errorf("%s is declared at %s, %s: edit the declaration by hand", s.Key(), s.Pos, why)
 }

@@ -35,7 +35,7 @@ func chartInImage(ctx context.Context, im *image.Image) (fs.FS, error) {
 	return charts.Archive(archive)
 }
 
-// expandChart templates a chart as 'helm install' does on a cluster with the APIs in the pin.
+// expandChart executes the templates of a chart as 'helm install' does on a cluster with the APIs in the pin.
 func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, error) {
 	r := bundle.Release{Package: in.Pin.Package, Name: in.Pin.Bundle, Version: in.Pin.Version, File: "Chart.yaml"}
 	content, meta, err := readChart(files)

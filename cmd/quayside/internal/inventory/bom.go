@@ -107,8 +107,8 @@ func newBOM(of BOMComponent) *BOM {
 	return &BOM{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: bomMetadata{of}, Components: []BOMComponent{}}
 }
 
-// listBOMDependencies returns the dependencies of each component. uses contains the references of the used
-// components, by reference of the component that uses them. Unknown references are omitted.
+// listBOMDependencies returns the dependencies of each component. uses maps the reference of a
+// component to the references of the components that it uses. Unknown references are omitted.
 func listBOMDependencies(d *BOM, uses map[string][]string) []bomDependency {
 	refs := []string{d.Metadata.Component.Ref}
 	for _, c := range d.Components {

@@ -99,7 +99,7 @@ type Icon struct {
 	Data      string `json:"data" doc:"in base64"`
 }
 
-// Permissions describes the most severe finding of diff about permissions if the operator were newly added.
+// Permissions describes the most severe finding about permissions that diff would report for a newly added operator.
 type Permissions struct {
 	Severity string `json:"severity"`
 	Rule     string `json:"rule"`
@@ -248,8 +248,8 @@ func newPermissions(pin lockfile.Pin, objects []render.Object) (*Permissions, er
 // maxSamples is the maximum number of samples of a bundle.
 const maxSamples = 1000
 
-// readSamples returns the sample custom resources of a bundle. If the API server rejects a sample, it has the
-// reason.
+// readSamples returns the sample custom resources of a bundle. A sample that the API server would
+// reject contains the reason.
 func readSamples(b *bundle.Bundle) ([]Sample, error) {
 	text := b.CSV.Annotations["alm-examples"]
 	if strings.TrimSpace(text) == "" {

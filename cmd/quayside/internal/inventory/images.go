@@ -131,7 +131,7 @@ func (l imageCollector) images(clusters int) []Image {
 	return out
 }
 
-// insertSorted adds a word to a sorted list, unless it is empty or already present.
+// insertSorted adds a word to a sorted list, unless the word is empty or already in the list.
 func insertSorted(list []string, word string) []string {
 	at, found := slices.BinarySearch(list, word)
 	if found || word == "" {

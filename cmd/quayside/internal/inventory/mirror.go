@@ -29,8 +29,8 @@ func NewCopier(client *oci.Client, from, to string) *Copier {
 	return &Copier{client: client, from: from, to: to}
 }
 
-// Check looks up the copies at their targets with the client target, at most parallel at once. It sets the
-// state of existing copies to CopyPresent, and copies nothing.
+// Check looks up the copies at their targets, at most parallel at once. target is the client for
+// these requests. It sets the state of existing copies to CopyPresent, and copies nothing.
 func (p *Copier) Check(ctx context.Context, copies []ImageCopy, parallel int, target *oci.Client) {
 	p.forEach(copies, parallel, func(c *ImageCopy) error {
 		if err := p.resolveTag(ctx, c); err != nil {

@@ -28,8 +28,8 @@ func NewMirrorFiles(file string, copies []ImageCopy) (map[string][]byte, error) 
 	return map[string][]byte{file: data}, err
 }
 
-// mirroredRegistries returns the locations of the copies, by original registry: for example
-// "registry.example.com/mirror" by "quay.io".
+// mirroredRegistries maps each original registry to the location of its copies: for example
+// "quay.io" to "registry.example.com/mirror".
 func mirroredRegistries(copies []ImageCopy) map[string]string {
 	out := map[string]string{}
 	for _, c := range copies {

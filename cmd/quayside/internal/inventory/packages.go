@@ -36,9 +36,9 @@ func ListPackages(found []cache.Summary) PackageList {
 	return l
 }
 
-// RankPackages is like ListPackages, but sorts the best matches for words first: the package with this name,
-// then the packages that provide an API with this name, then other packages by rankText. It sorts found in
-// place.
+// RankPackages is like ListPackages, but sorts the packages that match words best first: the
+// package with this name, then the packages that provide an API with this name, then other packages
+// by rankText. It sorts found in place.
 func RankPackages(found []cache.Summary, words []string) PackageList {
 	rank := func(s cache.Summary) int {
 		r := s.Rank(words)

@@ -219,8 +219,8 @@ func (o *Provenance) CompareArtifact(c ArtifactContents) []string {
 	return out
 }
 
-// CompareCommit returns the differences from have, the provenance of a commit, or nil if there are none. It
-// ignores Source, because a repository can have several URLs.
+// CompareCommit returns the differences between o and have, the provenance of a commit, or nil if
+// they are equal. It ignores Source, because a repository can have several URLs.
 func (o *Provenance) CompareCommit(have *Provenance) []string {
 	var out []string
 	if o.Workspace != have.Workspace {

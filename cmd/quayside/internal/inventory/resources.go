@@ -135,15 +135,15 @@ func (r *Resources) AddGroup(clusters []string, operators, owners map[string]*Po
 	slices.SortFunc(r.Clusters, func(a, b ClusterResources) int { return slices.Compare(a.Clusters, b.Clusters) })
 }
 
-// AddTimes adds n times the sum more to a.
+// AddTimes adds the sum in more to a, multiplied by n.
 func (a *PodSum) AddTimes(more *PodSum, n int) {
 	a.Pods, a.DaemonSets, a.Unlimited = a.Pods+n*more.Pods, a.DaemonSets+n*more.DaemonSets, a.Unlimited+n*more.Unlimited
 	a.requested, a.limits = requests.AddTimes(a.requested, more.requested, int64(n)), requests.AddTimes(a.limits, more.limits, int64(n))
 	a.format()
 }
 
-// SetUse sets the measured use. pods has an entry for each workload, in the order of Workloads: the resources
-// of its pods by namespace/name. A pod that belongs to two workloads counts only for the first.
+// SetUse sets the measured use. For each element of Workloads, pods has the measured resources of
+// its pods, by namespace/name. A pod that belongs to two workloads counts only for the first.
 func (r *Resources) SetUse(pods []map[string]corev1.ResourceList) {
 	operators, owners, seen := map[string]*Use{}, map[string]*Use{}, map[string]bool{}
 	total := &Use{CPU: "0", Memory: "0"}

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
 )
 
-// TestSearchFindsOwners searches a full catalog for each kind. The first result must be the package with this
-// name, or a package that provides the kind.
+// TestSearchFindsOwners searches a full catalog for each kind. The first result must be a package
+// that provides the kind, or the package with the same name as the kind.
 func TestSearchFindsOwners(t *testing.T) {
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if testing.Short() || corpus == "" {

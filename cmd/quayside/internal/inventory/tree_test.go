@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// newNode returns an operator ("namespace/package version") with its dependencies. why is the requirement of
-// its parent.
+// newNode returns an operator ("namespace/package version") with its dependencies. why is the
+// requirement through which its parent depends on it.
 func newNode(text, why string, children ...explain.Node) explain.Node {
 	key, version, _ := strings.Cut(text, " ")
 	namespace, pkg, _ := strings.Cut(key, "/")

@@ -97,8 +97,8 @@ func escapeTexts(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// escapedKey is an annotation of flags. It prevents that the text of an inherited flag, which several commands
-// share, is escaped again.
+// escapedKey is an annotation of flags whose text is already escaped. An inherited flag, which
+// several commands share, would otherwise be escaped again.
 const escapedKey = "quayside-manual"
 
 // toASCII replaces non-ASCII characters with roff escapes, which every roff program supports.

@@ -78,7 +78,7 @@ func (f crdFile) spec() any { return f.object()["spec"] }
 
 func (f crdFile) crd() string { return f.object().Name() }
 
-// clusters returns settings with the clusters that get the package of the CRD.
+// clusters returns a copy of the settings that has only the clusters that get the package of the CRD.
 func (f crdFile) clusters(w *settings.Workspace, lock *lockfile.File) *settings.Workspace {
 	pkg := path.Base(path.Dir(f.name))
 	out := *w

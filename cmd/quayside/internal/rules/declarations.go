@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// checkDuplicates returns an error if a package is declared more than once in a namespace, for each declaration
-// after the first. Only one declaration can control the operator.
+// checkDuplicates returns an error for each declaration of a package that an earlier declaration in
+// the same namespace has. Only one declaration can control the operator.
 func checkDuplicates(s *State) (Findings, error) {
 	var faults diag.List
 	first := map[string]declare.Subscription{}
@@ -88,8 +88,8 @@ func isRequested(lock *lockfile.File, d declare.Subscription) bool {
 	return slices.ContainsFunc(lock.Pins, func(pin lockfile.Pin) bool { return slices.Contains(pin.RequestedBy, d.Key()) })
 }
 
-// checkMisspelled returns an error for each object that has a misspelled API, and the name of the missing
-// declaration of a pinned operator. Resolving would remove this operator.
+// checkMisspelled returns an error for each object whose API is misspelled, if a pinned operator was
+// declared by an object with this name and now has no declaration. Resolving would remove this operator.
 func checkMisspelled(s *State) (Findings, error) {
 	if s.Lock == nil {
 		return nil, nil

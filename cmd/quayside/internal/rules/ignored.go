@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// checkIgnored returns an error if Git ignores the lock, the tree, or their source files. Git may ignore a tree
-// that the GitOps tool does not read from Git.
+// checkIgnored returns an error if Git ignores the lock, the tree, or their source files. It does
+// not check the tree if the GitOps tool does not read it from Git.
 func checkIgnored(s *State) (Findings, error) {
 	if s.Ignored == nil {
 		return nil, nil

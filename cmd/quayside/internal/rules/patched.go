@@ -66,7 +66,7 @@ func checkPatched(s *State) (Findings, error) {
 	return out, nil
 }
 
-// newFaults returns the faults of a changed or added object that the object did not have before overlays.
+// newFaults returns the faults that a changed or added object has only after overlays, not before.
 func (s *State) newFaults(types *admit.Types, base func() (diff.State, error), key k8s.Key, o k8s.Object) ([]admit.Fault, error) {
 	if o == nil {
 		return nil, nil

@@ -224,9 +224,9 @@ func checkPromotion(s *State) (Findings, error) {
 	return out, nil
 }
 
-// EvaluateFollowers evaluates the rule about promotion for each environment that follows the workspace. The
-// positions are in this workspace, because the change in this workspace breaks the rule. It skips an unreadable
-// environment, whose own commands report the error.
+// EvaluateFollowers evaluates the rule about promotion for each environment that follows the
+// workspace. The findings have positions in this workspace, because its change breaks the rule.
+// EvaluateFollowers skips an unreadable environment, whose own commands report the error.
 func EvaluateFollowers(s *State) (Findings, error) {
 	if s.Others == nil || s.Past == nil {
 		return nil, nil

@@ -94,9 +94,9 @@ func checkUnusedWaivers(s *State) (Findings, error) {
 	return warningsOf(diag.SortWarnings(out)), nil
 }
 
-// namesMissingOperator reports whether the object of a waiver is an operator that is missing in all workspaces
-// with this waiver. file contains the waiver. The result is false for waivers of warnings, which are reviewed
-// with the warnings.
+// namesMissingOperator reports whether the field object of a waiver names an operator that no
+// workspace with this waiver has. file is the file with the waiver. The result is false for a
+// waiver of a warning, because such waivers are reviewed together with the warnings.
 func (s *State) namesMissingOperator(v diag.Waiver, file string, have []string) bool {
 	isOfRule := slices.ContainsFunc(diag.Codes(), func(c diag.Code) bool { return c.ID == v.Rule && c.Step == diag.OtherStep })
 	return isOfRule && strings.Count(v.Object, "/") == 1 && !strings.ContainsAny(v.Object, " *.") && !anyMatches(v.Object, have) &&
@@ -239,8 +239,8 @@ func checkClusterNames(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// checkFollows returns an error if spec.follows names no other workspace of the Git repository. Ambiguous names
-// and cycles are not its task: 'quayside promote' reports them.
+// checkFollows returns an error if spec.follows names no other workspace of the Git repository. It
+// does not check for ambiguous names and cycles, which 'quayside promote' reports.
 func checkFollows(s *State) (Findings, error) {
 	w := s.Settings
 	if w.Follows == "" || !s.InGit() {

@@ -195,9 +195,9 @@ func (s *State) waive(ws []diag.Warning) []diag.Warning {
 	return diag.MarkWaived(ws, s.Settings.Policy.Waivers, s.Today)
 }
 
-// matchesElsewhere reports whether match returns true for another workspace of the repository whose settings
-// include file. file is written as in positions. At a revision, other workspaces are not read. The result is
-// then true if file is not the workspace's own.
+// matchesElsewhere reports whether match returns true for another workspace of the repository whose
+// settings include file. file is a file name in the format of positions. At a revision, other
+// workspaces are not read; the result is then true unless file is the workspace's own quayside.yaml.
 func (s *State) matchesElsewhere(file string, match func(*settings.Workspace, Other) bool) bool {
 	if s.Others == nil {
 		return file != s.Settings.File

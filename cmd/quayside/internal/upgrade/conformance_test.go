@@ -27,7 +27,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// input returns the path of a file below the directory in an environment variable, or skips the test.
+// input returns the path of a file in the directory that a variable names. If it is not set, input skips the test.
 func input(t *testing.T, variable, name string) string {
 	t.Helper()
 	dir := os.Getenv(variable)

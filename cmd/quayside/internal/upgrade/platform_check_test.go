@@ -42,7 +42,7 @@ func drawPlatform(r *rand.Rand) drawnPlatform {
 	return d
 }
 
-// met reports whether the versions in at meet all requirements.
+// met reports whether all requirements are met. at contains the versions, by operator.
 func (d drawnPlatform) met(at []int) bool {
 	for i, v := range at {
 		for other, least := range d.needs[i][v] {

@@ -81,7 +81,7 @@ func (d drawnPromotion) lock(t *rapid.T, label string) map[string]int {
 	return rapid.SampledFrom(sound).Draw(t, label)
 }
 
-// forEach calls f with every combination of versions up to most. In some combinations, operators are absent.
+// forEach calls f with every combination of versions from 1 to most, also without some of the operators.
 func (d drawnPromotion) forEach(most int, f func(map[string]int)) {
 	at := map[string]int{}
 	var next func(i int)

@@ -203,7 +203,7 @@ func newObservation(tb fataler, e *upgrade.Environment, unhealthy ...string) []*
 	return out
 }
 
-// formatReport formats the rows of a report: "a held gate".
+// formatReport formats the rows of a report as lines such as "a held gate".
 func formatReport(s *upgrade.PromotionStepReport) []string {
 	var out []string
 	for _, r := range s.Operators {

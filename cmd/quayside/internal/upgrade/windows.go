@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// ResolveInWindows resolves a problem, and holds back the operators whose windows do not permit the change now.
-// With a reason, it holds back no operators, and records the reason in the lock. If it would hold back an
-// operator that the user named, the error is a *rules.PolicyError.
+// ResolveInWindows resolves a problem, and holds back the operators whose windows do not permit the
+// change now. If reason is not empty, it holds back no operators, and records the reason in the
+// lock. If it would hold back an operator that the user named, the error is a *rules.PolicyError.
 func ResolveInWindows(ctx context.Context, p *workspace.Project, pr *workspace.Problem, reason string) (*workspace.Resolution, error) {
 	for {
 		res, err := workspace.Resolve(ctx, pr)
@@ -48,8 +48,8 @@ func ResolveInWindows(ctx context.Context, p *workspace.Project, pr *workspace.P
 	}
 }
 
-// closedWindows returns findings about the operators that the change from before to after installs or upgrades
-// although their windows do not permit it now.
+// closedWindows returns a finding for each operator that the lock after installs or upgrades, in
+// comparison with the lock before, although its windows do not permit this now.
 func closedWindows(ctx context.Context, p *workspace.Project, before, after *lockfile.File) (rules.Findings, error) {
 	found, err := compare.WindowFindings(ctx, p, before, after)
 	return slices.DeleteFunc(found, func(f rules.Finding) bool {

@@ -23,8 +23,8 @@ type Argument struct {
 	Image string // such as "oci:dist" or "image:quay.io/org/name:v1"; empty: the argument is a directory
 }
 
-// ParseArgument parses an argument that names a directory or an image. Without a scheme such as
-// "oci:", it is a directory if that exists, and otherwise an image in a registry.
+// ParseArgument parses an argument that names a directory or an image. If the argument has no scheme
+// such as "oci:", it names a directory if that directory exists, and otherwise an image in a registry.
 func (r Root) ParseArgument(text string) (Argument, error) {
 	switch dir, image := source.Ref(text).Argument(); {
 	case dir != "":
@@ -75,7 +75,7 @@ type CheckedCatalog struct {
 
 // CheckCatalog reads and validates a whole catalog. text is the name of a catalog of the workspace,
 // a source as in spec.catalogs, a directory with a catalog or bundles, or an image. Paths are
-// relative to here. If the catalog is invalid, the error is a diag.List of all faults.
+// relative to the project here. If the catalog is invalid, the error is a diag.List of all faults.
 func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) (CheckedCatalog, error) {
 	base, ref, known := p, p.workspaceCatalog(text), true
 	if ref == "" {
@@ -111,8 +111,8 @@ func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) 
 	return out, err
 }
 
-// workspaceCatalog returns the source of the catalog with the ID text, or "" if the workspace has
-// none.
+// workspaceCatalog returns the source of the workspace's catalog whose ID is text, or "" if there
+// is no such catalog.
 func (p *Project) workspaceCatalog(text string) source.Ref {
 	set, err := p.Declarations()
 	if err != nil {
@@ -147,8 +147,8 @@ func (p *Registries) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS,
 	return fsys, "", done, err
 }
 
-// argImage opens the image that an argument names. It does not verify signatures as spec.trust
-// requires, because the user named the image.
+// argImage opens the image that an argument names. It does not verify the signatures that
+// spec.trust requires: the user chose this image.
 func (p *Registries) argImage(ctx context.Context, arg Argument) (*image.Image, error) {
 	client, err := p.Client()
 	if err != nil {
@@ -174,9 +174,9 @@ func (p *Registries) CopyImage(ctx context.Context, arg Argument, to string) (st
 	return uploaded.Digest, err
 }
 
-// ChooseCatalogs returns the catalogs to search. If name is empty, these are the catalogs in all.
-// Otherwise name is a catalog in all, a well-known catalog, or a source with a path relative to
-// here. Paths of the returned catalogs are relative to the returned project.
+// ChooseCatalogs returns the catalogs to search. all are the catalogs of the workspace, which it
+// returns if name is empty. Otherwise name is one of them, a well-known catalog, or a source with a
+// path relative to here. Paths of the returned catalogs are relative to the returned project.
 func (p *Project) ChooseCatalogs(name string, all []cache.CatalogSpec, here Root) (*Project, []cache.CatalogSpec, error) {
 	if name == "" {
 		if len(all) == 0 {

@@ -23,10 +23,10 @@ func CheckAttributes(p *Project) error {
 	return rules.Check(s, rules.Git)
 }
 
-// changedInCheckout returns the Git attributes that change the content of files that the workspace uses: the
-// lock, the settings, the tree, the overlays and all manifests of the repository. Filters for manifests
-// outside of the workspace's directories are ignored, because quayside cannot read filtered content, such as
-// encrypted files.
+// changedInCheckout returns the Git attributes that change the content of files that the workspace
+// uses: the lock, the settings, the tree, the overlays and all manifests of the repository. It
+// ignores filters, such as encryption, of manifests outside of the workspace's directories:
+// quayside cannot read filtered manifests anyway.
 func (p *Opened) changedInCheckout() ([]rules.ChangedFiles, error) {
 	repo, _, err := p.OpenRepo()
 	if err != nil && p.rev == nil {
@@ -62,9 +62,9 @@ func (p *Opened) changedInCheckout() ([]rules.ChangedFiles, error) {
 	return out, nil
 }
 
-// listAttributes returns the attributes files of the repository with their content. files are these files, all
-// manifests, and all files in the directories whole. It skips directories that Git ignores, unless they
-// contain, or are in, a path of own.
+// listAttributes returns the attributes files of the repository with their content. files contains
+// the attributes files, all manifests, and all files at or below the paths in whole. It skips
+// directories that Git ignores, unless they contain, or are in, a path in own.
 func (p *Opened) listAttributes(whole, own []string) (files []string, attributes []gitrepo.AttributeFile, err error) {
 	all, _ := p.Repository()
 	ignored := gitrepo.NewIgnore()

@@ -183,7 +183,7 @@ func (p *Opened) BrokenCatalogs(x *catalog.Index) ([]diag.Warning, error) {
 	return p.Waive(out), nil
 }
 
-// catalogFaults returns the faults of the unreadable catalogs for which wanted returns true.
+// catalogFaults returns the faults of those unreadable catalogs whose ID wanted accepts.
 func catalogFaults(x *catalog.Index, wanted func(catalog.ID) bool) diag.List {
 	var faults diag.List
 	for id, err := range x.Broken() {

@@ -23,10 +23,10 @@ type CheckScope struct {
 	Followers bool // evaluate the rules about the environments that follow the workspace
 }
 
-// Check verifies that the lock satisfies the declarations, is consistent with its catalogs, and has the
-// recorded signers. The verdict is never nil. The error for a problem that Check finds is an explain.Conflicts,
-// a *resolve.StaleError or a *DiffersError. In an unattended run, conflicts are no errors: the rest of the lock
-// is checked.
+// Check verifies that the lock satisfies the declarations, is consistent with its catalogs, and
+// that its images have the recorded signers. The verdict is never nil. A problem that Check finds
+// is an error of type explain.Conflicts, *resolve.StaleError or *DiffersError. In an unattended
+// run, conflicts are no errors, and Check also checks the rest of the lock.
 func (pr *Problem) Check(ctx context.Context, scope CheckScope) (*resolve.Verdict, error) {
 	if pr.Lock == nil {
 		return &resolve.Verdict{}, &DiffersError{"no " + LockFile + ": run 'quayside resolve'"}
@@ -63,8 +63,8 @@ func (pr *Problem) Check(ctx context.Context, scope CheckScope) (*resolve.Verdic
 	return v, errors.Join(broken, pr.project.checkSigners(ctx, pr.Lock, pr.Unattended))
 }
 
-// judgeChecked evaluates the rules about the lock. It adds findings that are warnings to v.Warnings, and returns
-// findings that are errors as broken. Findings replace the warnings of v about operators that cannot run.
+// judgeChecked evaluates the rules about the lock. It adds warnings to v.Warnings, and returns errors as broken.
+// v.Warnings loses its own warnings about operators that cannot run, because the rules report these operators.
 func (pr *Problem) judgeChecked(ctx context.Context, v *resolve.Verdict, scope CheckScope) (broken, err error) {
 	unfit, others := splitUnfit(v.Warnings)
 	found, err := pr.judgeLock(ctx, pr.Lock, unfit)
@@ -119,7 +119,7 @@ func (pr *Problem) CheckInto(ctx context.Context, scope CheckScope, r *CheckRepo
 }
 
 // checkSources returns an *InputError for each unreadable catalog whose declared source differs
-// from the locked source, because the pins from this catalog cannot be checked.
+// from the locked source. The pins from such a catalog cannot be checked.
 func (pr *Problem) checkSources() error {
 	if pr.Lock == nil {
 		return nil
@@ -221,8 +221,8 @@ func (pr *Problem) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin
 	return r.WithFields(unchecked, pin.Fields, pin.Pos)
 }
 
-// readPin returns a pin with only the fields that come from the content of the given pin. Bundle is empty if the
-// content does not have the name and version of the bundle.
+// readPin returns a pin with only the fields that come from the content of the given pin. The field
+// Bundle is empty if the content lacks the bundle's name and version.
 func (pr *Problem) readPin(ctx context.Context, c *Contents, pin lockfile.Pin) (p lockfile.Pin, err error) {
 	if of, ok := format.Find(pin.Format); ok {
 		files, err := c.openPublished(ctx, pin)

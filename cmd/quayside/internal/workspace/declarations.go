@@ -29,7 +29,7 @@ type DeclarationState struct {
 	Reason    string             `json:"reason,omitempty" doc:"why it is not read"`
 }
 
-// DeclaredOperator is the operator that a chart of a GitOps tool declares.
+// DeclaredOperator is an operator that is declared by an object of a GitOps tool that installs a chart.
 type DeclaredOperator struct {
 	Package  string `json:"package"`
 	Versions string `json:"versions,omitempty" doc:"range of versions; absent: any"`
@@ -144,8 +144,8 @@ func newReadDeclarations(set *declare.Set) readDeclarations {
 	return r
 }
 
-// has reports whether the workspace reads the declaration d at pos. If included is true (a declared path includes the
-// file of d), it is enough that the workspace reads a declaration with the same name at any position.
+// has reports whether the workspace reads the declaration d at pos. included is true if a declared path
+// includes the file of d. Then has ignores pos, and only looks for a declaration with the same name.
 func (r readDeclarations) has(pos diag.Pos, d survey.Declaration, included bool) bool {
 	kind, name := d.Kind, d.Name
 	if d.IsOperator() {
@@ -197,8 +197,8 @@ func (p *Opened) unreadReason(set *declare.Set, s *survey.Survey, d survey.Decla
 	return cmp.Or(reason, "no kustomization lists this file, a kustomization removes the declaration, or the file has only a part of an object")
 }
 
-// unlistedReason returns the reason why a file in dir is not read, if only the kustomization in dir could
-// include the file.
+// unlistedReason returns the reason why a file in dir is not read: the kustomization in dir does
+// not list it.
 func (p *Opened) unlistedReason(dir string) string {
 	return fmt.Sprintf("is not listed by the kustomization %q", p.fromWorkspace(dir))
 }
@@ -227,8 +227,8 @@ func (p *Project) Propose() (Proposal, error) {
 	return out, nil
 }
 
-// Paths returns the paths for environments, relative to the workspace. open are the paths of
-// operators that none of the environments has.
+// Paths returns the declaration paths for a workspace with the given environments. open are the
+// paths of operators that none of the environments has. All paths are relative to the workspace.
 func (p Proposal) Paths(environments []string) (chosen, open []declare.Path) {
 	relative := func(list []survey.Choice) []declare.Path {
 		var out []declare.Path

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// repositoryCharts renders the charts of the repository as for a cluster with OLM. Templates see the APIs of
-// Kubernetes, of OLM and of spec.provides.
+// repositoryCharts returns a renderer for the charts of the repository, as for a cluster with OLM.
+// Templates see the APIs of Kubernetes, of OLM and of spec.provides.
 func (p *Opened) repositoryCharts(w *settings.Workspace) *helm.Charts {
 	return p.charts.For(func() (string, []string, error) {
 		return format.Kubernetes(lockfile.Template{KubernetesVersion: w.KubernetesVersion, APIVersions: slices.Concat(declare.APIs(), w.Provides.APIs)})

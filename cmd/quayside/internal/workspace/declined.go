@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// findReverted returns a hold for each operator whose upgrade in res was reverted by a person. It skips
-// operators that the user named, and the upgrades in known, which an earlier call has found not reverted.
-// notReverted are all upgrades that nobody reverted.
+// findReverted returns a hold for each operator whose upgrade in res was reverted by a person. It
+// skips operators that the user named. known is the notReverted of an earlier call, whose upgrades
+// are not checked again. notReverted contains all upgrades that nobody reverted.
 func findReverted(ctx context.Context, pr *Problem, res *resolve.Result, known map[string]bool) (holds []resolve.Hold, notReverted map[string]bool, err error) {
 	clone, err := pr.project.Clone()
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
@@ -39,10 +39,10 @@ func findReverted(ctx context.Context, pr *Problem, res *resolve.Result, known m
 	return holds, notReverted, nil
 }
 
-// RevertReason returns the reason why the upgrade from one pin to another must not be proposed, or
-// "". An upgrade counts as reverted if the last change to the pin in the history of HEAD was a
-// downgrade from the bundle of to. After a later change, such as an edit of the declaration, the
-// upgrade can be proposed again. Without a repository, the result is "".
+// RevertReason returns the reason why the upgrade between two pins must not be proposed, or "" if
+// it may be. An upgrade counts as reverted if, in the history of HEAD, the last change to the pin
+// was a downgrade from the bundle of the pin to. After a later change, such as an edit of the
+// declaration, the upgrade may be proposed again. Without a repository, the result is "".
 func (c *Clone) RevertReason(ctx context.Context, from, to lockfile.Pin) (string, error) {
 	if c.Repo == nil {
 		return "", nil

@@ -273,10 +273,10 @@ func addDirectBundles(sh *cache.CatalogSet, ds []directBundle) error {
 	return nil
 }
 
-// refreshDirect returns lock with new pins for bundles that subscriptions name and whose content changed under
-// the same bundle name. changed has a reason for each new pin. Such a subscription always requests the current
-// content. But bundles on hold keep their pins, and so do bundles with Manual approval that opt does not name.
-// lost lists the kept pins whose content the named source no longer has. lock may be nil.
+// refreshDirect returns lock with new pins for bundles that subscriptions name and whose content changed
+// under the same bundle name. changed has a reason for each new pin. Naming a bundle always requests its
+// current content. But bundles on hold keep their pins, as do bundles with Manual approval that opt does
+// not name. lost lists the kept pins whose locked content their source no longer has. lock may be nil.
 func refreshDirect(lock *lockfile.File, ds []directBundle, opt resolve.Options) (out *lockfile.File, changed []resolve.Reason, lost []lockfile.Pin) {
 	if lock == nil {
 		return nil, nil, nil

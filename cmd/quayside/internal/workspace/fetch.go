@@ -63,7 +63,7 @@ func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 	return r.In(files), err
 }
 
-// templates returns the processes that template charts.
+// templates returns the pool of processes that execute chart templates.
 func (c *Contents) templates() (*helm.Pool, error) {
 	if c.charts == nil {
 		program, err := helm.FindProgram()
@@ -108,7 +108,7 @@ func (c *Contents) openPublished(ctx context.Context, p lockfile.Pin) (fs.FS, er
 }
 
 // AddDigest returns p with the digest of the bundle's image or, if the catalog embeds the bundle, of its
-// manifests. If the lock before pins the same bundle, it reuses that digest. before may be nil.
+// manifests. before is the previous lock or nil. If it pins the same bundle, AddDigest reuses its digest.
 func (c *Contents) AddDigest(ctx context.Context, p lockfile.Pin, before *lockfile.File) (lockfile.Pin, error) {
 	if imageref.DigestIn(p.Image) != "" || p.ContentDigest != "" {
 		return p, nil

@@ -22,11 +22,11 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// HoldBack returns a copy of the problem that holds back each pinned operator for which an observation forbids
-// an upgrade. Each file is for one cluster. The reason comes from the first file that forbids the upgrade. An
-// operator that was not observed is not held back. If the user requested a held-back upgrade by name, the error
-// is a [*rules.PolicyError]. If files has observations of the upstream environment, the copy also rejects
-// bundles whose promotion from there spec.promotion does not permit.
+// HoldBack returns a copy of the problem that holds back each pinned operator for which an observation
+// forbids an upgrade. files contains the observations, one element for each cluster; the first that forbids
+// the upgrade gives the reason. An operator that was not observed is not held back. If the user requested a
+// held-back upgrade by name, the error is a [*rules.PolicyError]. If files has observations of the upstream
+// environment, the copy also rejects bundles that spec.promotion does not allow to be promoted.
 func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
 	out := *pr
 	files, ofUpstream := pr.splitObserved(files)
@@ -79,8 +79,8 @@ func (pr *Problem) splitObserved(files []*health.Summary) (others, ofUpstream []
 	return others, ofUpstream
 }
 
-// objectUnproven returns an extended Options.Objection. It also rejects bundles whose promotion the
-// observations of the upstream environment do not permit.
+// objectUnproven returns a function that extends Options.Objection. The function also rejects
+// bundles that, given the observations of the upstream environment, must not be promoted yet.
 func (pr *Problem) objectUnproven(seen []*health.Summary) func(string, *catalog.Bundle) string {
 	rule, all, now := criteria(pr.project.Settings), health.Observations(seen), pr.project.Now
 	judge := func(pin gate.Pin) gate.Verdict { return gate.Judge(rule, pin, all, now) }
@@ -119,10 +119,10 @@ func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error
 	return nil
 }
 
-// AllowRemovals returns a copy of the problem that permits the removal of leftover objects that files confirm.
-// The objects of a replaced operator may be removed if every file that contains the successor reports it Ready
-// at its locked pin. The objects of an uninstalled operator may be removed if the operator was observed to be
-// removed from every cluster. If all is true, every removal is permitted.
+// AllowRemovals returns a copy of the problem that permits the removal of leftover objects if the observations in
+// files confirm that it is safe. The objects of a replaced operator may be removed if every file that contains the
+// successor reports it Ready at its locked pin. The objects of an uninstalled operator may be removed if the
+// observations show that no cluster has the operator. If all is true, every removal is permitted.
 func (pr *Problem) AllowRemovals(files []*health.Summary, all bool) *Problem {
 	out := *pr
 	if all {

@@ -143,9 +143,9 @@ func (p *Project) merges() (*Clone, []gitrepo.Merge, error) {
 	return clone, merges, err
 }
 
-// readSides returns the locks of the commits that merge combined, and the lock of their common
-// base. The lock of a commit is nil if the commit did not change it. If the work tree already has
-// every changed lock, readSides returns no sides.
+// readSides returns the locks of the commits that a merge combined, and the lock of their common base.
+// If a commit did not change the lock, its element is nil. If the work tree already has the same lock
+// as every commit that changed it, there is nothing to compare, and readSides returns nil.
 func (p *Project) readSides(clone *Clone, merge gitrepo.Merge) (sides []lockfile.Side, base *lockfile.File, err error) {
 	if merge.Open && merge.Base == nil {
 		return nil, nil, fmt.Errorf("this clone has no common ancestor of %s and %s", merge.Sides[0].Name(), merge.Sides[1].Name())

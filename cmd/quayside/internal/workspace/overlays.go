@@ -18,10 +18,10 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Overlays returns the overlays of each cluster, and warnings about their kustomizations. The names of overlays
-// are as in profile.Cluster: "" for the overlay that applies to all pieces (rendered directories), "resources",
-// or the name of a piece. A directory without a cluster of this name is an error, unless another overlay uses
-// it. Otherwise, a renamed cluster would lose its overlays without notice.
+// Overlays returns the overlays of each cluster, and warnings about their kustomizations. The names of
+// overlays are as in profile.Cluster: "" for the overlay that applies to all pieces (rendered
+// directories), "resources", or the name of a piece. A directory that is not named after a cluster is
+// an error, unless another overlay uses it: a renamed cluster must not silently lose its overlays.
 func (p *Opened) Overlays() (map[string][]string, []diag.Warning, error) {
 	dir, err := p.lookup(p.Settings.OverlaysDir())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -65,8 +65,8 @@ func (p *Opened) NewDeclarations(to string) ([]DeclarationPath, error) {
 	return nil, fmt.Errorf("%s: spec.declarations has no plain directory for new declarations: add one, such as subscriptions", settings.FileName)
 }
 
-// namedDeclarations returns the entry of all with the path name. label is the start of the error
-// message.
+// namedDeclarations returns the element of all whose path is name. If there is none, the error
+// message starts with label.
 func (p *Opened) namedDeclarations(all []DeclarationPath, name, label string) ([]DeclarationPath, error) {
 	var names []string
 	for _, d := range all {

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// positionCase is a message with the position of a declaration. v0, v1 and own are declarations that
-// cause it in each dialect, with ‸ at the expected position.
+// positionCase is a message with the position of a declaration. The fields v0, v1 and own have a
+// declaration in each dialect that causes the message. A ‸ marks the expected position.
 type positionCase struct {
 	message string
 	files   map[string]string // other files of the workspace
@@ -86,7 +86,7 @@ func positionCases(t *testing.T) []positionCase {
 	}
 }
 
-// filesBelow returns the files of a directory of the quickstart, moved to the directory as.
+// filesBelow returns the files in a directory of the quickstart, with the directory renamed to as.
 func filesBelow(t *testing.T, dir, as string) map[string]string {
 	out := map[string]string{}
 	for name, f := range quickstartFiles(t, nil) {

@@ -58,7 +58,7 @@ type Env struct {
 	results *memo.Results // results for the repository that earlier commands computed; may be nil; set by Open
 }
 
-// today returns the date in UTC on which waivers may expire, such as "2026-11-21", or "".
+// today returns the current date in UTC, such as "2026-11-21", or "" if Now is not set. Waivers expire by this date.
 func (e Env) today() string {
 	if e.Now.IsZero() {
 		return ""
@@ -155,8 +155,8 @@ func Open(root Root, env Env) (*Project, error) {
 	return p, nil
 }
 
-// findingRules returns the allowed keys of spec.policy.severity: the IDs of the rules of quayside diff, and
-// the code of changes outside of their windows.
+// findingRules returns the allowed keys of spec.policy.severity: the IDs of the rules of quayside
+// diff, and the code of the rule about changes outside of maintenance windows.
 func findingRules() []string {
 	out := []string{rules.OutsideWindow}
 	for _, r := range diff.Rules() {
@@ -248,7 +248,7 @@ func (r Root) OnDisk() bool { return r.dir != "" }
 // directory. In a new workspace without pins, this is only a warning.
 var ErrNoDeclarations = errors.New("no declarations found")
 
-// noDeclarationsError wraps ErrNoDeclarations. Its message searches the workspace, which most callers need not do.
+// noDeclarationsError wraps ErrNoDeclarations. Only Error searches for workspaces: most callers need no message.
 type noDeclarationsError struct{ p *Project }
 
 func (noDeclarationsError) Unwrap() error { return ErrNoDeclarations }
@@ -341,8 +341,8 @@ func (p *Opened) Waive(ws []diag.Warning) []diag.Warning {
 	return diag.MarkWaived(ws, p.Settings.Policy.Waivers, p.today())
 }
 
-// reviewWaivers returns warnings about the waivers, such as unused waivers. ws are all warnings of the step,
-// which the waivers may match.
+// reviewWaivers returns warnings about the waivers, such as unused waivers. ws are all warnings of
+// the step, waived or not.
 func (p *Opened) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
 	return p.JudgeUnused(diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.today()))
 }
@@ -392,8 +392,8 @@ func (r Root) ReadLock(name string) (*lockfile.File, error) {
 	return lockfile.Parse(r.name+filepath.ToSlash(name), data)
 }
 
-// WithoutEdits returns a copy of p in which versions that the user edited in the lock are reset. It
-// also returns a target with each edited version. Without a lock, it returns p and no targets.
+// WithoutEdits returns a copy of p in which the versions that the user edited in the lock have their old values
+// again. It also returns a target for each edited version. Without a lock, it returns p and no targets.
 func (p *Project) WithoutEdits() (*Project, []resolve.Target, error) {
 	data, err := p.Read(LockFile)
 	if errors.Is(err, fs.ErrNotExist) {

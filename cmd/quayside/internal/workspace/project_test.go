@@ -19,8 +19,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// failingLogger is a logger that fails the test on notes and warnings. It permits those about deprecated
-// fields, which kustomizations of the tests have on purpose.
+// failingLogger is a logger that fails the test on notes and warnings. It permits warnings about
+// deprecated fields, because some test kustomizations have such fields on purpose.
 type failingLogger struct{ testing.TB }
 
 func (failingLogger) Progress(string, ...any)           {}
@@ -220,8 +220,8 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestDeclarationsAround builds a kustomization that refers to files outside of the workspace,
-// in its repository, on disk and in a revision. Symbolic links are rejected in both.
+// TestDeclarationsAround builds a kustomization that refers to files outside of the workspace, in its
+// repository, on disk and in a revision. Symbolic links are rejected on disk and in the revision.
 func TestDeclarationsAround(t *testing.T) {
 	dir := t.TempDir()
 	check(t, os.CopyFS(dir, fstest.MapFS{

@@ -43,8 +43,8 @@ func (p *Registries) Render(ctx context.Context, lock *lockfile.File) (*render.R
 	return p.renderWith(ctx, lock, opt, warnings...)
 }
 
-// RenderSelfContained renders a lock like Render, except that the tree refers to the user's overlays in
-// its own directory overlays. Without overlays it returns rendered, the result of Render.
+// RenderSelfContained renders a lock like Render, except that the tree refers to copies of the user's overlays,
+// in overlays/ inside of the tree. Without overlays it returns rendered, which is the result of Render.
 func (p *Registries) RenderSelfContained(ctx context.Context, lock *lockfile.File, rendered *render.Result) (*render.Result, error) {
 	opt, _, err := p.renderOptions()
 	if err != nil || !slices.ContainsFunc(opt.Clusters, func(c profile.Cluster) bool { return len(c.Overlays) > 0 }) {

@@ -45,8 +45,8 @@ func (pr *Problem) requestedUpgrades(ctx context.Context) []resolve.Target {
 	return out
 }
 
-// hasEditedStart reports whether a declaration has another startingCSV than in the commit that last changed
-// the pin. It returns false for an unknown commit.
+// hasEditedStart reports whether the startingCSV of a declaration has been edited since the commit
+// that last changed the pin. It returns false for an unknown commit.
 func (pr *Problem) hasEditedStart(ctx context.Context, s declare.Subscription, pin lockfile.Pin) bool {
 	if s.StartingCSV == "" || s.StartingCSV == pin.Bundle || resolve.HasDeclaration(pr.Declared, pin) {
 		return false
@@ -66,8 +66,8 @@ func startingVersion(s declare.Subscription, pkg *catalog.Package) string {
 	return strings.TrimPrefix(strings.TrimPrefix(s.StartingCSV, s.Package+"."), "v")
 }
 
-// requestedVersion returns the version that a declaration requests instead of the pinned one, and its position.
-// For a range, this is the highest version in it that upgrades can reach. false: none.
+// requestedVersion returns the version that a declaration requests instead of the pinned one, and its position:
+// for a range, the highest version in it that upgrades can reach. It returns false if there is none.
 func requestedVersion(s declare.Subscription, pin lockfile.Pin, pkg *catalog.Package) (string, diag.Pos, bool) {
 	pinned, err := catalog.ParseVersion(pin.Version)
 	if err != nil {

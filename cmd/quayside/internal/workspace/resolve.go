@@ -106,8 +106,8 @@ func addDigests(ctx context.Context, pr *Problem, lock *lockfile.File) (*lockfil
 	return out, nil
 }
 
-// pinContents returns lock with content digests for all pins. It reuses the digest in the lock before if that
-// lock pins the same bundle.
+// pinContents returns lock with content digests for all pins. before is the previous lock: if it
+// pins the same bundle, pinContents reuses its digest.
 func pinContents(ctx context.Context, p *Project, lock, before *lockfile.File) (*lockfile.File, error) {
 	c, err := p.Contents()
 	if err != nil {

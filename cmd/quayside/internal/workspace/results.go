@@ -53,7 +53,7 @@ func (e Env) newResults(root Root) *memo.Results {
 	return memo.New(e.Version+programState(), read, write)
 }
 
-// programState distinguishes programs with the same version, such as those that a developer builds.
+// programState returns the size and time of the program file, which distinguish builds with the same version.
 func programState() string {
 	name, err := os.Executable()
 	if err != nil {

@@ -84,8 +84,8 @@ func onDisk(dir string) Root {
 	}
 }
 
-// Files returns the root for directory in of fsys. Paths cannot leave fsys. name is a unique prefix of file
-// names in positions, such as "main:ops/".
+// Files returns the root for a directory of fsys: in is its path. Paths cannot leave fsys. name is
+// a unique prefix of file names in positions, such as "main:ops/".
 func Files(fsys fs.FS, name, in string) Root {
 	files, err := fs.Sub(fsys, in)
 	if err != nil {

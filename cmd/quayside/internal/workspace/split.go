@@ -141,7 +141,7 @@ func (pr *Problem) removalPart(ctx context.Context, opt resolve.Options, parts [
 	return []Upgrade{{Operators: removed, Resolution: &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: Changes(pr.Read, lock, nil)}}}, nil
 }
 
-// Pending returns a Resolution without a lock. It has the conflicts and warnings of all upgrades together, and holds.
+// Pending returns a Resolution without a lock, but with holds and the conflicts and warnings of all upgrades.
 func (u *Upgrades) Pending(holds []resolve.Hold) *Resolution {
 	return &Resolution{
 		Pins: len(u.Lock.Pins), Conflicts: u.all.Conflicts, Failed: u.namedError(u.all.Conflicts, holds), Holds: holds,
@@ -184,8 +184,8 @@ func (u *Upgrades) WhyNotProposed(operator string, holds []resolve.Hold) string 
 	return fmt.Sprintf("%s: catalog %s currently has no upgrade from %s", operator, pin.Catalog.ID, pin.VersionText())
 }
 
-// migrationParts returns a part for each package whose migration step changes in holds; see
-// [lockfile.Storage].
+// migrationParts returns a part for each package for which holds has another migration step than
+// the lock; see [lockfile.Storage].
 func (pr *Problem) migrationParts(ctx context.Context, holds []resolve.Hold) ([]Upgrade, error) {
 	var packages []string
 	changed := map[string][]resolve.Hold{} // holds by package

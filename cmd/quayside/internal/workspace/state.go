@@ -178,9 +178,9 @@ func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error
 	}
 }
 
-// StateFindings evaluates the rules about a lock, its fleet, and the settings and locks of other workspaces.
-// The workspace may be at a revision. StateFindings reads no catalog: only the properties in the lock show that
-// an operator cannot run. It returns nil if the declarations are invalid.
+// StateFindings evaluates the rules about a lock, its fleet, and the settings and locks of other
+// workspaces. The workspace may be at a revision. StateFindings reads no catalog, so it finds an operator
+// that cannot run only by the properties in the lock. It returns nil if the declarations are invalid.
 func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, clusters fleet.Fleet, remotes *gitrepo.Remotes) (rules.Findings, error) {
 	set, err := completeDeclarations(p, lock)
 	if err != nil || lock == nil {
@@ -211,17 +211,17 @@ func (p *Project) StateFindings(ctx context.Context, lock *lockfile.File, cluste
 	return out, nil
 }
 
-// ChangeState returns the state of a workspace for the rule about windows: the lock after, and the lock before,
-// which it replaces. severities contains the highest severity of the findings about each operator's change. nil
-// means that they are unknown.
+// ChangeState returns the state that the rule about maintenance windows needs, for a change from
+// one lock to another. severities maps each operator to the highest severity of the findings about
+// its change; nil means that severities are unknown.
 func ChangeState(p *Project, before, after *lockfile.File, severities map[string]string) *rules.State {
 	s := p.state(after)
 	s.Merged, s.Severities = before, severities
 	return s
 }
 
-// OutsideWindow returns a copy of lock. It sets the reason in each pin that, according to found, changes
-// outside of its windows.
+// OutsideWindow returns a copy of lock. In each pin that found reports as changed outside of its
+// windows, it sets OutsideWindow to reason.
 func OutsideWindow(lock *lockfile.File, found rules.Findings, reason string) *lockfile.File {
 	pins := slices.Clone(lock.Pins)
 	for i, pin := range pins {
@@ -375,8 +375,8 @@ func followUpstream(ctx context.Context, p *Project, opt resolve.Options, lock *
 	return opt, u, nil
 }
 
-// readRepository returns the content of the repository beside the workspace, or nil if the workspace
-// is not on disk.
+// readRepository returns the content of the repository outside of the workspace. It returns nil if
+// the workspace is not on disk.
 func (p *Opened) readRepository() (*rules.Repository, error) {
 	if !p.OnDisk() {
 		return nil, nil

@@ -68,8 +68,8 @@ metadata: {name: ops, namespace: ops}
 	return out
 }
 
-// TestTrialChangesNothing resolves a copy of the inputs, which upgrades an operator whose upgrade is
-// held back because of a stored version. The original inputs must resolve without its migration step.
+// TestTrialChangesNothing resolves a copy of the inputs with an upgrade, which is held back because of a
+// stored version. Resolving the original inputs afterwards must not add the migration step of that upgrade.
 func TestTrialChangesNothing(t *testing.T) {
 	files := storedFiles()
 	open := func() *workspace.Project {

@@ -78,9 +78,9 @@ func workspaceDirs(s *survey.Survey) []string {
 	return dirs
 }
 
-// isForeign returns a predicate for URLs of other repositories. The predicate compares the owner and name in
-// the URL with spec.gitops.repoURL or, if this is not set, with the remote origin. Without both, it returns
-// false.
+// isForeign returns a predicate for URLs of other repositories. The predicate compares the owner
+// and name in the URL with spec.gitops.repoURL or, if this is not set, with the remote origin. If
+// neither exists, it returns false.
 func (p *Opened) isForeign() func(url string) bool {
 	name := func(url string) string {
 		url = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(url), "/"), ".git")
@@ -158,8 +158,8 @@ func (p *Project) warnUnread() []diag.Warning {
 	return slices.Compact(diag.SortWarnings(append(out, p.warnChanged(s, declared[p.repoPath()])...)))
 }
 
-// warnChanged returns warnings about declared paths whose declarations reach a cluster changed, because an
-// object of a GitOps tool or another kustomization changes them.
+// warnChanged returns a warning for each declared path with declarations that an object of a GitOps
+// tool or another kustomization changes before they are applied.
 func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning {
 	var out []diag.Warning
 	files, in := p.Repository()

@@ -34,8 +34,8 @@ type bundleKey struct {
 	pkg, bundle string
 }
 
-// withLockedAPIs returns an index in which the bundles of pins provide the APIs that the lock records. Other
-// versions of their packages provide the same APIs, until they are chosen and read. lock may be nil.
+// withLockedAPIs returns an index in which the bundles of pins provide the APIs that the lock records. The index
+// assumes that other versions of these packages provide the same APIs, until one is chosen and read. lock may be nil.
 func withLockedAPIs(x *catalog.Index, lock *lockfile.File) (*catalog.Index, error) {
 	if lock == nil {
 		return x, nil
@@ -271,7 +271,7 @@ func equalTemplates(a, b lockfile.Template) bool {
 	return a.Release == b.Release && a.KubernetesVersion == b.KubernetesVersion && slices.Equal(a.APIVersions, b.APIVersions) && bytes.Equal(a.Values, b.Values)
 }
 
-// withTemplates returns a copy of res whose pins have the input of their templates.
+// withTemplates returns a copy of res in which each pin records the input of its templates.
 func withTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (*resolve.Result, error) {
 	f, err := findTemplates(ctx, pr, res)
 	if err != nil || len(f.templates) == 0 {

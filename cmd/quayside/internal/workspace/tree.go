@@ -206,9 +206,9 @@ func CheckUnrendered(ctx context.Context, p *Project) (*TreeReport, error) {
 	return r, r.evaluate(slices.Clone[rules.Findings], rules.Addresses, rules.Git, rules.Repo, rules.Outputs)
 }
 
-// evaluate evaluates rules about parts of the state. It passes the findings to adjust, and adds the resulting
-// warnings and errors to r. It returns errors about the part Outputs at once: the GitOps tool then applies
-// another tree than this one.
+// evaluate evaluates rules about parts of the state. It passes the findings to adjust, and adds the
+// resulting warnings and errors to r. An error about the part Outputs ends the evaluation at once,
+// because the GitOps tool would apply a different tree.
 func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about ...rules.Part) error {
 	for _, part := range about {
 		found, err := rules.Evaluate(r.state, part)
@@ -265,8 +265,8 @@ func (p *Project) RenderChecked(ctx context.Context) (*TreeReport, error) {
 	return r, errors.Join(err1, err2, found.Err(), rules.Check(r.state, rules.Selectors))
 }
 
-// CompareWith replaces the tree of the report, and adds the differences from dir, a directory that may be
-// in another repository. name is its path for messages.
+// CompareWith replaces the tree of the report by tree, and adds the differences between tree and
+// the directory dir, which may be in another repository. name is the path of dir for messages.
 func (r *TreeReport) CompareWith(dir filetree.Dir, name string, tree *filetree.Tree) error {
 	have, err := filetree.ReadLike(dir.FS(), tree)
 	if errors.Is(err, fs.ErrNotExist) {

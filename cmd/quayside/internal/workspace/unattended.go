@@ -48,7 +48,7 @@ func reportedHolds(holds []resolve.Hold) []resolve.Hold {
 	return AddHolds(nil, slices.DeleteFunc(slices.Clone(holds), func(h resolve.Hold) bool { return h.Code == "" })...)
 }
 
-// conflictHolds returns holds of the operators that take part in conflicts.
+// conflictHolds returns a hold for each operator that takes part in a conflict.
 func (pr *Problem) conflictHolds(conflicts []*explain.Conflict) []resolve.Hold {
 	var out []resolve.Hold
 	for _, c := range conflicts {
@@ -201,9 +201,9 @@ func findUnreadable(ctx context.Context, pr *Problem, res *resolve.Result) ([]re
 	return holds, nil
 }
 
-// addUnreadable adds a hold for each operator of next that cannot be upgraded or installed without the bundle
-// of pin. what describes the fault, as the end of a sentence. It returns an error if such an operator is
-// rendered but not pinned, because the GitOps tool would then remove a running operator.
+// addUnreadable adds a hold for each operator in the lock next that cannot be upgraded or installed without
+// the bundle of pin. what describes the fault, as the end of a sentence. It returns an error if such an
+// operator is rendered but not pinned, because the GitOps tool would then remove a running operator.
 func addUnreadable(pr *Problem, holds []resolve.Hold, next *lockfile.File, pin lockfile.Pin, what string, cause error) ([]resolve.Hold, error) {
 	hold := func(operator string) {
 		holds = append(holds, resolve.Hold{Operator: operator, Code: "not-fetched", Reason: fmt.Sprintf("bundle %s %s: %v", pin.Bundle, what, cause)})
@@ -249,7 +249,7 @@ func (p *Project) Unreadable(ctx context.Context, lock *lockfile.File) (map[stri
 	return out, nil
 }
 
-// WithoutPins returns lock without the pins of operators. It keeps pins that differ from the pins in base.
+// WithoutPins returns lock without the pins of operators that are equal in base. Pins that differ in base remain.
 func WithoutPins(lock, base *lockfile.File, operators map[string]error) *lockfile.File {
 	if len(operators) == 0 {
 		return lock

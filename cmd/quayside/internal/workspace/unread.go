@@ -128,10 +128,10 @@ func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfi
 	return out
 }
 
-// mayBeIn returns a predicate for unread files and objects that may contain a missing object of a pin. by is
-// the "namespace/name" of the declaration of the pin. If this declaration is unread, it is the missing object.
-// Otherwise the missing object is the OperatorGroup of the pin, if that is unread. mayBeIn returns nil if no
-// object is missing, or if nothing unread can contain the missing object.
+// mayBeIn returns a predicate that reports whether an unread file or object may contain a missing
+// object of a pin. by is the "namespace/name" of the declaration of the pin. If this declaration was
+// not read, it is the missing object. Otherwise the OperatorGroup of the pin may be missing. mayBeIn
+// returns nil if no object is missing, or if the predicate is false for all elements of set.Unread.
 func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string) func(declare.Unread) bool {
 	ns, name, _ := strings.Cut(by, "/")
 	condition := func(u declare.Unread) bool { return u.MayDeclare(ns, name, pin.Package) }
@@ -218,8 +218,8 @@ func missingOperators(set *declare.Set, lock *lockfile.File) []declare.Unread {
 	return out
 }
 
-// complete returns set with a declaration for each kept pin. This declaration replaces all others
-// of the operator. Operators without a pin whose OperatorGroup was not read are removed.
+// complete returns set with a declaration for each kept pin, which replaces all other declarations
+// of the operator. It omits the declarations of operators in u.missing.
 func (u unread) complete(set *declare.Set) *declare.Set {
 	out := *set
 	out.Subscriptions = slices.DeleteFunc(slices.Clone(set.Subscriptions), func(s declare.Subscription) bool {
@@ -251,8 +251,8 @@ func (u unread) keeps(key string) bool {
 	return slices.ContainsFunc(u.pins, func(k unreadPin) bool { return slices.Contains(k.pin.RequestedBy, key) })
 }
 
-// restore returns the lock next with the kept pins. From the lock before, it copies the Namespaces
-// that these pins need, because the declarations of the Namespaces may be unread.
+// restore returns the lock next with the kept pins added. It copies the Namespaces that these pins
+// need from the previous lock before, because their declarations may be unread.
 func (u unread) restore(next, before *lockfile.File) *lockfile.File {
 	if len(u.pins) == 0 {
 		return next

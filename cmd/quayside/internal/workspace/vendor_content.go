@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// contentImage returns the name of a pin's content in the vendored layout, where the content is stored as an
-// image. It is for contents from servers that are not registries.
+// contentImage returns the name of a pin's content in the vendored layout, where contents from
+// servers other than registries are stored as images.
 func contentImage(digest catalog.Digest) string {
 	return "image:content.quayside.invalid/content:" + digest.Hex()
 }
