@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestImages checks that image references that a container runtime rejects are faults.
+// TestImages checks that Validate rejects invalid image references: a container runtime would reject them, too.
 func TestImages(t *testing.T) {
 	image := func(spec string) map[string]string {
 		return map[string]string{"manifests/csv.yaml": strings.Replace(csv, "containers: []", spec, 1)}

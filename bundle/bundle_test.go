@@ -36,7 +36,7 @@ spec:
 `
 )
 
-// newBundleDir returns a bundle directory with the two files above and with files, which take precedence.
+// newBundleDir returns a bundle directory with annotations, csv and files. Content "-" removes the file.
 func newBundleDir(files map[string]string) fstest.MapFS {
 	out := fstest.MapFS{"metadata/annotations.yaml": {Data: []byte(annotations)}, "manifests/csv.yaml": {Data: []byte(csv)}}
 	for name, data := range files {
@@ -409,7 +409,7 @@ func TestDirectives(t *testing.T) {
 	}
 }
 
-// TestReservedKeys warns about keys of quayside below the metadata of an object.
+// TestReservedKeys checks the warnings about quayside's keys in an object, outside of the object's own metadata.
 func TestReservedKeys(t *testing.T) {
 	for text, want := range map[string]string{
 		`{kind: Job, apiVersion: batch/v1, metadata: {name: j}, spec: {template: {metadata: {labels: {quayside.dev/package: x}}}}}`:                           `Job j: spec.template.metadata.labels: key "quayside.dev/package" is reserved for quayside`,
@@ -462,8 +462,8 @@ func TestDirectivesAreReportedOnce(t *testing.T) {
 	}
 }
 
-// TestDroppedLabelsThatFind checks which warnings about a dropped label name an object whose selector no longer
-// matches. They must not name selectors of pods, and selectors that did not match before.
+// TestDroppedLabelsThatFind checks that a warning about a dropped label lists the objects whose selectors no
+// longer match. It must not list selectors of pods, or selectors that did not match before.
 func TestDroppedLabelsThatFind(t *testing.T) {
 	const service = `{kind: Service, apiVersion: v1, metadata: {name: s, labels: {app.kubernetes.io/instance: x, a: b}}, spec: {selector: {app.kubernetes.io/instance: x}}}`
 	at := `manifests/s.yaml: Service s: metadata.labels: "app.kubernetes.io/instance" ignored: bundles must not control Argo CD`

@@ -116,8 +116,8 @@ type Webhook struct {
 
 const defaultWebhookPort = 443
 
-// readCSV decodes a CSV. Like the API server, it decodes the parts that become API objects with the Go types of
-// the API. It drops unknown fields and adds a warning.
+// readCSV decodes a CSV. Some parts of a CSV become API objects: readCSV decodes them into the Go types of the
+// API, like the API server. It drops unknown fields and adds a warning.
 func readCSV(o ManifestObject) (*CSV, []diag.Warning, error) {
 	var errs diag.List
 	r := &reader{file: o.File, errs: &errs, types: admit.NewTypes()}

@@ -114,9 +114,9 @@ func checkPodPath(a fieldPosition, kind string, m map[string]any, errs *diag.Lis
 	}
 }
 
-// findMergeKey returns the path of the first YAML merge key "<<" that is left in a decoded value. found is
-// false if there is no such key. Other YAML decoders would merge the key when they read the rendered output,
-// even if the key is quoted.
+// findMergeKey returns the path of the first YAML merge key "<<" in a decoded value. found is false if there is
+// no such key. Other YAML decoders would interpret such a key in the rendered output as a merge, even if the
+// key is quoted.
 func findMergeKey(v any) (place string, found bool) {
 	first := func(where string) {
 		if !found || where < place {

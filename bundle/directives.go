@@ -25,16 +25,16 @@ func bundleDirectives() []profile.Directive {
 	)
 }
 
-// keptAnnotation is the annotation by which Helm keeps an object. Rendering replaces it with the GitOps tool's.
+// keptAnnotation prevents Helm from deleting an object. Rendering replaces it with the annotation of the GitOps tool.
 const keptAnnotation = "helm.sh/resource-policy"
 
 // ControlledTool returns the name of the tool that an annotation or label with this key controls,
 // or "" if there is none.
 func ControlledTool(key string) string { return profile.ToolOfKey(key, bundleDirectives()) }
 
-// checkDirectives warns about annotations and labels that control tools. Rendering drops these annotations and
-// labels. checkDirectives adds a warning for each key, and for each object with a label that a selector uses.
-// It does not check labels and annotations of pods, because rendering keeps them.
+// checkDirectives warns about annotations and labels that control tools. Rendering drops them. There is one
+// warning for each key, and one for each object whose dropped label is used by a selector. checkDirectives
+// ignores labels and annotations of pods, because rendering keeps them.
 func checkDirectives(c *checker) {
 	first := map[string]int{} // key → index of its first warning in c.warnings
 	more := map[string]int{}
@@ -69,9 +69,9 @@ func checkDirectives(c *checker) {
 	}
 }
 
-// checkReservedKeys warns about quayside's keys in labels, annotations and selectors below the metadata of an
-// object, such as in a pod template. Rendering drops these keys only from the metadata: without the key, a
-// selector would match other objects, and a program may read an annotation of its pod.
+// checkReservedKeys warns about quayside's keys in labels, annotations and selectors below the metadata of an object,
+// such as in a pod template. Rendering drops quayside's keys only from the metadata itself. Elsewhere it keeps them: a
+// selector without the key would match other objects, and a program may read the annotations of its pod.
 func checkReservedKeys(c *checker) {
 	var walk func(pos diag.Pos, at string, v any)
 	walk = func(pos diag.Pos, at string, v any) {
@@ -107,9 +107,9 @@ func checkReservedKeys(c *checker) {
 	}
 }
 
-// describeSelectors returns a suffix for a warning about a label that rendering drops. It lists the objects of
-// the bundle whose selectors use the label key and match labelled. It returns "" if there are no such objects,
-// or if labelled is the zero value.
+// describeSelectors returns a suffix for a warning about a label that rendering drops. The suffix lists the
+// objects of the bundle whose selectors use the label key and match the object labelled. It is "" if there are
+// no such objects, or if labelled is the zero value.
 func (c *checker) describeSelectors(labelled ManifestObject, key string) string {
 	selectors := ""
 	for _, o := range c.b.Objects {

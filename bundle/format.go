@@ -15,16 +15,16 @@ type format struct {
 	image     func(fsys fs.FS) (fs.FS, map[string]string, error) // returns the files and the labels of a bundle image
 }
 
-// bundleFormats returns all formats. For a directory without any marker file, the first format applies and
-// reports the missing files. All bundle images need the labels of registry+v1.
+// bundleFormats returns all formats. A directory without any marker file is treated as the first format, and
+// the error lists the missing files. All bundle images need the labels of registry+v1.
 func bundleFormats() []format {
 	return []format{
 		registryV1(),
 	}
 }
 
-// formatOf returns the first format whose marker file exists, or else the first format. The function has
-// reports whether a file exists.
+// formatOf returns the first format whose marker file exists, or else the first format. It calls has to check
+// whether a file exists.
 func formatOf(has func(name string) bool) format {
 	all := bundleFormats()
 	if i := slices.IndexFunc(all, func(f format) bool { return has(f.marker) }); i >= 0 {

@@ -120,8 +120,8 @@ func (m *metadata) readAnnotations(errs *diag.List) {
 	}
 }
 
-// properties decodes the list of {type, value} in field key of m. positions contains the positions of the
-// document's fields.
+// properties decodes m[key], a list of {type, value}. positions contains the positions of the document's
+// fields.
 func (r *reader) properties(m map[string]any, key string, positions map[string]diag.Pos) []Property {
 	var out []Property
 	for i, item := range r.list(m, "", key) {

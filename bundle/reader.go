@@ -103,7 +103,7 @@ func readTyped[V any](r *reader, part admit.Part, value V, at string) V {
 	return value
 }
 
-// objects calls each with every object in the list m[key] and its field path.
+// objects calls the function each for every object in the list m[key]. The argument at is the object's field path.
 func (r *reader) objects(m map[string]any, at, key string, each func(at string, fields map[string]any)) {
 	for i, v := range r.list(m, at, key) {
 		here := diag.Item(diag.Member(at, key), i)

@@ -24,8 +24,7 @@ func objectValidators() []validator {
 }
 
 // Validate checks b. The error is a diag.List of all faults that prevent installation, each with file and
-// field. The warnings are sorted. They include faults for which only one of OLM v0 and OLM v1 rejects the
-// bundle.
+// field. The warnings are sorted. A fault is only a warning if one of OLM v0 and OLM v1 accepts the bundle.
 func Validate(b *Bundle) ([]diag.Warning, error) {
 	c := &checker{b: b, csv: b.CSV}
 	for _, validate := range objectValidators() {
@@ -125,9 +124,9 @@ func checkPermissions(c *checker) {
 	}
 }
 
-// checkObjects reports objects without a name and duplicate objects. Rendering makes all other checks. Only a
-// complete bundle can have objects of the same name in several namespaces. Equal duplicates are a warning,
-// because some charts render a CRD several times.
+// checkObjects rejects objects without a name and duplicate objects. Rendering makes all other checks. In a
+// complete bundle, such as a chart, objects of the same name in several namespaces are no duplicates. Equal
+// duplicates are a warning, because some charts render a CRD several times.
 func checkObjects(c *checker) {
 	seen := map[string]ManifestObject{}
 	for _, o := range c.b.Objects {
@@ -149,8 +148,8 @@ func checkObjects(c *checker) {
 	}
 }
 
-// CheckServed returns a diag.List of the custom resources in b whose CRD in b does not serve their version.
-// Rendering only warns about such an object, although no cluster can accept it.
+// CheckServed returns a fault for each custom resource in b whose version is not served by its CRD in b. The
+// error is a diag.List. Rendering only warns about such an object, although no cluster can accept it.
 func CheckServed(b *Bundle) error {
 	c := &checker{b: b}
 	for _, file := range c.crds() {

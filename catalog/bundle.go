@@ -68,7 +68,7 @@ func (b *Bundle) Format() string { return b.data.Format }
 // Commit returns the commit of the bundle's content, or "" if it is not in a Git repository.
 func (b *Bundle) Commit() string { return b.data.Commit }
 
-// Templated reports whether the content is rendered with the values of a declaration.
+// Templated reports whether the content is a template. Rendering fills it with the values of the declaration.
 func (b *Bundle) Templated() bool { return b.data.Templated }
 
 // Package returns the package that the bundle belongs to.
@@ -77,8 +77,8 @@ func (b *Bundle) Package() *Package { return b.pkg }
 // Pos returns the position of the bundle's olm.bundle in the catalog.
 func (b *Bundle) Pos() diag.Pos { return b.data.Pos }
 
-// Span returns the byte range of the bundle in the file of Pos, if the catalog embeds its
-// manifests. It returns the zero Span if the range is unknown.
+// Span returns the byte range in the file of Pos that contains the bundle, if the catalog embeds the bundle's
+// manifests. If the range is unknown, it returns the zero Span.
 func (b *Bundle) Span() Span { return b.data.Span }
 
 // Entries returns the bundle's channel entries in the order of Package.Channels. There is at least
@@ -124,8 +124,8 @@ func (b *Bundle) Deprecation() string { return b.message }
 // "" if there is none.
 func (b *Bundle) MaxOpenShiftVersion() string { return b.facts.MaxVersion }
 
-// Annotations of a ClusterServiceVersion that suggest an install namespace: by its name, or by a
-// template of the Namespace in JSON.
+// Annotations of a ClusterServiceVersion that suggest an install namespace. The first contains the name, the
+// second a JSON template of the Namespace.
 const (
 	SuggestedNamespace         = "operatorframework.io/suggested-namespace"
 	SuggestedNamespaceTemplate = "operatorframework.io/suggested-namespace-template"

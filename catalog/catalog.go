@@ -92,7 +92,7 @@ func New(c Content) (*Catalog, error) {
 	return cat, nil
 }
 
-// sortChannels fills c.channels and c.provides from the packages.
+// sortChannels sets c.channels and c.provides, in the order that Channels and Providers document.
 func (c *Catalog) sortChannels() {
 	for _, p := range c.packages {
 		c.channels = append(c.channels, p.channels...)

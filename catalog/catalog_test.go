@@ -103,7 +103,7 @@ func entryNames(es []*Entry) string {
 	return strings.Join(names, " ")
 }
 
-// TestWalk checks the order of Walk, which follows replaces from the head, and of Entries.
+// TestWalk checks the order of the results of Walk and Entries.
 func TestWalk(t *testing.T) {
 	for _, tt := range []struct{ name, in, walk, entries string }{
 		{

@@ -63,8 +63,8 @@ func ParseInstallMode(s string) (InstallMode, error) {
 	return "", fmt.Errorf("install mode %q: must be one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace", s)
 }
 
-// ModeFor returns the install mode that an operator in namespace install needs to watch the
-// namespaces in watch. If watch is empty, the operator watches all namespaces.
+// ModeFor returns the install mode that an operator needs to watch the given namespaces. install is the
+// operator's own namespace. An empty list means that the operator watches all namespaces.
 func ModeFor(install string, watch []string) InstallMode {
 	switch {
 	case len(watch) == 0 || slices.Contains(watch, ""):
@@ -78,10 +78,9 @@ func ModeFor(install string, watch []string) InstallMode {
 	}
 }
 
-// SupportsNamespaces reports whether a bundle with these install modes can run in namespace install
-// and watch the namespaces in watch. If watch contains install and other namespaces, OwnNamespace
-// is required as well (operator-lifecycle-manager, InstallModeSet.Supports). It returns true if
-// modes is nil, which means that they are unknown.
+// SupportsNamespaces reports whether a bundle with the given install modes can watch the given namespaces.
+// install is its own namespace. To watch its own and other namespaces, a bundle must also support OwnNamespace
+// (operator-lifecycle-manager, InstallModeSet.Supports). Nil modes are unknown: the result is true.
 func SupportsNamespaces(modes []InstallMode, install string, watch []string) bool {
 	if modes == nil {
 		return true

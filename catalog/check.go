@@ -208,8 +208,8 @@ func (p *Package) bundleNames() []string {
 	return names
 }
 
-// suggestNames returns a message suffix with names similar to name. If none is similar, it lists
-// all names in among.
+// suggestNames returns a message suffix with the available names that are similar to name. If none is similar,
+// it lists all available names.
 func suggestNames(name string, among []string) string {
 	if hint := diag.DidYouMean(name, among); hint != "" {
 		return hint

@@ -179,8 +179,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestUnseenNames checks that a bundle with an invalid name is unusable, and that names of channels
-// and of replaced or skipped bundles are printable.
+// TestUnseenNames checks that a bundle with an invalid name is unusable. It also checks that unprintable names
+// of channels, and of replaced or skipped bundles, are faults.
 func TestUnseenNames(t *testing.T) {
 	content := func(bundle, channel, replaces, skips string) Content {
 		return Content{Packages: []PackageData{{

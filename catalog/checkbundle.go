@@ -76,7 +76,7 @@ func IsBundleName(s string) bool {
 	return s != "" && len(s) <= 253 && !strings.ContainsAny(s[:1], "-._+") && !strings.ContainsFunc(s, isInvalid)
 }
 
-// checkRelease adds the faults for which operator-registry rejects a bundle with a release.
+// checkRelease checks a bundle with a release. It adds the same faults as operator-registry.
 func (b *Bundle) checkRelease(faults *diag.List) {
 	if len(b.release) == 0 {
 		return

@@ -65,8 +65,8 @@ type differ struct {
 	pkg     string // name of the current package
 }
 
-// diffParts compares two lists of parts by name. For a part in both lists, it calls the function both
-// with a copy of c. For a part in only one list, it adds a copy of c, with the result of describe as From or To.
+// diffParts compares two lists of parts by name. For a part in both lists, it passes a copy of c to the
+// function both. For an added or removed part, it adds a copy of c, with the result of describe as From or To.
 // nameField returns the field of the copy that holds the name of the part.
 func diffParts[T any](d *differ, c Change, old, new []*T, name func(*T) string, nameField func(*Change) *string, describe func(*T) string, both func(c Change, a, b *T)) {
 	byName := map[string][2]*T{}
@@ -96,7 +96,7 @@ func diffParts[T any](d *differ, c Change, old, new []*T, name func(*T) string, 
 	}
 }
 
-// add adds c if From and To differ. Both catalogs must contain the changed part.
+// add adds c, a change of a part that both catalogs contain. It does nothing if From equals To.
 func (d *differ) add(c Change) {
 	if c.From != c.To {
 		c.Kind, c.Package = Changed, d.pkg
@@ -123,7 +123,7 @@ func pointers(list []SupportedVersion) []*SupportedVersion {
 	return out
 }
 
-// formatLifecycle formats the support phases of v and its platforms, sorted.
+// formatLifecycle formats the support phases of v in their order, and its platforms in alphabetical order.
 func formatLifecycle(v *SupportedVersion) string {
 	var phases, platforms []string
 	for _, p := range v.Phases {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lampCatalog returns a catalog with one package. It has two versions in one channel. change modifies it.
+// lampCatalog returns a catalog with one package of two versions in one channel. change may modify the package.
 func lampCatalog(t *testing.T, change func(*PackageData)) *Catalog {
 	t.Helper()
 	bundle := func(name, version string) BundleData {

@@ -4,9 +4,9 @@ import (
 	"slices"
 )
 
-// Needs lists the packages, APIs and labels in the requirements of bundles, but not how "all", "any" and
-// "not" combine them. A bundle that provides none of the items cannot meet any of the requirements. A
-// bundle that provides some of the items may not meet any of them either.
+// Needs lists the packages, APIs and labels in the requirements of bundles, but not how "all", "any" and "not"
+// combine them. A bundle that provides none of the items cannot meet any of the requirements. A bundle that
+// provides some items does not necessarily meet a requirement.
 type Needs struct {
 	Anything bool // a requirement may be met by any bundle of any package
 	Packages []string
@@ -34,8 +34,8 @@ func (n *Needs) Add(r Requirement) {
 	}
 }
 
-// addAll adds the items of the first part of a RequireAll that restricts the candidates. The other parts are
-// not needed, because a bundle must meet all parts.
+// addAll adds the items of a RequireAll. It finds the first part that restricts the candidates, and adds only
+// the items of this part: a bundle must meet all parts, so one part is enough to find the candidates.
 func (n *Needs) addAll(parts []Requirement) {
 	for _, sub := range parts {
 		var one Needs

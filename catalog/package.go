@@ -79,8 +79,7 @@ type Channel struct {
 // Name returns the channel's name.
 func (c *Channel) Name() string { return c.data.Name }
 
-// ByVersion reports whether the edges follow the order of versions, because the author publishes no upgrade
-// graph.
+// ByVersion reports whether the author publishes no upgrade graph. The edges then follow the order of versions.
 func (c *Channel) ByVersion() bool { return c.data.ByVersion }
 
 // Package returns the package that the channel belongs to.
@@ -128,8 +127,8 @@ func (e *Entry) Channel() *Channel { return e.channel }
 // Bundle returns the bundle of the entry.
 func (e *Entry) Bundle() *Bundle { return e.bundle }
 
-// Replaces returns the name of the bundle that the entry replaces, or "" if there is none. The
-// channel may not contain that bundle.
+// Replaces returns the name of the bundle that the entry replaces, or "" if there is none. The replaced bundle
+// is not necessarily in the channel.
 func (e *Entry) Replaces() string { return e.data.Replaces }
 
 // Skips returns the names of the bundles that the entry skips, in file order.
@@ -156,9 +155,9 @@ const (
 	EdgeSkipRange Edge = "skipRange"
 )
 
-// EdgeFrom returns the kind of the upgrade edge from bundle to e, or "" if there is none. The
-// channel may not contain bundle. v is the version of bundle, or nil if unknown. EdgeFrom does not
-// compare versions: a skipRange may include the version of e itself or higher versions.
+// EdgeFrom returns the kind of the upgrade edge from a bundle to e, or "" if there is none. The bundle need not
+// be in the channel. v is its version, or nil if unknown. EdgeFrom does not check that the version of e is
+// higher: a skipRange may include this version, and higher ones.
 func (e *Entry) EdgeFrom(bundle string, v *Version) Edge {
 	switch {
 	case bundle != "" && e.data.Replaces == bundle:

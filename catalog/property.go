@@ -75,8 +75,8 @@ func MaxOpenShiftVersionProperty(version string) Property {
 	return newProperty(TypeMaxVersion, version)
 }
 
-// Dependency converts a dependency from dependencies.yaml or an index database into a property of
-// file-based catalogs, in which the type has another name, such as olm.package.required.
+// Dependency converts a dependency from dependencies.yaml or an index database to a property of a file-based
+// catalog. The types differ: for example, olm.package becomes olm.package.required.
 func Dependency(d Property) (Property, error) {
 	switch d.Type {
 	case TypePackage:
@@ -93,8 +93,8 @@ func Dependency(d Property) (Property, error) {
 	}
 }
 
-// CanonicalProperty returns p encoded as this package encodes it. Other tools may add fields to
-// olm.gvk or order its fields differently.
+// CanonicalProperty returns p in the encoding of this package. An olm.gvk property from other tools may have
+// further fields, or another order of fields.
 func CanonicalProperty(p Property) (Property, error) {
 	if p.Type != TypeGVK {
 		return p, nil

@@ -46,7 +46,7 @@ func Diff(old, new *File) []Change {
 	return out
 }
 
-// diffable is a block that Diff compares. The method change returns the Change that removes the block.
+// diffable is a block that Diff compares. The method change returns the block as a Change of kind Removed.
 type diffable interface {
 	block
 	change() Change

@@ -22,8 +22,8 @@ func (v minorVersions) lock() *lockfile.File {
 	return lockfile.New(pins)
 }
 
-// drawMoves returns a copy of v in which some versions are changed by an amount between from and to. Some
-// operators are added or, if from is negative, removed.
+// drawMoves returns a copy of v in which some versions are raised by a number from the interval [from, to]. It
+// also adds some operators or, if the parameter from is negative, removes some.
 func drawMoves(t *rapid.T, v minorVersions, name string, from, to int) minorVersions {
 	out := minorVersions{}
 	for _, pkg := range operators() {

@@ -3,8 +3,8 @@
 // The resolver writes the lock, and rendering reads it. Rendering needs only the lock, quayside.yaml and the
 // content of bundles. The lock contains the decisions of the resolver. It contains no data that rendering can
 // derive from quayside.yaml or from the content of bundles. The same decisions result in the same bytes on
-// every machine. Each block has its own checksum, and contains only data of one pin and of settings, so that
-// Git can merge branches that change different operators. The package neither resolves nor renders.
+// every machine. Each block has its own checksum, and depends on only one pin and on settings. So Git can
+// merge branches that change different operators. The package neither resolves nor renders.
 //
 // The package is public: docs/library.md has its compatibility promise.
 //
@@ -221,8 +221,8 @@ func (f *File) Needed(operator string) map[string]bool {
 	return found
 }
 
-// RequiredBy returns the pins that require p, sorted by namespace and package. Each comes with the requirement
-// that p meets.
+// RequiredBy returns the pins that require p, sorted by namespace and package. Each element contains the key of
+// such a pin, and its requirement that p meets.
 func (f *File) RequiredBy(p Pin) []Requirement {
 	var out []Requirement
 	for _, by := range f.Pins {

@@ -28,9 +28,9 @@ func editsOf(base, next *File) edits {
 	return e
 }
 
-// addBlocks adds the edits from base to next, two versions of one section of the lock. first is the number of
-// the first block of the section. addBlocks returns the number of the first block after the section. A removed
-// block also touches the gaps before and after it.
+// addBlocks adds to e the differences between base and next, two versions of one section of the lock. first is
+// the number of the first block of the section. addBlocks returns the number of the first block after the
+// section. For a removed block, it also adds the gaps on both sides of the block.
 func addBlocks[T block](e *edits, first int, base, next []T, compare func(a, b T) int) int {
 	for i, b := range base {
 		j := slices.IndexFunc(next, func(n T) bool { return compare(n, b) == 0 })

@@ -235,9 +235,9 @@ func (p *parser) recordEdit(n *yamlnode.Node, pin *Pin, checksum string) bool {
 	return true
 }
 
-// undoVersionEdit returns the pin as it was before its version was edited. The original version is in the
-// properties of the pin. undoVersionEdit returns false if the version was not edited. It also returns false if
-// the result does not match the checksum sum, because then something else was edited, too.
+// undoVersionEdit returns the pin with its original version, which the properties of the pin contain. ok is
+// false if the version was not edited. It is also false if the restored pin does not match the checksum sum:
+// then something else was edited, too.
 func undoVersionEdit(pin Pin, sum string) (before Pin, ok bool) {
 	before = pin
 	before.Version = catalog.Read(pin.Properties).Version

@@ -152,8 +152,7 @@ type Adopted struct {
 	Annotations  []Annotation `json:"annotations" doc:"Annotations of pod templates that the bundle does not have."`
 }
 
-// Annotation is an annotation in which the pods of a Deployment differ from the bundle: the pods have it in
-// addition, or lack it.
+// Annotation is an annotation that only the pods of a Deployment have, or only their template in the bundle.
 type Annotation struct {
 	Deployment string `json:"deployment" form:"required nonempty" doc:"Name of the Deployment."`
 	Name       string `json:"name" form:"required nonempty" doc:"Name of the annotation."`

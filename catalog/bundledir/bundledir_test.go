@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// add adds a bundle to fsys. spec is the spec of the CSV without the version, and more are
-// further files of the bundle by name.
+// add adds a bundle to fsys. spec is the spec of the CSV without the version. more contains the content of
+// other files by name.
 func add(fsys fstest.MapFS, dir, pkg, name, version, channels, def, spec string, more map[string]string) {
 	annotations := fmt.Sprintf("annotations:\n  operators.operatorframework.io.bundle.package.v1: %s\n  operators.operatorframework.io.bundle.channels.v1: %s\n", pkg, channels)
 	if def != "" {
@@ -34,7 +34,7 @@ func add(fsys fstest.MapFS, dir, pkg, name, version, channels, def, spec string,
 	}
 }
 
-// formatGraph returns the channels of a package as text: "c: a.v2<a.v1+skipped a.v1".
+// formatGraph returns one line for each channel, such as "c: v3<v1+v2 v1": v3 replaces v1 and skips v2.
 func formatGraph(p catalog.PackageData) string {
 	var b strings.Builder
 	for _, ch := range p.Channels {
@@ -53,7 +53,7 @@ func formatGraph(p catalog.PackageData) string {
 	return b.String()
 }
 
-// TestGraph checks the upgrade edges and warnings that LoadFS derives from bundles, also with gaps.
+// TestGraph checks the upgrade edges and warnings of LoadFS. In some cases, replaced bundles are missing.
 func TestGraph(t *testing.T) {
 	type in struct{ version, replaces, skips string }
 	for _, tt := range []struct {

@@ -20,8 +20,8 @@ func (c *countingFS) Open(name string) (fs.File, error) {
 	return c.FS.Open(name)
 }
 
-// TestFindAt checks that FindAt opens equally few files however many bundles there are. If the file
-// is not in a bundle, all directories are searched.
+// TestFindAt checks that the number of files that FindAt opens does not depend on the number of bundles. It
+// also checks files that are in no bundle.
 func TestFindAt(t *testing.T) {
 	costs := map[int]int{}
 	for _, n := range []int{5, 50} {

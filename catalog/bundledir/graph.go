@@ -46,11 +46,11 @@ func newestFirst(a, b *member) int {
 	)
 }
 
-// defaultChannel returns the default channel of a package: the default that the newest bundle declares. If
-// that channel does not exist, the next older bundle decides, and so on. Adding the bundles to an index in
-// version order gives the same result. If no bundle declares an existing channel, the default is the only
-// channel of the package or, if there are several channels, the first channel (by name) of the newest bundle.
-// The latter case causes a warning.
+// defaultChannel returns the default channel of a package: the default that the newest bundle declares. If that
+// channel does not exist, the next older bundle decides, and so on. Adding the bundles to an index in version
+// order gives the same result. If no bundle declares an existing channel, the default is the only channel of
+// the package or, if there are several, the first channel (by name) of the newest bundle. It returns a warning
+// if the newest declared default does not exist, or if nothing declares one of several channels.
 func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*member) (string, []diag.Warning) {
 	absent := ""
 	for _, m := range newestFirst {
@@ -152,8 +152,8 @@ func bridgeGaps(entries []catalog.EntryData) (bridged []catalog.EntryData, chang
 	return bridged, changed
 }
 
-// setReplaces makes e replace the bundle name, or none if name is empty. It returns a description of
-// the change. If e replaced a bundle that is not in present, e now skips that bundle.
+// setReplaces sets the bundle that e replaces. An empty name means that e replaces nothing. If the bundle that
+// e replaced before is not in present, e now skips it. The result describes the change.
 func setReplaces(e *catalog.EntryData, name string, present map[string]bool) string {
 	if old := e.Replaces; old != "" && !present[old] && !slices.Contains(e.Skips, old) {
 		e.Skips = append(slices.Clone(e.Skips), old)

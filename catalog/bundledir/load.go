@@ -86,8 +86,8 @@ func loadAll(fsys fs.FS) (members []*member, faults diag.List) {
 	return members, faults
 }
 
-// FindAt returns the directory of the bundle that contains file. It does not check pkg and name, so file
-// must come from a valid index of fsys. If file is not in a bundle directory, it calls [Find].
+// FindAt returns the directory of the bundle that contains a file. It does not compare the bundle with pkg and
+// name, so the path must come from a valid index of fsys. If no bundle contains the file, it calls [Find].
 func FindAt(fsys fs.FS, pkg, name, file string) (fs.FS, error) {
 	for dir := path.Dir(file); fs.ValidPath(dir); dir = path.Dir(dir) {
 		if bundle.IsDir(fsys, dir) {
@@ -167,7 +167,7 @@ func bundleDirs(fsys fs.FS) ([]string, error) {
 	return dirs, nil
 }
 
-// member is a bundle with the package data built from it.
+// member is a bundle with the data that the catalog needs from it.
 type member struct {
 	dir            string
 	pkg            string

@@ -183,8 +183,7 @@ type Summary struct {
 	Text    string        // text that searches match; see [catalog.Package.SearchText]; empty without match
 }
 
-// Provides reports whether the package provides an API that each of words names; see
-// [catalog.GVK.IsCalled].
+// Provides reports whether the package provides an API that matches all words; see [catalog.GVK.IsCalled].
 func (s Summary) Provides(words ...string) bool {
 	return slices.ContainsFunc(s.APIs, func(g catalog.GVK) bool {
 		return !slices.ContainsFunc(words, func(word string) bool { return !g.IsCalled(word) })

@@ -157,7 +157,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestLoad checks which packages are loaded for given needs, with the packages that they require.
+// TestLoad checks that PickClosure loads the needed packages, and the packages that these require.
 func TestLoad(t *testing.T) {
 	one, two := sample(4), catalog.Content{Packages: sample(6).Packages[5:6]} // p05 requires an API of p00
 	for _, tc := range []struct {
@@ -351,7 +351,7 @@ func pack(t testing.TB, entries map[string][]byte) []byte {
 	return buf.Bytes()
 }
 
-// TestHugeEntry declares a size above the limit, and a wrong size.
+// TestHugeEntry opens an index whose entry has a wrong size in its header, once above the limit.
 func TestHugeEntry(t *testing.T) {
 	for size, want := range map[uint64]string{1 << 40: "exceed the limit of", 10: "head: zip"} {
 		var buf bytes.Buffer

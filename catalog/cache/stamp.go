@@ -82,9 +82,9 @@ func (s *stamp) sum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// isSettled reports whether every later change of the files will change the stamp. This is true if
-// the last change was long enough before the stamp was taken. It is false with symbolic links, and
-// if no file has a time.
+// isSettled reports whether every later change of the files will change the stamp. This is true if the last
+// change was long enough before the stamp was taken. The result is false if there are symbolic links, or if no
+// file has a time.
 func (s *stamp) isSettled() bool {
 	step := tick
 	if s.coarse {

@@ -87,7 +87,7 @@ func newContent(charts []Chart) catalog.Content {
 	return out
 }
 
-// compareVersions compares versions. If they differ only in build metadata, it compares this as text.
+// compareVersions compares two versions. If they are equal, it compares their build metadata as text.
 func compareVersions(a, b *semver.Version) int {
 	return cmp.Or(a.Compare(b), strings.Compare(a.Metadata(), b.Metadata()))
 }

@@ -68,7 +68,7 @@ func ReadTags(repository string, tags []string) *Index {
 	return x
 }
 
-// readEntries reads the versions of the charts by name.
+// readEntries returns the versions in an index.yaml, by the name of the chart.
 func readEntries(data []byte) (map[string][]Chart, error) {
 	var doc struct {
 		Entries map[string][]Chart `json:"entries"`
@@ -98,8 +98,8 @@ func readEntries(data []byte) (map[string][]Chart, error) {
 	return out, nil
 }
 
-// readEntry reads the entry of a chart version. It ignores fields of a wrong type. A digest of a wrong type
-// stays invalid, so that the archive is rejected.
+// readEntry reads the entry of a chart version. It ignores fields of a wrong type. A digest of a wrong type is
+// kept as an invalid digest, so that the archive is rejected later.
 func readEntry(raw []byte) (Chart, error) {
 	var c Chart
 	if err := json.Unmarshal(raw, &c); err == nil {

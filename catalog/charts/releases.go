@@ -60,8 +60,8 @@ func ListReleases(pkg string, versions []string) *Index {
 	return x
 }
 
-// ListTags returns an index of a package whose versions are tags. A tag is a version if it matches pattern,
-// in which * stands for a semantic version. tags has the commits of tags by name.
+// ListTags returns an index of a package whose versions are tags. A tag is a version if it matches pattern, in
+// which * stands for a semantic version. The keys of tags are tag names, the values are commits.
 func ListTags(pkg, pattern string, tags map[string]string) *Index {
 	x := &Index{}
 	before, after, _ := strings.Cut(pattern, "*")

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// codec decodes and encodes values of type T. Its YAML filter selects the parts of a value that it
-// decodes.
+// codec decodes and encodes values of type T. For YAML input, a filter selects the parts of a value that the
+// codec needs.
 type codec[T any] struct {
 	read  func(d *decoder, into *T)
 	write func(e *encoder, from *T)
@@ -55,7 +55,7 @@ type member[T any] struct {
 	omit func(from *T) bool // reports whether encoding omits the field; nil: it is always encoded
 }
 
-// fieldAt returns a field that decodes into place(t) and encodes from it.
+// fieldAt returns a field of T with codec f. place returns the location of the field's value in a T.
 func fieldAt[T, F any](name string, place func(*T) *F, f codec[F]) member[T] {
 	return member[T]{name: name, codec: codec[T]{
 		read:  func(d *decoder, into *T) { f.read(d, place(into)) },
@@ -79,7 +79,7 @@ func readOnlyField[T, F any](name string, place func(*T) *F, f codec[F]) member[
 	return m
 }
 
-// sameValue returns t. Use it as place if the codec of a field sets several fields of T.
+// sameValue returns t. It is the place argument of a field whose codec sets several fields of T.
 func sameValue[T any](t *T) *T { return t }
 
 // members is a list of fields, in the order of encoding.

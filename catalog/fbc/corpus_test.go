@@ -21,8 +21,8 @@ import (
 
 var whole = flag.Bool("whole", false, "decode every file of the corpus in both ways, not only some") //nolint:gochecknoglobals // a flag
 
-// isSampled reports whether to test item n of the corpus. With -whole it returns true for all items,
-// otherwise only if n is a multiple of of.
+// isSampled reports whether to test item n of the corpus. With the flag -whole it returns true for all items.
+// Otherwise, it returns true for one of every `of` items.
 func isSampled(n, of int) bool { return *whole || n%of == 0 }
 
 // corpusCatalog returns the files in an archive of the corpus.
@@ -108,8 +108,8 @@ func TestCorpusCatalogs(t *testing.T) {
 	}
 }
 
-// TestCorpusProblems loads the catalogs of the resolution problems. New must return an error
-// for the problems that are marked as broken, and only for them.
+// TestCorpusProblems loads the catalogs of the problems in QUAYSIDE_CONFORMANCE. Loading must fail for the
+// catalogs that a problem lists as invalid, and only for them.
 func TestCorpusProblems(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if root == "" {

@@ -126,7 +126,7 @@ func (d *decoder) decodeObjects() error {
 	return nil
 }
 
-// nextPos returns the position of the next value. Call d.in.kind before it.
+// nextPos returns the position of the next value. The caller must have called d.in.kind for this value.
 func (d *decoder) nextPos() diag.Pos { return d.posAt(d.in.nextOffset()) }
 
 func (d *decoder) posAt(offset int64) diag.Pos {
@@ -200,7 +200,7 @@ func (d *decoder) decodeObject(pos diag.Pos, schema string) (*object, error) {
 	return o, d.decodeEarly(o, early)
 }
 
-// span returns the byte range of the last object in the file.
+// span returns the byte range of the object in the file. The decoder must have read the object to its end.
 func (d *decoder) span() catalog.Span {
 	if d.whole {
 		return d.b.document

@@ -44,8 +44,8 @@ func FuzzDecodeYAML(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkDecode(t, data) })
 }
 
-// checkDecode decodes data and checks the result: positions of faults are in the input, reading byte
-// by byte gives the same result, and encoded content can be decoded again.
+// checkDecode decodes data. The positions of all faults must be in the input. Reading one byte at a time must
+// give the same result. Encoding and decoding the content must not change it.
 func checkDecode(t *testing.T, data []byte) {
 	t.Helper()
 	c, err := Decode("f", bytes.NewReader(data))

@@ -15,7 +15,7 @@ func lifecycleFields(schema, pkg member[object]) members[object] {
 	return members[object]{schema, tolerantField(pkg), tolerantField(versions), tolerantField(unknownFields[object]())}
 }
 
-// tolerantField returns a field like m that stores faults in the lifecycle document instead of the builder.
+// tolerantField returns a copy of m whose faults are stored in the lifecycle document instead of the builder.
 func tolerantField(m member[object]) member[object] {
 	read := m.read
 	m.read = func(d *decoder, o *object) {

@@ -137,7 +137,7 @@ func TestYAMLEqualsJSON(t *testing.T) {
 	}
 }
 
-// TestIgnoreFileFits checks ignore files at the limit, and one byte longer.
+// TestIgnoreFileFits checks that .indexignore files up to the size limit are accepted, and larger files rejected.
 func TestIgnoreFileFits(t *testing.T) {
 	full := strings.Repeat("#"+strings.Repeat("x", 510)+"\n", maxIgnore/512)
 	for text, fits := range map[string]bool{full: true, full + "\n": false, full + full: false} {

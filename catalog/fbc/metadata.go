@@ -181,8 +181,8 @@ func newRawMetadata(m catalog.Metadata) *rawMetadata {
 	return t
 }
 
-// manifestMetadata returns the metadata in an embedded ClusterServiceVersion, and false if data is
-// not a valid one.
+// manifestMetadata returns the metadata in an embedded ClusterServiceVersion. It returns false if data is not a
+// valid ClusterServiceVersion.
 func manifestMetadata(b *builder, data []byte) (catalog.Metadata, bool) {
 	text := bytes.TrimLeft(data, " \t\r\n")
 	if len(text) == 0 {

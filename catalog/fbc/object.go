@@ -87,8 +87,8 @@ func newCodecs() *codecs {
 	return f
 }
 
-// document returns the filter for a YAML document of any schema, because the field "schema" may
-// come last. It omits the fields of lifecycle documents.
+// document returns the filter for a YAML document. The schema may be unknown while fields are read, because the
+// field "schema" may come last. So the filter selects the fields of all schemas, except lifecycle documents.
 func (f *codecs) document() *yamlnode.Filter {
 	return &yamlnode.Filter{Open: func() { f.schema = f.schema[:0] }, Field: func(name []byte) (*yamlnode.Filter, bool) {
 		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // these have all fields of olm.deprecations, too

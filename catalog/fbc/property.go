@@ -136,8 +136,8 @@ func (d *decoder) decodeEmbeddedCSV(o *object) error {
 	return nil
 }
 
-// hasKind reports whether head, the beginning of a manifest, contains the kind of a CRD. A false
-// negative only costs time.
+// hasKind reports whether head, the beginning of a manifest, shows that the object is a CRD. If it misses a
+// CRD, the decoder only takes longer.
 func hasKind(head []byte) bool {
 	return bytes.Contains(head, []byte(`"kind":"CustomResourceDefinition"`)) || bytes.Contains(head, []byte("\nkind: CustomResourceDefinition"))
 }

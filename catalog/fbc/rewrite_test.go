@@ -18,7 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// checkSameJSON compares the JSON of a document by the fast path and by the full parser. It reports
+// checkSameJSON checks that the fast path and the full parser convert a document to the same JSON. It reports
 // whether the fast path supports the document.
 func checkSameJSON(t *testing.T, text []byte) bool {
 	t.Helper()
@@ -93,7 +93,7 @@ properties:
 	}
 }
 
-// convertToYAML converts every nth object of a JSON stream to a YAML document with emit.
+// convertToYAML converts every nth object of a JSON stream with emit. The first is object number first%nth.
 func convertToYAML(tb testing.TB, data []byte, first, nth int, emit func([]byte) ([]byte, error)) [][]byte {
 	tb.Helper()
 	var docs [][]byte
@@ -126,7 +126,7 @@ func encodeWideYAML(object []byte) ([]byte, error) {
 	return yaml.Marshal(v)
 }
 
-// everyFile calls each for the content of every file.
+// everyFile calls the function each with the content of every file.
 func everyFile(tb testing.TB, fsys fs.FS, each func(data []byte)) {
 	tb.Helper()
 	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {

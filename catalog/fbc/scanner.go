@@ -17,8 +17,8 @@ import (
 // end is the result of scanner.kind at the end of the input.
 const end = 0
 
-// scanner reads a sequence of JSON values. It is as strict as jsontext: invalid UTF-8 and duplicate
-// names are errors. After the first error, methods do nothing, more returns false, and failed
+// scanner reads a sequence of JSON values. It is as strict as jsontext: invalid UTF-8 and duplicate names are
+// errors. After the first error, all methods do nothing: the method more returns false, and the method failed
 // returns the error. So callers can check for errors once, at the end.
 type scanner struct {
 	dec   jsontext.Decoder
@@ -71,7 +71,7 @@ func (s *scanner) beginObject() { s.src.limit = s.offset() + maxObject }
 // offset returns the offset in the file after the last consumed byte.
 func (s *scanner) offset() int64 { return s.src.from + s.dec.InputOffset() }
 
-// nextOffset returns the offset of the next value in the file. Call kind before it.
+// nextOffset returns the offset of the next value in the file. The caller must have called kind for this value.
 func (s *scanner) nextOffset() int64 {
 	i := 0
 	for _, c := range s.dec.UnreadBuffer() {
@@ -109,8 +109,8 @@ func (s *scanner) enter() {
 	}
 }
 
-// more reports whether the current array or object has another element or member. If it has none,
-// more consumes the closing bracket. Call it before each element; for an object, call name next.
+// more reports whether the current array or object has another element. At its end, it consumes the closing
+// bracket and returns false. In an object, each call that returns true must be followed by a call of name.
 func (s *scanner) more() bool {
 	switch s.kind() {
 	case end:

@@ -34,8 +34,8 @@ func (s *selector) record(o *object) {
 	}
 }
 
-// ObjectsOf returns the embedded manifests of b, as [Objects]. If b has a Span, it reads only this
-// part of the file.
+// ObjectsOf returns the same result as [Objects] for b. If b has a Span, it first searches only this part of
+// the file.
 func ObjectsOf(fsys fs.FS, b *catalog.Bundle) ([][]byte, error) {
 	sel := &selector{pkg: b.Package().Name(), bundle: b.Name()}
 	if at := b.Span(); at.Size > 0 && at.Size <= maxObject {

@@ -64,8 +64,8 @@ type Edge struct {
 	OnPath bool         `json:"onPath,omitempty"`
 }
 
-// New returns the graph of a package. It marks the pinned version and hops, the remaining bundles
-// on its upgrade path, in order. pin may be nil.
+// New returns the graph of a package with its upgrade path marked. The path begins with the pinned bundle,
+// followed by hops, the bundles on the rest of the path. If pin is nil, nothing is marked.
 func New(p *catalog.Package, pin *lockfile.Pin, hops []string) Graph {
 	g := Graph{Catalog: p.Catalog().ID().String(), Package: p.Name(), Channels: []Channel{}}
 	for _, ch := range p.Channels() {

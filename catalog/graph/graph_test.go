@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// example returns a package with two channels. The first has edges of every kind, one of them
-// from a bundle outside the channel.
+// example returns a package with two channels. The first channel has edges of every kind. One of these edges
+// begins at a bundle outside the channel.
 func example(t *testing.T) *catalog.Package {
 	t.Helper()
 	data := catalog.PackageData{Name: "a", DefaultChannel: "stable", Channels: []catalog.ChannelData{

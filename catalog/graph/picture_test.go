@@ -46,8 +46,8 @@ func channel(t *testing.T, name, text string) catalog.ChannelData {
 
 func bundleName(version string) string { return "lantern-operator.v" + version }
 
-// newLantern returns a package with these channels. Versions with patch 9 are deprecated. Each
-// version requires Kubernetes of its major version.
+// newLantern returns a package with these channels. Versions with patch 9 are deprecated. A version N.x.y
+// requires Kubernetes 1.2N.0.
 func newLantern(t *testing.T, channels ...catalog.ChannelData) *catalog.Package {
 	t.Helper()
 	return buildPackage(t, data(channels...))

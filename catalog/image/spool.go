@@ -68,8 +68,7 @@ func (s *spool) spill() error {
 	return s.flush()
 }
 
-// flush writes the buffered content to the file, if there is one. The spool can be read only
-// afterwards.
+// flush writes the buffered content to the temporary file, if there is one. It must be called before ReadAt.
 func (s *spool) flush() error {
 	if s.file == nil {
 		return nil

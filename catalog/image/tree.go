@@ -112,8 +112,8 @@ func nodeSize(n *node) int {
 	return total
 }
 
-// clear removes everything below name that layers before layer have added. Unless inside is true,
-// it also removes name itself.
+// clear removes the entries below the path name that layers before the given layer added. If inside is false,
+// this includes the entry at the path itself.
 func (t *tree) clear(name string, layer int, inside bool) {
 	n := t.find(name)
 	if n == nil {
@@ -125,8 +125,8 @@ func (t *tree) clear(name string, layer int, inside bool) {
 	}
 }
 
-// prune removes the descendants of n that layers before layer have added. It keeps directories that
-// still have children.
+// prune removes the descendants of n that layers before the given layer added. It keeps directories that still
+// have children.
 func (t *tree) prune(n *node, layer int) {
 	for name, c := range n.children {
 		t.prune(c, layer)
@@ -137,7 +137,7 @@ func (t *tree) prune(n *node, layer int) {
 	}
 }
 
-// followLinks returns the path of the directory name after following symbolic links.
+// followLinks returns the path of a directory after following symbolic links. name is its path before.
 func (t *tree) followLinks(name string) (string, error) {
 	if name == "." {
 		return name, nil

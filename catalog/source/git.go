@@ -52,8 +52,8 @@ func findReleaseTags(ctx context.Context, at Resolver, r Ref, _ string) (*Source
 	}, nil
 }
 
-// limitedFiles returns the files of releaseFiles. It returns an error if they are together larger than the
-// maximum archive of a chart.
+// limitedFiles returns the result of releaseFiles. It returns an error if the total size of the files exceeds
+// charts.MaxArchive.
 func limitedFiles(commit fs.FS, at string) (map[string][]byte, error) {
 	files, err := releaseFiles(commit, at)
 	size := 0

@@ -31,9 +31,9 @@ func WellKnown() []Known {
 	}
 }
 
-// FindKnown returns the public catalog with a short name and the reference to its image. ok is false if text
-// is not a short name. The image may depend on the MAJOR.MINOR version of OpenShift. This is the version in
-// text, such as "redhat@4.20", or else openshift. If the version is needed, a missing or invalid one is an error.
+// FindKnown returns the public catalog with a short name, and the reference to its image. ok is false if text
+// is not a short name. If the image depends on the version of OpenShift, the version comes from text, such as
+// "redhat@4.20", or else from the argument openshift. It is then an error if the version is missing or invalid.
 func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 	name, version, given := strings.Cut(text, "@")
 	all := WellKnown()

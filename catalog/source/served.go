@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// Schemes of a file-based catalog that a server provides as one JSON file, such as catalogd of OLM v1. The
-// reference is the URL.
+// Schemes of a file-based catalog that is one JSON file on a server, for example on catalogd of OLM v1. The reference
+// is the URL.
 // https://operator-framework.github.io/operator-controller/tutorials/explore-available-content/
 const (
 	fileHTTPS = "https" // "https://catalogs.example.com/catalogs/operatorhubio/api/v1/all"

@@ -50,12 +50,12 @@ type Resolver struct {
 	Tags func(ctx context.Context, repository string) ([]string, error)
 	// Download returns the file at a URL; see [oci.Client.Download].
 	Download func(ctx context.Context, url, digest string, limit int64) (*oci.Downloaded, error)
-	// VerifyArchive verifies the signature of the archive at a URL with this digest, of a chart such as
-	// "charts.example.com/lamp", if it must be signed. It may be nil.
+	// VerifyArchive verifies the archive at a URL with this digest, if the policy requires a signature. chart
+	// is the name of the chart, such as "charts.example.com/lamp". VerifyArchive may be nil.
 	VerifyArchive func(ctx context.Context, chart, url, digest string) error
 	// GitTags returns the commits of the tags of a repository; see [oci.Client.GitTags].
 	GitTags func(ctx context.Context, url string) (map[string]string, error)
-	// GitFiles returns files of the commit of a tag; see [oci.Client.GitFiles].
+	// GitFiles returns the files that choose selects from the commit of a tag; see [oci.Client.GitFiles].
 	GitFiles func(ctx context.Context, url, tag, commit, key string, choose func(commit fs.FS) (map[string][]byte, error)) (fs.FS, error)
 }
 

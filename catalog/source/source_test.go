@@ -42,9 +42,9 @@ import (
 // example describes how to test a scheme. All examples contain the same catalog in the format of
 // their scheme: the package lamp with the bundles lamp.v1.0.0 and lamp.v1.1.0.
 type example struct {
-	// put writes an edition of the catalog below dir and returns the part of the reference after
-	// the colon. Editions differ only in a description. The edition "broken" also has a fault
-	// in the file fault.
+	// put writes an edition of the catalog below dir and returns the part of the reference after the colon.
+	// Editions differ only in a description. The edition "broken" also has a fault: the field fault names its
+	// file.
 	put       func(t *testing.T, dir, edition string) (rest string)
 	fault     string // path below the directory of the catalog; empty if rest names the file
 	wrong     string // an invalid path; empty: a file in place of a directory, or a directory in place of a file
@@ -330,7 +330,7 @@ func (ex example) checkDirRef(t *testing.T, dir string, ref source.Ref, rest str
 	}
 }
 
-// checkBundles checks that the existing bundles of a catalog are found, and others are not.
+// checkBundles checks that all bundles of a catalog are found, and that nonexistent bundles are not found.
 func checkBundles(t *testing.T, c *source.OpenedCatalog) {
 	t.Helper()
 	for _, v := range versions() {
@@ -352,8 +352,8 @@ func checkBundles(t *testing.T, c *source.OpenedCatalog) {
 // laterClock is a clock that is late enough to index files that were just written.
 func laterClock() time.Time { return time.Now().Add(time.Minute) }
 
-// checkIndexed opens a catalog twice. The second time it uses the index that the first has stored. It
-// compares the content of the index with the content of the catalog.
+// checkIndexed opens a catalog twice: the first run stores an index, and the second run uses it. Both results
+// must equal the content of the catalog.
 func checkIndexed(t *testing.T, dir string, ref source.Ref) {
 	kept, err := store.Open(t.TempDir())
 	check(t, err)

@@ -23,8 +23,8 @@ const (
 	maxHeap  = 1 << 30  // maximum heap of SQLite in bytes, for all open databases together
 )
 
-// limits bounds the resources for reading an untrusted database. Its schema can compute values and
-// return endless rows.
+// limits bounds the resources for reading an untrusted database. Generated columns of such a database can
+// compute large values, and damaged tables can contain endless rows.
 type limits struct {
 	file int64         // bytes of the database file
 	rows int           // rows of one query
@@ -45,7 +45,7 @@ type database struct {
 	closers []func() error
 }
 
-// openDatabase opens the database in the file name of fsys. The caller must close it.
+// openDatabase opens the database in a file of fsys. name is the path of the file. The caller must close the database.
 func openDatabase(ctx context.Context, fsys fs.FS, name string, limit limits) (*database, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {

@@ -19,9 +19,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// LoadFS decodes the database in the file name of fsys. The file must implement io.Seeker. The
-// caller sets ID, Source and Digest. The error is a diag.List of all faults; their positions have
-// no line.
+// LoadFS decodes the database in a file of fsys. name is the path of the file, which must implement io.Seeker.
+// The caller sets ID, Source and Digest. The error is a diag.List of all faults; their positions have no line.
 func LoadFS(ctx context.Context, fsys fs.FS, name string) (catalog.Content, error) {
 	return loadFS(ctx, fsys, name, defaultLimits())
 }
@@ -208,7 +207,7 @@ func (l *loader) readEntries() error {
 	})
 }
 
-// assemble returns the data of a package. content encodes it as a file-based catalog and decodes it
+// assemble returns the data of a package. The caller encodes the data as a file-based catalog and decodes it
 // again, so that package fbc processes CSVs and properties.
 func (l *loader) assemble(p *packageRow) catalog.PackageData {
 	out := catalog.PackageData{Name: p.name, DefaultChannel: p.defaultChannel}

@@ -58,7 +58,7 @@ func (l *loader) addProperty(b *bundleRow, list *[]catalog.Property, typ, value 
 	*list = append(*list, catalog.Property{Type: typ, Value: json.RawMessage(value)})
 }
 
-// addDependency adds a dependency as the required property of file-based catalogs.
+// addDependency converts a dependency to the property type of file-based catalogs and adds it to b.
 func (l *loader) addDependency(b *bundleRow, typ, value string) {
 	p, err := catalog.Dependency(catalog.Property{Type: typ, Value: json.RawMessage(value)})
 	if err != nil {
@@ -68,8 +68,8 @@ func (l *loader) addDependency(b *bundleRow, typ, value string) {
 	l.addProperty(b, &b.requires, p.Type, string(p.Value))
 }
 
-// readAPIs reads the API tables of older schemas, if the tables properties or dependencies do not
-// exist.
+// readAPIs reads provided APIs from a table of older schemas, if there is no table "properties". If there is no
+// table "dependencies", it also reads the required APIs.
 func (l *loader) readAPIs() error {
 	if l.tables["properties"] == nil {
 		err := l.readAPITable("api_provider", func(b *bundleRow, g catalog.GVK) { b.properties = append(b.properties, catalog.GVKProperty(g)) })

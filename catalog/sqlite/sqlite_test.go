@@ -60,7 +60,7 @@ INSERT INTO related_image VALUES ('example.com/b', 'lamp.v3'), ('example.com/a',
 INSERT INTO deprecated VALUES ('lamp.v1');
 `
 
-// The first schema: edges only in channel_entry, APIs by entry.
+// The first schema: it has edges only in channel_entry, and the API tables refer to channel entries.
 const oldest = `
 CREATE TABLE package (name string, default_channel string);
 CREATE TABLE channel (name string, package_name string, head_operatorbundle_name string);
@@ -97,7 +97,7 @@ func createDatabase(t testing.TB, script string) fs.FS {
 	return os.DirFS(dir)
 }
 
-// formatContent returns the differing parts of catalogs as text, one per line.
+// formatContent returns a catalog as text with one item per line, for comparisons.
 func formatContent(c catalog.Content) string {
 	var b strings.Builder
 	for _, p := range c.Packages {
