@@ -134,7 +134,7 @@ func parseTarget(s string, version bool) (resolve.Target, bool) {
 
 func (f *operatorFlag) isSet() bool { return f.all || len(f.named) > 0 }
 
-// parseHops parses --hops: a number from 1, or all.
+// parseHops parses --hops: a number of at least 1, or "all", for which it returns -1.
 func parseHops(s string) (int, error) {
 	if s == "all" {
 		return -1, nil

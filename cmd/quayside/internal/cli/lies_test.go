@@ -367,8 +367,8 @@ func (w *world) write(t *testing.T, dir string) {
 	}
 }
 
-// newWorld returns a catalog with an upgrade of a package, which requires another package, and a
-// subscription.
+// newWorld returns a world with a subscription to a package, and with a catalog that has an upgrade
+// of the package and another package that it requires.
 func newWorld() *world {
 	var w world
 	check := json.Unmarshal([]byte(`[

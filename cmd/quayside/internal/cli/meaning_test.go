@@ -185,8 +185,8 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
-// copyCorpus copies the operators that the file corpus in an archive lists, one a line, and removes that file.
-// It returns false if this needs QUAYSIDE_CORPUS and the variable is not set.
+// copyCorpus copies operators from QUAYSIDE_CORPUS. The file called corpus in an archive lists them, one a
+// line; copyCorpus removes this file. It returns false if operators are listed but the variable is not set.
 func copyCorpus(t *testing.T, archive *txtar.Archive, dir string) bool {
 	t.Helper()
 	i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "corpus" })

@@ -123,8 +123,8 @@ func replaceAll(t *testing.T, dir, pattern, text string) {
 	}))
 }
 
-// serveEveryImage returns a registry in which every name below origin/ has the same image, and the
-// manifest of this image.
+// serveEveryImage returns a registry that serves the same image for every name below origin/. It
+// also returns the manifest of this image.
 func serveEveryImage(t *testing.T) (*ocitest.Server, []byte) {
 	t.Helper()
 	config := []byte(`{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}`)

@@ -239,8 +239,8 @@ func (b block) shownOutput() []string {
 	return out
 }
 
-// TestPageOutput checks that the command output on pages, in blocks with language console, is in a
-// file of the scripts that compare it.
+// TestPageOutput checks that each command output on a page, in a block with language console, also
+// occurs in a script that compares it with the real output.
 func TestPageOutput(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/pages_*.txtar")
 	of, errParts := filepath.Glob("../*/*/testdata/script/pages_*.txtar") // of parts

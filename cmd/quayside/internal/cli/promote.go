@@ -136,7 +136,7 @@ func (o *promoteOptions) checkFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// override returns rule with the values of the flags that are set.
+// override returns a copy of rule in which the flags that are set replace values.
 func (r ruleFlags) override(rule gate.Criteria) (gate.Criteria, error) {
 	var faults diag.List
 	set := func(flag, text string, into interface{ UnmarshalText(text []byte) error }) {

@@ -174,7 +174,7 @@ func (o *pushOptions) pushImage(cmd *cobra.Command, from, to string) error {
 }
 
 // send pushes the bundle images that a catalog refers to, each with its version as the tag. Then it
-// pushes the image itself.
+// pushes the built image to the reference in to.
 func (o *pushOptions) send(ctx context.Context, here *workspace.Project, built *builtImage, to string) error {
 	client, err := here.Client()
 	if err != nil {

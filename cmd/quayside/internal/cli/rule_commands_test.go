@@ -132,7 +132,7 @@ func brokenStates() map[string]brokenState {
 	}
 }
 
-// Reasons for a cell of the table without an outcome.
+// Reasons why a cell of the table has no outcome.
 const (
 	nothingWritten = "a" // the command has nothing to write
 	noObservations = "b" // the command reads no observations

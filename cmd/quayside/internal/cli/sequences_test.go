@@ -171,7 +171,7 @@ func (s *sequence) failf(format string, args ...any) {
 	s.Fatalf("%s\nafter:\n  %s\n%s", fmt.Sprintf(format, args...), strings.Join(s.steps, "\n  "), s.gitText("log", "--oneline", "--graph", "--all"))
 }
 
-// did adds a step to the text of failures, and counts it.
+// did records a step for the message of failf, and counts the steps of each kind.
 func (s *sequence) did(kind, format string, args ...any) {
 	s.seen[kind]++
 	s.steps = append(s.steps, kind+": "+fmt.Sprintf(format, args...))
@@ -268,7 +268,7 @@ func (s *sequence) snapshot() string {
 	return digest
 }
 
-// digestFiles returns a digest of the names and contents of the files of a directory outside of .git.
+// digestFiles returns a digest of the names and contents of all files below dir, except those in .git.
 func digestFiles(dir string) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {

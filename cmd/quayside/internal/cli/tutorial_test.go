@@ -147,8 +147,8 @@ func checkTree(t *testing.T, dir string, operators []string) {
 	t.Logf("%d files; %d pieces build to %d bytes", len(tree), len(pieces), size)
 }
 
-// pushCommunity pushes a published catalog, and the bundles for TestThreeCommands with the names in
-// the catalog.
+// pushCommunity pushes a published catalog, and the bundles that TestThreeCommands needs, under the
+// names that the catalog uses.
 func pushCommunity(t *testing.T, host string) {
 	t.Helper()
 	root, dir := clitest.Corpus(t), t.TempDir()

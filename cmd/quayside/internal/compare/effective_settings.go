@@ -150,7 +150,7 @@ func (e *settingsList) setVersion(path, version string) {
 	}
 }
 
-// find returns the setting or the entry with a path and a key, or the zero value.
+// find returns the setting with a path or, for a list or map, its entry with a key. Without one, it returns zero.
 func (e settingsList) find(path, key string) effectiveSetting {
 	for _, s := range e {
 		if s.path == path && s.key == key {

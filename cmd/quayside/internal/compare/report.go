@@ -83,7 +83,7 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	return report, nil
 }
 
-// compareStates returns a finding for each violation of a rule about locks that only the new side has.
+// compareStates returns a finding for each violation of a rule about locks that the new side adds.
 func (c *Comparison) compareStates(ctx context.Context) ([]diff.Finding, error) {
 	if c.After.treeOnly || c.Before.treeOnly || c.clone.Repo == nil {
 		return nil, nil

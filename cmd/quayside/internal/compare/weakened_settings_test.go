@@ -9,7 +9,7 @@ import (
 )
 
 // TestEverySettingIsJudged lists for each setting the rule that reports a less strict value, or the reason why
-// there is no rule: changes are visible in the lock or in the tree, or cannot make anything acceptable.
+// there is no rule: changes are visible in the lock or in the tree, or cannot make any check less strict.
 func TestEverySettingIsJudged(t *testing.T) {
 	const inLock, inTree = "changes the lock", "changes the tree"
 	judged := map[string]string{

@@ -67,8 +67,8 @@ func (h *branches) candidates() map[string][]*gitrepo.Revision {
 	return out
 }
 
-// isAt reports whether hash is the tip of the branch, both in the clone and in the remote. A repository without
-// the branch is ignored.
+// isAt reports whether hash is the tip of the branch, both in the clone and in the remote. It
+// ignores the clone or the remote if the branch does not exist there.
 func (h *branches) isAt(branch, hash string) bool {
 	return !slices.ContainsFunc(h.tips(branch), func(tip *gitrepo.Revision) bool { return tip.Hash() != hash })
 }

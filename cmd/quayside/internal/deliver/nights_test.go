@@ -248,9 +248,9 @@ func (f *fleet) pending() []string {
 	return append([]string{}, out...)
 }
 
-// propose creates branches for the available upgrades. It keeps branches of earlier nights with the same
-// upgrades and changes. It returns false if splitting or rendering fails. pending lists the operators that have
-// upgrades while no package is dropped. If it is unknown, pending is nil.
+// propose creates branches for the available upgrades. It keeps branches of earlier nights with the
+// same upgrades and changes. It returns false if splitting or rendering fails. pending lists the
+// operators that have upgrades while no package is dropped; nil means that they are unknown.
 func (f *fleet) propose(pending []string) bool {
 	upgrades, left, err := f.split()
 	if err != nil {

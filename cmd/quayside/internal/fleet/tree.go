@@ -77,8 +77,8 @@ func (t *Tree) Clusters() []string {
 	return names
 }
 
-// ClusterFiles returns the files of the tree that belong to single clusters. Paths are relative to the
-// directory clusters.
+// ClusterFiles returns the files of the tree that belong to single clusters. Paths are relative to
+// clusters/ in the tree.
 func (t *Tree) ClusterFiles() map[string][]byte {
 	out := map[string][]byte{}
 	for name, data := range t.Contents {

@@ -62,7 +62,7 @@ func (p *Copier) Copy(ctx context.Context, copies []ImageCopy, parallel int, fin
 }
 
 // forEach calls do for each copy, at most parallel at once, and records the error in the copy. It
-// calls finished after each do, one call at a time.
+// calls finished after each call of do, one call at a time.
 func (p *Copier) forEach(copies []ImageCopy, parallel int, do func(*ImageCopy) error, finished func(*ImageCopy)) {
 	slots := make(chan struct{}, parallel)
 	var wait sync.WaitGroup

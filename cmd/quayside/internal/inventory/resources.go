@@ -51,7 +51,7 @@ type ClusterResources struct {
 }
 
 // Amounts contains sums over the pods of Deployments, StatefulSets and DaemonSets with their replicas, as the
-// scheduler computes them. Effects of autoscalers and pods that operators create are not included.
+// scheduler computes them. The sums include no pods that operators create, and no effects of autoscalers.
 type Amounts struct {
 	Pods       int   `json:"pods" doc:"a DaemonSet counts once"`
 	DaemonSets int   `json:"daemonSets,omitempty" doc:"workloads with a pod on each node, which the sums contain once"`

@@ -58,8 +58,8 @@ func checkWaiverOperators(s *State) (Findings, error) {
 	return errorsOf(faults), nil
 }
 
-// unmatchedWaivers returns the waivers whose operator is not in have. Their keys are the paths of their
-// operator fields. It omits inherited waivers that match in another workspace.
+// unmatchedWaivers returns the waivers whose operator is not in have. The map keys are the paths of
+// these operator fields. It omits inherited waivers that match in another workspace.
 func (s *State) unmatchedWaivers(have []string) map[string]diag.Waiver {
 	out := map[string]diag.Waiver{}
 	for i, v := range s.Settings.Policy.Waivers {

@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// OutsideWindow is the code of a change outside of its windows. spec.policy.severity accepts it, too.
+// OutsideWindow is the code of a change outside of its windows. It is also a valid key of spec.policy.severity.
 const OutsideWindow = "outside-window"
 
 // Rollouts returns the operators that a change of the lock installs, upgrades or removes, sorted. It omits
@@ -45,7 +45,7 @@ func MergeWindow(s *State) window.Decision {
 	return window.Decide(s.Settings.ChangeWindows(), s.Now, subjects...)
 }
 
-// UpgradeWindow decides whether an upgrade of an operator may be merged at s.Now, regardless of its findings.
+// UpgradeWindow decides whether an upgrade of an operator may be merged at s.Now, whatever diff finds about it.
 func UpgradeWindow(s *State, operator string) window.Decision {
 	return window.Decide(s.Settings.ChangeWindows(), s.Now, s.subject(operator))
 }

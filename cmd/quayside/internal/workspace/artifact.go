@@ -48,8 +48,8 @@ func (p *Registries) Artifact(ctx context.Context, ref string) (*Artifact, error
 	return out, nil
 }
 
-// verifiedOrigin returns the first provenance in statements that matches the artifact. If none
-// does, it returns an error.
+// verifiedOrigin searches statements for a provenance that matches the artifact, and returns the
+// first. If none matches, it returns an error.
 func verifiedOrigin(a *artifact.Artifact, statements []trust.Statement) (*inventory.Provenance, error) {
 	_, whole := a.Tree()
 	have := inventory.ArtifactContents{Revision: a.Meta.Revision, Whole: whole, Clusters: a.Clusters(), Operators: a.Operators()}

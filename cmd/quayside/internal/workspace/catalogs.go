@@ -81,7 +81,7 @@ func declaredCatalog(c declare.CatalogSource) cache.CatalogSpec {
 }
 
 // lockedRef returns the reference for opening a catalog: the declared source, with the locked
-// digest if all pins from the catalog have that source and digest. locked may be nil.
+// digest if all pins from the catalog have this source and the same digest. locked may be nil.
 func lockedRef(locked *lockfile.File, cat cache.CatalogSpec) source.Ref {
 	if locked == nil {
 		return cat.Source

@@ -143,8 +143,8 @@ func (pr *Problem) checkSources() error {
 	return nil
 }
 
-// confirm checks entries of v.Unchecked against the content of the bundles. It removes fields that
-// are equal, and moves fields that differ to v.Stale.
+// confirm checks entries of v.Unchecked against the content of the bundles. It removes equal fields
+// from v.Unchecked, and moves fields that differ to v.Stale.
 func (pr *Problem) confirm(ctx context.Context, v *resolve.Verdict) error {
 	c, err := pr.project.Contents()
 	if err != nil {

@@ -82,9 +82,9 @@ func (c *Clone) At(rev *gitrepo.Revision) (*Project, error) {
 	return Open(Revision(rev, c.Prefix), c.Project.Env)
 }
 
-// CheckClean returns an error if the sources of the lock or the tree have uncommitted changes,
-// because a commit of the lock would not match them. In a sparse checkout, rendered files may be
-// missing, but no other files.
+// CheckClean returns an error if the lock, the tree, or an input of either has uncommitted changes,
+// because a commit would not contain them. In a sparse checkout, rendered files may be missing, but
+// no other files.
 func (c *Clone) CheckClean(ctx context.Context) error {
 	output := c.Path(c.Project.Settings.OutputDir())
 	inputs := []string{c.Path(settings.FileName), c.Path(LockFile), output, c.Path(c.Project.Settings.OverlaysDir())}

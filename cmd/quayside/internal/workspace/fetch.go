@@ -23,8 +23,8 @@ import (
 // maxManifestSize is the maximum size in bytes of a manifest in the store.
 const maxManifestSize = 64 << 20
 
-// fileRecords is a kind of records in the store. A record contains the file names of a bundle's manifests,
-// for messages. Each line contains a digest, a space and a path.
+// fileRecords is the kind of those records in the store that contain the file names of a bundle's
+// manifests, for messages. Each line of such a record has a digest, a space and a path.
 const fileRecords = "bundle-files"
 
 // Contents opens the content of pinned bundles. Callers must close it after use.
@@ -167,7 +167,7 @@ func (c *Contents) readEmbedded(ctx context.Context, p lockfile.Pin) ([]bundle.M
 	return readManifests(p, fsys)
 }
 
-// readManifests returns the manifests in files that the content digest of the pin covers.
+// readManifests returns those manifests in files that are part of the pin's content digest.
 func readManifests(p lockfile.Pin, files fs.FS) ([]bundle.Manifest, error) {
 	if p.Format != "" {
 		return bundle.NamedManifests(files)

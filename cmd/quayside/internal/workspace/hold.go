@@ -59,7 +59,7 @@ func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
 	return &out, nil
 }
 
-// Hold returns a copy of the problem that also holds back other operators.
+// Hold returns a copy of the problem with additional holds.
 func (pr *Problem) Hold(holds []resolve.Hold) *Problem {
 	out := *pr
 	out.Options.Held = slices.Concat(pr.Options.Held, holds)
@@ -104,8 +104,8 @@ func criteria(w *settings.Workspace) gate.Criteria {
 	return gate.DefaultCriteria()
 }
 
-// JudgeObserved sets Problem in each summary that is not valid for the clusters of the workspace.
-// spec.promotion contains the requirements.
+// JudgeObserved sets the field Problem of each summary that is not valid for the clusters of the
+// workspace, as spec.promotion requires.
 func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error {
 	rule := criteria(p.Settings)
 	if rule.Signed {

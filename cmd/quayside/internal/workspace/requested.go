@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// requestedUpgrades returns an upgrade for each pinned operator whose declaration requests another version: a
-// higher or edited startingCSV, or a range without the pinned version. Any other startingCSV is the version
-// of the first installation.
+// requestedUpgrades returns an upgrade for each pinned operator whose declaration requests another
+// version: a higher or edited startingCSV, or a range that excludes the pinned version. Any other
+// startingCSV is the version of the first installation.
 func (pr *Problem) requestedUpgrades(ctx context.Context) []resolve.Target {
 	if pr.Lock == nil {
 		return nil

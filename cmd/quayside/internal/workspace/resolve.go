@@ -147,8 +147,8 @@ func (pr *Problem) ContentDigest(ctx context.Context, namespace string, b *catal
 	return pin.BundleDigest(), err
 }
 
-// blameCatalogs replaces conflicts that unreadable catalogs cause with an *InputError that has the
-// faults of these catalogs. It returns other conflicts and errors unchanged.
+// blameCatalogs returns an *InputError with the faults of the unreadable catalogs if err is a
+// conflict that these catalogs cause. Otherwise it returns err.
 func (pr *Problem) blameCatalogs(err error) error {
 	var conflicts explain.Conflicts
 	if !errors.As(err, &conflicts) {

@@ -243,7 +243,7 @@ func (p *Opened) Environment() string {
 }
 
 // Repository returns the files of the workspace's repository, and the path of the workspace in it.
-// If there is none, it returns the files of the workspace, and ".".
+// If there is no repository, it returns the files of the workspace, and ".".
 func (r Root) Repository() (fs.FS, string) { return r.repoFiles(), r.repoPath() }
 
 // Read reads a regular file, whose size is limited.

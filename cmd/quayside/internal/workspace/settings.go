@@ -25,7 +25,7 @@ func (r Root) ReadSettings() (*settings.Workspace, error) {
 
 // readShared reads a file of the repository. shown is the file name for positions: the path
 // relative to the workspace or, at a revision, the path in the repository with the revision as a
-// prefix. Symbolic links cannot leave the repository, or the workspace if there is none.
+// prefix. Symbolic links cannot leave the repository or, without a repository, the workspace.
 func (r Root) readShared(name string) (shown string, data []byte, err error) {
 	shown = r.name + r.fromWorkspace(name)
 	if rev, ok := strings.CutSuffix(r.name, r.repoPath()+"/"); ok {

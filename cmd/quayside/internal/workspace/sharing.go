@@ -65,8 +65,8 @@ func (p *Opened) declaredPaths(dirs []string) map[string][]string {
 	return out
 }
 
-// workspaces returns the settings of this workspace and of the workspaces in dirs, by directory. Invalid
-// settings are empty.
+// workspaces returns the settings of this workspace and of the workspaces in dirs, by directory.
+// Settings that cannot be parsed are replaced by empty settings.
 func (p *Opened) workspaces(dirs []string) map[string]*settings.Workspace {
 	all := map[string]*settings.Workspace{p.repoPath(): p.Settings}
 	for _, dir := range dirs {

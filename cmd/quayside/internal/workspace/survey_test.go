@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 )
 
-// TestSurveyedOnce checks that a workspace surveys its repository once, and a copy with other settings again.
+// TestSurveyedOnce checks that a workspace surveys its repository once, and a copy with other settings does so again.
 func TestSurveyedOnce(t *testing.T) {
 	dir := t.TempDir()
 	request := func(name string) {

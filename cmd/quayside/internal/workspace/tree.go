@@ -151,7 +151,7 @@ func (p *Project) PrepareLock(ctx context.Context, lock *lockfile.File) (*TreeRe
 	return r, err
 }
 
-// WritePrepared writes the tree that PrepareTree rendered. It does not write a tree of another repository.
+// WritePrepared writes the tree that PrepareTree rendered. It writes nothing if the tree belongs in another repository.
 func (p *Project) WritePrepared(r *TreeReport, force bool) error {
 	if p.Settings.Output.Repository != "" {
 		return nil

@@ -106,8 +106,8 @@ func (p *Registries) Verify(ctx context.Context, ref string, digest catalog.Dige
 	return got, nil
 }
 
-// VerifyObserved sets Unsigned in each summary to the reason why its file is not signed as
-// spec.trust requires, or to "".
+// VerifyObserved sets Unsigned in each summary: to the reason why the summary's file lacks a
+// signature that spec.trust requires, or to "" if it is signed.
 func (p *Registries) VerifyObserved(observed []*health.Summary) error {
 	policy, err := p.policy()
 	if err != nil {

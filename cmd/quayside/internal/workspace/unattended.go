@@ -232,8 +232,8 @@ func addUnreadable(pr *Problem, holds []resolve.Hold, next *lockfile.File, pin l
 	return holds, nil
 }
 
-// Unreadable returns the pins of lock whose bundles cannot be opened, with the reason, by
-// namespace/package.
+// Unreadable returns, by namespace/package, the error for each pin of lock whose bundle cannot be
+// opened.
 func (p *Project) Unreadable(ctx context.Context, lock *lockfile.File) (map[string]error, error) {
 	c, err := p.Contents()
 	if err != nil {
@@ -249,7 +249,7 @@ func (p *Project) Unreadable(ctx context.Context, lock *lockfile.File) (map[stri
 	return out, nil
 }
 
-// WithoutPins returns lock without the pins of operators that are equal in base. Pins that differ in base remain.
+// WithoutPins returns lock without the pins of the given operators, except for pins that differ from those in base.
 func WithoutPins(lock, base *lockfile.File, operators map[string]error) *lockfile.File {
 	if len(operators) == 0 {
 		return lock
